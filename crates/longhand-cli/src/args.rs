@@ -1,0 +1,223 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use longhand_core::Policy;
+use longhand_dialect::Dialect;
+use longhand_meter::MeterSpec;
+
+/// An endless conversation for any LLM agent: a conversation in, one that fits out.
+#[derive(Parser)]
+#[command(name = "longhand", version, about, long_about = None)]
+#[command(
+    after_help = "Exit status: 0 done; 1 the answer is no; 2 bad usage or unreadable input; 3 it does not fit."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Make a conversation fit a budget, in the format it came in
+    Compact(CompactArgs),
+    /// Say whether a provider would take a conversation, and list what is wrong
+    Check(CheckArgs),
+    /// Count tokens per message and in total
+    Count(CountArgs),
+    /// Bring back what a stub, clip or fold stands for
+    Expand(ExpandArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct InputArgs {
+    /// The conversation: a request, a list of messages or a session file; `-` or nothing is standard input
+    pub(crate) file: Option<PathBuf>,
+    /// Its format: auto, chat, responses, anthropic, claude-code, codex or pi
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = dialect)]
+    pub(crate) dialect: DialectChoice,
+    /// Refuse input of more bytes than this (k, m and g are understood)
+    #[arg(long, value_name = "BYTES", default_value = "256m", value_parser = amount)]
+    pub(crate) max_input: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct MeterArgs {
+    /// How to count: o200k, cl100k, chars:3.5 or the path of a tokenizer.json [default: by the model it names]
+    #[arg(long, value_name = "METER")]
+    pub(crate) meter: Option<MeterSpec>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand compact session.json --budget 8000 -o window.json
+  longhand compact session.json --budget 32k --archive originals.jsonl | longhand check")]
+pub(crate) struct CompactArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// The most tokens the window may have, tools and system prompt included (32k is understood)
+    #[arg(long, value_name = "N", value_parser = amount)]
+    pub(crate) budget: u64,
+    /// Tokens of the budget to keep free for the reply; under trim, for the note on what went
+    #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
+    pub(crate) reserve: u64,
+    /// What to come down to once the budget is used up [default: the budget less the reserve]
+    #[arg(long, value_name = "N", value_parser = amount)]
+    pub(crate) target: Option<u64>,
+    /// How to make it fit
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) policy: PolicyName,
+    /// How many of the newest messages stay as they are [default: 4, and under auto as much as is sensible]
+    #[arg(long, value_name = "N")]
+    pub(crate) keep_tail: Option<usize>,
+    /// Leave bodies of fewer characters alone
+    #[arg(long, value_name = "N", default_value = "256")]
+    pub(crate) min_chars: usize,
+    #[command(flatten)]
+    pub(crate) meter: MeterArgs,
+    /// Mend an invalid conversation first: answer calls without results, quote results without calls
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// Write the window here instead of to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write a report as JSON here; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Keep what the window leaves out in this file, for `longhand expand`
+    #[arg(long, value_name = "PATH")]
+    pub(crate) archive: Option<PathBuf>,
+    /// Draw the context map: when standard error is a terminal, always or never
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) map: MapWhen,
+    /// Say nothing on standard error but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand check request.json && curl -d @request.json …")]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print nothing; the exit status is the answer
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand count session.jsonl
+  longhand count request.json --meter cl100k --json")]
+pub(crate) struct CountArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) meter: MeterArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print only the total
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand expand h:3kq9w2m1x7ab --archive originals.jsonl")]
+pub(crate) struct ExpandArgs {
+    /// The handle, as the stub shows it
+    pub(crate) handle: String,
+    /// The file that `compact --archive` wrote
+    #[arg(long, value_name = "PATH")]
+    pub(crate) archive: PathBuf,
+    /// Print JSON: the handle, the form (text or json) and the content
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum PolicyName {
+    /// Stub old results, arguments and prose; then fold old steps
+    Auto,
+    /// Stub old results and prose, no more than needed; user messages stay
+    Elide,
+    /// Keep the newest steps that fit, and a note on the rest
+    Trim,
+}
+
+impl From<PolicyName> for Policy {
+    fn from(name: PolicyName) -> Self {
+        match name {
+            PolicyName::Auto => Policy::Auto,
+            PolicyName::Elide => Policy::Elide,
+            PolicyName::Trim => Policy::Trim,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum MapWhen {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct DialectChoice(pub(crate) Option<Dialect>);
+
+fn dialect(name: &str) -> Result<DialectChoice, String> {
+    if name == "auto" {
+        return Ok(DialectChoice(None));
+    }
+    Dialect::from_str(name).map(|dialect| DialectChoice(Some(dialect)))
+}
+
+/// Reads `8000`, `8_000`, `32k`, `1.5m`.
+fn amount(text: &str) -> Result<u64, String> {
+    let plain = text.replace('_', "").to_ascii_lowercase();
+    let (digits, unit) = match plain.strip_suffix(['k', 'm', 'g']) {
+        Some(digits) if plain.ends_with('k') => (digits, 1_000),
+        Some(digits) if plain.ends_with('m') => (digits, 1_000_000),
+        Some(digits) => (digits, 1_000_000_000),
+        None => (plain.as_str(), 1),
+    };
+    let wrong = || format!("expected a number such as 8000 or 32k, found `{text}`");
+    if unit == 1 {
+        return digits.parse().map_err(|_| wrong());
+    }
+    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    if !(0.0..=1e9).contains(&number) {
+        return Err(wrong());
+    }
+    Ok((number * f64::from(unit)).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn amounts_are_read_as_people_write_them() {
+        for (text, value) in
+            [("8000", 8_000), ("8_000", 8_000), ("32k", 32_000), ("1.5M", 1_500_000), ("0", 0)]
+        {
+            assert_eq!(amount(text), Ok(value), "{text}");
+        }
+        for bad in ["", "k", "-1", "8 000", "1e5x", "nan", "99999999999999999999999"] {
+            assert!(amount(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `longhand check`.
+
+use anyhow::Result;
+use longhand_core::grouped;
+use serde_json::json;
+
+use crate::args::CheckArgs;
+use crate::{Outcome, input, output};
+
+pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
+    let conversation = input::read(&args.input)?;
+    let findings = conversation.check();
+    let valid = !findings.iter().any(|finding| finding.grave);
+    if args.json {
+        let listed: Vec<_> = findings
+            .iter()
+            .map(|finding| {
+                let severity = if finding.grave { "violation" } else { "warning" };
+                json!({"severity": severity, "at": finding.at, "what": finding.what})
+            })
+            .collect();
+        let report = json!({
+            "dialect": conversation.dialect.as_str(),
+            "messages": conversation.messages.len(),
+            "valid": valid,
+            "findings": listed,
+        });
+        output::print(&format!("{report:#}"))?;
+    } else if !args.quiet {
+        let mut text = String::new();
+        for finding in &findings {
+            let severity = if finding.grave { "violation" } else { "warning" };
+            text.push_str(&format!("{severity}: {}\n", plain(&finding.to_string())));
+        }
+        let verdict = if valid { "valid" } else { "not valid" };
+        let count = grouped(conversation.messages.len());
+        text.push_str(&format!("{verdict}: {count} messages ({})\n", conversation.dialect));
+        output::print(&text)?;
+    }
+    Ok(if valid { Outcome::Done } else { Outcome::No })
+}
+
+/// Takes out what a terminal would obey: findings quote the input.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}

@@ -1,0 +1,136 @@
+//! `longhand compact`.
+
+use std::io::IsTerminal;
+
+use anyhow::{Context, Result, bail};
+use longhand_core::{Budget, Plan, Scale, Settings, Tokens, plan};
+use longhand_dialect::Conversation;
+
+use crate::args::{CompactArgs, MapWhen};
+use crate::report::Report;
+use crate::{Outcome, hinted, input, map, originals, output, weigh};
+
+pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
+    if args.budget == 0 {
+        return Err(hinted(
+            "a budget of 0 tokens holds nothing",
+            "give the size of the model's window, such as --budget 32k",
+        ));
+    }
+    if args.reserve >= args.budget {
+        bail!("a reserve of {} leaves nothing of a budget of {}", args.reserve, args.budget);
+    }
+    let to_stdout = |path: &Option<std::path::PathBuf>| {
+        path.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    };
+    if to_stdout(&args.report) && args.output.as_ref().is_none_or(|path| path.as_os_str() == "-") {
+        bail!("the report and the window cannot both go to standard output; give -o FILE");
+    }
+    let conversation = valid(input::read(&args.input)?, args.repair)?;
+    let (meter_name, meter) = weigh::open(args.meter.meter, &conversation)?;
+    let scale = Scale::new(&*meter);
+    let budget = Budget {
+        limit: Tokens(args.budget),
+        reserve: Tokens(args.reserve),
+        target: args.target.map(Tokens),
+    };
+    let settings = Settings {
+        policy: args.policy.into(),
+        keep_tail: args.keep_tail,
+        chars_min: args.min_chars,
+    };
+    let history = conversation.history(weigh::attributes(&conversation, &scale));
+    let plan = plan(&history, &budget, &settings, &*meter);
+
+    // What goes out of sight is safe before anything relies on it.
+    if let Some(path) = &args.archive {
+        originals::keep(
+            path,
+            plan.edits.iter().filter_map(|edit| edit.original(&conversation.messages)),
+        )?;
+    }
+    let text = conversation.apply(&plan.edits);
+    let window = verified(&text, &conversation, &plan)?;
+    let after = weigh::total(&window, &meter);
+    match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
+        Some(path) => output::write_file(path, &text)?,
+        None => output::print(&text)?,
+    }
+
+    if args.report.is_some() || !args.quiet {
+        let before = weigh::total(&conversation, &meter);
+        let report = Report {
+            conversation: &conversation,
+            window: &window,
+            plan: &plan,
+            budget,
+            meter: &meter_name,
+            before,
+            after,
+        };
+        match args.report.as_deref() {
+            Some(path) if path.as_os_str() == "-" => output::print(&report.to_json())?,
+            Some(path) => output::write_file(path, &(report.to_json() + "\n"))?,
+            None => {}
+        }
+        if !args.quiet {
+            eprintln!("{report}");
+            let terminal = std::io::stderr().is_terminal();
+            if matches!(args.map, MapWhen::Always)
+                || (matches!(args.map, MapWhen::Auto) && terminal)
+            {
+                let colour = terminal && std::env::var_os("NO_COLOR").is_none();
+                eprint!("{}", map::draw(&window, &meter, budget, colour));
+            }
+        }
+    }
+    Ok(if plan.fits() { Outcome::Done } else { Outcome::TooBig })
+}
+
+/// Refuses an invalid conversation, or mends it.
+fn valid(conversation: Conversation, repair: bool) -> Result<Conversation> {
+    let wrong = |conversation: &Conversation| -> Vec<String> {
+        conversation
+            .check()
+            .iter()
+            .filter(|finding| finding.grave)
+            .map(ToString::to_string)
+            .collect()
+    };
+    let mut found = wrong(&conversation);
+    if found.is_empty() {
+        return Ok(conversation);
+    }
+    let mut conversation = conversation;
+    if repair {
+        conversation = conversation.repair().context("the conversation could not be mended")?;
+        found = wrong(&conversation);
+        if found.is_empty() {
+            return Ok(conversation);
+        }
+    }
+    let shown = found.iter().take(5).map(|line| format!("\n  {line}")).collect::<String>();
+    let more =
+        if found.len() > 5 { format!("\n  and {} more", found.len() - 5) } else { String::new() };
+    let hint = if repair {
+        "--repair mends calls without results and results without calls, no more"
+    } else {
+        "`longhand check` lists all of it; --repair answers calls without results and quotes results without calls"
+    };
+    Err(hinted(
+        format!("this is not a valid {} conversation:{shown}{more}", conversation.dialect),
+        hint,
+    ))
+}
+
+/// Reads the window back: what we write is checked like what we read.
+fn verified(text: &str, conversation: &Conversation, plan: &Plan) -> Result<Conversation> {
+    let window = longhand_dialect::read(text.as_bytes().to_vec(), Some(conversation.dialect))
+        .context("the window could not be read back; this is a bug, and nothing was written")?;
+    if !plan.is_noop()
+        && let Some(finding) = window.check().into_iter().find(|finding| finding.grave)
+    {
+        bail!("the window is not valid ({finding}); this is a bug, and nothing was written");
+    }
+    Ok(window)
+}

@@ -1,0 +1,81 @@
+//! The `longhand` command.
+#![forbid(unsafe_code)]
+
+mod args;
+mod check;
+mod compact;
+mod count;
+mod expand;
+mod input;
+mod map;
+mod originals;
+mod output;
+mod report;
+mod weigh;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// How a command ended, if not in an error.
+enum Outcome {
+    /// It did what was asked.
+    Done,
+    /// The answer is no.
+    No,
+    /// The conversation does not fit; the best window was written.
+    TooBig,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Compact(args) => compact::run(args),
+        Command::Check(args) => check::run(&args),
+        Command::Count(args) => count::run(&args),
+        Command::Expand(args) => expand::run(&args),
+    };
+    match done {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::No) => ExitCode::from(1),
+        Ok(Outcome::TooBig) => ExitCode::from(3),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            if let Some(hint) = error.downcast_ref::<Hinted>().map(|hinted| &hinted.hint) {
+                eprintln!("hint: {hint}");
+            }
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whoever read our output has seen enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// An error with a word on what to do about it.
+#[derive(Debug)]
+struct Hinted {
+    what: String,
+    hint: String,
+}
+
+impl std::fmt::Display for Hinted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Hinted {}
+
+/// Makes an error with a hint.
+fn hinted(what: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    Hinted { what: what.into(), hint: hint.into() }.into()
+}

@@ -1,0 +1,115 @@
+//! A picture of a window: which part of it is what.
+
+use std::fmt::Write;
+
+use longhand_core::{Budget, Part, Role, Scale, Tokens, grouped, is_fold};
+use longhand_dialect::Conversation;
+
+use crate::weigh::{self, SharedMeter};
+
+/// The cells of the bar.
+const WIDTH: usize = 64;
+
+/// Kinds of content, in the order of the legend: name, letter for a bar without colour, colour.
+const KINDS: [(&str, char, u8); 8] = [
+    ("system", 'S', 35),
+    ("tools", 'T', 95),
+    ("folded", 'f', 90),
+    ("stubbed", 's', 33),
+    ("clipped", 'c', 93),
+    ("user", 'U', 32),
+    ("assistant", 'A', 34),
+    ("results", 'R', 36),
+];
+
+/// Draws the window as a bar from its first token to its last, with a legend.
+pub(crate) fn draw(
+    window: &Conversation,
+    meter: &SharedMeter,
+    budget: Budget,
+    colour: bool,
+) -> String {
+    let scale = Scale::new(&**meter);
+    let mut runs = vec![(1, weigh::attributes(window, &scale))];
+    for message in &window.messages {
+        let around = scale.tokens(scale.around(message));
+        for (index, part) in message.parts.iter().enumerate() {
+            let own = scale.tokens(scale.part(part, u64::MAX));
+            let kind = if is_fold(message) { 2 } else { kind_of(part, message.role) };
+            runs.push((kind, own + if index == 0 { around } else { Tokens::ZERO }));
+        }
+    }
+    let mut sums = [Tokens::ZERO; KINDS.len()];
+    for (kind, tokens) in &runs {
+        sums[*kind] += *tokens;
+    }
+    let total: Tokens = sums.iter().copied().sum();
+    let whole = total.max(budget.limit);
+
+    let mut bar = String::new();
+    let mut seen = Tokens::ZERO;
+    let mut cells = 0;
+    for (kind, tokens) in runs {
+        seen += tokens;
+        let upto = (seen.0 as usize * WIDTH).checked_div(whole.0 as usize).unwrap_or(0);
+        push(&mut bar, kind, upto.saturating_sub(cells), colour);
+        cells = cells.max(upto);
+    }
+    let free = WIDTH.saturating_sub(cells);
+    let mut out = format!("\n  [{bar}{}]\n", "·".repeat(free));
+    for (kind, (name, letter, code)) in
+        KINDS.iter().enumerate().filter(|(kind, _)| sums[*kind] > Tokens::ZERO)
+    {
+        let mark = if colour { format!("\u{1b}[{code}m█\u{1b}[0m") } else { letter.to_string() };
+        let percent = sums[kind].0 * 100 / whole.0.max(1);
+        let _ = writeln!(
+            out,
+            "  {mark} {name:<10} {:>9} tokens {percent:>3}%",
+            grouped(sums[kind].0 as usize)
+        );
+    }
+    let left = budget.limit.saturating_sub(total);
+    let _ = writeln!(
+        out,
+        "  · {:<10} {:>9} tokens {:>3}%",
+        "free",
+        grouped(left.0 as usize),
+        left.0 * 100 / whole.0.max(1)
+    );
+    out
+}
+
+fn push(bar: &mut String, kind: usize, cells: usize, colour: bool) {
+    let (_, letter, code) = KINDS[kind];
+    if cells > 0 && colour {
+        let _ = write!(bar, "\u{1b}[{code}m{}\u{1b}[0m", "█".repeat(cells));
+    } else {
+        bar.extend(std::iter::repeat_n(letter, cells));
+    }
+}
+
+fn kind_of(part: &Part, role: Role) -> usize {
+    let raw = match part {
+        Part::Text(text) => text.raw(),
+        Part::Call(call) => call.arguments.raw(),
+        Part::Result(result) => result.single_text().map_or("", |text| text.raw()),
+        _ => "",
+    };
+    if raw.starts_with("[longhand fold ") {
+        return 2;
+    }
+    if raw.starts_with("[longhand stub ")
+        || (matches!(part, Part::Call(_)) && raw.contains("[longhand stub "))
+    {
+        return 3;
+    }
+    if raw.contains("[longhand clip ") {
+        return 4;
+    }
+    match (part, role) {
+        (_, Role::System) => 0,
+        (Part::Result(_), _) | (_, Role::Tool) => 7,
+        (_, Role::User) => 5,
+        (_, Role::Assistant) => 6,
+    }
+}

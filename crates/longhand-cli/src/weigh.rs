@@ -1,0 +1,56 @@
+//! How much a conversation has of everything.
+
+use longhand_core::{Message, Meter, Scale, Text, Tokens};
+use longhand_dialect::{Conversation, Dialect};
+use longhand_meter::{ImageRule, MeterSpec, Provider};
+
+/// A meter that threads can share.
+pub(crate) type SharedMeter = Box<dyn Meter + Send + Sync>;
+
+/// Opens the meter that was asked for, or the one that suits the conversation's model.
+pub(crate) fn open(
+    spec: Option<MeterSpec>,
+    conversation: &Conversation,
+) -> anyhow::Result<(String, SharedMeter)> {
+    let model = conversation.model.as_deref();
+    let provider = match conversation.dialect {
+        Dialect::Chat | Dialect::Responses | Dialect::Codex => Provider::OpenAi,
+        Dialect::Anthropic | Dialect::ClaudeCode | Dialect::Pi => Provider::Anthropic,
+    };
+    let spec = spec.unwrap_or_else(|| MeterSpec::for_model(model.unwrap_or_default()));
+    let name = spec.to_string();
+    let meter = spec.open(ImageRule::for_model(provider, model))?;
+    Ok((name, meter))
+}
+
+/// What the request counts for besides its messages.
+pub(crate) fn attributes(conversation: &Conversation, scale: &Scale) -> Tokens {
+    conversation.attributes.iter().map(|text: &Text| scale.text(&text.decode())).sum()
+}
+
+/// Counts every message, on as many threads as there are cores if it is much.
+pub(crate) fn messages(messages: &[Message], meter: &SharedMeter) -> Vec<Tokens> {
+    let bytes: usize = messages.iter().map(|message| message.raw.raw_len()).sum();
+    let threads = if bytes < 1 << 20 {
+        1
+    } else {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    };
+    let share = messages.len().div_ceil(threads).max(1);
+    let count = |messages: &[Message]| -> Vec<Tokens> {
+        let scale = Scale::new(&**meter);
+        messages.iter().map(|message| scale.message(message, Tokens::MAX)).collect()
+    };
+    std::thread::scope(|scope| {
+        let parts: Vec<_> =
+            messages.chunks(share).map(|part| scope.spawn(|| count(part))).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
+    })
+}
+
+/// Counts the whole request.
+pub(crate) fn total(conversation: &Conversation, meter: &SharedMeter) -> Tokens {
+    let scale = Scale::new(&**meter);
+    let own: Tokens = messages(&conversation.messages, meter).into_iter().sum();
+    own + attributes(conversation, &scale) + scale.framing().reply
+}

@@ -1,0 +1,169 @@
+//! The block that stands for messages that are no longer shown.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use crate::anchor::{ranked, telling_line};
+use crate::stub::{clean, grouped};
+use crate::{Handle, Message, Part, Role, Scale, Text, Tokens};
+
+/// How much of the folded text is read for its index, newest first.
+const READ_BYTES_MAX: usize = 128 * 1024;
+
+/// Whether a message is the block of an earlier fold and nothing else.
+pub fn is_fold(message: &Message) -> bool {
+    message.role == Role::User
+        && matches!(message.parts.as_slice(), [Part::Text(text)] if text.raw().starts_with(FOLD))
+}
+
+const FOLD: &str = "[longhand fold ";
+
+/// Names the folded messages by all that was said in them.
+pub(crate) fn handle_of(messages: &[Message], folded: &[Range<usize>]) -> Handle {
+    let raws =
+        folded.iter().flat_map(|range| &messages[range.clone()]).map(|message| message.raw.raw());
+    Handle::of(raws.enumerate().flat_map(|(at, raw)| [if at == 0 { "" } else { "\n" }, raw]))
+}
+
+/// The least that a fold block says.
+pub(crate) fn headline(handle: Handle, folded: &[Range<usize>]) -> String {
+    let count: usize = folded.iter().map(ExactSizeIterator::len).sum();
+    format!("{FOLD}{handle}: {} earlier messages are not shown here]", grouped(count))
+}
+
+/// What the headline costs as a message, whatever the handle.
+///
+/// Handles differ in tokens, so the dearest of a few stands for all; one token is added for luck.
+pub(crate) fn headline_tokens(folded: &[Range<usize>], scale: &Scale) -> Tokens {
+    let samples =
+        ["a", "b", "c", "d"].map(|seed| scale.text(&headline(Handle::of([seed]), folded)));
+    samples.into_iter().max().unwrap_or_default() + Tokens(1) + scale.framing().message
+}
+
+/// Writes the block in at most `limit` tokens: what went, and an index of what it was about.
+///
+/// All of it is quoted: the words of users and tools stand on lines of their own and cannot end it.
+pub(crate) fn block(
+    messages: &[Message],
+    folded: &[Range<usize>],
+    scale: &Scale,
+    limit: Tokens,
+) -> (Handle, String) {
+    let handle = handle_of(messages, folded);
+    let mut lines = vec![headline(handle, folded)];
+    let gone: Vec<&Message> = folded.iter().flat_map(|range| &messages[range.clone()]).collect();
+    let mut spent = scale.text(&lines[0]);
+    let mut add = |line: String, share: u64| {
+        let tokens = scale.text(&line) + Tokens(1);
+        let fits = spent + tokens <= Tokens(limit.0 * share / 100);
+        if fits {
+            spent += tokens;
+            lines.push(line);
+        }
+        fits
+    };
+    add(tally(&gone), 100);
+    for message in gone.iter().filter(|message| is_fold(message)) {
+        if let Some(handle) = message.parts.first().and_then(text_of).and_then(|text| cited(&text))
+        {
+            add(format!("before that: {handle}"), 100);
+        }
+    }
+    let speaks = |message: &&&Message| message.is_user_turn() || message.role == Role::System;
+    for message in gone.iter().rev().filter(speaks).filter(|message| !is_fold(message)) {
+        let Some(said) = message.parts.iter().find_map(text_of) else { continue };
+        if !add(format!("{} said: {}", message.role.as_str(), json_quoted(&said, 300)), 45) {
+            break;
+        }
+    }
+    let texts = recent_texts(&gone);
+    for told in texts.iter().rev().filter_map(|text| telling_line(text)) {
+        if !add(format!("noted: {}", json_quoted(told, 200)), 70) {
+            break;
+        }
+    }
+    let anchors = ranked(texts.iter().map(AsRef::as_ref));
+    for group in anchors.chunks(8) {
+        let names: Vec<_> = group.iter().map(|anchor| clean(anchor.text, 120)).collect();
+        if !add(format!("names: {}", names.join(", ")), 95) {
+            break;
+        }
+    }
+    let mut text = lines.join("\n");
+    while lines.len() > 1 && scale.text(&text) > limit {
+        lines.pop();
+        text = lines.join("\n");
+    }
+    (handle, text)
+}
+
+/// Counts what went by role and tool.
+fn tally(gone: &[&Message]) -> String {
+    let mut tools: FxHashMap<&str, usize> = FxHashMap::default();
+    let (mut users, mut replies) = (0, 0);
+    for message in gone {
+        users += usize::from(message.is_user_turn());
+        replies += usize::from(message.role == Role::Assistant);
+        for call in message.calls() {
+            *tools.entry(call.name.raw()).or_default() += 1;
+        }
+    }
+    let mut tools: Vec<_> = tools.into_iter().collect();
+    tools.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    let mut line = format!(
+        "in them: {} from the user, {} from the assistant",
+        grouped(users),
+        grouped(replies)
+    );
+    for (at, (name, count)) in tools.iter().take(6).enumerate() {
+        line.push_str(if at == 0 { "; tools " } else { ", " });
+        line.push_str(&format!("{} ×{}", clean(name, 40), grouped(*count)));
+    }
+    line
+}
+
+/// The newest texts of the folded messages, oldest first, as many as are read.
+fn recent_texts(gone: &[&Message]) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut bytes = 0;
+    for part in gone.iter().rev().flat_map(|message| message.parts.iter().rev()) {
+        let mut read = |text: &Text| {
+            bytes += text.raw_len();
+            texts.push(text.decode().into_owned());
+        };
+        match part {
+            Part::Text(text) => read(text),
+            Part::Call(call) => read(&call.arguments),
+            Part::Result(result) => result.content.iter().for_each(|part| {
+                if let Part::Text(text) = part {
+                    read(text);
+                }
+            }),
+            _ => {}
+        }
+        if bytes > READ_BYTES_MAX {
+            break;
+        }
+    }
+    texts.reverse();
+    texts
+}
+
+fn text_of(part: &Part) -> Option<String> {
+    match part {
+        Part::Text(text) if !text.is_blank() => Some(text.decode().into_owned()),
+        _ => None,
+    }
+}
+
+/// The handle that a fold block cites.
+fn cited(block: &str) -> Option<Handle> {
+    Handle::parse(
+        block.strip_prefix(FOLD)?.split(':').take(2).collect::<Vec<_>>().join(":").as_str(),
+    )
+}
+
+fn json_quoted(text: &str, chars_max: usize) -> String {
+    crate::json::quote(&clean(text, chars_max))
+}

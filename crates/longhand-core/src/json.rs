@@ -1,0 +1,507 @@
+//! JSON read in place: where things are, not what they would be copied into.
+//!
+//! A conversation is edited by splicing its bytes, so a reader has to know the span of every value.
+//! One pass checks the whole grammar; nesting is followed on the heap, so depth is no danger.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::text::unescape;
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// Digits.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// `null`
+    #[default]
+    Null,
+}
+
+impl Kind {
+    /// The kind with its article, for messages.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Kind::Object => "an object",
+            Kind::Array => "an array",
+            Kind::String => "a string",
+            Kind::Number => "a number",
+            Kind::Bool => "a boolean",
+            Kind::Null => "null",
+        }
+    }
+}
+
+/// Where a value stands in its source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Value {
+    /// What it is.
+    pub kind: Kind,
+    /// Whether it is a string with escapes.
+    pub escaped: bool,
+    start: u32,
+    end: u32,
+}
+
+impl Value {
+    /// Its bytes, quotes included.
+    pub fn span(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// Its bytes without the quotes, if it is a string.
+    pub fn inside(&self) -> Option<Range<usize>> {
+        (self.kind == Kind::String).then(|| self.start as usize + 1..self.end as usize - 1)
+    }
+
+    /// Its text, if it is a string.
+    pub fn str<'s>(&self, source: &'s str) -> Option<Cow<'s, str>> {
+        let raw = &source[self.inside()?];
+        Some(if self.escaped { Cow::Owned(unescape(raw)) } else { Cow::Borrowed(raw) })
+    }
+
+    /// Whether it is the string `text`.
+    pub fn is(&self, source: &str, text: &str) -> bool {
+        self.str(source).is_some_and(|own| own == text)
+    }
+}
+
+/// A value with its fields, one level deep.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// The value itself.
+    pub value: Value,
+    /// The fields, if it is an object.
+    pub fields: Vec<(Value, Value)>,
+}
+
+impl Node {
+    /// The value of a field; the last one counts where a key is doubled, as everywhere.
+    pub fn get(&self, source: &str, key: &str) -> Option<Value> {
+        self.fields.iter().rev().find(|(name, _)| name.is(source, key)).map(|(_, value)| *value)
+    }
+}
+
+/// Why a text is not JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonError {
+    /// The offending byte.
+    pub at: usize,
+    /// What is wrong there.
+    pub what: &'static str,
+}
+
+/// Reads values from a source, from `at` on.
+#[derive(Clone)]
+pub struct Cursor<'s> {
+    bytes: &'s [u8],
+    at: usize,
+}
+
+type Read<T> = Result<T, JsonError>;
+
+impl<'s> Cursor<'s> {
+    /// Starts at the beginning.
+    pub fn new(source: &'s str) -> Self {
+        Self::at(source, 0)
+    }
+
+    /// Starts at the byte `at`.
+    pub fn at(source: &'s str, at: usize) -> Self {
+        Self { bytes: source.as_bytes(), at }
+    }
+
+    /// The next byte that is not white space, if there is one.
+    pub fn peek(&mut self) -> Option<u8> {
+        while let Some(byte) = self.bytes.get(self.at) {
+            if !matches!(byte, b' ' | b'\n' | b'\t' | b'\r') {
+                return Some(*byte);
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    /// Where it stands.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Reads one value, checking all of it.
+    pub fn value(&mut self) -> Read<Value> {
+        let first =
+            self.peek().ok_or_else(|| self.error("the text ends where a value should be"))?;
+        let start = self.at;
+        let mut escaped = false;
+        let kind = match first {
+            b'"' => {
+                escaped = self.string()?;
+                Kind::String
+            }
+            b'{' | b'[' => {
+                self.nested()?;
+                if first == b'{' { Kind::Object } else { Kind::Array }
+            }
+            _ => self.scalar(first)?,
+        };
+        Ok(Value { kind, escaped, start: start as u32, end: self.at as u32 })
+    }
+
+    /// Reads one value and, if it is an object, its fields.
+    pub fn node(&mut self) -> Read<Node> {
+        if self.peek() != Some(b'{') {
+            return Ok(Node { value: self.value()?, fields: Vec::new() });
+        }
+        let start = self.at;
+        let mut fields = Vec::with_capacity(6);
+        self.fields(|cursor, key| {
+            fields.push((key, cursor.value()?));
+            Ok(())
+        })?;
+        let value =
+            Value { kind: Kind::Object, escaped: false, start: start as u32, end: self.at as u32 };
+        Ok(Node { value, fields })
+    }
+
+    /// Visits the fields of an object; the visitor must read the value.
+    pub fn fields(&mut self, mut visit: impl FnMut(&mut Self, Value) -> Read<()>) -> Read<()> {
+        self.expect(b'{', "expected `{`")?;
+        if self.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            let key = self.key()?;
+            visit(self, key)?;
+            if self.take(b'}') {
+                return Ok(());
+            }
+            self.expect(b',', "expected `,` or `}`")?;
+        }
+    }
+
+    /// Visits the elements of an array; the visitor must read the element.
+    pub fn elements(&mut self, mut visit: impl FnMut(&mut Self) -> Read<()>) -> Read<()> {
+        self.expect(b'[', "expected `[`")?;
+        if self.take(b']') {
+            return Ok(());
+        }
+        loop {
+            visit(self)?;
+            if self.take(b']') {
+                return Ok(());
+            }
+            self.expect(b',', "expected `,` or `]`")?;
+        }
+    }
+
+    /// Checks that nothing but white space is left.
+    pub fn end(&mut self) -> Read<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.error("there is more after the end of the JSON value")),
+        }
+    }
+
+    fn key(&mut self) -> Read<Value> {
+        if self.peek() != Some(b'"') {
+            return Err(self.error("expected a key in double quotes"));
+        }
+        let start = self.at;
+        let escaped = self.string()?;
+        let key = Value { kind: Kind::String, escaped, start: start as u32, end: self.at as u32 };
+        self.expect(b':', "expected `:`")?;
+        Ok(key)
+    }
+
+    /// Passes over an object or array of any depth.
+    fn nested(&mut self) -> Read<()> {
+        let mut open: Vec<u8> = Vec::new();
+        loop {
+            // Here a value begins.
+            match self.peek() {
+                Some(b'{') => {
+                    self.at += 1;
+                    if !self.take(b'}') {
+                        open.push(b'}');
+                        self.key()?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    if !self.take(b']') {
+                        open.push(b']');
+                        continue;
+                    }
+                }
+                Some(b'"') => {
+                    self.string()?;
+                }
+                Some(first) => {
+                    self.scalar(first)?;
+                }
+                None => return Err(self.error("the text ends inside a value")),
+            }
+            // Here a value has ended.
+            loop {
+                let Some(&close) = open.last() else { return Ok(()) };
+                if self.take(b',') {
+                    if close == b'}' {
+                        self.key()?;
+                    }
+                    break;
+                }
+                if !self.take(close) {
+                    let what = match (self.peek(), close) {
+                        (None, _) => "the text ends inside a value",
+                        (_, b'}') => "expected `,` or `}`",
+                        _ => "expected `,` or `]`",
+                    };
+                    return Err(self.error(what));
+                }
+                open.pop();
+            }
+        }
+    }
+
+    /// Passes over a string; tells whether it has escapes.
+    fn string(&mut self) -> Read<bool> {
+        let mut escaped = false;
+        let mut from = self.at + 1;
+        loop {
+            let Some(found) = memchr::memchr2(b'"', b'\\', &self.bytes[from..]) else {
+                return Err(self.error("the string has no end"));
+            };
+            let run = &self.bytes[from..from + found];
+            if run.iter().fold(u8::MAX, |least, byte| least.min(*byte)) < 0x20 {
+                let control = run.iter().position(|byte| *byte < 0x20).unwrap_or(0);
+                self.at = from + control;
+                return Err(self.error("a control character stands bare in a string"));
+            }
+            let at = from + found;
+            if self.bytes[at] == b'"' {
+                self.at = at + 1;
+                return Ok(escaped);
+            }
+            escaped = true;
+            from = at
+                + match self.bytes.get(at + 1) {
+                    Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
+                    Some(b'u')
+                        if self
+                            .bytes
+                            .get(at + 2..at + 6)
+                            .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) =>
+                    {
+                        6
+                    }
+                    _ => {
+                        self.at = at;
+                        return Err(self.error("this is not a legal escape"));
+                    }
+                };
+        }
+    }
+
+    fn scalar(&mut self, first: u8) -> Read<Kind> {
+        for (word, kind) in [("true", Kind::Bool), ("false", Kind::Bool), ("null", Kind::Null)] {
+            if self.bytes[self.at..].starts_with(word.as_bytes()) {
+                self.at += word.len();
+                return Ok(kind);
+            }
+        }
+        if first == b'-' || first.is_ascii_digit() {
+            return self.number();
+        }
+        Err(self.error("this is not a JSON value"))
+    }
+
+    fn number(&mut self) -> Read<Kind> {
+        let wrong = "this is not a legal number";
+        self.eat(b'-');
+        if !self.eat(b'0') {
+            self.digits(wrong)?;
+        }
+        if self.eat(b'.') {
+            self.digits(wrong)?;
+        }
+        if self.eat(b'e') || self.eat(b'E') {
+            let _ = self.eat(b'+') || self.eat(b'-');
+            self.digits(wrong)?;
+        }
+        Ok(Kind::Number)
+    }
+
+    fn digits(&mut self, wrong: &'static str) -> Read<()> {
+        let start = self.at;
+        while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
+        }
+        if self.at == start { Err(self.error(wrong)) } else { Ok(()) }
+    }
+
+    /// Steps over `byte` if it is right here.
+    fn eat(&mut self, byte: u8) -> bool {
+        let here = self.bytes.get(self.at) == Some(&byte);
+        self.at += usize::from(here);
+        here
+    }
+
+    /// Steps over white space and `byte`, if that is what comes.
+    fn take(&mut self, byte: u8) -> bool {
+        let next = self.peek() == Some(byte);
+        self.at += usize::from(next);
+        next
+    }
+
+    fn expect(&mut self, byte: u8, what: &'static str) -> Read<()> {
+        if self.take(byte) {
+            return Ok(());
+        }
+        Err(self.error(if self.at >= self.bytes.len() { "the text ends too early" } else { what }))
+    }
+
+    fn error(&self, what: &'static str) -> JsonError {
+        JsonError { at: self.at, what }
+    }
+}
+
+/// Writes `text` as a JSON string.
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c < ' ' => {
+                use std::fmt::Write;
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Finds every string value in `source`, at any depth; keys are not values.
+///
+/// Answers with `None` if `source` is not one object.
+pub fn strings_of_object(source: &str) -> Option<Vec<Value>> {
+    let mut cursor = Cursor::new(source);
+    let whole = cursor.value().ok().filter(|value| value.kind == Kind::Object)?;
+    cursor.end().ok()?;
+    let mut found = Vec::new();
+    let mut pending = vec![whole];
+    while let Some(value) = pending.pop() {
+        let mut keep = |inner: Value| match inner.kind {
+            Kind::String => found.push(inner),
+            Kind::Object | Kind::Array => pending.push(inner),
+            _ => {}
+        };
+        let mut cursor = Cursor::at(source, value.span().start);
+        let read = if value.kind == Kind::Object {
+            cursor.fields(|cursor, _| cursor.value().map(&mut keep))
+        } else {
+            cursor.elements(|cursor| cursor.value().map(&mut keep))
+        };
+        read.ok()?;
+    }
+    found.sort_by_key(|value| value.start);
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(source: &str) -> Result<Kind, JsonError> {
+        let mut cursor = Cursor::new(source);
+        let value = cursor.value()?;
+        cursor.end()?;
+        Ok(value.kind)
+    }
+
+    #[test]
+    fn takes_what_json_takes() {
+        for good in [
+            "{}",
+            "[]",
+            " [1, -0.5e+3 ,true,null , \"a\\u00e9\\\"\" ] ",
+            "{\"a\":{\"b\":[{}]}}",
+            "0",
+            "\"\"",
+            "[[],[[]],{\"a\":[]}]",
+            "1e5",
+            "-1",
+            "{\"a\":1,\"a\":2}",
+        ] {
+            assert!(read(good).is_ok(), "{good}: {:?}", read(good));
+        }
+        for bad in [
+            "",
+            "{",
+            "[1,]",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{a:1}",
+            "01",
+            "1.",
+            "-",
+            "+1",
+            "nul",
+            "\"a",
+            "\"\\x\"",
+            "\"\\u12g4\"",
+            "\"\n\"",
+            "[1 2]",
+            "{\"a\":1,}",
+            "[]]",
+            "'a'",
+            "1e",
+            "[}",
+            "{]",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn depth_is_no_danger() {
+        let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
+        assert_eq!(read(&deep), Ok(Kind::Array));
+        assert!(read(&deep[1..]).is_err());
+    }
+
+    #[test]
+    fn a_doubled_key_counts_once_the_last() {
+        let source = r#"{"a":1,"\u0061":"x"}"#;
+        let node = Cursor::new(source).node().unwrap();
+        assert!(node.get(source, "a").unwrap().is(source, "x"));
+    }
+
+    #[test]
+    fn strings_are_found_at_any_depth_in_order() {
+        let source = r#"{"k":"1","o":{"x":["2",{"y":"3"}],"n":4},"z":"5"}"#;
+        let found: Vec<_> = strings_of_object(source)
+            .unwrap()
+            .iter()
+            .map(|value| value.str(source).unwrap().into_owned())
+            .collect();
+        assert_eq!(found, ["1", "2", "3", "5"]);
+        assert!(strings_of_object("[1]").is_none());
+        assert!(strings_of_object("{\"a\":").is_none());
+    }
+}

@@ -1,0 +1,153 @@
+//! What a conversation is made of.
+
+use crate::Text;
+
+/// One item from user, model, tool or system; never edited once received.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Who said it.
+    pub role: Role,
+    /// The speaker's name, where the wire has one.
+    pub name: Option<Text>,
+    /// Its pieces, in order.
+    pub parts: Vec<Part>,
+    /// The whole message as it was received.
+    pub raw: Text,
+}
+
+/// Who a message is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The operator: system or developer.
+    System,
+    /// The person, or the program that speaks for them; also the carrier of tool results where the
+    /// wire has no role for tools.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
+impl Role {
+    /// The word that people and providers use for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        }
+    }
+}
+
+/// A piece of a message.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// Words.
+    Text(Text),
+    /// The model's reasoning.
+    Thinking(Thinking),
+    /// A picture.
+    Image(Image),
+    /// A document or other attachment.
+    File(File),
+    /// The model asks for a tool.
+    Call(Call),
+    /// A tool answers.
+    Result(ToolResult),
+    /// Something that we do not know, as it came; it is carried through unharmed.
+    Other(Text),
+}
+
+/// The model's reasoning, open or sealed.
+#[derive(Clone, Debug)]
+pub struct Thinking {
+    /// What can be read of it.
+    pub text: Text,
+    /// The provider's signature or encrypted copy.
+    pub seal: Option<Text>,
+}
+
+/// A picture, by what its price depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// Width and height in pixels, where the picture itself is in the message.
+    pub pixels: Option<(u32, u32)>,
+    /// Whether the client asked for the cheap, coarse reading.
+    pub low_detail: bool,
+    /// Its size in the request.
+    pub bytes: usize,
+}
+
+/// An attachment.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// The name it goes by.
+    pub name: Option<Text>,
+    /// Its contents where they are plain text.
+    pub text: Option<Text>,
+    /// Its size in the request.
+    pub bytes: usize,
+}
+
+/// A request for a tool.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What its result will refer to.
+    pub id: Text,
+    /// The tool.
+    pub name: Text,
+    /// Its arguments.
+    pub arguments: Text,
+    /// Whether the arguments are free text instead of a JSON object.
+    pub freeform: bool,
+}
+
+/// What a tool answered.
+#[derive(Clone, Debug)]
+pub struct ToolResult {
+    /// The call it answers.
+    pub call: Text,
+    /// The pieces of the answer: text, images, files, others.
+    pub content: Vec<Part>,
+    /// The content as it was received: JSON, unless it is one string.
+    pub raw: Text,
+    /// Whether the tool failed.
+    pub error: bool,
+}
+
+impl ToolResult {
+    /// The answer's text where it is nothing but one text.
+    pub fn single_text(&self) -> Option<&Text> {
+        match self.content.as_slice() {
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Message {
+    /// The calls it makes.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The results it carries.
+    pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Result(result) => Some(result),
+            _ => None,
+        })
+    }
+
+    /// Whether a person speaks in it: a user message that is more than the carrier of results.
+    pub fn is_user_turn(&self) -> bool {
+        self.role == Role::User
+            && (self.parts.is_empty()
+                || self.parts.iter().any(|part| !matches!(part, Part::Result(_))))
+    }
+}

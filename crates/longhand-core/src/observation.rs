@@ -1,0 +1,86 @@
+//! Text-action agents put what their tools say into user turns.
+
+use crate::{Message, Part, Role, Text};
+
+/// Finds the text of a user turn that is recognisably an observation: the output of the command that
+/// the assistant's turn before it ended with.
+pub(crate) fn observation<'m>(before: Option<&Message>, message: &'m Message) -> Option<&'m Text> {
+    let [Part::Text(text)] = message.parts.as_slice() else { return None };
+    if message.role != Role::User || !before.is_some_and(acts) {
+        return None;
+    }
+    reads_like_output(&text.decode()).then_some(text)
+}
+
+/// Whether an assistant message ends with an action written as text.
+fn acts(message: &Message) -> bool {
+    if message.role != Role::Assistant {
+        return false;
+    }
+    let [.., Part::Text(text)] = message.parts.as_slice() else { return false };
+    let text = text.decode();
+    let text = text.trim_end();
+    text.ends_with("```")
+        || text.ends_with('>')
+        || text.lines().rev().take(6).any(|line| {
+            let line = line.trim_start();
+            ["Action:", "Action Input:", "ACTION:", "<function", "<tool", "<execute", "$ "]
+                .iter()
+                .any(|mark| line.starts_with(mark))
+        })
+}
+
+/// Whether a text has the marks of a program's output rather than a person's words.
+fn reads_like_output(text: &str) -> bool {
+    let start = text.trim_start();
+    let opens = [
+        "Observation",
+        "OBSERVATION",
+        "[File:",
+        "Output",
+        "OUTPUT",
+        "<output",
+        "<returncode",
+        "<observation",
+        "<tool_result",
+        "<result",
+        "<function_results",
+        "Exit code",
+        "Traceback",
+        "Tool ",
+        "Execution",
+        "EXECUTION",
+        "STDOUT",
+        "stdout",
+        "$ ",
+    ];
+    if opens.iter().any(|mark| start.starts_with(mark)) {
+        return true;
+    }
+    let end = text.trim_end();
+    if end.ends_with('$')
+        || end.ends_with("</output>")
+        || end.ends_with('#')
+        || end.contains("(Current directory:")
+    {
+        return true;
+    }
+    // Lines that look printed: numbered, indented, or with a path and a colon.
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(200).collect();
+    let printed = lines.iter().filter(|line| is_printed(line)).count();
+    lines.len() >= 6 && printed * 2 > lines.len()
+}
+
+fn is_printed(line: &str) -> bool {
+    let numbered = line
+        .trim_start()
+        .split([':', ' ', '|', '\t'])
+        .next()
+        .is_some_and(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()));
+    let path = line.split(':').next().is_some_and(|word| word.contains('/') && !word.contains(' '));
+    numbered
+        || path
+        || line.starts_with("    ")
+        || line.starts_with('\t')
+        || line.starts_with(['+', '-', '/', '<', '{', '}'])
+}

@@ -1,0 +1,207 @@
+//! One-line markers in the place of bulky bodies.
+
+use std::fmt::Write;
+
+use crate::anchor::{ranked, telling_line};
+use crate::json::{self, Cursor};
+use crate::{Call, Handle, Text};
+
+/// How every marker of ours begins, so that we know our own when we meet them again.
+pub(crate) const MARK: &str = "[longhand ";
+
+/// The most characters that a stub has.
+pub const STUB_CHARS_MAX: usize = 250;
+
+/// How much of each end of a body is read for what to tell of it.
+const SAMPLE_BYTES: usize = 2_048;
+
+/// Whether a text is what an edit of ours left behind: a marker, perhaps between two short ends.
+///
+/// A longer text that only quotes a marker is a body like any other.
+pub(crate) fn is_ours(text: &str) -> bool {
+    text.len() <= 800 && text.contains(MARK)
+}
+
+/// Describes a removed body: its handle, size and source, and what it was about.
+pub(crate) fn stub(handle: Handle, body: &str, source: &str) -> String {
+    let mut line = format!(
+        "{MARK}stub {handle}: {} chars of {}",
+        grouped(body.chars().count()),
+        clean(source, 90)
+    );
+    let (head, tail) = ends(body, SAMPLE_BYTES);
+    let mut told = 0;
+    for anchor in ranked([head, tail]) {
+        let known = line.contains(anchor.text);
+        if told < 3 && !known && line.len() + anchor.text.len() < STUB_CHARS_MAX - 60 {
+            line.push_str(if told == 0 { "; " } else { ", " });
+            line.push_str(&clean(anchor.text, 60));
+            told += 1;
+        }
+    }
+    if let Some(telling) = telling_line(head).or_else(|| telling_line(tail)) {
+        let room = STUB_CHARS_MAX.saturating_sub(line.chars().count() + 3).min(80);
+        if room > 20 {
+            let _ = write!(line, "; {}", clean(telling, room));
+        }
+    }
+    line.push(']');
+    line
+}
+
+/// Names a call by its tool and its most telling arguments.
+pub(crate) fn describe_call(call: &Call) -> String {
+    let mut line = call.name.decode().into_owned();
+    let arguments = call.arguments.decode();
+    for (key, value) in key_arguments(&arguments) {
+        let _ = write!(line, " {key}={}", clean(&value, 60));
+    }
+    line
+}
+
+/// Picks the arguments that say what a call was about: at most two short ones.
+fn key_arguments(arguments: &str) -> Vec<(String, String)> {
+    const TELLING: &[&str] = &[
+        "path",
+        "file_path",
+        "file",
+        "filename",
+        "command",
+        "cmd",
+        "query",
+        "pattern",
+        "url",
+        "name",
+        "id",
+    ];
+    let Ok(node) = Cursor::new(arguments).node() else { return Vec::new() };
+    let mut short: Vec<(usize, String, String)> = Vec::new();
+    for (key, value) in &node.fields {
+        let (Some(key), Some(value)) = (key.str(arguments), value.str(arguments)) else { continue };
+        if !value.trim().is_empty() && value.len() <= 300 {
+            let rank = TELLING.iter().position(|known| *known == key).unwrap_or(TELLING.len());
+            short.push((rank, key.into_owned(), value.into_owned()));
+        }
+    }
+    short.sort_by_key(|(rank, _, _)| *rank);
+    short.into_iter().take(2).map(|(_, key, value)| (clean(&key, 20), value)).collect()
+}
+
+/// Rewrites a call's arguments with every bulky string replaced by a marker, the shape unchanged.
+///
+/// Answers with `None` if nothing in them is bulky, or if they are not a JSON object.
+pub(crate) fn stub_arguments(handle: Handle, arguments: &str, chars_min: usize) -> Option<String> {
+    let strings = json::strings_of_object(arguments)?;
+    let mut out = String::new();
+    let mut from = 0;
+    for value in strings {
+        let span = value.span();
+        if span.len() < chars_min {
+            continue;
+        }
+        let text = value.str(arguments)?;
+        let marker = format!("{MARK}stub {handle}: {} chars]", grouped(text.chars().count()));
+        if text.chars().count() < chars_min.max(marker.len() + 1) || text.starts_with(MARK) {
+            continue;
+        }
+        out.push_str(&arguments[from..span.start]);
+        out.push_str(&json::quote(&marker));
+        from = span.end;
+    }
+    (from > 0).then(|| out + &arguments[from..])
+}
+
+/// Whether a text is worth a stub: at least `chars_min` characters, and no marker of ours.
+pub(crate) fn is_bulky(text: &Text, chars_min: usize) -> bool {
+    // An escaped character takes at most twelve bytes.
+    let size = text.raw_len();
+    if size < chars_min || size == 0 || is_ours(text.raw()) {
+        return false;
+    }
+    size / 12 >= chars_min || text.decode().chars().nth(chars_min.saturating_sub(1)).is_some()
+}
+
+/// Puts a text on one line, without brackets or controls, in at most `chars_max` characters.
+pub(crate) fn clean(text: &str, chars_max: usize) -> String {
+    let mut out = String::new();
+    let mut spaced = true;
+    for (count, c) in text.trim().chars().enumerate() {
+        if count >= chars_max * 2 || out.chars().count() + 1 >= chars_max {
+            out.push('…');
+            break;
+        }
+        let c = match c {
+            '[' => '(',
+            ']' => ')',
+            c if c.is_whitespace() || c.is_control() => ' ',
+            c => c,
+        };
+        if c != ' ' || !spaced {
+            out.push(c);
+        }
+        spaced = c == ' ';
+    }
+    out.trim_end().to_owned()
+}
+
+/// The first and the last bytes of a text, without overlap.
+fn ends(text: &str, bytes: usize) -> (&str, &str) {
+    if text.len() <= bytes * 2 {
+        return (text, "");
+    }
+    (&text[..text.floor_char_boundary(bytes)], &text[text.ceil_char_boundary(text.len() - bytes)..])
+}
+
+/// Writes `12840` as `12,840`.
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stub_tells_size_source_and_anchors_on_one_short_line() {
+        let body = "reading src/wheel.rs\nerror[E0308]: mismatched types ] in g-7\n".repeat(40);
+        let call = Call {
+            id: "1".into(),
+            name: "read_file".into(),
+            arguments: r#"{"limit":3,"note":"x","path":"src/wheel.rs"}"#.into(),
+            freeform: false,
+        };
+        let line = stub(Handle::of(["x"]), &body, &describe_call(&call));
+        assert_eq!(
+            line,
+            "[longhand stub h:bht03g7c4bqe: 2,440 chars of read_file path=src/wheel.rs note=x; g-7, E0308; \
+             error(E0308): mismatched types ) in g-7]"
+        );
+        let hostile = stub(Handle::of(["x"]), &"error: ] x\u{7}".repeat(900), &"[y]\n".repeat(90));
+        assert!(hostile.chars().count() <= STUB_CHARS_MAX, "{}", hostile.len());
+        assert_eq!(hostile.matches([']', '\n', '\u{7}']).count(), 1);
+    }
+
+    #[test]
+    fn arguments_keep_their_shape() {
+        let long = "x".repeat(300);
+        let arguments = format!(r#"{{ "path":"a.rs", "n":1.0,"edits":[{{"new":"{long}\n"}}] }}"#);
+        let handle = Handle::of(["x"]);
+        let stubbed = stub_arguments(handle, &arguments, 256).unwrap();
+        assert_eq!(
+            stubbed,
+            format!(
+                r#"{{ "path":"a.rs", "n":1.0,"edits":[{{"new":"[longhand stub {handle}: 301 chars]"}}] }}"#
+            )
+        );
+        assert_eq!(stub_arguments(handle, &stubbed, 0), None);
+        assert_eq!(stub_arguments(handle, "not json", 0), None);
+    }
+}

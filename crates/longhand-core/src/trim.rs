@@ -1,0 +1,94 @@
+//! The policy that keeps the newest steps and lets the rest go.
+
+use std::ops::Range;
+
+use crate::auto::stays;
+use crate::draft::{Draft, Stage};
+use crate::fold::{block, headline_tokens};
+use crate::plan::{Edit, History, Plan};
+use crate::step::steps;
+use crate::{Budget, Scale, Tokens};
+
+/// Splits sizes, oldest first, into a prefix to summarise and a suffix to keep: the answer is the
+/// number of the first kept one.
+///
+/// Keeps from the newest on while the sum is within `budget - reserve`; nothing to summarise exactly
+/// if all of it fits. Sizes are asked for newest first and no further than needed.
+pub fn partition(
+    count: usize,
+    mut size: impl FnMut(usize, Tokens) -> Tokens,
+    budget: Tokens,
+    reserve: Tokens,
+) -> usize {
+    let mut left = budget.saturating_sub(reserve);
+    for at in (0..count).rev() {
+        let tokens = size(at, left);
+        if tokens > left {
+            return at + 1;
+        }
+        left -= tokens;
+    }
+    0
+}
+
+/// Keeps the system prompt and the newest steps that fit, with a note on the rest.
+pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale) -> Plan {
+    let messages = history.messages;
+    let is_system = |at: usize| stays(history, at);
+    let units: Vec<Range<usize>> =
+        steps(messages).into_iter().filter(|unit| !unit.clone().any(is_system)).collect();
+    let all = joined(&units);
+    let mut draft = Draft::new(history, scale, 0, false);
+    let system: Vec<usize> =
+        (0..messages.len()).filter(|at| !all.iter().any(|range| range.contains(at))).collect();
+    let around = history.fixed
+        + scale.framing().reply
+        + draft.total(system.iter().copied(), Stage::Untouched, Tokens::MAX).unwrap_or(Tokens::MAX);
+    let note_least = if all.is_empty() { Tokens::ZERO } else { headline_tokens(&all, &scale) };
+    let floor = around + note_least;
+
+    let mut unit = |at: usize, limit: Tokens, stage| {
+        draft.total(units[at].clone().rev(), stage, limit).unwrap_or(Tokens::MAX)
+    };
+    let whole = partition(
+        units.len(),
+        |at, limit| unit(at, limit, Stage::Untouched),
+        budget.limit,
+        budget.reserve + around,
+    );
+    if whole == 0 && around <= budget.room() {
+        let tokens =
+            around + (0..units.len()).map(|at| unit(at, Tokens::MAX, Stage::Untouched)).sum();
+        return Plan::new(Vec::new(), tokens, floor, budget.room());
+    }
+    // The note has the reserve; where that is too small for any note, it takes what it needs.
+    let goal = budget.goal() + budget.reserve;
+    let taken = around + budget.reserve.max(note_least);
+    let first = partition(units.len(), |at, limit| unit(at, limit, Stage::Edited), goal, taken);
+    let kept = &units[first..];
+    let mut tokens =
+        around + (first..units.len()).map(|at| unit(at, Tokens::MAX, Stage::Edited)).sum();
+    let mut edits = draft.edits(kept.iter().cloned().flatten(), Stage::Edited);
+    let folded = joined(&units[..first]);
+    if !folded.is_empty() {
+        let share = budget.reserve.max(Tokens(goal.0 / 10)).max(note_least);
+        let space = goal.saturating_sub(tokens).min(share);
+        let (handle, text) =
+            block(messages, &folded, &scale, space.saturating_sub(scale.framing().message));
+        tokens += scale.text(&text) + scale.framing().message;
+        edits.push(Edit::Fold { messages: folded, handle, text });
+    }
+    Plan::new(edits, tokens, floor, budget.limit)
+}
+
+/// Joins neighbouring ranges.
+pub(crate) fn joined(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => out.push(range.clone()),
+        }
+    }
+    out
+}

@@ -1,0 +1,289 @@
+//! `OpenAI` Chat Completions.
+
+use longhand_core::json::{Kind, Node, Value};
+use longhand_core::{Call, File, Image, Message, Part, Role, Text, Thinking, ToolResult};
+
+use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
+use crate::image::pixels;
+use crate::source::Source;
+
+pub(crate) fn read(source: Source) -> Conversation {
+    let mut builder = Builder::new(source);
+    builder.attributes(&["tools", "functions", "response_format"]);
+    let elements = std::mem::take(&mut builder.source.elements);
+    for (index, node) in elements.iter().enumerate() {
+        message(&mut builder, node, index);
+    }
+    builder.source.elements = elements;
+    builder.finish(Dialect::Chat)
+}
+
+fn message(builder: &mut Builder, node: &Node, index: usize) {
+    let name = builder.source.shape.element(index);
+    let at = |field: &str| format!("{name}.{field}");
+    let text = builder.source.text.clone();
+    let get = |key: &str| node.get(&text, key).filter(|value| value.kind != Kind::Null);
+    if node.value.kind != Kind::Object {
+        builder.wrong(&name, format!("expected a message, found {}", node.value.kind.describe()));
+    }
+    let role_name = get("role").and_then(|value| value.str(&text));
+    let role = match role_name.as_deref() {
+        Some("system" | "developer") => Role::System,
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        Some("tool" | "function") => Role::Tool,
+        Some(other) => {
+            builder.wrong(at("role"), format!("unknown role {other:?}"));
+            Role::User
+        }
+        None => {
+            if node.value.kind == Kind::Object {
+                builder.wrong(at("role"), "a message needs a role");
+            }
+            Role::User
+        }
+    };
+    let mut made = Made::default();
+    let content = get("content");
+    let says =
+        ["tool_calls", "function_call", "refusal", "audio"].iter().any(|key| get(key).is_some());
+    if role == Role::Tool {
+        tool(builder, node, content, role_name.as_deref(), &name, &mut made);
+    } else {
+        for key in ["reasoning_content", "reasoning"] {
+            if let Some(text) = get(key).and_then(|value| builder.source.string(value)) {
+                made.add(Part::Thinking(Thinking { text, seal: None }), Slot::Fixed);
+                break;
+            }
+        }
+        match content {
+            Some(content) => words(builder, content, role, &at("content"), &mut made),
+            None if role == Role::Assistant && says => {}
+            None if node.value.kind == Kind::Object => {
+                builder.wrong(
+                    at("content"),
+                    format!("a message from the {} needs content", role.as_str()),
+                );
+            }
+            None => {}
+        }
+    }
+    if let Some(value) = get("refusal").filter(|_| role == Role::Assistant)
+        && let Some(text) = builder.source.string(value)
+    {
+        made.add(Part::Other(text), Slot::Fixed);
+    }
+    if let Some(value) = get("tool_calls") {
+        calls(builder, value, role, &at("tool_calls"), &mut made);
+    }
+    if let Some(value) = get("function_call") {
+        let node = builder.source.node(value);
+        function(builder, &node, None, &at("function_call"), &mut made);
+    }
+    let speaker =
+        get("name").filter(|_| role != Role::Tool).and_then(|value| builder.source.string(value));
+    let message =
+        Message { role, name: speaker, parts: made.parts, raw: builder.source.raw(node.value) };
+    let content = content.map(|value| Content { span: value.span(), blocks: None });
+    builder.push(message, Layout { elements: vec![index], slots: made.slots, content });
+}
+
+/// Parts with their places.
+#[derive(Default)]
+pub(crate) struct Made {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) slots: Vec<Slot>,
+}
+
+impl Made {
+    pub(crate) fn add(&mut self, part: Part, slot: Slot) {
+        self.parts.push(part);
+        self.slots.push(slot);
+    }
+}
+
+fn words(builder: &mut Builder, content: Value, role: Role, at: &str, made: &mut Made) {
+    if let Some(text) = builder.source.string(content) {
+        if text.is_empty() {
+            builder.odd(at, "the content is empty");
+        }
+        made.add(Part::Text(text), Slot::Text(content.span()));
+        return;
+    }
+    if content.kind != Kind::Array {
+        builder.wrong(
+            at,
+            format!("expected a string or a list of parts, found {}", content.kind.describe()),
+        );
+        made.add(Part::Other(builder.source.raw(content)), Slot::Fixed);
+        return;
+    }
+    let nodes = builder.source.nodes(content);
+    if nodes.is_empty() {
+        builder.wrong(at, "the list of parts is empty");
+    }
+    for (index, node) in nodes.iter().enumerate() {
+        part(builder, node, role, &format!("{at}[{index}]"), made);
+    }
+}
+
+fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Made) {
+    let text = builder.source.text.clone();
+    let kind = node.get(&text, "type").and_then(|value| value.str(&text)).unwrap_or_default();
+    let legal: &[&str] = match role {
+        Role::User => &["text", "image_url", "input_audio", "file"],
+        Role::Assistant => &["text", "refusal"],
+        _ => &["text"],
+    };
+    if node.value.kind != Kind::Object {
+        builder.wrong(at, format!("expected a part, found {}", node.value.kind.describe()));
+    } else if kind.is_empty() {
+        builder.wrong(format!("{at}.type"), "a part needs a type");
+    } else if ["text", "image_url", "input_audio", "file", "refusal"].contains(&kind.as_ref())
+        && !legal.contains(&kind.as_ref())
+    {
+        builder.wrong(
+            at,
+            format!("a message from the {} cannot hold a part of type {kind:?}", role.as_str()),
+        );
+    }
+    match kind.as_ref() {
+        "text" | "refusal" => match node.get(&text, kind.as_ref()) {
+            Some(value) if value.kind == Kind::String => {
+                let own = builder.source.string(value).unwrap_or_default();
+                if kind == "text" {
+                    made.add(Part::Text(own), Slot::Text(value.span()));
+                } else {
+                    made.add(Part::Other(own), Slot::Fixed);
+                }
+                return;
+            }
+            _ => builder.wrong(format!("{at}.{kind}"), "expected a string"),
+        },
+        "image_url" => {
+            let inner = node.get(&text, "image_url").map(|value| builder.source.node(value));
+            let url = inner.as_ref().and_then(|inner| inner.get(&text, "url"));
+            if !url.is_some_and(|url| url.kind == Kind::String) {
+                builder.wrong(format!("{at}.image_url.url"), "expected a string");
+            }
+            let low = inner
+                .and_then(|inner| inner.get(&text, "detail"))
+                .is_some_and(|value| value.is(&text, "low"));
+            let url = url.and_then(|url| url.str(&text)).unwrap_or_default();
+            made.add(Part::Image(image(&url, low)), Slot::Fixed);
+            return;
+        }
+        "input_audio" | "file" => {
+            let bytes = node.value.span().len();
+            made.add(Part::File(File { name: None, text: None, bytes }), Slot::Fixed);
+            return;
+        }
+        _ => {}
+    }
+    made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+}
+
+/// Reads a picture from its address, which may hold the picture itself.
+pub(crate) fn image(url: &str, low_detail: bool) -> Image {
+    let data = url.strip_prefix("data:").and_then(|rest| rest.split_once("base64,"));
+    Image { pixels: data.and_then(|(_, data)| pixels(data)), low_detail, bytes: url.len() }
+}
+
+fn tool(
+    builder: &mut Builder,
+    node: &Node,
+    content: Option<Value>,
+    role: Option<&str>,
+    name: &str,
+    made: &mut Made,
+) {
+    let text = builder.source.text.clone();
+    let key = if role == Some("function") { "name" } else { "tool_call_id" };
+    let call = node.get(&text, key).and_then(|value| builder.source.string(value));
+    if call.is_none() {
+        builder.wrong(format!("{name}.{key}"), "a tool result must name the call it answers");
+    }
+    let mut inner = Made::default();
+    let mut slot = Slot::Fixed;
+    match content {
+        Some(value) if value.kind == Kind::String => {
+            inner.add(Part::Text(builder.source.string(value).unwrap_or_default()), Slot::Fixed);
+            slot = Slot::Content(value.span());
+        }
+        Some(value) => {
+            words(builder, value, Role::Tool, &format!("{name}.content"), &mut inner);
+            slot = Slot::Content(value.span());
+        }
+        None if role == Some("function") => {}
+        None => builder.wrong(format!("{name}.content"), "a tool result needs content"),
+    }
+    let raw = content.map_or_else(Text::default, |value| builder.source.raw(value));
+    let result =
+        ToolResult { call: call.unwrap_or_default(), content: inner.parts, raw, error: false };
+    made.add(Part::Result(result), slot);
+}
+
+fn calls(builder: &mut Builder, value: Value, role: Role, at: &str, made: &mut Made) {
+    let nodes = builder.source.nodes(value);
+    if role != Role::Assistant {
+        builder.wrong(at, "only the assistant can call tools");
+    }
+    if value.kind != Kind::Array {
+        builder.wrong(at, format!("expected a list of calls, found {}", value.kind.describe()));
+    } else if nodes.is_empty() {
+        builder.wrong(at, "the list of calls is empty");
+    }
+    let text = builder.source.text.clone();
+    for (index, node) in nodes.iter().enumerate() {
+        let at = format!("{at}[{index}]");
+        let id = node.get(&text, "id").and_then(|value| builder.source.string(value));
+        if id.as_ref().is_none_or(Text::is_empty) {
+            builder.wrong(format!("{at}.id"), "a call needs an id");
+        }
+        let kind = if node.get(&text, "custom").is_some() { "custom" } else { "function" };
+        match node.get(&text, kind) {
+            Some(value) if value.kind == Kind::Object => {
+                let inner = builder.source.node(value);
+                function(builder, &inner, id, &format!("{at}.{kind}"), made);
+            }
+            _ => {
+                builder.wrong(format!("{at}.{kind}"), "a call needs a function");
+                made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+            }
+        }
+    }
+}
+
+fn function(builder: &mut Builder, node: &Node, id: Option<Text>, at: &str, made: &mut Made) {
+    let text = builder.source.text.clone();
+    let name = node.get(&text, "name").and_then(|value| builder.source.string(value));
+    match &name {
+        None => builder.wrong(format!("{at}.name"), "a call must name its function"),
+        Some(name) => check_name(builder, name, at),
+    }
+    let name = name.unwrap_or_default();
+    let freeform = node.get(&text, "input").is_some();
+    let key = if freeform { "input" } else { "arguments" };
+    let arguments = node.get(&text, key).filter(|value| value.kind == Kind::String);
+    if arguments.is_none() {
+        builder.wrong(format!("{at}.{key}"), "expected a string");
+    }
+    let slot = match arguments {
+        Some(value) if freeform => Slot::Text(value.span()),
+        Some(value) => Slot::Quoted(value.span()),
+        None => Slot::Fixed,
+    };
+    let arguments = arguments.and_then(|value| builder.source.string(value)).unwrap_or_default();
+    let id = id.unwrap_or_else(|| name.clone());
+    made.add(Part::Call(Call { id, name, arguments, freeform }), slot);
+}
+
+/// Checks a function's name against what `OpenAI` takes.
+pub(crate) fn check_name(builder: &mut Builder, name: &Text, at: &str) {
+    let name = name.decode();
+    let legal = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if name.is_empty() || name.len() > 64 || !legal {
+        builder
+            .odd(format!("{at}.name"), "a function's name has 1 to 64 letters, digits, `_` or `-`");
+    }
+}

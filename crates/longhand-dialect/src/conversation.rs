@@ -1,0 +1,226 @@
+//! A conversation with its bytes.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use longhand_core::{History, Message, Role, Text, Tokens, Wire};
+
+use crate::Finding;
+use crate::source::{Shape, Source};
+
+/// A wire format or session file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// `OpenAI` Chat Completions.
+    Chat,
+    /// `OpenAI` Responses.
+    Responses,
+    /// Anthropic Messages.
+    Anthropic,
+    /// A session file of Claude Code.
+    ClaudeCode,
+    /// A session file of Codex.
+    Codex,
+    /// A session file of pi.
+    Pi,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Chat, Self::Responses, Self::Anthropic, Self::ClaudeCode, Self::Codex, Self::Pi];
+
+    /// The name that commands and reports use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Anthropic => "anthropic",
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::Pi => "pi",
+        }
+    }
+
+    /// Whether it is a log of a session instead of a request.
+    pub fn is_session_file(self) -> bool {
+        matches!(self, Self::ClaudeCode | Self::Codex | Self::Pi)
+    }
+
+    /// What it makes of edits.
+    pub fn wire(self) -> Wire {
+        Wire {
+            binds_thinking: matches!(self, Self::Anthropic | Self::ClaudeCode),
+            alternates: self == Self::Anthropic,
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Dialect {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|dialect| dialect.as_str() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|dialect| dialect.as_str()).collect();
+            format!("unknown dialect `{name}`; known are auto, {}", names.join(", "))
+        })
+    }
+}
+
+/// A conversation as it was read, ready to be edited and written back.
+pub struct Conversation {
+    /// The format it came in.
+    pub dialect: Dialect,
+    /// The messages, oldest first.
+    pub messages: Vec<Message>,
+    /// What else of the request the model is sent, such as tool schemas.
+    pub attributes: Vec<Text>,
+    /// The model it is for, if it says so.
+    pub model: Option<String>,
+    pub(crate) source: Arc<String>,
+    pub(crate) shape: Shape,
+    pub(crate) elements: Vec<Range<usize>>,
+    pub(crate) layout: Vec<Layout>,
+    pub(crate) findings: Vec<Finding>,
+    /// History held by the provider, which a result may refer to.
+    pub(crate) continues: bool,
+}
+
+/// Where a message stands in the source.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layout {
+    /// The elements it is made of; none if it is a field of the request.
+    pub(crate) elements: Vec<usize>,
+    /// Where each part can be edited.
+    pub(crate) slots: Vec<Slot>,
+    /// The value that holds its blocks or text, where blocks can be added to it.
+    pub(crate) content: Option<Content>,
+}
+
+/// The content of a message that is a string or a list of blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct Content {
+    pub(crate) span: Range<usize>,
+    /// The blocks of a list.
+    pub(crate) blocks: Option<Vec<Range<usize>>>,
+}
+
+/// How a part is written.
+#[derive(Clone, Debug)]
+pub(crate) enum Slot {
+    /// Not to be edited.
+    Fixed,
+    /// A JSON string.
+    Text(Range<usize>),
+    /// A content value that may become a string.
+    Content(Range<usize>),
+    /// A content value that may become a list of one text block.
+    Blocks(Range<usize>),
+    /// A JSON object inside a JSON string.
+    Quoted(Range<usize>),
+    /// A JSON object.
+    Object(Range<usize>),
+    /// The block of that index can be taken out; the element with it, if it is the only one.
+    Block { element: usize, blocks: Vec<Range<usize>>, index: usize },
+}
+
+impl Conversation {
+    /// The conversation as a policy sees it; `fixed` is what its attributes count for.
+    pub fn history(&self, fixed: Tokens) -> History<'_> {
+        History { messages: &self.messages, fixed, wire: self.dialect.wire() }
+    }
+
+    /// The bytes it was read from.
+    pub fn bytes(&self) -> &str {
+        &self.source
+    }
+
+    /// How a message is called in its format, such as `messages[3]`.
+    pub fn name_of(&self, message: usize) -> String {
+        match self.layout[message].elements.first() {
+            Some(&element) => self.shape.element(element),
+            None if self.dialect == Dialect::Anthropic => "system".to_owned(),
+            None if self.messages[message].role == Role::System => "instructions".to_owned(),
+            None => "input".to_owned(),
+        }
+    }
+}
+
+/// Collects messages while a dialect is read.
+pub(crate) struct Builder {
+    pub(crate) source: Source,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) layout: Vec<Layout>,
+    pub(crate) attributes: Vec<Text>,
+    pub(crate) model: Option<String>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) continues: bool,
+}
+
+impl Builder {
+    pub(crate) fn new(source: Source) -> Self {
+        let room = source.elements.len();
+        Self {
+            source,
+            messages: Vec::with_capacity(room),
+            layout: Vec::with_capacity(room),
+            attributes: Vec::new(),
+            model: None,
+            findings: Vec::new(),
+            continues: false,
+        }
+    }
+
+    /// Notes something that the provider would refuse.
+    pub(crate) fn wrong(&mut self, at: impl Into<String>, what: impl Into<String>) {
+        self.findings.push(Finding { at: at.into(), what: what.into(), grave: true });
+    }
+
+    /// Notes something that some would refuse.
+    pub(crate) fn odd(&mut self, at: impl Into<String>, what: impl Into<String>) {
+        self.findings.push(Finding { at: at.into(), what: what.into(), grave: false });
+    }
+
+    pub(crate) fn push(&mut self, message: Message, layout: Layout) {
+        debug_assert_eq!(message.parts.len(), layout.slots.len());
+        self.messages.push(message);
+        self.layout.push(layout);
+    }
+
+    /// Takes request fields that cost tokens but are no messages.
+    pub(crate) fn attributes(&mut self, keys: &[&str]) {
+        for key in keys {
+            if let Some(value) = self.source.field(key) {
+                let raw = self.source.raw(value);
+                self.attributes.push(raw);
+            }
+        }
+        self.model = self
+            .source
+            .field("model")
+            .and_then(|value| Some(value.str(&self.source.text)?.into_owned()));
+    }
+
+    pub(crate) fn finish(self, dialect: Dialect) -> Conversation {
+        Conversation {
+            dialect,
+            messages: self.messages,
+            attributes: self.attributes,
+            model: self.model,
+            elements: self.source.elements.iter().map(|node| node.value.span()).collect(),
+            shape: self.source.shape,
+            source: self.source.text,
+            layout: self.layout,
+            findings: self.findings,
+            continues: self.continues,
+        }
+    }
+}

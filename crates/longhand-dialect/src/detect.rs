@@ -1,0 +1,82 @@
+//! Which format an input is in.
+
+use longhand_core::json::{Kind, Node};
+
+use crate::source::{Shape, Source};
+use crate::{Dialect, DialectError};
+
+/// Finds the dialect by the first thing that only one of them has.
+pub(crate) fn detect(source: &Source) -> Result<Dialect, DialectError> {
+    match source.shape {
+        Shape::Input => Ok(Dialect::Responses),
+        Shape::Lines => lines(source),
+        Shape::Array | Shape::Messages => Ok(messages(source)),
+    }
+}
+
+fn messages(source: &Source) -> Dialect {
+    let text = &source.text;
+    if source.field("system").is_some() || source.field("anthropic_version").is_some() {
+        return Dialect::Anthropic;
+    }
+    if let Some(tool) =
+        source.field("tools").and_then(|tools| source.nodes(tools).into_iter().next())
+    {
+        if tool.get(text, "input_schema").is_some() {
+            return Dialect::Anthropic;
+        }
+        if tool.get(text, "function").is_some() {
+            return Dialect::Chat;
+        }
+    }
+    let telling = source.elements.iter().find_map(|node| of_message(source, node));
+    telling.unwrap_or(Dialect::Chat)
+}
+
+fn of_message(source: &Source, node: &Node) -> Option<Dialect> {
+    let text = &source.text;
+    let get = |key: &str| node.get(text, key);
+    let kind = get("type").and_then(|value| value.str(text));
+    if kind.is_some() && (get("role").is_none() || kind.as_deref() == Some("message")) {
+        return Some(Dialect::Responses);
+    }
+    let role = get("role").and_then(|value| value.str(text));
+    if get("tool_calls").is_some()
+        || matches!(role.as_deref(), Some("tool" | "function" | "developer"))
+    {
+        return Some(Dialect::Chat);
+    }
+    let content = get("content").filter(|value| value.kind == Kind::Array)?;
+    source.nodes(content).iter().find_map(|block| {
+        match block.get(text, "type").and_then(|value| value.str(text)).as_deref()? {
+            "image_url" | "input_audio" | "refusal" | "file" => Some(Dialect::Chat),
+            "input_text" | "output_text" | "input_image" | "input_file" => Some(Dialect::Responses),
+            "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "image"
+            | "document" | "server_tool_use" | "search_result" => Some(Dialect::Anthropic),
+            _ => None,
+        }
+    })
+}
+
+fn lines(source: &Source) -> Result<Dialect, DialectError> {
+    let text = &source.text;
+    for node in &source.elements {
+        let has = |key: &str| node.get(text, key).is_some();
+        let kind = node.get(text, "type").and_then(|value| value.str(text));
+        match kind.as_deref() {
+            Some("session") => return Ok(Dialect::Pi),
+            Some(_) if has("payload") => return Ok(Dialect::Codex),
+            Some("message") if has("message") => return Ok(Dialect::Pi),
+            Some("user" | "assistant") if has("message") => return Ok(Dialect::ClaudeCode),
+            Some(_) if has("sessionId") || has("parentUuid") || has("leafUuid") => {
+                return Ok(Dialect::ClaudeCode);
+            }
+            _ => {}
+        }
+    }
+    Err(DialectError::NotAConversation(
+        "expected a list of messages, a request with `messages` or `input`, or a session file of Claude Code, \
+         Codex or pi"
+            .to_owned(),
+    ))
+}

@@ -1,0 +1,84 @@
+//! Provider formats and session files, read as messages and written back byte for byte.
+//!
+//! A conversation keeps the bytes it was read from. Edits are splices into them, so whatever no edit
+//! names comes out as it went in: key order, white space, number forms and unknown fields included.
+//!
+//! ```
+//! let json = r#"[{"role":"user","content":"hello"}]"#;
+//! let conversation = longhand_dialect::read(json.into(), None).unwrap();
+//! assert_eq!(conversation.dialect, longhand_dialect::Dialect::Chat);
+//! assert!(conversation.check().is_empty());
+//! assert_eq!(conversation.apply(&[]), json);
+//! ```
+#![forbid(unsafe_code)]
+
+mod anthropic;
+mod chat;
+mod check;
+mod claude_code;
+mod codex;
+mod conversation;
+mod detect;
+mod error;
+mod image;
+mod pi;
+mod render;
+mod repair;
+mod responses;
+mod session;
+mod source;
+mod splice;
+
+pub use check::Finding;
+pub use conversation::{Conversation, Dialect};
+pub use error::DialectError;
+use source::Source;
+
+/// The most bytes that a source can have: spans are kept in 32 bits.
+pub const BYTES_MAX: u64 = u32::MAX as u64;
+
+/// Reads a conversation, in `dialect` or in the one that it is found to be in.
+///
+/// A Codex session that is compressed with zstd is opened first.
+pub fn read(bytes: Vec<u8>, dialect: Option<Dialect>) -> Result<Conversation, DialectError> {
+    let bytes = if bytes.starts_with(&ZSTD_MAGIC) { unpack(&bytes)? } else { bytes };
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(DialectError::TooLarge { bytes: bytes.len() as u64, max: BYTES_MAX });
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|error| DialectError::NotUtf8 { at: error.utf8_error().valid_up_to() })?;
+    let source = Source::read(text)?;
+    let dialect = match dialect {
+        Some(dialect) => dialect,
+        None => detect::detect(&source)?,
+    };
+    Ok(match dialect {
+        Dialect::Chat => chat::read(source),
+        Dialect::Responses => responses::read(source),
+        Dialect::Anthropic => anthropic::read(source),
+        Dialect::ClaudeCode => claude_code::read(source),
+        Dialect::Codex => codex::read(source),
+        Dialect::Pi => pi::read(source),
+    })
+}
+
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// The most that a compressed file may unpack to, so that a small file cannot fill the memory.
+const UNPACKED_BYTES_MAX: u64 = 1 << 30;
+
+fn unpack(packed: &[u8]) -> Result<Vec<u8>, DialectError> {
+    use std::io::Read;
+    let broken = |error: String| DialectError::Zstd(error);
+    let decoder = ruzstd::decoding::StreamingDecoder::new(packed)
+        .map_err(|error| broken(error.to_string()))?;
+    let mut bytes = Vec::new();
+    decoder
+        .take(UNPACKED_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| broken(error.to_string()))?;
+    if bytes.len() as u64 > UNPACKED_BYTES_MAX {
+        return Err(DialectError::TooLarge { bytes: bytes.len() as u64, max: UNPACKED_BYTES_MAX });
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,149 @@
+//! Session files of pi.
+//!
+//! Early files are a plain list; later ones a tree, whose conversation is the path to the last leaf.
+
+use longhand_core::json::{Kind, Node, Value};
+use longhand_core::{Call, Image, Message, Part, Role, Text, Thinking, ToolResult};
+use rustc_hash::FxHashMap;
+
+use crate::chat::Made;
+use crate::conversation::{Builder, Conversation, Dialect, Layout, Slot};
+use crate::image::pixels;
+use crate::source::Source;
+
+pub(crate) fn read(source: Source) -> Conversation {
+    let mut builder = Builder::new(source);
+    let elements = std::mem::take(&mut builder.source.elements);
+    for element in path(&builder, &elements) {
+        read_line(&mut builder, &elements[element], element);
+    }
+    builder.source.elements = elements;
+    builder.finish(Dialect::Pi)
+}
+
+/// The elements of the conversation, oldest first.
+fn path(builder: &Builder, elements: &[Node]) -> Vec<usize> {
+    let text = &builder.source.text;
+    let id = |node: &Node, key: &str| Some(node.get(text, key)?.str(text)?.into_owned());
+    let by_id: FxHashMap<String, usize> = elements
+        .iter()
+        .enumerate()
+        .skip(1)
+        .filter_map(|(at, node)| Some((id(node, "id")?, at)))
+        .collect();
+    if by_id.is_empty() {
+        return (0..elements.len()).collect();
+    }
+    let mut path = Vec::new();
+    let mut next = elements.len().checked_sub(1);
+    while let Some(at) = next.filter(|_| path.len() < elements.len()) {
+        path.push(at);
+        next = id(&elements[at], "parentId").and_then(|parent| by_id.get(&parent).copied());
+    }
+    path.reverse();
+    path
+}
+
+fn read_line(builder: &mut Builder, line: &Node, element: usize) {
+    let text = builder.source.text.clone();
+    if !line.get(&text, "type").is_some_and(|value| value.is(&text, "message")) {
+        return;
+    }
+    let Some(message) = line.get(&text, "message").filter(|value| value.kind == Kind::Object)
+    else {
+        return;
+    };
+    let message = builder.source.node(message);
+    let name = format!("line {}.message", element + 1);
+    let content = message.get(&text, "content");
+    let mut made = Made::default();
+    let role = message.get(&text, "role").and_then(|value| value.str(&text));
+    let role = match role.as_deref() {
+        Some("user") => {
+            parts(builder, content, &mut made);
+            Role::User
+        }
+        Some("assistant") => {
+            parts(builder, content, &mut made);
+            Role::Assistant
+        }
+        Some("toolResult") => {
+            let call =
+                message.get(&text, "toolCallId").and_then(|value| builder.source.string(value));
+            if call.is_none() {
+                builder.wrong(
+                    format!("{name}.toolCallId"),
+                    "a tool result must name the call it answers",
+                );
+            }
+            let mut inner = Made::default();
+            parts(builder, content, &mut inner);
+            let result = ToolResult {
+                call: call.unwrap_or_default(),
+                content: inner.parts,
+                raw: content.map_or_else(Text::default, |value| builder.source.raw(value)),
+                error: message
+                    .get(&text, "isError")
+                    .is_some_and(|value| &text[value.span()] == "true"),
+            };
+            made.add(
+                Part::Result(result),
+                content.map_or(Slot::Fixed, |value| Slot::Blocks(value.span())),
+            );
+            Role::Tool
+        }
+        // Commands that the person ran, and notes of extensions: the model sees them as user turns.
+        _ => {
+            made.add(Part::Other(builder.source.raw(message.value)), Slot::Fixed);
+            Role::User
+        }
+    };
+    // An aborted reply has nothing in it and is not sent.
+    if made.parts.is_empty() {
+        return;
+    }
+    let message =
+        Message { role, name: None, parts: made.parts, raw: builder.source.raw(line.value) };
+    builder.push(message, Layout { elements: vec![element], slots: made.slots, content: None });
+}
+
+fn parts(builder: &mut Builder, content: Option<Value>, made: &mut Made) {
+    let Some(content) = content else { return };
+    if let Some(text) = builder.source.string(content) {
+        return made.add(Part::Text(text), Slot::Text(content.span()));
+    }
+    let text = builder.source.text.clone();
+    for node in builder.source.nodes(content) {
+        let string =
+            |key: &str| node.get(&text, key).and_then(|value| builder.source.string(value));
+        let kind = node.get(&text, "type").and_then(|value| value.str(&text)).unwrap_or_default();
+        match (kind.as_ref(), node.get(&text, "text"), node.get(&text, "arguments")) {
+            ("text", Some(value), _) if value.kind == Kind::String => {
+                made.add(Part::Text(string("text").unwrap_or_default()), Slot::Text(value.span()));
+            }
+            ("thinking", ..) => {
+                let thinking = Thinking {
+                    text: string("thinking").unwrap_or_default(),
+                    seal: string("thinkingSignature"),
+                };
+                made.add(Part::Thinking(thinking), Slot::Fixed);
+            }
+            ("toolCall", _, Some(arguments)) => {
+                let call = Call {
+                    id: string("id").unwrap_or_default(),
+                    name: string("name").unwrap_or_default(),
+                    arguments: builder.source.raw(arguments),
+                    freeform: false,
+                };
+                made.add(Part::Call(call), Slot::Object(arguments.span()));
+            }
+            ("image", ..) => {
+                let data = string("data").unwrap_or_default();
+                let image =
+                    Image { pixels: pixels(data.raw()), low_detail: false, bytes: data.raw_len() };
+                made.add(Part::Image(image), Slot::Fixed);
+            }
+            _ => made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! A conversation with edits, as bytes.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use longhand_core::json;
+use longhand_core::{Edit, Place, Role};
+
+use crate::Dialect;
+use crate::conversation::{Conversation, Slot};
+use crate::session::{marker_line, relink};
+use crate::splice::Splices;
+
+impl Conversation {
+    /// Writes the conversation with `edits`; every byte that no edit names stays as it was.
+    pub fn apply(&self, edits: &[Edit]) -> String {
+        if edits.is_empty() {
+            return self.source.to_string();
+        }
+        let mut splices = Splices::default();
+        let mut gone = vec![false; self.elements.len()];
+        self.unthink(edits, &mut splices, &mut gone);
+        let mut instead = None;
+        let mut fold = None;
+        for edit in edits {
+            match edit {
+                Edit::Stub { at, text, .. } | Edit::Clip { at, text, .. } => {
+                    self.write_body(&mut splices, *at, text);
+                }
+                Edit::Unthink { .. } => {}
+                Edit::Fold { messages, handle: own, text } => {
+                    let (first, folded) = self.drop_messages(messages);
+                    gone.iter_mut().zip(&folded).for_each(|(gone, folded)| *gone |= folded);
+                    fold = Some((*own, folded));
+                    if self.dialect == Dialect::Anthropic {
+                        instead = Some((first, text));
+                    } else {
+                        let marker = match self.dialect {
+                            Dialect::Chat => {
+                                format!(r#"{{"role":"user","content":{}}}"#, json::quote(text))
+                            }
+                            Dialect::Responses => input_message(text),
+                            _ => marker_line(self, *own, text, first),
+                        };
+                        splices.remove(&self.elements, &gone, Some((first, &marker)));
+                    }
+                }
+            }
+        }
+        match (&fold, instead) {
+            (None, _) => splices.remove(&self.elements, &gone, None),
+            (Some(_), Some((first, text))) => self.join_turns(&mut splices, &mut gone, first, text),
+            (Some(_), None) => {}
+        }
+        relink(
+            self,
+            &mut splices,
+            &gone,
+            fold.as_ref().map(|(handle, folded)| (*handle, folded.as_slice())),
+        );
+        splices.apply(&self.source)
+    }
+
+    fn write_body(&self, splices: &mut Splices, at: Place, text: &str) {
+        match &self.layout[at.message].slots[at.part] {
+            Slot::Text(span) | Slot::Content(span) | Slot::Quoted(span) => {
+                splices.replace(span.clone(), json::quote(text));
+            }
+            Slot::Blocks(span) => {
+                splices.replace(span.clone(), format!("[{}]", text_block(&json::quote(text))));
+            }
+            Slot::Object(span) => splices.replace(span.clone(), text.to_owned()),
+            Slot::Fixed | Slot::Block { .. } => {
+                debug_assert!(
+                    false,
+                    "{} part {} cannot be edited",
+                    self.name_of(at.message),
+                    at.part
+                );
+            }
+        }
+    }
+
+    /// Takes reasoning blocks out, and the lines that hold nothing else.
+    fn unthink(&self, edits: &[Edit], splices: &mut Splices, gone: &mut [bool]) {
+        let mut taken: BTreeMap<usize, (&[Range<usize>], Vec<bool>)> = BTreeMap::new();
+        for edit in edits {
+            if let Edit::Unthink { at } = edit
+                && let Slot::Block { element, blocks, index } =
+                    &self.layout[at.message].slots[at.part]
+            {
+                taken.entry(*element).or_insert_with(|| (blocks, vec![false; blocks.len()])).1
+                    [*index] = true;
+            }
+        }
+        for (element, (blocks, taken)) in taken {
+            if taken.iter().all(|taken| *taken) {
+                gone[element] = true;
+            } else {
+                splices.remove(blocks, &taken, None);
+            }
+        }
+    }
+
+    /// Finds the elements of folded messages, and lines between them that belong to nobody.
+    fn drop_messages(&self, folded: &[Range<usize>]) -> (usize, Vec<bool>) {
+        let mut gone = vec![false; self.elements.len()];
+        let mut owned = gone.clone();
+        for layout in &self.layout {
+            layout.elements.iter().for_each(|element| owned[*element] = true);
+        }
+        let mut first = gone.len();
+        for range in folded {
+            let elements = || {
+                self.layout[range.clone()].iter().flat_map(|layout| layout.elements.iter().copied())
+            };
+            elements().for_each(|element| gone[element] = true);
+            let (Some(low), Some(high)) = (elements().min(), elements().max()) else { continue };
+            (low..=high)
+                .filter(|element| !owned[*element])
+                .for_each(|element| gone[element] = true);
+            first = first.min(low);
+        }
+        (first, gone)
+    }
+
+    /// Puts the fold block where roles still alternate: user turns that have become neighbours are
+    /// joined, block by block, with the fold block among them.
+    fn join_turns(&self, splices: &mut Splices, gone: &mut [bool], first: usize, text: &str) {
+        let message_of: BTreeMap<usize, usize> = self
+            .layout
+            .iter()
+            .enumerate()
+            .filter_map(|(at, layout)| Some((*layout.elements.first()?, at)))
+            .collect();
+        let is_user = |element: usize| {
+            message_of.get(&element).is_some_and(|at| self.messages[*at].role == Role::User)
+        };
+        // The turn before the fold, and what stands next to it now.
+        let mut turns: Vec<Turn> = Vec::new();
+        if let Some(before) =
+            (0..first).rev().find(|element| !gone[*element]).filter(|element| is_user(*element))
+        {
+            turns.push(Turn::Own(before));
+        }
+        turns.push(Turn::Fold);
+        for element in (first..gone.len()).filter(|element| !gone[*element]) {
+            if !is_user(element) {
+                break;
+            }
+            turns.push(Turn::Own(element));
+        }
+        let fold = text_block(&json::quote(text));
+        let Some(host) = turns.iter().find_map(Turn::element) else {
+            let marker = format!(r#"{{"role":"user","content":[{fold}]}}"#);
+            return splices.remove(&self.elements, gone, Some((first, &marker)));
+        };
+        let (mut before, mut after) = (String::new(), String::new());
+        let mut seen = false;
+        for turn in &turns {
+            let blocks = match turn {
+                Turn::Own(element) if *element == host => {
+                    seen = true;
+                    continue;
+                }
+                Turn::Own(element) => {
+                    gone[*element] = true;
+                    self.blocks_of(splices, message_of[element])
+                }
+                Turn::Fold => fold.clone(),
+            };
+            if seen {
+                after = format!("{after},{blocks}");
+            } else {
+                before = format!("{before}{blocks},");
+            }
+        }
+        if let Some(content) = &self.layout[message_of[&host]].content {
+            match content.blocks.as_deref() {
+                Some([first, .., last]) => {
+                    splices.insert(first.start, before);
+                    splices.insert(last.end, after);
+                }
+                Some([only]) => {
+                    splices.insert(only.start, before);
+                    splices.insert(only.end, after);
+                }
+                Some([]) => {}
+                None => {
+                    splices
+                        .insert(content.span.start, format!(r#"[{before}{{"type":"text","text":"#));
+                    splices.insert(content.span.end, format!("}}{after}]"));
+                }
+            }
+        }
+        splices.remove(&self.elements, gone, None);
+    }
+
+    /// A message's content as blocks, edits included.
+    fn blocks_of(&self, splices: &Splices, message: usize) -> String {
+        match &self.layout[message].content {
+            None => String::new(),
+            Some(content) => match content.blocks.as_deref() {
+                None => text_block(&splices.apply_within(&self.source, content.span.clone())),
+                Some(blocks) => {
+                    let start = blocks.first().map_or(content.span.start, |block| block.start);
+                    let end = blocks.last().map_or(start, |block| block.end);
+                    splices.apply_within(&self.source, start..end)
+                }
+            },
+        }
+    }
+}
+
+enum Turn {
+    Own(usize),
+    Fold,
+}
+
+impl Turn {
+    fn element(&self) -> Option<usize> {
+        match self {
+            Turn::Own(element) => Some(*element),
+            Turn::Fold => None,
+        }
+    }
+}
+
+/// A text block around a JSON string.
+pub(crate) fn text_block(quoted: &str) -> String {
+    format!(r#"{{"type":"text","text":{quoted}}}"#)
+}
+
+/// A user message as an item of Responses.
+pub(crate) fn input_message(text: &str) -> String {
+    let quoted = json::quote(text);
+    format!(
+        r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":{quoted}}}]}}"#
+    )
+}

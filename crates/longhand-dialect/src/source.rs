@@ -1,0 +1,163 @@
+//! The outermost layer of a file: a request body, a bare array, or lines.
+
+use std::sync::Arc;
+
+use longhand_core::Text;
+use longhand_core::json::{Cursor, JsonError, Kind, Node, Value};
+
+use crate::error::DialectError;
+
+/// A whole input, read one level deep.
+pub(crate) struct Source {
+    pub(crate) text: Arc<String>,
+    pub(crate) shape: Shape,
+    /// The fields of a request body.
+    pub(crate) fields: Node,
+    /// The messages, items or lines.
+    pub(crate) elements: Vec<Node>,
+}
+
+/// How the elements are held together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// `[…]`
+    Array,
+    /// `{"messages": […]}`
+    Messages,
+    /// `{"input": […]}`
+    Input,
+    /// One JSON value a line.
+    Lines,
+}
+
+impl Shape {
+    /// How an element is called in messages to people.
+    pub(crate) fn element(self, index: usize) -> String {
+        match self {
+            Shape::Array => format!("[{index}]"),
+            Shape::Messages => format!("messages[{index}]"),
+            Shape::Input => format!("input[{index}]"),
+            Shape::Lines => format!("line {}", index + 1),
+        }
+    }
+}
+
+impl Source {
+    pub(crate) fn read(text: String) -> Result<Self, DialectError> {
+        let text = Arc::new(text);
+        let mut cursor = Cursor::new(&text);
+        let (shape, fields, elements) = match cursor.peek() {
+            None => return Err(DialectError::Empty),
+            Some(b'[') => {
+                let mut elements = Vec::new();
+                array(&mut cursor, &mut elements)
+                    .and_then(|()| cursor.end())
+                    .map_err(|error| place(&text, error, &Shape::Array.element(elements.len())))?;
+                (Shape::Array, Node::default(), elements)
+            }
+            Some(b'{') => body(&text, &mut cursor)?,
+            Some(_) => {
+                return Err(place(
+                    &text,
+                    JsonError { at: cursor.position(), what: "expected `{` or `[`" },
+                    "",
+                ));
+            }
+        };
+        Ok(Self { text, shape, fields, elements })
+    }
+
+    /// The string that a value is, without a copy.
+    pub(crate) fn string(&self, value: Value) -> Option<Text> {
+        let inside = value.inside()?;
+        Some(if value.escaped {
+            Text::escaped(&self.text, inside.start, inside.end)
+        } else {
+            Text::slice(&self.text, inside.start, inside.end)
+        })
+    }
+
+    /// The bytes of a value.
+    pub(crate) fn raw(&self, value: Value) -> Text {
+        Text::slice(&self.text, value.span().start, value.span().end)
+    }
+
+    /// A field of a request body.
+    pub(crate) fn field(&self, key: &str) -> Option<Value> {
+        self.fields.get(&self.text, key)
+    }
+
+    /// Reads an object that has been passed over before.
+    pub(crate) fn node(&self, value: Value) -> Node {
+        Cursor::at(&self.text, value.span().start).node().unwrap_or_default()
+    }
+
+    /// Reads the elements of an array that has been passed over before.
+    pub(crate) fn nodes(&self, value: Value) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        if value.kind == Kind::Array {
+            let mut cursor = Cursor::at(&self.text, value.span().start);
+            // It was checked when it was first passed over.
+            let _ = array(&mut cursor, &mut nodes);
+        }
+        nodes
+    }
+}
+
+fn array(cursor: &mut Cursor, into: &mut Vec<Node>) -> Result<(), JsonError> {
+    cursor.elements(|cursor| {
+        into.push(cursor.node()?);
+        Ok(())
+    })
+}
+
+/// Reads a request body, or finds that the object is only the first of many lines.
+fn body(text: &Arc<String>, cursor: &mut Cursor) -> Result<(Shape, Node, Vec<Node>), DialectError> {
+    let mut fields = Vec::new();
+    let mut shape = None;
+    let mut elements = Vec::new();
+    let read = cursor.fields(|cursor, key| {
+        let own = match key.str(text).as_deref() {
+            Some("messages") => Some(Shape::Messages),
+            Some("input") => Some(Shape::Input),
+            _ => None,
+        };
+        if let Some(own) = own
+            && shape != Some(Shape::Messages)
+            && cursor.peek() == Some(b'[')
+        {
+            shape = Some(own);
+            elements.clear();
+            return array(cursor, &mut elements);
+        }
+        fields.push((key, cursor.value()?));
+        Ok(())
+    });
+    let within = || shape.map(|shape: Shape| shape.element(elements.len())).unwrap_or_default();
+    read.map_err(|error| place(text, error, &within()))?;
+    let has_string_input =
+        fields.iter().any(|(key, value)| key.is(text, "input") && value.kind == Kind::String);
+    if cursor.peek().is_none() && (shape.is_some() || has_string_input) {
+        return Ok((shape.unwrap_or(Shape::Input), Node { fields, ..Node::default() }, elements));
+    }
+    Ok((Shape::Lines, Node::default(), lines(text)?))
+}
+
+fn lines(text: &Arc<String>) -> Result<Vec<Node>, DialectError> {
+    let mut cursor = Cursor::new(text);
+    let mut nodes: Vec<Node> = Vec::new();
+    while cursor.peek().is_some() {
+        let name = Shape::Lines.element(nodes.len());
+        let node = cursor.node().map_err(|error| place(text, error, &name))?;
+        nodes.push(node);
+    }
+    Ok(nodes)
+}
+
+/// Turns a byte offset into what a person can find.
+fn place(text: &str, error: JsonError, within: &str) -> DialectError {
+    let before = &text[..text.floor_char_boundary(error.at.min(text.len()))];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    DialectError::Json { line, column, what: error.what, within: within.to_owned() }
+}

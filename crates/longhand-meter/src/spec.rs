@@ -1,0 +1,139 @@
+//! The names that meters go by.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use longhand_core::Meter;
+
+use crate::model::version;
+use crate::{Cached, Chars, CharsPerToken, ImageRule, MeterError, Vocabulary};
+
+/// Which meter to count with: `o200k`, `cl100k`, `chars:3.5` or a path to a tokenizer.json.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MeterSpec {
+    /// The vocabulary of GPT-4o and later.
+    O200k,
+    /// The vocabulary of GPT-4 and GPT-3.5.
+    Cl100k,
+    /// An estimate by characters.
+    Chars(CharsPerToken),
+    /// A model's own tokenizer.json.
+    TokenizerJson(PathBuf),
+}
+
+impl MeterSpec {
+    /// Chooses the vocabulary of a model, `o200k` where the model is unknown.
+    pub fn for_model(model: &str) -> Self {
+        match version(model, "gpt") {
+            // Azure writes gpt-35 for 3.5.
+            Some((3 | 35, _)) => Self::Cl100k,
+            Some((4, 0)) if !model.to_ascii_lowercase().contains("gpt-4o") => Self::Cl100k,
+            _ => Self::O200k,
+        }
+    }
+
+    /// Readies the meter; `images` prices pictures, which an estimate has a flat price for.
+    pub fn open(self, images: ImageRule) -> Result<Box<dyn Meter + Send + Sync>, MeterError> {
+        Ok(match self {
+            Self::O200k => Box::new(Cached::new(Vocabulary::o200k(images))),
+            Self::Cl100k => Box::new(Cached::new(Vocabulary::cl100k(images))),
+            Self::Chars(per_token) => Box::new(Chars::new(per_token)),
+            #[cfg(feature = "tokenizer-json")]
+            Self::TokenizerJson(path) => {
+                Box::new(Cached::new(crate::TokenizerJson::load(&path, images)?))
+            }
+            #[cfg(not(feature = "tokenizer-json"))]
+            Self::TokenizerJson(path) => return Err(MeterError::FeatureMissing { path }),
+        })
+    }
+}
+
+impl FromStr for MeterSpec {
+    type Err = MeterError;
+
+    fn from_str(spec: &str) -> Result<Self, MeterError> {
+        match spec {
+            "o200k" => Ok(Self::O200k),
+            "cl100k" => Ok(Self::Cl100k),
+            _ => match spec.strip_prefix("chars:") {
+                Some(number) => Ok(Self::Chars(number.parse()?)),
+                None if !is_path(spec) => Err(MeterError::Unknown { spec: spec.to_owned() }),
+                None if cfg!(feature = "tokenizer-json") => Ok(Self::TokenizerJson(spec.into())),
+                None => Err(MeterError::FeatureMissing { path: spec.into() }),
+            },
+        }
+    }
+}
+
+/// A misspelt name should not be taken for a missing file.
+fn is_path(spec: &str) -> bool {
+    spec.contains(['/', '\\']) || spec.to_ascii_lowercase().ends_with(".json")
+}
+
+impl fmt::Display for MeterSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::O200k => f.write_str("o200k"),
+            Self::Cl100k => f.write_str("cl100k"),
+            Self::Chars(per_token) => write!(f, "chars:{per_token}"),
+            Self::TokenizerJson(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_given_back() {
+        for spec in ["o200k", "cl100k", "chars:3.5", "chars:4", "chars:0.25", "chars:4.0"] {
+            assert_eq!(spec.parse::<MeterSpec>().unwrap().to_string(), spec);
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_legal() {
+        for spec in ["", "o200", "gpt-4o", "chars", "O200K"] {
+            let error = spec.parse::<MeterSpec>().unwrap_err().to_string();
+            for legal in ["o200k", "cl100k", "chars:3.5", "tokenizer.json", spec] {
+                assert!(error.contains(legal), "{error}");
+            }
+        }
+        for number in ["", "0", "0.0", "-3", "3.", ".5", "1e3", "3,5", "NaN", "1234567890"] {
+            let error = format!("chars:{number}").parse::<MeterSpec>().unwrap_err().to_string();
+            assert!(error.contains(&format!("`chars:{number}`")), "{error}");
+        }
+    }
+
+    #[test]
+    #[cfg(not(feature = "tokenizer-json"))]
+    fn a_path_needs_the_feature() {
+        let parsed = "models/qwen/tokenizer.json".parse::<MeterSpec>().unwrap_err();
+        let opened = MeterSpec::TokenizerJson("models/qwen/tokenizer.json".into())
+            .open(ImageRule::OpenAiTiles)
+            .err()
+            .unwrap();
+        for error in [parsed.to_string(), opened.to_string()] {
+            assert!(error.contains("models/qwen/tokenizer.json"), "{error}");
+            assert!(error.contains("feature `tokenizer-json`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn models_have_their_vocabulary() {
+        let o200k = "gpt-4o gpt-4o-mini-2024-07-18 chatgpt-4o-latest ft:gpt-4o:acme::1 gpt-4.1 \
+                     gpt-4.1-nano gpt-4.5-preview gpt-5 gpt-5.5-pro openai/gpt-6-mini o1 o3-mini \
+                     o4-mini gpt-oss-20b claude-opus-4-7 llama";
+        let cl100k = "gpt-4 gpt-4-0613 gpt-4-32k gpt-4-turbo-2024-04-09 gpt-3.5-turbo gpt-35-turbo \
+                      openai/GPT-4";
+        for model in o200k.split_whitespace() {
+            assert_eq!(MeterSpec::for_model(model), MeterSpec::O200k, "{model}");
+        }
+        for model in cl100k.split_whitespace() {
+            assert_eq!(MeterSpec::for_model(model), MeterSpec::Cl100k, "{model}");
+        }
+    }
+}

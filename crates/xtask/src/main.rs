@@ -1,0 +1,58 @@
+//! The project's own chores: `cargo xtask help` lists them.
+
+mod check;
+mod deny;
+mod example;
+mod failure;
+mod fuzz;
+mod run;
+mod tidy;
+
+use std::process::ExitCode;
+
+use crate::failure::Failure;
+use crate::run::cargo;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  check            everything that must hold before a commit: tidy, fmt, clippy, doc, test, deny
+  tidy             the rules that no other tool checks
+  deny             licences and sources of dependencies, by cargo-deny
+  bench [ARGS]     all benchmarks; the arguments go to cargo bench
+  fuzz [SECONDS]   every fuzz target in turn, each for 30 seconds unless told otherwise
+  example          writes examples/long-session.json anew
+  help             this text
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Result<(), Failure> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        ["check"] => check::check(),
+        ["tidy"] => tidy::tidy(),
+        ["deny"] => deny::deny(),
+        ["bench", rest @ ..] => cargo(&[&["bench", "--workspace"], rest].concat()),
+        ["fuzz"] => fuzz::fuzz("30"),
+        ["fuzz", seconds] => fuzz::fuzz(seconds),
+        ["example"] => example::write(),
+        ["check" | "tidy" | "deny" | "fuzz" | "example" | "help", ..] => {
+            Err(Failure::usage(format!("`{}` does not take these arguments", words[0])))
+        }
+        [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),
+    }
+}

@@ -1,0 +1,105 @@
+//! The rules that no other tool checks.
+
+mod files;
+
+use std::path::Path;
+
+use self::files::TextFile;
+use crate::example;
+use crate::failure::Failure;
+use crate::run::root;
+
+const SOURCE_LINES_MAX: usize = 700;
+
+/// In pieces, or this file would break its own rule.
+const LEFTOVERS: &[&str] = &[concat!("todo", "!("), concat!("dbg", "!(")];
+
+/// Names every place that breaks a rule.
+pub(crate) fn tidy() -> Result<(), Failure> {
+    let files = files::text_files(&root())?;
+    let mut complaints: Vec<String> = files.iter().flat_map(complaints_about).collect();
+    complaints.extend(example::complaint());
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    for complaint in &complaints {
+        println!("{complaint}");
+    }
+    Err(Failure::new(format!("{} untidy places", complaints.len())))
+}
+
+fn complaints_about(file: &TextFile) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let path = file.path.display();
+    for (line, number) in file.text.lines().zip(1..) {
+        if line.ends_with([' ', '\t', '\r']) {
+            complaints.push(format!("{path}:{number}: white space at the end of the line"));
+        }
+        if is_rust(&file.path)
+            && let Some(leftover) = LEFTOVERS.iter().find(|leftover| line.contains(**leftover))
+        {
+            complaints.push(format!("{path}:{number}: `{leftover}` is left over"));
+        }
+    }
+    let lines = file.text.lines().count();
+    if is_rust(&file.path) && is_in_sources(&file.path) && lines > SOURCE_LINES_MAX {
+        complaints.push(format!("{path}: {lines} lines, split it below {SOURCE_LINES_MAX}"));
+    }
+    if is_crate_manifest(&file.path) && !file.text.contains("[lints]\nworkspace = true") {
+        complaints.push(format!("{path}: add `[lints]` with `workspace = true`"));
+    }
+    complaints
+}
+
+fn is_rust(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "rs")
+}
+
+/// Says whether a path is of the form `crates/NAME/src/…`.
+fn is_in_sources(path: &Path) -> bool {
+    let mut parts = path.iter();
+    parts.next().is_some_and(|part| part == "crates")
+        && parts.nth(1).is_some_and(|part| part == "src")
+}
+
+fn is_crate_manifest(path: &Path) -> bool {
+    path.starts_with("crates") && path.file_name().is_some_and(|name| name == "Cargo.toml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, text: &str, expected: &[&str]) {
+        let file = TextFile { path: path.into(), text: text.to_owned() };
+        assert_eq!(complaints_about(&file), expected);
+    }
+
+    #[test]
+    fn trailing_white_space_is_found_everywhere() {
+        check("README.md", "a \nb\n", &["README.md:1: white space at the end of the line"]);
+    }
+
+    #[test]
+    fn leftovers_are_found_in_rust_only() {
+        let text = format!("    {}x);\n", LEFTOVERS[1]);
+        check("notes.md", &text, &[]);
+        let complaint = format!("crates/a/tests/b.rs:1: `{}` is left over", LEFTOVERS[1]);
+        check("crates/a/tests/b.rs", &text, &[&complaint]);
+    }
+
+    #[test]
+    fn long_files_are_found_in_sources_only() {
+        let text = "x\n".repeat(701);
+        check("crates/a/tests/b.rs", &text, &[]);
+        check("crates/a/src/b.rs", &text, &["crates/a/src/b.rs: 701 lines, split it below 700"]);
+    }
+
+    #[test]
+    fn crates_take_the_lints_of_the_workspace() {
+        check("Cargo.toml", "[workspace]\n", &[]);
+        check("crates/a/Cargo.toml", "[lints]\nworkspace = true\n", &[]);
+        let complaint = "crates/a/Cargo.toml: add `[lints]` with `workspace = true`";
+        check("crates/a/Cargo.toml", "[package]\n", &[complaint]);
+    }
+}
