@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use crate::clip::{clip, clip_least};
 use crate::draft::{Draft, Stage};
 use crate::fold::{block, handle_of, headline, headline_tokens, is_fold};
@@ -217,8 +219,9 @@ impl Rescue {
                 }
             }
         }
-        let saved: u64 = clips.iter().map(|clip| clip.full - clip.least).sum();
-        let floor = headline + kept.saturating_sub(whole_tokens(saved, &scale));
+        let saved =
+            whole_tokens(clips.iter().map(|clip| (clip.at, clip.full - clip.least)), &scale);
+        let floor = headline + kept.saturating_sub(saved);
         Self { headline, floor, folded, kept, clips }
     }
 
@@ -233,23 +236,29 @@ impl Rescue {
             tokens += scale.text(&text) + scale.framing().message;
             edits.push(Edit::Fold { messages: self.folded, handle, text });
         }
-        let level = water_level(&self.clips, scale.grains(tokens.saturating_sub(space)));
-        let mut saved = 0;
+        // Each message may lose a fraction of a token to rounding.
+        let lost = self.clips.len() as u64 * (scale.grains(Tokens(1)) - 1);
+        let level = water_level(&self.clips, scale.grains(tokens.saturating_sub(space)) + lost);
+        let mut saved = Vec::new();
         for Candidate { at, handle, body, id, full, least } in self.clips {
             if full <= level {
                 continue;
             }
             let Some(text) = clip(handle, &body, &scale, level.max(least) - id) else { continue };
-            saved += full - (id + scale.meter().weigh(&text, u64::MAX));
+            saved.push((at, full - (id + scale.meter().weigh(&text, u64::MAX))));
             edits.push(Edit::Clip { at, handle, text });
         }
         (edits, tokens.saturating_sub(whole_tokens(saved, &scale)))
     }
 }
 
-/// What a saving is worth at the least: rounding is by message.
-fn whole_tokens(grains: u64, scale: &Scale) -> Tokens {
-    Tokens(grains / scale.grains(Tokens(1)))
+/// What savings come to in tokens at the least: a message is rounded as a whole.
+fn whole_tokens(saved: impl IntoIterator<Item = (Place, u64)>, scale: &Scale) -> Tokens {
+    let mut by_message: FxHashMap<usize, u64> = FxHashMap::default();
+    for (at, grains) in saved {
+        *by_message.entry(at.message).or_default() += grains;
+    }
+    by_message.values().map(|grains| Tokens(grains / scale.grains(Tokens(1)))).sum()
 }
 
 /// The weight to clip every heavier result to, so that together they save at least `over`.

@@ -17,6 +17,14 @@ pub fn is_fold(message: &Message) -> bool {
         && matches!(message.parts.as_slice(), [Part::Text(text)] if text.raw().starts_with(FOLD))
 }
 
+/// Whether a message has the block of a fold in it, alone or beside its own words.
+pub(crate) fn has_fold(message: &Message) -> bool {
+    message
+        .parts
+        .iter()
+        .any(|part| matches!(part, Part::Text(text) if text.raw().starts_with(FOLD)))
+}
+
 const FOLD: &str = "[longhand fold ";
 
 /// Names the folded messages by all that was said in them.

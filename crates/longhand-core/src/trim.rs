@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::auto::stays;
 use crate::draft::{Draft, Stage};
-use crate::fold::{block, headline_tokens};
+use crate::fold::{block, has_fold, headline_tokens};
 use crate::plan::{Edit, History, Plan};
 use crate::step::steps;
 use crate::{Budget, Scale, Tokens};
@@ -50,16 +50,19 @@ pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale) -> Plan {
     let mut unit = |at: usize, limit: Tokens, stage| {
         draft.total(units[at].clone().rev(), stage, limit).unwrap_or(Tokens::MAX)
     };
+    // A window that was trimmed before has its note already.
+    let noted = units.first().is_some_and(|unit| messages[unit.clone()].iter().any(has_fold));
+    let reserve = if noted { Tokens::ZERO } else { budget.reserve };
     let whole = partition(
         units.len(),
         |at, limit| unit(at, limit, Stage::Untouched),
         budget.limit,
-        budget.reserve + around,
+        reserve + around,
     );
-    if whole == 0 && around <= budget.room() {
+    if whole == 0 && around + reserve <= budget.limit {
         let tokens =
             around + (0..units.len()).map(|at| unit(at, Tokens::MAX, Stage::Untouched)).sum();
-        return Plan::new(Vec::new(), tokens, floor, budget.room());
+        return Plan::new(Vec::new(), tokens, floor, budget.limit);
     }
     // The note has the reserve; where that is too small for any note, it takes what it needs.
     let goal = budget.goal() + budget.reserve;
@@ -77,6 +80,13 @@ pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale) -> Plan {
             block(messages, &folded, &scale, space.saturating_sub(scale.framing().message));
         tokens += scale.text(&text) + scale.framing().message;
         edits.push(Edit::Fold { messages: folded, handle, text });
+    }
+    // A note that is no shorter than what it stands for frees nothing.
+    if let Some(whole) = draft.total((0..messages.len()).rev(), Stage::Untouched, tokens) {
+        let whole = whole + history.fixed + scale.framing().reply;
+        if whole <= tokens {
+            return Plan::new(Vec::new(), whole, floor, budget.limit);
+        }
     }
     Plan::new(edits, tokens, floor, budget.limit)
 }

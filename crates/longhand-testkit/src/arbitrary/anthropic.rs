@@ -10,8 +10,10 @@ pub(super) fn render(conversation: &Conversation) -> String {
     let mut messages = Vec::new();
     // Results wait here: they open the next user message, whoever writes it.
     let mut results: Vec<Json> = Vec::new();
-    for round in &conversation.rounds {
-        messages.push(user(&round.user, std::mem::take(&mut results)));
+    for (index, round) in conversation.rounds.iter().enumerate() {
+        // Clients mark the newest turns for the cache; four marks are the most.
+        let marked = index + 3 >= conversation.rounds.len();
+        messages.push(user(&round.user, marked, std::mem::take(&mut results)));
         for step in &round.steps {
             if !results.is_empty() {
                 messages.push(message("user", std::mem::take(&mut results)));
@@ -66,14 +68,18 @@ fn message(role: &'static str, blocks: Vec<Json>) -> Json {
     object([("role", role.into()), ("content", Json::Array(blocks))])
 }
 
-fn user(said: &Said, results: Vec<Json>) -> Json {
+fn user(said: &Said, marked: bool, results: Vec<Json>) -> Json {
     let plain = results.is_empty() && !said.blocks && !said.image;
     let json = if plain {
         object([("role", "user".into()), ("content", said.text.as_str().into())])
     } else {
         let mut blocks = results;
         let text = text_block("text", &said.text);
-        blocks.push(if said.blocks { text.with("cache_control", cache_control()) } else { text });
+        blocks.push(if said.blocks && marked {
+            text.with("cache_control", cache_control())
+        } else {
+            text
+        });
         if said.image {
             blocks.push(image());
         }

@@ -1,0 +1,174 @@
+//! Laws that hold for any conversation, budget and policy.
+
+mod common;
+
+use common::{POLICIES, chars, check_contract, compact, count, graves, o200k, parse};
+use longhand_core::{Budget, Edit, Policy, Role, Settings, Tokens};
+use longhand_dialect::Dialect;
+use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json, text_action_json};
+use proptest::prelude::*;
+
+/// `LONGHAND_CASES` asks for more.
+fn cases(least: u32) -> ProptestConfig {
+    let cases =
+        std::env::var("LONGHAND_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(least);
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 400,
+        ..ProptestConfig::default()
+    }
+}
+
+fn conversation() -> impl Strategy<Value = (String, Dialect)> {
+    prop_oneof![
+        3 => chat_json().prop_map(|json| (json, Dialect::Chat)),
+        3 => anthropic_json().prop_map(|json| (json, Dialect::Anthropic)),
+        3 => responses_json().prop_map(|json| (json, Dialect::Responses)),
+        1 => text_action_json().prop_map(|json| (json, Dialect::Chat)),
+    ]
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    (
+        0..3usize,
+        prop::option::weighted(0.3, 0..12usize),
+        prop_oneof![3 => Just(256usize), 1 => 0..600usize],
+    )
+        .prop_map(|(policy, keep_tail, chars_min)| Settings {
+            policy: POLICIES[policy],
+            keep_tail,
+            chars_min,
+        })
+}
+
+/// A budget as a share of what the conversation has, so that all of its range matters.
+fn share() -> impl Strategy<Value = (u64, u64, Option<u64>)> {
+    (
+        1..1_300u64,
+        prop_oneof![3 => Just(0u64), 1 => 0..400u64],
+        prop::option::weighted(0.2, 1..1_000u64),
+    )
+}
+
+fn budget(total: Tokens, (limit, reserve, target): (u64, u64, Option<u64>)) -> Budget {
+    let limit = (total.0 * limit / 1_000).max(1);
+    Budget {
+        limit: Tokens(limit),
+        reserve: Tokens(limit * reserve / 1_000),
+        target: target.map(|target| Tokens(limit * target / 1_000)),
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1_500))]
+
+    /// Fit, pairing, validity, shrinking, and that expand(stub) is the original.
+    #[test]
+    fn a_window_fits_or_says_so_and_is_valid((json, dialect) in conversation(), settings in settings(), share in share()) {
+        let before = parse(&json, Some(dialect));
+        prop_assert_eq!(graves(&before), Vec::<String>::new());
+        let budget = budget(count(&before, o200k()), share);
+        let compacted = compact(&json, Some(dialect), &budget, &settings, o200k());
+        check_contract(&compacted, &budget, &settings, o200k());
+    }
+
+    /// Compacting a compacted window changes nothing.
+    #[test]
+    fn compacting_is_idempotent((json, dialect) in conversation(), settings in settings(), share in share()) {
+        let budget = budget(count(&parse(&json, Some(dialect)), o200k()), (share.0, share.1, None));
+        let once = compact(&json, Some(dialect), &budget, &settings, o200k());
+        let twice = compact(&once.text, Some(dialect), &budget, &settings, o200k());
+        if once.plan.fits() {
+            prop_assert_eq!(&twice.text, &once.text);
+        } else {
+            prop_assert!(twice.tokens <= once.tokens);
+        }
+    }
+
+    /// Messages that no edit names come out byte for byte.
+    #[test]
+    fn the_untouched_is_byte_identical((json, dialect) in conversation(), settings in settings(), share in share()) {
+        let budget = budget(count(&parse(&json, Some(dialect)), o200k()), share);
+        let compacted = compact(&json, Some(dialect), &budget, &settings, o200k());
+        let mut touched = vec![false; compacted.before.messages.len()];
+        for edit in &compacted.plan.edits {
+            match edit {
+                Edit::Stub { at, .. } | Edit::Clip { at, .. } | Edit::Unthink { at } => touched[at.message] = true,
+                Edit::Fold { messages, .. } => {
+                    messages.iter().cloned().flatten().for_each(|at| touched[at] = true);
+                    // Where roles alternate, the turn beside a fold takes its block in.
+                    if dialect == Dialect::Anthropic {
+                        for range in messages {
+                            let beside = |at: Option<usize>| at.filter(|at| *at < touched.len());
+                            for at in [beside(range.start.checked_sub(1)), beside(Some(range.end))].into_iter().flatten() {
+                                touched[at] |= compacted.before.messages[at].role == Role::User;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        for (message, _) in compacted.before.messages.iter().zip(&touched).filter(|(_, touched)| !**touched) {
+            prop_assert!(compacted.text.contains(message.raw.raw()));
+        }
+    }
+
+    /// What `auto` promises to leave alone.
+    #[test]
+    fn auto_keeps_the_first_and_newest_user_message((json, dialect) in conversation(), share in share()) {
+        let budget = budget(count(&parse(&json, Some(dialect)), o200k()), share);
+        let compacted = compact(&json, Some(dialect), &budget, &Settings::default(), o200k());
+        let messages = &compacted.before.messages;
+        let users: Vec<usize> = (0..messages.len()).filter(|at| messages[*at].is_user_turn()).collect();
+        let kept = users.first().into_iter().chain(users.last()).chain((!messages.is_empty()).then_some(&0).filter(|_| messages[0].role == Role::System));
+        for &at in kept {
+            for part in &messages[at].parts {
+                if let longhand_core::Part::Text(text) = part {
+                    prop_assert!(compacted.text.contains(text.raw()), "{}", compacted.before.name_of(at));
+                }
+            }
+        }
+    }
+
+    /// The laws of the partition, over steps.
+    #[test]
+    fn partition_laws(sizes in prop::collection::vec(0..400u64, 0..40), budget in 0..4_000u64, reserve in 0..1_000u64) {
+        let first = longhand_core::partition(sizes.len(), |at, _| Tokens(sizes[at]), Tokens(budget), Tokens(reserve));
+        let limit = budget.saturating_sub(reserve);
+        let (summarised, kept) = sizes.split_at(first);
+        // Nothing is lost, doubled or reordered: the two parts are the history by construction.
+        prop_assert_eq!([summarised, kept].concat(), sizes.clone());
+        let sum: u64 = kept.iter().sum();
+        prop_assert!(sum <= limit || kept.is_empty());
+        if let Some(newest) = summarised.last() {
+            prop_assert!(sum + newest > limit, "the newest summarised one did not fit");
+        }
+        prop_assert_eq!(first == 0, sizes.iter().sum::<u64>() <= limit || sizes.is_empty());
+    }
+
+    /// `trim` keeps a suffix of whole steps, and as much of it as fits.
+    #[test]
+    fn trim_is_a_partition_of_steps((json, dialect) in conversation(), share in share()) {
+        let budget = budget(count(&parse(&json, Some(dialect)), o200k()), (share.0, share.1, None));
+        let settings = Settings { policy: Policy::Trim, ..Settings::default() };
+        let compacted = compact(&json, Some(dialect), &budget, &settings, o200k());
+        let steps = longhand_core::steps(&compacted.before.messages);
+        for edit in &compacted.plan.edits {
+            let Edit::Fold { messages, .. } = edit else { continue };
+            for range in messages {
+                prop_assert!(steps.iter().any(|step| step.start == range.start), "cuts lie between steps");
+                prop_assert!(steps.iter().any(|step| step.end == range.end), "cuts lie between steps");
+            }
+        }
+    }
+
+    /// The same, in the reference's estimate.
+    #[test]
+    fn estimates_obey_the_same_contract((json, dialect) in conversation(), settings in settings(), share in share()) {
+        let meter = chars();
+        let budget = budget(count(&parse(&json, Some(dialect)), &*meter), share);
+        let compacted = compact(&json, Some(dialect), &budget, &settings, &*meter);
+        check_contract(&compacted, &budget, &settings, &*meter);
+    }
+}

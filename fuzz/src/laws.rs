@@ -1,0 +1,214 @@
+//! What holds for any input.
+
+use longhand_core::{
+    Budget, Edit, Handle, Message, Original, Part, Plan, Policy, Role, Scale, Settings, Tokens,
+    is_fold, plan,
+};
+use longhand_dialect::{Conversation, Dialect, read};
+
+use crate::meter::Quarter;
+
+/// How a compressed session file begins.
+pub const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// What a provider would refuse.
+pub fn graves(conversation: &Conversation) -> Vec<String> {
+    conversation.check().iter().filter(|finding| finding.grave).map(ToString::to_string).collect()
+}
+
+/// Counts a whole request.
+pub fn count(conversation: &Conversation) -> Tokens {
+    let scale = Scale::new(&Quarter);
+    let messages = conversation.messages.iter();
+    let own: Tokens = messages.map(|message| scale.message(message, Tokens::MAX)).sum();
+    own + fixed(conversation) + scale.framing().reply
+}
+
+fn fixed(conversation: &Conversation) -> Tokens {
+    let scale = Scale::new(&Quarter);
+    conversation.attributes.iter().map(|text| scale.text(&text.decode())).sum()
+}
+
+/// Without edits, a conversation is the bytes that it was read from.
+pub fn gives_back(conversation: &Conversation, bytes: &[u8]) {
+    let written = conversation.apply(&[]);
+    assert_eq!(written, conversation.bytes());
+    if !bytes.starts_with(&ZSTD_MAGIC) {
+        assert_eq!(written.as_bytes(), bytes);
+    }
+}
+
+/// What was mended can be read again, and what was valid stays so.
+pub fn repairs(before: &Conversation) {
+    let Ok(mended) = before.repair() else { return };
+    let after = again(before, &mended.apply(&[]));
+    if graves(before).is_empty() {
+        assert_eq!(graves(&after), [""; 0], "repair broke it: {}", after.bytes());
+    }
+}
+
+fn again(before: &Conversation, text: &str) -> Conversation {
+    read(text.as_bytes().to_vec(), Some(before.dialect))
+        .unwrap_or_else(|error| panic!("cannot be read again: {error}: {text}"))
+}
+
+/// A compaction that kept the laws.
+pub struct Compacted {
+    /// What was planned.
+    pub plan: Plan,
+    /// What came of it.
+    pub after: Conversation,
+}
+
+/// Plans and applies; checks that the outcome is valid, counted right, and otherwise unchanged.
+pub fn compact(before: &Conversation, budget: &Budget, settings: &Settings) -> Compacted {
+    let plan = plan(&before.history(fixed(before)), budget, settings, &Quarter);
+    let text = before.apply(&plan.edits);
+    let after = again(before, &text);
+    let told = format!("{settings:?}, {budget:?}, {plan:?} made {text}");
+
+    if plan.is_noop() {
+        assert_eq!(text, before.bytes(), "a plan without edits edits nothing: {told}");
+    }
+    if graves(before).is_empty() {
+        assert_eq!(graves(&after), [""; 0], "the valid stays valid: {told}");
+    }
+    // The note of `trim` may use the reserve.
+    let trimmed = settings.policy == Policy::Trim && !plan.is_noop();
+    let room = if trimmed { budget.limit } else { budget.room() };
+    let tokens = count(&after);
+    assert!(tokens <= plan.tokens, "{} planned, it is {tokens}: {told}", plan.tokens);
+    assert_eq!(plan.fits(), plan.tokens <= room, "it fits or says so: {told}");
+    assert!(plan.fits() || plan.floor > room, "a reachable room is reached: {told}");
+    for edit in &plan.edits {
+        original_is_under_its_handle(edit, &before.messages);
+    }
+    untouched_is_identical(before, &plan, &after);
+    Compacted { plan, after }
+}
+
+fn original_is_under_its_handle(edit: &Edit, messages: &[Message]) {
+    match edit.original(messages) {
+        Some((handle, Original::Text(content) | Original::Json(content))) => {
+            assert_eq!(Handle::of([content.as_str()]), handle, "{edit:?} hides {content:?}");
+        }
+        None => assert!(matches!(edit, Edit::Unthink { .. }), "{edit:?} forgets"),
+    }
+}
+
+/// What a plan does to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Untouched,
+    Clipped,
+    Edited,
+    Folded,
+}
+
+fn fates(plan: &Plan, count: usize) -> Vec<Fate> {
+    let mut fates = vec![Fate::Untouched; count];
+    for edit in &plan.edits {
+        match edit {
+            Edit::Clip { at, .. } if fates[at.message] == Fate::Untouched => {
+                fates[at.message] = Fate::Clipped;
+            }
+            Edit::Clip { .. } => {}
+            Edit::Stub { at, .. } | Edit::Unthink { at } => fates[at.message] = Fate::Edited,
+            Edit::Fold { messages, .. } => {
+                messages.iter().cloned().flatten().for_each(|at| fates[at] = Fate::Folded);
+            }
+        }
+    }
+    fates
+}
+
+/// A message that no edit names comes out byte for byte.
+fn untouched_is_identical(before: &Conversation, plan: &Plan, after: &Conversation) {
+    let fates = fates(plan, before.messages.len());
+    match before.dialect {
+        Dialect::Chat | Dialect::Responses => lines_up(before, &fates, after),
+        // A fold may join turns of the user, and links between lines change with what they link.
+        Dialect::Anthropic | Dialect::ClaudeCode | Dialect::Codex | Dialect::Pi => {
+            let untouched = before.messages.iter().zip(&fates);
+            for (message, _) in untouched.filter(|(_, fate)| **fate == Fate::Untouched) {
+                for part in &message.parts {
+                    let Some(raw) = raw_of(part) else { continue };
+                    assert!(after.bytes().contains(raw), "{raw} is gone: {}", after.bytes());
+                }
+            }
+        }
+    }
+}
+
+fn raw_of(part: &Part) -> Option<&str> {
+    match part {
+        Part::Text(text) | Part::Other(text) => Some(text.raw()),
+        Part::Call(call) => Some(call.arguments.raw()),
+        Part::Result(result) => Some(result.raw.raw()),
+        Part::Thinking(_) | Part::Image(_) | Part::File(_) => None,
+    }
+}
+
+/// Message by message: the same ones in the same order, and one block for all that are folded.
+fn lines_up(before: &Conversation, fates: &[Fate], after: &Conversation) {
+    let mut shown = after.messages.iter();
+    let mut next = || shown.next().unwrap_or_else(|| panic!("one is missing: {}", after.bytes()));
+    let first_folded = fates.iter().position(|fate| *fate == Fate::Folded);
+    for (at, (message, fate)) in before.messages.iter().zip(fates).enumerate() {
+        if Some(at) == first_folded {
+            let block = next();
+            assert!(is_fold(block), "{block:?} is no fold: {}", after.bytes());
+        }
+        match fate {
+            Fate::Untouched => assert_eq!(next().raw.raw(), message.raw.raw()),
+            Fate::Clipped | Fate::Edited => {
+                let own = next();
+                assert_eq!((own.role, own.parts.len()), (message.role, message.parts.len()));
+            }
+            Fate::Folded => {}
+        }
+    }
+    assert!(shown.next().is_none(), "one too many: {}", after.bytes());
+}
+
+/// Chat: the results of a message's calls come right after it, and every call has one.
+pub fn results_follow_their_calls(conversation: &Conversation) {
+    let mut open: Vec<String> = Vec::new();
+    for message in &conversation.messages {
+        let text = conversation.bytes();
+        if message.role == Role::Tool {
+            for result in message.results() {
+                let found = open.iter().position(|id| *id == result.call.decode());
+                open.remove(found.unwrap_or_else(|| panic!("{result:?} has no call: {text}")));
+            }
+        } else {
+            assert!(open.is_empty(), "{open:?} have no results: {text}");
+            open.extend(message.calls().map(|call| call.id.decode().into_owned()));
+        }
+    }
+    assert!(open.is_empty(), "{open:?} have no results: {}", conversation.bytes());
+}
+
+/// What a policy promises to leave alone, it does: the prompts, the task, the question, the tail.
+pub fn kept_stays(before: &Conversation, plan: &Plan, settings: &Settings) {
+    let messages = &before.messages;
+    let fates = fates(plan, messages.len());
+    let users = || (0..messages.len()).filter(|at| messages[*at].role == Role::User);
+    let tail = messages.len().saturating_sub(settings.keep_tail.unwrap_or(4));
+    for (at, message) in messages.iter().enumerate() {
+        let is_asked = Some(at) == users().next() || Some(at) == users().last();
+        let untouched = match (settings.policy, message.role) {
+            (_, Role::System) | (Policy::Elide, Role::User) => true,
+            (Policy::Auto, _) => is_asked,
+            (Policy::Elide, _) => at >= tail,
+            (Policy::Trim, _) => false,
+        };
+        let fate = fates[at];
+        let is_kept = match settings.policy {
+            _ if untouched => fate == Fate::Untouched,
+            Policy::Auto if at >= tail => matches!(fate, Fate::Untouched | Fate::Clipped),
+            _ => true,
+        };
+        assert!(is_kept, "{} is {fate:?}: {settings:?}, {plan:?}", before.name_of(at));
+    }
+}
