@@ -1,3 +1,11 @@
+//! See [`longhand_fuzz::chat`].
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| longhand_fuzz::chat(bytes));
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+
+fuzz_target!(|bytes: &[u8]| longhand_fuzz::chat(bytes));
+
+fuzz_mutator!(|buffer: &mut [u8], size: usize, size_max: usize, seed: u32| {
+    longhand_fuzz::mutate(buffer, 0, size, seed)
+        .unwrap_or_else(|| fuzzer_mutate(buffer, size, size_max))
+});

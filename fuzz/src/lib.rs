@@ -5,11 +5,13 @@
 
 pub mod laws;
 mod meter;
+mod mutate;
 mod recipe;
 
 use longhand_core::{Budget, Policy, Settings, Tokens};
 use longhand_dialect::{Conversation, Dialect, read};
 
+pub use mutate::mutate;
 pub use recipe::Recipe;
 
 /// Reads bytes as a request of Chat Completions.

@@ -16,8 +16,9 @@ pub struct Recipe {
     target_permille: Option<u64>,
 }
 
-const MESSAGES_MAX: usize = 48;
-const CHARS_MAX: usize = 2_000;
+const MESSAGES_MAX: usize = 24;
+/// About how long a text is at the most.
+const BYTES_MAX: usize = 1_500;
 
 impl Recipe {
     /// Follows the bytes; where they end, so does the conversation.
@@ -52,7 +53,7 @@ fn conversation(u: &mut Unstructured) -> Result<String> {
     let mut messages = Vec::new();
     while !u.is_empty() && messages.len() < MESSAGES_MAX {
         match u.int_in_range(0..=9)? {
-            0 => messages.push(said(*u.choose(&["system", "developer"])?, u)?),
+            0 => messages.push(said(u.choose(&["system", "developer"])?, u)?),
             1 | 2 => messages.push(said("user", u)?),
             3 => messages.push(picture(u)?),
             4 => messages.push(said("assistant", u)?),
@@ -136,10 +137,10 @@ fn words(u: &mut Unstructured) -> Result<String> {
         "    indented\n",
         "[longhand stub h:0123456789ab: 3 chars]",
     ])?;
-    let chars = match u.int_in_range(0..=3)? {
-        0 => u.int_in_range(1..=20)?,
-        1 => u.int_in_range(1..=400)?,
-        _ => u.int_in_range(1..=CHARS_MAX)?,
+    let bytes = match u.int_in_range(0..=3)? {
+        0 | 1 => u.int_in_range(1..=40)?,
+        2 => u.int_in_range(1..=400)?,
+        _ => u.int_in_range(1..=BYTES_MAX)?,
     };
-    Ok(seed.chars().cycle().take(chars).collect())
+    Ok(seed.repeat(bytes.div_ceil(seed.len())))
 }

@@ -1,6 +1,7 @@
 //! `longhand compact`.
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use longhand_core::{Budget, Plan, Scale, Settings, Tokens, plan};
@@ -26,7 +27,9 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
     if to_stdout(&args.report) && args.output.as_ref().is_none_or(|path| path.as_os_str() == "-") {
         bail!("the report and the window cannot both go to standard output; give -o FILE");
     }
-    let conversation = valid(input::read(&args.input)?, args.repair)?;
+    apart(&args)?;
+    let name = input::name(&args.input);
+    let conversation = valid(input::read(&args.input)?, args.repair, &name)?;
     let (meter_name, meter) = weigh::open(args.meter.meter, &conversation)?;
     let scale = Scale::new(&*meter);
     let budget = Budget {
@@ -43,52 +46,67 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
     let plan = plan(&history, &budget, &settings, &*meter);
 
     // What goes out of sight is safe before anything relies on it.
-    if let Some(path) = &args.archive {
-        originals::keep(
-            path,
-            plan.edits.iter().filter_map(|edit| edit.original(&conversation.messages)),
-        )?;
+    let originals: Vec<_> =
+        plan.edits.iter().filter_map(|edit| edit.original(&conversation.messages)).collect();
+    if let Some(path) = args.archive.as_ref().filter(|_| !originals.is_empty()) {
+        originals::keep(path, originals)?;
     }
     let text = conversation.apply(&plan.edits);
     let window = verified(&text, &conversation, &plan)?;
     let after = weigh::total(&window, &meter);
+    let report = (args.report.is_some() || !args.quiet).then(|| Report {
+        before: weigh::total(&conversation, &meter),
+        conversation: &conversation,
+        window: &window,
+        plan: &plan,
+        budget,
+        meter: &meter_name,
+        after,
+    });
+    // The report goes first: if it cannot be written, the window is not replaced either.
+    if let (Some(path), Some(report)) = (&args.report, &report) {
+        if path.as_os_str() == "-" {
+            output::print(&report.to_json())?;
+        } else {
+            output::write_file(path, &(report.to_json() + "\n"))?;
+        }
+    }
     match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
         Some(path) => output::write_file(path, &text)?,
-        None => output::print(&text)?,
+        None if std::io::stdout().is_terminal() => output::print(&text)?,
+        None => output::print_exactly(&text)?,
     }
-
-    if args.report.is_some() || !args.quiet {
-        let before = weigh::total(&conversation, &meter);
-        let report = Report {
-            conversation: &conversation,
-            window: &window,
-            plan: &plan,
-            budget,
-            meter: &meter_name,
-            before,
-            after,
-        };
-        match args.report.as_deref() {
-            Some(path) if path.as_os_str() == "-" => output::print(&report.to_json())?,
-            Some(path) => output::write_file(path, &(report.to_json() + "\n"))?,
-            None => {}
-        }
-        if !args.quiet {
-            eprintln!("{report}");
-            let terminal = std::io::stderr().is_terminal();
-            if matches!(args.map, MapWhen::Always)
-                || (matches!(args.map, MapWhen::Auto) && terminal)
-            {
-                let colour = terminal && std::env::var_os("NO_COLOR").is_none();
-                eprint!("{}", map::draw(&window, &meter, budget, colour));
-            }
+    if let Some(report) = report.filter(|_| !args.quiet) {
+        output::say(&report.to_string());
+        let terminal = std::io::stderr().is_terminal();
+        if matches!(args.map, MapWhen::Always) || (matches!(args.map, MapWhen::Auto) && terminal) {
+            let colour = terminal && std::env::var_os("NO_COLOR").is_none();
+            output::say(map::draw(&window, &meter, budget, colour).trim_end());
         }
     }
     Ok(if plan.fits() { Outcome::Done } else { Outcome::TooBig })
 }
 
+/// Refuses to write two things into one file.
+fn apart(args: &CompactArgs) -> Result<()> {
+    let named =
+        [("--output", &args.output), ("--report", &args.report), ("--archive", &args.archive)];
+    let named: Vec<_> =
+        named.iter().filter_map(|(name, path)| Some((*name, path.as_ref()?))).collect();
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    for (index, (one, path)) in named.iter().enumerate() {
+        for (other, other_path) in &named[index + 1..] {
+            let device = real(path).metadata().is_ok_and(|data| !data.is_file());
+            if real(path) == real(other_path) && !device && path.as_os_str() != "-" {
+                bail!("{one} and {other} are the same file, {}", path.display());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Refuses an invalid conversation, or mends it.
-fn valid(conversation: Conversation, repair: bool) -> Result<Conversation> {
+fn valid(conversation: Conversation, repair: bool, name: &str) -> Result<Conversation> {
     let wrong = |conversation: &Conversation| -> Vec<String> {
         conversation
             .check()
@@ -118,7 +136,7 @@ fn valid(conversation: Conversation, repair: bool) -> Result<Conversation> {
         "`longhand check` lists all of it; --repair answers calls without results and quotes results without calls"
     };
     Err(hinted(
-        format!("this is not a valid {} conversation:{shown}{more}", conversation.dialect),
+        format!("{name} is not a valid {} conversation:{shown}{more}", conversation.dialect),
         hint,
     ))
 }

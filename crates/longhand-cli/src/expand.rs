@@ -1,7 +1,5 @@
 //! `longhand expand`.
 
-use std::io::Write;
-
 use anyhow::Result;
 use longhand_core::Handle;
 use serde_json::json;
@@ -22,10 +20,7 @@ pub(crate) fn run(args: &ExpandArgs) -> Result<Outcome> {
             json!({"handle": handle.to_string(), "form": record.form, "content": record.content});
         output::print(&format!("{report:#}"))?;
     } else {
-        // Exactly what was there: not one byte more.
-        let mut out = std::io::stdout().lock();
-        out.write_all(record.content.as_bytes())?;
-        out.flush()?;
+        output::print_exactly(&record.content)?;
     }
     Ok(Outcome::Done)
 }

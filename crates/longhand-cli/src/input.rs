@@ -10,31 +10,42 @@ use longhand_dialect::{Conversation, DialectError};
 use crate::args::InputArgs;
 use crate::hinted;
 
+/// What the input is called in messages.
+pub(crate) fn name(args: &InputArgs) -> String {
+    let file = args.file.as_deref().filter(|path| path.as_os_str() != "-");
+    file.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string())
+}
+
 /// Reads the conversation that the arguments name.
 pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
     let file = args.file.as_deref().filter(|path| path.as_os_str() != "-");
-    let name = file.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
+    let name = name(args);
     let bytes = match file {
         Some(path) => {
             let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
             let size = file.metadata().map_or(0, |data| data.len());
             if size > args.max_input {
-                return Err(too_large(&name, size, args.max_input));
+                return Err(too_large(&name, args.max_input));
             }
             load(file, args.max_input, &name)?
         }
         None => load(std::io::stdin().lock(), args.max_input, &name)?,
     };
-    longhand_dialect::read(bytes, args.dialect.0).map_err(|error| match &error {
-        DialectError::NotAConversation(_) => hinted(
-            format!("{name}: {error}"),
-            "name the format with --dialect if it is one of those",
-        ),
-        DialectError::Json { what, .. } if what.contains("ends") => hinted(
-            format!("{name}: {error}"),
-            "the file looks cut off; was it still being written?",
-        ),
-        _ => anyhow::anyhow!("{name}: {error}"),
+    let unpacked = longhand_dialect::unpack(bytes, args.max_input);
+    unpacked.and_then(|bytes| longhand_dialect::read(bytes, args.dialect.0)).map_err(|error| {
+        match &error {
+            DialectError::NotAConversation(_) => hinted(
+                format!("{name}: {error}"),
+                "name the format with --dialect if it is one of those",
+            ),
+            DialectError::Json { what, .. } if what.contains("ends") || what.contains("no end") => {
+                hinted(
+                    format!("{name}: {error}"),
+                    "the file looks cut off; was it still being written?",
+                )
+            }
+            _ => anyhow::anyhow!("{name}: {error}"),
+        }
     })
 }
 
@@ -42,15 +53,15 @@ fn load(reader: impl Read, max: u64, name: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(max + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
     if bytes.len() as u64 > max {
-        return Err(too_large(name, bytes.len() as u64, max));
+        return Err(too_large(name, max));
     }
     Ok(bytes)
 }
 
-fn too_large(name: &str, bytes: u64, max: u64) -> anyhow::Error {
+fn too_large(name: &str, max: u64) -> anyhow::Error {
     let number = |bytes: u64| grouped(bytes as usize);
     hinted(
-        format!("{name} has {} bytes or more; at most {} are read", number(bytes), number(max)),
+        format!("{name} has more than {} bytes, the most that is read", number(max)),
         "--max-input 4g raises the limit",
     )
 }

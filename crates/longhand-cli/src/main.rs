@@ -43,9 +43,9 @@ fn main() -> ExitCode {
         Ok(Outcome::TooBig) => ExitCode::from(3),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::say(&format!("error: {error:#}"));
             if let Some(hint) = error.downcast_ref::<Hinted>().map(|hinted| &hinted.hint) {
-                eprintln!("hint: {hint}");
+                output::say(&format!("hint: {hint}"));
             }
             ExitCode::from(2)
         }

@@ -3,6 +3,7 @@
 //! One JSON record a line, only ever appended to, synced before the window that needs it is written.
 //! A record's handle is the hash of its content, so every record can be checked by itself.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -32,7 +33,7 @@ pub(crate) fn keep(
             Original::Text(text) => ("text", text),
             Original::Json(text) => ("json", text),
         };
-        match known.iter().find(|record| record.handle == handle) {
+        match known.get(&handle) {
             Some(record) if record.content == content => {}
             Some(_) => bail!("{name} holds other content under {handle}"),
             None => {
@@ -41,7 +42,7 @@ pub(crate) fn keep(
                         .to_string(),
                 );
                 lines.push('\n');
-                known.push(Record { handle, form: form.to_owned(), content });
+                known.insert(handle, Record { form: form.to_owned(), content });
             }
         }
     }
@@ -60,8 +61,8 @@ pub(crate) fn keep(
 pub(crate) fn find(path: &Path, handle: Handle) -> Result<Record> {
     let name = path.display();
     let mut file = File::open(path).with_context(|| format!("cannot open {name}"))?;
-    let (records, _) = read(&mut file, path)?;
-    records.into_iter().find(|record| record.handle == handle).ok_or_else(|| {
+    let (mut records, _) = read(&mut file, path)?;
+    records.remove(&handle).ok_or_else(|| {
         hinted(
             format!("{name} has nothing under {handle}"),
             "was the window made with `--archive` and this file?",
@@ -71,21 +72,21 @@ pub(crate) fn find(path: &Path, handle: Handle) -> Result<Record> {
 
 /// One original.
 pub(crate) struct Record {
-    pub(crate) handle: Handle,
     pub(crate) form: String,
     pub(crate) content: String,
 }
 
 /// Reads all records; answers also with the length of the file up to its last whole record.
-fn read(file: &mut File, path: &Path) -> Result<(Vec<Record>, u64)> {
+fn read(file: &mut File, path: &Path) -> Result<(HashMap<Handle, Record>, u64)> {
     let name = path.display();
-    let mut text = String::new();
-    file.read_to_string(&mut text).with_context(|| format!("cannot read {name}"))?;
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let mut lines = text[..whole].lines();
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
+    // What follows the last line break was cut off by a crash, perhaps inside a character.
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let mut lines = bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     match lines.next() {
-        None if text.is_empty() || HEADER.starts_with(&text) => return Ok((Vec::new(), 0)),
-        Some(HEADER) => {}
+        None if HEADER.as_bytes().starts_with(&bytes) => return Ok((HashMap::new(), 0)),
+        Some(line) if line == HEADER.as_bytes() => {}
         _ => {
             return Err(hinted(
                 format!("{name} is not a file of originals"),
@@ -93,24 +94,24 @@ fn read(file: &mut File, path: &Path) -> Result<(Vec<Record>, u64)> {
             ));
         }
     }
-    let mut records = Vec::new();
+    let mut records = HashMap::new();
     for (index, line) in lines.enumerate() {
-        let record =
+        let (handle, record) =
             record(line).with_context(|| format!("{name}: line {} is damaged", index + 2))?;
-        records.push(record);
+        records.insert(handle, record);
     }
     Ok((records, whole as u64))
 }
 
-fn record(line: &str) -> Result<Record> {
-    let value: Value = serde_json::from_str(line)?;
+fn record(line: &[u8]) -> Result<(Handle, Record)> {
+    let value: Value = serde_json::from_slice(line)?;
     let field = |key: &str| value[key].as_str().with_context(|| format!("it has no `{key}`"));
     let handle = Handle::parse(field("handle")?).context("its handle is not one")?;
     let content = field("content")?.to_owned();
     if Handle::of([content.as_str()]) != handle {
         bail!("its content is not what {handle} stands for");
     }
-    Ok(Record { handle, form: field("form")?.to_owned(), content })
+    Ok((handle, Record { form: field("form")?.to_owned(), content }))
 }
 
 fn open(path: &Path) -> std::io::Result<File> {

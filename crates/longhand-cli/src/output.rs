@@ -5,46 +5,59 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Writes a file aside and renames it into its place.
+/// Writes a file aside and renames it into its place; a link is followed, a device is written to.
 pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
-    let name = path.display();
+    let failed = || format!("cannot write {}", path.display());
+    // The name of the file aside would mean nothing to anybody.
+    let bare = |error: std::io::Error| std::io::Error::from(error.kind());
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let old = std::fs::metadata(&target).ok();
+    if old.as_ref().is_some_and(|old| !old.is_file() && !old.is_dir()) {
+        return std::fs::write(&target, text).with_context(failed);
+    }
     let folder =
-        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut aside = tempfile::Builder::new()
-        .prefix(".longhand-")
-        .tempfile_in(folder)
-        .with_context(|| format!("cannot write {name}"))?;
+        target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut aside = aside().tempfile_in(folder).map_err(bare).with_context(failed)?;
     aside
         .write_all(text.as_bytes())
         .and_then(|()| aside.as_file().sync_all())
-        .with_context(|| format!("cannot write {name}"))?;
-    share_mode(aside.as_file(), path);
-    aside
-        .persist(path)
-        .map_err(|error| error.error)
-        .with_context(|| format!("cannot write {name}"))?;
-    Ok(())
-}
-
-/// Gives the new file the mode of the one it replaces, or what others of the user's files have.
-#[cfg(unix)]
-fn share_mode(file: &std::fs::File, path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = std::fs::metadata(path).map_or(0o644, |data| data.permissions().mode() & 0o777);
-    // A file that is only less readable than it could be is no reason to fail.
-    let _ = file.set_permissions(std::fs::Permissions::from_mode(mode));
-}
-
-#[cfg(not(unix))]
-fn share_mode(_: &std::fs::File, _: &Path) {}
-
-/// Writes to standard output.
-pub(crate) fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    if !text.ends_with('\n') {
-        out.write_all(b"\n")?;
+        .map_err(bare)
+        .with_context(failed)?;
+    if let Some(old) = old {
+        // A file that keeps its contents but not its mode is no reason to fail.
+        let _ = aside.as_file().set_permissions(old.permissions());
     }
-    out.flush()?;
+    aside.persist(&target).map_err(|error| bare(error.error)).with_context(failed)?;
     Ok(())
+}
+
+/// A file that is not yet in its place, with the mode that any new file would have.
+fn aside() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".longhand-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder
+}
+
+/// Writes a report to standard output.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    print_exactly(&format!("{text}{end}"))
+}
+
+/// Writes to standard output, not one byte more.
+pub(crate) fn print_exactly(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("cannot write to standard output")
+}
+
+/// Says something to the person; if nobody can hear it, that is no reason to fail.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::clip::{clip, clip_least};
 use crate::draft::{Draft, Stage};
-use crate::fold::{block, handle_of, headline, headline_tokens, is_fold};
+use crate::fold::{Frame, block, handle_of, headline, headline_tokens, is_fold};
 use crate::plan::{Edit, History, Original, Place, Plan, Settings, content};
 use crate::step::steps;
 use crate::stub::is_ours;
@@ -75,9 +75,10 @@ pub(crate) fn auto(history: &History, budget: &Budget, settings: &Settings, scal
         first = at;
     }
     let folded = layout.fold(first);
+    let frame = Frame::of(history, &folded, &scale);
     let (handle, text) =
-        block(history.messages, &folded, &scale, share.saturating_sub(scale.framing().message));
-    let mut total = sum + scale.text(&text) + scale.framing().message;
+        block(history.messages, &folded, &scale, share.saturating_sub(frame.costs));
+    let mut total = sum + scale.text(&text) + frame.costs;
     let still: Vec<usize> =
         old.into_iter().filter(|at| !folded.iter().any(|range| range.contains(at))).collect();
     for stage in [Stage::Prose, Stage::Arguments, Stage::Results] {
@@ -86,7 +87,7 @@ pub(crate) fn auto(history: &History, budget: &Budget, settings: &Settings, scal
     let shown = (0..count).filter(|at| !folded.iter().any(|range| range.contains(at)));
     let mut edits = draft.edits(shown, Stage::Prose);
     edits.push(Edit::Fold { messages: folded, handle, text });
-    Plan::new(edits, around + kept + tail + total, floor, room)
+    Plan::new(edits, (around + kept + tail + total).saturating_sub(frame.frees), floor, room)
 }
 
 /// Whether a message is a system prompt that no fold may take.
@@ -192,10 +193,15 @@ impl Rescue {
         let scale = draft.scale;
         let messages = draft.history.messages;
         let mut folded = layout.fold(layout.units.len());
-        let mut headline =
-            if folded.is_empty() { Tokens::ZERO } else { headline_tokens(&folded, &scale) };
+        let mut headline = Tokens::ZERO;
+        if !folded.is_empty() {
+            headline =
+                headline_tokens(&folded, &scale) + Frame::of(draft.history, &folded, &scale).costs;
+        }
+        // Folding nothing but earlier folds would only lose their index.
+        let news = layout.old().iter().any(|at| !is_fold(&messages[*at]));
         // A fold that takes more than it frees is none.
-        if draft.total(layout.old(), Stage::Edited, headline).is_some() {
+        if !news || draft.total(layout.old(), Stage::Edited, headline).is_some() {
             layout.units.iter_mut().for_each(|unit| unit.old = false);
             folded.clear();
             headline = Tokens::ZERO;
@@ -233,7 +239,7 @@ impl Rescue {
         if !self.folded.is_empty() {
             let handle = handle_of(draft.history.messages, &self.folded);
             let text = headline(handle, &self.folded);
-            tokens += scale.text(&text) + scale.framing().message;
+            tokens = Frame::of(draft.history, &self.folded, &scale).add(tokens + scale.text(&text));
             edits.push(Edit::Fold { messages: self.folded, handle, text });
         }
         // Each message may lose a fraction of a token to rounding.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::anchor::{ranked, telling_line};
+use crate::plan::History;
 use crate::stub::{clean, grouped};
 use crate::{Handle, Message, Part, Role, Scale, Text, Tokens};
 
@@ -37,16 +38,55 @@ pub(crate) fn handle_of(messages: &[Message], folded: &[Range<usize>]) -> Handle
 /// The least that a fold block says.
 pub(crate) fn headline(handle: Handle, folded: &[Range<usize>]) -> String {
     let count: usize = folded.iter().map(ExactSizeIterator::len).sum();
-    format!("{FOLD}{handle}: {} earlier messages are not shown here]", grouped(count))
+    let (noun, verb) = if count == 1 { ("message", "is") } else { ("messages", "are") };
+    format!("{FOLD}{handle}: {} earlier {noun} {verb} not shown here]", grouped(count))
 }
 
-/// What the headline costs as a message, whatever the handle.
-///
-/// Handles differ in tokens, so the dearest of a few stands for all; one token is added for luck.
+/// The most that the headline can cost, whatever the handle: no letter of it has more than a token.
 pub(crate) fn headline_tokens(folded: &[Range<usize>], scale: &Scale) -> Tokens {
-    let samples =
-        ["a", "b", "c", "d"].map(|seed| scale.text(&headline(Handle::of([seed]), folded)));
-    samples.into_iter().max().unwrap_or_default() + Tokens(1) + scale.framing().message
+    let handle = Handle::of([""]).to_string();
+    let line = headline(Handle::of([""]), folded);
+    let around = line.split(&handle).map(|piece| scale.text(piece)).sum::<Tokens>();
+    around + Tokens(handle.len() as u64)
+}
+
+/// What a fold costs or frees besides its text.
+///
+/// Where roles must alternate, its block joins the user turns beside it, and they one another.
+pub(crate) struct Frame {
+    pub(crate) costs: Tokens,
+    pub(crate) frees: Tokens,
+}
+
+impl Frame {
+    pub(crate) fn of(history: &History, folded: &[Range<usize>], scale: &Scale) -> Self {
+        let message = scale.framing().message;
+        let Some(first) = folded.first().map(|range| range.start) else {
+            return Self { costs: Tokens::ZERO, frees: Tokens::ZERO };
+        };
+        let messages = history.messages;
+        let is_user = |at: usize| messages[at].role == Role::User;
+        let gone = |at: usize| folded.iter().any(|range| range.contains(&at));
+        let joined = if history.wire.alternates {
+            let before = usize::from(first.checked_sub(1).is_some_and(is_user));
+            before
+                + (first..messages.len())
+                    .filter(|at| !gone(*at))
+                    .take_while(|at| is_user(*at))
+                    .count()
+        } else {
+            0
+        };
+        match joined {
+            0 => Self { costs: message, frees: Tokens::ZERO },
+            turns => Self { costs: Tokens::ZERO, frees: Tokens(message.0 * (turns as u64 - 1)) },
+        }
+    }
+
+    /// The size of a window with a fold in it.
+    pub(crate) fn add(&self, tokens: Tokens) -> Tokens {
+        (tokens + self.costs).saturating_sub(self.frees)
+    }
 }
 
 /// Writes the block in at most `limit` tokens: what went, and an index of what it was about.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::auto::stays;
 use crate::draft::{Draft, Stage};
-use crate::fold::{block, has_fold, headline_tokens};
+use crate::fold::{Frame, block, has_fold, headline_tokens, is_fold};
 use crate::plan::{Edit, History, Plan};
 use crate::step::steps;
 use crate::{Budget, Scale, Tokens};
@@ -44,7 +44,11 @@ pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale) -> Plan {
     let around = history.fixed
         + scale.framing().reply
         + draft.total(system.iter().copied(), Stage::Untouched, Tokens::MAX).unwrap_or(Tokens::MAX);
-    let note_least = if all.is_empty() { Tokens::ZERO } else { headline_tokens(&all, &scale) };
+    let note_least = if all.is_empty() {
+        Tokens::ZERO
+    } else {
+        headline_tokens(&all, &scale) + scale.framing().message
+    };
     let floor = around + note_least;
 
     let mut unit = |at: usize, limit: Tokens, stage| {
@@ -76,15 +80,21 @@ pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale) -> Plan {
     if !folded.is_empty() {
         let share = budget.reserve.max(Tokens(goal.0 / 10)).max(note_least);
         let space = goal.saturating_sub(tokens).min(share);
-        let (handle, text) =
-            block(messages, &folded, &scale, space.saturating_sub(scale.framing().message));
-        tokens += scale.text(&text) + scale.framing().message;
+        let frame = Frame::of(history, &folded, &scale);
+        let (handle, text) = block(messages, &folded, &scale, space.saturating_sub(frame.costs));
+        tokens = frame.add(tokens + scale.text(&text));
         edits.push(Edit::Fold { messages: folded, handle, text });
     }
-    // A note that is no shorter than what it stands for frees nothing.
-    if let Some(whole) = draft.total((0..messages.len()).rev(), Stage::Untouched, tokens) {
+    // Folding nothing but an earlier note would only lose its index; and a note that is no shorter than
+    // what it stands for frees nothing.
+    let news = units[..first]
+        .iter()
+        .flat_map(|unit| &messages[unit.clone()])
+        .any(|message| !is_fold(message));
+    let limit = if news || first == 0 { tokens } else { Tokens::MAX };
+    if let Some(whole) = draft.total((0..messages.len()).rev(), Stage::Untouched, limit) {
         let whole = whole + history.fixed + scale.framing().reply;
-        if whole <= tokens {
+        if whole <= limit {
             return Plan::new(Vec::new(), whole, floor, budget.limit);
         }
     }

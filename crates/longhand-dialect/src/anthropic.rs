@@ -1,9 +1,9 @@
 //! Anthropic Messages.
 
-use longhand_core::json::{Kind, Node, Value};
+use longhand_core::json::{Cursor, Kind, Node, Value};
 use longhand_core::{Call, File, Image, Message, Part, Role, Text, Thinking, ToolResult};
 
-use crate::chat::Made;
+use crate::chat::{Made, no_messages};
 use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
 use crate::image::pixels;
 use crate::source::Source;
@@ -13,7 +13,16 @@ pub(crate) fn read(source: Source) -> Conversation {
     builder.attributes(&["tools", "output_format"]);
     if let Some(system) = builder.source.field("system").filter(|value| value.kind != Kind::Null) {
         let mut made = Made::default();
-        blocks(&mut builder, system, None, "system", &mut made);
+        if &builder.source.text[system.span()] == "[]" {
+            builder.odd("system", "the list of blocks is empty");
+        } else {
+            blocks(&mut builder, system, None, "system", &mut made);
+        }
+        for (index, part) in made.parts.iter().enumerate() {
+            if system.kind == Kind::Array && !matches!(part, Part::Text(_)) {
+                builder.wrong(format!("system[{index}]"), "a system prompt holds only text");
+            }
+        }
         made.slots.iter_mut().for_each(|slot| *slot = Slot::Fixed);
         let raw = builder.source.raw(system);
         let message = Message { role: Role::System, name: None, parts: made.parts, raw };
@@ -25,7 +34,88 @@ pub(crate) fn read(source: Source) -> Conversation {
         message(&mut builder, node, &name, index);
     }
     builder.source.elements = elements;
+    no_messages(&mut builder);
+    settings(&mut builder);
     builder.finish(Dialect::Anthropic)
+}
+
+/// Checks the settings of a request that depend on each other or on the model.
+fn settings(builder: &mut Builder) {
+    let text = builder.source.text.clone();
+    let number =
+        |value: Option<Value>| value.and_then(|value| text[value.span()].parse::<f64>().ok());
+    let given = |builder: &Builder, key: &str| {
+        builder.source.field(key).filter(|value| value.kind != Kind::Null)
+    };
+    let kind = |builder: &Builder, key: &str| {
+        let node = given(builder, key).map(|value| builder.source.node(value))?;
+        Some(node.get(&text, "type")?.str(&text)?.into_owned())
+    };
+    if given(builder, "compaction").is_some() && given(builder, "context_management").is_some() {
+        builder.wrong("compaction", "it does not go together with context_management");
+    }
+    let thinking = kind(builder, "thinking").unwrap_or_default();
+    let node = given(builder, "thinking").map(|value| builder.source.node(value));
+    if let Some(budget) = number(node.and_then(|node| node.get(&text, "budget_tokens"))) {
+        let at = "thinking.budget_tokens";
+        if budget < 1_024.0 {
+            builder.wrong(at, "a budget for thinking has at least 1,024 tokens");
+        }
+        if number(given(builder, "max_tokens")).is_some_and(|max| budget >= max) {
+            builder.odd(at, "a budget for thinking is smaller than max_tokens");
+        }
+    }
+    let model = builder.model.clone().unwrap_or_default();
+    if claude_version(&model) >= Some((4, 7)) {
+        if thinking == "enabled" {
+            builder.odd("thinking.type", "Claude 4.7 and later think adaptively only");
+        }
+        for key in ["temperature", "top_p", "top_k"] {
+            if given(builder, key).is_some() {
+                builder.odd(key, "Claude 4.7 and later cannot be set like this");
+            }
+        }
+    }
+    if model.contains("opus-5-5") || model.contains("fable-5-1") {
+        if thinking == "disabled" {
+            builder.odd("thinking.type", "this model cannot be kept from thinking");
+        }
+        if kind(builder, "tool_choice").is_some_and(|kind| kind == "any" || kind == "tool") {
+            builder.odd("tool_choice.type", "this model cannot be made to call a tool");
+        }
+    }
+}
+
+/// The version of a Claude model, such as 4.5 of `claude-sonnet-4-5-20250929`.
+pub(crate) fn claude_version(model: &str) -> Option<(u32, u32)> {
+    let (_, name) = model.split_once("claude-")?;
+    // Dates are numbers, too.
+    let mut numbers = name.split('-').skip_while(|word| word.parse::<u32>().is_err());
+    let mut next = || numbers.next()?.parse().ok().filter(|number| *number < 100);
+    Some((next()?, next().unwrap_or(0)))
+}
+
+/// A block that belongs to a tool which the provider runs.
+pub(crate) enum ServerTool {
+    /// A call, by its id.
+    Call(String),
+    /// What it led to, by the id of its call.
+    Result(String),
+}
+
+impl ServerTool {
+    /// Reads a block that is neither ours nor plain.
+    pub(crate) fn of(part: &Part) -> Option<Self> {
+        let Part::Other(raw) = part else { return None };
+        let source = raw.raw();
+        let node = Cursor::new(source).node().ok()?;
+        let get = |key: &str| Some(node.get(source, key)?.str(source)?.into_owned());
+        match get("type")?.as_str() {
+            "server_tool_use" | "mcp_tool_use" => Some(Self::Call(get("id")?)),
+            kind if kind.ends_with("_result") => Some(Self::Result(get("tool_use_id")?)),
+            _ => None,
+        }
+    }
 }
 
 fn message(builder: &mut Builder, node: &Node, name: &str, element: usize) {
@@ -116,6 +206,10 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
     let kind = get("type").and_then(|value| value.str(&text));
     let string =
         |builder: &Builder, key: &str| get(key).and_then(|value| builder.source.string(value));
+    let ttl = get("cache_control").and_then(|value| builder.source.node(value).get(&text, "ttl"));
+    if ttl.is_some_and(|ttl| !ttl.is(&text, "5m") && !ttl.is(&text, "1h")) {
+        builder.wrong(format!("{at}.cache_control.ttl"), "expected \"5m\" or \"1h\"");
+    }
     match kind.as_deref() {
         None => {
             builder.wrong(format!("{at}.type"), "a block needs a type");
@@ -135,12 +229,15 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
         }
         Some("thinking" | "redacted_thinking") => {
             let open = kind.as_deref() == Some("thinking");
-            let (key, seal) = if open { ("thinking", "signature") } else { ("data", "data") };
-            if string(builder, key).is_none() {
-                builder.wrong(format!("{at}.{key}"), "expected a string");
+            let keys: &[&str] = if open { &["thinking", "signature"] } else { &["data"] };
+            for key in keys {
+                if string(builder, key).is_none() {
+                    builder.wrong(format!("{at}.{key}"), "expected a string");
+                }
             }
-            let words = string(builder, key).filter(|_| open).unwrap_or_default();
-            (Part::Thinking(Thinking { text: words, seal: string(builder, seal) }), Slot::Fixed)
+            let text = string(builder, "thinking").filter(|_| open).unwrap_or_default();
+            let seal = string(builder, keys[keys.len() - 1]);
+            (Part::Thinking(Thinking { text, seal }), Slot::Fixed)
         }
         Some("tool_use") => {
             for key in ["id", "name"] {
@@ -169,13 +266,15 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
                     "a tool result must name the call it answers",
                 );
             }
+            let call = call.unwrap_or_default();
+            check_id(builder, &call, &format!("{at}.tool_use_id"));
             let content = get("content").filter(|value| value.kind != Kind::Null);
             let inner = content.map_or_else(Vec::new, |value| {
                 result_content(builder, value, &format!("{at}.content"))
             });
             let error = get("is_error").is_some_and(|value| &text[value.span()] == "true");
             let raw = content.map_or_else(Text::default, |value| builder.source.raw(value));
-            let result = ToolResult { call: call.unwrap_or_default(), content: inner, raw, error };
+            let result = ToolResult { call, content: inner, raw, error };
             (Part::Result(result), content.map_or(Slot::Fixed, |value| Slot::Content(value.span())))
         }
         Some("image") => (Part::Image(image(builder, node, at)), Slot::Fixed),
@@ -207,11 +306,18 @@ pub(crate) fn result_content(builder: &mut Builder, content: Value, at: &str) ->
         return vec![Part::Other(builder.source.raw(content))];
     }
     let nodes = builder.source.nodes(content);
-    nodes
-        .iter()
-        .enumerate()
-        .map(|(index, node)| block(builder, node, &format!("{at}[{index}]")).0)
-        .collect()
+    let text = builder.source.text.clone();
+    let read = |(index, node): (usize, &Node)| {
+        let at = format!("{at}[{index}]");
+        let kind = node.get(&text, "type").and_then(|value| value.str(&text));
+        if let Some("tool_use" | "tool_result" | "thinking" | "redacted_thinking") = kind.as_deref()
+        {
+            builder.wrong(at, "a tool result holds no calls, results or thinking");
+            return Part::Other(builder.source.raw(node.value));
+        }
+        block(builder, node, &at).0
+    };
+    nodes.iter().enumerate().map(read).collect()
 }
 
 fn image(builder: &mut Builder, node: &Node, at: &str) -> Image {

@@ -1,11 +1,11 @@
 //! `OpenAI` Chat Completions.
 
-use longhand_core::json::{Kind, Node, Value};
+use longhand_core::json::{Cursor, Kind, Node, Value};
 use longhand_core::{Call, File, Image, Message, Part, Role, Text, Thinking, ToolResult};
 
 use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
 use crate::image::pixels;
-use crate::source::Source;
+use crate::source::{Shape, Source};
 
 pub(crate) fn read(source: Source) -> Conversation {
     let mut builder = Builder::new(source);
@@ -15,7 +15,94 @@ pub(crate) fn read(source: Source) -> Conversation {
         message(&mut builder, node, index);
     }
     builder.source.elements = elements;
+    no_messages(&mut builder);
+    of_the_model(&mut builder);
     builder.finish(Dialect::Chat)
+}
+
+/// Notes a request that says nothing: providers refuse it, but there is nothing to spoil.
+pub(crate) fn no_messages(builder: &mut Builder) {
+    let list = match builder.source.shape {
+        Shape::Messages => "messages",
+        Shape::Input if !builder.continues => "input",
+        _ => return,
+    };
+    if builder.messages.iter().all(|message| message.role == Role::System)
+        && builder.source.elements.is_empty()
+    {
+        builder.odd(list, "the list is empty");
+    }
+}
+
+/// Notes what some models refuse, where the request says which model it is for.
+fn of_the_model(builder: &mut Builder) {
+    let Some(model) = builder.model.clone() else { return };
+    let model = model.rsplit('/').next().unwrap_or_default();
+    let text = builder.source.text.clone();
+    let effort = builder.source.field("reasoning_effort").and_then(|value| value.str(&text));
+    if gpt_version(model) >= Some((5, 4))
+        && effort.is_some_and(|effort| effort != "none")
+        && builder
+            .source
+            .field("tools")
+            .is_some_and(|tools| !builder.source.nodes(tools).is_empty())
+    {
+        builder.odd("reasoning_effort", "GPT-5.4 and later take no effort together with tools");
+    }
+    if ["mistral", "ministral", "magistral", "codestral", "devstral", "pixtral"]
+        .iter()
+        .any(|family| model.starts_with(family))
+    {
+        mistral(builder);
+    }
+}
+
+/// The version of a GPT model, such as 5.4 of `gpt-5.4-mini`.
+fn gpt_version(model: &str) -> Option<(u32, u32)> {
+    let version = model.strip_prefix("gpt-")?.split('-').next()?;
+    let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn mistral(builder: &mut Builder) {
+    let mut odd = Vec::new();
+    for (at, message) in builder.messages.iter().enumerate() {
+        let name = builder.source.shape.element(at);
+        for (index, call) in message.calls().enumerate() {
+            let id = call.id.decode();
+            if id.len() != 9 || !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+                odd.push((
+                    format!("{name}.tool_calls[{index}].id"),
+                    "Mistral wants 9 letters and digits",
+                ));
+            }
+        }
+        let before = at.checked_sub(1).map(|before| builder.messages[before].role);
+        if message.role == Role::User && before == Some(Role::Tool) {
+            odd.push((
+                format!("{name}.role"),
+                "Mistral wants the assistant between a tool and the user",
+            ));
+        }
+    }
+    for (at, what) in odd {
+        builder.odd(at, what);
+    }
+}
+
+/// Whether a message uses the deprecated functions: they have no ids and need no answer.
+pub(crate) fn is_function(message: &Message) -> bool {
+    let raw = message.raw.raw();
+    let may_be = match message.role {
+        Role::Assistant => message.calls().any(|call| call.id == call.name),
+        Role::Tool => raw.contains("\"function\""),
+        _ => false,
+    };
+    let is = |node: Node| {
+        node.get(raw, "role").is_some_and(|role| role.is(raw, "function"))
+            || node.get(raw, "function_call").is_some_and(|value| value.kind != Kind::Null)
+    };
+    may_be && Cursor::new(raw).node().is_ok_and(is)
 }
 
 fn message(builder: &mut Builder, node: &Node, index: usize) {
@@ -45,8 +132,7 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     };
     let mut made = Made::default();
     let content = get("content");
-    let says =
-        ["tool_calls", "function_call", "refusal", "audio"].iter().any(|key| get(key).is_some());
+    let says = |keys: &[&str]| keys.iter().any(|key| get(key).is_some());
     if role == Role::Tool {
         tool(builder, node, content, role_name.as_deref(), &name, &mut made);
     } else {
@@ -58,7 +144,10 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
         }
         match content {
             Some(content) => words(builder, content, role, &at("content"), &mut made),
-            None if role == Role::Assistant && says => {}
+            None if role == Role::Assistant && says(&["tool_calls", "function_call", "audio"]) => {}
+            None if role == Role::Assistant && says(&["refusal"]) => {
+                builder.odd(at("content"), "only a message with calls may lack content");
+            }
             None if node.value.kind == Kind::Object => {
                 builder.wrong(
                     at("content"),
@@ -121,6 +210,12 @@ fn words(builder: &mut Builder, content: Value, role: Role, at: &str, made: &mut
     let nodes = builder.source.nodes(content);
     if nodes.is_empty() {
         builder.wrong(at, "the list of parts is empty");
+    }
+    let text = builder.source.text.clone();
+    let refuses =
+        |node: &Node| node.get(&text, "type").is_some_and(|kind| kind.is(&text, "refusal"));
+    if role == Role::Assistant && nodes.len() > 1 && nodes.iter().any(refuses) {
+        builder.wrong(at, "a refusal stands alone");
     }
     for (index, node) in nodes.iter().enumerate() {
         part(builder, node, role, &format!("{at}[{index}]"), made);
@@ -211,6 +306,9 @@ fn tool(
             slot = Slot::Content(value.span());
         }
         Some(value) => {
+            if role == Some("function") {
+                builder.wrong(format!("{name}.content"), "expected a string or null");
+            }
             words(builder, value, Role::Tool, &format!("{name}.content"), &mut inner);
             slot = Slot::Content(value.span());
         }
@@ -244,6 +342,8 @@ fn calls(builder: &mut Builder, value: Value, role: Role, at: &str, made: &mut M
         match node.get(&text, kind) {
             Some(value) if value.kind == Kind::Object => {
                 let inner = builder.source.node(value);
+                // A call without an id keeps none: its result could not name it.
+                let id = Some(id.unwrap_or_default());
                 function(builder, &inner, id, &format!("{at}.{kind}"), made);
             }
             _ => {

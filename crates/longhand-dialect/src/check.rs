@@ -2,10 +2,13 @@
 
 use std::fmt;
 
-use longhand_core::{Message, Part, Role};
+use longhand_core::json::{Cursor, Kind, Value};
+use longhand_core::{Image, Message, Part, Role, grouped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Dialect;
+use crate::anthropic::{ServerTool, claude_version};
+use crate::chat::is_function;
 use crate::conversation::Conversation;
 
 /// Something that a provider would refuse, or that some would.
@@ -28,8 +31,24 @@ impl fmt::Display for Finding {
 /// What one request may hold at Anthropic.
 const ANTHROPIC_MESSAGES_MAX: usize = 100_000;
 const ANTHROPIC_BYTES_MAX: usize = 32 * 1024 * 1024;
-const ANTHROPIC_IMAGES_MAX: usize = 100;
+const ANTHROPIC_IMAGES_MAX: usize = 600;
 const ANTHROPIC_CACHE_MARKS_MAX: usize = 4;
+/// Models with a small window take fewer images.
+const ANTHROPIC_IMAGES_MAX_SMALL: usize = 100;
+/// The sides of one image, and of one among many.
+const ANTHROPIC_PIXELS_MAX: u32 = 8_000;
+const ANTHROPIC_PIXELS_MAX_MANY: u32 = 2_000;
+const ANTHROPIC_IMAGES_FEW: usize = 20;
+
+/// The calls of Responses that must be answered, and the answers that must have a call.
+const PAIRED: [&str; 6] = [
+    "function_call",
+    "custom_tool_call",
+    "computer_call",
+    "shell_call",
+    "local_shell_call",
+    "apply_patch_call",
+];
 
 impl Conversation {
     /// Lists all that is wrong with the conversation in its dialect.
@@ -54,112 +73,156 @@ struct Check<'c> {
     findings: Vec<Finding>,
 }
 
-impl Check<'_> {
-    fn note(&mut self, message: usize, what: String, grave: bool) {
-        self.findings.push(Finding { at: self.conversation.name_of(message), what, grave });
+/// A message and a part of it.
+pub(crate) type At = (usize, usize);
+
+impl<'c> Check<'c> {
+    fn note(&mut self, at: String, what: impl Into<String>, grave: bool) {
+        self.findings.push(Finding { at, what: what.into(), grave });
     }
 
-    fn wrong(&mut self, message: usize, what: impl Into<String>) {
-        self.note(message, what.into(), true);
+    fn wrong(&mut self, at: String, what: impl Into<String>) {
+        self.note(at, what, true);
     }
 
-    fn odd(&mut self, message: usize, what: impl Into<String>) {
-        self.note(message, what.into(), false);
+    fn odd(&mut self, at: String, what: impl Into<String>) {
+        self.note(at, what, false);
     }
 
-    /// No two calls share an id.
+    /// A field of a message.
+    fn of(&self, message: usize, field: &str) -> String {
+        format!("{}.{field}", self.conversation.name_of(message))
+    }
+
+    /// The field that holds a part.
+    fn field(&self, (message, part): At) -> String {
+        let parts = &self.conversation.messages[message].parts;
+        match (self.conversation.dialect, &parts[part]) {
+            (Dialect::Anthropic, _) => self.of(message, &format!("content[{part}]")),
+            (Dialect::Chat, Part::Call(_)) => {
+                let first = parts.iter().position(|part| matches!(part, Part::Call(_)));
+                self.of(message, &format!("tool_calls[{}]", part - first.unwrap_or(part)))
+            }
+            (Dialect::Chat, Part::Result(_)) => self.of(message, "tool_call_id"),
+            (Dialect::Responses, _) => self.of(message, "call_id"),
+            _ => self.conversation.name_of(message),
+        }
+    }
+
+    /// The parts of a message that are calls, with their ids.
+    fn calls(&self, at: usize) -> impl Iterator<Item = (At, String)> + use<'c> {
+        let parts = self.conversation.messages[at].parts.iter().enumerate();
+        parts.filter_map(move |(index, part)| match part {
+            Part::Call(call) => Some(((at, index), call.id.decode().into_owned())),
+            _ => None,
+        })
+    }
+
+    /// The parts of a message that are results, with the ids of their calls.
+    fn results(&self, at: usize) -> impl Iterator<Item = (At, String)> + use<'c> {
+        let parts = self.conversation.messages[at].parts.iter().enumerate();
+        parts.filter_map(move |(index, part)| match part {
+            Part::Result(result) => Some(((at, index), result.call.decode().into_owned())),
+            _ => None,
+        })
+    }
+
+    /// No two calls share an id: not every provider minds, but whoever pairs calls and results does.
     fn ids(&mut self) {
         let conversation = self.conversation;
         let mut seen: FxHashMap<String, usize> = FxHashMap::default();
         for (at, message) in conversation.messages.iter().enumerate() {
-            for call in message.calls() {
-                let id = call.id.decode().into_owned();
-                if let Some(first) = seen.get(&id) {
-                    let first = conversation.name_of(*first);
-                    let grave = !conversation.dialect.is_session_file();
-                    self.note(at, format!("the call id {id:?} is used in {first} already"), grave);
-                } else {
+            if conversation.dialect == Dialect::Chat && is_function(message) {
+                continue;
+            }
+            for (place, id) in self.calls(at) {
+                let Some(&first) = seen.get(&id) else {
                     seen.insert(id, at);
-                }
+                    continue;
+                };
+                let grave = !conversation.dialect.is_session_file();
+                let first = conversation.name_of(first);
+                let what = format!("the call id {id:?} is used in {first} already");
+                self.note(self.field(place), what, grave);
             }
         }
     }
 
     /// Chat: the messages after one with calls are its results, one for each call.
     fn results_follow_at_once(&mut self) {
-        let messages = &self.conversation.messages;
-        let mut open: Vec<String> = Vec::new();
-        let mut asker = 0;
-        for (at, message) in messages.iter().enumerate() {
-            if message.role != Role::Tool {
-                self.unanswered(asker, &mut open);
-                asker = at;
-                open = message.calls().map(|call| call.id.decode().into_owned()).collect();
+        let mut open: FxHashMap<String, At> = FxHashMap::default();
+        let mut done: FxHashSet<String> = FxHashSet::default();
+        for (at, message) in self.conversation.messages.iter().enumerate() {
+            let function = is_function(message);
+            if message.role != Role::Tool || function {
+                self.unanswered(&mut open, " right after it", |_| true);
+                done.clear();
+                open.extend(self.calls(at).filter(|_| !function).map(|(place, id)| (id, place)));
                 continue;
             }
-            for result in message.results() {
-                let id = result.call.decode();
-                match open.iter().position(|asked| *asked == id) {
-                    Some(found) => drop(open.swap_remove(found)),
-                    None => {
-                        self.wrong(at, format!("the result of {id:?} does not follow its call"));
-                    }
+            for (place, id) in self.results(at) {
+                if open.remove(&id).is_some() {
+                    done.insert(id);
+                } else if done.contains(&id) {
+                    let what = format!("the call {id:?} has more than one result");
+                    self.wrong(self.field(place), what);
+                } else {
+                    let what = format!("the result of {id:?} does not follow its call");
+                    self.wrong(self.field(place), what);
                 }
             }
         }
-        self.unanswered(asker, &mut open);
+        self.unanswered(&mut open, " right after it", |_| true);
     }
 
-    fn unanswered(&mut self, asker: usize, open: &mut Vec<String>) {
-        for id in open.drain(..) {
-            self.wrong(asker, format!("the call {id:?} has no result right after it"));
+    /// Notes the calls that are still open, and forgets them.
+    fn unanswered(
+        &mut self,
+        open: &mut FxHashMap<String, At>,
+        place: &str,
+        grave: impl Fn(usize) -> bool,
+    ) {
+        let mut open: Vec<_> = open.drain().map(|(id, place)| (place, id)).collect();
+        open.sort_unstable();
+        for (call, id) in open {
+            let what = format!("the call {id:?} has no result{place}");
+            self.note(self.field(call), what, grave(call.0));
         }
     }
 
     /// Responses and session files: every result has its call somewhere before it, and one only.
     fn results_follow(&mut self) {
         let conversation = self.conversation;
-        let session = conversation.dialect.is_session_file();
-        let mut open: FxHashMap<String, usize> = FxHashMap::default();
+        // A log may end, or be interrupted, in the middle of a call.
+        let grave = |at: usize| {
+            !conversation.dialect.is_session_file() && is_paired(&conversation.messages[at])
+        };
+        let mut open: FxHashMap<String, At> = FxHashMap::default();
         let mut done: FxHashSet<String> = FxHashSet::default();
-        for (at, message) in conversation.messages.iter().enumerate() {
-            for call in message.calls() {
-                open.insert(call.id.decode().into_owned(), at);
-            }
-            for result in message.results() {
-                let id = result.call.decode().into_owned();
+        for at in 0..conversation.messages.len() {
+            open.extend(self.calls(at).map(|(place, id)| (id, place)));
+            for (place, id) in self.results(at) {
                 if open.remove(&id).is_some() {
                     done.insert(id);
                 } else if done.contains(&id) {
-                    self.note(at, format!("the call {id:?} has more than one result"), !session);
+                    let what = format!("the call {id:?} has more than one result");
+                    self.note(self.field(place), what, grave(at));
                 } else if !conversation.continues {
-                    self.note(at, format!("the result of {id:?} has no call before it"), !session);
+                    let what = format!("the result of {id:?} has no call before it");
+                    self.note(self.field(place), what, grave(at));
                 }
             }
         }
-        let mut open: Vec<_> = open.into_iter().collect();
-        open.sort_by_key(|(_, at)| *at);
-        for (id, at) in open {
-            // A log may end, or be interrupted, in the middle of a call.
-            self.note(at, format!("the call {id:?} has no result"), !session);
-        }
+        self.unanswered(&mut open, "", grave);
     }
 
     /// Responses: reasoning is followed by what it led to.
     fn reasoning_leads_on(&mut self) {
         let messages = &self.conversation.messages;
-        let is_reasoning = |message: &Message| {
-            matches!(message.parts.as_slice(), [Part::Thinking(_)])
-                && message.role == Role::Assistant
-        };
-        for (at, message) in
-            messages.iter().enumerate().filter(|(_, message)| is_reasoning(message))
-        {
-            let next = messages.get(at + 1);
-            if message.role == Role::Assistant
-                && next.is_none_or(|next| next.role != Role::Assistant)
-            {
-                self.wrong(at, "reasoning must be followed by the item it led to");
+        for at in (0..messages.len()).filter(|at| is_reasoning(&messages[*at])) {
+            if !messages.get(at + 1).is_some_and(may_follow_reasoning) {
+                let name = self.conversation.name_of(at);
+                self.wrong(name, "reasoning must be followed by the item it led to");
             }
         }
     }
@@ -170,67 +233,92 @@ impl Check<'_> {
             .filter(|at| !conversation.layout[*at].elements.is_empty())
             .collect();
         let role = |at: usize| conversation.messages[at].role;
-        if let Some(&first) = turns.first().filter(|first| role(**first) != Role::User) {
-            self.wrong(first, "the first message must be the user's");
-        }
-        for pair in turns.windows(2) {
-            if role(pair[0]) == role(pair[1]) && role(pair[0]) != Role::System {
-                self.odd(
-                    pair[1],
-                    format!("two messages of the {} in a row", role(pair[0]).as_str()),
-                );
-            }
+        if let Some(&first) = turns.first().filter(|first| role(**first) == Role::Assistant)
+            && !is_compaction(conversation.messages[first].parts.first())
+        {
+            self.wrong(self.of(first, "role"), "the first message must be the user's");
         }
         for (index, &at) in turns.iter().enumerate() {
+            let before = index.checked_sub(1).map(|before| turns[before]);
             let next = turns.get(index + 1).copied();
-            self.placed(at, index.checked_sub(1).map(|before| turns[before]), next);
-            self.answered(at, index.checked_sub(1).map(|before| turns[before]), next);
+            if role(at) == Role::System {
+                self.system_message(at, before.map(role), next.map(role));
+            } else if before.map(role) == Some(role(at)) {
+                let what = format!("two messages of the {} in a row", role(at).as_str());
+                self.odd(self.of(at, "role"), what);
+            }
+            self.answered(at, before, next);
             self.blocks(at);
         }
-        if let Some(&last) = turns.last().filter(|last| role(**last) == Role::Assistant)
-            && let Some(Part::Text(text)) = conversation.messages[last].parts.last()
-            && text.decode().ends_with(char::is_whitespace)
-        {
-            self.odd(last, "a last message of the assistant must not end in white space");
+        if let Some(&last) = turns.last().filter(|last| role(**last) == Role::Assistant) {
+            self.prefill(last);
+        }
+        for (place, what) in unpaired_server_tools(&conversation.messages, &turns) {
+            self.wrong(self.field(place), what);
         }
         self.limits(&turns);
+        self.images();
     }
 
     /// A system message in the middle stands between a user and an assistant turn.
-    fn placed(&mut self, at: usize, before: Option<usize>, next: Option<usize>) {
-        let role = |at: Option<usize>| at.map(|at| self.conversation.messages[at].role);
-        if role(Some(at)) != Some(Role::System) {
-            return;
+    fn system_message(&mut self, at: usize, before: Option<Role>, next: Option<Role>) {
+        let conversation = self.conversation;
+        if before != Some(Role::User) || !matches!(next, None | Some(Role::Assistant)) {
+            let what = "a system message stands after a user's and before an assistant's";
+            self.wrong(self.of(at, "role"), what);
         }
-        let after_user = role(before) == Some(Role::User);
-        let before_reply = matches!(role(next), None | Some(Role::Assistant));
-        if !after_user || !before_reply {
-            self.wrong(at, "a system message stands after a user's and before an assistant's");
+        if conversation.model.as_deref().and_then(claude_version).is_some_and(|it| it < (4, 8)) {
+            let what = "models before claude-opus-4-8 take no system message here";
+            self.odd(self.of(at, "role"), what);
+        }
+        for (index, part) in conversation.messages[at].parts.iter().enumerate() {
+            if !matches!(part, Part::Text(_)) {
+                self.wrong(self.field((at, index)), "a system message holds only text");
+            }
+        }
+    }
+
+    /// A last message of the assistant is the beginning of the reply.
+    fn prefill(&mut self, at: usize) {
+        let conversation = self.conversation;
+        let parts = &conversation.messages[at].parts;
+        if let Some(Part::Text(text)) = parts.last()
+            && text.decode().ends_with(char::is_whitespace)
+        {
+            let what = "a last message of the assistant must not end in white space";
+            self.odd(self.field((at, parts.len() - 1)), what);
+        }
+        // A turn that a server tool holds up is sent back as it is.
+        let paused = parts.iter().any(|part| ServerTool::of(part).is_some());
+        let version = conversation.model.as_deref().and_then(claude_version);
+        if version >= Some((4, 6)) && !paused {
+            let what = "Claude 4.6 and later take no last message of the assistant";
+            self.odd(self.of(at, "role"), what);
         }
     }
 
     /// Every call is answered at the start of the next message, and nothing else is answered there.
     fn answered(&mut self, at: usize, before: Option<usize>, next: Option<usize>) {
-        let messages = &self.conversation.messages;
-        let calls: Vec<String> =
-            messages[at].calls().map(|call| call.id.decode().into_owned()).collect();
-        let results: Vec<String> = next.map_or_else(Vec::new, |next| {
-            messages[next].results().map(|result| result.call.decode().into_owned()).collect()
-        });
-        for id in calls.iter().filter(|id| !results.contains(id)) {
-            self.wrong(at, format!("the call {id:?} has no result in the next message"));
-        }
-        let asked: Vec<String> = before.map_or_else(Vec::new, |before| {
-            messages[before].calls().map(|call| call.id.decode().into_owned()).collect()
-        });
-        let mut seen = FxHashSet::default();
-        for result in messages[at].results() {
-            let id = result.call.decode().into_owned();
-            if !asked.contains(&id) {
-                self.wrong(at, format!("the result of {id:?} has no call in the message before"));
-            } else if !seen.insert(id.clone()) {
-                self.wrong(at, format!("the call {id:?} has more than one result"));
+        let results = next.into_iter().flat_map(|next| self.results(next));
+        let results: FxHashSet<String> = results.map(|(_, id)| id).collect();
+        for (place, id) in self.calls(at) {
+            if !results.contains(&id) {
+                let what = format!("the call {id:?} has no result in the next message");
+                self.wrong(self.field(place), what);
             }
+        }
+        let asked = before.into_iter().flat_map(|before| self.calls(before));
+        let mut asked: FxHashMap<String, bool> = asked.map(|(_, id)| (id, false)).collect();
+        for (place, id) in self.results(at) {
+            let what = match asked.get_mut(&id) {
+                None => format!("the result of {id:?} has no call in the message before"),
+                Some(true) => format!("the call {id:?} has more than one result"),
+                Some(answered) => {
+                    *answered = true;
+                    continue;
+                }
+            };
+            self.wrong(self.field(place), what);
         }
     }
 
@@ -238,102 +326,171 @@ impl Check<'_> {
         let message = &self.conversation.messages[at];
         let mut other = false;
         for (index, part) in message.parts.iter().enumerate() {
-            match part {
+            let what = match part {
                 Part::Result(_) if message.role != Role::User => {
-                    self.wrong(
-                        at,
-                        format!("content[{index}]: only a user message carries results"),
-                    );
+                    "only a user message carries results"
                 }
-                Part::Result(_) if other => {
-                    self.wrong(
-                        at,
-                        format!("content[{index}]: results come before everything else"),
-                    );
+                Part::Result(_) if other => "results come before everything else",
+                Part::Call(_) | Part::Thinking(_) if message.role == Role::User => {
+                    "only the assistant calls tools and thinks"
                 }
-                Part::Call(_) | Part::Thinking(_) if message.role != Role::Assistant => {
-                    self.wrong(
-                        at,
-                        format!("content[{index}]: only the assistant calls tools and thinks"),
-                    );
+                Part::Result(_) => continue,
+                _ => {
+                    other = true;
+                    continue;
                 }
-                Part::Result(_) => {}
-                _ => other = true,
-            }
+            };
+            self.wrong(self.field((at, index)), what);
         }
-        self.server_tools(at);
     }
 
-    /// A server tool's result is in the message of its call.
-    fn server_tools(&mut self, at: usize) {
-        let message = &self.conversation.messages[at];
-        let mut open = Vec::new();
-        for part in &message.parts {
-            let Part::Other(raw) = part else { continue };
-            let source = raw.raw();
-            let Ok(node) = longhand_core::json::Cursor::new(source).node() else { continue };
-            let get = |key: &str| node.get(source, key).and_then(|value| value.str(source));
-            match (get("type").as_deref(), get("id"), get("tool_use_id")) {
-                (Some("server_tool_use" | "mcp_tool_use"), Some(id), _) => {
-                    open.push(id.into_owned());
+    fn limits(&mut self, turns: &[usize]) {
+        let source = self.conversation.bytes();
+        let mut whole = |at: &str, count: usize, max: usize, what: &str| {
+            if count > max {
+                let (count, max) = (grouped(count), grouped(max));
+                self.wrong(at.to_owned(), format!("{count} {what}; at most {max} are taken"));
+            }
+        };
+        whole("messages", turns.len(), ANTHROPIC_MESSAGES_MAX, "messages");
+        whole("request", source.len(), ANTHROPIC_BYTES_MAX, "bytes");
+        let mentions = memchr::memmem::find_iter(source.as_bytes(), b"\"cache_control\"").count();
+        if mentions > ANTHROPIC_CACHE_MARKS_MAX
+            && let Ok(request) = Cursor::new(source).value()
+        {
+            let marks = cache_marks(source, request, 4);
+            whole("request", marks, ANTHROPIC_CACHE_MARKS_MAX, "cache_control marks");
+        }
+    }
+
+    fn images(&mut self) {
+        let images = images(&self.conversation.messages);
+        let count = images.len();
+        if count > ANTHROPIC_IMAGES_MAX_SMALL {
+            let grave = count > ANTHROPIC_IMAGES_MAX;
+            let max = if grave { ANTHROPIC_IMAGES_MAX } else { ANTHROPIC_IMAGES_MAX_SMALL };
+            let what = format!("{} images; at most {max} are taken", grouped(count));
+            self.note("messages".to_owned(), what, grave);
+        }
+        let few = count <= ANTHROPIC_IMAGES_FEW;
+        let max = if few { ANTHROPIC_PIXELS_MAX } else { ANTHROPIC_PIXELS_MAX_MANY };
+        for (place, inner, image) in images {
+            if image.pixels.is_some_and(|(width, height)| width.max(height) > max) {
+                let inner = inner.map_or_else(String::new, |index| format!(".content[{index}]"));
+                let what = if few { "" } else { " where there are more than 20" };
+                let what =
+                    format!("an image has at most {} pixels a side{what}", grouped(max as usize));
+                self.wrong(self.field(place) + &inner, what);
+            }
+        }
+    }
+}
+
+/// Finds calls and results of server tools that stand alone.
+///
+/// A result is in the message of its call. It may come later only where the turn is not over: at the
+/// very end, or while tools of the client are at work.
+pub(crate) fn unpaired_server_tools(messages: &[Message], turns: &[usize]) -> Vec<(At, String)> {
+    let mut found = Vec::new();
+    let mut asked: FxHashSet<String> = FxHashSet::default();
+    for (index, &at) in turns.iter().enumerate() {
+        let mut open: Vec<(At, String)> = Vec::new();
+        for (part, tool) in messages[at].parts.iter().map(ServerTool::of).enumerate() {
+            match tool {
+                Some(ServerTool::Call(id)) => {
+                    asked.insert(id.clone());
+                    open.push(((at, part), id));
                 }
-                (Some(kind), _, Some(id)) if kind.ends_with("_result") => {
-                    let asked = open.len();
-                    open.retain(|open| *open != id);
-                    if asked == open.len() {
-                        self.wrong(at, format!("the result of {id:?} has no call in its message"));
+                Some(ServerTool::Result(id)) if asked.contains(&id) => {
+                    open.retain(|(_, open)| *open != id);
+                }
+                Some(ServerTool::Result(id)) => {
+                    let what = format!("the result of {id:?} has no call in its message");
+                    found.push(((at, part), what));
+                }
+                None => {}
+            }
+        }
+        if index + 1 < turns.len() && messages[at].calls().next().is_none() {
+            let what = |id| format!("the call {id:?} has no result in its message");
+            found.extend(open.into_iter().map(|(place, id)| (place, what(id))));
+        }
+    }
+    found
+}
+
+/// All images with their places; those of a result have a place in it.
+fn images(messages: &[Message]) -> Vec<(At, Option<usize>, &Image)> {
+    let mut found = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        for (index, part) in message.parts.iter().enumerate() {
+            match part {
+                Part::Image(image) => found.push(((at, index), None, image)),
+                Part::Result(result) => {
+                    for (inner, part) in result.content.iter().enumerate() {
+                        if let Part::Image(image) = part {
+                            found.push(((at, index), Some(inner), image));
+                        }
                     }
                 }
                 _ => {}
             }
         }
     }
-
-    fn limits(&mut self, turns: &[usize]) {
-        let conversation = self.conversation;
-        let mut whole = |at: &str, count: usize, max: usize, what: &str, grave: bool| {
-            if count > max {
-                let what = format!("{count} {what}; at most {max} are taken");
-                self.findings.push(Finding { at: at.to_owned(), what, grave });
-            }
-        };
-        whole("messages", turns.len(), ANTHROPIC_MESSAGES_MAX, "messages", true);
-        whole("request", conversation.source.len(), ANTHROPIC_BYTES_MAX, "bytes", true);
-        let images =
-            |parts: &[Part]| parts.iter().filter(|part| matches!(part, Part::Image(_))).count();
-        let in_message = |message: &Message| {
-            images(&message.parts)
-                + message.results().map(|result| images(&result.content)).sum::<usize>()
-        };
-        let pictures = conversation.messages.iter().map(in_message).sum();
-        whole("messages", pictures, ANTHROPIC_IMAGES_MAX, "images", false);
-        let marks =
-            memchr::memmem::find_iter(conversation.source.as_bytes(), b"\"cache_control\"").count();
-        if marks > ANTHROPIC_CACHE_MARKS_MAX {
-            whole(
-                "request",
-                self::cache_marks(conversation),
-                ANTHROPIC_CACHE_MARKS_MAX,
-                "cache_control marks",
-                true,
-            );
-        }
-    }
+    found
 }
 
-/// Counts the blocks that are marked for the cache; text that only mentions it does not count.
-fn cache_marks(conversation: &Conversation) -> usize {
-    let source = conversation.bytes();
-    let marked = |span: std::ops::Range<usize>| {
-        let node = longhand_core::json::Cursor::at(source, span.start).node().unwrap_or_default();
-        usize::from(
-            node.get(source, "cache_control").is_some_and(|value| &source[value.span()] != "null"),
-        )
-    };
-    let blocks = conversation
-        .layout
-        .iter()
-        .filter_map(|layout| layout.content.as_ref()?.blocks.as_ref())
-        .flatten();
-    blocks.map(|span| marked(span.clone())).sum()
+/// Whether a message of Responses is nothing but reasoning.
+pub(crate) fn is_reasoning(message: &Message) -> bool {
+    message.role == Role::Assistant && matches!(message.parts.as_slice(), [Part::Thinking(_)])
+}
+
+/// Whether an item can be what reasoning led to, or a compaction, which replaces both.
+pub(crate) fn may_follow_reasoning(message: &Message) -> bool {
+    message.role == Role::Assistant || kind_of(message).as_deref() == Some("compaction")
+}
+
+/// Whether an item of Responses is refused without its other half.
+pub(crate) fn is_paired(message: &Message) -> bool {
+    let kind = kind_of(message).unwrap_or_default();
+    PAIRED.contains(&kind.strip_suffix("_output").unwrap_or(&kind))
+}
+
+fn kind_of(message: &Message) -> Option<String> {
+    let raw = message.raw.raw();
+    Some(Cursor::new(raw).node().ok()?.get(raw, "type")?.str(raw)?.into_owned())
+}
+
+/// Whether a block is the provider's own summary, which may lead a conversation.
+pub(crate) fn is_compaction(part: Option<&Part>) -> bool {
+    let Some(Part::Other(raw)) = part else { return false };
+    let raw = raw.raw();
+    let node = Cursor::new(raw).node().unwrap_or_default();
+    node.get(raw, "type").is_some_and(|kind| kind.is(raw, "compaction"))
+}
+
+/// Counts what is marked for the cache, `depth` lists deep; text that only mentions it does not count.
+fn cache_marks(source: &str, value: Value, depth: usize) -> usize {
+    let cursor = &mut Cursor::at(source, value.span().start);
+    let mut marks = 0;
+    match value.kind {
+        Kind::Array if depth > 0 => {
+            // It was checked when it was read.
+            let _ = cursor.elements(|cursor| {
+                marks += cache_marks(source, cursor.value()?, depth - 1);
+                Ok(())
+            });
+        }
+        Kind::Object => {
+            let node = cursor.node().unwrap_or_default();
+            let mark = node.get(source, "cache_control");
+            marks += usize::from(mark.is_some_and(|mark| mark.kind != Kind::Null));
+            for key in ["tools", "system", "messages", "content"] {
+                let list = node.get(source, key).filter(|value| value.kind == Kind::Array);
+                marks += list.map_or(0, |list| cache_marks(source, list, depth));
+            }
+        }
+        _ => {}
+    }
+    marks
 }

@@ -82,7 +82,8 @@ fn read_line(
         by_id.insert(id.into_owned(), builder.messages.len());
     }
     let message = Message { role, name: None, parts: made.parts, raw };
-    builder.push(message, Layout { elements: vec![element], slots: made.slots, content: None });
+    builder
+        .push(message, Layout { elements: vec![element], slots: made.slots, ..Layout::default() });
 }
 
 /// Puts results directly after the message whose calls they answer.

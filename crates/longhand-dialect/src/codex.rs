@@ -3,7 +3,7 @@
 //! Every compaction leaves a shortened history behind; what it stands for is in the file, so the
 //! conversation is read whole. Turns that were rolled back are left out.
 
-use longhand_core::json::Kind;
+use longhand_core::json::{Kind, Node};
 use longhand_core::{Message, Part, Role};
 
 use crate::conversation::{Builder, Conversation, Dialect, Layout, Slot};
@@ -14,6 +14,9 @@ pub(crate) fn read(source: Source) -> Conversation {
     let mut builder = Builder::new(source);
     let text = builder.source.text.clone();
     let elements = std::mem::take(&mut builder.source.elements);
+    let is = |payload: &Node, kind: &str| {
+        payload.get(&text, "type").is_some_and(|value| value.is(&text, kind))
+    };
     let mut instructed = false;
     for (element, line) in elements.iter().enumerate() {
         let kind = line.get(&text, "type").and_then(|value| value.str(&text));
@@ -23,7 +26,8 @@ pub(crate) fn read(source: Source) -> Conversation {
         };
         let payload = builder.source.node(payload);
         match kind.as_deref() {
-            Some("response_item") => {
+            // A snapshot of the files is for undo; the model never sees it.
+            Some("response_item") if !is(&payload, "ghost_snapshot") => {
                 let graves = builder.findings.len();
                 item(&mut builder, &payload, &format!("line {}.payload", element + 1), element);
                 // Items that only the log knows are never sent.
@@ -55,11 +59,7 @@ pub(crate) fn read(source: Source) -> Conversation {
                     .get(&text, "model")
                     .and_then(|value| Some(value.str(&text)?.into_owned()));
             }
-            Some("event_msg")
-                if payload
-                    .get(&text, "type")
-                    .is_some_and(|value| value.is(&text, "thread_rolled_back")) =>
-            {
+            Some("event_msg") if is(&payload, "thread_rolled_back") => {
                 let turns = payload
                     .get(&text, "num_turns")
                     .and_then(|value| text[value.span()].parse().ok());

@@ -209,7 +209,37 @@ impl Builder {
             .and_then(|value| Some(value.str(&self.source.text)?.into_owned()));
     }
 
-    pub(crate) fn finish(self, dialect: Dialect) -> Conversation {
+    /// Counts every line that is no message to the message before it, so that a fold that takes such
+    /// lines out has them in what it stands for.
+    fn assign_lines(&mut self) {
+        let mut owner = vec![None; self.source.elements.len()];
+        for (at, layout) in self.layout.iter().enumerate() {
+            layout.elements.iter().for_each(|element| owner[*element] = Some(at));
+        }
+        let mut lines: Vec<Vec<usize>> =
+            self.layout.iter().map(|layout| layout.elements.clone()).collect();
+        let mut last = None;
+        for (element, owner) in owner.into_iter().enumerate() {
+            last = owner.or(last);
+            if let (Some(message), None) = (last, owner) {
+                lines[message].push(element);
+            }
+        }
+        for (at, mut lines) in lines.into_iter().enumerate() {
+            if lines.len() > self.layout[at].elements.len() {
+                lines.sort_unstable();
+                let text =
+                    |line: &usize| &self.source.text[self.source.elements[*line].value.span()];
+                self.messages[at].raw =
+                    Text::from(lines.iter().map(text).collect::<Vec<_>>().join("\n"));
+            }
+        }
+    }
+
+    pub(crate) fn finish(mut self, dialect: Dialect) -> Conversation {
+        if dialect.is_session_file() {
+            self.assign_lines();
+        }
         Conversation {
             dialect,
             messages: self.messages,

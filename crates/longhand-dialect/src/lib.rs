@@ -41,7 +41,7 @@ pub const BYTES_MAX: u64 = u32::MAX as u64;
 ///
 /// A Codex session that is compressed with zstd is opened first.
 pub fn read(bytes: Vec<u8>, dialect: Option<Dialect>) -> Result<Conversation, DialectError> {
-    let bytes = if bytes.starts_with(&ZSTD_MAGIC) { unpack(&bytes)? } else { bytes };
+    let bytes = unpack(bytes, UNPACKED_BYTES_MAX)?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(DialectError::TooLarge { bytes: bytes.len() as u64, max: BYTES_MAX });
     }
@@ -67,18 +67,22 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The most that a compressed file may unpack to, so that a small file cannot fill the memory.
 const UNPACKED_BYTES_MAX: u64 = 1 << 30;
 
-fn unpack(packed: &[u8]) -> Result<Vec<u8>, DialectError> {
+/// Unpacks what is compressed with zstd, to at most `bytes_max`; anything else is given back as it is.
+pub fn unpack(bytes: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, DialectError> {
     use std::io::Read;
-    let broken = |error: String| DialectError::Zstd(error);
-    let decoder = ruzstd::decoding::StreamingDecoder::new(packed)
-        .map_err(|error| broken(error.to_string()))?;
-    let mut bytes = Vec::new();
-    decoder
-        .take(UNPACKED_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| broken(error.to_string()))?;
-    if bytes.len() as u64 > UNPACKED_BYTES_MAX {
-        return Err(DialectError::TooLarge { bytes: bytes.len() as u64, max: UNPACKED_BYTES_MAX });
+    if !bytes.starts_with(&ZSTD_MAGIC) {
+        return Ok(bytes);
     }
-    Ok(bytes)
+    let broken = |error: String| DialectError::Zstd(error);
+    let decoder = ruzstd::decoding::StreamingDecoder::new(bytes.as_slice())
+        .map_err(|error| broken(error.to_string()))?;
+    let mut unpacked = Vec::new();
+    decoder
+        .take(bytes_max.saturating_add(1))
+        .read_to_end(&mut unpacked)
+        .map_err(|error| broken(error.to_string()))?;
+    if unpacked.len() as u64 > bytes_max {
+        return Err(DialectError::TooLarge { bytes: unpacked.len() as u64, max: bytes_max });
+    }
+    Ok(unpacked)
 }

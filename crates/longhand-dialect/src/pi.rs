@@ -25,17 +25,19 @@ pub(crate) fn read(source: Source) -> Conversation {
 fn path(builder: &Builder, elements: &[Node]) -> Vec<usize> {
     let text = &builder.source.text;
     let id = |node: &Node, key: &str| Some(node.get(text, key)?.str(text)?.into_owned());
+    let is_header =
+        |node: &Node| node.get(text, "type").is_some_and(|kind| kind.is(text, "session"));
     let by_id: FxHashMap<String, usize> = elements
         .iter()
         .enumerate()
-        .skip(1)
+        .filter(|(_, node)| !is_header(node))
         .filter_map(|(at, node)| Some((id(node, "id")?, at)))
         .collect();
-    if by_id.is_empty() {
+    let mut next = by_id.values().max().copied();
+    if next.is_none() {
         return (0..elements.len()).collect();
     }
     let mut path = Vec::new();
-    let mut next = elements.len().checked_sub(1);
     while let Some(at) = next.filter(|_| path.len() < elements.len()) {
         path.push(at);
         next = id(&elements[at], "parentId").and_then(|parent| by_id.get(&parent).copied());
@@ -46,14 +48,21 @@ fn path(builder: &Builder, elements: &[Node]) -> Vec<usize> {
 
 fn read_line(builder: &mut Builder, line: &Node, element: usize) {
     let text = builder.source.text.clone();
-    if !line.get(&text, "type").is_some_and(|value| value.is(&text, "message")) {
-        return;
+    match line.get(&text, "type").and_then(|kind| kind.str(&text)).as_deref() {
+        Some("message") => {}
+        Some("branch_summary") => return note(builder, line, "summary", element),
+        Some("custom_message") => return note(builder, line, "content", element),
+        _ => return,
     }
     let Some(message) = line.get(&text, "message").filter(|value| value.kind == Kind::Object)
     else {
         return;
     };
     let message = builder.source.node(message);
+    let hidden = message.get(&text, "excludeFromContext");
+    if hidden.is_some_and(|value| &text[value.span()] == "true") {
+        return;
+    }
     let name = format!("line {}.message", element + 1);
     let content = message.get(&text, "content");
     let mut made = Made::default();
@@ -104,7 +113,21 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
     }
     let message =
         Message { role, name: None, parts: made.parts, raw: builder.source.raw(line.value) };
-    builder.push(message, Layout { elements: vec![element], slots: made.slots, content: None });
+    builder
+        .push(message, Layout { elements: vec![element], slots: made.slots, ..Layout::default() });
+}
+
+/// Reads what stands for a branch that was left, or what an extension says: user turns to the model.
+fn note(builder: &mut Builder, line: &Node, key: &str, element: usize) {
+    let mut made = Made::default();
+    parts(builder, line.get(&builder.source.text, key), &mut made);
+    if made.parts.is_empty() {
+        return;
+    }
+    let raw = builder.source.raw(line.value);
+    let message = Message { role: Role::User, name: None, parts: made.parts, raw };
+    builder
+        .push(message, Layout { elements: vec![element], slots: made.slots, ..Layout::default() });
 }
 
 fn parts(builder: &mut Builder, content: Option<Value>, made: &mut Made) {

@@ -1,9 +1,9 @@
 //! `OpenAI` Responses.
 
 use longhand_core::json::{Kind, Node, Value};
-use longhand_core::{Call, File, Message, Part, Role, Text, Thinking, ToolResult};
+use longhand_core::{Call, File, Message, Part, Role, Text, Thinking, ToolResult, grouped};
 
-use crate::chat::{Made, check_name, image};
+use crate::chat::{Made, check_name, image, no_messages};
 use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
 use crate::source::Source;
 
@@ -18,6 +18,7 @@ pub(crate) fn read(source: Source) -> Conversation {
         if let Some(value) = builder.source.field(key)
             && let Some(text) = builder.source.string(value)
         {
+            check_length(&mut builder, &text, TEXT_CHARS_MAX, key);
             let raw = builder.source.raw(value);
             let message = Message { role, name: None, parts: vec![Part::Text(text)], raw };
             builder.push(message, Layout { slots: vec![Slot::Fixed], ..Layout::default() });
@@ -28,8 +29,80 @@ pub(crate) fn read(source: Source) -> Conversation {
         let name = builder.source.shape.element(index);
         item(&mut builder, node, &name, index);
     }
+    for (index, node) in elements.iter().enumerate().rev().skip(1) {
+        let text = &builder.source.text;
+        if node.get(text, "type").is_some_and(|kind| kind.is(text, "compaction_trigger")) {
+            let name = builder.source.shape.element(index);
+            builder.wrong(name, "a compaction is triggered by the last item only");
+        }
+    }
     builder.source.elements = elements;
+    no_messages(&mut builder);
+    settings(&mut builder);
     builder.finish(Dialect::Responses)
+}
+
+/// What the fields of a request may hold, in characters.
+const ID_CHARS_MAX: usize = 64;
+const TEXT_CHARS_MAX: usize = 10_485_760;
+const SEALED_CHARS_MAX: usize = 20_971_520;
+const FILE_CHARS_MAX: usize = 73_400_320;
+
+fn check_length(builder: &mut Builder, text: &Text, chars_max: usize, at: impl Into<String>) {
+    if text.raw_len() > chars_max && text.decode().chars().count() > chars_max {
+        builder.wrong(at, format!("at most {} characters are taken", grouped(chars_max)));
+    }
+}
+
+/// Checks the settings of a request that limit each other or its items.
+fn settings(builder: &mut Builder) {
+    let text = builder.source.text.clone();
+    let given = |builder: &Builder, key: &str| {
+        builder.source.field(key).filter(|value| value.kind != Kind::Null)
+    };
+    if ["previous_response_id", "conversation"].iter().all(|key| given(builder, key).is_some()) {
+        builder.wrong("conversation", "it does not go together with previous_response_id");
+    }
+    if given(builder, "truncation")
+        .is_some_and(|value| !value.is(&text, "auto") && !value.is(&text, "disabled"))
+    {
+        builder.wrong("truncation", "expected \"auto\" or \"disabled\"");
+    }
+    if let Some(key) = given(builder, "prompt_cache_key").and_then(|key| builder.source.string(key))
+    {
+        check_length(builder, &key, ID_CHARS_MAX, "prompt_cache_key");
+    }
+    let managed = given(builder, "context_management").map(|value| builder.source.nodes(value));
+    for (index, node) in managed.iter().flatten().enumerate() {
+        let threshold = node.get(&text, "compact_threshold").map(|value| &text[value.span()]);
+        if threshold.and_then(|number| number.parse::<f64>().ok()).is_some_and(|it| it < 1_000.0) {
+            let at = format!("context_management[{index}].compact_threshold");
+            builder.wrong(at, "a threshold has at least 1,000 tokens");
+        }
+    }
+    if given(builder, "store").is_some_and(|value| &text[value.span()] == "false") {
+        stored_nowhere(builder);
+    }
+}
+
+/// Notes items that the provider would have to look up but never kept.
+fn stored_nowhere(builder: &mut Builder) {
+    let lost = |node: &Node| {
+        let has = |key: &str| {
+            node.get(&builder.source.text, key).is_some_and(|it| it.kind == Kind::String)
+        };
+        match node.get(&builder.source.text, "type")?.str(&builder.source.text)?.as_ref() {
+            "item_reference" => Some("id"),
+            "reasoning" if has("id") && !has("encrypted_content") => Some("encrypted_content"),
+            _ => None,
+        }
+    };
+    let lost: Vec<_> = builder.source.elements.iter().map(lost).collect();
+    for (index, key) in lost.into_iter().enumerate().filter_map(|(index, key)| Some((index, key?)))
+    {
+        let name = builder.source.shape.element(index);
+        builder.odd(format!("{name}.{key}"), "with store false nothing is kept under this id");
+    }
 }
 
 /// Reads one item of a request, or the payload of one line of a session file.
@@ -42,11 +115,20 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
         builder.wrong(name, format!("expected an item, found {}", node.value.kind.describe()));
     }
     let mut content = None;
+    let has = |key: &str| node.get(&text, key).is_some_and(|value| value.kind != Kind::Null);
     let role = match (kind.as_deref(), role.as_deref()) {
+        // It may stand for a call.
+        (Some("item_reference"), _) | (None, None) if has("id") && !has("content") => {
+            builder.continues = true;
+            made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+            Role::Assistant
+        }
         (None | Some("message"), role) => {
+            let role = speaker(builder, role, name);
             content = node.get(&text, "content");
-            message(builder, content, name, &mut made);
-            speaker(builder, role, name)
+            let kinds = if role == Role::Assistant { OUTPUT_KINDS } else { INPUT_KINDS };
+            message(builder, content, kinds, &format!("{name}.content"), &mut made);
+            role
         }
         (Some("reasoning"), _) => {
             reasoning(builder, node, &mut made);
@@ -60,27 +142,35 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
             call(builder, node, "input", name, &mut made);
             Role::Assistant
         }
-        (
-            Some(
-                "local_shell_call" | "shell_call" | "computer_call" | "apply_patch_call"
-                | "tool_search_call",
-            ),
-            _,
-        ) => {
-            foreign_call(builder, node, kind.as_deref().unwrap_or_default(), &mut made);
-            Role::Assistant
-        }
-        (Some(kind), _) if kind.ends_with("_output") && node.get(&text, "call_id").is_some() => {
+        (Some("function_call_output" | "custom_tool_call_output"), _) => {
             output(builder, node, name, &mut made);
             Role::Tool
         }
-        // It stands for all that came before it.
+        (Some(kind), _)
+            if kind.ends_with("_output") && (has("call_id") || is_local_shell(kind)) =>
+        {
+            foreign_output(builder, node, &mut made);
+            Role::Tool
+        }
         (Some("compaction"), _) => {
+            let seal = node.get(&text, "encrypted_content");
+            match seal.and_then(|value| builder.source.string(value)) {
+                Some(seal) => {
+                    check_length(
+                        builder,
+                        &seal,
+                        SEALED_CHARS_MAX,
+                        format!("{name}.encrypted_content"),
+                    );
+                }
+                None => builder.wrong(format!("{name}.encrypted_content"), "expected a string"),
+            }
             made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+            // It stands for all that came before it.
             Role::System
         }
-        (Some(_), _) => {
-            made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+        (Some(kind), _) => {
+            foreign_call(builder, node, kind, &mut made);
             Role::Assistant
         }
     };
@@ -101,16 +191,26 @@ fn speaker(builder: &mut Builder, role: Option<&str>, name: &str) -> Role {
     Role::User
 }
 
-fn message(builder: &mut Builder, content: Option<Value>, name: &str, made: &mut Made) {
-    let at = format!("{name}.content");
+/// What the lists of parts may hold, by who says it; what we do not know passes.
+const INPUT_KINDS: &[&str] = &["input_text", "input_image", "input_file"];
+const OUTPUT_KINDS: &[&str] = &["output_text", "refusal"];
+
+fn message(
+    builder: &mut Builder,
+    content: Option<Value>,
+    kinds: &[&str],
+    at: &str,
+    made: &mut Made,
+) {
     match content {
         Some(value) if value.kind == Kind::String => {
             let text = builder.source.string(value).unwrap_or_default();
+            check_length(builder, &text, TEXT_CHARS_MAX, at);
             made.add(Part::Text(text), Slot::Text(value.span()));
         }
         Some(value) if value.kind == Kind::Array => {
             for (index, node) in builder.source.nodes(value).iter().enumerate() {
-                part(builder, node, &format!("{at}[{index}]"), made);
+                part(builder, node, kinds, &format!("{at}[{index}]"), made);
             }
         }
         Some(value) => {
@@ -124,13 +224,21 @@ fn message(builder: &mut Builder, content: Option<Value>, name: &str, made: &mut
     }
 }
 
-fn part(builder: &mut Builder, node: &Node, at: &str, made: &mut Made) {
+fn part(builder: &mut Builder, node: &Node, kinds: &[&str], at: &str, made: &mut Made) {
     let text = builder.source.text.clone();
     let kind = node.get(&text, "type").and_then(|value| value.str(&text)).unwrap_or_default();
+    let string = |builder: &Builder, key: &str| {
+        node.get(&text, key).and_then(|value| builder.source.string(value))
+    };
+    let is_one_of = |kinds: &[&str]| kinds.contains(&kind.as_ref());
+    if (is_one_of(INPUT_KINDS) || is_one_of(OUTPUT_KINDS)) && !is_one_of(kinds) {
+        builder.wrong(format!("{at}.type"), format!("expected one of {}", kinds.join(", ")));
+    }
     match kind.as_ref() {
         "input_text" | "output_text" | "text" => match node.get(&text, "text") {
             Some(value) if value.kind == Kind::String => {
                 let own = builder.source.string(value).unwrap_or_default();
+                check_length(builder, &own, TEXT_CHARS_MAX, format!("{at}.text"));
                 // Annotations point into the text of an answer.
                 return if kind == "output_text" && annotated(builder, node) {
                     made.add(Part::Other(own), Slot::Fixed);
@@ -141,12 +249,15 @@ fn part(builder: &mut Builder, node: &Node, at: &str, made: &mut Made) {
             _ => builder.wrong(format!("{at}.text"), "expected a string"),
         },
         "input_image" => {
-            let url =
-                node.get(&text, "image_url").and_then(|value| value.str(&text)).unwrap_or_default();
+            let url = string(builder, "image_url").unwrap_or_default();
+            check_length(builder, &url, SEALED_CHARS_MAX, format!("{at}.image_url"));
             let low = node.get(&text, "detail").is_some_and(|value| value.is(&text, "low"));
-            return made.add(Part::Image(image(&url, low)), Slot::Fixed);
+            return made.add(Part::Image(image(&url.decode(), low)), Slot::Fixed);
         }
         "input_file" => {
+            if let Some(data) = string(builder, "file_data") {
+                check_length(builder, &data, FILE_CHARS_MAX, format!("{at}.file_data"));
+            }
             let bytes = node.value.span().len();
             return made.add(Part::File(File { name: None, text: None, bytes }), Slot::Fixed);
         }
@@ -182,9 +293,7 @@ fn call(builder: &mut Builder, node: &Node, key: &str, name: &str, made: &mut Ma
         own.unwrap_or_default()
     };
     let (id, tool, arguments) = (string("call_id"), string("name"), string(key));
-    if id.raw_len() > 64 {
-        builder.wrong(format!("{name}.call_id"), "an id has at most 64 characters");
-    }
+    check_length(builder, &id, ID_CHARS_MAX, format!("{name}.call_id"));
     check_name(builder, &tool, name);
     let freeform = key == "input";
     let slot = match node.get(&text, key).filter(|value| value.kind == Kind::String) {
@@ -195,10 +304,10 @@ fn call(builder: &mut Builder, node: &Node, key: &str, name: &str, made: &mut Ma
     made.add(Part::Call(Call { id, name: tool, arguments, freeform }), slot);
 }
 
-/// Reads a call of a built-in tool: its shape is the provider's, so it is never edited.
+/// Reads an item that is not ours: perhaps a call of a built-in tool. Its shape is the provider's, so it
+/// is never edited.
 fn foreign_call(builder: &mut Builder, node: &Node, kind: &str, made: &mut Made) {
-    let text = builder.source.text.clone();
-    let id = node.get(&text, "call_id").and_then(|value| builder.source.string(value));
+    let id = node.get(&builder.source.text, "call_id").and_then(|id| builder.source.string(id));
     if let Some(id) = id {
         let name = Text::from(kind.trim_end_matches("_call"));
         made.add(
@@ -209,31 +318,45 @@ fn foreign_call(builder: &mut Builder, node: &Node, kind: &str, made: &mut Made)
     made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
 }
 
-fn output(builder: &mut Builder, node: &Node, name: &str, made: &mut Made) {
+/// The output of a local shell may name its call in `id`.
+fn is_local_shell(kind: &str) -> bool {
+    kind == "local_shell_call_output"
+}
+
+/// Reads the output of a built-in tool: text where it is plain text.
+fn foreign_output(builder: &mut Builder, node: &Node, made: &mut Made) {
     let text = builder.source.text.clone();
-    let call = node.get(&text, "call_id").and_then(|value| builder.source.string(value));
-    if call.is_none() {
-        builder.wrong(format!("{name}.call_id"), "expected a string");
-    }
-    let call = call.unwrap_or_default();
-    let kind = node.get(&text, "type").and_then(|value| value.str(&text)).unwrap_or_default();
-    let ours = ["function_call_output", "custom_tool_call_output"].contains(&kind.as_ref());
-    let value = node.get(&text, "output");
-    let readable =
-        |value: &Value| value.kind == Kind::String || (ours && value.kind == Kind::Array);
-    if let Some(value) = value.filter(readable) {
-        let mut inner = Made::default();
-        message(builder, Some(value), name, &mut inner);
-        let raw = builder.source.raw(value);
-        let result = ToolResult { call, content: inner.parts, raw, error: false };
-        made.add(Part::Result(result), Slot::Content(value.span()));
-        return;
-    }
-    // The output of a built-in tool has the provider's shape, so it is never edited.
-    if ours {
-        builder.wrong(format!("{name}.output"), "expected a string or a list of parts");
+    let get = |key: &str| node.get(&text, key).filter(|value| value.kind == Kind::String);
+    let Some(call) = get("call_id").or(get("id")).and_then(|id| builder.source.string(id)) else {
+        return made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+    };
+    if let Some(value) = get("output") {
+        let content = vec![Part::Text(builder.source.string(value).unwrap_or_default())];
+        let result = ToolResult { call, content, raw: builder.source.raw(value), error: false };
+        return made.add(Part::Result(result), Slot::Content(value.span()));
     }
     let result = ToolResult { call, content: Vec::new(), raw: Text::default(), error: false };
     made.add(Part::Result(result), Slot::Fixed);
     made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+}
+
+fn output(builder: &mut Builder, node: &Node, name: &str, made: &mut Made) {
+    let text = builder.source.text.clone();
+    let call = node.get(&text, "call_id").and_then(|value| builder.source.string(value));
+    if call.is_none() {
+        builder.wrong(format!("{name}.call_id"), "a tool result must name the call it answers");
+    }
+    let call = call.unwrap_or_default();
+    check_length(builder, &call, ID_CHARS_MAX, format!("{name}.call_id"));
+    let at = format!("{name}.output");
+    let Some(value) = node.get(&text, "output") else {
+        builder.wrong(at, "a tool result needs an output");
+        let result = ToolResult { call, content: Vec::new(), raw: Text::default(), error: false };
+        return made.add(Part::Result(result), Slot::Fixed);
+    };
+    let mut inner = Made::default();
+    message(builder, Some(value), INPUT_KINDS, &at, &mut inner);
+    let raw = builder.source.raw(value);
+    let result = ToolResult { call, content: inner.parts, raw, error: false };
+    made.add(Part::Result(result), Slot::Content(value.span()));
 }

@@ -63,7 +63,8 @@ pub(crate) fn marker_line(
     }
 }
 
-/// Points lines whose parent is gone at what stands in its place.
+/// Points lines whose parent is gone at what stands in its place: the fold's line if the way up leads
+/// through the fold, else the next line up that is still there.
 ///
 /// `fold` names the lines that a fold took, and the fold.
 pub(crate) fn relink(
@@ -72,7 +73,7 @@ pub(crate) fn relink(
     gone: &[bool],
     fold: Option<(Handle, &[bool])>,
 ) {
-    let Some((id, parent)) = links(conversation.dialect) else { return };
+    let Some((id, parents)) = links(conversation.dialect) else { return };
     if !gone.contains(&true) {
         return;
     }
@@ -84,30 +85,41 @@ pub(crate) fn relink(
         .filter_map(|(at, node)| Some((node.get(source, id)?.str(source)?, at)))
         .collect();
     let target = |link: Value| by_id.get(&link.str(source)?).copied();
+    let is_folded = |at: usize| fold.is_some_and(|(_, folded)| folded[at]);
+    // From each line up to the first that is still there: its link and place, and whether a fold is
+    // passed. A parent stands before its children.
+    let mut up: Vec<(&str, Option<usize>, bool)> = Vec::with_capacity(nodes.len());
+    for (at, node) in nodes.iter().enumerate() {
+        let link = node.get(source, parents[0]);
+        let parent = link.and_then(target);
+        let text = link.map_or("null", |link| &source[link.span()]);
+        let (text, kept, passed) = match parent {
+            Some(parent) if gone[parent] => up.get(parent).copied().unwrap_or((text, None, false)),
+            kept => (text, kept, false),
+        };
+        up.push((text, kept, passed || is_folded(at)));
+    }
+    let marker = fold.map(|(handle, folded)| {
+        (folded.iter().position(|folded| *folded).unwrap_or(0), json::quote(&name(handle)))
+    });
     for line in nodes.iter().enumerate().filter(|(at, _)| !gone[*at]).map(|(_, line)| line) {
-        let Some(link) = line.get(source, parent) else { continue };
-        let (mut heir, mut at) = (source[link.span()].to_owned(), target(link));
-        // Up the chain to the fold's block or the first line that is still there.
-        for _ in 0..nodes.len() {
-            let Some(lost) = at.filter(|at| gone[*at]) else { break };
-            if let Some((handle, _)) = fold.filter(|(_, folded)| folded[lost]) {
-                heir = json::quote(&name(handle));
-                break;
-            }
-            let Some(next) = nodes[lost].get(source, parent) else { break };
-            (heir, at) = (source[next.span()].to_owned(), target(next));
-        }
-        if heir != source[link.span()] {
-            splices.replace(link.span(), heir);
+        for link in parents.iter().filter_map(|parent| line.get(source, parent)) {
+            let Some(lost) = target(link).filter(|at| gone[*at]) else { continue };
+            let (text, kept, passed) = up[lost];
+            let heir = match &marker {
+                Some((first, name)) if passed && kept.is_none_or(|kept| kept < *first) => name,
+                _ => text,
+            };
+            splices.replace(link.span(), heir.to_owned());
         }
     }
 }
 
-/// The fields by which lines are linked.
-fn links(dialect: Dialect) -> Option<(&'static str, &'static str)> {
+/// The field that names a line, and those that point at one; the chain is that of the first.
+fn links(dialect: Dialect) -> Option<(&'static str, &'static [&'static str])> {
     match dialect {
-        Dialect::ClaudeCode => Some(("uuid", "parentUuid")),
-        Dialect::Pi => Some(("id", "parentId")),
+        Dialect::ClaudeCode => Some(("uuid", &["parentUuid", "logicalParentUuid"])),
+        Dialect::Pi => Some(("id", &["parentId"])),
         _ => None,
     }
 }

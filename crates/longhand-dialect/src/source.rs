@@ -45,7 +45,7 @@ impl Shape {
 impl Source {
     pub(crate) fn read(text: String) -> Result<Self, DialectError> {
         let text = Arc::new(text);
-        let mut cursor = Cursor::new(&text);
+        let mut cursor = Cursor::at(&text, start_of(&text));
         let (shape, fields, elements) = match cursor.peek() {
             None => return Err(DialectError::Empty),
             Some(b'[') => {
@@ -104,6 +104,11 @@ impl Source {
     }
 }
 
+/// Where the JSON begins: some editors put a mark before it.
+fn start_of(text: &str) -> usize {
+    if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
+}
+
 fn array(cursor: &mut Cursor, into: &mut Vec<Node>) -> Result<(), JsonError> {
     cursor.elements(|cursor| {
         into.push(cursor.node()?);
@@ -123,7 +128,7 @@ fn body(text: &Arc<String>, cursor: &mut Cursor) -> Result<(Shape, Node, Vec<Nod
             _ => None,
         };
         if let Some(own) = own
-            && shape != Some(Shape::Messages)
+            && (own == Shape::Messages || shape != Some(Shape::Messages))
             && cursor.peek() == Some(b'[')
         {
             shape = Some(own);
@@ -140,11 +145,18 @@ fn body(text: &Arc<String>, cursor: &mut Cursor) -> Result<(Shape, Node, Vec<Nod
     if cursor.peek().is_none() && (shape.is_some() || has_string_input) {
         return Ok((shape.unwrap_or(Shape::Input), Node { fields, ..Node::default() }, elements));
     }
+    let wrong = fields.iter().find(|(key, _)| key.is(text, "messages") || key.is(text, "input"));
+    if let Some((key, value)) = wrong.filter(|_| cursor.peek().is_none()) {
+        let (key, found) = (key.str(text).unwrap_or_default(), value.kind.describe());
+        return Err(DialectError::NotAConversation(format!(
+            "`{key}` must be a list, and it is {found}"
+        )));
+    }
     Ok((Shape::Lines, Node::default(), lines(text)?))
 }
 
 fn lines(text: &Arc<String>) -> Result<Vec<Node>, DialectError> {
-    let mut cursor = Cursor::new(text);
+    let mut cursor = Cursor::at(text, start_of(text));
     let mut nodes: Vec<Node> = Vec::new();
     while cursor.peek().is_some() {
         let name = Shape::Lines.element(nodes.len());

@@ -1,4 +1,5 @@
 //! Real agent sessions, when they are there.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

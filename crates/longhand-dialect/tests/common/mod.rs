@@ -1,5 +1,5 @@
 //! What the tests of whole compactions share.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::sync::OnceLock;
 

@@ -1,0 +1,331 @@
+//! What a window leaves out comes back exactly, or the archive says why not.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use longhand_testkit::notation;
+use serde_json::Value;
+
+use crate::run::{Folder, example_folder};
+use crate::story::{Format, content_at, folded_at, story};
+
+/// Finds the handles in a text: `h:` and twelve letters or digits, as markers quote them.
+fn handles(text: &str) -> BTreeSet<String> {
+    let is_letter = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    text.match_indices(" h:")
+        .map(|(at, _)| at + 1)
+        .filter_map(|at| text.get(at..at + 14))
+        .filter(|handle| handle.as_bytes()[2..].iter().all(is_letter))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Brings back the content of a handle.
+fn expand(folder: &Folder, handle: &str) -> String {
+    let run = folder.run(&format!("expand {handle} --archive kept"));
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{handle}: {run:?}");
+    run.stdout
+}
+
+#[test]
+fn every_handle_gives_back_what_was_there() {
+    let mut kinds = BTreeSet::new();
+    for format in Format::ALL {
+        let text = story(format, 10);
+        let body: Value = serde_json::from_str(&text).unwrap();
+        for options in [
+            "--budget 6000",
+            "--budget 2000",
+            "--budget 500 --keep-tail 6",
+            "--budget 5000 --policy elide",
+            "--budget 1500 --policy trim",
+            "--budget 100",
+        ] {
+            let folder = Folder::with("in.json", &text);
+            let line = format!("compact in.json {options} -o out --report report --archive kept");
+            let run = folder.run(&format!("{line} --meter chars:3.5"));
+            assert!([0, 3].contains(&run.status), "{format:?} {options}: {run:?}");
+            let report = folder.json("report");
+            let mut cited = BTreeSet::new();
+            for list in ["stubbed", "clipped", "folded"] {
+                for entry in report[list].as_array().unwrap() {
+                    let original = if list == "folded" {
+                        folded_at(format, &body, entry)
+                    } else {
+                        content_at(format, &body, entry)
+                    };
+                    let handle = entry["handle"].as_str().unwrap();
+                    assert_eq!(expand(&folder, handle), original, "{format:?} {options}: {entry}");
+                    cited.insert(handle.to_owned());
+                    kinds
+                        .insert(format!("{list} {}", entry["kind"].as_str().unwrap_or("messages")));
+                }
+            }
+            assert_eq!(handles(&folder.read("out")), cited, "{format:?} {options}");
+        }
+    }
+    let expected = [
+        "clipped result",
+        "folded messages",
+        "stubbed arguments",
+        "stubbed result",
+        "stubbed text",
+    ];
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_clipped_observation_comes_back_whole() {
+    let mut turns = "u Fix it.".to_owned();
+    for n in 1..9 {
+        turns += &format!(" | a ```ls {n}``` | u Observation: exit {n} 400tk");
+    }
+    let text = notation::chat(&format!("{turns} | a ```make``` | u Observation: done"));
+    let messages: Value = serde_json::from_str(&text).unwrap();
+    let folder = Folder::with("in.json", &text);
+    let run = folder.run("compact in.json --budget 2500 -o out --report report --archive kept");
+    assert_eq!(run.status, 0, "{run:?}");
+    let report = folder.json("report");
+    let clipped = report["clipped"].as_array().unwrap();
+    assert!(!clipped.is_empty(), "{report:#}");
+    for entry in clipped {
+        let message = &messages[entry["message"].as_u64().unwrap() as usize];
+        let handle = entry["handle"].as_str().unwrap();
+        assert_eq!(expand(&folder, handle), message["content"].as_str().unwrap());
+    }
+}
+
+#[test]
+fn nothing_is_lost_over_many_compactions() {
+    let folder = example_folder();
+    let mut input = "long-session.json".to_owned();
+    for (round, budget) in [40_000, 20_000, 8_000, 3_000, 1_600].iter().enumerate() {
+        let output = format!("window{round}");
+        let options = format!("--budget {budget} --archive kept");
+        let run = folder.run(&format!("compact {input} {options} -o {output}"));
+        assert_eq!(run.status, 0, "{run:?}");
+        input = output;
+    }
+    // From the last window and back through all that its handles lead to.
+    let mut found = strings(&folder.json(&input));
+    let mut open: Vec<String> = handles(&folder.read(&input)).into_iter().collect();
+    let mut seen = BTreeSet::new();
+    while let Some(handle) = open.pop() {
+        if !seen.insert(handle.clone()) {
+            continue;
+        }
+        let original = expand(&folder, &handle);
+        open.extend(handles(&original));
+        for value in serde_json::Deserializer::from_str(&original).into_iter::<Value>() {
+            found.extend(value.map(|value| strings(&value)).unwrap_or_default());
+        }
+        found.insert(original);
+    }
+    for wanted in strings(&folder.json("long-session.json")["messages"]) {
+        assert!(found.contains(&wanted), "lost: {wanted:.200}");
+    }
+}
+
+/// All strings in a value.
+fn strings(value: &Value) -> BTreeSet<String> {
+    match value {
+        Value::String(text) => BTreeSet::from([text.clone()]),
+        Value::Array(list) => list.iter().flat_map(strings).collect(),
+        Value::Object(fields) => fields.values().flat_map(strings).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// A folder with `in.json`, its window `out` and the archive `kept`.
+fn compacted() -> Folder {
+    let folder = Folder::with("in.json", story(Format::Chat, 10));
+    let run = folder.run("compact in.json --budget 4000 --meter chars:3.5 -o out --archive kept");
+    assert_eq!(run.status, 0, "{run:?}");
+    folder
+}
+
+/// The handles of an archive's records, oldest first.
+fn records(folder: &Folder) -> Vec<String> {
+    let lines = folder.read("kept");
+    let records = lines.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
+    records.map(|record| record["handle"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_archive_only_ever_grows_and_keeps_nothing_twice() {
+    let folder = compacted();
+    let first = folder.read("kept");
+    assert_eq!(
+        folder.run("compact in.json --budget 4000 --meter chars:3.5 -o out2 --archive kept").status,
+        0
+    );
+    assert!(folder.read("kept") == first);
+    assert!(folder.read("out2") == folder.read("out"));
+    assert_eq!(
+        folder.run("compact in.json --budget 2000 --meter chars:3.5 -o out3 --archive kept").status,
+        0
+    );
+    let grown = folder.read("kept");
+    assert!(grown.starts_with(&first) && grown.len() > first.len());
+    let records = records(&folder);
+    assert_eq!(records.len(), records.iter().collect::<BTreeSet<_>>().len());
+    // With or without an archive, the window is the same.
+    assert_eq!(folder.run("compact in.json --budget 4000 --meter chars:3.5 -o out4").status, 0);
+    assert!(folder.read("out4") == folder.read("out"));
+}
+
+#[test]
+fn a_handle_may_be_quoted_as_people_do() {
+    let folder = compacted();
+    let handle = records(&folder).remove(0);
+    let content = expand(&folder, &handle);
+    for quoted in [handle[2..].to_owned(), format!("h:{}", handle[2..].to_uppercase())] {
+        assert_eq!(expand(&folder, &quoted), content);
+    }
+    let run = folder.run(&format!("expand {handle} --archive kept --json"));
+    assert_eq!(run.status, 0, "{run:?}");
+    let json = run.json();
+    assert_eq!(json["handle"], *handle);
+    assert_eq!(json["content"], *content);
+    assert!(json["form"] == "text" || json["form"] == "json");
+}
+
+#[test]
+fn handles_that_lead_nowhere_are_refused_with_a_hint() {
+    let folder = compacted();
+    folder
+        .run("expand h:000000000000 --archive kept")
+        .assert_refused(&["kept has nothing under h:000000000000", "hint: "]);
+    for bad in ["h:", "h:short", "h:0000000000000", "h:il0000000000", "../../etc/x", "h:日本日本"]
+    {
+        let run = folder.run(&format!("expand {bad} --archive kept"));
+        run.assert_refused(&[bad, "is not a handle", "hint: "]);
+    }
+    folder.run("expand h:000000000000 --archive none").assert_refused(&["cannot open none"]);
+    folder.run("expand h:000000000000").assert_refused(&["--archive"]);
+    assert_eq!(folder.names(), ["in.json", "kept", "out"]);
+}
+
+#[test]
+fn damage_is_named_by_file_and_line() {
+    let folder = compacted();
+    let whole = folder.read("kept");
+    let wanted = records(&folder).remove(0);
+    let count = whole.lines().count();
+    assert!(count > 4, "{count}");
+    for line in [2, 3, count] {
+        let start: usize = whole.split_inclusive('\n').take(line - 1).map(str::len).sum();
+        let text = whole[start..].lines().next().unwrap();
+        let in_content = start + text.find("\"content\":\"").unwrap() + 20;
+        for (at, byte) in
+            [(in_content, b'#'), (start, b'#'), (start + text.find("h:").unwrap() + 5, b'#')]
+        {
+            let mut bytes = whole.clone().into_bytes();
+            assert_ne!(bytes[at], byte);
+            bytes[at] = byte;
+            folder.write("kept", &bytes);
+            let words = ["kept", &format!("line {line} is damaged")];
+            folder.run(&format!("expand {wanted} --archive kept")).assert_refused(&words);
+            // Nothing is added to a file that cannot be trusted, and no window relies on it.
+            let run = folder
+                .run("compact in.json --budget 2000 --meter chars:3.5 -o fresh --archive kept");
+            run.assert_refused(&words);
+            assert_eq!(fs::read(folder.path("kept")).unwrap(), bytes);
+            assert_eq!(folder.names(), ["in.json", "kept", "out"]);
+        }
+    }
+}
+
+#[test]
+fn a_record_that_was_cut_off_costs_only_itself() {
+    let folder = compacted();
+    let whole = folder.read("kept");
+    let records = records(&folder);
+    let start = whole.trim_end().rfind('\n').unwrap() + 1;
+    let (last, others) = records.split_last().unwrap();
+    for cut in [start + 1, start + 30, whole.len() - 30, whole.len() - 1] {
+        folder.write("kept", &whole[..whole.floor_char_boundary(cut)]);
+        for handle in others {
+            expand(&folder, handle);
+        }
+        let run = folder.run(&format!("expand {last} --archive kept"));
+        run.assert_refused(&["kept has nothing under"]);
+        // The next compaction puts it back.
+        assert_eq!(
+            folder
+                .run("compact in.json --budget 4000 --meter chars:3.5 -o out --archive kept")
+                .status,
+            0
+        );
+        assert!(folder.read("kept") == whole);
+    }
+    // So does one that finds no more than the beginning of the first line.
+    for cut in [0, 1, 20, 36] {
+        folder.write("kept", &whole[..cut]);
+        assert_eq!(
+            folder
+                .run("compact in.json --budget 4000 --meter chars:3.5 -o out --archive kept")
+                .status,
+            0
+        );
+        assert!(folder.read("kept") == whole, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_ours_is_left_alone() {
+    for foreign in [
+        "{}\n",
+        "hello\n",
+        "[{\"role\":\"user\"}]",
+        "\n",
+        "{\"longhand\":\"originals\",\"version\":9}\n",
+    ] {
+        let folder = Folder::with("in.json", story(Format::Chat, 10));
+        folder.write("kept", foreign);
+        for line in [
+            "compact in.json --budget 2000 --meter chars:3.5 -o out --archive kept",
+            "expand h:000000000000 --archive kept",
+        ] {
+            folder.run(line).assert_refused(&["kept is not a file of originals", "hint: "]);
+        }
+        assert_eq!(folder.read("kept"), foreign);
+        assert_eq!(folder.names(), ["in.json", "kept"]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn only_its_owner_reads_an_archive() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = compacted();
+    let mode = fs::metadata(folder.path("kept")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn two_commands_can_keep_their_originals_in_one_file() {
+    let folder = Folder::new();
+    let names = ["a", "b", "c", "d"];
+    for (at, name) in names.iter().enumerate() {
+        folder.write(name, story(Format::ALL[at % 3], 8 + at).replace("src/", &format!("{name}/")));
+    }
+    let mut running = Vec::new();
+    for name in names {
+        let line = format!("compact {name} --budget 1500 --archive kept -o {name}.out");
+        running.push(folder.start(&line));
+    }
+    for child in running {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    for name in names {
+        let handles = handles(&folder.read(&format!("{name}.out")));
+        assert!(!handles.is_empty());
+        for handle in handles {
+            expand(&folder, &handle);
+        }
+    }
+    let records = records(&folder);
+    assert_eq!(records.len(), records.iter().collect::<BTreeSet<_>>().len());
+}

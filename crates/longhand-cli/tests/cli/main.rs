@@ -1,0 +1,9 @@
+//! The `longhand` binary, end to end: what a user types, what comes back.
+#![allow(clippy::unwrap_used)]
+
+mod bad_input;
+mod compact;
+mod expand;
+mod run;
+mod sessions;
+mod story;
