@@ -208,7 +208,7 @@ impl Rescue {
         }
         let kept = draft.total(layout.kept(), Stage::Edited, Tokens::MAX).unwrap_or(Tokens::MAX);
         let mut clips = Vec::new();
-        for message in layout.kept() {
+        for message in layout.kept().into_iter().filter(|at| messages[*at].role != Role::System) {
             for (part, own) in messages[message].parts.iter().enumerate() {
                 let Part::Result(result) = own else { continue };
                 let (Original::Text(body) | Original::Json(body)) = content(own);

@@ -220,6 +220,7 @@ impl<'h> Draft<'h> {
         let parts = &self.history.messages[place.message].parts;
         let is_thinking = |part: &Part| matches!(part, Part::Thinking(_));
         self.history.wire.binds_thinking
+            && self.history.messages[place.message].role == Role::Assistant
             && Some(place.message) != self.newest_reply
             && is_thinking(&parts[place.part])
             && !parts.iter().all(is_thinking)
@@ -232,6 +233,7 @@ impl<'h> Draft<'h> {
         }
         let message = &self.history.messages[place.message];
         match (&message.parts[place.part], message.role) {
+            (_, Role::System) => None,
             (Part::Result(_), _) => Some(Stage::Results),
             (Part::Call(_), _) if self.arguments => Some(Stage::Arguments),
             (Part::Text(_), Role::Assistant) => Some(Stage::Prose),

@@ -73,14 +73,18 @@ pub fn unpack(bytes: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, DialectError> {
     if !bytes.starts_with(&ZSTD_MAGIC) {
         return Ok(bytes);
     }
-    let broken = |error: String| DialectError::Zstd(error);
-    let decoder = ruzstd::decoding::StreamingDecoder::new(bytes.as_slice())
-        .map_err(|error| broken(error.to_string()))?;
     let mut unpacked = Vec::new();
-    decoder
-        .take(bytes_max.saturating_add(1))
-        .read_to_end(&mut unpacked)
-        .map_err(|error| broken(error.to_string()))?;
+    let mut rest = bytes.as_slice();
+    // A file that was appended to has several frames.
+    while !rest.is_empty() && unpacked.len() as u64 <= bytes_max {
+        let decoder = ruzstd::decoding::StreamingDecoder::new(&mut rest)
+            .map_err(|error| DialectError::Zstd(error.to_string()))?;
+        let left = bytes_max - unpacked.len() as u64;
+        decoder
+            .take(left.saturating_add(1))
+            .read_to_end(&mut unpacked)
+            .map_err(|error| DialectError::Zstd(error.to_string()))?;
+    }
     if unpacked.len() as u64 > bytes_max {
         return Err(DialectError::TooLarge { bytes: unpacked.len() as u64, max: bytes_max });
     }

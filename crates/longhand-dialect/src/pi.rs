@@ -40,7 +40,9 @@ fn path(builder: &Builder, elements: &[Node]) -> Vec<usize> {
     let mut path = Vec::new();
     while let Some(at) = next.filter(|_| path.len() < elements.len()) {
         path.push(at);
-        next = id(&elements[at], "parentId").and_then(|parent| by_id.get(&parent).copied());
+        // A parent stands before its children, or the file is damaged.
+        let parent = id(&elements[at], "parentId").and_then(|parent| by_id.get(&parent).copied());
+        next = parent.filter(|parent| *parent < at);
     }
     path.reverse();
     path

@@ -29,6 +29,10 @@ impl Conversation {
                 }
                 Edit::Unthink { .. } => {}
                 Edit::Fold { messages, handle: own, text } => {
+                    if let Some(span) = self.string_input(messages) {
+                        splices.replace(span, json::quote(text));
+                        continue;
+                    }
                     let (first, folded) = self.drop_messages(messages);
                     gone.iter_mut().zip(&folded).for_each(|(gone, folded)| *gone |= folded);
                     fold = Some((*own, folded));
@@ -102,6 +106,15 @@ impl Conversation {
         }
     }
 
+    /// Where a request has its one message as a string instead of a list.
+    fn string_input(&self, folded: &[Range<usize>]) -> Option<Range<usize>> {
+        let layout = &self.layout[folded.first()?.start];
+        layout
+            .elements
+            .is_empty()
+            .then(|| layout.content.as_ref().map(|content| content.span.clone()))?
+    }
+
     /// Finds the elements of folded messages, and lines between them that belong to nobody.
     fn drop_messages(&self, folded: &[Range<usize>]) -> (usize, Vec<bool>) {
         let mut gone = vec![false; self.elements.len()];
@@ -133,8 +146,18 @@ impl Conversation {
             .enumerate()
             .filter_map(|(at, layout)| Some((*layout.elements.first()?, at)))
             .collect();
+        // Only a turn with words or blocks can take others in.
+        let is_open = |at: usize| match &self.layout[at].content {
+            Some(content) => match &content.blocks {
+                Some(blocks) => !blocks.is_empty(),
+                None => self.source[content.span.clone()].starts_with('"'),
+            },
+            None => false,
+        };
         let is_user = |element: usize| {
-            message_of.get(&element).is_some_and(|at| self.messages[*at].role == Role::User)
+            message_of
+                .get(&element)
+                .is_some_and(|at| self.messages[*at].role == Role::User && is_open(*at))
         };
         // The turn before the fold, and what stands next to it now.
         let mut turns: Vec<Turn> = Vec::new();

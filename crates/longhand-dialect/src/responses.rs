@@ -15,13 +15,17 @@ pub(crate) fn read(source: Source) -> Conversation {
         .iter()
         .any(|key| builder.source.field(key).is_some_and(|value| value.kind != Kind::Null));
     for (key, role) in [("instructions", Role::System), ("input", Role::User)] {
-        if let Some(value) = builder.source.field(key)
+        // Beside a list of items, a string of the same name means nothing.
+        let doubled = key == "input" && !builder.source.elements.is_empty();
+        if let Some(value) = builder.source.field(key).filter(|_| !doubled)
             && let Some(text) = builder.source.string(value)
         {
             check_length(&mut builder, &text, TEXT_CHARS_MAX, key);
             let raw = builder.source.raw(value);
             let message = Message { role, name: None, parts: vec![Part::Text(text)], raw };
-            builder.push(message, Layout { slots: vec![Slot::Fixed], ..Layout::default() });
+            let content = Some(Content { span: value.span(), blocks: None });
+            builder
+                .push(message, Layout { slots: vec![Slot::Fixed], content, ..Layout::default() });
         }
     }
     let elements = std::mem::take(&mut builder.source.elements);

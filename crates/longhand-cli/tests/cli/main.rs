@@ -4,6 +4,7 @@
 mod bad_input;
 mod compact;
 mod expand;
+mod found;
 mod run;
 mod sessions;
 mod story;

@@ -1,0 +1,161 @@
+//! Faults that were found once.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{POLICIES, check_contract, compact, o200k, parse};
+use longhand_core::{Budget, Policy, Settings, Tokens};
+use longhand_dialect::{Dialect, read};
+
+/// Compacts to every size up to that of the conversation, under every policy.
+fn check(json: &str, dialect: Dialect) {
+    let most = common::count(&parse(json, Some(dialect)), o200k()).0;
+    for policy in POLICIES {
+        for keep_tail in [None, Some(0)] {
+            for limit in (1..=most).step_by((most as usize / 40).max(1)) {
+                let budget = Budget::of(Tokens(limit));
+                let settings = Settings { policy, keep_tail, ..Settings::default() };
+                let made = compact(json, Some(dialect), &budget, &settings, o200k());
+                check_contract(&made, &budget, &settings, o200k());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_request_whose_input_is_a_string_can_be_folded() {
+    let json = format!(r#"{{"input":"{}"}}"#, "word ".repeat(200));
+    check(&json, Dialect::Responses);
+    let settings = Settings { policy: Policy::Trim, ..Settings::default() };
+    let made = compact(&json, None, &Budget::of(Tokens(60)), &settings, o200k());
+    assert!(made.plan.fits() && made.text.contains("[longhand fold "), "{}", made.text);
+}
+
+#[test]
+fn a_string_beside_a_list_of_items_means_nothing() {
+    check(r#"{"input":"m","input":[{"role":"user","content":"hello there"}]}"#, Dialect::Responses);
+}
+
+#[test]
+fn a_floor_is_reached_whatever_the_handle() {
+    for seed in 0..60 {
+        let words = longhand_testkit::filler::words(120, seed);
+        let turns: Vec<String> = (0..6)
+            .map(|at| {
+                format!(
+                    r#"{{"role":"{}","content":"{at} {words}"}}"#,
+                    if at % 2 == 0 { "user" } else { "assistant" }
+                )
+            })
+            .collect();
+        let json = format!("[{}]", turns.join(","));
+        for dialect in [Dialect::Chat, Dialect::Anthropic] {
+            let settings = Settings { keep_tail: Some(1), ..Settings::default() };
+            let floor = compact(&json, Some(dialect), &Budget::of(Tokens(1)), &settings, o200k())
+                .plan
+                .floor;
+            let made = compact(&json, Some(dialect), &Budget::of(floor), &settings, o200k());
+            assert!(made.plan.fits(), "seed {seed}, {dialect}: {}", made.plan);
+        }
+    }
+}
+
+#[test]
+fn a_window_that_fits_is_said_to_fit() {
+    let words = "word ".repeat(60);
+    let json = format!(
+        r#"{{"system":"be brief","messages":[{{"role":"user","content":"go"}},{{"role":"assistant","content":"{words}"}},{{"role":"user","content":"on"}},{{"role":"assistant","content":"{words}"}},{{"role":"user","content":"end"}}]}}"#
+    );
+    let settings = Settings { keep_tail: Some(1), ..Settings::default() };
+    for limit in 20..200 {
+        let made = compact(&json, None, &Budget::of(Tokens(limit)), &settings, o200k());
+        assert_eq!(
+            made.plan.fits(),
+            made.tokens <= Tokens(limit),
+            "{limit}: {} and {}",
+            made.plan,
+            made.tokens
+        );
+    }
+}
+
+#[test]
+fn turns_without_words_are_not_joined() {
+    for (turn, last) in [
+        (r#"{"role":"user","content":"."}"#, r#"{"role":"user"}"#),
+        (r#"{"role":"user"}"#, r#"{"role":"user","content":"."}"#),
+        (r#"{"role":"user","content":[]}"#, r#"{"role":"user","content":null}"#),
+    ] {
+        let json = format!(
+            r#"{{"messages":[{turn},{{"role":"assistant","content":"{}"}},{last}]}}"#,
+            "word ".repeat(90)
+        );
+        let conversation = parse(&json, Some(Dialect::Anthropic));
+        let settings = Settings { keep_tail: Some(0), ..Settings::default() };
+        let plan = longhand_core::plan(
+            &conversation.history(Tokens(0)),
+            &Budget::of(Tokens(50)),
+            &settings,
+            o200k(),
+        );
+        let text = conversation.apply(&plan.edits);
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn parts_of_a_system_prompt_are_never_edited() {
+    let bulk = "word ".repeat(120);
+    let turns = r#"{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"},{"role":"assistant","content":"d"},{"role":"user","content":"e"}"#;
+    for part in [
+        format!(r#"{{"type":"tool_result","tool_use_id":"a","content":"{bulk}"}}"#),
+        format!(
+            r#"{{"type":"thinking","thinking":"{bulk}","signature":"s"}},{{"type":"text","text":"t"}}"#
+        ),
+    ] {
+        let json = format!(r#"{{"system":[{part}],"messages":[{turns}]}}"#);
+        for limit in [10, 60, 140] {
+            let made = compact(
+                &json,
+                Some(Dialect::Anthropic),
+                &Budget::of(Tokens(limit)),
+                &Settings::default(),
+                o200k(),
+            );
+            assert!(made.tokens <= made.plan.tokens && made.text.contains(&part), "{limit}");
+        }
+    }
+}
+
+#[test]
+fn a_line_that_is_its_own_parent_is_read_once() {
+    let line =
+        r#"{"type":"message","id":"a","parentId":"a","message":{"role":"user","content":"x"}}"#;
+    let json = format!("{{\"type\":\"session\"}}\n{}", [line; 3].join("\n"));
+    assert_eq!(parse(&json, Some(Dialect::Pi)).messages.len(), 1);
+}
+
+#[test]
+fn every_frame_of_a_compressed_file_is_read() {
+    let line = "{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":\"hi\"}}\n";
+    let frame = ruzstd::encoding::compress_to_vec(
+        line.as_bytes(),
+        ruzstd::encoding::CompressionLevel::Fastest,
+    );
+    let conversation = read([frame.clone(), frame].concat(), None).unwrap();
+    assert_eq!(conversation.messages.len(), 2);
+}
+
+#[test]
+fn the_last_of_two_lists_of_messages_counts() {
+    let json = r#"{"messages":[{"role":"user","content":"old"}],"messages":[{"role":"user","content":"new"}]}"#;
+    let conversation = parse(json, None);
+    assert_eq!(conversation.messages.len(), 1);
+    assert!(conversation.messages[0].raw.raw().contains("new"));
+}
+
+#[test]
+fn a_list_that_is_none_is_named() {
+    let error = read(br#"{"messages":5}"#.to_vec(), None).err().unwrap().to_string();
+    assert!(error.contains("`messages` must be a list, and it is a number"), "{error}");
+}
