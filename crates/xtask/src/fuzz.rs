@@ -19,7 +19,12 @@ pub(crate) fn fuzz(seconds: &str) -> Result<(), Failure> {
     for target in targets {
         println!("xtask: fuzz {target} for {seconds} s");
         // The sanitiser is a nightly option; this lets the stable compiler take it.
-        cargo_with(&[("RUSTC_BOOTSTRAP", "1")], &["fuzz", "run", &target, "--", &limit])?;
+        let words = format!("-dict=fuzz/dictionaries/{target}.dict");
+        let mut line = vec!["fuzz", "run", "-s", "none", &target, "--", &limit];
+        if root().join("fuzz/dictionaries").join(format!("{target}.dict")).exists() {
+            line.push(&words);
+        }
+        cargo_with(&[("RUSTC_BOOTSTRAP", "1")], &line)?;
     }
     Ok(())
 }
