@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::clip::{clip, clip_least};
 use crate::draft::{Draft, Stage};
-use crate::fold::{Frame, block, handle_of, headline, headline_tokens, is_fold};
+use crate::fold::{Frame, NOTE_GAIN_MIN, block, handle_of, headline, headline_tokens, is_fold};
 use crate::plan::{Edit, History, Original, Place, Plan, Settings, content};
 use crate::step::steps;
 use crate::stub::is_ours;
@@ -201,7 +201,8 @@ impl Rescue {
         // Folding nothing but earlier folds would only lose their index.
         let news = layout.old().iter().any(|at| !is_fold(&messages[*at]));
         // A fold that takes more than it frees is none.
-        if !news || draft.total(layout.old(), Stage::Edited, headline).is_some() {
+        let least = if news { headline } else { headline + NOTE_GAIN_MIN };
+        if draft.total(layout.old(), Stage::Edited, least).is_some() {
             layout.units.iter_mut().for_each(|unit| unit.old = false);
             folded.clear();
             headline = Tokens::ZERO;

@@ -50,6 +50,9 @@ pub(crate) fn headline_tokens(folded: &[Range<usize>], scale: &Scale) -> Tokens 
     around + Tokens(handle.len() as u64)
 }
 
+/// What folding nothing but earlier folds must free: less would only lose their index.
+pub(crate) const NOTE_GAIN_MIN: Tokens = Tokens(8);
+
 /// What a fold costs or frees besides its text.
 ///
 /// Where roles must alternate, its block joins the user turns beside it, and they one another.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::auto::stays;
 use crate::draft::{Draft, Stage};
-use crate::fold::{Frame, block, has_fold, headline_tokens, is_fold};
+use crate::fold::{Frame, NOTE_GAIN_MIN, block, has_fold, headline_tokens, is_fold};
 use crate::plan::{Edit, History, Plan};
 use crate::step::steps;
 use crate::{Budget, Scale, Tokens};
@@ -91,7 +91,7 @@ pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale) -> Plan {
         .iter()
         .flat_map(|unit| &messages[unit.clone()])
         .any(|message| !is_fold(message));
-    let limit = if news || first == 0 { tokens } else { Tokens::MAX };
+    let limit = if news || first == 0 { tokens } else { tokens + NOTE_GAIN_MIN };
     if let Some(whole) = draft.total((0..messages.len()).rev(), Stage::Untouched, limit) {
         let whole = whole + history.fixed + scale.framing().reply;
         if whole <= limit {
