@@ -10,6 +10,7 @@ mod budget;
 mod clip;
 mod draft;
 mod elide;
+mod engine;
 mod fold;
 mod handle;
 pub mod json;
@@ -24,6 +25,7 @@ mod tokens;
 mod trim;
 
 pub use budget::Budget;
+pub use engine::{Effect, Engine, Event, FoldId, Rolling};
 pub use fold::is_fold;
 pub use handle::Handle;
 pub use message::{Call, File, Image, Message, Part, Role, Thinking, ToolResult};
