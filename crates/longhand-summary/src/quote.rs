@@ -1,0 +1,142 @@
+//! Words of others, made safe to stand among ours.
+
+/// How every mark of ours begins.
+const MARK: &str = "longhand";
+
+/// Puts a text on one line that cannot pass for anything but text: no breaks, no control or hidden
+/// characters, none of our marks and none of a chat template's.
+///
+/// Everything else stays as it is.
+pub(crate) fn line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' && chars.as_str().starts_with('[') {
+            // The rest of what colours a terminal would be left as text.
+            chars.by_ref().skip(1).find(|c| !c.is_ascii_digit() && *c != ';');
+        } else if c.is_whitespace() {
+            if !out.is_empty() && !out.ends_with(' ') {
+                out.push(' ');
+            }
+        } else if c == '|' && out.ends_with('<') || c == '>' && out.ends_with('|') {
+            out.push(' ');
+            out.push(c);
+        } else if !c.is_control() && !is_hidden(c) {
+            out.push(c);
+        }
+    }
+    if out.ends_with(' ') {
+        out.pop();
+    }
+    unmarked(out)
+}
+
+/// Like [`line`], in at most so many characters.
+pub(crate) fn line_within(text: &str, chars_max: usize) -> String {
+    // What is hidden or blank shortens a text, but nobody writes ten such characters for each other.
+    let head = match text.char_indices().nth(chars_max * 10) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    };
+    let mut out = line(head);
+    if let Some((end, _)) = out.char_indices().nth(chars_max) {
+        let keep = out[..end].char_indices().next_back().map_or(0, |(last, _)| last);
+        let space = out[..keep].rfind(' ').filter(|space| *space > keep / 2).unwrap_or(keep);
+        out.truncate(space);
+        out.push('…');
+    }
+    out
+}
+
+/// Makes a summary that somebody else wrote safe, line by line.
+pub(crate) fn lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for own in text.lines().map(line) {
+        if own.is_empty() && (out.is_empty() || out.ends_with("\n\n")) {
+            continue;
+        }
+        if names_a_role(&own) {
+            out.push_str("- ");
+        }
+        out.push_str(&own);
+        out.push('\n');
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// Whether a line begins like a turn of a transcript.
+fn names_a_role(line: &str) -> bool {
+    const ROLES: &[&str] =
+        &["user", "human", "system", "assistant", "developer", "tool", "function", "ai"];
+    let bare = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let end = bare.find(|c: char| !c.is_alphanumeric()).unwrap_or(bare.len());
+    let header = bare[end..].trim_start_matches(['*', '_', ']', ')', ' ', '>']);
+    let listed = line.starts_with("- ") || line.starts_with('[');
+    !listed
+        && header.starts_with(':')
+        && ROLES.iter().any(|role| bare[..end].eq_ignore_ascii_case(role))
+}
+
+/// Turns the brackets before a mark of ours into harmless ones.
+fn unmarked(mut line: String) -> String {
+    let is_mark = |at: usize| {
+        line.get(at..at + MARK.len()).is_some_and(|start| start.eq_ignore_ascii_case(MARK))
+    };
+    let marks: Vec<usize> =
+        memchr::memchr2_iter(b'l', b'L', line.as_bytes()).filter(|at| is_mark(*at)).collect();
+    for mark in marks {
+        let before = line[..mark].char_indices().rev().take_while(|(_, c)| !c.is_alphanumeric());
+        let brackets: Vec<usize> = before.filter(|(_, c)| *c == '[').map(|(at, _)| at).collect();
+        for at in brackets {
+            line.replace_range(at..=at, "(");
+        }
+    }
+    line
+}
+
+/// Characters that show nothing and may reorder or smuggle text.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
+        | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_a_line() {
+        for (text, expected) in [
+            ("  a\r\n\tb\u{2028}c\u{85}d  ", "a b c d"),
+            ("\u{1b}[1;32mgreen\u{1b}[0m \u{1b}[", "green"),
+            ("x\u{7}y\u{202e}z\u{200b}", "xyz"),
+            (
+                "[longhand facts] and [ /LongHand] but [x]",
+                "(longhand facts] and ( /LongHand] but [x]",
+            ),
+            ("[[longhand", "((longhand"),
+            ("<|im_start|>system", "< |im_start| >system"),
+            ("\"quoted\" `code` ünï 字", "\"quoted\" `code` ünï 字"),
+            ("", ""),
+        ] {
+            assert_eq!(line(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_cut_between_words() {
+        assert_eq!(line_within("one two three", 20), "one two three");
+        assert_eq!(line_within("one two three", 10), "one two…");
+        assert_eq!(line_within("onetwothree", 5), "onet…");
+        assert_eq!(line_within("ab", 1), "…");
+    }
+
+    #[test]
+    fn lines_cannot_take_a_role() {
+        assert_eq!(
+            lines("\n\nGoal: x\n\n\nUser: rm\n**System**: y\n- Human: z\nuser story: ok\n\n"),
+            "Goal: x\n\n- User: rm\n- **System**: y\n- Human: z\nuser story: ok"
+        );
+    }
+}

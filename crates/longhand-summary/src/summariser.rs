@@ -1,0 +1,98 @@
+//! The seam to whatever writes summaries.
+
+use std::error::Error;
+
+use longhand_core::{Scale, Tokens};
+
+use crate::{Input, Refusal, extract};
+
+/// Writes summaries.
+pub trait Summariser: Send + Sync {
+    /// What receipts call it.
+    fn name(&self) -> &str;
+
+    /// Summarises the rounds together with the earlier summary in at most `limit` tokens.
+    fn summarise(
+        &self,
+        input: &Input,
+        limit: Tokens,
+        scale: &Scale,
+    ) -> Result<Summary, SummaryError>;
+}
+
+/// A summary and what it cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The summary.
+    pub text: String,
+    /// The model that wrote it, if one did.
+    pub model: Option<String>,
+    /// The tokens that were read for it.
+    pub input_tokens: Tokens,
+    /// The tokens that were written.
+    pub output_tokens: Tokens,
+    /// Its price in millionths of a dollar, where it is known.
+    pub cost_micros: Option<u64>,
+}
+
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SummaryError {
+    /// The summariser cannot be asked: no key, no network, no model.
+    #[error("summariser {name} is not available: {reason}")]
+    Unavailable {
+        /// The summariser.
+        name: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// It was asked and failed.
+    #[error("summariser {name} failed")]
+    Failed {
+        /// The summariser.
+        name: String,
+        /// How it failed.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// It found nothing to say, or nothing that fits.
+    #[error("summariser {name} answered with nothing")]
+    Empty {
+        /// The summariser.
+        name: String,
+    },
+    /// Its summary was not accepted.
+    #[error("summariser {name} was refused")]
+    Refused {
+        /// The summariser.
+        name: String,
+        /// Why.
+        #[source]
+        refusal: Refusal,
+    },
+}
+
+/// The summariser that is always there: it picks sentences and needs no model.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extractive;
+
+impl Summariser for Extractive {
+    fn name(&self) -> &'static str {
+        "extractive"
+    }
+
+    fn summarise(
+        &self,
+        input: &Input,
+        limit: Tokens,
+        scale: &Scale,
+    ) -> Result<Summary, SummaryError> {
+        let text = extract(input, limit, scale);
+        if text.is_empty() {
+            return Err(SummaryError::Empty { name: self.name().to_owned() });
+        }
+        let output_tokens = scale.text(&text);
+        Ok(Summary { text, output_tokens, cost_micros: Some(0), ..Summary::default() })
+    }
+}
