@@ -1,0 +1,96 @@
+//! The connection that writes.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::chores::Chores;
+use super::fault::Fault;
+use super::transaction::Transaction;
+use crate::ArchiveError;
+
+/// A change that waits for its turn.
+pub(super) trait Job: Send + fmt::Debug {
+    /// Makes the change inside the open transaction.
+    fn run(&mut self, db: &Connection) -> Result<(), Fault>;
+    /// Tells the caller how it went.
+    fn answer(self: Box<Self>, failure: Option<ArchiveError>);
+    /// Tells the caller to write what is in the queue.
+    fn lead(&self);
+}
+
+/// The connection that writes, and what it takes to use it.
+#[derive(Debug)]
+pub(super) struct Desk {
+    path: PathBuf,
+    pub(super) db: Connection,
+    wait_max: Duration,
+    pub(super) chores: Chores,
+    /// How many groups of changes there have been.
+    pub(super) commits: u64,
+}
+
+impl Desk {
+    pub(super) fn new(path: PathBuf, db: Connection, wait_max: Duration) -> Self {
+        // Inside a transaction there is nothing to wait for, and before it we wait ourselves.
+        let _ = db.busy_timeout(Duration::ZERO);
+        let chores = Chores::new(&db);
+        Self { path, db, wait_max, chores, commits: 0 }
+    }
+
+    /// Takes the desk. One who panicked at it left nothing half done: a transaction that is not
+    /// committed is taken back.
+    pub(super) fn locked(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
+        desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the changes of a group in one transaction and answers when it is on disk. If the
+    /// transaction fails, each change gets one of its own, so that none fails for another.
+    pub(super) fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
+        self.commits += 1;
+        match self.try_commit(&mut group) {
+            Ok(failures) => {
+                for (job, failure) in group.into_iter().zip(failures) {
+                    job.answer(failure.map(|fault| self.named(fault)));
+                }
+                self.chores.note(&self.db);
+            }
+            Err(fault) if fault.is_busy() => {
+                for job in group {
+                    let waited = self.wait_max;
+                    job.answer(Some(ArchiveError::Busy { path: self.path.clone(), waited }));
+                }
+            }
+            Err(fault) if group.len() == 1 => {
+                let failure = self.named(fault);
+                if let Some(job) = group.pop() {
+                    job.answer(Some(failure));
+                }
+            }
+            Err(_) => group.into_iter().for_each(|job| self.commit(vec![job])),
+        }
+    }
+
+    /// Gives the failures of single changes, or why the whole transaction failed.
+    fn try_commit(&self, group: &mut [Box<dyn Job>]) -> Result<Vec<Option<Fault>>, Fault> {
+        let transaction = Transaction::begin(&self.db, self.wait_max)?;
+        if let [job] = group {
+            job.run(&self.db)?;
+            transaction.commit()?;
+            return Ok(vec![None]);
+        }
+        let mut failures = Vec::with_capacity(group.len());
+        for job in group {
+            failures.push(transaction.attempt(|db| job.run(db))?);
+        }
+        transaction.commit()?;
+        Ok(failures)
+    }
+
+    fn named(&self, fault: Fault) -> ArchiveError {
+        fault.into_error(&self.path, self.wait_max)
+    }
+}

@@ -1,0 +1,189 @@
+//! The search index, which is derived from the entries and follows them.
+
+use memchr::memmem::Finder;
+use rusqlite::{Connection, OptionalExtension as _};
+use rustc_hash::{FxBuildHasher, FxHashSet};
+
+use super::entry;
+use super::fault::Fault;
+use super::seal::Seal;
+use crate::words::{fold, words};
+
+/// How many entries are indexed at a time.
+const SLICE_ENTRIES: i64 = 256;
+/// How much text is indexed at a time.
+const SLICE_BYTES: usize = 4 << 20;
+/// Longer words are known by their beginning.
+const WORD_BYTES_MAX: usize = 64;
+/// How many pages of the index are written anew at a time.
+const PURGE_PAGES: i64 = 500;
+/// A word inside of more terms than these is looked for in the entries themselves.
+const TERMS_AROUND_MAX: usize = 500;
+
+/// How many of the newest entries are not in the index yet.
+pub(super) fn lag(db: &Connection) -> Result<i64, Fault> {
+    Ok(newest(db)?.saturating_sub(indexed(db)?))
+}
+
+/// The newest entry's id.
+pub(super) fn newest(db: &Connection) -> Result<i64, Fault> {
+    let mut select = db.prepare_cached("SELECT coalesce(max(id), 0) FROM entry")?;
+    Ok(select.query_row([], |row| row.get(0))?)
+}
+
+/// The id of the newest entry that is in the index.
+pub(super) fn indexed(db: &Connection) -> Result<i64, Fault> {
+    let mut select = db.prepare_cached("SELECT indexed FROM state")?;
+    Ok(select.query_row([], |row| row.get(0))?)
+}
+
+pub(super) fn set_indexed(db: &Connection, id: i64) -> Result<(), Fault> {
+    db.prepare_cached("UPDATE state SET indexed = ?1")?.execute([id])?;
+    Ok(())
+}
+
+/// Some entries that are not in the index yet, with their terms: worked out before the file is
+/// locked for it.
+#[derive(Debug)]
+pub(super) struct Slice {
+    after: i64,
+    rows: Vec<SliceRow>,
+}
+
+#[derive(Debug)]
+struct SliceRow {
+    id: i64,
+    /// Tells the entry from one that gets its id after it was removed.
+    link: Option<Seal>,
+    terms: String,
+}
+
+/// Reads the oldest entries that are not in the index yet.
+pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
+    let transaction = db.unchecked_transaction()?;
+    let after = indexed(db)?;
+    let sql =
+        format!("SELECT {}, session FROM entry WHERE id > ?1 ORDER BY id LIMIT ?2", entry::COLUMNS);
+    let mut select = db.prepare_cached(&sql)?;
+    let mut found = select.query((after, SLICE_ENTRIES))?;
+    let mut rows = Vec::new();
+    let mut bytes = 0;
+    while bytes < SLICE_BYTES
+        && let Some(row) = found.next()?
+    {
+        // Of an entry that is damaged there is nothing to know.
+        let text = entry::stored(row).ok().and_then(|stored| stored.text()).unwrap_or_default();
+        bytes += text.len();
+        let terms = terms(row.get(8)?, &text);
+        rows.push(SliceRow { id: row.get(0)?, link: row.get(4).ok(), terms });
+    }
+    drop(found);
+    drop(select);
+    transaction.finish()?;
+    Ok(Slice { after, rows })
+}
+
+/// Takes in a slice, unless things have changed since it was read.
+pub(super) fn extend(db: &Connection, slice: &Slice) -> Result<(), Fault> {
+    let Some(last) = slice.rows.last() else { return Ok(()) };
+    let mut select = db.prepare_cached("SELECT link FROM entry WHERE id = ?1")?;
+    let mut is_there = |row: &SliceRow| -> Result<bool, Fault> {
+        let link = select.query_row([row.id], |found| Ok(found.get(0).ok())).optional()?;
+        Ok(link == Some(row.link))
+    };
+    let mut is_current = indexed(db)? == slice.after;
+    for row in &slice.rows {
+        is_current = is_current && is_there(row)?;
+    }
+    if !is_current {
+        return Ok(());
+    }
+    let mut insert = db.prepare_cached("INSERT INTO word (rowid, words) VALUES (?1, ?2)")?;
+    for row in &slice.rows {
+        insert.execute((row.id, &row.terms))?;
+    }
+    set_indexed(db, last.id)
+}
+
+/// Marks what the index knows of an entry as deleted.
+pub(super) fn forget(db: &Connection, id: i64, session: i64, text: &str) -> Result<(), Fault> {
+    db.prepare_cached("INSERT INTO word (word, rowid, words) VALUES ('delete', ?1, ?2)")?
+        .execute((id, terms(session, text)))?;
+    Ok(())
+}
+
+/// Writes a part of the index anew without what is marked as deleted; says whether that was all.
+pub(super) fn purge(db: &Connection, has_begun: bool) -> Result<bool, Fault> {
+    let pages = if has_begun { PURGE_PAGES } else { -PURGE_PAGES };
+    let changes = db.total_changes();
+    db.prepare_cached("INSERT INTO word (word, rank) VALUES ('merge', ?1)")?.execute([pages])?;
+    // FTS5 tells by the number of changes that there was nothing left to do.
+    Ok(db.total_changes() - changes < 2)
+}
+
+/// Empties the index; [`extend`] fills it again.
+pub(super) fn reset(db: &Connection) -> Result<(), Fault> {
+    db.execute("INSERT INTO word (word) VALUES ('delete-all')", [])?;
+    set_indexed(db, 0)
+}
+
+/// What the index knows of an entry: whose it is, and its words, each once.
+pub(super) fn terms(session: i64, text: &str) -> String {
+    let folded = fold(text);
+    let mut known = FxHashSet::with_capacity_and_hasher(text.len() / 8, FxBuildHasher);
+    let mut terms = mark(session);
+    terms.reserve(text.len() / 2);
+    for (_, word) in words(&folded) {
+        let word = term(word);
+        if known.insert(word) {
+            terms.push(' ');
+            terms.push_str(word);
+        }
+    }
+    terms
+}
+
+/// The word that all entries of a session have and that no text can have: of its letters the
+/// first would stand alone.
+pub(super) fn mark(session: i64) -> String {
+    format!("\u{3400}{session}")
+}
+
+/// A word as the index knows it.
+pub(super) fn term(word: &str) -> &str {
+    &word[..word.floor_char_boundary(WORD_BYTES_MAX)]
+}
+
+/// Makes the list of all terms readable to a connection.
+pub(super) fn prepare_vocabulary(db: &Connection) -> Result<(), Fault> {
+    db.execute_batch("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab (main, word, row)")?;
+    Ok(())
+}
+
+/// For each of the words, the terms that may be longer words with it inside; `None` for a word
+/// that is in too many.
+pub(super) fn terms_around(
+    db: &Connection,
+    words: &[&str],
+) -> Result<Vec<Option<Vec<String>>>, Fault> {
+    let finders: Vec<Finder> = words.iter().map(|word| Finder::new(word.as_bytes())).collect();
+    let mut around = vec![Some(Vec::new()); words.len()];
+    let mut select = db.prepare_cached("SELECT term FROM temp.vocabulary")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let term = row.get_ref(0)?.as_str().unwrap_or_default();
+        // Of a word that was cut off anything may be inside.
+        let is_cut = term.len() + 3 >= WORD_BYTES_MAX;
+        for (finder, around) in finders.iter().zip(&mut around) {
+            if let Some(terms) = around
+                && (is_cut || finder.find(term.as_bytes()).is_some())
+            {
+                terms.push(term.to_owned());
+                if terms.len() > TERMS_AROUND_MAX {
+                    *around = None;
+                }
+            }
+        }
+    }
+    Ok(around)
+}

@@ -1,0 +1,168 @@
+//! Opening a file, and making sure that it is an archive.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::fault::Fault;
+use super::{SqliteSettings, mount, schema};
+use crate::ArchiveError;
+
+/// Before it, a race in resetting the log could damage a file with several writers.
+const SQLITE_LEAST: (i32, &str) = (3_051_003, "3.51.3");
+
+const PAGE_BYTES: u32 = 4096;
+/// The log is cut back to this size after a burst.
+const LOG_BYTES_KEPT: u64 = 16 << 20;
+const STATEMENTS_CACHED: usize = 64;
+
+/// Opens an archive for writing; creates it if there is nothing at `path`.
+pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Connection, ArchiveError> {
+    check_sqlite(rusqlite::version_number(), rusqlite::version())?;
+    let unwritable = |source| ArchiveError::Unwritable { path: path.to_owned(), source };
+    let folder = folder_of(path);
+    create_folder(&folder).map_err(unwritable)?;
+    if let Some(kind) = mount::network_kind(&folder) {
+        return Err(ArchiveError::Network { path: path.to_owned(), kind });
+    }
+    if !path.try_exists().map_err(unwritable)? {
+        create(path, &folder, settings.wait_max)?;
+    }
+    check_beginning(path)?;
+    let faulty = |fault: Fault| fault.into_error(path, settings.wait_max);
+    let connection = connect(path, settings.wait_max).map_err(faulty)?;
+    prepare(&connection, path, settings).map_err(faulty)?;
+    Ok(connection)
+}
+
+fn check_sqlite(number: i32, found: &'static str) -> Result<(), ArchiveError> {
+    if number >= SQLITE_LEAST.0 {
+        return Ok(());
+    }
+    Err(ArchiveError::OldSqlite { found, least: SQLITE_LEAST.1 })
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn create_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes an empty archive aside and moves it into place, so that no one ever sees half of one:
+/// an empty file is always one that lost its content.
+fn create(path: &Path, folder: &Path, wait_max: Duration) -> Result<(), ArchiveError> {
+    let unwritable = |source| ArchiveError::Unwritable { path: path.to_owned(), source };
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".new-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let draft = folder.join(name);
+    let outcome = (|| {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&draft).map_err(unwritable)?;
+        fill(&draft).map_err(|fault| fault.into_error(path, wait_max))?;
+        File::open(&draft).and_then(|file| file.sync_all()).map_err(unwritable)?;
+        match fs::hard_link(&draft, path) {
+            // Another process was faster, and its archive is as good.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            // Not every file system has links.
+            Err(_) if !path.exists() => fs::rename(&draft, path).map_err(unwritable)?,
+            _ => {}
+        }
+        sync_folder(folder).map_err(unwritable)
+    })();
+    let _ = fs::remove_file(&draft);
+    outcome
+}
+
+fn fill(draft: &Path) -> Result<(), Fault> {
+    let db = Connection::open_with_flags(draft, flags())?;
+    db.pragma_update(None, "page_size", PAGE_BYTES)?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    schema::migrate(&db, schema::STEPS)?;
+    // The mode is kept in the file. Nothing is in the log yet, so closing leaves one whole file.
+    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    db.close().map_err(|(_, error)| error)?;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// SQLite would take an empty file for a new database, and would read others before refusing them.
+fn check_beginning(path: &Path) -> Result<(), ArchiveError> {
+    let unwritable = |source| ArchiveError::Unwritable { path: path.to_owned(), source };
+    let mut beginning = Vec::new();
+    let file = File::open(path).map_err(unwritable)?;
+    file.take(16).read_to_end(&mut beginning).map_err(unwritable)?;
+    let reason = match &beginning[..] {
+        [] => "it is empty",
+        b"SQLite format 3\0" => return Ok(()),
+        _ => "it does not begin like a database",
+    };
+    Err(ArchiveError::NotAnArchive { path: path.to_owned(), reason })
+}
+
+fn flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+/// Opens a connection with what every connection needs.
+pub(super) fn connect(path: &Path, wait_max: Duration) -> Result<Connection, Fault> {
+    let db = Connection::open_with_flags(path, flags())?;
+    db.busy_timeout(wait_max)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    db.pragma_update(None, "cell_size_check", true)?;
+    db.pragma_update(None, "foreign_keys", true)?;
+    Ok(db)
+}
+
+/// Makes a connection the one that writes.
+fn prepare(db: &Connection, path: &Path, settings: &SqliteSettings) -> Result<(), Fault> {
+    let id: i64 = db.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    if id != schema::APPLICATION_ID {
+        let reason = "it is a database of another program";
+        return Err(ArchiveError::NotAnArchive { path: path.to_owned(), reason }.into());
+    }
+    schema::refuse_newer(db, path)?;
+    if db.is_readonly("main")? {
+        let source = io::Error::from(io::ErrorKind::PermissionDenied);
+        return Err(ArchiveError::Unwritable { path: path.to_owned(), source }.into());
+    }
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "fullfsync", true)?;
+    // What is removed is overwritten. Little else is ever deleted.
+    db.pragma_update(None, "secure_delete", true)?;
+    db.pragma_update(None, "checkpoint_fullfsync", true)?;
+    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    db.query_row(&format!("PRAGMA journal_size_limit = {LOG_BYTES_KEPT}"), [], |_| Ok(()))?;
+    if let Some(bytes) = settings.file_bytes_max {
+        let pages = (bytes / u64::from(PAGE_BYTES)).max(1);
+        db.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+    }
+    schema::migrate(db, schema::STEPS)?;
+    schema::check(db)
+}

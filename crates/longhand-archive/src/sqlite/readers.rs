@@ -1,0 +1,65 @@
+//! Connections for reading.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::fault::Fault;
+use super::{index, open};
+use crate::ArchiveError;
+
+const IDLE_MAX: usize = 8;
+
+/// As many connections as there are readers at a time; some are kept for the next ones.
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    wait_max: Duration,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf, wait_max: Duration) -> Self {
+        Self { path, wait_max, idle: Mutex::default() }
+    }
+
+    /// Reads one state of the archive, whatever is written meanwhile.
+    pub(super) fn read<T>(
+        &self,
+        action: impl FnOnce(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, ArchiveError> {
+        self.try_read(action).map_err(|fault| fault.into_error(&self.path, self.wait_max))
+    }
+
+    fn try_read<T>(
+        &self,
+        action: impl FnOnce(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let db = match self.take() {
+            Some(db) => db,
+            None => self.connect()?,
+        };
+        let transaction = db.unchecked_transaction()?;
+        let outcome = action(&db)?;
+        transaction.finish()?;
+        // After an error the connection is dropped instead: it may have cached what is wrong.
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX {
+            idle.push(db);
+        }
+        Ok(outcome)
+    }
+
+    fn take(&self) -> Option<Connection> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn connect(&self) -> Result<Connection, Fault> {
+        let db = open::connect(&self.path, self.wait_max)?;
+        index::prepare_vocabulary(&db)?;
+        db.pragma_update(None, "query_only", true)?;
+        Ok(db)
+    }
+}

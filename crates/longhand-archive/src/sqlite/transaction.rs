@@ -1,0 +1,69 @@
+//! Transactions that write.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::fault::Fault;
+
+/// How often a lock that another process holds is tried. SQLite's own waiting backs off, which
+/// lets a busy neighbour starve us.
+const POLL: Duration = Duration::from_millis(1);
+
+/// An open transaction; dropping it takes everything back.
+pub(super) struct Transaction<'d> {
+    db: &'d Connection,
+}
+
+impl<'d> Transaction<'d> {
+    /// Begins as soon as no other process is writing, and gives up after `wait_max`.
+    pub(super) fn begin(db: &'d Connection, wait_max: Duration) -> Result<Self, Fault> {
+        let deadline = Instant::now() + wait_max;
+        loop {
+            match run(db, "BEGIN IMMEDIATE") {
+                Ok(()) => return Ok(Self { db }),
+                Err(fault) if fault.is_busy() && Instant::now() < deadline => thread::sleep(POLL),
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    /// Makes one change, or none of it. The inner failure is of this change alone; the outer one
+    /// says that the transaction is lost.
+    pub(super) fn attempt(
+        &self,
+        change: impl FnOnce(&Connection) -> Result<(), Fault>,
+    ) -> Result<Option<Fault>, Fault> {
+        run(self.db, "SAVEPOINT change")?;
+        let Err(fault) = change(self.db) else {
+            run(self.db, "RELEASE change")?;
+            return Ok(None);
+        };
+        // SQLite itself takes back everything after some failures, such as a full disk.
+        if self.db.is_autocommit() {
+            return Err(fault);
+        }
+        self.db.execute_batch("ROLLBACK TO change; RELEASE change")?;
+        Ok(Some(fault))
+    }
+
+    /// Returns when all of it is on disk.
+    pub(super) fn commit(self) -> Result<(), Fault> {
+        run(self.db, "COMMIT")
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.db.is_autocommit() {
+            let _ = self.db.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+/// Runs a statement that is parsed only once.
+fn run(db: &Connection, sql: &str) -> Result<(), Fault> {
+    db.prepare_cached(sql)?.execute([])?;
+    Ok(())
+}

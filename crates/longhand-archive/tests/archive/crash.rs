@@ -1,0 +1,156 @@
+//! Writers that are killed.
+//!
+//! `LONGHAND_KILLS` says how often; the default is for every day.
+
+use std::collections::HashMap;
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use longhand_archive::{Archive, NewEntry, SqliteArchive};
+use longhand_testkit::rng::Rng;
+
+use crate::common::{batch, reply, user};
+
+const KILLS: usize = 30;
+const FILE: &str = "LONGHAND_CRASH_FILE";
+const ACKS: &str = "LONGHAND_CRASH_ACKS";
+const WRITER: &str = "LONGHAND_CRASH_WRITER";
+
+#[test]
+fn nothing_acknowledged_is_lost_or_doubled_by_kill() {
+    let kills = env::var("LONGHAND_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("archive.db");
+    let mut rng = Rng::new(7);
+    let mut seen = Seen::default();
+    for round in 0..kills {
+        let acks = [0, 1].map(|writer| folder.path().join(format!("acks-{writer}")));
+        let mut writers: Vec<Child> = (0..2)
+            .map(|writer| start(&file, &acks[writer], &format!("{round}.{writer}")))
+            .collect();
+        // Sometimes before the archive exists, sometimes in the middle of a sync.
+        let life = Duration::from_micros(rng.range(0..150_000) as u64);
+        thread::sleep(life);
+        if rng.chance(0.5) {
+            writers[0].kill().unwrap();
+            thread::sleep(life / 4);
+        }
+        for writer in &mut writers {
+            writer.kill().unwrap();
+            writer.wait().unwrap();
+        }
+        for acks in &acks {
+            seen.read(acks);
+        }
+        let archive = SqliteArchive::open(&file).unwrap();
+        seen.check(&archive);
+        assert_eq!(archive.verify(None).unwrap(), [], "after kill {round}");
+    }
+    println!("{kills} kills, {} acknowledged entries, none lost", seen.acknowledged);
+    assert!(kills < 10 || seen.acknowledged > kills, "the writers hardly wrote");
+}
+
+fn start(file: &Path, acks: &Path, name: &str) -> Child {
+    File::create(acks).unwrap();
+    Command::new(env::current_exe().unwrap())
+        .args(["crash::writer", "--exact", "--ignored", "--nocapture"])
+        .envs([(FILE, file.as_os_str()), (ACKS, acks.as_os_str()), (WRITER, name.as_ref())])
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap()
+}
+
+/// The program that is killed: it writes until then, and notes every answer.
+#[test]
+#[ignore = "started by the test above"]
+fn writer() {
+    let (Ok(file), Ok(acks), Ok(name)) = (env::var(FILE), env::var(ACKS), env::var(WRITER)) else {
+        return;
+    };
+    let archive = SqliteArchive::open(file).unwrap();
+    let acks = Mutex::new(OpenOptions::new().append(true).open(acks).unwrap());
+    thread::scope(|scope| {
+        for thread in 0..3 {
+            let (archive, acks, name) = (&archive, &acks, &name);
+            scope.spawn(move || {
+                let own = format!("own {name}.{thread}");
+                for count in 0.. {
+                    let session = if thread < 2 { "shared" } else { &own };
+                    let said =
+                        format!("{name}.{thread} {count} {}", "and so on ".repeat(count % 50));
+                    let entries = [user(&said), reply(&said)];
+                    let seq = archive.append(session, &entries).unwrap().first;
+                    let ack = format!("{session}\t{seq}\t{said}\n");
+                    acks.lock().unwrap().write_all(ack.as_bytes()).unwrap();
+                    if thread == 2 {
+                        other_work(archive, &own, count, &entries);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Batches, pins and removals, so that they are cut off as well.
+fn other_work(archive: &SqliteArchive, own: &str, count: usize, entries: &[NewEntry]) {
+    let newest = archive.head(own).unwrap().unwrap().batch.map_or(0, |batch| batch.number);
+    match count % 4 {
+        0 => drop(archive.commit(own, &batch(newest, 1)).unwrap()),
+        1 => archive.pin(own, count as u64, true).unwrap(),
+        2 => drop(archive.append("scratch", &vec![entries[0].clone(); 40]).unwrap()),
+        _ => drop(archive.remove("scratch").unwrap()),
+    }
+}
+
+/// What was acknowledged so far.
+#[derive(Default)]
+struct Seen {
+    /// By session, place and text.
+    acks: HashMap<String, Vec<(u64, String)>>,
+    acknowledged: usize,
+}
+
+impl Seen {
+    fn read(&mut self, acks: &Path) {
+        let text = fs::read_to_string(acks).unwrap();
+        // The last line may be cut off; then its writer was not told.
+        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            let mut parts = line.trim_end_matches('\n').split('\t');
+            let (session, seq, said) = (parts.next(), parts.next(), parts.next());
+            let ack = (seq.unwrap().parse().unwrap(), said.unwrap().to_owned());
+            self.acks.entry(session.unwrap().to_owned()).or_default().push(ack);
+            self.acknowledged += 1;
+        }
+    }
+
+    fn check(&mut self, archive: &SqliteArchive) {
+        for (session, acks) in &self.acks {
+            let entries = archive.entries(session, 0..u64::MAX).unwrap();
+            for (seq, said) in acks {
+                let pair = &entries[*seq as usize..][..2];
+                assert_eq!(pair[0].raw, user(said).raw, "{session} {seq}");
+                assert_eq!(pair[1].raw, reply(said).raw, "{session} {seq}");
+                assert_eq!(pair[0].round, pair[1].round);
+            }
+            // Every text is there once, as a pair, and in the order of its writer.
+            let mut counts: HashMap<&str, i64> = HashMap::new();
+            for pair in entries.chunks(2) {
+                assert_eq!(pair[0].raw, pair[1].raw);
+                let said = pair[0].raw.split("\"content\":\"").nth(1).unwrap();
+                let (writer, rest) = said.split_once(' ').unwrap();
+                let count = rest.split(' ').next().unwrap().parse().unwrap();
+                let before = counts.insert(writer, count).unwrap_or(-1);
+                assert!(before < count, "{session}: {writer} {count} after {before}");
+            }
+        }
+        // Sessions of writers that are gone do not change any more.
+        self.acks.retain(|session, _| session == "shared");
+    }
+}

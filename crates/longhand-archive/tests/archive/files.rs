@@ -1,0 +1,142 @@
+//! What is opened, what is refused, and who may read it.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use longhand_archive::{Archive, ArchiveError, SqliteArchive};
+use rusqlite::Connection;
+
+use crate::common::{fresh, user};
+
+#[test]
+fn what_was_written_is_there_when_opened_again() {
+    let (folder, archive) = fresh();
+    archive.append("s", &[user("one"), user("two")]).unwrap();
+    let head = archive.head("s").unwrap();
+    drop(archive);
+    let files: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(files.len(), 1, "a closed archive is one file: {files:?}");
+    let archive = SqliteArchive::open(folder.path().join("archive.db")).unwrap();
+    assert_eq!(archive.head("s").unwrap(), head);
+    assert_eq!(archive.verify(None).unwrap(), []);
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_may_read_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let archive = SqliteArchive::open(folder.path().join("new/deep/archive.db")).unwrap();
+    archive.append("s", &[user("one")]).unwrap();
+    let mode =
+        |path: &str| fs::metadata(folder.path().join(path)).unwrap().permissions().mode() & 0o777;
+    for file in ["archive.db", "archive.db-wal", "archive.db-shm"] {
+        assert_eq!(mode(&format!("new/deep/{file}")), 0o600, "{file}");
+    }
+    assert_eq!((mode("new"), mode("new/deep")), (0o700, 0o700));
+}
+
+#[test]
+fn those_who_create_it_at_once_share_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("archive.db");
+    thread::scope(|scope| {
+        for writer in 0..8 {
+            let path = &path;
+            scope.spawn(move || {
+                let archive = SqliteArchive::open(path).unwrap();
+                archive.append("s", &[user(&writer.to_string())]).unwrap();
+            });
+        }
+    });
+    let archive = SqliteArchive::open(&path).unwrap();
+    assert_eq!(archive.head("s").unwrap().unwrap().entries, 8);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no drafts are left");
+}
+
+/// Checks that a file is refused, by name, and left as it is.
+fn refused(path: &Path) -> ArchiveError {
+    let before = fs::read(path).unwrap();
+    let error = SqliteArchive::open(path).unwrap_err();
+    assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+    assert_eq!(fs::read(path).unwrap(), before);
+    error
+}
+
+#[test]
+fn other_files_are_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in [("empty", ""), ("short", "SQLite"), ("text", "Dear diary, today I")] {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        let error = refused(&path);
+        assert!(matches!(error, ArchiveError::NotAnArchive { .. }), "{name}: {error:?}");
+    }
+    let path = folder.path().join("other.db");
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE session (id)").unwrap();
+    let error = refused(&path);
+    assert!(matches!(error, ArchiveError::NotAnArchive { .. }), "{error:?}");
+}
+
+#[test]
+fn a_later_format_is_refused_and_left_alone() {
+    let (folder, archive) = fresh();
+    archive.append("s", &[user("one")]).unwrap();
+    drop(archive);
+    let path = folder.path().join("archive.db");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("PRAGMA user_version = 99").unwrap();
+    drop(db);
+    let error = refused(&path);
+    assert!(matches!(error, ArchiveError::Newer { found: 99, .. }), "{error:?}");
+}
+
+#[test]
+fn a_changed_table_is_noticed() {
+    let (folder, archive) = fresh();
+    drop(archive);
+    let path = folder.path().join("archive.db");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("ALTER TABLE pins RENAME COLUMN seqs TO seq").unwrap();
+    drop(db);
+    let error = refused(&path);
+    assert!(matches!(error, ArchiveError::Corrupt { .. }), "{error:?}");
+}
+
+#[test]
+fn places_that_cannot_be_written_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    // Modes do not bind root, so the places are impossible ones.
+    for path in [
+        Path::new("/proc/longhand/archive.db"),
+        Path::new("/proc/archive.db"),
+        &file.join("archive.db"),
+        folder.path(),
+    ] {
+        let error = SqliteArchive::open(path).unwrap_err();
+        assert!(matches!(error, ArchiveError::Unwritable { .. }), "{error:?}");
+        assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+    }
+}
+
+#[test]
+fn removing_a_session_wipes_its_words() {
+    let (folder, archive) = fresh();
+    let secret = |n: usize| user(&format!("number {n}: sk-verysecretkey{n} belongs to nobody"));
+    archive.append("keep", &[user("harmless words")]).unwrap();
+    archive.append("drop", &(0..300).map(secret).collect::<Vec<_>>()).unwrap();
+    archive.append("keep", &[user("harmless again")]).unwrap();
+    assert_eq!(archive.search(None, "verysecretkey7", 9).unwrap().len(), 1);
+    assert!(archive.remove("drop").unwrap());
+    assert_eq!(archive.search(None, "verysecretkey7", 9).unwrap(), []);
+    drop(archive);
+    let bytes = fs::read(folder.path().join("archive.db")).unwrap();
+    let count = memchr::memmem::find_iter(&bytes, "verysecretkey").count();
+    assert_eq!(count, 0, "traces in the file");
+    let archive = SqliteArchive::open(folder.path().join("archive.db")).unwrap();
+    assert_eq!(archive.search(None, "harmless", 9).unwrap().len(), 2);
+    assert_eq!(archive.verify(None).unwrap(), []);
+}

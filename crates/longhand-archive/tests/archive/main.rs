@@ -1,0 +1,12 @@
+//! Archives from outside: what each promises, and what happens when the world does its worst.
+
+#![expect(clippy::unwrap_used, reason = "all of it is tests")]
+
+mod common;
+mod contract;
+mod crash;
+mod faults;
+mod files;
+mod model;
+mod search;
+mod sharing;
