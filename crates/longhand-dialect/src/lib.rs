@@ -28,11 +28,13 @@ mod responses;
 mod session;
 mod source;
 mod splice;
+mod write;
 
 pub use check::Finding;
 pub use conversation::{Conversation, Dialect};
 pub use error::DialectError;
 use source::Source;
+pub use write::{Sourced, write};
 
 /// The most bytes that a source can have: spans are kept in 32 bits.
 pub const BYTES_MAX: u64 = u32::MAX as u64;
