@@ -29,6 +29,265 @@ pub(crate) enum Command {
     Count(CountArgs),
     /// Bring back what a stub, clip or fold stands for
     Expand(ExpandArgs),
+    /// Record rounds into a session, one a line; each is durable before the next is read
+    Record(RecordArgs),
+    /// Print a session's window as messages
+    Context(ContextArgs),
+    /// List sessions
+    Ls(LsArgs),
+    /// Show what of a session is verbatim and what is folded
+    Show(ShowArgs),
+    /// Show the receipts of a session's folds, newest first
+    Log(LogArgs),
+    /// Find anything ever said
+    Search(SearchArgs),
+    /// Keep an entry in the window through every fold
+    Pin(PinArgs),
+    /// Take the newest fold of a session back
+    Undo(UndoArgs),
+    /// Check every checksum, handle and citation of the archive
+    Verify(VerifyArgs),
+    /// Write a session as JSON Lines
+    Export(ExportArgs),
+    /// Read a session from an export, a state file or a session file
+    Import(ImportArgs),
+    /// Remove a session for good
+    Rm(RmArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct ArchiveArgs {
+    /// The archive [default: the user's own, in the platform's folder for data]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) archive: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct RollingArgs {
+    /// The most rounds that stay verbatim [default: 10]
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<usize>,
+    /// The most tokens of summary and rounds together [default: 24000]
+    #[arg(long, value_name = "N", value_parser = amount)]
+    pub(crate) budget: Option<u64>,
+    /// The most tokens of the summary [default: 4000]
+    #[arg(long, value_name = "N", value_parser = amount)]
+    pub(crate) summary: Option<u64>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  echo '{\"user\": \"Where is the log?\", \"assistant\": \"In var/app.log.\"}' | longhand record demo")]
+pub(crate) struct RecordArgs {
+    /// The session; any text is a name
+    pub(crate) id: String,
+    /// Rounds, one a line: {"user","assistant","ts"?,"tool_calls"?} or {"messages":[…]}; `-` or nothing is standard input
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    #[command(flatten)]
+    pub(crate) rolling: RollingArgs,
+    /// Take out what looks like a key before anything is stored
+    #[arg(long)]
+    pub(crate) redact: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand context demo --message 'And the config?' --system 'Be brief.'")]
+pub(crate) struct ContextArgs {
+    /// The session
+    pub(crate) id: String,
+    /// The user's next message
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// The base prompt
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// Text recalled from elsewhere
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) recall: Option<String>,
+    /// Where summary and recall go: into the system message, or quoted in a user message
+    #[arg(long, value_enum, default_value = "system")]
+    pub(crate) placement: PlacementName,
+    /// The format of the messages: chat, responses or anthropic
+    #[arg(long, value_name = "NAME", default_value = "chat", value_parser = dialect)]
+    pub(crate) dialect: DialectChoice,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    #[command(flatten)]
+    pub(crate) rolling: RollingArgs,
+    /// Print JSON with figures
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum PlacementName {
+    System,
+    User,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand ls --json")]
+pub(crate) struct LsArgs {
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand show demo")]
+pub(crate) struct ShowArgs {
+    /// The session
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    #[command(flatten)]
+    pub(crate) rolling: RollingArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand log demo")]
+pub(crate) struct LogArgs {
+    /// The session
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand search 'retry storm' --session demo")]
+pub(crate) struct SearchArgs {
+    /// Words; those in double quotes must stand side by side
+    pub(crate) query: String,
+    /// Only in this session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// The most to list
+    #[arg(long, value_name = "N", default_value = "20")]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand pin demo 14")]
+pub(crate) struct PinArgs {
+    /// The session
+    pub(crate) id: String,
+    /// The entry's number, as search shows it
+    pub(crate) entry: u64,
+    /// Unpin it instead
+    #[arg(long)]
+    pub(crate) remove: bool,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand undo demo")]
+pub(crate) struct UndoArgs {
+    /// The session
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand verify")]
+pub(crate) struct VerifyArgs {
+    /// Only this session
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand export demo -o demo.jsonl")]
+pub(crate) struct ExportArgs {
+    /// The session
+    pub(crate) id: String,
+    /// What to write: every message ever recorded, or the state of the rolling conversation
+    #[arg(long, value_enum, default_value = "jsonl")]
+    pub(crate) format: ExportFormat,
+    /// Write here instead of to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    #[command(flatten)]
+    pub(crate) rolling: RollingArgs,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One entry a line
+    Jsonl,
+    /// Summary, verbatim rounds and counts as one JSON object
+    State,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand import demo.jsonl --id copy")]
+pub(crate) struct ImportArgs {
+    /// An export, a state file or a session file; `-` or nothing is standard input
+    pub(crate) file: Option<PathBuf>,
+    /// The session [default: the id in the file, or the file's name]
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Add to a session that is there already
+    #[arg(long)]
+    pub(crate) append: bool,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    #[command(flatten)]
+    pub(crate) rolling: RollingArgs,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand rm demo --yes")]
+pub(crate) struct RmArgs {
+    /// The session
+    pub(crate) id: String,
+    /// Do it
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
 }
 
 #[derive(Args)]

@@ -7,10 +7,16 @@ mod compact;
 mod count;
 mod expand;
 mod input;
+mod inspect;
+mod manage;
 mod map;
 mod originals;
 mod output;
+mod record;
+mod redact;
 mod report;
+mod store;
+mod transfer;
 mod weigh;
 
 use std::process::ExitCode;
@@ -36,6 +42,18 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Count(args) => count::run(&args),
         Command::Expand(args) => expand::run(&args),
+        Command::Record(args) => record::record(&args),
+        Command::Context(args) => record::context(&args),
+        Command::Ls(args) => inspect::ls(&args),
+        Command::Show(args) => inspect::show(&args),
+        Command::Log(args) => inspect::log(&args),
+        Command::Search(args) => inspect::search(&args),
+        Command::Pin(args) => manage::pin(&args),
+        Command::Undo(args) => manage::undo(&args),
+        Command::Verify(args) => manage::verify(&args),
+        Command::Export(args) => transfer::export(&args),
+        Command::Import(args) => transfer::import(&args),
+        Command::Rm(args) => manage::rm(&args),
     };
     match done {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

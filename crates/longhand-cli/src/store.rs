@@ -1,0 +1,70 @@
+//! The archive that a command works on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use longhand::{Archive, Session, Settings, SqliteArchive};
+use longhand_core::{Rolling, Tokens};
+
+use crate::args::{ArchiveArgs, RollingArgs};
+use crate::hinted;
+
+/// Opens the archive that was named, or the user's own.
+pub(crate) fn open(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
+    let path = match &args.archive {
+        Some(path) => path.clone(),
+        None => default_path()?,
+    };
+    let archive = SqliteArchive::open(&path)
+        .with_context(|| format!("cannot open the archive {}", path.display()))?;
+    Ok(Arc::new(archive))
+}
+
+/// Opens a session of it.
+pub(crate) fn session(
+    archive: &Arc<dyn Archive>,
+    id: &str,
+    rolling: &RollingArgs,
+) -> Result<Session> {
+    let mut settings = Settings::new()?;
+    let defaults = Rolling::default();
+    settings.rolling = Rolling {
+        rounds_max: rolling.rounds.unwrap_or(defaults.rounds_max),
+        budget: rolling.budget.map_or(defaults.budget, Tokens),
+        summary_max: rolling.summary.map_or(defaults.summary_max, Tokens),
+        ..defaults
+    };
+    Ok(Session::open_with(Arc::clone(archive), id, settings)?)
+}
+
+/// Refuses a session that is not there: a misspelt id must not look like an empty conversation.
+pub(crate) fn known(archive: &Arc<dyn Archive>, id: &str) -> Result<longhand_archive::Head> {
+    archive.head(id)?.ok_or_else(|| {
+        hinted(format!("there is no session {id:?}"), "`longhand ls` lists those there are")
+    })
+}
+
+/// The time, for what is recorded now.
+pub(crate) fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Where the user's archive is: the platform's folder for data.
+fn default_path() -> Result<PathBuf> {
+    let folder =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || folder("HOME").context("HOME is not set; name the archive with --archive");
+    let data = if cfg!(windows) {
+        folder("APPDATA").context("APPDATA is not set; name the archive with --archive")?
+    } else if cfg!(target_os = "macos") {
+        home()?.join("Library/Application Support")
+    } else {
+        match folder("XDG_DATA_HOME") {
+            Some(folder) => folder,
+            None => home()?.join(".local/share"),
+        }
+    };
+    Ok(data.join("longhand").join("archive.db"))
+}

@@ -1,0 +1,154 @@
+//! `longhand export` and `longhand import`.
+
+use std::io::Read;
+
+use anyhow::{Context, Result, bail};
+use longhand::{Round, time};
+use longhand_archive::NewEntry;
+use longhand_core::grouped;
+use serde_json::{Value, json};
+
+use crate::args::{ExportArgs, ExportFormat, ImportArgs};
+use crate::{Outcome, hinted, output, store};
+
+/// The first line of an export.
+const HEADER: &str = "longhand";
+
+pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
+    let archive = store::open(&args.archive)?;
+    let head = store::known(&archive, &args.id)?;
+    let text = match args.format {
+        ExportFormat::Jsonl => {
+            let mut text =
+                json!({HEADER: "session", "version": 1, "id": args.id, "entries": head.entries})
+                    .to_string();
+            text.push('\n');
+            for entry in archive.entries(&args.id, 0..head.entries)? {
+                let line = json!({
+                    "seq": entry.seq, "round": entry.round, "at": time::format(entry.at_ms), "form": entry.form, "raw": entry.raw,
+                });
+                text.push_str(&line.to_string());
+                text.push('\n');
+            }
+            text
+        }
+        ExportFormat::State => {
+            let session = store::session(&archive, &args.id, &args.rolling)?;
+            let rounds: Vec<Value> = session
+                .plain_rounds()
+                .into_iter()
+                .map(|round| {
+                    let calls: Vec<Value> =
+                        round.tools.iter().map(|(name, summary)| json!({"name": name, "summary": summary})).collect();
+                    json!({"user": round.user, "assistant": round.assistant, "ts": time::format(round.at_ms), "tool_calls": calls})
+                })
+                .collect();
+            let state = json!({
+                "id": args.id,
+                "summary": session.summary().unwrap_or_default(),
+                "window": rounds,
+                "total_rounds": head.rounds,
+                "token_estimate": session.tokens().0,
+            });
+            format!("{state:#}\n")
+        }
+    };
+    match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
+        Some(path) => output::write_file(path, &text)?,
+        None => output::print(&text)?,
+    }
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
+    let mut text = String::new();
+    match args.file.as_deref().filter(|path| path.as_os_str() != "-") {
+        Some(path) => {
+            text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+        }
+        None => {
+            std::io::stdin()
+                .lock()
+                .read_to_string(&mut text)
+                .context("cannot read standard input")?;
+        }
+    }
+    let archive = store::open(&args.archive)?;
+    let name = args
+        .file
+        .as_deref()
+        .and_then(|path| path.file_stem())
+        .map(|stem| stem.to_string_lossy().into_owned());
+    let first: Value =
+        text.lines().next().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
+    let (id, entries) = if first[HEADER] == "session" {
+        (args.id.clone().or_else(|| first["id"].as_str().map(str::to_owned)), exported(&text)?)
+    } else if let Ok(state) = serde_json::from_str::<Value>(&text)
+        && state["window"].is_array()
+    {
+        (args.id.clone().or_else(|| state["id"].as_str().map(str::to_owned)), of_state(&state)?)
+    } else {
+        (args.id.clone(), Round::split_conversation(text.into_bytes(), store::now_ms())?)
+    };
+    let id = id.or(name).context("name the session with --id")?;
+    if archive.head(&id)?.is_some() && !args.append {
+        return Err(hinted(
+            format!("session {id:?} is there already"),
+            "--append adds to it; --id names another",
+        ));
+    }
+    let rounds = entries.iter().filter(|entry| entry.opens_round).count();
+    if entries.is_empty() {
+        bail!("there is nothing in it to import");
+    }
+    archive.append(&id, &entries)?;
+    // Opening it folds what does not fit, once.
+    let mut session = store::session(&archive, &id, &args.rolling)?;
+    session.settle(store::now_ms())?;
+    output::print(&format!(
+        "imported {} rounds, {} entries into {id}",
+        grouped(rounds),
+        grouped(entries.len())
+    ))?;
+    Ok(Outcome::Done)
+}
+
+fn exported(text: &str) -> Result<Vec<NewEntry>> {
+    let mut entries = Vec::new();
+    let mut round = None;
+    for (index, line) in
+        text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty())
+    {
+        let at = || format!("line {}", index + 1);
+        let value: Value = serde_json::from_str(line).with_context(at)?;
+        let field = |key: &str| {
+            value[key].as_str().with_context(|| format!("{}: `{key}` must be a string", at()))
+        };
+        let own = value["round"].as_u64();
+        let entry = NewEntry {
+            opens_round: own != round,
+            form: field("form")?.to_owned(),
+            raw: field("raw")?.to_owned(),
+            text: longhand::searchable(field("form")?, field("raw")?),
+            at_ms: time::parse(field("at")?)
+                .with_context(|| format!("{}: `at` is not a time", at()))?,
+        };
+        round = own;
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+fn of_state(state: &Value) -> Result<Vec<NewEntry>> {
+    let mut entries = Vec::new();
+    if let Some(summary) = state["summary"].as_str().filter(|summary| !summary.trim().is_empty()) {
+        entries.extend(Round::new("(imported summary of earlier rounds)", summary, 0).entries());
+    }
+    for (index, round) in state["window"].as_array().into_iter().flatten().enumerate() {
+        let round = Round::parse(&round.to_string(), store::now_ms())
+            .with_context(|| format!("window[{index}]"))?;
+        entries.extend(round.entries());
+    }
+    Ok(entries)
+}
