@@ -19,6 +19,7 @@ pub trait Archive: Send + Sync {
 
     /// Adds a batch to the session's log and returns its number.
     ///
+    /// What it folds is kept under [`fold_handle`](crate::fold_handle) along with it.
     /// Gives [`ArchiveError::Conflict`] unless `batch.after` is the newest live batch.
     fn commit(&self, session: &str, batch: &NewBatch) -> Result<u64, ArchiveError>;
 

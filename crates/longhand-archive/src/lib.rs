@@ -37,5 +37,6 @@ pub use error::ArchiveError;
 pub use memory::MemoryArchive;
 pub use record::{
     Appended, Batch, Content, Entry, Form, Head, Hit, NewBatch, NewEntry, Original, SessionInfo,
+    fold_handle,
 };
 pub use sqlite::{SqliteArchive, SqliteSettings};

@@ -8,8 +8,8 @@ use longhand_core::Handle;
 
 use crate::query::{Query, Strictness, snippet};
 use crate::{
-    Appended, Archive, ArchiveError, Batch, Content, Damage, Entry, Head, Hit, NewBatch, NewEntry,
-    Original, SessionInfo,
+    Appended, Archive, ArchiveError, Batch, Content, Damage, Entry, Form, Head, Hit, NewBatch,
+    NewEntry, Original, SessionInfo, fold_handle,
 };
 
 /// An archive in memory: for tests, and the model that the others are compared with.
@@ -101,6 +101,13 @@ impl Archive for MemoryArchive {
             receipt: batch.receipt.clone(),
             undone: false,
         });
+        if !batch.entries.is_empty() {
+            let content = Content::Entries(batch.entries.clone());
+            let original =
+                Original { session: Some(session.to_owned()), form: Form::Json, content };
+            let handle = fold_handle(session, &batch.entries);
+            shelves.originals.entry(handle).or_insert_with(|| vec![original]);
+        }
         Ok(number)
     }
 
@@ -119,6 +126,7 @@ impl Archive for MemoryArchive {
             entries: session.entries.len() as u64,
             rounds: session.rounds(),
             batch: session.live().cloned(),
+            undone: session.batches.last().is_some_and(|batch| batch.undone),
             pins: session.pins.iter().copied().collect(),
         }))
     }

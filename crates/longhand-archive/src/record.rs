@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use longhand_core::Handle;
+
 /// One message on its way into a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEntry {
@@ -75,6 +77,12 @@ pub struct Batch {
     pub undone: bool,
 }
 
+/// The address of what a batch folds: committing the batch keeps the entries under it.
+pub fn fold_handle(session: &str, entries: &Range<u64>) -> Handle {
+    let range = format!("\0{}..{}", entries.start, entries.end);
+    Handle::of([session, range.as_str()])
+}
+
 /// Where a session stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
@@ -84,6 +92,8 @@ pub struct Head {
     pub rounds: u64,
     /// Its newest live batch.
     pub batch: Option<Batch>,
+    /// Whether the newest batch of its log was taken back.
+    pub undone: bool,
     /// Its pinned entries, in order.
     pub pins: Vec<u64>,
 }

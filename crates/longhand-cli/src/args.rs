@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use longhand_core::Policy;
+use longhand_core::{Policy, Rolling};
 use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
@@ -73,6 +73,12 @@ pub(crate) struct RollingArgs {
     /// The most tokens of the summary [default: 4000]
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) summary: Option<u64>,
+    /// Who summarises: `extractive`, which needs no model, or `none`, which folds nothing
+    #[arg(long, value_name = "NAME", default_value = "extractive")]
+    pub(crate) summariser: String,
+    /// What ids of this project look like, such as 'ACME-#' (# digits, @ letters and digits)
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) pattern: Vec<String>,
 }
 
 #[derive(Args)]
@@ -81,7 +87,7 @@ pub(crate) struct RollingArgs {
 pub(crate) struct RecordArgs {
     /// The session; any text is a name
     pub(crate) id: String,
-    /// Rounds, one a line: {"user","assistant","ts"?,"tool_calls"?} or {"messages":[…]}; `-` or nothing is standard input
+    /// Rounds, one a line: `{"user","assistant","ts"?,"tool_calls"?}` or `{"messages":[…]}`; `-` or nothing is standard input
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
@@ -328,6 +334,10 @@ pub(crate) struct CompactArgs {
     /// How to make it fit
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) policy: PolicyName,
+    /// What tells of the messages that are folded: `extractive` picks sentences and puts back facts,
+    /// `none` lists names
+    #[arg(long, value_name = "NAME", default_value = "extractive")]
+    pub(crate) summariser: String,
     /// How many of the newest messages stay as they are [default: 4, and under auto as much as is sensible]
     #[arg(long, value_name = "N")]
     pub(crate) keep_tail: Option<usize>,
@@ -345,7 +355,7 @@ pub(crate) struct CompactArgs {
     /// Write a report as JSON here; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Keep what the window leaves out in this file, for `longhand expand`
+    /// Keep what the window leaves out in this archive, for `longhand expand`
     #[arg(long, value_name = "PATH")]
     pub(crate) archive: Option<PathBuf>,
     /// Draw the context map: when standard error is a terminal, always or never
@@ -389,13 +399,15 @@ pub(crate) struct CountArgs {
 
 #[derive(Args)]
 #[command(after_help = "Example:
-  longhand expand h:3kq9w2m1x7ab --archive originals.jsonl")]
+  longhand expand h:3kq9w2m1x7ab --archive originals.db")]
 pub(crate) struct ExpandArgs {
     /// The handle, as the stub shows it
     pub(crate) handle: String,
-    /// The file that `compact --archive` wrote
-    #[arg(long, value_name = "PATH")]
-    pub(crate) archive: PathBuf,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Only this round of a fold
+    #[arg(long, value_name = "N")]
+    pub(crate) round: Option<u64>,
     /// Print JSON: the handle, the form (text or json) and the content
     #[arg(long)]
     pub(crate) json: bool,
@@ -409,6 +421,8 @@ pub(crate) enum PolicyName {
     Elide,
     /// Keep the newest steps that fit, and a note on the rest
     Trim,
+    /// Keep the newest 10 rounds, and one summary of the rest
+    Rolling,
 }
 
 impl From<PolicyName> for Policy {
@@ -417,6 +431,7 @@ impl From<PolicyName> for Policy {
             PolicyName::Auto => Policy::Auto,
             PolicyName::Elide => Policy::Elide,
             PolicyName::Trim => Policy::Trim,
+            PolicyName::Rolling => Policy::Rolling(Rolling::default().rounds_max),
         }
     }
 }

@@ -4,12 +4,12 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use longhand_core::{Budget, Plan, Scale, Settings, Tokens, plan};
+use longhand_core::{Budget, Plan, Scale, Settings, Tokens, plan_with};
 use longhand_dialect::Conversation;
 
 use crate::args::{CompactArgs, MapWhen};
 use crate::report::Report;
-use crate::{Outcome, hinted, input, map, originals, output, weigh};
+use crate::{Outcome, hinted, input, map, originals, output, store, weigh};
 
 pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
     if args.budget == 0 {
@@ -43,7 +43,8 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
         chars_min: args.min_chars,
     };
     let history = conversation.history(weigh::attributes(&conversation, &scale));
-    let plan = plan(&history, &budget, &settings, &*meter);
+    let digest = store::digest(&args.summariser, &meter)?;
+    let plan = plan_with(&history, &budget, &settings, &*meter, &*digest);
 
     // What goes out of sight is safe before anything relies on it.
     let originals: Vec<_> =

@@ -1,6 +1,8 @@
 //! `longhand pin`, `undo`, `verify` and `rm`.
 
 use anyhow::Result;
+use longhand::Archive;
+use longhand_archive::Batch;
 use longhand_core::grouped;
 use serde_json::json;
 
@@ -32,20 +34,22 @@ pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
 pub(crate) fn undo(args: &UndoArgs) -> Result<Outcome> {
     let archive = store::open(&args.archive)?;
     store::known(&archive, &args.id)?;
-    match archive.undo(&args.id)? {
-        Some(batch) => {
-            let line = format!(
-                "took back batch {}; entries up to {} are verbatim again",
-                batch.number, batch.entries.end
-            );
-            output::print(&line)?;
-            Ok(Outcome::Done)
-        }
-        None => {
-            output::print("there is nothing to undo")?;
-            Ok(Outcome::No)
-        }
-    }
+    let Some(batch) = archive.undo(&args.id)? else {
+        output::print("there is nothing to undo")?;
+        return Ok(Outcome::No);
+    };
+    output::print(&format!(
+        "took back batch {}; its {} entries are verbatim again for as long as there is room",
+        batch.number,
+        grouped(newly_folded(&*archive, &args.id, &batch)? as usize)
+    ))?;
+    Ok(Outcome::Done)
+}
+
+/// How many entries a batch folded that the one before it had not.
+fn newly_folded(archive: &dyn Archive, id: &str, batch: &Batch) -> Result<u64> {
+    let before = archive.head(id)?.and_then(|head| head.batch).map_or(0, |batch| batch.entries.end);
+    Ok(batch.entries.end.saturating_sub(before))
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {

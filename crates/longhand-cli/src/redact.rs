@@ -32,7 +32,7 @@ pub(crate) fn redact(text: &str) -> String {
     let mut word_start = None;
     let is_key_char =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '+');
-    let mut flush = |out: &mut String, word: &str| match PREFIXES
+    let flush = |out: &mut String, word: &str| match PREFIXES
         .iter()
         .find(|prefix| looks_like(word, prefix))
     {

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use longhand::{Archive, Session, Settings, SqliteArchive};
-use longhand_core::{Rolling, Tokens};
+use longhand::{
+    Archive, Extractive, Miner, Pattern, Session, Settings, SqliteArchive, Summarised, Summariser,
+};
+use longhand_core::{Digest, Index, Rolling, Tokens};
 
 use crate::args::{ArchiveArgs, RollingArgs};
 use crate::hinted;
+use crate::weigh::SharedMeter;
 
 /// Opens the archive that was named, or the user's own.
 pub(crate) fn open(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
@@ -16,9 +19,22 @@ pub(crate) fn open(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
         Some(path) => path.clone(),
         None => default_path()?,
     };
-    let archive = SqliteArchive::open(&path)
-        .with_context(|| format!("cannot open the archive {}", path.display()))?;
-    Ok(Arc::new(archive))
+    Ok(Arc::new(SqliteArchive::open(&path)?))
+}
+
+/// Opens an archive only to read it: one that is not there is an error, not a new one.
+pub(crate) fn open_existing(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
+    let path = match &args.archive {
+        Some(path) => path.clone(),
+        None => default_path()?,
+    };
+    if !path.exists() {
+        return Err(hinted(
+            format!("there is no archive at {}", path.display()),
+            "`longhand record` and `longhand compact --archive` make one",
+        ));
+    }
+    open(args)
 }
 
 /// Opens a session of it.
@@ -35,7 +51,32 @@ pub(crate) fn session(
         summary_max: rolling.summary.map_or(defaults.summary_max, Tokens),
         ..defaults
     };
+    settings.summarisers = summarisers(&rolling.summariser)?;
+    let patterns = rolling.pattern.iter().map(|pattern| {
+        pattern.parse::<Pattern>().with_context(|| format!("{pattern:?} is not a pattern"))
+    });
+    settings.miner = Miner::new(patterns.collect::<Result<_>>()?);
     Ok(Session::open_with(Arc::clone(archive), id, settings)?)
+}
+
+/// What tells of folded messages, by its name.
+pub(crate) fn digest(name: &str, meter: &SharedMeter) -> Result<Box<dyn Digest>> {
+    match name {
+        "none" => Ok(Box::new(Index)),
+        _ => Ok(Box::new(Summarised::new(summarisers(name)?, Arc::clone(meter), Miner::default()))),
+    }
+}
+
+/// Summarisers in the order they are tried, by name.
+pub(crate) fn summarisers(name: &str) -> Result<Vec<Arc<dyn Summariser>>> {
+    match name {
+        "none" => Ok(Vec::new()),
+        "extractive" => Ok(vec![Arc::new(Extractive)]),
+        _ => Err(hinted(
+            format!("there is no summariser {name:?}"),
+            "`extractive` and `none` are the ones there are",
+        )),
+    }
 }
 
 /// Refuses a session that is not there: a misspelt id must not look like an empty conversation.

@@ -1,6 +1,7 @@
 //! `longhand export` and `longhand import`.
 
 use std::io::Read;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use longhand::{Round, time};
@@ -105,7 +106,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     archive.append(&id, &entries)?;
     // Opening it folds what does not fit, once.
     let mut session = store::session(&archive, &id, &args.rolling)?;
-    session.settle(store::now_ms())?;
+    session.fold(store::now_ms(), Duration::ZERO)?;
     output::print(&format!(
         "imported {} rounds, {} entries into {id}",
         grouped(rounds),

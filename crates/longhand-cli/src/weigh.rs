@@ -1,11 +1,13 @@
 //! How much a conversation has of everything.
 
+use std::sync::Arc;
+
 use longhand_core::{Message, Meter, Scale, Text, Tokens};
 use longhand_dialect::{Conversation, Dialect};
 use longhand_meter::{ImageRule, MeterSpec, Provider};
 
 /// A meter that threads can share.
-pub(crate) type SharedMeter = Box<dyn Meter + Send + Sync>;
+pub(crate) type SharedMeter = Arc<dyn Meter + Send + Sync>;
 
 /// Opens the meter that was asked for, or the one that suits the conversation's model.
 pub(crate) fn open(
@@ -20,7 +22,7 @@ pub(crate) fn open(
     let spec = spec.unwrap_or_else(|| MeterSpec::for_model(model.unwrap_or_default()));
     let name = spec.to_string();
     let meter = spec.open(ImageRule::for_model(provider, model))?;
-    Ok((name, meter))
+    Ok((name, Arc::from(meter)))
 }
 
 /// What the request counts for besides its messages.

@@ -11,7 +11,7 @@ use crate::plan::{Edit, History, Original, Place, Plan, Settings, content};
 use crate::step::steps;
 use crate::stub::is_ours;
 use crate::trim::joined;
-use crate::{Budget, Handle, Part, Role, Scale, Tokens};
+use crate::{Budget, Digest, Handle, Part, Role, Scale, Tokens};
 
 /// How many of the newest messages are the tail at the least.
 const KEEP_TAIL: usize = 4;
@@ -23,7 +23,13 @@ const FOLD_TOKENS_MAX: Tokens = Tokens(4_000);
 ///
 /// The system prompt, the first and the newest user message and the tail stay as they are, unless
 /// they alone are over budget: then their largest tool results are clipped.
-pub(crate) fn auto(history: &History, budget: &Budget, settings: &Settings, scale: Scale) -> Plan {
+pub(crate) fn auto(
+    history: &History,
+    budget: &Budget,
+    settings: &Settings,
+    scale: Scale,
+    digest: &dyn Digest,
+) -> Plan {
     let count = history.messages.len();
     let around = history.fixed + scale.framing().reply;
     let mut draft = Draft::new(history, scale, settings.chars_min, true);
@@ -77,7 +83,7 @@ pub(crate) fn auto(history: &History, budget: &Budget, settings: &Settings, scal
     let folded = layout.fold(first);
     let frame = Frame::of(history, &folded, &scale);
     let (handle, text) =
-        block(history.messages, &folded, &scale, share.saturating_sub(frame.costs));
+        block(history.messages, &folded, &scale, share.saturating_sub(frame.costs), digest);
     let mut total = sum + scale.text(&text) + frame.costs;
     let still: Vec<usize> =
         old.into_iter().filter(|at| !folded.iter().any(|range| range.contains(at))).collect();

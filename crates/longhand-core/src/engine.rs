@@ -94,6 +94,19 @@ pub enum Effect {
     },
 }
 
+/// Where a conversation stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// The first verbatim round.
+    pub first: u64,
+    /// What the summary before it counts for.
+    pub summary: Tokens,
+    /// What the rounds from there on count for.
+    pub rounds: Vec<Tokens>,
+    /// Whether the newest fold was taken back: its rounds then stay for as long as there is room.
+    pub undone: bool,
+}
+
 /// What is verbatim and what is folded.
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -102,6 +115,7 @@ pub struct Engine {
     rounds: VecDeque<Tokens>,
     first: u64,
     summary: Tokens,
+    undone: bool,
     fold: Option<Fold>,
     next: u64,
     /// The size at which nothing more could be done; only a new round starts another attempt.
@@ -123,19 +137,14 @@ struct Fold {
 }
 
 impl Engine {
-    /// Opens a conversation as the archive has it: the first verbatim round, the summary before it and
-    /// what the rounds from there on count for.
-    pub fn open(
-        settings: Rolling,
-        first: u64,
-        summary: Tokens,
-        rounds: impl IntoIterator<Item = Tokens>,
-    ) -> Self {
+    /// Opens a conversation as the archive has it.
+    pub fn open(settings: Rolling, state: State) -> Self {
         let mut engine = Self {
             settings,
-            rounds: rounds.into_iter().collect(),
-            first,
-            summary,
+            rounds: state.rounds.into(),
+            first: state.first,
+            summary: state.summary,
+            undone: state.undone,
             fold: None,
             next: 0,
             stuck: None,
@@ -249,6 +258,7 @@ impl Engine {
         self.rounds.drain(..done.count);
         self.first += done.count as u64;
         self.summary = done.accepted.unwrap_or_default();
+        self.undone = false;
         if self.tokens() >= before {
             self.gave_up(done.count);
         }
@@ -263,7 +273,7 @@ impl Engine {
         if self.fold.is_some() {
             return;
         }
-        let crowded = self.rounds.len() > self.settings.rounds_max;
+        let crowded = self.rounds.len() > self.rounds_max();
         if !crowded && over == Tokens::ZERO {
             return;
         }
@@ -285,10 +295,14 @@ impl Engine {
         self.effects.push_back(Effect::Summarise { fold: id, rounds, rung: 0, limit });
     }
 
+    fn rounds_max(&self) -> usize {
+        if self.undone { usize::MAX } else { self.settings.rounds_max }
+    }
+
     /// How many rounds to fold and into how much; `None` if nothing is left to try.
     fn choose(&self) -> Option<(usize, Tokens)> {
-        let Rolling { rounds_max, budget, summary_max, .. } = self.settings;
-        let mut count = self.rounds.len().saturating_sub(rounds_max);
+        let Rolling { budget, summary_max, .. } = self.settings;
+        let mut count = self.rounds.len().saturating_sub(self.rounds_max());
         let mut kept: Tokens = self.rounds.iter().skip(count).copied().sum();
         while self.rounds.len() - count > 1 && self.summary + kept > budget {
             kept -= self.rounds[count];

@@ -27,6 +27,8 @@ pub(crate) fn has_fold(message: &Message) -> bool {
 }
 
 const FOLD: &str = "[longhand fold ";
+const IN_THEM: &str = "in them: ";
+const BEFORE: &str = "before that: ";
 
 /// Names the folded messages by all that was said in them.
 pub(crate) fn handle_of(messages: &[Message], folded: &[Range<usize>]) -> Handle {
@@ -92,61 +94,102 @@ impl Frame {
     }
 }
 
-/// Writes the block in at most `limit` tokens: what went, and an index of what it was about.
-///
-/// All of it is quoted: the words of users and tools stand on lines of their own and cannot end it.
+/// Tells what messages were about that a fold takes out of sight.
+pub trait Digest {
+    /// Lines of quoted text in at most `limit` tokens; nothing that was said may end or begin a block in
+    /// them.
+    fn digest(&self, gone: &[&Message], limit: Tokens, scale: &Scale) -> String;
+}
+
+/// Writes the block in at most `limit` tokens: what went, and what it was about.
 pub(crate) fn block(
     messages: &[Message],
     folded: &[Range<usize>],
     scale: &Scale,
     limit: Tokens,
+    digest: &dyn Digest,
 ) -> (Handle, String) {
     let handle = handle_of(messages, folded);
-    let mut lines = vec![headline(handle, folded)];
     let gone: Vec<&Message> = folded.iter().flat_map(|range| &messages[range.clone()]).collect();
-    let mut spent = scale.text(&lines[0]);
-    let mut add = |line: String, share: u64| {
-        let tokens = scale.text(&line) + Tokens(1);
-        let fits = spent + tokens <= Tokens(limit.0 * share / 100);
-        if fits {
-            spent += tokens;
-            lines.push(line);
-        }
-        fits
-    };
-    add(tally(&gone), 100);
-    for message in gone.iter().filter(|message| is_fold(message)) {
-        if let Some(handle) = message.parts.first().and_then(text_of).and_then(|text| cited(&text))
-        {
-            add(format!("before that: {handle}"), 100);
-        }
-    }
-    let speaks = |message: &&&Message| message.is_user_turn() || message.role == Role::System;
-    for message in gone.iter().rev().filter(speaks).filter(|message| !is_fold(message)) {
-        let Some(said) = message.parts.iter().find_map(text_of) else { continue };
-        if !add(format!("{} said: {}", message.role.as_str(), json_quoted(&said, 300)), 45) {
-            break;
-        }
-    }
-    let texts = recent_texts(&gone);
-    for told in texts.iter().rev().filter_map(|text| telling_line(text)) {
-        if !add(format!("noted: {}", json_quoted(told, 200)), 70) {
-            break;
-        }
-    }
-    let anchors = ranked(texts.iter().map(AsRef::as_ref));
-    for group in anchors.chunks(8) {
-        let names: Vec<_> = group.iter().map(|anchor| clean(anchor.text, 120)).collect();
-        if !add(format!("names: {}", names.join(", ")), 95) {
-            break;
-        }
-    }
-    let mut text = lines.join("\n");
-    while lines.len() > 1 && scale.text(&text) > limit {
+    let mut lines = vec![headline(handle, folded), tally(&gone)];
+    let parts = gone.iter().flat_map(|message| &message.parts);
+    lines.extend(parts.filter_map(cited).map(|handle| format!("{BEFORE}{handle}")));
+    while lines.len() > 1 && scale.text(&lines.join("\n")) > limit {
         lines.pop();
-        text = lines.join("\n");
     }
-    (handle, text)
+    let head = lines.join("\n");
+    let mut left = limit.saturating_sub(scale.text(&head) + Tokens(1));
+    while left > Tokens::ZERO {
+        let told = digest.digest(&gone, left, scale);
+        let text = format!("{head}\n{told}");
+        let tokens = scale.text(&text);
+        if told.is_empty() {
+            break;
+        }
+        if tokens <= limit {
+            return (handle, text);
+        }
+        // Joined, texts may count for more than they did one by one.
+        left = left.saturating_sub(tokens - limit);
+    }
+    (handle, head)
+}
+
+/// What the block of an earlier fold tells of what it folded; `None` if the part is no such block.
+pub fn earlier(part: &Part) -> Option<String> {
+    let block = match part {
+        Part::Text(text) if text.raw().starts_with(FOLD) => text.decode(),
+        _ => return None,
+    };
+    let told = block.lines().skip(1).filter(|line| !line.starts_with(IN_THEM));
+    let told = told.filter(|line| !line.starts_with(BEFORE));
+    Some(told.collect::<Vec<_>>().join("\n"))
+}
+
+/// Lists the users' words, what was noted, and names: no model, and hardly any time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Index;
+
+impl Digest for Index {
+    fn digest(&self, gone: &[&Message], limit: Tokens, scale: &Scale) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        let mut spent = Tokens::ZERO;
+        let mut add = |line: String, share: u64| {
+            let tokens = scale.text(&line) + Tokens(1);
+            let fits = spent + tokens <= Tokens(limit.0 * share / 100);
+            if fits {
+                spent += tokens;
+                lines.push(line);
+            }
+            fits
+        };
+        let speaks = |message: &&&Message| message.is_user_turn() || message.role == Role::System;
+        for message in gone.iter().rev().filter(speaks).filter(|message| !is_fold(message)) {
+            let Some(said) = message.parts.iter().find_map(text_of) else { continue };
+            if !add(format!("{} said: {}", message.role.as_str(), json_quoted(&said, 300)), 45) {
+                break;
+            }
+        }
+        let texts = recent_texts(gone);
+        for told in texts.iter().rev().filter_map(|text| telling_line(text)) {
+            if !add(format!("noted: {}", json_quoted(told, 200)), 70) {
+                break;
+            }
+        }
+        let anchors = ranked(texts.iter().map(AsRef::as_ref));
+        for group in anchors.chunks(8) {
+            let names: Vec<_> = group.iter().map(|anchor| clean(anchor.text, 120)).collect();
+            if !add(format!("names: {}", names.join(", ")), 95) {
+                break;
+            }
+        }
+        let mut text = lines.join("\n");
+        while !lines.is_empty() && scale.text(&text) > limit {
+            lines.pop();
+            text = lines.join("\n");
+        }
+        text
+    }
 }
 
 /// Counts what went by role and tool.
@@ -163,7 +206,7 @@ fn tally(gone: &[&Message]) -> String {
     let mut tools: Vec<_> = tools.into_iter().collect();
     tools.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
     let mut line = format!(
-        "in them: {} from the user, {} from the assistant",
+        "{IN_THEM}{} from the user, {} from the assistant",
         grouped(users),
         grouped(replies)
     );
@@ -209,10 +252,10 @@ fn text_of(part: &Part) -> Option<String> {
 }
 
 /// The handle that a fold block cites.
-fn cited(block: &str) -> Option<Handle> {
-    Handle::parse(
-        block.strip_prefix(FOLD)?.split(':').take(2).collect::<Vec<_>>().join(":").as_str(),
-    )
+fn cited(part: &Part) -> Option<Handle> {
+    let Part::Text(text) = part else { return None };
+    let rest = text.raw().strip_prefix(FOLD)?;
+    Handle::parse(rest.get(..rest.find(": ")?)?)
 }
 
 fn json_quoted(text: &str, chars_max: usize) -> String {

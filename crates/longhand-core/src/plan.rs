@@ -3,8 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::{Budget, Handle, Message, Meter, Part, Scale, Text, Tokens};
-use crate::{auto, elide, trim};
+use crate::{Budget, Digest, Handle, Index, Message, Meter, Part, Scale, Text, Tokens};
+use crate::{auto, elide, rolling, trim};
 
 /// A conversation as a policy sees it.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +53,8 @@ pub enum Policy {
     Elide,
     /// Keeps the newest steps that fit, and a note on the rest.
     Trim,
+    /// Keeps the newest rounds, at most so many, and one summary of the rest.
+    Rolling(usize),
 }
 
 /// A part of a message.
@@ -220,10 +222,22 @@ impl fmt::Display for Plan {
 /// assert!(plan.fits() && plan.is_noop());
 /// ```
 pub fn plan(history: &History, budget: &Budget, settings: &Settings, meter: &dyn Meter) -> Plan {
+    plan_with(history, budget, settings, meter, &Index)
+}
+
+/// Like [`plan()`], with a digest of what is folded other than an index.
+pub fn plan_with(
+    history: &History,
+    budget: &Budget,
+    settings: &Settings,
+    meter: &dyn Meter,
+    digest: &dyn Digest,
+) -> Plan {
     let scale = Scale::new(meter);
     match settings.policy {
-        Policy::Auto => auto::auto(history, budget, settings, scale),
+        Policy::Auto => auto::auto(history, budget, settings, scale, digest),
         Policy::Elide => elide::elide(history, budget, settings, scale),
-        Policy::Trim => trim::trim(history, budget, scale),
+        Policy::Trim => trim::trim(history, budget, scale, digest),
+        Policy::Rolling(rounds_max) => rolling::rolling(history, budget, rounds_max, scale, digest),
     }
 }

@@ -7,7 +7,7 @@ use crate::draft::{Draft, Stage};
 use crate::fold::{Frame, NOTE_GAIN_MIN, block, has_fold, headline_tokens, is_fold};
 use crate::plan::{Edit, History, Plan};
 use crate::step::steps;
-use crate::{Budget, Scale, Tokens};
+use crate::{Budget, Digest, Scale, Tokens};
 
 /// Splits sizes, oldest first, into a prefix to summarise and a suffix to keep: the answer is the
 /// number of the first kept one.
@@ -32,11 +32,28 @@ pub fn partition(
 }
 
 /// Keeps the system prompt and the newest steps that fit, with a note on the rest.
-pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale) -> Plan {
+pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale, digest: &dyn Digest) -> Plan {
+    keep_newest(history, budget, scale, digest, &steps(history.messages), usize::MAX)
+}
+
+/// Keeps the system prompt and the newest units that fit, at most so many, with a note on the rest.
+pub(crate) fn keep_newest(
+    history: &History,
+    budget: &Budget,
+    scale: Scale,
+    digest: &dyn Digest,
+    units: &[Range<usize>],
+    units_max: usize,
+) -> Plan {
     let messages = history.messages;
     let is_system = |at: usize| stays(history, at);
     let units: Vec<Range<usize>> =
-        steps(messages).into_iter().filter(|unit| !unit.clone().any(is_system)).collect();
+        units.iter().filter(|unit| !(*unit).clone().any(is_system)).cloned().collect();
+    // The note of an earlier fold is none of them.
+    let is_note = |unit: &Range<usize>| messages[unit.clone()].iter().all(is_fold);
+    let before = units.iter().take_while(|unit| is_note(unit)).count();
+    let surplus = (units.len() - before).saturating_sub(units_max);
+    let first_allowed = if surplus == 0 { 0 } else { before + surplus };
     let all = joined(&units);
     let mut draft = Draft::new(history, scale, 0, false);
     let system: Vec<usize> =
@@ -63,7 +80,7 @@ pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale) -> Plan {
         budget.limit,
         reserve + around,
     );
-    if whole == 0 && around + reserve <= budget.limit {
+    if whole == 0 && first_allowed == 0 && around + reserve <= budget.limit {
         let tokens =
             around + (0..units.len()).map(|at| unit(at, Tokens::MAX, Stage::Untouched)).sum();
         return Plan::new(Vec::new(), tokens, floor, budget.limit);
@@ -71,7 +88,8 @@ pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale) -> Plan {
     // The note has the reserve; where that is too small for any note, it takes what it needs.
     let goal = budget.goal() + budget.reserve;
     let taken = around + budget.reserve.max(note_least);
-    let first = partition(units.len(), |at, limit| unit(at, limit, Stage::Edited), goal, taken);
+    let first = partition(units.len(), |at, limit| unit(at, limit, Stage::Edited), goal, taken)
+        .max(first_allowed);
     let kept = &units[first..];
     let mut tokens =
         around + (first..units.len()).map(|at| unit(at, Tokens::MAX, Stage::Edited)).sum();
@@ -81,7 +99,8 @@ pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale) -> Plan {
         let share = budget.reserve.max(Tokens(goal.0 / 10)).max(note_least);
         let space = goal.saturating_sub(tokens).min(share);
         let frame = Frame::of(history, &folded, &scale);
-        let (handle, text) = block(messages, &folded, &scale, space.saturating_sub(frame.costs));
+        let (handle, text) =
+            block(messages, &folded, &scale, space.saturating_sub(frame.costs), digest);
         tokens = frame.add(tokens + scale.text(&text));
         edits.push(Edit::Fold { messages: folded, handle, text });
     }

@@ -9,7 +9,10 @@ use longhand_core::{Scale, Tokens};
 
 use self::candidate::candidates;
 use self::pick::Picker;
-use crate::Input;
+use crate::{Input, Round};
+
+/// How much of what was said is read, the newest: of a long import older rounds leave only their facts.
+const READ_BYTES_MAX: usize = 256 * 1024;
 
 /// How often room that the written summary leaves is filled again.
 const PASSES: usize = 4;
@@ -33,7 +36,8 @@ const PASSES: usize = 4;
 /// # Ok::<(), longhand_meter::MeterError>(())
 /// ```
 pub fn extract(input: &Input, limit: Tokens, scale: &Scale) -> String {
-    let candidates = candidates(input);
+    let input = Input { rounds: recent(input.rounds), ..*input };
+    let candidates = candidates(&input);
     if candidates.is_empty() || limit == Tokens::ZERO {
         return String::new();
     }
@@ -57,4 +61,16 @@ pub fn extract(input: &Input, limit: Tokens, scale: &Scale) -> String {
         text = write::write_within(&candidates[best], limit, scale);
     }
     text
+}
+
+/// The newest rounds, as many as are read, and one at the least.
+fn recent<'r, 't>(rounds: &'r [Round<'t>]) -> &'r [Round<'t>] {
+    let mut bytes = 0;
+    let read = rounds.iter().rev().take_while(|round| {
+        let before = bytes;
+        let tools = round.tools.iter().map(|trace| trace.summary.len()).sum::<usize>();
+        bytes += round.user.len() + round.assistant.len() + tools;
+        before == 0 || bytes <= READ_BYTES_MAX
+    });
+    &rounds[rounds.len() - read.count()..]
 }

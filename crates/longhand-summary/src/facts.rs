@@ -34,6 +34,13 @@ pub struct Fact {
     pub(crate) terms: Vec<u64>,
 }
 
+impl Fact {
+    /// Whether a conversation cannot do without it: a pin, a statement, the id of a goal or session.
+    pub fn is_essential(&self) -> bool {
+        !matches!(self.class, Class::Word | Class::Remark)
+    }
+}
+
 /// The facts of a session, gathered round by round.
 ///
 /// Kept from fold to fold they know most; made anew from the earlier summary and the folded rounds they

@@ -11,6 +11,11 @@ pub trait Summariser: Send + Sync {
     /// What receipts call it.
     fn name(&self) -> &str;
 
+    /// Whether it answers at once; one that does not is asked in the background.
+    fn is_instant(&self) -> bool {
+        false
+    }
+
     /// Summarises the rounds together with the earlier summary in at most `limit` tokens.
     fn summarise(
         &self,
@@ -80,6 +85,10 @@ pub struct Extractive;
 impl Summariser for Extractive {
     fn name(&self) -> &'static str {
         "extractive"
+    }
+
+    fn is_instant(&self) -> bool {
+        true
     }
 
     fn summarise(

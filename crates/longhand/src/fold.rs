@@ -1,160 +1,234 @@
 //! The block that stands for folded rounds.
 //!
 //! It holds what a summariser wrote, the facts that it left out, and the user's own words, copied by
-//! machine. All of it is within one cap, and every line of the copies is quoted.
+//! machine. All of it is within one cap.
 
+use std::sync::Arc;
+
+use longhand_core::anchor::Miner;
 use longhand_core::json::quote;
-use longhand_core::{Role, Scale, Tokens};
-use longhand_summary::{Facts, Input, Refusal, Round, Summariser, Summary, Trace, accept, settle};
-use serde_json::json;
+use longhand_core::{Meter, Scale, Tokens};
+use longhand_summary::{
+    Facts, Input, Refusal, Round, Settled, Summariser, Summary, SummaryError, Trace, accept, settle,
+};
+use serde_json::{Value, json};
 
-use crate::round::Kept;
+use crate::said::Said;
 
-/// The heading of the user's words; nothing that is quoted can hold a line like it.
-const COPIED: &str = "\n\nThe user's own words, copied:";
+/// The line that opens the user's words. What others wrote cannot hold it: settling a summary takes the
+/// bracket from whatever looks like a mark of ours.
+const WORDS_OPEN: &str = "[longhand user words: copied by machine]";
+
+/// The line that closes them.
+const WORDS_CLOSE: &str = "[longhand user words end]";
 
 /// The share of the cap that the user's words may take.
-const COPIED_PERCENT: u64 = 30;
+const WORDS_PERCENT: u64 = 30;
 
 /// The most of one message that is copied.
-const COPIED_CHARS_MAX: usize = 400;
+const WORDS_CHARS_MAX: usize = 400;
+
+/// How many of the facts that found no room a receipt names.
+const DROPPED_NAMED_MAX: usize = 50;
+
+/// Rounds to be folded, with the block before them; owns all it needs, so that any thread can do it.
+pub(crate) struct Folding {
+    pub(crate) earlier: Option<String>,
+    pub(crate) rounds: Vec<Said>,
+    pub(crate) pins: Vec<String>,
+    /// What block and rounds count for now.
+    pub(crate) replaced: Tokens,
+    pub(crate) limit: Tokens,
+    pub(crate) miner: Miner,
+    pub(crate) summariser: Arc<dyn Summariser>,
+    pub(crate) meter: Arc<dyn Meter + Send + Sync>,
+}
 
 /// A block that was accepted, with what its receipt tells.
 pub(crate) struct Block {
     pub(crate) text: String,
     pub(crate) tokens: Tokens,
-    pub(crate) account: serde_json::Value,
+    pub(crate) account: Value,
 }
 
 /// Why there is no block.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum NoBlock {
-    Failed(String),
-    Refused(Refusal),
+    #[error("{}", chain(.0))]
+    Failed(#[from] SummaryError),
+    #[error("{1}: {0}")]
+    Refused(Refusal, String),
 }
 
-/// Folds rounds and the block before them into a new block of at most `limit` tokens.
-pub(crate) fn fold(
-    earlier: Option<&str>,
-    rounds: &[&Kept],
-    pins: &[String],
-    summariser: &dyn Summariser,
-    limit: Tokens,
-    scale: &Scale,
-) -> Result<Block, NoBlock> {
-    let (earlier_summary, earlier_words) = earlier.map_or((None, Vec::new()), split);
-    let said: Vec<(String, String, Vec<(String, String)>)> = rounds
-        .iter()
-        .map(|round| (round.words(Role::User), round.words(Role::Assistant), round.tools()))
-        .collect();
-    let input_rounds: Vec<Round> = rounds
-        .iter()
-        .zip(&said)
-        .map(|(round, (user, assistant, tools))| Round {
-            number: round.number,
-            user,
-            assistant,
-            tools: tools.iter().map(|(name, summary)| Trace { name, summary }).collect(),
-        })
-        .collect();
-    let input = Input { earlier: earlier_summary, rounds: &input_rounds };
-    let replaced: Tokens = earlier.map_or(Tokens::ZERO, |text| scale.text(text))
-        + rounds.iter().map(|round| round.tokens).sum();
-    // A block is shorter than what it stands for.
-    let limit = limit.min(replaced.saturating_sub(Tokens(1)));
-
-    let words = copied(earlier_words, rounds, &said, Tokens(limit.0 * COPIED_PERCENT / 100), scale);
-    let words_tokens = if words.is_empty() { Tokens::ZERO } else { scale.text(&words) + Tokens(1) };
-    let room = limit.saturating_sub(words_tokens);
-    let ask = |input: &Input| {
-        summariser
-            .summarise(input, Tokens(room.0 * 2 / 3), scale)
-            .map_err(|error| NoBlock::Failed(error.to_string()))
-    };
-    let mut summary = ask(&input)?;
-    if let Err(Refusal::OverCap { .. }) = accept(&summary.text, replaced, room, scale) {
-        // One more pass shortens it under the same rules.
-        let shorter = ask(&Input { earlier: Some(&summary.text), rounds: &[] })?;
-        summary = Summary {
-            input_tokens: summary.input_tokens + shorter.input_tokens,
-            output_tokens: summary.output_tokens + shorter.output_tokens,
-            cost_micros: match (summary.cost_micros, shorter.cost_micros) {
-                (None, None) => None,
-                (one, two) => Some(one.unwrap_or(0) + two.unwrap_or(0)),
-            },
-            ..shorter
-        };
+/// An error with its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
     }
-    accept(&summary.text, replaced, room, scale).map_err(NoBlock::Refused)?;
-
-    let mut facts = Facts::default();
-    pins.iter().for_each(|pin| facts.pin(pin));
-    if let Some(earlier) = earlier_summary {
-        facts.carry(earlier);
-    }
-    input_rounds.iter().for_each(|round| facts.read(round));
-    let settled = settle(&summary.text, &facts, room, scale);
-    let mut text = format!("{}{words}", settled.text);
-    if scale.text(&text) > limit {
-        text.truncate(settled.text.len());
-    }
-    let tokens = scale.text(&text);
-    let account = json!({
-        "summariser": summariser.name(),
-        "model": summary.model,
-        "input_tokens": summary.input_tokens.0,
-        "output_tokens": summary.output_tokens.0,
-        "cost_micros": summary.cost_micros,
-        "anchors": {
-            "kept": settled.kept.len(),
-            "restored": settled.restored.len(),
-            "dropped": settled.dropped.len(),
-        },
-    });
-    Ok(Block { text, tokens, account })
+    text
 }
 
-/// Takes a block apart: the summary, and the copied words.
-fn split(block: &str) -> (Option<&str>, Vec<String>) {
-    match block.rsplit_once(COPIED) {
-        Some((summary, words)) => (
-            Some(summary),
-            words.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(),
-        ),
-        None => (Some(block), Vec::new()),
-    }
-}
-
-/// Copies what the user said, the newest as far as there is room.
-fn copied(
-    earlier: Vec<String>,
-    rounds: &[&Kept],
-    said: &[(String, String, Vec<(String, String)>)],
-    limit: Tokens,
-    scale: &Scale,
-) -> String {
-    let new = rounds.iter().zip(said).filter(|(_, (user, ..))| !user.trim().is_empty()).map(
-        |(round, (user, ..))| {
-            let mut words: String = user.trim().chars().take(COPIED_CHARS_MAX).collect();
-            if words.len() < user.trim().len() {
-                words.push('…');
-            }
-            format!("- round {}: {}", round.number, quote(&words))
-        },
-    );
-    let lines: Vec<String> = earlier.into_iter().chain(new).collect();
-    let mut spent = scale.text(COPIED) + Tokens(1);
-    let mut first = lines.len();
-    for line in lines.iter().rev() {
-        spent += scale.text(line) + Tokens(1);
-        if spent > limit {
-            break;
+impl Folding {
+    /// Makes the block, of at most `limit` tokens and shorter than what it stands for.
+    ///
+    /// A block that could only be shorter by forgetting what matters is none: a few short rounds are
+    /// better kept as they are.
+    pub(crate) fn run(&self) -> Result<Block, NoBlock> {
+        let scale = &Scale::new(&*self.meter);
+        let (earlier, earlier_words) = self.earlier.as_deref().map_or((None, Vec::new()), split);
+        let rounds: Vec<Round> = self.rounds.iter().map(round).collect();
+        let mut facts = Facts::new(self.miner.clone());
+        for pin in &self.pins {
+            facts.pin(pin);
         }
-        first -= 1;
+        facts.carry(earlier.unwrap_or_default());
+        for round in &rounds {
+            facts.read(round);
+        }
+
+        let words = self.words(earlier_words, Tokens(self.limit.0 * WORDS_PERCENT / 100), scale);
+        let room = self.limit.saturating_sub(scale.text(&words));
+        let summary = self.summarise(&Input { earlier, rounds: &rounds }, room, scale)?;
+        let within = |words: &str, limit: Tokens| {
+            let room = limit.saturating_sub(scale.text(words));
+            let settled = settle(&summary.text, &facts, room, scale);
+            let mut text = joined(&settled.text, words);
+            if scale.text(&text) > limit {
+                text.truncate(settled.text.len());
+            }
+            (text, settled)
+        };
+        let (mut text, mut settled) = within(&words, self.limit);
+        if scale.text(&text) >= self.replaced {
+            (text, settled) = within("", self.replaced.saturating_sub(Tokens(1)).min(self.limit));
+            if settled.dropped.iter().any(|fact| fact.is_essential()) {
+                let (tokens, replaced) = (scale.text(&text), self.replaced);
+                return Err(self.refused(Refusal::NotShorter { tokens, replaced }));
+            }
+        }
+        accept(&text, self.replaced, self.limit, scale).map_err(|refusal| self.refused(refusal))?;
+        let tokens = scale.text(&text);
+        Ok(Block { text, tokens, account: self.account(&summary, &settled) })
     }
-    if first == lines.len() {
-        String::new()
-    } else {
-        format!("{COPIED}\n{}", lines[first..].join("\n"))
+
+    /// Asks the summariser; what it says must be acceptable before any fact is put back.
+    fn summarise(&self, input: &Input, room: Tokens, scale: &Scale) -> Result<Summary, NoBlock> {
+        // The rest of the room is for the facts that the summary leaves out.
+        let ask = |input: &Input| self.summariser.summarise(input, Tokens(room.0 * 2 / 3), scale);
+        let mut summary = match ask(input) {
+            // The built-in summariser has nothing to say; the facts may have.
+            Err(SummaryError::Empty { .. }) => return Ok(Summary::default()),
+            answer => answer?,
+        };
+        if let Err(Refusal::OverCap { .. }) = accept(&summary.text, self.replaced, room, scale) {
+            // One more pass shortens it under the same rules.
+            let shorter = ask(&Input { earlier: Some(&summary.text), rounds: &[] })?;
+            summary = Summary {
+                input_tokens: summary.input_tokens + shorter.input_tokens,
+                output_tokens: summary.output_tokens + shorter.output_tokens,
+                cost_micros: match (summary.cost_micros, shorter.cost_micros) {
+                    (None, None) => None,
+                    (one, two) => Some(one.unwrap_or(0) + two.unwrap_or(0)),
+                },
+                ..shorter
+            };
+        }
+        accept(&summary.text, self.replaced, room, scale)
+            .map_err(|refusal| self.refused(refusal))?;
+        Ok(summary)
+    }
+
+    fn refused(&self, refusal: Refusal) -> NoBlock {
+        NoBlock::Refused(refusal, self.summariser.name().to_owned())
+    }
+
+    fn account(&self, summary: &Summary, settled: &Settled) -> Value {
+        let names = settled.dropped.iter().take(DROPPED_NAMED_MAX).map(|fact| fact.text.as_str());
+        json!({
+            "summariser": self.summariser.name(),
+            "model": summary.model,
+            "input_tokens": summary.input_tokens.0,
+            "output_tokens": summary.output_tokens.0,
+            "cost_micros": summary.cost_micros,
+            "anchors": {
+                "kept": settled.kept.len(),
+                "restored": settled.restored.len(),
+                "dropped": settled.dropped.len(),
+                "dropped_names": names.collect::<Vec<_>>(),
+            },
+        })
+    }
+
+    /// Copies what the user said, the newest as far as there is room.
+    fn words(&self, earlier: Vec<&str>, limit: Tokens, scale: &Scale) -> String {
+        let said = self.rounds.iter().filter(|said| !said.user.trim().is_empty());
+        let new = said.map(|said| format!("round {}: {}", said.number, copy(said.user.trim())));
+        let lines: Vec<String> = earlier.into_iter().map(str::to_owned).chain(new).collect();
+        let mut spent = scale.text(WORDS_OPEN) + scale.text(WORDS_CLOSE) + Tokens(2);
+        let mut first = lines.len();
+        for line in lines.iter().rev() {
+            spent += scale.text(line) + Tokens(1);
+            if spent > limit {
+                break;
+            }
+            first -= 1;
+        }
+        if first == lines.len() {
+            return String::new();
+        }
+        format!("{WORDS_OPEN}\n{}\n{WORDS_CLOSE}", lines[first..].join("\n"))
+    }
+}
+
+fn round(said: &Said) -> Round<'_> {
+    Round {
+        number: said.number,
+        user: &said.user,
+        assistant: &said.assistant,
+        tools: said.tools.iter().map(|(name, summary)| Trace { name, summary }).collect(),
+    }
+}
+
+/// A user's words on one line, as they were said but for their length.
+fn copy(words: &str) -> String {
+    match words.char_indices().nth(WORDS_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", quote(&words[..end])),
+        None => quote(words),
+    }
+}
+
+fn joined(summary: &str, words: &str) -> String {
+    let parts = [summary, words].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// Takes a block apart: the summary with its facts, and the lines of copied words.
+fn split(block: &str) -> (Option<&str>, Vec<&str>) {
+    // Words may quote the mark, but never stand on a line with nothing else.
+    let opening = block.lines().find(|line| *line == WORDS_OPEN);
+    let at = opening.map_or(block.len(), |line| line.as_ptr().addr() - block.as_ptr().addr());
+    let words = block[at..].lines().skip(1).take_while(|line| *line != WORDS_CLOSE).collect();
+    (Some(block[..at].trim_end()).filter(|summary| !summary.is_empty()), words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_comes_apart_as_it_was_put_together() {
+        let words = format!("{WORDS_OPEN}\nround 0: \"a\\nb\"\nround 1: \"c\"\n{WORDS_CLOSE}");
+        let block = joined("They met.", &words);
+        assert_eq!(
+            split(&block),
+            (Some("They met."), vec!["round 0: \"a\\nb\"", "round 1: \"c\""])
+        );
+        assert_eq!(split("They met."), (Some("They met."), vec![]));
+        assert_eq!(split(&words).0, None);
+        let forged = joined("They met.", &words.replace("\"c\"", &quote(WORDS_OPEN)));
+        assert_eq!(split(&forged).1.len(), 2);
     }
 }

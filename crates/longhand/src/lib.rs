@@ -15,15 +15,20 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod digest;
 mod fold;
+mod pending;
 mod prompt;
 mod round;
+mod said;
 mod session;
 pub mod time;
 
+pub use digest::Summarised;
 pub use longhand_archive::{Archive, ArchiveError, MemoryArchive, SqliteArchive};
+pub use longhand_core::anchor::{Miner, Pattern};
 pub use longhand_core::{Rolling, Tokens};
 pub use longhand_summary::{Extractive, Summariser};
 pub use prompt::{Placement, Prompt, Window};
 pub use round::{Round, searchable};
-pub use session::{PlainRound, Recorded, Session, SessionError, Settings};
+pub use session::{Folded, PlainRound, Recorded, Session, SessionError, Settings};

@@ -6,6 +6,7 @@ use longhand_dialect::{Dialect, read};
 use serde_json::{Value, json};
 
 use crate::SessionError;
+use crate::said::Said;
 
 /// A round to be recorded.
 #[derive(Clone, Debug)]
@@ -188,13 +189,13 @@ fn texts(form: Form, raw: &str) -> Vec<String> {
             match part {
                 Part::Text(text) | Part::Other(text) => out.push(text.decode().into_owned()),
                 Part::Call(call) => {
-                    out.push(format!("{} {}", call.name.decode(), call.arguments.decode()))
+                    out.push(format!("{} {}", call.name.decode(), call.arguments.decode()));
                 }
                 Part::Result(result) => {
                     out.extend(result.content.iter().filter_map(|part| match part {
                         Part::Text(text) => Some(text.decode().into_owned()),
                         _ => None,
-                    }))
+                    }));
                 }
                 Part::Thinking(_) | Part::Image(_) | Part::File(_) => {}
             }
@@ -271,43 +272,11 @@ impl Kept {
         rounds
     }
 
-    /// The words of one side.
-    pub(crate) fn words(&self, role: Role) -> String {
-        let texts = self.messages.iter().filter(|(_, message)| message.role == role).flat_map(
-            |(_, message)| {
-                message.parts.iter().filter_map(|part| match part {
-                    Part::Text(text) => Some(text.decode().into_owned()),
-                    _ => None,
-                })
-            },
-        );
-        texts.collect::<Vec<_>>().join("\n")
-    }
-
-    /// Accounts of its tools: the traces, and the calls with what they answered, clipped.
-    pub(crate) fn tools(&self) -> Vec<(String, String)> {
-        let mut tools = self.traces.clone();
-        for call in self.messages.iter().flat_map(|(_, message)| message.calls()) {
-            let id = call.id.decode();
-            let result = self
-                .messages
-                .iter()
-                .flat_map(|(_, message)| message.results())
-                .find(|result| result.call.decode() == id)
-                .and_then(|result| {
-                    result.content.iter().find_map(|part| match part {
-                        Part::Text(text) => {
-                            Some(text.decode().chars().take(1_000).collect::<String>())
-                        }
-                        _ => None,
-                    })
-                });
-            let arguments: String = call.arguments.decode().chars().take(300).collect();
-            tools.push((
-                call.name.decode().into_owned(),
-                format!("{arguments} -> {}", result.unwrap_or_default()),
-            ));
-        }
-        tools
+    /// What was said in it.
+    pub(crate) fn said(&self) -> Said {
+        let messages: Vec<&Message> = self.messages.iter().map(|(_, message)| message).collect();
+        let mut said = Said::of(self.number, &messages);
+        said.tools.splice(..0, self.traces.iter().cloned());
+        said
     }
 }

@@ -1,11 +1,15 @@
 //! A conversation that is open.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
-use longhand_archive::{Archive, ArchiveError, Batch, NewBatch};
+use longhand_archive::{Archive, ArchiveError, Batch, NewBatch, fold_handle};
+use longhand_core::anchor::Miner;
 use longhand_core::{
-    Budget, Effect, Engine, Event, Message, Meter, Part, Role, Rolling, Scale, Text, Tokens, plan,
+    Budget, Effect, Engine, Event, FoldId, Message, Meter, Part, Role, Rolling, Scale, State, Text,
+    Tokens, plan,
 };
 use longhand_dialect::{Dialect, DialectError, read, write};
 use longhand_meter::{ImageRule, MeterSpec};
@@ -13,9 +17,11 @@ use longhand_summary::{Extractive, Summariser};
 use serde_json::json;
 use thiserror::Error;
 
-use crate::fold::{Block, NoBlock, fold};
-use crate::prompt::{Prompt, Window, sections};
+use crate::fold::{Block, Folding, NoBlock};
+use crate::pending::Pending;
+use crate::prompt::{Earlier, Prompt, Window, sections};
 use crate::round::{Kept, Round, texts_of};
+use crate::said::Said;
 
 /// Why a session could not do what was asked.
 #[derive(Debug, Error)]
@@ -40,10 +46,12 @@ pub enum SessionError {
 pub struct Settings {
     /// Sizes.
     pub rolling: Rolling,
-    /// Summarisers in the order they are tried.
+    /// Summarisers in the order they are tried; with none, nothing is ever folded.
     pub summarisers: Vec<Arc<dyn Summariser>>,
     /// How tokens are counted.
     pub meter: Arc<dyn Meter + Send + Sync>,
+    /// Knows the ids of this project.
+    pub miner: Miner,
 }
 
 impl Settings {
@@ -54,6 +62,7 @@ impl Settings {
             rolling: Rolling::default(),
             summarisers: vec![Arc::new(Extractive)],
             meter: Arc::from(meter),
+            miner: Miner::default(),
         })
     }
 }
@@ -71,6 +80,15 @@ pub struct Recorded {
     pub over: Option<Tokens>,
 }
 
+/// What folding led to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Folded {
+    /// How many rounds were folded.
+    pub rounds: u64,
+    /// How far summary and rounds are over budget, where nothing more could be done.
+    pub over: Option<Tokens>,
+}
+
 /// A round as plain words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainRound {
@@ -85,6 +103,9 @@ pub struct PlainRound {
 }
 
 /// One conversation, from its first message to its last.
+///
+/// A summariser that takes its time is asked in the background: neither recording nor the window waits
+/// for it, and until it has answered the window is made to fit by stubs.
 pub struct Session {
     archive: Arc<dyn Archive>,
     id: String,
@@ -93,8 +114,15 @@ pub struct Session {
     rounds: VecDeque<Kept>,
     batch: Option<Batch>,
     next_entry: u64,
-    ready: Option<Block>,
+    pending: Option<Pending>,
+    ready: Option<Ready>,
     refusals: Vec<String>,
+}
+
+/// A block that is to be committed.
+struct Ready {
+    block: Block,
+    rung: usize,
 }
 
 impl Session {
@@ -110,15 +138,16 @@ impl Session {
         mut settings: Settings,
     ) -> Result<Self, SessionError> {
         settings.rolling.rungs = settings.summarisers.len();
-        let rolling = settings.rolling;
+        let engine = Engine::open(settings.rolling, State::default());
         let mut session = Self {
             archive,
             id: id.to_owned(),
             settings,
-            engine: Engine::open(rolling, 0, Tokens::ZERO, []),
+            engine,
             rounds: VecDeque::new(),
             batch: None,
             next_entry: 0,
+            pending: None,
             ready: None,
             refusals: Vec::new(),
         };
@@ -127,19 +156,23 @@ impl Session {
     }
 
     /// Reads the state from the archive: never an estimate that was stored.
-    fn reload(&mut self) -> Result<(), SessionError> {
-        let head = self.archive.head(&self.id)?;
-        self.batch = head.as_ref().and_then(|head| head.batch.clone());
-        let first = self.batch.as_ref().map_or(0, |batch| batch.entries.end);
-        self.next_entry = head.map_or(0, |head| head.entries);
+    ///
+    /// A summary that is still being written is of no use any more.
+    pub fn reload(&mut self) -> Result<(), SessionError> {
+        (self.pending, self.ready) = (None, None);
+        let head = self.archive.head(&self.id)?.unwrap_or_default();
+        self.batch = head.batch;
+        self.next_entry = head.entries;
         let scale = Scale::new(&*self.settings.meter);
-        let entries = self.archive.entries(&self.id, first..self.next_entry)?;
+        let entries = self.archive.entries(&self.id, self.folded().end..self.next_entry)?;
         self.rounds = Kept::from_entries(&entries, &scale).into();
-        let summary = self.batch.as_ref().map_or(Tokens::ZERO, |batch| scale.text(&batch.text));
-        let number = self.rounds.front().map_or(0, |round| round.number);
-        let tokens: Vec<Tokens> = self.rounds.iter().map(|round| round.tokens).collect();
-        self.engine = Engine::open(self.settings.rolling, number, summary, tokens);
-        self.ready = None;
+        let state = State {
+            first: self.rounds.front().map_or(head.rounds, |round| round.number),
+            summary: self.summary_tokens(),
+            rounds: self.rounds.iter().map(|round| round.tokens).collect(),
+            undone: head.undone,
+        };
+        self.engine = Engine::open(self.settings.rolling, state);
         Ok(())
     }
 
@@ -149,131 +182,150 @@ impl Session {
         let appended = self.archive.append(&self.id, &entries)?;
         let end = appended.first + entries.len() as u64;
         // Other writers may have come first; their rounds are part of the conversation.
-        let scale = Scale::new(&*self.settings.meter);
         let new = self.archive.entries(&self.id, self.next_entry..end)?;
         self.next_entry = end;
+        let scale = Scale::new(&*self.settings.meter);
         for round in Kept::from_entries(&new, &scale) {
-            if self.rounds.is_empty() && !self.engine.is_folding() {
-                self.engine = self.engine_at(round.number);
-            }
             self.engine.handle(Event::Recorded { round: round.number, tokens: round.tokens });
             self.rounds.push_back(round);
         }
-        let (folded, over) = self.drive(round.at_ms)?;
-        Ok(Recorded { round: appended.round, folded, tokens: self.engine.tokens(), over })
+        let Folded { rounds, over } = self.fold(round.at_ms, Duration::ZERO)?;
+        Ok(Recorded { round: appended.round, folded: rounds, tokens: self.engine.tokens(), over })
     }
 
-    fn engine_at(&self, round: u64) -> Engine {
-        let scale = Scale::new(&*self.settings.meter);
-        let summary = self.batch.as_ref().map_or(Tokens::ZERO, |batch| scale.text(&batch.text));
-        Engine::open(self.settings.rolling, round, summary, [])
-    }
-
-    /// Does what the engine asks for until it asks no more.
-    fn drive(&mut self, now_ms: i64) -> Result<(u64, Option<Tokens>), SessionError> {
-        let mut folded = 0;
-        let mut over = None;
-        while let Some(effect) = self.engine.next_effect() {
-            match effect {
-                Effect::Summarise { fold, rounds, rung, limit } => {
-                    let event = match self.fold(rounds.end - rounds.start, rung, limit)? {
-                        Ok(block) => {
-                            let tokens = block.tokens;
-                            self.ready = Some(block);
-                            Event::Summarised { fold, tokens }
-                        }
-                        Err(NoBlock::Failed(why)) => self.refused(fold, why),
-                        Err(NoBlock::Refused(refusal)) => self.refused(fold, refusal.to_string()),
-                    };
-                    self.engine.handle(event);
-                }
-                Effect::Commit { fold, upto } => {
-                    let count = (upto - self.engine.verbatim().start) as usize;
-                    match self.commit(count, now_ms) {
-                        Ok(()) => {
-                            folded += count as u64;
-                            self.engine.handle(Event::Committed { fold });
-                        }
-                        // Another writer folded first: take its state and go on from there.
-                        Err(SessionError::Archive(ArchiveError::Conflict { .. })) => {
-                            self.reload()?
-                        }
-                        Err(error) => {
-                            self.engine.handle(Event::NotCommitted { fold });
-                            return Err(error);
-                        }
+    /// Folds what does not fit: does what the engine asks for until it asks no more.
+    ///
+    /// Waits at most `wait` for each summariser in the background, and takes in what one has written
+    /// meanwhile.
+    pub fn fold(&mut self, now_ms: i64, wait: Duration) -> Result<Folded, SessionError> {
+        let mut folded = Folded::default();
+        loop {
+            while let Some(effect) = self.engine.next_effect() {
+                match effect {
+                    Effect::Summarise { fold, rounds, rung, limit } => {
+                        self.summarise(fold, rounds.end - rounds.start, rung, limit)?;
                     }
+                    Effect::Commit { fold, upto } => {
+                        folded.rounds += self.commit(fold, upto, now_ms)?;
+                    }
+                    Effect::OverBudget { by } => folded.over = Some(by),
                 }
-                Effect::OverBudget { by } => over = Some(by),
+            }
+            let Some(pending) = self.pending.take() else { return Ok(folded) };
+            match pending.answer(wait) {
+                Ok((fold, rung, answer)) => self.answered(fold, rung, answer),
+                Err(pending) => {
+                    self.pending = Some(pending);
+                    return Ok(folded);
+                }
             }
         }
-        Ok((folded, over))
     }
 
-    fn refused(&mut self, fold: longhand_core::FoldId, why: String) -> Event {
-        self.refusals.push(why);
-        Event::Refused { fold }
-    }
-
-    fn fold(
+    /// Asks a summariser: at once, or in the background if it takes its time.
+    fn summarise(
         &mut self,
+        fold: FoldId,
         count: u64,
         rung: usize,
         limit: Tokens,
-    ) -> Result<Result<Block, NoBlock>, SessionError> {
-        let pins = self.pins()?;
-        let scale = Scale::new(&*self.settings.meter);
-        let rounds: Vec<&Kept> = self.rounds.iter().take(count as usize).collect();
-        let earlier = self.batch.as_ref().map(|batch| batch.text.as_str());
-        let Some(summariser) = self.settings.summarisers.get(rung) else {
-            return Ok(Err(NoBlock::Failed("there is no such summariser".to_owned())));
+    ) -> Result<(), SessionError> {
+        let Some(summariser) = self.settings.summarisers.get(rung).cloned() else {
+            self.engine.handle(Event::Refused { fold });
+            return Ok(());
         };
-        Ok(fold(earlier, &rounds, &pins, &**summariser, limit, &scale))
+        let rounds = || self.rounds.iter().take(count as usize);
+        let folding = Folding {
+            earlier: self.summary().map(str::to_owned),
+            rounds: rounds().map(Kept::said).collect(),
+            pins: self.pins()?,
+            replaced: self.summary_tokens() + rounds().map(|round| round.tokens).sum(),
+            limit,
+            miner: self.settings.miner.clone(),
+            summariser,
+            meter: Arc::clone(&self.settings.meter),
+        };
+        if folding.summariser.is_instant() {
+            let answer = folding.run();
+            self.answered(fold, rung, answer);
+        } else {
+            self.pending = Some(Pending::start(fold, rung, folding));
+        }
+        Ok(())
     }
 
-    fn commit(&mut self, count: usize, now_ms: i64) -> Result<(), SessionError> {
-        let Some(block) = self.ready.take() else { return Ok(()) };
-        let start = self.batch.as_ref().map_or(0, |batch| batch.entries.end);
-        let end = self.rounds.iter().take(count).last().map_or(start, |round| round.entries.end);
-        let after = self.batch.as_ref().map_or(0, |batch| batch.number);
-        let scale = Scale::new(&*self.settings.meter);
+    fn answered(&mut self, fold: FoldId, rung: usize, answer: Result<Block, NoBlock>) {
+        match answer {
+            Ok(block) => {
+                let tokens = block.tokens;
+                self.ready = Some(Ready { block, rung });
+                self.engine.handle(Event::Summarised { fold, tokens });
+            }
+            Err(why) => {
+                self.refusals.push(why.to_string());
+                self.engine.handle(Event::Refused { fold });
+            }
+        }
+    }
+
+    /// Writes the accepted block down; says how many rounds it folds.
+    fn commit(&mut self, fold: FoldId, upto: u64, now_ms: i64) -> Result<u64, SessionError> {
+        let count = upto - self.engine.verbatim().start;
+        let Some(ready) = self.ready.take() else {
+            self.engine.handle(Event::NotCommitted { fold });
+            return Ok(0);
+        };
+        let batch = self.batch_of(ready, count as usize, now_ms);
+        match self.archive.commit(&self.id, &batch) {
+            Ok(number) => {
+                let NewBatch { after, at_ms, entries, text, receipt } = batch;
+                let undone = false;
+                self.batch = Some(Batch { number, after, at_ms, entries, text, receipt, undone });
+                self.rounds.drain(..count as usize);
+                self.engine.handle(Event::Committed { fold });
+                Ok(count)
+            }
+            // Another writer folded first: take its state and go on from there.
+            Err(ArchiveError::Conflict { .. }) => {
+                self.reload()?;
+                Ok(0)
+            }
+            Err(error) => {
+                self.engine.handle(Event::NotCommitted { fold });
+                Err(error.into())
+            }
+        }
+    }
+
+    fn batch_of(&mut self, ready: Ready, count: usize, now_ms: i64) -> NewBatch {
+        let Ready { block, rung } = ready;
+        let start = self.folded().end;
+        let end = if count == 0 { start } else { self.rounds[count - 1].entries.end };
         let before: Tokens = self.rounds.iter().take(count).map(|round| round.tokens).sum();
-        let earlier = self.batch.as_ref().map_or(Tokens::ZERO, |batch| scale.text(&batch.text));
         let receipt = json!({
             "at": crate::time::format(now_ms),
             "entries": [start, end],
             "rounds": count,
-            "tokens_before": (before + earlier).0,
+            "tokens_before": (self.summary_tokens() + before).0,
             "tokens_after": block.tokens.0,
+            "rung": rung,
             "refused": std::mem::take(&mut self.refusals),
             "fold": block.account,
         });
-        let batch = NewBatch {
-            after,
+        NewBatch {
+            after: self.batch.as_ref().map_or(0, |batch| batch.number),
             at_ms: now_ms,
             entries: 0..end,
             text: block.text,
             receipt: receipt.to_string(),
-        };
-        let number = self.archive.commit(&self.id, &batch)?;
-        self.rounds.drain(..count);
-        self.batch = Some(Batch {
-            number,
-            after,
-            at_ms: now_ms,
-            entries: batch.entries,
-            text: batch.text,
-            receipt: batch.receipt,
-            undone: false,
-        });
-        Ok(())
+        }
     }
 
-    /// The texts of pinned entries that are folded.
+    /// The texts of pinned entries that are folded, or are about to be.
     fn pins(&self) -> Result<Vec<String>, SessionError> {
-        let Some(head) = self.archive.head(&self.id)? else { return Ok(Vec::new()) };
+        let pins = self.archive.head(&self.id)?.unwrap_or_default().pins;
         let mut texts = Vec::new();
-        for seq in head.pins {
+        for seq in pins {
             for entry in self.archive.entries(&self.id, seq..seq + 1)? {
                 texts.extend(texts_of(&entry));
             }
@@ -286,7 +338,7 @@ impl Session {
         Ok(self.archive.pin(&self.id, seq, pinned)?)
     }
 
-    /// Takes the newest fold back; what it folded is verbatim again.
+    /// Takes the newest fold back; what it folded is verbatim again, for as long as there is room.
     pub fn undo(&mut self) -> Result<Option<Batch>, SessionError> {
         let undone = self.archive.undo(&self.id)?;
         self.reload()?;
@@ -295,17 +347,12 @@ impl Session {
 
     /// The window for a new message of the user.
     pub fn window(&self, message: &str, prompt: &Prompt) -> Result<Window, SessionError> {
-        let (system, quoted) =
-            sections(prompt, self.batch.as_ref().map(|batch| batch.text.as_str()));
-        let plain = |role: Role, text: &str| {
-            let raw = json!({"role": role.as_str(), "content": text}).to_string();
-            Message {
-                role,
-                name: None,
-                parts: vec![Part::Text(Text::from(text))],
-                raw: Text::from(raw),
-            }
-        };
+        let earlier = self.batch.as_ref().map(|batch| Earlier {
+            text: &batch.text,
+            rounds: self.engine.verbatim().start,
+            handle: fold_handle(&self.id, &batch.entries),
+        });
+        let (system, quoted) = sections(prompt, earlier);
         let around: Vec<Message> = [(Role::System, system), (Role::User, quoted)]
             .into_iter()
             .filter_map(|(role, text)| Some(plain(role, &text?)))
@@ -322,16 +369,25 @@ impl Session {
     /// Makes sure that a window fits, whatever the newest message brought.
     fn fitted(&self, json: &str, dialect: Dialect) -> Result<Window, SessionError> {
         let conversation = read(json.as_bytes().to_vec(), Some(dialect))?;
-        let scale = Scale::new(&*self.settings.meter);
-        let budget = Budget::of(self.settings.rolling.budget + scale.framing().reply);
+        let budget = Budget::of(self.settings.rolling.budget);
         let settings = longhand_core::Settings::default();
-        let plan =
-            plan(&conversation.history(Tokens::ZERO), &budget, &settings, &*self.settings.meter);
+        let history = conversation.history(Tokens::ZERO);
+        let plan = plan(&history, &budget, &settings, &*self.settings.meter);
         Ok(Window {
             json: conversation.apply(&plan.edits),
             tokens: plan.tokens,
             shortfall: plan.shortfall,
         })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its sizes.
+    pub fn rolling(&self) -> &Rolling {
+        &self.settings.rolling
     }
 
     /// Summary and verbatim rounds together.
@@ -346,18 +402,11 @@ impl Session {
 
     /// The verbatim rounds as plain words.
     pub fn plain_rounds(&self) -> Vec<PlainRound> {
-        let plain = |round: &Kept| PlainRound {
-            user: round.words(Role::User),
-            assistant: round.words(Role::Assistant),
-            tools: round.tools(),
-            at_ms: round.at_ms,
+        let plain = |round: &Kept| {
+            let Said { user, assistant, tools, .. } = round.said();
+            PlainRound { user, assistant, tools, at_ms: round.at_ms }
         };
         self.rounds.iter().map(plain).collect()
-    }
-
-    /// Folds what does not fit, as after an import; says how many rounds that were.
-    pub fn settle(&mut self, now_ms: i64) -> Result<u64, SessionError> {
-        Ok(self.drive(now_ms)?.0)
     }
 
     /// The summary block, if anything was folded.
@@ -366,7 +415,22 @@ impl Session {
     }
 
     /// The rounds that are verbatim.
-    pub fn verbatim(&self) -> std::ops::Range<u64> {
+    pub fn verbatim(&self) -> Range<u64> {
         self.engine.verbatim()
     }
+
+    /// Whether a summariser is at work in the background.
+    pub fn is_folding(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// The entries that are folded.
+    fn folded(&self) -> Range<u64> {
+        self.batch.as_ref().map_or(0..0, |batch| batch.entries.clone())
+    }
+}
+
+fn plain(role: Role, text: &str) -> Message {
+    let raw = json!({"role": role.as_str(), "content": text}).to_string();
+    Message { role, name: None, parts: vec![Part::Text(Text::from(text))], raw: Text::from(raw) }
 }

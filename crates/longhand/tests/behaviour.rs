@@ -1,4 +1,5 @@
 //! What the rolling conversation must do, one test for each line of its description.
+#![allow(clippy::unwrap_used, clippy::cast_possible_wrap, reason = "these are tests")]
 
 use std::sync::{Arc, Mutex};
 
@@ -26,8 +27,12 @@ impl Scripted {
 }
 
 impl Summariser for Scripted {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "scripted"
+    }
+
+    fn is_instant(&self) -> bool {
+        true
     }
 
     fn summarise(&self, input: &Input, _: Tokens, _: &Scale) -> Result<Summary, SummaryError> {
@@ -194,7 +199,7 @@ fn a_a_summary_over_its_cap_is_shortened_by_one_more_pass() {
     let rolling = Rolling { summary_max: Tokens(90), ..small(1, 10_000) };
     let mut session =
         Session::open_with(memory(), "x", settings(rolling, vec![scripted.clone()])).unwrap();
-    (0..2).for_each(|number| drop(session.record(&round(number)).unwrap()));
+    (0..2).for_each(|number| _ = session.record(&round(number)).unwrap());
     assert_eq!(scripted.asked.lock().unwrap().len(), 2);
     assert!(session.summary().unwrap().contains("short enough"));
     assert!(session.summary_tokens() <= Tokens(90));
@@ -374,7 +379,7 @@ fn a_every_model_call_s_tokens_and_cost_are_recorded() {
         settings(small(1, 10_000), vec![Scripted::saying(&[])]),
     )
     .unwrap();
-    (0..2).for_each(|number| drop(session.record(&round(number)).unwrap()));
+    (0..2).for_each(|number| _ = session.record(&round(number)).unwrap());
     let receipt: Value = serde_json::from_str(&archive.batches("x").unwrap()[0].receipt).unwrap();
     assert_eq!(receipt["fold"]["model"], "tiny");
     assert_eq!(
@@ -389,7 +394,7 @@ fn a_the_prompt_is_one_system_message_then_rounds_then_the_current_message() {
     let mut session =
         Session::open_with(memory(), "x", settings(small(2, 10_000), vec![Scripted::saying(&[])]))
             .unwrap();
-    (0..4).for_each(|number| drop(session.record(&round(number)).unwrap()));
+    (0..4).for_each(|number| _ = session.record(&round(number)).unwrap());
     let prompt =
         Prompt { base: "Be brief.".into(), recall: "g-9 is done".into(), ..Prompt::default() };
     let made = session.window("and now?", &prompt).unwrap();
@@ -422,7 +427,7 @@ fn a_better_summary_and_recall_can_be_quoted_in_a_user_message_in_every_dialect(
         settings(small(1, 10_000), vec![Scripted::saying(&[Ok(evil)])]),
     )
     .unwrap();
-    (0..2).for_each(|number| drop(session.record(&round(number)).unwrap()));
+    (0..2).for_each(|number| _ = session.record(&round(number)).unwrap());
     for dialect in [
         longhand_dialect::Dialect::Chat,
         longhand_dialect::Dialect::Anthropic,
@@ -481,7 +486,7 @@ fn an_unchanged_prefix_is_never_summarised_twice() {
         .unwrap()
     };
     let mut session = open();
-    (0..3).for_each(|number| drop(session.record(&round(number)).unwrap()));
+    (0..3).for_each(|number| _ = session.record(&round(number)).unwrap());
     let asked = scripted.asked.lock().unwrap().len();
     for _ in 0..3 {
         let again = open();
@@ -495,7 +500,7 @@ fn undo_makes_the_folded_rounds_verbatim_again() {
     let mut session =
         Session::open_with(memory(), "x", settings(small(2, 10_000), vec![Arc::new(Extractive)]))
             .unwrap();
-    (0..3).for_each(|number| drop(session.record(&round(number)).unwrap()));
+    (0..3).for_each(|number| _ = session.record(&round(number)).unwrap());
     assert_eq!(session.verbatim(), 1..3);
     assert!(session.undo().unwrap().is_some());
     assert_eq!(session.verbatim(), 0..3);

@@ -7,9 +7,10 @@
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::fault::Fault;
+use super::original;
 use super::seal::{Seal, Sealer};
 use super::session::{self, Session, signed, unsigned};
-use crate::{ArchiveError, Batch, DamagedPart, NewBatch};
+use crate::{ArchiveError, Batch, Content, DamagedPart, Form, NewBatch, Original, fold_handle};
 
 /// See [`crate::Archive::commit`].
 pub(super) fn commit(db: &Connection, name: &str, batch: &NewBatch) -> Result<u64, Fault> {
@@ -43,6 +44,12 @@ pub(super) fn commit(db: &Connection, name: &str, batch: &NewBatch) -> Result<u6
     session.state.batch = number;
     session.state.batch_link = link;
     session::save(db, &session)?;
+    if !batch.entries.is_empty() {
+        let handle = fold_handle(name, &batch.entries);
+        let content = Content::Entries(batch.entries);
+        let original = Original { session: Some(name.to_owned()), form: Form::Json, content };
+        original::keep_one(db, handle, &original)?;
+    }
     Ok(number)
 }
 

@@ -20,7 +20,7 @@ pub(super) fn keep(db: &Connection, originals: &[(Handle, Original)]) -> Result<
     Ok(())
 }
 
-fn keep_one(db: &Connection, handle: Handle, original: &Original) -> Result<(), Fault> {
+pub(super) fn keep_one(db: &Connection, handle: Handle, original: &Original) -> Result<(), Fault> {
     let owner = match &original.session {
         Some(name) => Some(session::require(db, name)?),
         None => None,

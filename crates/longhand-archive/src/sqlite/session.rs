@@ -191,8 +191,8 @@ pub(super) fn head(db: &Connection, name: &str) -> Result<Option<Head>, Fault> {
         number => Some(batch::newest_live(db, &session, number)?),
     };
     let pins = pins(db, &session)?;
-    let State { entries, rounds, .. } = session.state;
-    Ok(Some(Head { entries, rounds, batch, pins }))
+    let State { entries, rounds, batches, batch: live, .. } = session.state;
+    Ok(Some(Head { entries, rounds, batch, undone: live < batches, pins }))
 }
 
 /// See [`crate::Archive::sessions`].

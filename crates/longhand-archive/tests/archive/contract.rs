@@ -4,6 +4,7 @@ use std::thread;
 
 use longhand_archive::{
     Appended, ArchiveError, Batch, Content, Entry, Form, Head, NewEntry, Original, SessionInfo,
+    fold_handle,
 };
 use longhand_core::Handle;
 
@@ -62,7 +63,7 @@ fn rounds_begin_where_they_are_opened() {
         assert_eq!(archive.append("s", &[]).unwrap(), Appended { first: 5, round: 2 });
         let entries = archive.entries("s", 0..9).unwrap();
         assert_eq!(entries.iter().map(|entry| entry.round).collect::<Vec<_>>(), [0, 1, 1, 1, 2]);
-        let head = Head { entries: 5, rounds: 3, batch: None, pins: vec![] };
+        let head = Head { entries: 5, rounds: 3, batch: None, undone: false, pins: vec![] };
         assert_eq!(archive.head("s").unwrap(), Some(head));
     });
 }
@@ -110,6 +111,24 @@ fn sessions_are_listed_with_their_sizes() {
             damaged: false,
         };
         assert_eq!(archive.sessions().unwrap(), [info]);
+    });
+}
+
+#[test]
+fn what_a_batch_folds_can_be_brought_back() {
+    check(|archive| {
+        archive.append("s", &[user("one"), reply("two"), user("three")]).unwrap();
+        archive.commit("s", &batch(0, 2)).unwrap();
+        let original = archive.expand(fold_handle("s", &(0..2))).unwrap().unwrap();
+        let raws = [user("one").raw, reply("two").raw].join("\n");
+        assert_eq!(archive.text_of(&original).unwrap(), raws);
+        assert!(!archive.head("s").unwrap().unwrap().undone);
+        archive.undo("s").unwrap();
+        assert!(archive.head("s").unwrap().unwrap().undone);
+        archive.commit("s", &batch(0, 2)).unwrap();
+        assert!(!archive.head("s").unwrap().unwrap().undone);
+        archive.remove("s").unwrap();
+        assert_eq!(archive.expand(fold_handle("s", &(0..2))).unwrap(), None);
     });
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use longhand_archive::{
     Archive, ArchiveError, Content, Form, MemoryArchive, NewEntry, Original, SqliteArchive,
+    fold_handle,
 };
 use longhand_core::Handle;
 use proptest::prelude::*;
@@ -157,6 +158,9 @@ fn state(archive: &dyn Archive) -> String {
         state += &told(archive.head(session));
         state += &told(archive.batches(session));
         state += &told(archive.entries(session, 0..u64::MAX));
+        for end in 1..6 {
+            state += &told(archive.expand(fold_handle(session, &(0..end))));
+        }
     }
     for name in 0..3 {
         state += &told(archive.expand(handle(name)));

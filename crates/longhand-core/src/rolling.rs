@@ -1,0 +1,52 @@
+//! The policy that keeps the newest rounds and one summary of the rest.
+
+use std::ops::Range;
+
+use crate::auto::auto;
+use crate::fold::is_fold;
+use crate::plan::{Edit, History, Plan, Settings};
+use crate::step::steps;
+use crate::trim::keep_newest;
+use crate::{Budget, Digest, Message, Role, Rolling, Scale, Tokens};
+
+/// Keeps at most `rounds_max` rounds; where not even the newest fits whole, stubs do what folds cannot.
+pub(crate) fn rolling(
+    history: &History,
+    budget: &Budget,
+    rounds_max: usize,
+    scale: Scale,
+    digest: &dyn Digest,
+) -> Plan {
+    let room = budget.room();
+    let summary_max = Rolling::default().summary_max.min(Tokens(room.0 / 6));
+    let own = Budget { limit: room, reserve: summary_max, target: budget.target };
+    let units = rounds(history.messages);
+    let plan = keep_newest(history, &own, scale, digest, &units, rounds_max.max(1));
+    let newest = units.last().map_or(0, |round| round.start);
+    let takes_newest = plan.edits.iter().any(|edit| {
+        matches!(edit, Edit::Fold { messages, .. } if messages.iter().any(|range| range.end > newest))
+    });
+    if plan.fits() && !takes_newest {
+        return plan;
+    }
+    auto(history, budget, &Settings::default(), scale, digest)
+}
+
+/// Groups messages into rounds; the block of an earlier fold stands by itself.
+fn rounds(messages: &[Message]) -> Vec<Range<usize>> {
+    let mut rounds: Vec<Range<usize>> = Vec::new();
+    for step in steps(messages) {
+        let first = &messages[step.start];
+        let opens = first.is_user_turn()
+            || first.role == Role::System
+            || rounds.last().is_none_or(|round| {
+                let before = &messages[round.start];
+                is_fold(before) || before.role == Role::System
+            });
+        match rounds.last_mut() {
+            Some(round) if !opens => round.end = step.end,
+            _ => rounds.push(step),
+        }
+    }
+    rounds
+}

@@ -1,0 +1,60 @@
+//! What was said, as far as a fold reads it.
+
+use longhand_core::{Message, Part, Role, earlier};
+
+/// How much of a tool's answer, and of what it was asked, a fold reads.
+const RESULT_CHARS_MAX: usize = 4_000;
+const ARGUMENTS_CHARS_MAX: usize = 1_000;
+
+/// What was said in a round.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) number: u64,
+    pub(crate) user: String,
+    pub(crate) assistant: String,
+    /// Tools by name, with a short account of what they did.
+    pub(crate) tools: Vec<(String, String)>,
+}
+
+impl Said {
+    /// Reads the messages of a round.
+    pub(crate) fn of(number: u64, messages: &[&Message]) -> Self {
+        Self {
+            number,
+            user: words(messages, Role::User),
+            assistant: words(messages, Role::Assistant),
+            tools: tools(messages),
+        }
+    }
+}
+
+/// The words of one side; what an earlier fold says is nobody's.
+fn words(messages: &[&Message], role: Role) -> String {
+    let own = messages.iter().filter(|message| message.role == role);
+    let texts = own.flat_map(|message| &message.parts).filter_map(|part| match part {
+        Part::Text(text) if earlier(part).is_none() => Some(text.decode().into_owned()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Accounts of calls with what they answered, clipped.
+fn tools(messages: &[&Message]) -> Vec<(String, String)> {
+    let clipped = |text: &str, chars_max: usize| text.chars().take(chars_max).collect::<String>();
+    let answer = |id: &str| {
+        let mut results = messages.iter().flat_map(|message| message.results());
+        let result = results.find(|result| result.call.decode() == id)?;
+        result.content.iter().find_map(|part| match part {
+            Part::Text(text) => Some(clipped(&text.decode(), RESULT_CHARS_MAX)),
+            _ => None,
+        })
+    };
+    let calls = messages.iter().flat_map(|message| message.calls());
+    calls
+        .map(|call| {
+            let asked = clipped(&call.arguments.decode(), ARGUMENTS_CHARS_MAX);
+            let answered = answer(&call.id.decode()).unwrap_or_default();
+            (call.name.decode().into_owned(), format!("{asked} -> {answered}"))
+        })
+        .collect()
+}
