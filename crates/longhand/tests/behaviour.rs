@@ -350,7 +350,7 @@ fn a_turns_of_one_conversation_are_serialised_and_both_survive() {
 fn a_better_two_ids_never_share_one_home() {
     let folder = tempfile::tempdir().unwrap();
     let archive: Arc<dyn Archive> =
-        Arc::new(SqliteArchive::open(&folder.path().join("archive.db")).unwrap());
+        Arc::new(SqliteArchive::open(folder.path().join("archive.db")).unwrap());
     let ids = ["a/b", "a_b", "../../x", "", "\0", "A_b", "a_b "];
     for (number, id) in ids.iter().enumerate() {
         Session::open(Arc::clone(&archive), id).unwrap().record(&round(number as u64)).unwrap();

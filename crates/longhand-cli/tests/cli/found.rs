@@ -53,25 +53,3 @@ fn a_report_that_cannot_be_written_leaves_the_window_alone() {
     );
     assert_eq!(folder.read("out.json"), "old");
 }
-
-#[test]
-fn an_archive_cut_inside_a_character_is_still_read() {
-    let folder = Folder::with("in.json", CHAT);
-    let turns: Vec<String> = (0..12)
-        .map(|at| {
-            format!(
-                r#"{{"role":"{}","content":"{at} {}"}}"#,
-                if at % 2 == 0 { "user" } else { "assistant" },
-                "é ".repeat(300)
-            )
-        })
-        .collect();
-    folder.write("long.json", format!("[{}]", turns.join(",")));
-    folder.run("compact long.json --budget 1200 -q -o w.json --archive kept");
-    let mut bytes = std::fs::read(folder.path("kept")).unwrap();
-    let handle = folder.read("kept").lines().nth(1).unwrap().split('"').nth(3).unwrap().to_owned();
-    bytes.extend_from_slice("{\"handle\":\"é".as_bytes().split_last().unwrap().1);
-    folder.write("kept", &bytes);
-    let run = folder.run(&format!("expand {handle} --archive kept"));
-    assert_eq!(run.status, 0, "{}", run.stderr);
-}
