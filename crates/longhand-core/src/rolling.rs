@@ -6,8 +6,9 @@ use crate::auto::auto;
 use crate::fold::is_fold;
 use crate::plan::{Edit, History, Plan, Settings};
 use crate::step::steps;
+use crate::stub::is_ours;
 use crate::trim::keep_newest;
-use crate::{Budget, Digest, Message, Role, Rolling, Scale, Tokens};
+use crate::{Budget, Digest, Message, Part, Role, Rolling, Scale, Tokens};
 
 /// Keeps at most `rounds_max` rounds; where not even the newest fits whole, stubs do what folds cannot.
 pub(crate) fn rolling(
@@ -17,11 +18,21 @@ pub(crate) fn rolling(
     scale: Scale,
     digest: &dyn Digest,
 ) -> Plan {
+    // The first user message may stand alone before what is left of the newest round.
+    let rounds_max = rounds_max.max(2);
+    let units = rounds(history.messages);
+    let count = units.iter().filter(|round| is_round(&history.messages[round.start])).count();
+    // What stubs once did for a round that no fold could help is not undone for the sake of a number.
+    if count <= rounds_max || history.messages.iter().any(has_stub) {
+        let plan = auto(history, budget, &Settings::default(), scale, digest);
+        if plan.is_noop() {
+            return plan;
+        }
+    }
     let room = budget.room();
     let summary_max = Rolling::default().summary_max.min(Tokens(room.0 / 6));
     let own = Budget { limit: room, reserve: summary_max, target: budget.target };
-    let units = rounds(history.messages);
-    let plan = keep_newest(history, &own, scale, digest, &units, rounds_max.max(1));
+    let plan = keep_newest(history, &own, scale, digest, &units, rounds_max);
     let newest = units.last().map_or(0, |round| round.start);
     let takes_newest = plan.edits.iter().any(|edit| {
         matches!(edit, Edit::Fold { messages, .. } if messages.iter().any(|range| range.end > newest))
@@ -49,4 +60,17 @@ fn rounds(messages: &[Message]) -> Vec<Range<usize>> {
         }
     }
     rounds
+}
+
+fn is_round(first: &Message) -> bool {
+    !is_fold(first) && first.role != Role::System
+}
+
+fn has_stub(message: &Message) -> bool {
+    message.parts.iter().any(|part| match part {
+        Part::Text(text) => !is_fold(message) && is_ours(&text.decode()),
+        Part::Call(call) => is_ours(&call.arguments.decode()),
+        Part::Result(result) => result.single_text().is_some_and(|text| is_ours(&text.decode())),
+        _ => false,
+    })
 }

@@ -31,7 +31,7 @@ fn conversation() -> impl Strategy<Value = (String, Dialect)> {
 
 fn settings() -> impl Strategy<Value = Settings> {
     (
-        0..3usize,
+        0..POLICIES.len(),
         prop::option::weighted(0.3, 0..12usize),
         prop_oneof![3 => Just(256usize), 1 => 0..600usize],
     )

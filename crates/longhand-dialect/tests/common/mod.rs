@@ -18,7 +18,7 @@ pub fn chars() -> Box<dyn Meter + Send + Sync> {
     "chars:3.5".parse::<MeterSpec>().unwrap().open(ImageRule::OpenAiTiles).unwrap()
 }
 
-pub const POLICIES: [Policy; 3] = [Policy::Auto, Policy::Elide, Policy::Trim];
+pub const POLICIES: [Policy; 4] = [Policy::Auto, Policy::Elide, Policy::Trim, Policy::Rolling(3)];
 
 pub fn parse(json: &str, dialect: Option<Dialect>) -> Conversation {
     read(json.as_bytes().to_vec(), dialect).unwrap_or_else(|error| panic!("{error}: {json}"))
