@@ -100,17 +100,19 @@ impl Chores {
 
     /// Extends the index by as much as was added here, if it lags behind by more than it may.
     pub(super) fn help(&mut self, db: &Connection) {
-        let shares = if self.lag >= LAG_MAX { self.debt / LAG_EASY } else { 0 };
-        for _ in 0..shares {
-            if self.due() == Due::Never {
-                break;
-            }
+        let goal = LAG_MAX.max(self.lag - self.debt);
+        while self.lag > goal && self.due() != Due::Never {
+            let before = self.lag;
             if let Err(fault) = extend(db, None) {
                 self.recover(db, &fault);
             }
-        }
-        if shares > 0 {
             self.note(db);
+            if self.lag >= before {
+                // Others are at it, or it does not work.
+                break;
+            }
+        }
+        if self.lag >= LAG_MAX {
             self.debt = 0;
         }
     }
