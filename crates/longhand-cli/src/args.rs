@@ -318,7 +318,7 @@ pub(crate) struct MeterArgs {
 #[derive(Args)]
 #[command(after_help = "Example:
   longhand compact session.json --budget 8000 -o window.json
-  longhand compact session.json --budget 32k --archive originals.jsonl | longhand check")]
+  longhand compact session.json --budget 32k --archive originals.db | longhand check")]
 pub(crate) struct CompactArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,

@@ -8,7 +8,8 @@ use crate::args::{LogArgs, LsArgs, SearchArgs, ShowArgs};
 use crate::{Outcome, output, store};
 
 pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
-    let sessions = store::open(&args.archive)?.sessions()?;
+    let has_archive = store::exists(&args.archive)?;
+    let sessions = if has_archive { store::open(&args.archive)?.sessions()? } else { Vec::new() };
     if args.json {
         let list: Vec<Value> = sessions
             .iter()
@@ -41,7 +42,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
 }
 
 pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
-    let archive = store::open(&args.archive)?;
+    let archive = store::open_existing(&args.archive)?;
     let head = store::known(&archive, &args.id)?;
     let session = store::session(&archive, &args.id, &args.rolling)?;
     let verbatim = session.verbatim();
@@ -96,7 +97,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
 }
 
 pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
-    let archive = store::open(&args.archive)?;
+    let archive = store::open_existing(&args.archive)?;
     store::known(&archive, &args.id)?;
     let batches = archive.batches(&args.id)?;
     let receipt = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
@@ -136,7 +137,7 @@ pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
 }
 
 pub(crate) fn search(args: &SearchArgs) -> Result<Outcome> {
-    let archive = store::open(&args.archive)?;
+    let archive = store::open_existing(&args.archive)?;
     let hits = archive.search(args.session.as_deref(), &args.query, args.limit)?;
     if args.json {
         let list: Vec<Value> = hits

@@ -11,7 +11,7 @@ use crate::inspect::plain;
 use crate::{Outcome, hinted, output, store};
 
 pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
-    let archive = store::open(&args.archive)?;
+    let archive = store::open_existing(&args.archive)?;
     let head = store::known(&archive, &args.id)?;
     if args.entry >= head.entries {
         let hint = format!("`longhand search --session {} WORDS` shows entries by number", args.id);
@@ -32,7 +32,7 @@ pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
 }
 
 pub(crate) fn undo(args: &UndoArgs) -> Result<Outcome> {
-    let archive = store::open(&args.archive)?;
+    let archive = store::open_existing(&args.archive)?;
     store::known(&archive, &args.id)?;
     let Some(batch) = archive.undo(&args.id)? else {
         output::print("there is nothing to undo")?;
@@ -53,7 +53,7 @@ fn newly_folded(archive: &dyn Archive, id: &str, batch: &Batch) -> Result<u64> {
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
-    let archive = store::open(&args.archive)?;
+    let archive = store::open_existing(&args.archive)?;
     if let Some(id) = &args.id {
         store::known(&archive, id)?;
     }
@@ -84,7 +84,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
 }
 
 pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
-    let archive = store::open(&args.archive)?;
+    let archive = store::open_existing(&args.archive)?;
     let head = store::known(&archive, &args.id)?;
     if !args.yes {
         let rounds = grouped(head.rounds as usize);

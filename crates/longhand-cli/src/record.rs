@@ -77,7 +77,7 @@ fn lines(args: &RecordArgs) -> Result<Box<dyn Iterator<Item = std::io::Result<St
 }
 
 pub(crate) fn context(args: &ContextArgs) -> Result<Outcome> {
-    let archive = store::open(&args.archive)?;
+    let archive = store::open_existing(&args.archive)?;
     store::known(&archive, &args.id)?;
     let session = store::session(&archive, &args.id, &args.rolling)?;
     let prompt = Prompt {

@@ -13,28 +13,29 @@ use crate::args::{ArchiveArgs, RollingArgs};
 use crate::hinted;
 use crate::weigh::SharedMeter;
 
-/// Opens the archive that was named, or the user's own.
+/// Opens the archive that was named, or the user's own; makes it if it is not there.
 pub(crate) fn open(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
-    let path = match &args.archive {
-        Some(path) => path.clone(),
-        None => default_path()?,
-    };
-    Ok(Arc::new(SqliteArchive::open(&path)?))
+    Ok(Arc::new(SqliteArchive::open(path(args)?)?))
 }
 
-/// Opens an archive only to read it: one that is not there is an error, not a new one.
+/// Opens an archive only to look at it: one that is not there is an error, not a new one.
 pub(crate) fn open_existing(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
-    let path = match &args.archive {
-        Some(path) => path.clone(),
-        None => default_path()?,
-    };
-    if !path.exists() {
-        return Err(hinted(
-            format!("there is no archive at {}", path.display()),
-            "`longhand record` and `longhand compact --archive` make one",
-        ));
+    if exists(args)? {
+        return open(args);
     }
-    open(args)
+    Err(hinted(
+        format!("there is no archive at {}", path(args)?.display()),
+        "`longhand record` and `longhand compact --archive` make one",
+    ))
+}
+
+/// Says whether there is an archive.
+pub(crate) fn exists(args: &ArchiveArgs) -> Result<bool> {
+    Ok(path(args)?.exists())
+}
+
+fn path(args: &ArchiveArgs) -> Result<PathBuf> {
+    args.archive.clone().map_or_else(default_path, Ok)
 }
 
 /// Opens a session of it.

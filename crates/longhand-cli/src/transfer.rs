@@ -16,7 +16,7 @@ use crate::{Outcome, hinted, output, store};
 const HEADER: &str = "longhand";
 
 pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
-    let archive = store::open(&args.archive)?;
+    let archive = store::open_existing(&args.archive)?;
     let head = store::known(&archive, &args.id)?;
     let text = match args.format {
         ExportFormat::Jsonl => {
@@ -62,19 +62,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
-    let mut text = String::new();
-    match args.file.as_deref().filter(|path| path.as_os_str() != "-") {
-        Some(path) => {
-            text = std::fs::read_to_string(path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
-        }
-        None => {
-            std::io::stdin()
-                .lock()
-                .read_to_string(&mut text)
-                .context("cannot read standard input")?;
-        }
-    }
+    let text = text_of(args)?;
     let archive = store::open(&args.archive)?;
     let name = args
         .file
@@ -115,6 +103,22 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Reads the file, unpacked if it is packed.
+fn text_of(args: &ImportArgs) -> Result<String> {
+    let file = args.file.as_deref().filter(|path| path.as_os_str() != "-");
+    let name = file.map_or("standard input".to_owned(), |path| path.display().to_string());
+    let bytes = file.map_or_else(standard_input, std::fs::read);
+    let bytes = bytes.with_context(|| format!("cannot read {name}"))?;
+    let bytes = longhand_dialect::unpack(bytes, longhand_dialect::BYTES_MAX)?;
+    String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8"))
+}
+
+fn standard_input() -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn exported(text: &str) -> Result<Vec<NewEntry>> {
     let mut entries = Vec::new();
     let mut round = None;
@@ -127,6 +131,9 @@ fn exported(text: &str) -> Result<Vec<NewEntry>> {
             value[key].as_str().with_context(|| format!("{}: `{key}` must be a string", at()))
         };
         let own = value["round"].as_u64();
+        if !longhand::is_form(field("form")?) {
+            bail!("{}: there is no form {:?}", at(), field("form")?);
+        }
         let entry = NewEntry {
             opens_round: own != round,
             form: field("form")?.to_owned(),

@@ -34,9 +34,8 @@ fn main() {
     });
     let cold = median(cold.collect());
     let mut sessions = paths.map(|path| open(&path));
-    let warm = (0..SAMPLES).map(|_| {
-        timed(|| _ = sessions[0].window("What is next?", &Prompt::default()).unwrap())
-    });
+    let warm = (0..SAMPLES)
+        .map(|_| timed(|| _ = sessions[0].window("What is next?", &Prompt::default()).unwrap()));
     let warm = median(warm.collect());
     let mut times: [Vec<Duration>; 2] = Default::default();
     for number in 0..2 * SAMPLES {

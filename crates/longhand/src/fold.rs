@@ -192,11 +192,12 @@ fn round(said: &Said) -> Round<'_> {
     }
 }
 
-/// A user's words on one line, as they were said but for their length.
+/// A user's words on one line, as they were said but for their length and for marks like ours.
 fn copy(words: &str) -> String {
+    let words = words.replace("[longhand", "(longhand");
     match words.char_indices().nth(WORDS_CHARS_MAX) {
         Some((end, _)) => format!("{}…", quote(&words[..end])),
-        None => quote(words),
+        None => quote(&words),
     }
 }
 

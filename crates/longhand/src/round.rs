@@ -164,6 +164,11 @@ fn timestamp(value: &Value) -> Result<i64, String> {
     }
 }
 
+/// Whether entries of this form can be read.
+pub fn is_form(form: &str) -> bool {
+    Form::parse(form).is_some()
+}
+
 /// What search sees of an entry, by its form.
 pub fn searchable(form: &str, raw: &str) -> String {
     Form::parse(form).map(|form| texts(form, raw).join("\n")).unwrap_or_default()

@@ -71,6 +71,8 @@ impl Folder {
             .args(line.split_whitespace())
             .current_dir(self.0.path())
             .env("NO_COLOR", "1")
+            .env("XDG_DATA_HOME", self.path("data"))
+            .env("HOME", self.0.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
