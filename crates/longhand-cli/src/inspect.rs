@@ -69,16 +69,23 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
     let (folded, kept) = (cells(summary_tokens.0), cells(total.0 - summary_tokens.0));
     let free = 48usize.saturating_sub(folded + kept);
     text.push_str(&format!("  [{}{}{}]\n", "f".repeat(folded), "V".repeat(kept), "·".repeat(free)));
+    let span = |rounds: std::ops::Range<u64>| match rounds.end.checked_sub(1) {
+        Some(last) if !rounds.is_empty() => format!("rounds {} to {last}", rounds.start),
+        _ => "no rounds".to_owned(),
+    };
     text.push_str(&format!(
-        "  f folded   {:>9} tokens, rounds 0 to {}\n",
+        "  f folded   {:>9} tokens, {}\n",
         grouped(summary_tokens.0 as usize),
-        verbatim.start
+        span(0..verbatim.start)
     ));
     text.push_str(&format!(
-        "  V verbatim {:>9} tokens, rounds {} to {}\n",
+        "  V verbatim {:>9} tokens, {}\n",
         grouped((total.0 - summary_tokens.0) as usize),
-        verbatim.start,
-        verbatim.end
+        span(verbatim.clone())
+    ));
+    text.push_str(&format!(
+        "  · free     {:>9} tokens\n",
+        grouped(budget.saturating_sub(total.0) as usize)
     ));
     if !head.pins.is_empty() {
         text.push_str(&format!(
