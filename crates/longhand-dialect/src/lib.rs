@@ -28,12 +28,14 @@ mod responses;
 mod session;
 mod source;
 mod splice;
+mod sse;
 mod write;
 
 pub use check::Finding;
 pub use conversation::{Conversation, Dialect};
 pub use error::DialectError;
 use source::Source;
+pub use sse::{SseEvent, SseReader, SseTooLarge};
 pub use write::{Sourced, write};
 
 /// The most bytes that a source can have: spans are kept in 32 bits.

@@ -1,0 +1,201 @@
+//! Server-sent events, read as they arrive.
+
+use std::mem;
+
+/// One event of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SseEvent {
+    /// The value of `event:`; empty where the stream gives none.
+    pub name: String,
+    /// The lines of `data:`, joined.
+    pub data: String,
+}
+
+/// An event is larger than the reader allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event of the stream has more than {max} bytes")]
+pub struct SseTooLarge {
+    /// The most bytes that an event may have.
+    pub max: usize,
+}
+
+/// Takes the bytes of a stream, however they are cut, and gives its events.
+///
+/// ```
+/// let mut reader = longhand_dialect::SseReader::default();
+/// assert!(reader.push(b"data: {\"a\":")?.is_empty());
+/// let events = reader.push(b"1}\r\n\r\n: a comment\n")?;
+/// assert_eq!(events[0].data, "{\"a\":1}");
+/// # Ok::<(), longhand_dialect::SseTooLarge>(())
+/// ```
+#[derive(Debug)]
+pub struct SseReader {
+    event_bytes_max: usize,
+    line: Vec<u8>,
+    name: String,
+    data: String,
+    has_data: bool,
+    begun: bool,
+    /// The last line ended in a carriage return, so a line feed right after belongs to it.
+    after_return: bool,
+}
+
+impl Default for SseReader {
+    fn default() -> Self {
+        Self::new(16 << 20)
+    }
+}
+
+impl SseReader {
+    /// Starts a stream whose events have at most so many bytes.
+    pub fn new(event_bytes_max: usize) -> Self {
+        Self {
+            event_bytes_max,
+            line: Vec::new(),
+            name: String::new(),
+            data: String::new(),
+            has_data: false,
+            begun: false,
+            after_return: false,
+        }
+    }
+
+    /// Takes the next bytes and gives the events that they complete.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, SseTooLarge> {
+        let mut events = Vec::new();
+        let mut rest = bytes;
+        if mem::take(&mut self.after_return) && !rest.is_empty() {
+            rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+        }
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
+            self.keep(&rest[..end])?;
+            let is_return = rest[end] == b'\r';
+            rest = &rest[end + 1..];
+            if is_return {
+                self.after_return = rest.is_empty();
+                rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+            }
+            events.extend(self.end_line());
+        }
+        self.keep(rest)?;
+        Ok(events)
+    }
+
+    /// Ends the stream: an event of whole lines counts even if the blank line after it is missing.
+    pub fn finish(mut self) -> Option<SseEvent> {
+        self.dispatch()
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), SseTooLarge> {
+        if self.line.len() + self.data.len() + bytes.len() > self.event_bytes_max {
+            return Err(SseTooLarge { max: self.event_bytes_max });
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Option<SseEvent> {
+        let bytes = mem::take(&mut self.line);
+        let line = String::from_utf8_lossy(&bytes);
+        let begun = mem::replace(&mut self.begun, true);
+        let line = line.strip_prefix('\u{feff}').filter(|_| !begun).unwrap_or(&line);
+        if line.is_empty() {
+            return self.dispatch();
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => {
+                if mem::replace(&mut self.has_data, true) {
+                    self.data.push('\n');
+                }
+                self.data.push_str(value);
+            }
+            "event" => value.clone_into(&mut self.name),
+            _ => {}
+        }
+        None
+    }
+
+    fn dispatch(&mut self) -> Option<SseEvent> {
+        let event = SseEvent { name: mem::take(&mut self.name), data: mem::take(&mut self.data) };
+        mem::take(&mut self.has_data).then_some(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> Vec<(String, String)> {
+        let mut reader = SseReader::default();
+        let mut events: Vec<SseEvent> = Vec::new();
+        for piece in pieces {
+            events.extend(reader.push(piece).unwrap());
+        }
+        events.extend(reader.finish());
+        events.into_iter().map(|event| (event.name, event.data)).collect()
+    }
+
+    fn check(stream: &str, expected: &[(&str, &str)]) {
+        let expected: Vec<(String, String)> =
+            expected.iter().map(|(name, data)| ((*name).into(), (*data).into())).collect();
+        assert_eq!(read(&[stream.as_bytes()]), expected, "{stream:?}");
+        let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
+        assert_eq!(read(&bytes), expected, "byte by byte: {stream:?}");
+    }
+
+    #[test]
+    fn every_line_ending_ends_a_line() {
+        for end in ["\n", "\r\n", "\r"] {
+            let stream = ["event: ping", "data: a", "", "data: b", "", ""].join(end);
+            check(&stream, &[("ping", "a"), ("", "b")]);
+        }
+    }
+
+    #[test]
+    fn fields_are_read_as_the_standard_says() {
+        check("data: a\ndata: b\n\n", &[("", "a\nb")]);
+        check("data:a\n\ndata:  a\n\n", &[("", "a"), ("", " a")]);
+        check(": hello\n\ndata: a\n: between\n\n", &[("", "a")]);
+        check("data\n\n", &[("", "")]);
+        check("event: lonely\n\ndata: a\n\n", &[("", "a")]);
+        check("id: 7\nretry: 10\nwhat: ever\ndata: a\n\n", &[("", "a")]);
+        check("\u{feff}data: a\n\n", &[("", "a")]);
+        check("data: é🦀\n\n", &[("", "é🦀")]);
+    }
+
+    #[test]
+    fn the_end_completes_whole_lines_only() {
+        check("data: [DONE]\n", &[("", "[DONE]")]);
+        check("data: {\"half\"", &[]);
+        check("data: a\n\ndata: {\"half\"", &[("", "a")]);
+    }
+
+    #[test]
+    fn an_event_without_end_is_refused() {
+        let mut reader = SseReader::new(100);
+        assert_eq!(reader.push(b"data: 12345\n\n").unwrap().len(), 1);
+        for _ in 0..4 {
+            assert!(reader.push(b"data: 1234567890\n").is_ok());
+        }
+        assert_eq!(reader.push(&[b'x'; 90]), Err(SseTooLarge { max: 100 }));
+    }
+
+    proptest! {
+        #[test]
+        fn where_a_stream_is_cut_does_not_matter(
+            stream in "(data: [a-c🦀é]{0,3}|event: x|: c|\r|\n|\r\n){0,20}",
+            cuts in proptest::collection::vec(0usize..80, 0..6),
+        ) {
+            let bytes = stream.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|w| &bytes[w[0]..w[1]]).collect();
+            prop_assert_eq!(read(&pieces), read(&[bytes]));
+        }
+    }
+}
