@@ -1,0 +1,98 @@
+//! A JSON value that can be walked into.
+
+use std::borrow::Cow;
+
+use longhand_core::json::{Cursor, Kind, Value};
+
+/// A value with the text that it stands in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'s> {
+    source: &'s str,
+    value: Value,
+}
+
+impl<'s> View<'s> {
+    /// Reads a text that is one JSON value.
+    pub(crate) fn parse(source: &'s str) -> Option<Self> {
+        let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+        let mut cursor = Cursor::new(source);
+        let value = cursor.value().ok()?;
+        cursor.end().ok()?;
+        Some(Self { source, value })
+    }
+
+    /// Reads an object or an array, and nothing simpler.
+    pub(crate) fn parse_nested(source: &'s str) -> Option<Self> {
+        Self::parse(source).filter(|view| matches!(view.kind(), Kind::Object | Kind::Array))
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        self.value.kind
+    }
+
+    /// A field that is there and not null.
+    pub(crate) fn get(self, key: &str) -> Option<Self> {
+        self.fields()
+            .into_iter()
+            .rev()
+            .find(|(name, _)| name == key)
+            .map(|(_, view)| view)
+            .filter(|view| view.kind() != Kind::Null)
+    }
+
+    /// A field of a field.
+    pub(crate) fn path(self, keys: &[&str]) -> Option<Self> {
+        keys.iter().try_fold(self, |view, key| view.get(key))
+    }
+
+    /// The fields in their order, nulls included.
+    pub(crate) fn fields(self) -> Vec<(Cow<'s, str>, Self)> {
+        if self.kind() != Kind::Object {
+            return Vec::new();
+        }
+        let source = self.source;
+        let node = Cursor::at(source, self.value.span().start).node().unwrap_or_default();
+        let named = |(key, value): (Value, Value)| Some((key.str(source)?, Self { source, value }));
+        node.fields.into_iter().filter_map(named).collect()
+    }
+
+    /// The elements of an array.
+    pub(crate) fn elements(self) -> Vec<Self> {
+        let mut views = Vec::new();
+        if self.kind() == Kind::Array {
+            let source = self.source;
+            // It was checked when it was first passed over.
+            let _ = Cursor::at(source, self.value.span().start).elements(|cursor| {
+                views.push(Self { source, value: cursor.value()? });
+                Ok(())
+            });
+        }
+        views
+    }
+
+    pub(crate) fn str(self) -> Option<Cow<'s, str>> {
+        self.value.str(self.source)
+    }
+
+    pub(crate) fn string(self, key: &str) -> Option<String> {
+        self.get(key)?.str().map(Cow::into_owned)
+    }
+
+    pub(crate) fn is(self, key: &str, text: &str) -> bool {
+        self.get(key).is_some_and(|value| value.value.is(self.source, text))
+    }
+
+    pub(crate) fn number(self, key: &str) -> Option<u64> {
+        let value = self.get(key)?;
+        // A whole number may be written as 12.0.
+        value.raw().parse().ok().or_else(|| {
+            let float = value.raw().parse::<f64>().ok()?;
+            (0.0..1e15).contains(&float).then_some(float as u64)
+        })
+    }
+
+    /// The bytes as they stand.
+    pub(crate) fn raw(self) -> &'s str {
+        &self.source[self.value.span()]
+    }
+}
