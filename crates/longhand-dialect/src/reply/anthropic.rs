@@ -1,0 +1,209 @@
+//! Answers of Anthropic Messages.
+
+use std::collections::BTreeMap;
+
+use longhand_core::json::{Kind, quote};
+
+use super::{Reply, Stop, Usage, object};
+use crate::view::View;
+
+pub(super) fn read(view: View) -> Option<Reply> {
+    let content = view.get("content").filter(|content| content.kind() == Kind::Array)?;
+    let mut counts = Counts::default();
+    counts.take(view.get("usage"));
+    Some(reply(
+        content.raw(),
+        content,
+        counts.usage(),
+        view.string("stop_reason").as_deref(),
+        view.string("model"),
+    ))
+}
+
+/// A message as far as it has come.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    blocks: BTreeMap<u64, Block>,
+    counts: Counts,
+    model: Option<String>,
+    stop: Option<String>,
+    ended: bool,
+}
+
+/// A block as it began, with what was added to it.
+#[derive(Debug, Default)]
+struct Block {
+    fields: Vec<(String, String)>,
+    /// Text by the field that it belongs to.
+    added: Vec<(String, String)>,
+    input: String,
+    citations: Vec<String>,
+}
+
+impl Stream {
+    pub(super) fn push(&mut self, view: View) -> String {
+        let index = view.number("index").unwrap_or(0);
+        match view.string("type").as_deref() {
+            Some("message_start") => {
+                if let Some(message) = view.get("message") {
+                    self.model = message.string("model");
+                    self.counts.take(message.get("usage"));
+                }
+            }
+            Some("content_block_start") => {
+                let Some(start) = view.get("content_block") else { return String::new() };
+                let fields = start.fields().into_iter();
+                let fields = fields.map(|(key, value)| (key.into(), value.raw().to_owned()));
+                let block = Block { fields: fields.collect(), ..Block::default() };
+                self.blocks.insert(index, block);
+                if start.is("type", "text") {
+                    return start.string("text").unwrap_or_default();
+                }
+            }
+            Some("content_block_delta") => {
+                let Some(delta) = view.get("delta") else { return String::new() };
+                return self.blocks.entry(index).or_default().add(delta);
+            }
+            Some("message_delta") => {
+                let stop = view.path(&["delta"]).and_then(|delta| delta.string("stop_reason"));
+                self.stop = stop.or(self.stop.take());
+                self.counts.take(view.get("usage"));
+            }
+            Some("message_stop") => self.ended = true,
+            _ => {}
+        }
+        String::new()
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.ended
+    }
+
+    /// The message, if it came to its end.
+    pub(super) fn finish(self) -> Option<Reply> {
+        if self.stop.is_none() && !self.ended {
+            return None;
+        }
+        let blocks: Vec<String> = self.blocks.into_values().map(Block::json).collect();
+        let content = format!("[{}]", blocks.join(","));
+        let view = View::parse(&content)?;
+        Some(reply(&content, view, self.counts.usage(), self.stop.as_deref(), self.model))
+    }
+}
+
+impl Block {
+    /// Adds a delta and gives the text of it. A delta names the field that it belongs to; only
+    /// arguments and citations go by another name.
+    fn add(&mut self, delta: View) -> String {
+        let mut said = String::new();
+        for (key, value) in delta.fields() {
+            match (key.as_ref(), value.str()) {
+                ("type", _) => {}
+                ("partial_json", Some(more)) => self.input.push_str(&more),
+                ("citation", _) => self.citations.push(value.raw().to_owned()),
+                (key, Some(more)) => {
+                    if key == "text" {
+                        said.push_str(&more);
+                    }
+                    match self.added.iter_mut().find(|(own, _)| own == key) {
+                        Some((_, text)) => text.push_str(&more),
+                        None => self.added.push((key.to_owned(), more.into_owned())),
+                    }
+                }
+                _ => {}
+            }
+        }
+        said
+    }
+
+    fn json(self) -> String {
+        let mut fields = self.fields;
+        let mut set = |key: &str, value: &dyn Fn(Option<View>) -> String| match fields
+            .iter_mut()
+            .find(|(own, _)| own == key)
+        {
+            Some((_, raw)) => *raw = value(View::parse(raw)),
+            None => fields.push((key.to_owned(), value(None))),
+        };
+        for (key, more) in &self.added {
+            set(key, &|own| quote(&(own.and_then(View::str).unwrap_or_default() + more.as_str())));
+        }
+        if !self.input.trim().is_empty() {
+            let whole = View::parse_nested(&self.input).is_some();
+            // A call that was cut short must not pass for one without arguments.
+            let cut = || object([("truncated", quote(&self.input))]);
+            set("input", &|_| if whole { self.input.clone() } else { cut() });
+        }
+        if !self.citations.is_empty() {
+            set("citations", &|own| {
+                let own = own.map(View::elements).unwrap_or_default();
+                let own = own.into_iter().map(View::raw);
+                let all: Vec<&str> = own.chain(self.citations.iter().map(String::as_str)).collect();
+                format!("[{}]", all.join(","))
+            });
+        }
+        object(fields.iter().map(|(key, raw)| (key.as_str(), raw.clone())))
+    }
+}
+
+/// The four counts; those of a stream only grow.
+#[derive(Debug, Default)]
+struct Counts {
+    seen: bool,
+    fresh: u64,
+    read: u64,
+    written: u64,
+    output: u64,
+}
+
+impl Counts {
+    fn take(&mut self, usage: Option<View>) {
+        let Some(usage) = usage else { return };
+        self.seen = true;
+        for (own, key) in [
+            (&mut self.fresh, "input_tokens"),
+            (&mut self.read, "cache_read_input_tokens"),
+            (&mut self.written, "cache_creation_input_tokens"),
+            (&mut self.output, "output_tokens"),
+        ] {
+            *own = (*own).max(usage.number(key).unwrap_or(0));
+        }
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.seen.then_some(Usage {
+            input: self.fresh + self.read + self.written,
+            cached_input: self.read,
+            cache_write: self.written,
+            output: self.output,
+        })
+    }
+}
+
+fn reply(
+    raw: &str,
+    content: View,
+    usage: Option<Usage>,
+    stop: Option<&str>,
+    model: Option<String>,
+) -> Reply {
+    let blocks = content.elements();
+    let is_one_of = |block: &View, kinds: &[&str]| kinds.iter().any(|kind| block.is("type", kind));
+    let text = blocks
+        .iter()
+        .filter(|block| is_one_of(block, &["text"]))
+        .filter_map(|block| block.string("text"))
+        .collect();
+    let has_more =
+        !blocks.iter().all(|block| is_one_of(block, &["text", "thinking", "redacted_thinking"]));
+    let stop = match stop {
+        Some("end_turn" | "stop_sequence") | None => Stop::End,
+        Some("max_tokens") => Stop::Length,
+        Some("tool_use") => Stop::Tools,
+        Some("refusal") => Stop::Refused,
+        Some("model_context_window_exceeded") => Stop::Window,
+        Some(other) => Stop::Other(other.to_owned()),
+    };
+    let message = format!(r#"{{"role":"assistant","content":{raw}}}"#);
+    Reply { text, message, usage, stop, model, has_more }
+}

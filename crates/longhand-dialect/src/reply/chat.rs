@@ -1,0 +1,265 @@
+//! Answers of Chat Completions.
+
+use longhand_core::json::{Kind, quote};
+
+use super::{Reply, Stop, Usage, object};
+use crate::view::View;
+
+pub(super) fn read(view: View) -> Option<Reply> {
+    let choice = *view.get("choices")?.elements().first()?;
+    let message = choice.get("message")?;
+    let mut stream = Stream::default();
+    stream.attributes(view, choice);
+    stream.delta(message);
+    stream.ended = true;
+    let mut reply = stream.finish()?;
+    if message.is("role", "assistant") {
+        message.raw().clone_into(&mut reply.message);
+    }
+    Some(reply)
+}
+
+/// A message as far as it has come.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// All fields but the role and the calls, in the order in which they came.
+    fields: Vec<(String, Field)>,
+    calls: Vec<Call>,
+    usage: Option<Usage>,
+    model: Option<String>,
+    stop: Option<String>,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum Field {
+    Text(String),
+    List(Vec<String>),
+    Other(String),
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    /// `function` or `custom`.
+    kind: String,
+    name: String,
+    arguments: String,
+    /// What else came with it, as JSON.
+    others: Vec<(String, String)>,
+}
+
+impl Stream {
+    pub(super) fn push(&mut self, view: View) -> String {
+        let choices = view.get("choices").map(View::elements).unwrap_or_default();
+        let first = choices.into_iter().find(|choice| choice.number("index").unwrap_or(0) == 0);
+        let Some(choice) = first else {
+            self.attributes(view, view);
+            return String::new();
+        };
+        self.attributes(view, choice);
+        choice.get("delta").map(|delta| self.delta(delta)).unwrap_or_default()
+    }
+
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.ended
+    }
+
+    fn attributes(&mut self, view: View, choice: View) {
+        self.model = self.model.take().or_else(|| view.string("model"));
+        self.stop = choice.string("finish_reason").or(self.stop.take());
+        let own = view.get("usage").or_else(|| view.path(&["x_groq", "usage"]));
+        self.usage = own.map(usage).or(self.usage);
+    }
+
+    /// Adds what came and gives the text among it.
+    fn delta(&mut self, delta: View) -> String {
+        let mut said = String::new();
+        for (key, value) in delta.fields() {
+            match (key.as_ref(), value.kind()) {
+                ("role", _) | (_, Kind::Null) => {}
+                ("tool_calls", Kind::Array) => {
+                    value.elements().into_iter().for_each(|call| self.call(call));
+                }
+                (key, _) => {
+                    if matches!(key, "content" | "refusal") {
+                        said.push_str(&text_of(value));
+                    }
+                    self.field(key, value);
+                }
+            }
+        }
+        said
+    }
+
+    fn field(&mut self, key: &str, value: View) {
+        let new = match value.kind() {
+            Kind::String => Field::Text(value.str().unwrap_or_default().into()),
+            Kind::Array => Field::List(raw_elements(value)),
+            _ => Field::Other(value.raw().to_owned()),
+        };
+        let Some((_, own)) = self.fields.iter_mut().find(|(name, _)| name == key) else {
+            return self.fields.push((key.to_owned(), new));
+        };
+        match (own, new) {
+            (Field::Text(own), Field::Text(new)) => own.push_str(&new),
+            (Field::List(own), Field::List(new)) => own.extend(new),
+            (Field::List(own), Field::Text(new)) if !new.is_empty() => own.push(text_part(&new)),
+            (own @ Field::Text(_), Field::List(new)) => {
+                let before = match &*own {
+                    Field::Text(text) if !text.is_empty() => Some(text_part(text)),
+                    _ => None,
+                };
+                *own = Field::List(before.into_iter().chain(new).collect());
+            }
+            (_, Field::Text(_)) => {}
+            (own, new) => *own = new,
+        }
+    }
+
+    fn call(&mut self, view: View) {
+        let index = view.number("index");
+        let id = view.string("id").unwrap_or_default();
+        let known = self.calls.iter().position(|call| match index {
+            Some(_) => call.index == index,
+            None => call.id == id,
+        });
+        // Without an index and an id it goes on with the newest.
+        let at = match known {
+            Some(at) => at,
+            None if index.is_none() && id.is_empty() && !self.calls.is_empty() => {
+                self.calls.len() - 1
+            }
+            None => {
+                self.calls.push(Call { index, ..Call::default() });
+                self.calls.len() - 1
+            }
+        };
+        let call = &mut self.calls[at];
+        if call.id.is_empty() {
+            call.id = id;
+        }
+        for (key, value) in view.fields() {
+            match key.as_ref() {
+                "index" | "id" => {}
+                "type" => call.kind = value.str().unwrap_or_default().into(),
+                "function" | "custom" => {
+                    if call.kind.is_empty() {
+                        call.kind = key.into_owned();
+                    }
+                    if call.name.is_empty() {
+                        call.name = value.string("name").unwrap_or_default();
+                    }
+                    for key in ["arguments", "input"] {
+                        let more = value.get(key).map(|more| match more.kind() {
+                            Kind::String => more.str().unwrap_or_default(),
+                            // Some servers send an object where a string should be.
+                            _ => more.raw().into(),
+                        });
+                        call.arguments.push_str(&more.unwrap_or_default());
+                    }
+                }
+                _ if value.kind() == Kind::Null => {}
+                _ => {
+                    call.others.retain(|(own, _)| *own != key);
+                    call.others.push((key.into_owned(), value.raw().to_owned()));
+                }
+            }
+        }
+    }
+
+    /// The message, if it came to its end.
+    pub(super) fn finish(self) -> Option<Reply> {
+        if self.stop.is_none() && !self.ended {
+            return None;
+        }
+        let words = |key: &str| self.fields.iter().find(|(name, _)| name == key).map(|(_, f)| f);
+        let content = words("content").map(Field::text).unwrap_or_default();
+        let refusal = words("refusal").map(Field::text).unwrap_or_default();
+        let stop = match self.stop.as_deref() {
+            _ if !refusal.is_empty() => Stop::Refused,
+            Some("stop") | None if self.calls.is_empty() => Stop::End,
+            Some("stop" | "tool_calls" | "function_call") | None => Stop::Tools,
+            Some("length") => Stop::Length,
+            Some("content_filter") => Stop::Refused,
+            Some("model_context_window_exceeded") => Stop::Window,
+            Some(other) => Stop::Other(other.to_owned()),
+        };
+        let mut fields = vec![("role", quote("assistant"))];
+        let nothing = || if self.calls.is_empty() { quote("") } else { "null".to_owned() };
+        fields.push(("content", words("content").map_or_else(nothing, Field::json)));
+        let others = self.fields.iter().filter(|(key, _)| key != "content");
+        fields.extend(others.map(|(key, field)| (key.as_str(), field.json())));
+        if !self.calls.is_empty() {
+            let calls: Vec<String> = self.calls.iter().map(Call::json).collect();
+            fields.push(("tool_calls", format!("[{}]", calls.join(","))));
+        }
+        let message = object(fields);
+        let has_more = !self.calls.is_empty() || words("function_call").is_some();
+        let text = content + &refusal;
+        Some(Reply { text, message, usage: self.usage, stop, model: self.model, has_more })
+    }
+}
+
+impl Field {
+    fn json(&self) -> String {
+        match self {
+            Self::Text(text) => quote(text),
+            Self::List(elements) => format!("[{}]", elements.join(",")),
+            Self::Other(raw) => raw.clone(),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::List(_) => View::parse(&self.json()).map(text_of).unwrap_or_default(),
+            Self::Other(_) => String::new(),
+        }
+    }
+}
+
+impl Call {
+    fn json(&self) -> String {
+        let kind = if self.kind.is_empty() { "function" } else { &self.kind };
+        let arguments = if kind == "custom" { "input" } else { "arguments" };
+        let inner = object([("name", quote(&self.name)), (arguments, quote(&self.arguments))]);
+        let own = [("id", quote(&self.id)), ("type", quote(kind)), (kind, inner)];
+        let others = self.others.iter().map(|(key, raw)| (key.as_str(), raw.clone()));
+        object(own.into_iter().chain(others))
+    }
+}
+
+/// The text of a content that is a string or a list of parts.
+fn text_of(content: View) -> String {
+    match content.str() {
+        Some(text) => text.into_owned(),
+        None => content.elements().into_iter().filter_map(|part| part.string("text")).collect(),
+    }
+}
+
+fn text_part(text: &str) -> String {
+    crate::render::text_block(&quote(text))
+}
+
+fn raw_elements(list: View) -> Vec<String> {
+    list.elements().into_iter().map(|element| element.raw().to_owned()).collect()
+}
+
+fn usage(view: View) -> Usage {
+    let details = view.get("prompt_tokens_details");
+    let detail = |key: &str| details.and_then(|details| details.number(key));
+    Usage {
+        input: view.number("prompt_tokens").unwrap_or(0),
+        cached_input: detail("cached_tokens")
+            .or_else(|| view.number("prompt_cache_hit_tokens"))
+            .unwrap_or(0),
+        cache_write: detail("cache_write_tokens").unwrap_or(0),
+        output: view.number("completion_tokens").unwrap_or(0),
+    }
+}

@@ -1,0 +1,304 @@
+use super::*;
+use crate::sse::SseReader;
+
+const CHAT: &str = r#"{"id":"c","model":"gpt-x","choices":[{"index":0,"message":{"role":"assistant","content":"Grüße.","reasoning_content":"hm","tool_calls":[{"id":"call_1","type":"function","function":{"name":"read","arguments":"{\"a\":1}"}},{"id":"call_2","type":"function","function":{"name":"list","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":64}}}"#;
+
+const CHAT_STREAM: &[&str] = &[
+    r#"{"model":"gpt-x","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":null}"#,
+    r#"{"choices":[{"index":0,"delta":{"content":"Grü"}}]}"#,
+    r#"{"choices":[{"index":0,"delta":{"content":"ße.","reasoning_content":"h"}},{"index":1,"delta":{"content":"other"}}]}"#,
+    r#"{"choices":[{"index":0,"delta":{"reasoning_content":"m","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"read","arguments":""}}]}}]}"#,
+    r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"call_2","type":"function","function":{"name":"list","arguments":"{}"}}]}}]}"#,
+    r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\""}}]}}]}"#,
+    r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":":1}"}}]}}]}"#,
+    r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
+    r#"{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":64}}}"#,
+    "[DONE]",
+];
+
+const ANTHROPIC: &str = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[{"type":"thinking","thinking":"hm so","signature":"c2ln"},{"type":"text","text":"Grüße.","citations":[{"cited":1}]},{"type":"new_thing","content":"abc","deep":{"x":[1.0]}},{"type":"tool_use","id":"toolu_1","name":"read","input":{"a":1.50}}],"stop_reason":"tool_use","usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":85,"output_tokens":20}}"#;
+
+const ANTHROPIC_STREAM: &[&str] = &[
+    r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[],"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":85,"output_tokens":1}}}"#,
+    r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+    r#"{"type":"ping"}"#,
+    r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}"#,
+    r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":" so"}}"#,
+    r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}"#,
+    r#"{"type":"content_block_stop","index":0}"#,
+    r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
+    r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Grü"}}"#,
+    r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"ße."}}"#,
+    r#"{"type":"content_block_delta","index":1,"delta":{"type":"citations_delta","citation":{"cited":1}}}"#,
+    r#"{"type":"content_block_start","index":2,"content_block":{"type":"new_thing","content":"a","deep":{"x":[1.0]}}}"#,
+    r#"{"type":"content_block_delta","index":2,"delta":{"type":"new_delta","content":"bc"}}"#,
+    r#"{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_1","name":"read","input":{}}}"#,
+    r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":""}}"#,
+    r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}}"#,
+    r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"1.50}"}}"#,
+    r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":20}}"#,
+    r#"{"type":"message_stop"}"#,
+];
+
+const RESPONSES: &str = r#"{"id":"resp_1","object":"response","status":"completed","error":null,"incomplete_details":null,"model":"gpt-x","output":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"},{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"Grüße.","annotations":[]}]},{"type":"function_call","call_id":"call_1","name":"read","arguments":"{\"a\":1}"}],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":64,"cache_write_tokens":7},"output_tokens":20}}"#;
+
+const RESPONSES_STREAM: &[&str] = &[
+    r#"{"type":"response.created","response":{"id":"resp_1","status":"in_progress","error":null,"output":[]}}"#,
+    r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1"}}"#,
+    r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}}"#,
+    r#"{"type":"response.output_text.delta","output_index":1,"delta":"Grü"}"#,
+    r#"{"type":"response.output_text.delta","output_index":1,"delta":"ße."}"#,
+    r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"Grüße.","annotations":[]}]}}"#,
+    r#"{"type":"response.output_item.done","output_index":2,"item":{"type":"function_call","call_id":"call_1","name":"read","arguments":"{\"a\":1}"}}"#,
+    r#"{"type":"response.completed","response":{"status":"completed","error":null,"model":"gpt-x","output":[{"type":"reasoning","id":"rs_1","summary":[]}],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":64,"cache_write_tokens":7},"output_tokens":20}}}"#,
+];
+
+const ALL: [(Dialect, &str, &[&str]); 3] = [
+    (Dialect::Chat, CHAT, CHAT_STREAM),
+    (Dialect::Anthropic, ANTHROPIC, ANTHROPIC_STREAM),
+    (Dialect::Responses, RESPONSES, RESPONSES_STREAM),
+];
+
+fn stream(dialect: Dialect, events: &[&str]) -> Result<(Reply, String), ReplyError> {
+    let mut reader = ReplyReader::new(dialect);
+    let mut said = String::new();
+    for data in events {
+        let event = SseEvent { data: (*data).to_owned(), ..SseEvent::default() };
+        said.extend(reader.push(&event)?);
+    }
+    Ok((reader.finish()?, said))
+}
+
+#[test]
+fn a_stream_gives_what_the_whole_answer_gives() {
+    for (dialect, body, events) in ALL {
+        let whole = Reply::read(dialect, body).unwrap();
+        let (streamed, said) = stream(dialect, events).unwrap();
+        assert_eq!(streamed, whole, "{dialect}");
+        assert_eq!(said, "Grüße.", "{dialect}");
+        assert_eq!(whole.text, said, "{dialect}");
+        assert_eq!(whole.stop, Stop::Tools, "{dialect}");
+        let usage = whole.usage.unwrap();
+        assert_eq!((usage.input, usage.output), (100, 20), "{dialect}");
+        assert!(whole.has_more && !whole.is_empty());
+        assert!(whole.model.unwrap().ends_with("-x"));
+    }
+}
+
+#[test]
+fn the_bytes_of_a_whole_answer_are_kept() {
+    for (dialect, body, _) in ALL {
+        let reply = Reply::read(dialect, body).unwrap();
+        let own = reply.message.strip_prefix(r#"{"role":"assistant","content":"#);
+        let own = own.filter(|_| dialect == Dialect::Anthropic).map(|own| &own[..own.len() - 1]);
+        assert!(body.contains(own.unwrap_or(&reply.message)), "{dialect}");
+    }
+}
+
+#[test]
+fn an_answer_can_be_appended_and_read_again() {
+    for (dialect, body, events) in ALL {
+        for reply in [Reply::read(dialect, body).unwrap(), stream(dialect, events).unwrap().0] {
+            let json = match dialect {
+                Dialect::Responses => {
+                    let items = &reply.message[1..reply.message.len() - 1];
+                    format!(r#"[{{"role":"user","content":"hi"}},{items}]"#)
+                }
+                _ => format!(r#"[{{"role":"user","content":"hi"}},{}]"#, reply.message),
+            };
+            let conversation = crate::read(json.into(), Some(dialect)).unwrap();
+            let calls = conversation.messages.iter().flat_map(longhand_core::Message::calls);
+            let names: Vec<_> = calls.map(|call| call.name.decode().into_owned()).collect();
+            assert_eq!(names[0], "read", "{dialect}");
+        }
+    }
+}
+
+#[test]
+fn where_the_bytes_are_cut_does_not_matter() {
+    for (dialect, body, events) in ALL {
+        let bytes: String = events.iter().map(|data| format!("data: {data}\r\n\r\n")).collect();
+        for size in [1, 2, 3, 7, 64, bytes.len()] {
+            let mut sse = SseReader::default();
+            let mut reader = ReplyReader::new(dialect);
+            for chunk in bytes.as_bytes().chunks(size) {
+                for event in sse.push(chunk).unwrap() {
+                    assert!(!reader.is_done());
+                    reader.push(&event).unwrap();
+                }
+            }
+            assert!(reader.is_done());
+            assert_eq!(reader.finish().unwrap(), Reply::read(dialect, body).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_ends_early_is_cut() {
+    for (dialect, _, events) in ALL {
+        let end = events
+            .iter()
+            .position(|data| data.contains("\"finish_reason\":\"") || data.contains("stop_reason"))
+            .unwrap_or(events.len() - 1);
+        for cut in 0..end {
+            assert_eq!(stream(dialect, &events[..cut]), Err(ReplyError::Cut), "{dialect} {cut}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_forgets_the_last_event_is_forgiven() {
+    let (reply, _) = stream(Dialect::Chat, &CHAT_STREAM[..8]).unwrap();
+    assert_eq!((reply.text.as_str(), reply.usage), ("Grüße.", None));
+    let (reply, _) = stream(Dialect::Anthropic, &ANTHROPIC_STREAM[..18]).unwrap();
+    assert_eq!(reply.stop, Stop::Tools);
+}
+
+#[test]
+fn errors_are_told_from_answers() {
+    let provider = |code: &str, message: &str| ReplyError::Provider {
+        code: (!code.is_empty()).then(|| code.to_owned()),
+        message: message.to_owned(),
+        overflow: None,
+    };
+    for (dialect, data, expected) in [
+        (
+            Dialect::Chat,
+            r#"{"error":{"code":502,"message":"upstream"}}"#,
+            provider("502", "upstream"),
+        ),
+        (Dialect::Chat, r#"{"error":"down"}"#, provider("", "down")),
+        (Dialect::Chat, r#"[{"error":{"code":500,"message":"down"}}]"#, provider("500", "down")),
+        (
+            Dialect::Chat,
+            r#"{"object":"error","message":"flat","type":"BadRequest","code":400}"#,
+            provider("400", "flat"),
+        ),
+        (
+            Dialect::Chat,
+            r#"{"choices":[{"delta":{},"finish_reason":"error","error":{"code":"x","message":"y"}}]}"#,
+            provider("x", "y"),
+        ),
+        (
+            Dialect::Anthropic,
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            provider("overloaded_error", "Overloaded"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"sorry"}}}"#,
+            provider("server_error", "sorry"),
+        ),
+        (
+            Dialect::Responses,
+            r#"{"type":"error","code":"server_error","message":"sorry","param":null}"#,
+            provider("server_error", "sorry"),
+        ),
+    ] {
+        assert_eq!(Reply::read(dialect, data), Err(expected.clone()), "{data}");
+        assert_eq!(stream(dialect, &[data]), Err(expected), "{data}");
+    }
+    let mut reader = ReplyReader::new(Dialect::Chat);
+    let event = SseEvent { name: "error".into(), data: "out of order".into() };
+    assert_eq!(reader.push(&event), Err(provider("", "out of order")));
+}
+
+#[test]
+fn an_overflow_in_the_answer_is_known_as_one() {
+    let data = r#"{"error":{"code":400,"message":"prompt is too long: 300 tokens > 256 maximum"}}"#;
+    let Err(ReplyError::Provider { overflow, .. }) = Reply::read(Dialect::Chat, data) else {
+        panic!("it is an error");
+    };
+    assert_eq!(overflow, Some(Overflow { limit: Some(256), asked: Some(300), bytes: false }));
+}
+
+#[test]
+fn what_is_no_answer_is_refused() {
+    for (dialect, _, _) in ALL {
+        assert_eq!(Reply::read(dialect, "<html>"), Err(ReplyError::NotJson));
+        assert_eq!(Reply::read(dialect, ""), Err(ReplyError::NotJson));
+        for body in ["{}", "[]", "3", r#"{"choices":[]}"#, r#"{"hello":"world"}"#] {
+            assert_eq!(Reply::read(dialect, body), Err(ReplyError::NotAnAnswer(dialect)), "{body}");
+        }
+        assert_eq!(stream(dialect, &["<html>"]), Err(ReplyError::NotJson));
+    }
+}
+
+#[test]
+fn every_end_has_its_reason() {
+    let chat = |message: &str, reason: &str| {
+        let body = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"{reason}"}}]}}"#);
+        Reply::read(Dialect::Chat, &body).unwrap()
+    };
+    let text = r#"{"role":"assistant","content":"x"}"#;
+    assert_eq!(chat(text, "stop").stop, Stop::End);
+    assert_eq!(chat(text, "length").stop, Stop::Length);
+    assert_eq!(chat(text, "content_filter").stop, Stop::Refused);
+    assert_eq!(chat(text, "odd").stop, Stop::Other("odd".into()));
+    let refusal = chat(r#"{"role":"assistant","content":null,"refusal":"I cannot."}"#, "stop");
+    assert_eq!((refusal.stop, refusal.text.as_str()), (Stop::Refused, "I cannot."));
+    assert!(chat(r#"{"role":"assistant","content":""}"#, "stop").is_empty());
+    let anthropic = |reason: &str| {
+        let body = format!(
+            r#"{{"content":[{{"type":"thinking","thinking":"x"}}],"stop_reason":"{reason}"}}"#
+        );
+        Reply::read(Dialect::Anthropic, &body).unwrap()
+    };
+    assert_eq!(anthropic("max_tokens").stop, Stop::Length);
+    assert_eq!(anthropic("refusal").stop, Stop::Refused);
+    assert_eq!(anthropic("model_context_window_exceeded").stop, Stop::Window);
+    assert!(anthropic("end_turn").is_empty(), "thinking says nothing");
+    let body = r#"{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[]}"#;
+    assert_eq!(Reply::read(Dialect::Responses, body).unwrap().stop, Stop::Length);
+}
+
+#[test]
+fn a_call_that_was_cut_short_keeps_its_words() {
+    let (reply, _) = stream(
+        Dialect::Anthropic,
+        &[
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"rm","input":{}}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#,
+        ],
+    )
+    .unwrap();
+    assert!(reply.message.contains(r#""input":{"truncated":"{\"a\":"}"#), "{}", reply.message);
+}
+
+#[test]
+fn calls_without_an_index_are_told_apart_by_id() {
+    let (reply, _) = stream(
+        Dialect::Chat,
+        &[
+            r#"{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{"}}]}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"}"}}]}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"id":"b","function":{"name":"g","arguments":{"x":1}},"extra_content":{"sig":"s"}}]}}]}"#,
+            "[DONE]",
+        ],
+    )
+    .unwrap();
+    assert_eq!(
+        reply.message,
+        r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"g","arguments":"{\"x\":1}"},"extra_content":{"sig":"s"}}]}"#
+    );
+    assert_eq!(reply.stop, Stop::Tools);
+}
+
+#[test]
+fn content_in_parts_keeps_them() {
+    let (reply, said) = stream(
+        Dialect::Chat,
+        &[
+            r#"{"choices":[{"delta":{"content":""}}]}"#,
+            r#"{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[]}]}}]}"#,
+            r#"{"choices":[{"delta":{"content":"So."},"finish_reason":"stop"}]}"#,
+        ],
+    )
+    .unwrap();
+    assert_eq!((reply.text.as_str(), said.as_str()), ("So.", "So."));
+    assert_eq!(
+        reply.message,
+        r#"{"role":"assistant","content":[{"type":"thinking","thinking":[]},{"type":"text","text":"So."}]}"#
+    );
+}
