@@ -6,4 +6,6 @@ pub mod history;
 mod json;
 pub mod notation;
 pub mod rng;
+#[cfg(feature = "server")]
+pub mod scripted;
 pub mod session;
