@@ -1,0 +1,46 @@
+//! A client for language models, and a summariser that asks one.
+//!
+//! A name such as `anthropic/claude-haiku-4-5` picks an endpoint and a model; the client speaks three
+//! wire formats through `longhand-dialect`, whole or streamed, and never waits without a limit.
+//!
+//! ```no_run
+//! use longhand_model::{Client, Endpoints, Limits, Request};
+//!
+//! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
+//! let endpoints = Endpoints::known(|variable| std::env::var(variable).ok());
+//! let model = endpoints.model("ollama/qwen3")?;
+//! let client = Client::new(Limits::default())?;
+//! let request = Request { stream: true, ..Request::new("Be brief.", "What is a ledger?") };
+//! let reply = client.complete(&model, &request, &mut |text| print!("{text}")).await?;
+//! println!("\n{:?}", reply.usage);
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod breaker;
+mod clean;
+mod client;
+mod clock;
+mod endpoint;
+mod error;
+mod pieces;
+mod price;
+mod prompt;
+mod request;
+mod retry;
+mod secret;
+mod spending;
+mod summariser;
+
+pub use client::{Client, Limits};
+pub use clock::{Clock, SystemClock};
+pub use endpoint::{Api, Endpoint, Endpoints, Model, ModelName, NameError};
+pub use error::{ModelError, Wait};
+pub use longhand_dialect::{Overflow, Reply, Stop, Usage};
+pub use price::{Price, Prices};
+pub use prompt::PROMPT_VERSION;
+pub use request::Request;
+pub use secret::Secret;
+pub use spending::Spending;
+pub use summariser::ModelSummariser;

@@ -1,0 +1,377 @@
+//! A summariser that asks a model.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+
+use longhand_core::{Scale, Tokens};
+use longhand_dialect::{Overflow, Reply, Stop};
+use longhand_summary::{Input, Summariser, Summary, SummaryError, extract};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::clean::{clean, finished, is_refusal};
+use crate::pieces::{self, Segment};
+use crate::{Client, Model, ModelError, Prices, Request, Spending, prompt};
+
+/// Has a model write summaries.
+///
+/// It blocks until the model has answered, so it belongs on a thread that may wait: never call it from
+/// async code. The waiting for the network is done by a runtime, its own or one that it is given.
+///
+/// Input that is larger than the model's window goes in pieces, each folded into the summary of those
+/// before it.
+#[derive(Clone, Debug)]
+pub struct ModelSummariser {
+    name: String,
+    model: Model,
+    client: Arc<Client>,
+    home: Arc<Home>,
+    prices: Arc<Prices>,
+    spending: Option<Arc<Spending>>,
+    instructions: Option<String>,
+    stream: bool,
+    /// The model's window in tokens; 0 if it is not known.
+    window: Arc<AtomicU64>,
+    /// The most input, by our meter, that was not refused; `u64::MAX` as long as none was.
+    input_max: Arc<AtomicU64>,
+}
+
+/// What drives the network.
+#[derive(Debug)]
+enum Home {
+    Own(Option<Runtime>),
+    Shared(Handle),
+}
+
+impl Home {
+    fn handle(&self) -> Option<&Handle> {
+        match self {
+            Self::Own(runtime) => runtime.as_ref().map(Runtime::handle),
+            Self::Shared(handle) => Some(handle),
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Self::Own(runtime) = self
+            && let Some(runtime) = runtime.take()
+        {
+            // Waiting here would panic where async code drops us.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// How often a request is made smaller before it is given up.
+const SHRINKS_MAX: u32 = 5;
+
+/// The most pieces that an input may take.
+const PIECES_MAX: u32 = 64;
+
+/// The least input that is worth asking for.
+const ROOM_MIN: u64 = 128;
+
+impl ModelSummariser {
+    /// A summariser with a runtime of its own.
+    pub fn new(client: Arc<Client>, model: Model) -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("longhand-model")
+            .enable_all()
+            .build()?;
+        Ok(Self::at(client, model, Home::Own(Some(runtime))))
+    }
+
+    /// A summariser on a runtime that others use too, and that must outlive it.
+    pub fn on(client: Arc<Client>, model: Model, runtime: Handle) -> Self {
+        Self::at(client, model, Home::Shared(runtime))
+    }
+
+    fn at(client: Arc<Client>, model: Model, home: Home) -> Self {
+        Self {
+            name: model.to_string(),
+            model,
+            client,
+            home: Arc::new(home),
+            prices: Arc::default(),
+            spending: None,
+            instructions: None,
+            stream: true,
+            window: Arc::default(),
+            input_max: Arc::new(AtomicU64::new(u64::MAX)),
+        }
+    }
+
+    /// The same with other prices.
+    #[must_use]
+    pub fn with_prices(self, prices: Arc<Prices>) -> Self {
+        Self { prices, ..self }
+    }
+
+    /// The same within a cap.
+    #[must_use]
+    pub fn with_spending(self, spending: Arc<Spending>) -> Self {
+        Self { spending: Some(spending), ..self }
+    }
+
+    /// The same for a model whose window is known.
+    #[must_use]
+    pub fn with_window(self, window: Tokens) -> Self {
+        Self { window: Arc::new(AtomicU64::new(window.0)), ..self }
+    }
+
+    /// The same with something more to ask for, in the user's words.
+    #[must_use]
+    pub fn with_instructions(self, instructions: &str) -> Self {
+        Self { instructions: Some(instructions.to_owned()), ..self }
+    }
+
+    /// The same with answers that come whole, for servers that cannot stream.
+    #[must_use]
+    pub fn without_stream(self) -> Self {
+        Self { stream: false, ..self }
+    }
+
+    /// Has the model put facts into a summary that it left out, in one call.
+    pub fn repair(
+        &self,
+        summary: &str,
+        missing: &[&str],
+        limit: Tokens,
+        scale: &Scale,
+    ) -> Result<Summary, SummaryError> {
+        let facts: String =
+            missing.iter().map(|fact| prompt::quote("missing fact", fact)).collect();
+        let user = format!("{}{facts}{}", prompt::quote("summary", summary), closing(limit));
+        let mut account = Account::default();
+        let call = Call { system: prompt::repair(limit), user, output: self.output(limit) };
+        let text = self.ask(&call, scale, &mut account)?.map_err(|error| self.failed(error))?;
+        Ok(account.summary(text, &self.name))
+    }
+
+    /// Makes one call and reads the summary out of the answer.
+    fn ask(
+        &self,
+        call: &Call,
+        scale: &Scale,
+        account: &mut Account,
+    ) -> Result<Result<String, ModelError>, SummaryError> {
+        if let Some(spending) = &self.spending {
+            spending.allow(self.client.clock().now()).map_err(|wait| {
+                self.unavailable(format!(
+                    "the cap on spending is reached; the next summary is possible in {} min",
+                    wait.as_secs().div_ceil(60)
+                ))
+            })?;
+        }
+        let request = Request {
+            max_output: Some(call.output),
+            temperature: Some(0.0),
+            stream: self.stream,
+            ..Request::new(&call.system, &call.user)
+        };
+        let reply = match self.send(request)? {
+            Ok(reply) => reply,
+            Err(error) => return Ok(Err(error)),
+        };
+        let cost = self.note(&reply, call, scale, account);
+        if let (Some(spending), Some(cost)) = (&self.spending, cost) {
+            spending.add(self.client.clock().now(), cost);
+        }
+        let text = clean(&reply.text);
+        if reply.stop == Stop::Refused || is_refusal(&text) {
+            let message = crate::secret::presentable(&text, None);
+            let endpoint = self.model.endpoint.name.clone();
+            return Ok(Err(ModelError::Refused { endpoint, message }));
+        }
+        let text = match reply.stop {
+            Stop::Length | Stop::Window => finished(&text).to_owned(),
+            _ => text,
+        };
+        if text.is_empty() {
+            return Err(SummaryError::Empty { name: self.name.clone() });
+        }
+        Ok(Ok(text))
+    }
+
+    /// Sends a request from this thread and waits.
+    ///
+    /// The runtime does the work and this thread only listens, so that nothing panics wherever it is
+    /// called from.
+    fn send(&self, request: Request) -> Result<Result<Reply, ModelError>, SummaryError> {
+        let gone = || self.unavailable("its runtime has ended".to_owned());
+        let (done, answer) = mpsc::sync_channel(1);
+        let (client, model) = (Arc::clone(&self.client), self.model.clone());
+        self.home.handle().ok_or_else(gone)?.spawn(async move {
+            let _ = done.send(client.complete(&model, &request, &mut |_| {}).await);
+        });
+        answer.recv().map_err(|_| gone())
+    }
+
+    fn note(
+        &self,
+        reply: &Reply,
+        call: &Call,
+        scale: &Scale,
+        account: &mut Account,
+    ) -> Option<u64> {
+        let (input, output) = match reply.usage {
+            Some(usage) => (Tokens(usage.input), Tokens(usage.output)),
+            None => (call.input(scale), scale.text(&reply.text)),
+        };
+        let cost = reply.usage.and_then(|usage| self.prices.cost_micros(&self.model, &usage));
+        account.input += input;
+        account.output += output;
+        account.cost = match (account.cost, cost) {
+            (None, cost) => cost,
+            (sum, None) => sum,
+            (Some(sum), Some(cost)) => Some(sum + cost),
+        };
+        cost
+    }
+
+    fn known_window(&self) -> Option<u64> {
+        Some(self.window.load(Ordering::Relaxed)).filter(|window| *window > 0)
+    }
+
+    /// How much the answer may have: more than the summary, for models that think aloud.
+    fn output(&self, limit: Tokens) -> Tokens {
+        let wanted = limit.0 + limit.0 / 2 + 512;
+        Tokens(self.known_window().map_or(wanted, |window| wanted.min(window / 3)).max(1))
+    }
+
+    /// How much input the model takes by our meter, which may differ from its own.
+    fn capacity(&self, output: Tokens) -> Option<Tokens> {
+        let window = self.known_window().map(|window| (window * 9 / 10).saturating_sub(output.0));
+        let learned = self.input_max.load(Ordering::Relaxed);
+        Some(window.unwrap_or(u64::MAX).min(learned)).filter(|room| *room < u64::MAX).map(Tokens)
+    }
+
+    /// Learns from a refusal of so much input.
+    fn learn(&self, overflow: Overflow, sent: Tokens, output: Tokens) {
+        let mut less = sent.0 / 2;
+        if let Some(limit) = overflow.limit.filter(|limit| !overflow.bytes && *limit > 0) {
+            self.window.store(limit, Ordering::Relaxed);
+            // Where the provider counts more than we do, its count is the measure.
+            let counted = overflow.asked.unwrap_or(0).max(sent.0).max(1);
+            let fits = (limit * 9 / 10).saturating_sub(output.0.min(limit / 3));
+            let ours = u128::from(fits) * u128::from(sent.0) / u128::from(counted);
+            less = u64::try_from(ours).unwrap_or(u64::MAX).min(sent.0 * 9 / 10);
+        }
+        self.input_max.fetch_min(less, Ordering::Relaxed);
+    }
+
+    fn failed(&self, error: ModelError) -> SummaryError {
+        match error {
+            ModelError::Resting { .. } | ModelError::Endpoint { .. } => {
+                self.unavailable(error.to_string())
+            }
+            error => SummaryError::Failed { name: self.name.clone(), source: Box::new(error) },
+        }
+    }
+
+    fn unavailable(&self, reason: String) -> SummaryError {
+        SummaryError::Unavailable { name: self.name.clone(), reason }
+    }
+}
+
+impl Summariser for ModelSummariser {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn summarise(
+        &self,
+        input: &Input,
+        limit: Tokens,
+        scale: &Scale,
+    ) -> Result<Summary, SummaryError> {
+        let mut queue = pieces::segments(input.rounds);
+        let mut earlier = input.earlier.filter(|text| !text.trim().is_empty()).map(str::to_owned);
+        if limit == Tokens::ZERO || queue.is_empty() && earlier.is_none() {
+            return Err(SummaryError::Empty { name: self.name.clone() });
+        }
+        let system = |limit| prompt::fold(limit, self.instructions.as_deref());
+        let frame = scale.text(&system(limit)) + scale.text(&closing(limit)) + Tokens(32);
+        let mut account = Account::default();
+        let mut shrinks = 0;
+        for _ in 0..PIECES_MAX {
+            let output = self.output(limit);
+            let room = self.capacity(output).map(|capacity| capacity.saturating_sub(frame));
+            if room.is_some_and(|room| room.0 < ROOM_MIN) {
+                return Err(self.unavailable("its window is too small".to_owned()));
+            }
+            // A summary that takes the whole room would leave none to go on.
+            let target = room.map_or(limit, |room| limit.min(Tokens(room.0 / 3)));
+            let before = queue.clone();
+            let mut taken = earlier.clone();
+            let mut head = so_far(taken.as_deref());
+            if room.is_some_and(|room| scale.text(&head).0 > room.0 / 2) {
+                // What is no more than a summary is long itself, and goes in pieces too.
+                let text = taken.take().unwrap_or_default();
+                queue.push_front(Segment { source: "earlier summary".to_owned(), text });
+                head = so_far(None);
+            }
+            let left = room.map(|room| room.saturating_sub(scale.text(&head)));
+            let piece = pieces::take(&mut queue, left, scale);
+            let user = format!("{head}{piece}{}", closing(target));
+            let call = Call { system: system(target), user, output };
+            match self.ask(&call, scale, &mut account)? {
+                Ok(text) if queue.is_empty() => return Ok(account.summary(text, &self.name)),
+                Ok(text) if scale.text(&text) > target => {
+                    let long = Input { earlier: Some(&text), rounds: &[] };
+                    earlier = Some(extract(&long, target, scale));
+                }
+                Ok(text) => earlier = Some(text),
+                Err(ModelError::TooLong { overflow, .. }) if shrinks < SHRINKS_MAX => {
+                    shrinks += 1;
+                    self.learn(overflow, call.input(scale), output);
+                    queue = before;
+                }
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        Err(self.unavailable(format!("the input takes more than {PIECES_MAX} pieces")))
+    }
+}
+
+struct Call {
+    system: String,
+    user: String,
+    output: Tokens,
+}
+
+impl Call {
+    fn input(&self, scale: &Scale) -> Tokens {
+        scale.text(&self.system) + scale.text(&self.user)
+    }
+}
+
+/// What the calls for one summary came to.
+#[derive(Default)]
+struct Account {
+    input: Tokens,
+    output: Tokens,
+    cost: Option<u64>,
+}
+
+impl Account {
+    fn summary(self, text: String, model: &str) -> Summary {
+        Summary {
+            text,
+            model: Some(model.to_owned()),
+            input_tokens: self.input,
+            output_tokens: self.output,
+            cost_micros: self.cost,
+        }
+    }
+}
+
+fn so_far(earlier: Option<&str>) -> String {
+    prompt::quote("summary so far", earlier.unwrap_or("(none yet)"))
+}
+
+fn closing(limit: Tokens) -> String {
+    format!("\nThe quotes end here. Write the summary now, in at most {limit} tokens.")
+}
