@@ -267,6 +267,7 @@ impl ModelSummariser {
             ModelError::Resting { .. } | ModelError::Endpoint { .. } => {
                 self.unavailable(error.to_string())
             }
+            ModelError::Empty { .. } => SummaryError::Empty { name: self.name.clone() },
             error => SummaryError::Failed { name: self.name.clone(), source: Box::new(error) },
         }
     }

@@ -169,7 +169,8 @@ impl Shared {
         match step {
             Step::Answer(text) => whole(out, 200, &[], &wire.content_type(), &wire.answer(text)),
             Step::Longer => {
-                let text = "and so on ".repeat(request.body.len() / 5 + 10);
+                let text = format!("{} ", "and so on,".repeat(20).replace(' ', "-"));
+                let text = text.repeat(request.body.len() / 100 + 10);
                 whole(out, 200, &[], &wire.content_type(), &wire.answer(&text))
             }
             Step::Drip(text, pause) => {

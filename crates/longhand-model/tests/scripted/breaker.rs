@@ -1,0 +1,73 @@
+use std::time::Duration;
+
+use longhand_model::{Api, Client, Limits, Model, ModelError, Reply, Request};
+use longhand_testkit::scripted::{ScriptedServer, Step};
+
+use crate::common::{client, limits, model_at};
+
+async fn ask(client: &Client, model: &Model) -> Result<Reply, ModelError> {
+    client.complete(model, &Request::new("", "Hi"), &mut |_| {}).await
+}
+
+fn once() -> Limits {
+    Limits { attempts: 1, ..limits() }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_fails_gets_a_rest() {
+    let mut steps = vec![Step::Status(500); 3];
+    steps.extend([Step::Status(500), Step::Answer("Well again.".into())]);
+    steps.push(Step::Answer("And again.".into()));
+    let server = ScriptedServer::start(steps);
+    let well = ScriptedServer::start([Step::Answer("Always well.".into())]);
+    let (client, clock) = client(once());
+    let model = model_at(Api::Chat, &server);
+    for _ in 0..3 {
+        assert!(matches!(ask(&client, &model).await, Err(ModelError::Server { .. })));
+    }
+    let Err(ModelError::Resting { rest, .. }) = ask(&client, &model).await else {
+        panic!("it rests");
+    };
+    assert_eq!(rest, Duration::from_secs(30));
+    assert_eq!(server.requests().len(), 3, "nothing is sent meanwhile");
+    assert!(ask(&client, &model_at(Api::Chat, &well)).await.is_ok(), "another is not concerned");
+    clock.advance(Duration::from_secs(30));
+    assert!(matches!(ask(&client, &model).await, Err(ModelError::Server { .. })));
+    assert!(matches!(ask(&client, &model).await, Err(ModelError::Resting { .. })));
+    clock.advance(Duration::from_secs(30));
+    assert_eq!(ask(&client, &model).await.unwrap().text, "Well again.");
+    assert_eq!(ask(&client, &model).await.unwrap().text, "And again.");
+    assert_eq!(server.requests().len(), 6);
+}
+
+#[tokio::test]
+async fn a_refused_request_does_not_speak_against_the_endpoint() {
+    let mut steps = vec![Step::Status(400); 4];
+    steps.extend(vec![Step::Limited(None); 4]);
+    steps.push(Step::Answer("Fine.".into()));
+    let server = ScriptedServer::start(steps);
+    let (client, _) = client(once());
+    let model = model_at(Api::Anthropic, &server);
+    for _ in 0..8 {
+        let error = ask(&client, &model).await.unwrap_err();
+        assert!(!matches!(error, ModelError::Resting { .. }), "{error}");
+    }
+    assert!(ask(&client, &model).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_and_blocks_nobody() {
+    let mut steps = vec![Step::Status(500); 3];
+    steps.extend([Step::Hang, Step::Answer("Fine.".into())]);
+    let server = ScriptedServer::start(steps);
+    let (client, clock) = client(Limits { first_byte: Duration::from_secs(9), ..once() });
+    let model = model_at(Api::Responses, &server);
+    for _ in 0..3 {
+        assert!(ask(&client, &model).await.is_err());
+    }
+    clock.advance(Duration::from_secs(30));
+    let dropped = tokio::time::timeout(Duration::from_millis(200), ask(&client, &model)).await;
+    assert!(dropped.is_err(), "it hangs");
+    assert_eq!(ask(&client, &model).await.unwrap().text, "Fine.");
+    assert_eq!(server.requests().len(), 5);
+}
