@@ -302,3 +302,38 @@ fn content_in_parts_keeps_them() {
         r#"{"role":"assistant","content":[{"type":"thinking","thinking":[]},{"type":"text","text":"So."}]}"#
     );
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_stream_is_too_odd_to_be_read(
+        dialect in 0usize..3,
+        picks in proptest::collection::vec((0usize..3, 0usize..19, 0usize..400, 0u8..4), 0..30),
+    ) {
+        let mut reader = ReplyReader::new(ALL[dialect].0);
+        for (own, at, cut, act) in picks {
+            let events = ALL[own].2;
+            let data = events[at % events.len()];
+            let cut = data.floor_char_boundary(cut);
+            let data = match act {
+                0 => data[..cut].to_owned(),
+                1 => data.replacen(':', ":[", 1),
+                2 => data.replace("\"index\":0", "\"index\":7"),
+                _ => data.to_owned(),
+            };
+            let _ = recognise(200, &data);
+            let _ = recognise(400, &data);
+            let _ = Reply::read(ALL[dialect].0, &data);
+            let _ = reader.push(&SseEvent { data, ..SseEvent::default() });
+        }
+        if let Ok(reply) = reader.finish() {
+            proptest::prop_assert!(View::parse(&reply.message).is_some(), "{}", reply.message);
+        }
+    }
+
+    #[test]
+    fn no_body_is_too_odd_to_be_judged(body in "\\PC{0,200}", status in 100u16..600) {
+        let _ = recognise(status, &body);
+        let quoted = longhand_core::json::quote(&body);
+        let _ = recognise(status, &format!(r#"{{"error":{{"message":{quoted},"code":{quoted}}}}}"#));
+    }
+}
