@@ -30,8 +30,9 @@ impl Price {
     }
 }
 
-/// List prices in cents per million tokens, input, cached input and output; read in November 2026 and
-/// unverified since.
+/// List prices in cents per million tokens: input, cached input, output. They are those of November 2026
+/// on which several public tables agree, without what some charge more for very long prompts; where the
+/// tables differ the model is left out, for no price is better than a wrong one.
 const LIST: &[(&str, f64, f64, f64)] = &[
     ("gpt-4o", 250.0, 125.0, 1000.0),
     ("gpt-4o-mini", 15.0, 7.5, 60.0),
@@ -43,10 +44,16 @@ const LIST: &[(&str, f64, f64, f64)] = &[
     ("gpt-5-nano", 5.0, 0.5, 40.0),
     ("gpt-5.1", 125.0, 12.5, 1000.0),
     ("gpt-5.2", 175.0, 17.5, 1400.0),
+    ("gpt-5.4", 250.0, 25.0, 1500.0),
+    ("gpt-5.4-mini", 75.0, 7.5, 450.0),
+    ("gpt-5.4-nano", 20.0, 2.0, 125.0),
     ("o3", 200.0, 50.0, 800.0),
     ("o4-mini", 110.0, 27.5, 440.0),
     ("claude-opus-4-5", 500.0, 50.0, 2500.0),
     ("claude-opus-4-6", 500.0, 50.0, 2500.0),
+    ("claude-opus-4-7", 500.0, 50.0, 2500.0),
+    ("claude-opus-4-8", 500.0, 50.0, 2500.0),
+    ("claude-opus-5", 500.0, 50.0, 2500.0),
     ("claude-opus-4-1", 1500.0, 150.0, 7500.0),
     ("claude-opus-4", 1500.0, 150.0, 7500.0),
     ("claude-sonnet-4", 300.0, 30.0, 1500.0),
