@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longhand_dialect::{Reply, ReplyError, ReplyReader, SseReader, recognise};
+use longhand_dialect::{Reply, ReplyError, ReplyReader, SseReader, Stop, recognise};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Response, Url, redirect};
 use tokio::time::{Instant, timeout_at};
@@ -128,10 +128,13 @@ impl Client {
         let total = Instant::now() + self.limits.total;
         let who = model.to_string();
         let mut attempt = 0;
+        let mut last = None;
         loop {
             let quirks = lock(&self.quirks).get(&who).copied().unwrap_or_default();
             let body = request.body(model, quirks);
-            let admission = self.admit(endpoint)?;
+            // What went wrong says more than that there is a rest because of it.
+            let admission =
+                self.admit(endpoint).map_err(|resting| last.take().unwrap_or(resting))?;
             let sent = Sending { client: self, endpoint, total };
             let outcome =
                 sent.run(&address, key.as_ref(), body, request.stream, &mut *on_delta).await;
@@ -155,9 +158,11 @@ impl Client {
                 Some(wish) => wish + backoff.min(wish / 10),
                 None => backoff,
             };
-            if timeout_at(total, self.clock.sleep(wait)).await.is_err() {
+            if Instant::now() + wait >= total {
                 return Err(error);
             }
+            last = Some(error);
+            self.clock.sleep(wait).await;
         }
     }
 
@@ -298,7 +303,8 @@ impl Sending<'_> {
             }
             reply
         };
-        if reply.is_empty() {
+        // A model that thought until its room was used up has answered; its caller can give it more.
+        if reply.is_empty() && reply.stop != Stop::Length {
             return Err(ModelError::Empty { endpoint: self.name() });
         }
         Ok(reply)

@@ -1,7 +1,7 @@
 //! A summariser that asks a model.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
 use longhand_core::{Scale, Tokens};
@@ -32,6 +32,8 @@ pub struct ModelSummariser {
     stream: bool,
     /// The model's window in tokens; 0 if it is not known.
     window: Arc<AtomicU64>,
+    /// Whether the model was found to think at length before it writes.
+    thinks: Arc<AtomicBool>,
     /// The most input, by our meter, that was not refused; `u64::MAX` as long as none was.
     input_max: Arc<AtomicU64>,
 }
@@ -99,6 +101,7 @@ impl ModelSummariser {
             instructions: None,
             stream: true,
             window: Arc::default(),
+            thinks: Arc::default(),
             input_max: Arc::new(AtomicU64::new(u64::MAX)),
         }
     }
@@ -145,7 +148,7 @@ impl ModelSummariser {
             missing.iter().map(|fact| prompt::quote("missing fact", fact)).collect();
         let user = format!("{}{facts}{}", prompt::quote("summary", summary), closing(limit));
         let mut account = Account::default();
-        let call = Call { system: prompt::repair(limit), user, output: self.output(limit) };
+        let call = Call { system: prompt::repair(limit), user, limit };
         let text = self.ask(&call, scale, &mut account)?.map_err(|error| self.failed(error))?;
         Ok(account.summary(text, &self.name))
     }
@@ -166,7 +169,7 @@ impl ModelSummariser {
             })?;
         }
         let request = Request {
-            max_output: Some(call.output),
+            max_output: Some(self.output(call.limit)),
             temperature: Some(0.0),
             stream: self.stream,
             ..Request::new(&call.system, &call.user)
@@ -180,6 +183,12 @@ impl ModelSummariser {
             spending.add(self.client.clock().now(), cost);
         }
         let text = clean(&reply.text);
+        if text.is_empty()
+            && reply.stop == Stop::Length
+            && !self.thinks.swap(true, Ordering::Relaxed)
+        {
+            return self.ask(call, scale, account);
+        }
         if reply.stop == Stop::Refused || is_refusal(&text) {
             let message = crate::secret::presentable(&text, None);
             let endpoint = self.model.endpoint.name.clone();
@@ -235,9 +244,11 @@ impl ModelSummariser {
         Some(self.window.load(Ordering::Relaxed)).filter(|window| *window > 0)
     }
 
-    /// How much the answer may have: more than the summary, for models that think aloud.
+    /// How much the answer may have: somewhat more than the summary, since the model counts in its own
+    /// way, and much more for one that thinks.
     fn output(&self, limit: Tokens) -> Tokens {
-        let wanted = limit.0 + limit.0 / 2 + 512;
+        let thoughts = if self.thinks.load(Ordering::Relaxed) { 8_192 } else { 64 };
+        let wanted = limit.0 + limit.0 / 2 + thoughts;
         Tokens(self.known_window().map_or(wanted, |window| wanted.min(window / 3)).max(1))
     }
 
@@ -317,7 +328,7 @@ impl Summariser for ModelSummariser {
             let left = room.map(|room| room.saturating_sub(scale.text(&head)));
             let piece = pieces::take(&mut queue, left, scale);
             let user = format!("{head}{piece}{}", closing(target));
-            let call = Call { system: system(target), user, output };
+            let call = Call { system: system(target), user, limit: target };
             match self.ask(&call, scale, &mut account)? {
                 Ok(text) if queue.is_empty() => return Ok(account.summary(text, &self.name)),
                 Ok(text) if scale.text(&text) > target => {
@@ -340,7 +351,7 @@ impl Summariser for ModelSummariser {
 struct Call {
     system: String,
     user: String,
-    output: Tokens,
+    limit: Tokens,
 }
 
 impl Call {

@@ -41,6 +41,24 @@ async fn an_endpoint_that_fails_gets_a_rest() {
 }
 
 #[tokio::test]
+async fn a_rest_that_begins_between_attempts_tells_what_went_wrong() {
+    let server = ScriptedServer::start(vec![Step::Status(503); 9]);
+    let (client, _) = client(Limits { attempts: 5, ..limits() });
+    let model = model_at(Api::Chat, &server);
+    assert!(matches!(ask(&client, &model).await, Err(ModelError::Server { status: 503, .. })));
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_wait_longer_than_the_call_may_take_is_not_begun() {
+    let server = ScriptedServer::start([Step::Limited(Some("59".into()))]);
+    let (client, clock) = client(Limits { total: Duration::from_secs(20), ..limits() });
+    let result = ask(&client, &model_at(Api::Chat, &server)).await;
+    assert!(matches!(result, Err(ModelError::RateLimited { .. })), "{result:?}");
+    assert!(clock.slept().is_empty());
+}
+
+#[tokio::test]
 async fn a_refused_request_does_not_speak_against_the_endpoint() {
     let mut steps = vec![Step::Status(400); 4];
     steps.extend(vec![Step::Limited(None); 4]);

@@ -49,7 +49,7 @@ pub(crate) fn limits() -> Limits {
         connect: Duration::from_secs(5),
         first_byte: Duration::from_secs(5),
         idle: Duration::from_secs(5),
-        total: Duration::from_secs(10),
+        total: Duration::from_mins(1),
         response_bytes_max: 200_000,
         ..Limits::default()
     }

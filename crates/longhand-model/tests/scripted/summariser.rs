@@ -116,6 +116,22 @@ fn what_is_no_summary_is_an_error() {
 }
 
 #[test]
+fn a_model_that_thinks_until_its_room_is_used_up_gets_more_once() {
+    let body = r#"{"choices":[{"message":{"role":"assistant","content":"","reasoning_content":"hm"},"finish_reason":"length"}]}"#;
+    let thought = || Step::Raw(200, vec![("content-type", "application/json".into())], body.into());
+    let server = ScriptedServer::start([thought(), Step::Answer(SUMMARY.into()), thought()]);
+    let own = summariser(Api::Chat, &server);
+    let list = rounds("Done.");
+    let input = Input { earlier: None, rounds: &list };
+    let ask = || with_scale(|scale| own.summarise(&input, Tokens(300), scale));
+    assert_eq!(ask().unwrap().text, SUMMARY);
+    assert!(matches!(ask(), Err(SummaryError::Empty { .. })));
+    let rooms: Vec<bool> =
+        server.requests().iter().map(|sent| sent.body.contains(r#""max_tokens":514"#)).collect();
+    assert_eq!(rooms, [true, false, false]);
+}
+
+#[test]
 fn a_model_that_hangs_is_left() {
     let server = ScriptedServer::start([Step::Hang]);
     let (client, _) = client(short());
