@@ -4,16 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longhand_dialect::{Reply, ReplyError, ReplyReader, SseReader, Stop, recognise};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Response, Url, redirect};
-use tokio::time::{Instant, timeout_at};
+use longhand_dialect::Reply;
+use reqwest::redirect;
+use tokio::time::Instant;
 
 use crate::breaker::Breaker;
 use crate::request::Quirks;
 use crate::retry;
-use crate::secret::presentable;
-use crate::{Api, Clock, Endpoint, Model, ModelError, Request, SystemClock, Wait};
+use crate::sending::{Sending, address, describe, key_header};
+use crate::{Clock, Endpoint, Model, ModelError, Request, SystemClock};
 
 /// How long and how often to try, and how much to read.
 #[derive(Clone, Debug)]
@@ -60,18 +59,15 @@ impl Default for Limits {
     }
 }
 
-/// The most of an error's body that is read.
-const ERROR_BYTES_MAX: usize = 64 << 10;
-
 /// Asks models, at any number of endpoints.
 ///
 /// A call is cancelled by dropping its future.
 pub struct Client {
     /// For this machine: what is asked here goes through no proxy.
-    direct: reqwest::Client,
-    remote: reqwest::Client,
-    limits: Limits,
-    clock: Arc<dyn Clock>,
+    pub(crate) direct: reqwest::Client,
+    pub(crate) remote: reqwest::Client,
+    pub(crate) limits: Limits,
+    pub(crate) clock: Arc<dyn Clock>,
     breakers: Mutex<HashMap<String, Breaker>>,
     quirks: Mutex<HashMap<String, Quirks>>,
 }
@@ -218,299 +214,4 @@ impl Drop for Admission<'_> {
             self.client.breaker(self.endpoint, |breaker| breaker.abandon(now));
         }
     }
-}
-
-/// One attempt.
-struct Sending<'c> {
-    client: &'c Client,
-    endpoint: &'c Endpoint,
-    total: Instant,
-}
-
-impl Sending<'_> {
-    async fn run(
-        &self,
-        address: &Url,
-        key: Option<&(HeaderName, HeaderValue)>,
-        body: String,
-        stream: bool,
-        on_delta: &mut (dyn FnMut(&str) + Send),
-    ) -> Result<Reply, ModelError> {
-        let limits = &self.client.limits;
-        let first_byte = Instant::now() + limits.first_byte;
-        let http =
-            if self.endpoint.is_loopback() { &self.client.direct } else { &self.client.remote };
-        let mut request = http
-            .post(address.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, if stream { "text/event-stream" } else { "application/json" })
-            .body(body);
-        if self.endpoint.api == Api::Anthropic {
-            request = request.header("anthropic-version", "2023-06-01");
-        }
-        if let Some((name, value)) = key {
-            request = request.header(name, value);
-        }
-        let response = match self.until(first_byte, Wait::FirstByte, request.send()).await? {
-            Ok(response) => response,
-            Err(error) if error.is_timeout() => return Err(self.timeout(Wait::Connect)),
-            Err(error) => return Err(self.transport(error)),
-        };
-        let status = response.status();
-        if status.is_redirection() {
-            return Err(ModelError::Redirected { endpoint: self.name(), status: status.as_u16() });
-        }
-        if !status.is_success() {
-            return Err(self.refusal(response, first_byte).await);
-        }
-        self.answer(response, first_byte, stream, on_delta).await
-    }
-
-    /// Reads an answer, whole or in events: what it is decides, not what was asked for.
-    async fn answer(
-        &self,
-        response: Response,
-        first_byte: Instant,
-        stream: bool,
-        on_delta: &mut (dyn FnMut(&str) + Send),
-    ) -> Result<Reply, ModelError> {
-        let kind = header(&response, &CONTENT_TYPE).unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let in_events = match kind.as_str() {
-            "text/event-stream" => true,
-            "" => stream,
-            kind if kind == "application/json" || kind.ends_with("+json") => false,
-            _ => {
-                let content_type = presentable(&kind, self.endpoint.key.as_ref());
-                return Err(ModelError::ContentType { endpoint: self.name(), content_type });
-            }
-        };
-        let mut body = Body { sending: self, response, first_byte: Some(first_byte), bytes: 0 };
-        let reply = if in_events {
-            self.events(&mut body, on_delta).await?
-        } else {
-            let mut bytes = Vec::new();
-            while let Some(chunk) = body.next(self.client.limits.response_bytes_max).await? {
-                bytes.extend_from_slice(&chunk);
-            }
-            let text = String::from_utf8(bytes).map_err(|_| self.unreadable("not UTF-8"))?;
-            if text.trim().is_empty() {
-                return Err(ModelError::Empty { endpoint: self.name() });
-            }
-            let reply = self.read(Reply::read(self.endpoint.api.dialect(), &text))?;
-            if !reply.text.is_empty() {
-                on_delta(&reply.text);
-            }
-            reply
-        };
-        // A model that thought until its room was used up has answered; its caller can give it more.
-        if reply.is_empty() && reply.stop != Stop::Length {
-            return Err(ModelError::Empty { endpoint: self.name() });
-        }
-        Ok(reply)
-    }
-
-    async fn events(
-        &self,
-        body: &mut Body<'_>,
-        on_delta: &mut (dyn FnMut(&str) + Send),
-    ) -> Result<Reply, ModelError> {
-        let mut events = SseReader::new(self.client.limits.response_bytes_max);
-        let mut reader = ReplyReader::new(self.endpoint.api.dialect());
-        let mut is_empty = true;
-        while !reader.is_done() {
-            let Some(chunk) = body.next(self.client.limits.response_bytes_max).await? else {
-                break;
-            };
-            for event in events.push(&chunk).map_err(|_| self.too_large())? {
-                is_empty = false;
-                if let Some(text) = self.read(reader.push(&event))? {
-                    on_delta(&text);
-                }
-            }
-        }
-        if let Some(event) = events.finish() {
-            is_empty = false;
-            if let Some(text) = self.read(reader.push(&event))? {
-                on_delta(&text);
-            }
-        }
-        if is_empty && body.bytes == 0 {
-            return Err(ModelError::Empty { endpoint: self.name() });
-        }
-        if is_empty {
-            return Err(self.unreadable("no event"));
-        }
-        self.read(reader.finish())
-    }
-
-    /// Makes an error of an answer that is one.
-    async fn refusal(&self, response: Response, first_byte: Instant) -> ModelError {
-        let status = response.status().as_u16();
-        let wish = header(&response, &RETRY_AFTER);
-        let retry_after = wish.and_then(|wish| retry::retry_after(&wish, self.client.clock.date()));
-        let mut body = Body { sending: self, response, first_byte: Some(first_byte), bytes: 0 };
-        let mut bytes = Vec::new();
-        // What cannot be read of it is no great loss: the status says enough.
-        while let Ok(Some(chunk)) = body.next(ERROR_BYTES_MAX).await {
-            bytes.extend_from_slice(&chunk);
-        }
-        let text = String::from_utf8_lossy(&bytes);
-        let (code, message) = match Reply::read(self.endpoint.api.dialect(), &text) {
-            Err(ReplyError::Provider { code, message, .. }) => (code, message),
-            _ => (None, text.trim().to_owned()),
-        };
-        let message = self.presentable(&message);
-        let endpoint = self.name();
-        if let Some(overflow) = recognise(status, &text) {
-            return ModelError::TooLong { endpoint, overflow, message };
-        }
-        let is_out_of_money = code.is_some_and(|code| code.contains("insufficient_quota"));
-        match status {
-            429 if !is_out_of_money => ModelError::RateLimited { endpoint, message, retry_after },
-            401 | 403 => ModelError::Unauthorised { endpoint, status, message },
-            408 | 500.. => ModelError::Server { endpoint, status, message, retry_after },
-            _ => ModelError::Rejected { endpoint, status, message },
-        }
-    }
-
-    fn read<T>(&self, result: Result<T, ReplyError>) -> Result<T, ModelError> {
-        result.map_err(|error| match error {
-            ReplyError::Provider { message, overflow: Some(overflow), .. } => {
-                let message = self.presentable(&message);
-                ModelError::TooLong { endpoint: self.name(), overflow, message }
-            }
-            ReplyError::Provider { code, message, .. } => ModelError::Provider {
-                endpoint: self.name(),
-                code: code.map(|code| self.presentable(&code)),
-                message: self.presentable(&message),
-            },
-            ReplyError::Cut => ModelError::Cut { endpoint: self.name() },
-            other => ModelError::Unreadable { endpoint: self.name(), what: other.to_string() },
-        })
-    }
-
-    /// Waits for something until its own time is over, or that of the whole call.
-    async fn until<T>(
-        &self,
-        deadline: Instant,
-        wait: Wait,
-        future: impl Future<Output = T>,
-    ) -> Result<T, ModelError> {
-        timeout_at(deadline.min(self.total), future)
-            .await
-            .map_err(|_| self.timeout(if deadline < self.total { wait } else { Wait::Total }))
-    }
-
-    fn name(&self) -> String {
-        self.endpoint.name.clone()
-    }
-
-    fn presentable(&self, message: &str) -> String {
-        presentable(message, self.endpoint.key.as_ref())
-    }
-
-    fn timeout(&self, wait: Wait) -> ModelError {
-        ModelError::Timeout { endpoint: self.name(), wait }
-    }
-
-    fn transport(&self, error: reqwest::Error) -> ModelError {
-        ModelError::Transport { endpoint: self.name(), what: self.presentable(&describe(error)) }
-    }
-
-    fn unreadable(&self, what: &str) -> ModelError {
-        let what = format!("the answer is {what}");
-        ModelError::Unreadable { endpoint: self.name(), what }
-    }
-
-    fn too_large(&self) -> ModelError {
-        let bytes_max = self.client.limits.response_bytes_max;
-        ModelError::TooLarge { endpoint: self.name(), bytes_max }
-    }
-}
-
-/// The bytes of an answer, each chunk within its time.
-struct Body<'s> {
-    sending: &'s Sending<'s>,
-    response: Response,
-    /// Until when the first byte may come.
-    first_byte: Option<Instant>,
-    bytes: usize,
-}
-
-impl Body<'_> {
-    async fn next(&mut self, bytes_max: usize) -> Result<Option<Vec<u8>>, ModelError> {
-        let sending = self.sending;
-        let (deadline, wait) = match self.first_byte {
-            Some(first_byte) => (first_byte, Wait::FirstByte),
-            None => (Instant::now() + sending.client.limits.idle, Wait::Idle),
-        };
-        let chunk = match sending.until(deadline, wait, self.response.chunk()).await? {
-            Ok(chunk) => chunk.map(Vec::from),
-            Err(error) if self.bytes == 0 => return Err(sending.transport(error)),
-            Err(_) => return Err(ModelError::Cut { endpoint: sending.name() }),
-        };
-        let length = chunk.as_ref().map_or(0, Vec::len);
-        if length > 0 {
-            self.first_byte = None;
-        }
-        self.bytes += length;
-        if self.bytes > bytes_max {
-            return Err(sending.too_large());
-        }
-        Ok(chunk)
-    }
-}
-
-fn header(response: &Response, name: &HeaderName) -> Option<String> {
-    response.headers().get(name)?.to_str().ok().map(str::to_owned)
-}
-
-/// Where requests go.
-fn address(endpoint: &Endpoint) -> Result<Url, ModelError> {
-    let wrong = |what: &str| ModelError::Endpoint {
-        endpoint: endpoint.name.clone(),
-        what: what.to_owned(),
-    };
-    let mut url = Url::parse(&endpoint.base_url)
-        .ok()
-        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-        .ok_or_else(|| wrong("its address is not of the form https://host/v1"))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("its address holds a password; a key has its own place"));
-    }
-    let base = url.path().trim_end_matches('/');
-    let base = if base.is_empty() { "/v1" } else { base };
-    let path = format!("{base}/{}", endpoint.api.path());
-    url.set_path(&path);
-    Ok(url)
-}
-
-fn key_header(endpoint: &Endpoint) -> Result<Option<(HeaderName, HeaderValue)>, ModelError> {
-    let Some(key) = &endpoint.key else { return Ok(None) };
-    let (name, text) = match endpoint.api {
-        Api::Anthropic => (HeaderName::from_static("x-api-key"), key.expose().to_owned()),
-        Api::Chat | Api::Responses => (AUTHORIZATION, format!("Bearer {}", key.expose())),
-    };
-    let mut value = HeaderValue::from_str(&text).map_err(|_| ModelError::Endpoint {
-        endpoint: endpoint.name.clone(),
-        what: "its key has characters that a header cannot hold".to_owned(),
-    })?;
-    value.set_sensitive(true);
-    Ok(Some((name, value)))
-}
-
-/// An error with its causes, without the address.
-fn describe(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        let more = inner.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = inner.source();
-    }
-    text
 }

@@ -30,6 +30,7 @@ mod prompt;
 mod request;
 mod retry;
 mod secret;
+mod sending;
 mod spending;
 mod summariser;
 
