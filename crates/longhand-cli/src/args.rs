@@ -53,6 +53,53 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Remove a session for good
     Rm(RmArgs),
+    /// Talk with a model, without an end
+    Chat(ChatArgs),
+    /// Show what is configured and from where, and test the archive and every model
+    Doctor(DoctorArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand chat --model ollama/qwen3
+  longhand chat work --model anthropic/claude-haiku-4-5 --summariser ollama/qwen3
+
+/help in the conversation lists what can be typed there. Ctrl-C stops an answer, Ctrl-D leaves.")]
+pub(crate) struct ChatArgs {
+    /// The session to go on with, or to begin
+    #[arg(default_value = "chat")]
+    pub(crate) id: String,
+    /// The model, as provider/model or endpoint/model [default: models.chat of the settings]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// The base prompt [default: chat.system of the settings]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    #[command(flatten)]
+    pub(crate) rolling: RollingArgs,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand doctor")]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand completions bash > ~/.local/share/bash-completion/completions/longhand")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Args)]
@@ -73,9 +120,10 @@ pub(crate) struct RollingArgs {
     /// The most tokens of the summary [default: 4000]
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) summary: Option<u64>,
-    /// Who summarises: `extractive`, which needs no model, or `none`, which folds nothing
-    #[arg(long, value_name = "NAME", default_value = "extractive")]
-    pub(crate) summariser: String,
+    /// Who summarises: `extractive`, which needs no model, `none`, which folds nothing, or models in the
+    /// order they are tried, separated by commas [default: models.summary of the settings, or extractive]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) summariser: Vec<String>,
     /// What ids of this project look like, such as 'ACME-#' (# digits, @ letters and digits)
     #[arg(long, value_name = "PATTERN")]
     pub(crate) pattern: Vec<String>,
@@ -335,9 +383,10 @@ pub(crate) struct CompactArgs {
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) policy: PolicyName,
     /// What tells of the messages that are folded: `extractive` picks sentences and puts back facts,
-    /// `none` lists names
-    #[arg(long, value_name = "NAME", default_value = "extractive")]
-    pub(crate) summariser: String,
+    /// `none` lists names, a model writes a summary; several are tried in turn
+    /// [default: models.summary of the settings, or extractive]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) summariser: Vec<String>,
     /// How many of the newest messages stay as they are [default: 4, and under auto as much as is sensible]
     #[arg(long, value_name = "N")]
     pub(crate) keep_tail: Option<usize>,

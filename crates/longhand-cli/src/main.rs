@@ -2,14 +2,18 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod chat;
 mod check;
 mod compact;
+mod config;
 mod count;
+mod doctor;
 mod expand;
 mod input;
 mod inspect;
 mod manage;
 mod map;
+mod models;
 mod originals;
 mod output;
 mod record;
@@ -21,7 +25,7 @@ mod weigh;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
 
@@ -54,6 +58,9 @@ fn main() -> ExitCode {
         Command::Export(args) => transfer::export(&args),
         Command::Import(args) => transfer::import(&args),
         Command::Rm(args) => manage::rm(&args),
+        Command::Chat(args) => chat::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Completions(args) => completions(&args),
     };
     match done {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -68,6 +75,13 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn completions(args: &args::CompletionsArgs) -> anyhow::Result<Outcome> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "longhand", &mut script);
+    output::print(&String::from_utf8_lossy(&script))?;
+    Ok(Outcome::Done)
 }
 
 /// Whoever read our output has seen enough.

@@ -29,6 +29,9 @@ pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
         folded += recorded.folded;
         over = recorded.over;
     }
+    let more = store::finish_folding(&mut session, args.quiet)?;
+    folded += more.rounds;
+    over = more.over.or(over);
     if rounds == 0 {
         return Err(hinted(
             "there was no round to record",
@@ -88,6 +91,7 @@ pub(crate) fn context(args: &ContextArgs) -> Result<Outcome> {
             PlacementName::User => Placement::User,
         },
         dialect: args.dialect.0.unwrap_or(longhand_dialect::Dialect::Chat),
+        budget: None,
     };
     let window = session.window(args.message.as_deref().unwrap_or_default(), &prompt)?;
     if args.json {

@@ -1,7 +1,6 @@
 //! `longhand export` and `longhand import`.
 
 use std::io::Read;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use longhand::{Round, time};
@@ -94,7 +93,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     archive.append(&id, &entries)?;
     // Opening it folds what does not fit, once.
     let mut session = store::session(&archive, &id, &args.rolling)?;
-    session.fold(store::now_ms(), Duration::ZERO)?;
+    store::finish_folding(&mut session, false)?;
     output::print(&format!(
         "imported {} rounds, {} entries into {id}",
         grouped(rounds),

@@ -41,6 +41,8 @@ pub enum Event {
         /// What it counts for, from its content.
         tokens: Tokens,
     },
+    /// Somebody wants all but the newest round folded, whatever there is room for.
+    Compact,
     /// A summary is there; one that is over its cap or frees nothing counts as refused.
     Summarised {
         /// The fold it was asked for.
@@ -116,6 +118,8 @@ pub struct Engine {
     first: u64,
     summary: Tokens,
     undone: bool,
+    /// Whether somebody asked for a fold that nothing else calls for.
+    asked: bool,
     fold: Option<Fold>,
     next: u64,
     /// The size at which nothing more could be done; only a new round starts another attempt.
@@ -145,6 +149,7 @@ impl Engine {
             first: state.first,
             summary: state.summary,
             undone: state.undone,
+            asked: false,
             fold: None,
             next: 0,
             stuck: None,
@@ -165,6 +170,10 @@ impl Engine {
                     self.stuck = None;
                     self.cannot_shorten = false;
                 }
+            }
+            Event::Compact => {
+                self.asked = true;
+                self.stuck = None;
             }
             Event::Summarised { fold, tokens } => self.take(fold, tokens),
             Event::Refused { fold } => self.climb_down(fold),
@@ -273,8 +282,9 @@ impl Engine {
         if self.fold.is_some() {
             return;
         }
+        let asked = std::mem::take(&mut self.asked) && self.rounds.len() > 1;
         let crowded = self.rounds.len() > self.rounds_max();
-        if !crowded && over == Tokens::ZERO {
+        if !crowded && over == Tokens::ZERO && !asked {
             return;
         }
         if self.stuck == Some(self.tokens()) {
@@ -284,7 +294,7 @@ impl Engine {
             }
             return;
         }
-        let Some((count, limit)) = self.choose() else {
+        let Some((count, limit)) = self.choose(asked) else {
             self.stuck = Some(self.tokens());
             return self.consider();
         };
@@ -300,9 +310,10 @@ impl Engine {
     }
 
     /// How many rounds to fold and into how much; `None` if nothing is left to try.
-    fn choose(&self) -> Option<(usize, Tokens)> {
+    fn choose(&self, asked: bool) -> Option<(usize, Tokens)> {
         let Rolling { budget, summary_max, .. } = self.settings;
-        let mut count = self.rounds.len().saturating_sub(self.rounds_max());
+        let rounds_max = if asked { 1 } else { self.rounds_max() };
+        let mut count = self.rounds.len().saturating_sub(rounds_max);
         let mut kept: Tokens = self.rounds.iter().skip(count).copied().sum();
         while self.rounds.len() - count > 1 && self.summary + kept > budget {
             kept -= self.rounds[count];

@@ -48,6 +48,10 @@ fn play(seed: u64) {
                 engine.handle(Event::Recorded { round: recorded, tokens });
                 recorded += 1;
             }
+            5 if world.rng.chance(0.3) => {
+                world.said_over = 0;
+                engine.handle(Event::Compact);
+            }
             5 if recorded > 0 => {
                 engine.handle(Event::Recorded { round: recorded - 1, tokens: Tokens(7) });
             }

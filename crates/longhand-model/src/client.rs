@@ -162,6 +162,13 @@ impl Client {
         }
     }
 
+    /// Finds out whether an endpoint answers and takes the key, by asking for its list of models.
+    pub async fn probe(&self, endpoint: &Endpoint) -> Result<(), ModelError> {
+        let (address, key) = (address(endpoint)?, key_header(endpoint)?);
+        let total = Instant::now() + self.limits.connect * 2;
+        Sending { client: self, endpoint, total }.probe(address, key.as_ref()).await
+    }
+
     fn admit<'c>(&'c self, endpoint: &'c Endpoint) -> Result<Admission<'c>, ModelError> {
         let now = self.clock.now();
         self.breaker(endpoint, |breaker| breaker.admit(now))

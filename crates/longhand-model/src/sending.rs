@@ -30,13 +30,39 @@ impl Sending<'_> {
     ) -> Result<Reply, ModelError> {
         let limits = &self.client.limits;
         let first_byte = Instant::now() + limits.first_byte;
-        let http =
-            if self.endpoint.is_loopback() { &self.client.direct } else { &self.client.remote };
-        let mut request = http
+        let request = self
+            .http()
             .post(address.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, if stream { "text/event-stream" } else { "application/json" })
             .body(body);
+        let response = self.send(request, key, first_byte).await?;
+        self.answer(response, first_byte, stream, on_delta).await
+    }
+
+    /// Asks for the list of models, to see whether anybody answers.
+    pub(crate) async fn probe(
+        &self,
+        mut address: Url,
+        key: Option<&(HeaderName, HeaderValue)>,
+    ) -> Result<(), ModelError> {
+        let base = address.path().strip_suffix(self.endpoint.api.path()).unwrap_or_default();
+        let path = format!("{base}models");
+        address.set_path(&path);
+        self.send(self.http().get(address), key, self.total).await.map(|_| ())
+    }
+
+    fn http(&self) -> &reqwest::Client {
+        if self.endpoint.is_loopback() { &self.client.direct } else { &self.client.remote }
+    }
+
+    /// Sends a request and waits for the head of its answer, which must be a success.
+    async fn send(
+        &self,
+        mut request: reqwest::RequestBuilder,
+        key: Option<&(HeaderName, HeaderValue)>,
+        first_byte: Instant,
+    ) -> Result<Response, ModelError> {
         if self.endpoint.api == Api::Anthropic {
             request = request.header("anthropic-version", "2023-06-01");
         }
@@ -55,7 +81,7 @@ impl Sending<'_> {
         if !status.is_success() {
             return Err(self.refusal(response, first_byte).await);
         }
-        self.answer(response, first_byte, stream, on_delta).await
+        Ok(response)
     }
 
     /// Reads an answer, whole or in events: what it is decides, not what was asked for.

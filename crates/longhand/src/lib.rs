@@ -30,5 +30,5 @@ pub use longhand_core::anchor::{Miner, Pattern};
 pub use longhand_core::{Rolling, Tokens};
 pub use longhand_summary::{Extractive, Summariser};
 pub use prompt::{Placement, Prompt, Window};
-pub use round::{Round, is_form, searchable};
+pub use round::{Call, Round, is_form, searchable};
 pub use session::{Folded, PlainRound, Recorded, Session, SessionError, Settings};

@@ -14,6 +14,8 @@ pub struct Prompt {
     pub placement: Placement,
     /// The wire format of the window.
     pub dialect: Dialect,
+    /// The most tokens of the window; the session's own budget where it is not said.
+    pub budget: Option<Tokens>,
 }
 
 impl Default for Prompt {
@@ -23,6 +25,7 @@ impl Default for Prompt {
             recall: String::new(),
             placement: Placement::System,
             dialect: Dialect::Chat,
+            budget: None,
         }
     }
 }

@@ -16,6 +16,37 @@ pub struct Round {
     pieces: Vec<Piece>,
 }
 
+/// What a call of a model took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The model, with its endpoint.
+    pub model: String,
+    /// Tokens that it read, cached or not.
+    pub input: u64,
+    /// Those of them that came from a cache.
+    pub cached_input: u64,
+    /// Tokens that it wrote.
+    pub output: u64,
+    /// The price in millionths of a dollar, where it is known.
+    pub cost_micros: Option<u64>,
+}
+
+impl Call {
+    /// Reads a call back from an entry; `None` if the entry is something else.
+    pub fn of(entry: &Entry) -> Option<Self> {
+        let raw: Value = (entry.form == Form::Call.as_str())
+            .then(|| serde_json::from_str(&entry.raw).ok())??;
+        let number = |key: &str| raw[key].as_u64();
+        Some(Self {
+            model: raw["model"].as_str()?.to_owned(),
+            input: number("input")?,
+            cached_input: number("cached_input")?,
+            output: number("output")?,
+            cost_micros: number("cost_micros"),
+        })
+    }
+}
+
 /// One ledger entry in the making.
 #[derive(Clone, Debug)]
 struct Piece {
@@ -30,6 +61,8 @@ pub(crate) enum Form {
     Message(Dialect),
     /// A tool's name and a short account of what it did.
     Trace,
+    /// What a call of a model took.
+    Call,
 }
 
 impl Form {
@@ -37,11 +70,16 @@ impl Form {
         match self {
             Form::Message(dialect) => dialect.as_str(),
             Form::Trace => "trace",
+            Form::Call => "call",
         }
     }
 
     fn parse(name: &str) -> Option<Self> {
-        if name == "trace" { Some(Form::Trace) } else { name.parse().ok().map(Form::Message) }
+        match name {
+            "trace" => Some(Form::Trace),
+            "call" => Some(Form::Call),
+            _ => name.parse().ok().map(Form::Message),
+        }
     }
 }
 
@@ -66,6 +104,18 @@ impl Round {
         self
     }
 
+    /// Adds what a call of a model took; it is kept beside the round and no model ever sees it.
+    #[must_use]
+    pub fn with_call(mut self, call: &Call) -> Self {
+        let Call { model, input, cached_input, output, cost_micros } = call;
+        let raw = json!({
+            "model": model, "input": input, "cached_input": cached_input, "output": output,
+            "cost_micros": cost_micros,
+        });
+        self.pieces.push(Piece { form: Form::Call, raw: raw.to_string() });
+        self
+    }
+
     /// Reads a round as one line of JSON: `{"user","assistant","ts"?,"tool_calls"?}` or `{"messages":[…]}`
     /// in any dialect.
     pub fn parse(line: &str, now_ms: i64) -> Result<Self, SessionError> {
@@ -73,7 +123,7 @@ impl Round {
         let value: Value = serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))?;
         let at_ms = value.get("ts").map_or(Ok(now_ms), timestamp).map_err(|what| wrong(&what))?;
         if value.get("messages").is_some() || value.get("input").is_some() {
-            return Self::from_conversation(line.as_bytes().to_vec(), at_ms);
+            return Self::from_conversation(line.as_bytes().to_vec(), None, at_ms);
         }
         let text = |key: &str| match value.get(key) {
             Some(Value::String(text)) => Ok(text.as_str()),
@@ -95,9 +145,13 @@ impl Round {
         Ok(round)
     }
 
-    /// Takes the messages of a conversation as one round.
-    pub fn from_conversation(bytes: Vec<u8>, at_ms: i64) -> Result<Self, SessionError> {
-        let conversation = read(bytes, None)?;
+    /// Takes the messages of a conversation as one round, in `dialect` or in the one it is found to be in.
+    pub fn from_conversation(
+        bytes: Vec<u8>,
+        dialect: Option<Dialect>,
+        at_ms: i64,
+    ) -> Result<Self, SessionError> {
+        let conversation = read(bytes, dialect)?;
         if let Some(finding) = conversation.check().into_iter().find(|finding| finding.grave) {
             return Err(SessionError::Round(finding.to_string()));
         }
@@ -181,6 +235,9 @@ pub(crate) fn texts_of(entry: &Entry) -> Vec<String> {
 
 /// All that can be read of a message or trace.
 fn texts(form: Form, raw: &str) -> Vec<String> {
+    if form == Form::Call {
+        return Vec::new();
+    }
     let Form::Message(dialect) = form else {
         let value: Value = serde_json::from_str(raw).unwrap_or_default();
         return ["name", "summary"]
@@ -263,6 +320,7 @@ impl Kept {
                         own.traces.push((name, summary));
                     }
                 }
+                Some(Form::Call) => {}
                 None => own.messages.push((
                     Dialect::Chat,
                     Message {

@@ -222,6 +222,22 @@ impl Session {
         }
     }
 
+    /// Folds all but the newest round, whatever there is room for; waits as [`Session::fold`] does.
+    pub fn compact(&mut self, now_ms: i64, wait: Duration) -> Result<Folded, SessionError> {
+        self.engine.handle(Event::Compact);
+        self.fold(now_ms, wait)
+    }
+
+    /// Has others summarise from now on.
+    pub fn set_summarisers(
+        &mut self,
+        summarisers: Vec<Arc<dyn Summariser>>,
+    ) -> Result<(), SessionError> {
+        self.settings.rolling.rungs = summarisers.len();
+        self.settings.summarisers = summarisers;
+        self.reload()
+    }
+
     /// Asks a summariser: at once, or in the background if it takes its time.
     fn summarise(
         &mut self,
@@ -363,13 +379,13 @@ impl Session {
         let rounds = self.rounds.iter().flat_map(|round| &round.messages);
         messages.extend(rounds.map(|(dialect, message)| (*dialect, message)));
         messages.extend(current.iter().map(|message| (Dialect::Chat, message)));
-        self.fitted(&write(&messages, prompt.dialect), prompt.dialect)
+        self.fitted(&write(&messages, prompt.dialect), prompt)
     }
 
     /// Makes sure that a window fits, whatever the newest message brought.
-    fn fitted(&self, json: &str, dialect: Dialect) -> Result<Window, SessionError> {
-        let conversation = read(json.as_bytes().to_vec(), Some(dialect))?;
-        let budget = Budget::of(self.settings.rolling.budget);
+    fn fitted(&self, json: &str, prompt: &Prompt) -> Result<Window, SessionError> {
+        let conversation = read(json.as_bytes().to_vec(), Some(prompt.dialect))?;
+        let budget = Budget::of(prompt.budget.unwrap_or(self.settings.rolling.budget));
         let settings = longhand_core::Settings::default();
         let history = conversation.history(Tokens::ZERO);
         let plan = plan(&history, &budget, &settings, &*self.settings.meter);

@@ -3,9 +3,12 @@
 
 mod archive;
 mod bad_input;
+#[cfg(unix)]
+mod chat;
 mod compact;
 mod expand;
 mod found;
+mod models;
 mod run;
 mod sessions;
 mod story;

@@ -72,6 +72,8 @@ impl Folder {
             .current_dir(self.0.path())
             .env("NO_COLOR", "1")
             .env("XDG_DATA_HOME", self.path("data"))
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .env_remove("OPENAI_API_KEY")
             .env("HOME", self.0.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

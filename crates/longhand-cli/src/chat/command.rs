@@ -1,0 +1,76 @@
+//! What can be typed that is not said to the model.
+
+/// A command.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Context,
+    Compact(String),
+    Undo,
+    Pin(String),
+    Expand(String),
+    Search(String),
+    Model(Option<String>),
+    Cost,
+    Help,
+    Quit,
+}
+
+pub(super) const HELP: &str = "\
+/context            what of the window is what
+/compact [TEXT]     fold all but the newest round now; TEXT tells a model what to mind
+/undo               take the newest fold back
+/pin [WORDS]        keep the newest entry with these words, or your last message, in every window
+/expand HANDLE      show what a handle stands for
+/search WORDS       find anything ever said here
+/model [NAME]       show or change the model
+/cost               what this conversation has cost
+/help               this
+/quit               leave; so does Ctrl-D
+
+Ctrl-C stops an answer. // at the beginning of a line says / to the model.";
+
+impl Command {
+    /// Reads a line; `None` if it is for the model, an error if there is no such command.
+    pub(super) fn parse(line: &str) -> Option<Result<Self, String>> {
+        let rest = line.strip_prefix('/')?;
+        if rest.starts_with('/') {
+            return None;
+        }
+        let (name, words) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let words = words.trim().to_owned();
+        let needs = |what: &str| Err(format!("/{name} needs {what}"));
+        Some(match name {
+            "context" => Ok(Self::Context),
+            "compact" => Ok(Self::Compact(words)),
+            "undo" => Ok(Self::Undo),
+            "pin" => Ok(Self::Pin(words)),
+            "expand" if words.is_empty() => needs("a handle"),
+            "expand" => Ok(Self::Expand(words)),
+            "search" if words.is_empty() => needs("words"),
+            "search" => Ok(Self::Search(words)),
+            "model" => Ok(Self::Model(Some(words).filter(|name| !name.is_empty()))),
+            "cost" => Ok(Self::Cost),
+            "help" | "?" => Ok(Self::Help),
+            "quit" | "exit" | "q" => Ok(Self::Quit),
+            _ => Err(format!("there is no /{name}; /help lists what there is")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_commands_or_words() {
+        assert_eq!(Command::parse("hello /help"), None);
+        assert_eq!(Command::parse("//etc is a folder"), None);
+        assert_eq!(
+            Command::parse("/compact keep the ids"),
+            Some(Ok(Command::Compact("keep the ids".into())))
+        );
+        assert_eq!(Command::parse("/model"), Some(Ok(Command::Model(None))));
+        assert!(Command::parse("/expand").unwrap().unwrap_err().contains("needs a handle"));
+        assert!(Command::parse("/nonsense").unwrap().unwrap_err().contains("no /nonsense"));
+    }
+}

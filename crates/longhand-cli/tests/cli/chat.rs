@@ -1,0 +1,249 @@
+//! `longhand chat` in a terminal, with a model that plays a script.
+
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longhand_testkit::scripted::{ScriptedServer, Step};
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use serde_json::Value;
+
+use crate::run::Folder;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A terminal with `longhand chat` in it.
+struct Terminal {
+    screen: Arc<Mutex<vt100::Parser>>,
+    master: Box<dyn MasterPty + Send>,
+    keyboard: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+}
+
+impl Terminal {
+    fn start(folder: &Folder, line: &str) -> Self {
+        let size = PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_longhand"));
+        command.args(line.split_whitespace());
+        command.cwd(folder.path(""));
+        command.env("TERM", "xterm-256color");
+        command.env("HOME", folder.path(""));
+        command.env("XDG_DATA_HOME", folder.path("data"));
+        command.env("XDG_CONFIG_HOME", folder.path("config"));
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(30), cells(100), 500)));
+        let mut output = pair.master.try_clone_reader().unwrap();
+        let seen = Arc::clone(&screen);
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                seen.lock().unwrap().process(&bytes[..count]);
+            }
+        });
+        let keyboard = pair.master.take_writer().unwrap();
+        Self { screen, master: pair.master, keyboard, child }
+    }
+
+    fn contents(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// Waits until the screen shows something.
+    fn wait_for(&self, what: &str) {
+        let start = Instant::now();
+        while !self.contents().contains(what) {
+            assert!(start.elapsed() < PATIENCE, "no {what:?} on the screen:\n{}", self.contents());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self.keyboard.flush().unwrap();
+    }
+
+    /// Types a line once the prompt is there.
+    fn type_line(&mut self, line: &str) {
+        let start = Instant::now();
+        while !self.contents().trim_end().ends_with('›') {
+            assert!(start.elapsed() < PATIENCE, "no prompt on the screen:\n{}", self.contents());
+            thread::sleep(Duration::from_millis(20));
+        }
+        self.press(&format!("{line}\r"));
+    }
+
+    fn resize(&self, rows: u16, cols: u16) {
+        self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+        self.screen.lock().unwrap().screen_mut().set_size(cells(rows), cells(cols));
+    }
+
+    fn end(mut self) -> u32 {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.exit_code();
+            }
+            assert!(start.elapsed() < PATIENCE, "it does not end:\n{}", self.contents());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn cells(count: u16) -> NonZeroU16 {
+    NonZeroU16::new(count).unwrap()
+}
+
+fn folder(server: &ScriptedServer, api: &str) -> Folder {
+    let config = format!(
+        "[models]\nchat = 'fake/tiny'\n[chat]\nsystem = 'Be brief.'\n[endpoints.fake]\nurl = '{}'\napi = '{api}'\n",
+        server.url()
+    );
+    Folder::with("longhand.toml", config)
+}
+
+fn answer(text: &str) -> Step {
+    Step::Answer(text.to_owned())
+}
+
+#[test]
+fn a_conversation_is_typed_streamed_resumed_and_kept() {
+    for api in ["chat", "responses", "anthropic"] {
+        let server = ScriptedServer::start([
+            answer("The log is in var/app.log."),
+            answer("\u{1b}]0;owned\u{7}It is red."),
+            answer("We spoke of the log."),
+        ]);
+        let folder = folder(&server, api);
+        let mut terminal = Terminal::start(&folder, "chat demo");
+        terminal.wait_for("demo with fake/tiny: a new conversation");
+        terminal.type_line("Where is the log?");
+        terminal.wait_for("The log is in var/app.log.");
+        // Line editing: a letter is typed, and taken back.
+        terminal.type_line("What colourz\u{7f} is it?");
+        terminal.wait_for("It is red.");
+        terminal.resize(20, 60);
+        terminal.type_line("/context");
+        terminal.wait_for("V verbatim");
+        terminal.type_line("/search app.log");
+        terminal.wait_for("round 0 entry 1");
+        terminal.type_line("/pin log");
+        terminal.wait_for("pinned entry");
+        terminal.type_line("/nonsense");
+        terminal.wait_for("there is no /nonsense");
+        terminal.type_line("/cost");
+        terminal.wait_for("2 calls");
+        terminal.type_line("/quit");
+        terminal.wait_for("goes on from here");
+        assert_eq!(terminal.end(), 0);
+
+        let mut terminal = Terminal::start(&folder, "chat demo");
+        terminal.wait_for("2 rounds so far");
+        // Up once is /quit, up six times more the first question: history is kept.
+        terminal.press("\u{1b}[A");
+        terminal.wait_for("› /quit");
+        terminal.press("\u{15}");
+        terminal.type_line("What did we speak of?");
+        terminal.wait_for("We spoke of the log.");
+        terminal.press("\u{4}");
+        assert_eq!(terminal.end(), 0);
+
+        let requests = server.requests();
+        assert_eq!(requests.len(), 3, "{api}");
+        let last: Value = serde_json::from_str(&requests[2].body).unwrap();
+        let sent = last.to_string();
+        for words in
+            ["Be brief.", "Where is the log?", "What colour is it?", "It is red.", "speak of?"]
+        {
+            assert!(sent.contains(words), "{api}: no {words:?} in {sent}");
+        }
+        let export = folder.run("export demo").stdout;
+        assert!(
+            export.contains("What colour is it?") && export.contains("cost_micros"),
+            "{export}"
+        );
+        assert_eq!(folder.run("verify").status, 0);
+    }
+}
+
+#[test]
+fn ctrl_c_stops_the_answer_and_not_the_program() {
+    let server = ScriptedServer::start([
+        Step::Drip(
+            "one two three four five six seven eight nine ten ".repeat(50),
+            Duration::from_millis(40),
+        ),
+        answer("Here I am."),
+    ]);
+    let folder = folder(&server, "chat");
+    let mut terminal = Terminal::start(&folder, "chat demo");
+    terminal.type_line("Count.");
+    terminal.wait_for("one");
+    terminal.press("\u{3}");
+    terminal.type_line("Are you there?");
+    terminal.wait_for("Here I am.");
+    // At the prompt it says how to leave.
+    terminal.press("\u{3}");
+    terminal.wait_for("Ctrl-D or /quit leaves");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end(), 0);
+    let export = folder.run("export demo").stdout;
+    assert!(export.contains("[stopped by the user]"), "{export}");
+}
+
+#[test]
+fn trouble_is_told_and_the_conversation_goes_on() {
+    let server = ScriptedServer::start([
+        Step::TooLong { limit: 4_000, asked: 9_000 },
+        answer("Shorter is fine."),
+        Step::Status(401),
+        answer("All is well."),
+    ]);
+    let folder = folder(&server, "chat");
+    let mut terminal = Terminal::start(&folder, "chat demo");
+    terminal.type_line("A long story.");
+    terminal.wait_for("too long for the model; sending less");
+    terminal.wait_for("Shorter is fine.");
+    terminal.type_line("And now?");
+    terminal.wait_for("error: fake refused the key");
+    terminal.type_line("And now?");
+    terminal.wait_for("All is well.");
+    terminal.type_line("/compact");
+    terminal.wait_for("›");
+    terminal.type_line("/model nobody/x");
+    terminal.wait_for("unknown provider");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_model_summarises_in_the_background() {
+    let steps = (0..40).map(|number| answer(&format!("Answer {number}: {}", "work ".repeat(80))));
+    let server = ScriptedServer::start(steps);
+    let folder = folder(&server, "chat");
+    let line = "chat demo --rounds 2 --summariser fake/tiny";
+    let mut terminal = Terminal::start(&folder, line);
+    for number in 0..5 {
+        terminal
+            .type_line(&format!("Question {number} about g-{number}7f3 and the work of the day?"));
+        terminal.wait_for(&format!("Question {number}"));
+    }
+    terminal.wait_for("folded");
+    terminal.type_line("/undo");
+    terminal.wait_for("took back fold");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end(), 0);
+    let log = folder.run("log demo").stdout;
+    assert!(log.contains("fake/tiny") || log.contains("extractive"), "{log}");
+}
+
+#[test]
+fn without_a_model_there_is_a_hint() {
+    let folder = Folder::new();
+    folder.run("chat").assert_refused(&["no model is named", "hint: longhand chat --model"]);
+    folder.run("chat --model gpt").assert_refused(&["names no provider", "hint: "]);
+    folder.run("chat --model openai/gpt").assert_refused(&["OPENAI_API_KEY"]);
+}
