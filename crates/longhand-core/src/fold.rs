@@ -70,7 +70,8 @@ impl Frame {
             return Self { costs: Tokens::ZERO, frees: Tokens::ZERO };
         };
         let messages = history.messages;
-        let is_user = |at: usize| messages[at].role == Role::User;
+        // A turn without content takes no others in.
+        let is_user = |at: usize| messages[at].role == Role::User && !messages[at].parts.is_empty();
         let gone = |at: usize| folded.iter().any(|range| range.contains(&at));
         let joined = if history.wire.alternates {
             let before = usize::from(first.checked_sub(1).is_some_and(is_user));

@@ -174,7 +174,6 @@ pub(crate) fn blocks(
             at,
             format!("expected a string or a list of blocks, found {}", content.kind.describe()),
         );
-        made.add(Part::Other(builder.source.raw(content)), Slot::Fixed);
         return None;
     }
     let nodes = builder.source.nodes(content);

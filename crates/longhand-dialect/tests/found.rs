@@ -85,6 +85,7 @@ fn turns_without_words_are_not_joined() {
         (r#"{"role":"user","content":"."}"#, r#"{"role":"user"}"#),
         (r#"{"role":"user"}"#, r#"{"role":"user","content":"."}"#),
         (r#"{"role":"user","content":[]}"#, r#"{"role":"user","content":null}"#),
+        (r#"{"role":"user","content":5}"#, r#"{"role":"user","content":{}}"#),
     ] {
         let json = format!(
             r#"{{"messages":[{turn},{{"role":"assistant","content":"{}"}},{last}]}}"#,
@@ -100,6 +101,8 @@ fn turns_without_words_are_not_joined() {
         );
         let text = conversation.apply(&plan.edits);
         assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
+        let tokens = common::count(&parse(&text, Some(Dialect::Anthropic)), o200k());
+        assert!(tokens <= plan.tokens, "the plan says {} and it is {tokens}", plan.tokens);
     }
 }
 
