@@ -14,24 +14,46 @@ use crate::source::Source;
 pub(crate) fn read(source: Source) -> Conversation {
     let mut builder = Builder::new(source);
     let elements = std::mem::take(&mut builder.source.elements);
-    for element in path(&builder, &elements) {
+    names(&mut builder, &elements);
+    for element in path(&builder.source.text, &elements) {
         read_line(&mut builder, &elements[element], element);
     }
     builder.source.elements = elements;
     builder.finish(Dialect::Pi)
 }
 
+/// No two lines share a name: links to it would lead to either.
+fn names(builder: &mut Builder, elements: &[Node]) {
+    let text = builder.source.text.clone();
+    let mut seen: FxHashMap<String, usize> = FxHashMap::default();
+    for (at, node) in elements.iter().enumerate() {
+        let Some(id) = string(&text, node, "id") else { continue };
+        if let Some(first) = seen.get(&id) {
+            let what = format!("the id {id:?} is used in line {} already", first + 1);
+            builder.wrong(format!("line {}.id", at + 1), what);
+        } else {
+            seen.insert(id, at);
+        }
+    }
+}
+
+/// Whether a line can be the leaf: it has a name and is not the header.
+pub(crate) fn is_entry(text: &str, node: &Node) -> bool {
+    string(text, node, "id").is_some()
+        && !node.get(text, "type").is_some_and(|kind| kind.is(text, "session"))
+}
+
+fn string(text: &str, node: &Node, key: &str) -> Option<String> {
+    Some(node.get(text, key)?.str(text)?.into_owned())
+}
+
 /// The elements of the conversation, oldest first.
-fn path(builder: &Builder, elements: &[Node]) -> Vec<usize> {
-    let text = &builder.source.text;
-    let id = |node: &Node, key: &str| Some(node.get(text, key)?.str(text)?.into_owned());
-    let is_header =
-        |node: &Node| node.get(text, "type").is_some_and(|kind| kind.is(text, "session"));
+pub(crate) fn path(text: &str, elements: &[Node]) -> Vec<usize> {
     let by_id: FxHashMap<String, usize> = elements
         .iter()
         .enumerate()
-        .filter(|(_, node)| !is_header(node))
-        .filter_map(|(at, node)| Some((id(node, "id")?, at)))
+        .filter(|(_, node)| is_entry(text, node))
+        .filter_map(|(at, node)| Some((string(text, node, "id")?, at)))
         .collect();
     let mut next = by_id.values().max().copied();
     if next.is_none() {
@@ -41,7 +63,8 @@ fn path(builder: &Builder, elements: &[Node]) -> Vec<usize> {
     while let Some(at) = next.filter(|_| path.len() < elements.len()) {
         path.push(at);
         // A parent stands before its children, or the file is damaged.
-        let parent = id(&elements[at], "parentId").and_then(|parent| by_id.get(&parent).copied());
+        let parent =
+            string(text, &elements[at], "parentId").and_then(|parent| by_id.get(&parent).copied());
         next = parent.filter(|parent| *parent < at);
     }
     path.reverse();

@@ -8,7 +8,7 @@ use longhand_core::{Edit, Place, Role};
 
 use crate::Dialect;
 use crate::conversation::{Conversation, Slot};
-use crate::session::{marker_line, relink};
+use crate::session::{leaf_line, marker_line, relink};
 use crate::splice::Splices;
 
 impl Conversation {
@@ -44,8 +44,12 @@ impl Conversation {
                                 format!(r#"{{"role":"user","content":{}}}"#, json::quote(text))
                             }
                             Dialect::Responses => input_message(text),
-                            _ => marker_line(self, *own, text, first),
+                            _ => marker_line(self, *own, text, first, &gone),
                         };
+                        if let Some(leaf) = leaf_line(self, *own, first, &gone) {
+                            let end = self.elements.last().map_or(0, |last| last.end);
+                            splices.insert(end, format!("\n{leaf}"));
+                        }
                         splices.remove(&self.elements, &gone, Some((first, &marker)));
                     }
                 }

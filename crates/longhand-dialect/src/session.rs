@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::Dialect;
 use crate::conversation::Conversation;
+use crate::pi::{is_entry, path};
 use crate::render::{input_message, text_block};
 use crate::splice::Splices;
 
@@ -15,6 +16,7 @@ pub(crate) fn marker_line(
     handle: Handle,
     text: &str,
     first: usize,
+    gone: &[bool],
 ) -> String {
     let source = conversation.bytes();
     let line = node(conversation, first);
@@ -46,7 +48,6 @@ pub(crate) fn marker_line(
         }
         _ => {
             let head = copied(&[
-                "parentUuid",
                 "isSidechain",
                 "userType",
                 "cwd",
@@ -55,12 +56,68 @@ pub(crate) fn marker_line(
                 "gitBranch",
                 "timestamp",
             ]);
+            let parent = kept_parent(conversation, first, gone)
+                .map(|parent| format!(r#""parentUuid":{parent},"#))
+                .unwrap_or_default();
             let uuid = json::quote(&name(handle));
             format!(
-                r#"{{{head}"type":"user","message":{{"role":"user","content":{quoted}}},"uuid":{uuid}}}"#
+                r#"{{{parent}{head}"type":"user","message":{{"role":"user","content":{quoted}}},"uuid":{uuid}}}"#
             )
         }
     }
+}
+
+/// The link to the nearest line up from one that is still there: a line of thinking may be gone.
+fn kept_parent<'c>(conversation: &'c Conversation, line: usize, gone: &[bool]) -> Option<&'c str> {
+    let source = conversation.bytes();
+    let (id, parents) = links(conversation.dialect)?;
+    let mut link = node(conversation, line).get(source, parents[0])?;
+    let mut at = line;
+    while let Some(name) = link.str(source) {
+        let is_parent = |line: &usize| {
+            node(conversation, *line).get(source, id).is_some_and(|own| own.is(source, &name))
+        };
+        // A parent stands before its children.
+        let Some(parent) = (0..at).rev().find(is_parent).filter(|parent| gone[*parent]) else {
+            break;
+        };
+        let Some(next) = node(conversation, parent).get(source, parents[0]) else { break };
+        (at, link) = (parent, next);
+    }
+    Some(&source[link.span()])
+}
+
+/// The line that keeps a pi session on its path, to be added at the end.
+///
+/// Its leaf is the last line that has a name. Once a fold has taken that, the last could be one of a
+/// branch that was left.
+pub(crate) fn leaf_line(
+    conversation: &Conversation,
+    handle: Handle,
+    first: usize,
+    gone: &[bool],
+) -> Option<String> {
+    if conversation.dialect != Dialect::Pi {
+        return None;
+    }
+    let source = conversation.bytes();
+    let nodes: Vec<Node> = (0..gone.len()).map(|element| node(conversation, element)).collect();
+    let leaf = (first..gone.len()).rev().find(|at| !gone[*at] && is_entry(source, &nodes[*at]))?;
+    let path = path(source, &nodes);
+    if path.contains(&leaf) {
+        return None;
+    }
+    let tip = path.into_iter().rev().find(|at| !gone[*at]).filter(|tip| *tip > first);
+    let parent = match tip.and_then(|tip| nodes[tip].get(source, "id")) {
+        Some(id) => source[id.span()].to_owned(),
+        None => json::quote(&name(handle)),
+    };
+    let id = json::quote(&name(Handle::of([parent.as_str(), &name(handle)])));
+    let time = nodes[leaf].get(source, "timestamp");
+    let time = time.map_or("null", |time| &source[time.span()]);
+    Some(format!(
+        r#"{{"type":"custom","id":{id},"parentId":{parent},"timestamp":{time},"customType":"longhand"}}"#
+    ))
 }
 
 /// Points lines whose parent is gone at what stands in its place: the fold's line if the way up leads

@@ -347,6 +347,21 @@ fn a_line_of_thinking_is_taken_out_and_bridged() {
             ("11", "10")
         ])
     );
+    // A fold after a line of thinking is linked to what is left before that.
+    let lines = [
+        user("1", "", "go"),
+        said("2", "1", "m1", &text("ok")),
+        said("3", "2", "m1", THINKING),
+        said("4", "3", "m1", THINKING),
+        user("5", "4", "on"),
+        said("6", "5", "m2", &text("done")),
+    ];
+    let at = |part| Edit::Unthink { at: Place { message: 1, part } };
+    let after = parse(&lines.concat(), Dialect::ClaudeCode).apply(&[at(1), at(2), fold(&[(2, 3)])]);
+    assert_eq!(
+        links(&after, "uuid", "parentUuid"),
+        pairs(&[("1", "-"), ("2", "1"), ("fold", "2"), ("6", "fold")])
+    );
     // What stands before the fold does not lead to it.
     let before = session.apply(&[unthink(1), fold(&[(5, 6)])]);
     assert_eq!(
@@ -600,6 +615,55 @@ fn folds_leave_a_pi_session_on_one_path() {
             "line 8 assistant: a door",
         ],
     );
+}
+
+/// A leaf d after a branch x that was left.
+fn left_branch() -> String {
+    let says = |id: &str, parent: &str, role: &str| {
+        let content = format!(r#"{{"role":"{role}","content":[{{"type":"text","text":"{id}"}}]}}"#);
+        message(id, parent, &content)
+    };
+    [
+        "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}\n".to_owned(),
+        says("a", "", "user"),
+        says("b", "a", "assistant"),
+        says("c", "b", "user"),
+        says("x", "c", "assistant"),
+        says("d", "c", "assistant"),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_branch_that_was_left_stays_so_when_the_leaf_is_folded() {
+    let session = parse(&left_branch(), Dialect::Pi);
+    let window = session.apply(&[fold(&[(1, 2), (3, 4)])]);
+    let kept = ["line 2 user: a", "line 3 user: F", "line 4 user: c"];
+    check(&window, Dialect::Pi, &kept);
+    let links = links(&window, "id", "parentId");
+    assert_eq!(
+        links[..5],
+        pairs(&[("s", "-"), ("a", "-"), ("fold", "a"), ("c", "fold"), ("x", "c")])
+    );
+    assert_eq!(links[5].1, "c", "{window}");
+    assert!(window.ends_with("}\n"), "{window}");
+    // Once is enough.
+    let again = parse(&window, Dialect::Pi);
+    assert_eq!(again.check(), []);
+    assert_eq!(again.apply(&[fold(&[(1, 2)])]).lines().count(), window.lines().count());
+    // Where all after it goes, the fold is the leaf.
+    let window = session.apply(&[fold(&[(1, 4)])]);
+    check(&window, Dialect::Pi, &["line 2 user: a", "line 3 user: F"]);
+    assert_eq!(window.lines().count(), 3);
+}
+
+#[test]
+fn two_lines_of_one_name_are_found() {
+    let lines = left_branch().replace(r#""id":"x""#, r#""id":"b""#);
+    let findings = parse(&lines, Dialect::Pi).check();
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].grave);
+    assert_eq!(findings[0].to_string(), "line 5.id: the id \"b\" is used in line 3 already");
 }
 
 #[test]
