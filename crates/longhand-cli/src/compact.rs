@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use longhand_core::{Budget, Plan, Scale, Settings, Tokens, plan_with};
+use longhand_core::{Budget, Scale, Settings, Tokens, plan_with};
 use longhand_dialect::Conversation;
 
 use crate::args::{CompactArgs, MapWhen};
@@ -53,7 +53,7 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
         originals::keep(path, originals)?;
     }
     let text = conversation.apply(&plan.edits);
-    let window = verified(&text, &conversation, &plan)?;
+    let (window, over) = verified(&text, &conversation)?;
     let after = weigh::total(&window, &meter);
     let report = (args.report.is_some() || !args.quiet).then(|| Report {
         before: weigh::total(&conversation, &meter),
@@ -79,13 +79,17 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
     }
     if let Some(report) = report.filter(|_| !args.quiet) {
         output::say(&report.to_string());
+        if !over.is_empty() {
+            output::say(&format!("does not fit: {}", listed(&over).trim_start()));
+            output::say("hint: a smaller --budget folds more of it");
+        }
         let terminal = std::io::stderr().is_terminal();
         if matches!(args.map, MapWhen::Always) || (matches!(args.map, MapWhen::Auto) && terminal) {
             let colour = terminal && std::env::var_os("NO_COLOR").is_none();
             output::say(map::draw(&window, &meter, budget, colour).trim_end());
         }
     }
-    Ok(if plan.fits() { Outcome::Done } else { Outcome::TooBig })
+    Ok(if plan.fits() && over.is_empty() { Outcome::Done } else { Outcome::TooBig })
 }
 
 /// Refuses to write two things into one file.
@@ -106,13 +110,13 @@ fn apart(args: &CompactArgs) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an invalid conversation, or mends it.
+/// Refuses an invalid conversation, or mends it; one that is only too large is what we are here for.
 fn valid(conversation: Conversation, repair: bool, name: &str) -> Result<Conversation> {
     let wrong = |conversation: &Conversation| -> Vec<String> {
         conversation
             .check()
             .iter()
-            .filter(|finding| finding.grave)
+            .filter(|finding| finding.is_fault())
             .map(ToString::to_string)
             .collect()
     };
@@ -128,28 +132,36 @@ fn valid(conversation: Conversation, repair: bool, name: &str) -> Result<Convers
             return Ok(conversation);
         }
     }
-    let shown = found.iter().take(5).map(|line| format!("\n  {line}")).collect::<String>();
-    let more =
-        if found.len() > 5 { format!("\n  and {} more", found.len() - 5) } else { String::new() };
     let hint = if repair {
         "--repair mends calls without results and results without calls, no more"
     } else {
         "`longhand check` lists all of it; --repair answers calls without results and quotes results without calls"
     };
     Err(hinted(
-        format!("{name} is not a valid {} conversation:{shown}{more}", conversation.dialect),
+        format!("{name} is not a valid {} conversation:{}", conversation.dialect, listed(&found)),
         hint,
     ))
 }
 
-/// Reads the window back: what we write is checked like what we read.
-fn verified(text: &str, conversation: &Conversation, plan: &Plan) -> Result<Conversation> {
+/// The first few of what was found, a line each.
+fn listed(found: &[String]) -> String {
+    let shown = found.iter().take(5).map(|line| format!("\n  {line}")).collect::<String>();
+    let more =
+        if found.len() > 5 { format!("\n  and {} more", found.len() - 5) } else { String::new() };
+    shown + &more
+}
+
+/// Reads the window back: what we write is checked like what we read. Answers also with the limits of
+/// the provider that it is still over.
+fn verified(text: &str, conversation: &Conversation) -> Result<(Conversation, Vec<String>)> {
     let window = longhand_dialect::read(text.as_bytes().to_vec(), Some(conversation.dialect))
         .context("the window could not be read back; this is a bug, and nothing was written")?;
-    if !plan.is_noop()
-        && let Some(finding) = window.check().into_iter().find(|finding| finding.grave)
-    {
-        bail!("the window is not valid ({finding}); this is a bug, and nothing was written");
+    let (mut over, mut faults) = (Vec::new(), Vec::new());
+    for finding in window.check().iter().filter(|finding| finding.grave) {
+        if finding.size { &mut over } else { &mut faults }.push(finding.to_string());
     }
-    Ok(window)
+    if let Some(fault) = faults.first() {
+        bail!("the window is not valid ({fault}); this is a bug, and nothing was written");
+    }
+    Ok((window, over))
 }

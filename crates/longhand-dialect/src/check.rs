@@ -20,6 +20,15 @@ pub struct Finding {
     pub what: String,
     /// Whether the provider refuses it; otherwise it is only odd.
     pub grave: bool,
+    /// Whether there is only too much of something, which compacting may cure.
+    pub size: bool,
+}
+
+impl Finding {
+    /// Whether the provider refuses it at any size.
+    pub fn is_fault(&self) -> bool {
+        self.grave && !self.size
+    }
 }
 
 impl fmt::Display for Finding {
@@ -78,7 +87,11 @@ pub(crate) type At = (usize, usize);
 
 impl<'c> Check<'c> {
     fn note(&mut self, at: String, what: impl Into<String>, grave: bool) {
-        self.findings.push(Finding { at, what: what.into(), grave });
+        self.findings.push(Finding { at, what: what.into(), grave, size: false });
+    }
+
+    fn too_much(&mut self, at: String, what: impl Into<String>, grave: bool) {
+        self.findings.push(Finding { at, what: what.into(), grave, size: true });
     }
 
     fn wrong(&mut self, at: String, what: impl Into<String>) {
@@ -346,20 +359,24 @@ impl<'c> Check<'c> {
 
     fn limits(&mut self, turns: &[usize]) {
         let source = self.conversation.bytes();
-        let mut whole = |at: &str, count: usize, max: usize, what: &str| {
-            if count > max {
-                let (count, max) = (grouped(count), grouped(max));
-                self.wrong(at.to_owned(), format!("{count} {what}; at most {max} are taken"));
-            }
+        let over = |count: usize, max: usize, what: &str| {
+            let told = || format!("{} {what}; at most {} are taken", grouped(count), grouped(max));
+            (count > max).then(told)
         };
-        whole("messages", turns.len(), ANTHROPIC_MESSAGES_MAX, "messages");
-        whole("request", source.len(), ANTHROPIC_BYTES_MAX, "bytes");
+        if let Some(what) = over(turns.len(), ANTHROPIC_MESSAGES_MAX, "messages") {
+            self.too_much("messages".to_owned(), what, true);
+        }
+        if let Some(what) = over(source.len(), ANTHROPIC_BYTES_MAX, "bytes") {
+            self.too_much("request".to_owned(), what, true);
+        }
         let mentions = memchr::memmem::find_iter(source.as_bytes(), b"\"cache_control\"").count();
         if mentions > ANTHROPIC_CACHE_MARKS_MAX
             && let Ok(request) = Cursor::new(source).value()
         {
             let marks = cache_marks(source, request, 4);
-            whole("request", marks, ANTHROPIC_CACHE_MARKS_MAX, "cache_control marks");
+            if let Some(what) = over(marks, ANTHROPIC_CACHE_MARKS_MAX, "cache_control marks") {
+                self.wrong("request".to_owned(), what);
+            }
         }
     }
 
@@ -370,7 +387,7 @@ impl<'c> Check<'c> {
             let grave = count > ANTHROPIC_IMAGES_MAX;
             let max = if grave { ANTHROPIC_IMAGES_MAX } else { ANTHROPIC_IMAGES_MAX_SMALL };
             let what = format!("{} images; at most {max} are taken", grouped(count));
-            self.note("messages".to_owned(), what, grave);
+            self.too_much("messages".to_owned(), what, grave);
         }
         let few = count <= ANTHROPIC_IMAGES_FEW;
         let max = if few { ANTHROPIC_PIXELS_MAX } else { ANTHROPIC_PIXELS_MAX_MANY };
@@ -380,7 +397,7 @@ impl<'c> Check<'c> {
                 let what = if few { "" } else { " where there are more than 20" };
                 let what =
                     format!("an image has at most {} pixels a side{what}", grouped(max as usize));
-                self.wrong(self.field(place) + &inner, what);
+                self.too_much(self.field(place) + &inner, what, true);
             }
         }
     }

@@ -181,12 +181,21 @@ impl Builder {
 
     /// Notes something that the provider would refuse.
     pub(crate) fn wrong(&mut self, at: impl Into<String>, what: impl Into<String>) {
-        self.findings.push(Finding { at: at.into(), what: what.into(), grave: true });
+        self.find(at, what, true, false);
+    }
+
+    /// Notes something that the provider would refuse for its size alone.
+    pub(crate) fn too_much(&mut self, at: impl Into<String>, what: impl Into<String>) {
+        self.find(at, what, true, true);
     }
 
     /// Notes something that some would refuse.
     pub(crate) fn odd(&mut self, at: impl Into<String>, what: impl Into<String>) {
-        self.findings.push(Finding { at: at.into(), what: what.into(), grave: false });
+        self.find(at, what, false, false);
+    }
+
+    fn find(&mut self, at: impl Into<String>, what: impl Into<String>, grave: bool, size: bool) {
+        self.findings.push(Finding { at: at.into(), what: what.into(), grave, size });
     }
 
     pub(crate) fn push(&mut self, message: Message, layout: Layout) {

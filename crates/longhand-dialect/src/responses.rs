@@ -54,7 +54,13 @@ const FILE_CHARS_MAX: usize = 73_400_320;
 
 fn check_length(builder: &mut Builder, text: &Text, chars_max: usize, at: impl Into<String>) {
     if text.raw_len() > chars_max && text.decode().chars().count() > chars_max {
-        builder.wrong(at, format!("at most {} characters are taken", grouped(chars_max)));
+        let what = format!("at most {} characters are taken", grouped(chars_max));
+        // Nothing shortens an id.
+        if chars_max == ID_CHARS_MAX {
+            builder.wrong(at, what);
+        } else {
+            builder.too_much(at, what);
+        }
     }
 }
 

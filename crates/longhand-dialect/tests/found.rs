@@ -162,3 +162,17 @@ fn a_list_that_is_none_is_named() {
     let error = read(br#"{"messages":5}"#.to_vec(), None).err().unwrap().to_string();
     assert!(error.contains("`messages` must be a list, and it is a number"), "{error}");
 }
+
+#[test]
+fn limits_on_size_are_no_faults() {
+    let text = "x".repeat(10_485_761);
+    let size = |json: String, dialect| {
+        let findings = parse(&json, Some(dialect)).check();
+        assert!(findings.iter().all(|finding| finding.grave), "{findings:?}");
+        findings.iter().map(|finding| finding.is_fault()).collect::<Vec<_>>()
+    };
+    let list = |content: &str| format!(r#"[{{"role":"user","content":"{content}"}}]"#);
+    assert_eq!(size(list(&text), Dialect::Responses), [false]);
+    assert_eq!(size(list(&text.repeat(4)), Dialect::Anthropic), [false]);
+    assert_eq!(size(list(""), Dialect::Anthropic), [true]);
+}

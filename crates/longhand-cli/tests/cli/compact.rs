@@ -540,3 +540,28 @@ fn a_replaced_file_keeps_its_mode() {
     let mode = fs::metadata(folder.path("out")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
 }
+
+#[test]
+fn what_is_only_too_much_is_compacted() {
+    let image = r#"{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}"#;
+    let turns: Vec<String> = (0..31)
+        .map(|_| {
+            let images = [image; 20].join(",");
+            let user = format!(r#"{{"role":"user","content":[{images}]}}"#);
+            format!(r#"{user},{{"role":"assistant","content":"a wheel"}}"#)
+        })
+        .collect();
+    let list = format!(r#"[{},{{"role":"user","content":"and?"}}]"#, turns.join(","));
+    let folder = Folder::with("in.json", list);
+    let check = folder.run("check in.json --dialect anthropic");
+    assert_eq!(check.status, 1, "{check:?}");
+    assert!(check.stdout.contains("620 images; at most 600 are taken"), "{check:?}");
+    let run = folder.run("compact in.json --dialect anthropic --budget 200k -o out.json");
+    assert_eq!(run.status, 0, "{run:?}");
+    folder.assert_valid("out.json", "--dialect anthropic");
+    // A budget that all of it fits into cures nothing, and that is said.
+    let run = folder.run("compact in.json --dialect anthropic --budget 9000k -o out.json");
+    assert_eq!(run.status, 3, "{run:?}");
+    assert!(run.stderr.contains("does not fit: messages: 620 images; at most 600"), "{run:?}");
+    assert_eq!(folder.read("out.json"), folder.read("in.json"));
+}
