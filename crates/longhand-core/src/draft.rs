@@ -278,8 +278,8 @@ impl<'h> Draft<'h> {
                 if !is_bulky(&call.arguments, self.chars_min) {
                     return None;
                 }
-                let body = call.arguments.decode();
-                let handle = Handle::of([body.as_ref()]);
+                let (Original::Text(body) | Original::Json(body)) = content(part);
+                let handle = Handle::of([body.as_str()]);
                 let text = if call.freeform {
                     stub(handle, &body, &format!("the input of {}", call.name.decode()))
                 } else {
@@ -292,13 +292,14 @@ impl<'h> Draft<'h> {
                 if message.role == Role::User {
                     let before = at.message.checked_sub(1).map(|before| &messages[before]);
                     let body = observation(before, message)?.decode();
-                    let handle = Handle::of([body.as_ref()]);
+                    let (Original::Text(whole) | Original::Json(whole)) = content(part);
+                    let handle = Handle::of([whole.as_str()]);
                     let text = clip_to(handle, &body, OBSERVATION_BYTES)?;
                     let grains = weigh(&text);
                     return Some(Replacement { edit: Edit::Clip { at, handle, text }, grains });
                 }
-                let body = text.decode();
-                let handle = Handle::of([body.as_ref()]);
+                let (Original::Text(body) | Original::Json(body)) = content(part);
+                let handle = Handle::of([body.as_str()]);
                 let text = stub(handle, &body, "assistant text");
                 let grains = weigh(&text);
                 Some(Replacement { edit: Edit::Stub { at, handle, text }, grains })

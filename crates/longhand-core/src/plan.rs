@@ -108,7 +108,8 @@ pub enum Edit {
 pub enum Original {
     /// Plain text.
     Text(String),
-    /// JSON as it was received; folded messages stand one after another.
+    /// JSON as it was received; folded messages stand one after another. A text that cannot be decoded
+    /// without loss is a string in quotes.
     Json(String),
 }
 
@@ -131,12 +132,20 @@ impl Edit {
 
 /// What a part holds that a marker can stand for.
 pub(crate) fn content(part: &Part) -> Original {
-    let text = |text: &Text| Original::Text(text.decode().into_owned());
+    let form = |own: &Text, form: fn(String) -> Original| {
+        let decoded = own.decode();
+        if decoded.contains('\u{fffd}') && !own.is_exact() {
+            Original::Json(format!("\"{}\"", own.raw()))
+        } else {
+            form(decoded.into_owned())
+        }
+    };
+    let text = |own: &Text| form(own, Original::Text);
     match part {
         Part::Text(own) | Part::Other(own) => text(own),
         Part::Thinking(thinking) => text(&thinking.text),
         Part::Call(call) if call.freeform => text(&call.arguments),
-        Part::Call(call) => Original::Json(call.arguments.decode().into_owned()),
+        Part::Call(call) => form(&call.arguments, Original::Json),
         Part::Result(result) => match result.single_text() {
             Some(own) => text(own),
             None => Original::Json(result.raw.raw().to_owned()),

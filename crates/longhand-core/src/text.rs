@@ -43,6 +43,21 @@ impl Text {
         if self.escaped { Cow::Owned(unescape(self.raw())) } else { Cow::Borrowed(self.raw()) }
     }
 
+    /// Whether decoding loses nothing: an escape for half a pair of surrogates is no character, so that
+    /// U+FFFD stands for it.
+    pub fn is_exact(&self) -> bool {
+        let mut rest = if self.escaped { self.raw() } else { "" };
+        while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+            rest = &rest[at..];
+            let (character, used) = escape_at(rest);
+            if character == char::REPLACEMENT_CHARACTER && code_unit(rest) != Some(0xFFFD) {
+                return false;
+            }
+            rest = &rest[used..];
+        }
+        true
+    }
+
     /// Its size in the source; decoding can only make it smaller.
     pub fn raw_len(&self) -> usize {
         (self.end - self.start) as usize
@@ -151,9 +166,13 @@ mod tests {
             (r"lone \ud83e here", "lone \u{fffd} here"),
             (r"lone \udd80", "lone \u{fffd}"),
             (r"bad \q \u12 end\", r"bad \q \u12 end\"),
+            (r"\ufffd \uFFFD \\ud83e", "\u{fffd} \u{fffd} \\ud83e"),
             ("plain 🦀", "plain 🦀"),
         ] {
             assert_eq!(unescape(raw), text, "{raw}");
+            let source = Arc::new(raw.to_owned());
+            let own = Text::escaped(&source, 0, raw.len());
+            assert_eq!(own.is_exact(), !raw.contains("lone"), "{raw}");
         }
     }
 }

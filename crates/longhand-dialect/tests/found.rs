@@ -4,7 +4,7 @@
 mod common;
 
 use common::{POLICIES, check_contract, compact, o200k, parse};
-use longhand_core::{Budget, Policy, Settings, Tokens};
+use longhand_core::{Budget, Handle, Original, Policy, Settings, Tokens};
 use longhand_dialect::{Dialect, read};
 
 /// Compacts to every size up to that of the conversation, under every policy.
@@ -175,4 +175,41 @@ fn limits_on_size_are_no_faults() {
     assert_eq!(size(list(&text), Dialect::Responses), [false]);
     assert_eq!(size(list(&text.repeat(4)), Dialect::Anthropic), [false]);
     assert_eq!(size(list(""), Dialect::Anthropic), [true]);
+}
+
+#[test]
+fn half_a_character_comes_back_as_it_was() {
+    let long = format!(r"{}\ud83d half", "word ".repeat(90));
+    let calls = format!(
+        r#"[{{"id":"c","type":"function","function":{{"name":"f","arguments":"{{\"a\":\"{long}\"}}"}}}}]"#
+    );
+    let turns = [
+        r#"{"role":"user","content":"go"}"#.to_owned(),
+        format!(r#"{{"role":"assistant","content":"{long}\n```\nls\n```"}}"#),
+        format!(r#"{{"role":"user","content":"Observation: {long}{long}"}}"#),
+        format!(r#"{{"role":"assistant","content":null,"tool_calls":{calls}}}"#),
+        format!(r#"{{"role":"tool","tool_call_id":"c","content":"{long}"}}"#),
+        format!(
+            r#"{{"role":"tool","tool_call_id":"d","content":[{{"type":"text","text":"{long}"}}]}}"#
+        ),
+        r#"{"role":"user","content":"on"}"#.to_owned(),
+    ];
+    let json = format!("[{}]", turns.join(","));
+    let settings = Settings { keep_tail: Some(1), ..Settings::default() };
+    let mut seen = 0;
+    for limit in (50..900).step_by(10) {
+        let budget = Budget::of(Tokens(limit));
+        let made = compact(&json, Some(Dialect::Chat), &budget, &settings, o200k());
+        for edit in &made.plan.edits {
+            let (handle, original) = edit.original(&made.before.messages).unwrap();
+            let Original::Json(original) = original else { panic!("{original:?} is not exact") };
+            assert_eq!(Handle::of([original.as_str()]), handle);
+            assert!(
+                json.contains(original.trim_matches('"').lines().next().unwrap()),
+                "{original}"
+            );
+            seen += usize::from(original.starts_with('"'));
+        }
+    }
+    assert!(seen > 20, "{seen}");
 }

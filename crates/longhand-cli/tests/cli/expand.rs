@@ -299,3 +299,16 @@ fn two_commands_can_keep_their_originals_in_one_file() {
     }
     assert_eq!(folder.run("verify --archive kept").status, 0);
 }
+
+#[test]
+fn half_a_character_comes_back_as_it_was() {
+    let half = format!(r"{}\ud83d half", "word ".repeat(200));
+    let json = format!(
+        r#"[{{"role":"user","content":"go"}},{{"role":"assistant","content":"{half}"}},{{"role":"user","content":"on"}}]"#
+    );
+    let folder = Folder::with("in.json", json);
+    let run = folder.run("compact in.json --budget 100 --keep-tail 1 --archive kept -o out.json");
+    assert_eq!(run.status, 0, "{run:?}");
+    let handles = handles(&folder.read("out.json"));
+    assert_eq!(expand(&folder, handles.first().unwrap()), format!("\"{half}\""));
+}
