@@ -141,14 +141,17 @@ pub(crate) fn relink(
         .enumerate()
         .filter_map(|(at, node)| Some((node.get(source, id)?.str(source)?, at)))
         .collect();
-    let target = |link: Value| by_id.get(&link.str(source)?).copied();
+    // A parent stands before its children, or the file is damaged and the link leads nowhere.
+    let target = |at: usize, link: Value| {
+        by_id.get(&link.str(source)?).copied().filter(|parent| *parent < at)
+    };
     let is_folded = |at: usize| fold.is_some_and(|(_, folded)| folded[at]);
     // From each line up to the first that is still there: its link and place, and whether a fold is
-    // passed. A parent stands before its children.
+    // passed.
     let mut up: Vec<(&str, Option<usize>, bool)> = Vec::with_capacity(nodes.len());
     for (at, node) in nodes.iter().enumerate() {
         let link = node.get(source, parents[0]);
-        let parent = link.and_then(target);
+        let parent = link.and_then(|link| target(at, link));
         let text = link.map_or("null", |link| &source[link.span()]);
         let (text, kept, passed) = match parent {
             Some(parent) if gone[parent] => up.get(parent).copied().unwrap_or((text, None, false)),
@@ -159,9 +162,9 @@ pub(crate) fn relink(
     let marker = fold.map(|(handle, folded)| {
         (folded.iter().position(|folded| *folded).unwrap_or(0), json::quote(&name(handle)))
     });
-    for line in nodes.iter().enumerate().filter(|(at, _)| !gone[*at]).map(|(_, line)| line) {
+    for (at, line) in nodes.iter().enumerate().filter(|(at, _)| !gone[*at]) {
         for link in parents.iter().filter_map(|parent| line.get(source, parent)) {
-            let Some(lost) = target(link).filter(|at| gone[*at]) else { continue };
+            let Some(lost) = target(at, link).filter(|lost| gone[*lost]) else { continue };
             let (text, kept, passed) = up[lost];
             let heir = match &marker {
                 Some((first, name)) if passed && kept.is_none_or(|kept| kept < *first) => name,

@@ -667,6 +667,19 @@ fn two_lines_of_one_name_are_found() {
 }
 
 #[test]
+fn a_parent_that_stands_after_its_child_is_none() {
+    let lines = [
+        "{\"type\":\"session\",\"id\":\"s\"}\n".to_owned(),
+        message("a", "b", PI_MESSAGES[0]),
+        message("b", "a", PI_MESSAGES[0]),
+        message("c", "b", PI_MESSAGES[0]),
+    ]
+    .concat();
+    let window = parse(&lines, Dialect::Pi).apply(&[fold(&[(0, 1)])]);
+    check(&window, Dialect::Pi, &["line 2 user: F", "line 3 user: go", "line 4 user: go"]);
+}
+
+#[test]
 fn a_circle_of_parents_has_an_end() {
     let lines = [
         "{\"type\":\"session\",\"id\":\"s\"}\n".to_owned(),
