@@ -30,7 +30,7 @@ pub(crate) fn read(source: Source) -> Conversation {
     }
     let elements = std::mem::take(&mut builder.source.elements);
     for (index, node) in elements.iter().enumerate() {
-        let name = builder.source.shape.element(index);
+        let name = builder.source.element(index);
         message(&mut builder, node, &name, index);
     }
     builder.source.elements = elements;

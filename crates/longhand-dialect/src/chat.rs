@@ -67,7 +67,7 @@ fn gpt_version(model: &str) -> Option<(u32, u32)> {
 fn mistral(builder: &mut Builder) {
     let mut odd = Vec::new();
     for (at, message) in builder.messages.iter().enumerate() {
-        let name = builder.source.shape.element(at);
+        let name = builder.source.element(at);
         for (index, call) in message.calls().enumerate() {
             let id = call.id.decode();
             if id.len() != 9 || !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -106,7 +106,7 @@ pub(crate) fn is_function(message: &Message) -> bool {
 }
 
 fn message(builder: &mut Builder, node: &Node, index: usize) {
-    let name = builder.source.shape.element(index);
+    let name = builder.source.element(index);
     let at = |field: &str| format!("{name}.{field}");
     let text = builder.source.text.clone();
     let get = |key: &str| node.get(&text, key).filter(|value| value.kind != Kind::Null);

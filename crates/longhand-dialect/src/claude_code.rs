@@ -48,7 +48,7 @@ fn read_line(
     by_id: &mut FxHashMap<String, usize>,
 ) {
     let text = builder.source.text.clone();
-    let name = builder.source.shape.element(element);
+    let name = builder.source.element(element);
     let Some(inner) = line.get(&text, "message").map(|value| builder.source.node(value)) else {
         return;
     };

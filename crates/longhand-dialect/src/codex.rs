@@ -29,7 +29,8 @@ pub(crate) fn read(source: Source) -> Conversation {
             // A snapshot of the files is for undo; the model never sees it.
             Some("response_item") if !is(&payload, "ghost_snapshot") => {
                 let graves = builder.findings.len();
-                item(&mut builder, &payload, &format!("line {}.payload", element + 1), element);
+                let name = format!("{}.payload", builder.source.element(element));
+                item(&mut builder, &payload, &name, element);
                 // Items that only the log knows are never sent.
                 builder.findings.truncate(graves);
                 if let Some(message) = builder.messages.last_mut() {

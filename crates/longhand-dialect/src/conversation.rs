@@ -88,6 +88,7 @@ pub struct Conversation {
     pub(crate) source: Arc<String>,
     pub(crate) shape: Shape,
     pub(crate) elements: Vec<Range<usize>>,
+    pub(crate) lines: Vec<u32>,
     pub(crate) layout: Vec<Layout>,
     pub(crate) findings: Vec<Finding>,
     /// History held by the provider, which a result may refer to.
@@ -146,7 +147,7 @@ impl Conversation {
     /// How a message is called in its format, such as `messages[3]`.
     pub fn name_of(&self, message: usize) -> String {
         match self.layout[message].elements.first() {
-            Some(&element) => self.shape.element(element),
+            Some(&element) => self.shape.element(element, &self.lines),
             None if self.dialect == Dialect::Anthropic => "system".to_owned(),
             None if self.messages[message].role == Role::System => "instructions".to_owned(),
             None => "input".to_owned(),
@@ -255,6 +256,7 @@ impl Builder {
             attributes: self.attributes,
             model: self.model,
             elements: self.source.elements.iter().map(|node| node.value.span()).collect(),
+            lines: self.source.lines,
             shape: self.source.shape,
             source: self.source.text,
             layout: self.layout,

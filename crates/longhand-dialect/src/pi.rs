@@ -29,8 +29,9 @@ fn names(builder: &mut Builder, elements: &[Node]) {
     for (at, node) in elements.iter().enumerate() {
         let Some(id) = string(&text, node, "id") else { continue };
         if let Some(first) = seen.get(&id) {
-            let what = format!("the id {id:?} is used in line {} already", first + 1);
-            builder.wrong(format!("line {}.id", at + 1), what);
+            let first = builder.source.element(*first);
+            let what = format!("the id {id:?} is used in {first} already");
+            builder.wrong(format!("{}.id", builder.source.element(at)), what);
         } else {
             seen.insert(id, at);
         }
@@ -88,7 +89,7 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
     if hidden.is_some_and(|value| &text[value.span()] == "true") {
         return;
     }
-    let name = format!("line {}.message", element + 1);
+    let name = format!("{}.message", builder.source.element(element));
     let content = message.get(&text, "content");
     let mut made = Made::default();
     let role = message.get(&text, "role").and_then(|value| value.str(&text));

@@ -30,13 +30,13 @@ pub(crate) fn read(source: Source) -> Conversation {
     }
     let elements = std::mem::take(&mut builder.source.elements);
     for (index, node) in elements.iter().enumerate() {
-        let name = builder.source.shape.element(index);
+        let name = builder.source.element(index);
         item(&mut builder, node, &name, index);
     }
     for (index, node) in elements.iter().enumerate().rev().skip(1) {
         let text = &builder.source.text;
         if node.get(text, "type").is_some_and(|kind| kind.is(text, "compaction_trigger")) {
-            let name = builder.source.shape.element(index);
+            let name = builder.source.element(index);
             builder.wrong(name, "a compaction is triggered by the last item only");
         }
     }
@@ -110,7 +110,7 @@ fn stored_nowhere(builder: &mut Builder) {
     let lost: Vec<_> = builder.source.elements.iter().map(lost).collect();
     for (index, key) in lost.into_iter().enumerate().filter_map(|(index, key)| Some((index, key?)))
     {
-        let name = builder.source.shape.element(index);
+        let name = builder.source.element(index);
         builder.odd(format!("{name}.{key}"), "with store false nothing is kept under this id");
     }
 }

@@ -15,7 +15,12 @@ pub(crate) struct Source {
     pub(crate) fields: Node,
     /// The messages, items or lines.
     pub(crate) elements: Vec<Node>,
+    /// The number of the line that each element begins on, from 1, where they are lines.
+    pub(crate) lines: Vec<u32>,
 }
+
+/// The shape of a request body, its other fields, and its elements.
+type Body = (Shape, Node, Vec<Node>);
 
 /// How the elements are held together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +36,13 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// How an element is called in messages to people.
-    pub(crate) fn element(self, index: usize) -> String {
+    /// How an element is called in messages to people; `lines` has the numbers of lines.
+    pub(crate) fn element(self, index: usize, lines: &[u32]) -> String {
         match self {
             Shape::Array => format!("[{index}]"),
             Shape::Messages => format!("messages[{index}]"),
             Shape::Input => format!("input[{index}]"),
-            Shape::Lines => format!("line {}", index + 1),
+            Shape::Lines => format!("line {}", lines[index]),
         }
     }
 }
@@ -46,16 +51,20 @@ impl Source {
     pub(crate) fn read(text: String) -> Result<Self, DialectError> {
         let text = Arc::new(text);
         let mut cursor = Cursor::at(&text, start_of(&text));
+        let mut lines = Vec::new();
         let (shape, fields, elements) = match cursor.peek() {
             None => return Err(DialectError::Empty),
             Some(b'[') => {
                 let mut elements = Vec::new();
-                array(&mut cursor, &mut elements)
-                    .and_then(|()| cursor.end())
-                    .map_err(|error| place(&text, error, &Shape::Array.element(elements.len())))?;
+                array(&mut cursor, &mut elements).and_then(|()| cursor.end()).map_err(|error| {
+                    place(&text, error, &Shape::Array.element(elements.len(), &[]))
+                })?;
                 (Shape::Array, Node::default(), elements)
             }
-            Some(b'{') => body(&text, &mut cursor)?,
+            Some(b'{') => match body(&text, &mut cursor)? {
+                Some(body) => body,
+                None => (Shape::Lines, Node::default(), read_lines(&text, &mut lines)?),
+            },
             Some(_) => {
                 return Err(place(
                     &text,
@@ -64,7 +73,12 @@ impl Source {
                 ));
             }
         };
-        Ok(Self { text, shape, fields, elements })
+        Ok(Self { text, shape, fields, elements, lines })
+    }
+
+    /// How an element is called in messages to people.
+    pub(crate) fn element(&self, index: usize) -> String {
+        self.shape.element(index, &self.lines)
     }
 
     /// The string that a value is, without a copy.
@@ -116,8 +130,8 @@ fn array(cursor: &mut Cursor, into: &mut Vec<Node>) -> Result<(), JsonError> {
     })
 }
 
-/// Reads a request body, or finds that the object is only the first of many lines.
-fn body(text: &Arc<String>, cursor: &mut Cursor) -> Result<(Shape, Node, Vec<Node>), DialectError> {
+/// Reads a request body; `None` if the object is only the first of many lines.
+fn body(text: &str, cursor: &mut Cursor) -> Result<Option<Body>, DialectError> {
     let mut fields = Vec::new();
     let mut shape = None;
     let mut elements = Vec::new();
@@ -138,12 +152,14 @@ fn body(text: &Arc<String>, cursor: &mut Cursor) -> Result<(Shape, Node, Vec<Nod
         fields.push((key, cursor.value()?));
         Ok(())
     });
-    let within = || shape.map(|shape: Shape| shape.element(elements.len())).unwrap_or_default();
+    let within =
+        || shape.map(|shape: Shape| shape.element(elements.len(), &[])).unwrap_or_default();
     read.map_err(|error| place(text, error, &within()))?;
     let has_string_input =
         fields.iter().any(|(key, value)| key.is(text, "input") && value.kind == Kind::String);
     if cursor.peek().is_none() && (shape.is_some() || has_string_input) {
-        return Ok((shape.unwrap_or(Shape::Input), Node { fields, ..Node::default() }, elements));
+        let fields = Node { fields, ..Node::default() };
+        return Ok(Some((shape.unwrap_or(Shape::Input), fields, elements)));
     }
     let wrong = fields.iter().find(|(key, _)| key.is(text, "messages") || key.is(text, "input"));
     if let Some((key, value)) = wrong.filter(|_| cursor.peek().is_none()) {
@@ -152,15 +168,22 @@ fn body(text: &Arc<String>, cursor: &mut Cursor) -> Result<(Shape, Node, Vec<Nod
             "`{key}` must be a list, and it is {found}"
         )));
     }
-    Ok((Shape::Lines, Node::default(), lines(text)?))
+    Ok(None)
 }
 
-fn lines(text: &Arc<String>) -> Result<Vec<Node>, DialectError> {
+/// Reads one value after another, each on a line of its own.
+fn read_lines(text: &str, lines: &mut Vec<u32>) -> Result<Vec<Node>, DialectError> {
     let mut cursor = Cursor::at(text, start_of(text));
     let mut nodes: Vec<Node> = Vec::new();
+    let (mut line, mut counted) = (1, 0);
     while cursor.peek().is_some() {
-        let name = Shape::Lines.element(nodes.len());
-        let node = cursor.node().map_err(|error| place(text, error, &name))?;
+        let start = cursor.position();
+        line += memchr::memchr_iter(b'\n', &text.as_bytes()[counted..start]).count();
+        counted = start;
+        lines.push(u32::try_from(line).unwrap_or(u32::MAX));
+        let node = cursor
+            .node()
+            .map_err(|error| place(text, error, &Shape::Lines.element(nodes.len(), lines)))?;
         nodes.push(node);
     }
     Ok(nodes)

@@ -213,3 +213,17 @@ fn half_a_character_comes_back_as_it_was() {
     }
     assert!(seen > 20, "{seen}");
 }
+
+#[test]
+fn lines_are_counted_as_an_editor_counts_them() {
+    let line = r#"{"type":"message","id":"ID","message":{"role":"user","content":"x"}}"#;
+    let of = |id: &str| line.replace("ID", id);
+    let json =
+        format!("\n{{\"type\":\"session\"}}\n\r\n{}\n\n{{\n}} {}\n{}", of("a"), of("b"), of("a"));
+    let findings = parse(&json, Some(Dialect::Pi)).check();
+    assert_eq!(findings[0].to_string(), "line 8.id: the id \"a\" is used in line 4 already");
+    let conversation = parse(&json.replace(&of("b"), ""), Some(Dialect::Pi));
+    assert_eq!(conversation.name_of(0), "line 8");
+    let error = read(b"{\"type\":\"session\"}\n\n{\"a\":\n?}".to_vec(), None).err().unwrap();
+    assert_eq!(error.to_string(), "line 4, column 1 (in line 3): this is not a JSON value");
+}
