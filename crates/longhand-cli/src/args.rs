@@ -387,7 +387,8 @@ pub(crate) struct CompactArgs {
     /// [default: models.summary of the settings, or extractive]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) summariser: Vec<String>,
-    /// How many of the newest messages stay as they are [default: 4, and under auto as much as is sensible]
+    /// How many of the newest messages stay as they are [default: 4, and under auto as much as is sensible];
+    /// trim and rolling keep what fits, whatever this says
     #[arg(long, value_name = "N")]
     pub(crate) keep_tail: Option<usize>,
     /// Leave bodies of fewer characters alone
