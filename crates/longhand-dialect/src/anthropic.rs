@@ -10,7 +10,7 @@ use crate::source::Source;
 
 pub(crate) fn read(source: Source) -> Conversation {
     let mut builder = Builder::new(source);
-    builder.attributes(&["tools", "output_format"]);
+    builder.attributes(&["tools"], &["output_format"]);
     if let Some(system) = builder.source.field("system").filter(|value| value.kind != Kind::Null) {
         let mut made = Made::default();
         if &builder.source.text[system.span()] == "[]" {

@@ -9,7 +9,7 @@ use crate::source::{Shape, Source};
 
 pub(crate) fn read(source: Source) -> Conversation {
     let mut builder = Builder::new(source);
-    builder.attributes(&["tools", "functions", "response_format"]);
+    builder.attributes(&["tools", "functions"], &["response_format"]);
     let elements = std::mem::take(&mut builder.source.elements);
     for (index, node) in elements.iter().enumerate() {
         message(&mut builder, node, index);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use longhand_core::json::Kind;
 use longhand_core::{History, Message, Role, Text, Tokens, Wire};
 
 use crate::Finding;
@@ -205,12 +206,23 @@ impl Builder {
         self.layout.push(layout);
     }
 
-    /// Takes request fields that cost tokens but are no messages.
-    pub(crate) fn attributes(&mut self, keys: &[&str]) {
-        for key in keys {
-            if let Some(value) = self.source.field(key) {
-                let raw = self.source.raw(value);
-                self.attributes.push(raw);
+    /// Takes request fields that cost tokens but are no messages: lists of tools, and settings.
+    pub(crate) fn attributes(&mut self, lists: &[&str], settings: &[&str]) {
+        let lists = lists.iter().map(|key| (*key, Kind::Array));
+        for (key, kind) in lists.chain(settings.iter().map(|key| (*key, Kind::Object))) {
+            let Some(value) = self.source.field(key) else { continue };
+            self.attributes.push(self.source.raw(value));
+            if value.kind == kind {
+                for (index, node) in self.source.nodes(value).iter().enumerate() {
+                    let found = node.value.kind;
+                    if found != Kind::Object {
+                        let what = format!("expected an object, found {}", found.describe());
+                        self.wrong(format!("{key}[{index}]"), what);
+                    }
+                }
+            } else if value.kind != Kind::Null {
+                let (kind, found) = (kind.describe(), value.kind.describe());
+                self.wrong(key, format!("expected {kind}, found {found}"));
             }
         }
         self.model = self

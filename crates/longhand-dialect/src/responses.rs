@@ -9,7 +9,7 @@ use crate::source::Source;
 
 pub(crate) fn read(source: Source) -> Conversation {
     let mut builder = Builder::new(source);
-    builder.attributes(&["tools", "text"]);
+    builder.attributes(&["tools"], &["text"]);
     let held = ["previous_response_id", "conversation"];
     builder.continues = held
         .iter()

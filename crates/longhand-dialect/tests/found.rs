@@ -227,3 +227,21 @@ fn lines_are_counted_as_an_editor_counts_them() {
     let error = read(b"{\"type\":\"session\"}\n\n{\"a\":\n?}".to_vec(), None).err().unwrap();
     assert_eq!(error.to_string(), "line 4, column 1 (in line 3): this is not a JSON value");
 }
+
+#[test]
+fn fields_of_a_request_that_are_not_what_they_should_be_are_named() {
+    let check = |field: &str, dialect, expected: &str| {
+        let list = if dialect == Dialect::Responses { "input" } else { "messages" };
+        let json = format!(r#"{{{field},"{list}":[{{"role":"user","content":"go"}}]}}"#);
+        assert_eq!(common::graves(&parse(&json, Some(dialect))), [expected], "{json}");
+    };
+    for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Anthropic] {
+        check(r#""tools":5"#, dialect, "tools: expected an array, found a number");
+        check(r#""tools":{"a":1}"#, dialect, "tools: expected an array, found an object");
+        check(r#""tools":[{},"f"]"#, dialect, "tools[1]: expected an object, found a string");
+    }
+    check(r#""functions":true"#, Dialect::Chat, "functions: expected an array, found a boolean");
+    check(r#""text":"x""#, Dialect::Responses, "text: expected an object, found a string");
+    let none = r#"{"tools":null,"messages":[{"role":"user","content":"go"}]}"#;
+    assert_eq!(parse(none, None).check(), []);
+}

@@ -443,3 +443,13 @@ fn a_folder_that_is_read_only_is_an_error() {
     }
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o755)).unwrap();
 }
+
+#[test]
+fn a_field_of_the_wrong_type_is_named() {
+    let json = r#"{"tools":5,"messages":[{"role":"user","content":"go"}]}"#;
+    let folder = Folder::with("in.json", json);
+    let run = folder.run("check in.json");
+    assert_eq!(run.status, 1, "{run:?}");
+    assert!(run.stdout.contains("tools: expected an array, found a number"), "{run:?}");
+    folder.run("compact in.json --budget 1000").assert_refused(&["tools: expected an array"]);
+}
