@@ -68,11 +68,11 @@ pub(crate) fn marker_line(
 }
 
 /// The link to the nearest line up from one that is still there: a line of thinking may be gone.
-fn kept_parent<'c>(conversation: &'c Conversation, line: usize, gone: &[bool]) -> Option<&'c str> {
+fn kept_parent<'c>(conversation: &'c Conversation, child: usize, gone: &[bool]) -> Option<&'c str> {
     let source = conversation.bytes();
     let (id, parents) = links(conversation.dialect)?;
-    let mut link = node(conversation, line).get(source, parents[0])?;
-    let mut at = line;
+    let mut link = node(conversation, child).get(source, parents[0])?;
+    let mut at = child;
     while let Some(name) = link.str(source) {
         let is_parent = |line: &usize| {
             node(conversation, *line).get(source, id).is_some_and(|own| own.is(source, &name))

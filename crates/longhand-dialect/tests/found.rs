@@ -5,7 +5,7 @@ mod common;
 
 use common::{POLICIES, check_contract, compact, o200k, parse};
 use longhand_core::{Budget, Handle, Original, Policy, Settings, Tokens};
-use longhand_dialect::{Dialect, read};
+use longhand_dialect::{Dialect, Finding, read};
 
 /// Compacts to every size up to that of the conversation, under every policy.
 fn check(json: &str, dialect: Dialect) {
@@ -169,7 +169,7 @@ fn limits_on_size_are_no_faults() {
     let size = |json: String, dialect| {
         let findings = parse(&json, Some(dialect)).check();
         assert!(findings.iter().all(|finding| finding.grave), "{findings:?}");
-        findings.iter().map(|finding| finding.is_fault()).collect::<Vec<_>>()
+        findings.iter().map(Finding::is_fault).collect::<Vec<_>>()
     };
     let list = |content: &str| format!(r#"[{{"role":"user","content":"{content}"}}]"#);
     assert_eq!(size(list(&text), Dialect::Responses), [false]);
