@@ -8,7 +8,7 @@ use longhand_core::{Edit, Place, Role};
 
 use crate::Dialect;
 use crate::conversation::{Conversation, Slot};
-use crate::session::{leaf_line, marker_line, relink};
+use crate::session::{Links, leaf_line, marker_line, relink};
 use crate::splice::Splices;
 
 impl Conversation {
@@ -21,7 +21,7 @@ impl Conversation {
         let mut gone = vec![false; self.elements.len()];
         self.unthink(edits, &mut splices, &mut gone);
         let mut instead = None;
-        let mut fold = None;
+        let (mut fold, mut links) = (None, None);
         for edit in edits {
             match edit {
                 Edit::Stub { at, text, .. } | Edit::Clip { at, text, .. } => {
@@ -35,23 +35,24 @@ impl Conversation {
                     }
                     let (first, folded) = self.drop_messages(messages);
                     gone.iter_mut().zip(&folded).for_each(|(gone, folded)| *gone |= folded);
-                    fold = Some((*own, folded));
+                    fold = Some((*own, first));
+                    links = Links::of(self, &gone, Some(&folded));
                     if self.dialect == Dialect::Anthropic {
                         instead = Some((first, text));
-                    } else {
-                        let marker = match self.dialect {
-                            Dialect::Chat => {
-                                format!(r#"{{"role":"user","content":{}}}"#, json::quote(text))
-                            }
-                            Dialect::Responses => input_message(text),
-                            _ => marker_line(self, *own, text, first, &gone),
-                        };
-                        if let Some(leaf) = leaf_line(self, *own, first, &gone) {
-                            let end = self.elements.last().map_or(0, |last| last.end);
-                            splices.insert(end, format!("\n{leaf}"));
-                        }
-                        splices.remove(&self.elements, &gone, Some((first, &marker)));
+                        continue;
                     }
+                    let marker = match self.dialect {
+                        Dialect::Chat => {
+                            format!(r#"{{"role":"user","content":{}}}"#, json::quote(text))
+                        }
+                        Dialect::Responses => input_message(text),
+                        _ => marker_line(self, *own, text, first, links.as_ref()),
+                    };
+                    let leaf = links.as_ref().and_then(|it| leaf_line(it, *own, first, &gone));
+                    if let (Some(leaf), Some(last)) = (leaf, self.elements.last()) {
+                        splices.insert(last.end, format!("\n{leaf}"));
+                    }
+                    splices.remove(&self.elements, &gone, Some((first, &marker)));
                 }
             }
         }
@@ -60,12 +61,12 @@ impl Conversation {
             (Some(_), Some((first, text))) => self.join_turns(&mut splices, &mut gone, first, text),
             (Some(_), None) => {}
         }
-        relink(
-            self,
-            &mut splices,
-            &gone,
-            fold.as_ref().map(|(handle, folded)| (*handle, folded.as_slice())),
-        );
+        if fold.is_none() && gone.contains(&true) {
+            links = Links::of(self, &gone, None);
+        }
+        if let Some(links) = &links {
+            relink(links, &mut splices, &gone, fold);
+        }
         splices.apply(&self.source)
     }
 

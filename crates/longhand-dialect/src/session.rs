@@ -1,5 +1,7 @@
 //! What session files need beyond their messages: whole lines, and links between them.
 
+use std::borrow::Cow;
+
 use longhand_core::Handle;
 use longhand_core::json::{self, Cursor, Node, Value};
 use rustc_hash::FxHashMap;
@@ -10,13 +12,73 @@ use crate::pi::{is_entry, path};
 use crate::render::{input_message, text_block};
 use crate::splice::Splices;
 
+/// How lines lead to one another, and to what is still there after an edit.
+pub(crate) struct Links<'c> {
+    source: &'c str,
+    dialect: Dialect,
+    nodes: Vec<Node>,
+    by_id: FxHashMap<Cow<'c, str>, usize>,
+    /// From each line to the first above it that is still there.
+    up: Vec<Up<'c>>,
+}
+
+#[derive(Clone, Copy)]
+struct Up<'c> {
+    /// The link to it, as it is written.
+    link: &'c str,
+    at: Option<usize>,
+    /// Whether the way leads through the fold.
+    folded: bool,
+}
+
+impl<'c> Links<'c> {
+    /// Follows the links of a session file that has any; `folded` are the lines that a fold takes,
+    /// `gone` those and all others that are taken out.
+    pub(crate) fn of(
+        conversation: &'c Conversation,
+        gone: &[bool],
+        folded: Option<&[bool]>,
+    ) -> Option<Self> {
+        let (id, parents) = fields(conversation.dialect)?;
+        let source = conversation.bytes();
+        let nodes: Vec<Node> = (0..gone.len()).map(|element| node(conversation, element)).collect();
+        let named = nodes.iter().enumerate();
+        let by_id =
+            named.filter_map(|(at, node)| Some((node.get(source, id)?.str(source)?, at))).collect();
+        let up = Vec::with_capacity(nodes.len());
+        let mut links = Self { source, dialect: conversation.dialect, nodes, by_id, up };
+        for (at, node) in links.nodes.iter().enumerate() {
+            let link = node.get(source, parents[0]);
+            let text = link.map_or("null", |link| &source[link.span()]);
+            let own = folded.is_some_and(|folded| folded[at]);
+            let up = match link.and_then(|link| links.target(at, link)) {
+                // A parent stands before its children, or the file is damaged.
+                Some(parent) if gone[parent] => {
+                    let root = Up { link: "null", at: None, folded: false };
+                    let up = links.up.get(parent).copied().unwrap_or(root);
+                    Up { folded: up.folded || own, ..up }
+                }
+                at => Up { link: text, at, folded: own },
+            };
+            links.up.push(up);
+        }
+        Some(links)
+    }
+
+    /// The line that a link of the line `at` leads to; pi follows none that leads down.
+    fn target(&self, at: usize, link: Value) -> Option<usize> {
+        let target = self.by_id.get(&link.str(self.source)?).copied();
+        target.filter(|target| self.dialect != Dialect::Pi || *target < at)
+    }
+}
+
 /// The line that stands for folded ones; it takes what it can from the first of them.
 pub(crate) fn marker_line(
     conversation: &Conversation,
     handle: Handle,
     text: &str,
     first: usize,
-    gone: &[bool],
+    links: Option<&Links>,
 ) -> String {
     let source = conversation.bytes();
     let line = node(conversation, first);
@@ -36,7 +98,7 @@ pub(crate) fn marker_line(
             )
         }
         Dialect::Pi => {
-            let chain = links(Dialect::Pi).and_then(|(id, _)| line.get(source, id)).map(|_| {
+            let chain = line.get(source, "id").map(|_| {
                 format!(r#""id":{},{}"#, json::quote(&name(handle)), copied(&["parentId"]))
             });
             let head = copied(&["timestamp"]);
@@ -56,8 +118,10 @@ pub(crate) fn marker_line(
                 "gitBranch",
                 "timestamp",
             ]);
-            let parent = kept_parent(conversation, first, gone)
-                .map(|parent| format!(r#""parentUuid":{parent},"#))
+            // A line of thinking that it would lead to may be gone.
+            let parent = line.get(source, "parentUuid").and(links);
+            let parent = parent
+                .map(|links| format!(r#""parentUuid":{},"#, links.up[first].link))
                 .unwrap_or_default();
             let uuid = json::quote(&name(handle));
             format!(
@@ -67,43 +131,22 @@ pub(crate) fn marker_line(
     }
 }
 
-/// The link to the nearest line up from one that is still there: a line of thinking may be gone.
-fn kept_parent<'c>(conversation: &'c Conversation, child: usize, gone: &[bool]) -> Option<&'c str> {
-    let source = conversation.bytes();
-    let (id, parents) = links(conversation.dialect)?;
-    let mut link = node(conversation, child).get(source, parents[0])?;
-    let mut at = child;
-    while let Some(name) = link.str(source) {
-        let is_parent = |line: &usize| {
-            node(conversation, *line).get(source, id).is_some_and(|own| own.is(source, &name))
-        };
-        // A parent stands before its children.
-        let Some(parent) = (0..at).rev().find(is_parent).filter(|parent| gone[*parent]) else {
-            break;
-        };
-        let Some(next) = node(conversation, parent).get(source, parents[0]) else { break };
-        (at, link) = (parent, next);
-    }
-    Some(&source[link.span()])
-}
-
 /// The line that keeps a pi session on its path, to be added at the end.
 ///
 /// Its leaf is the last line that has a name. Once a fold has taken that, the last could be one of a
 /// branch that was left.
 pub(crate) fn leaf_line(
-    conversation: &Conversation,
+    links: &Links,
     handle: Handle,
     first: usize,
     gone: &[bool],
 ) -> Option<String> {
-    if conversation.dialect != Dialect::Pi {
+    if links.dialect != Dialect::Pi {
         return None;
     }
-    let source = conversation.bytes();
-    let nodes: Vec<Node> = (0..gone.len()).map(|element| node(conversation, element)).collect();
+    let (source, nodes) = (links.source, &links.nodes);
     let leaf = (first..gone.len()).rev().find(|at| !gone[*at] && is_entry(source, &nodes[*at]))?;
-    let path = path(source, &nodes);
+    let path = path(source, nodes);
     if path.contains(&leaf) {
         return None;
     }
@@ -113,62 +156,33 @@ pub(crate) fn leaf_line(
         None => json::quote(&name(handle)),
     };
     let id = json::quote(&name(Handle::of([parent.as_str(), &name(handle)])));
-    let time = nodes[leaf].get(source, "timestamp");
-    let time = time.map_or("null", |time| &source[time.span()]);
+    let time = nodes[leaf]
+        .get(source, "timestamp")
+        .map_or_else(String::new, |time| format!(r#""timestamp":{},"#, &source[time.span()]));
     Some(format!(
-        r#"{{"type":"custom","id":{id},"parentId":{parent},"timestamp":{time},"customType":"longhand"}}"#
+        r#"{{"type":"custom","id":{id},"parentId":{parent},{time}"customType":"longhand"}}"#
     ))
 }
 
 /// Points lines whose parent is gone at what stands in its place: the fold's line if the way up leads
 /// through the fold, else the next line up that is still there.
 ///
-/// `fold` names the lines that a fold took, and the fold.
+/// `fold` is the fold and the first line that it takes.
 pub(crate) fn relink(
-    conversation: &Conversation,
+    links: &Links,
     splices: &mut Splices,
     gone: &[bool],
-    fold: Option<(Handle, &[bool])>,
+    fold: Option<(Handle, usize)>,
 ) {
-    let Some((id, parents)) = links(conversation.dialect) else { return };
-    if !gone.contains(&true) {
-        return;
-    }
-    let source = conversation.bytes();
-    let nodes: Vec<Node> = (0..gone.len()).map(|element| node(conversation, element)).collect();
-    let by_id: FxHashMap<_, usize> = nodes
-        .iter()
-        .enumerate()
-        .filter_map(|(at, node)| Some((node.get(source, id)?.str(source)?, at)))
-        .collect();
-    // A parent stands before its children, or the file is damaged and the link leads nowhere.
-    let target = |at: usize, link: Value| {
-        by_id.get(&link.str(source)?).copied().filter(|parent| *parent < at)
-    };
-    let is_folded = |at: usize| fold.is_some_and(|(_, folded)| folded[at]);
-    // From each line up to the first that is still there: its link and place, and whether a fold is
-    // passed.
-    let mut up: Vec<(&str, Option<usize>, bool)> = Vec::with_capacity(nodes.len());
-    for (at, node) in nodes.iter().enumerate() {
-        let link = node.get(source, parents[0]);
-        let parent = link.and_then(|link| target(at, link));
-        let text = link.map_or("null", |link| &source[link.span()]);
-        let (text, kept, passed) = match parent {
-            Some(parent) if gone[parent] => up.get(parent).copied().unwrap_or((text, None, false)),
-            kept => (text, kept, false),
-        };
-        up.push((text, kept, passed || is_folded(at)));
-    }
-    let marker = fold.map(|(handle, folded)| {
-        (folded.iter().position(|folded| *folded).unwrap_or(0), json::quote(&name(handle)))
-    });
-    for (at, line) in nodes.iter().enumerate().filter(|(at, _)| !gone[*at]) {
-        for link in parents.iter().filter_map(|parent| line.get(source, parent)) {
-            let Some(lost) = target(at, link).filter(|lost| gone[*lost]) else { continue };
-            let (text, kept, passed) = up[lost];
+    let Some((_, parents)) = fields(links.dialect) else { return };
+    let marker = fold.map(|(handle, first)| (first, json::quote(&name(handle))));
+    for (at, line) in links.nodes.iter().enumerate().filter(|(at, _)| !gone[*at]) {
+        for link in parents.iter().filter_map(|parent| line.get(links.source, parent)) {
+            let Some(lost) = links.target(at, link).filter(|lost| gone[*lost]) else { continue };
+            let up = links.up[lost];
             let heir = match &marker {
-                Some((first, name)) if passed && kept.is_none_or(|kept| kept < *first) => name,
-                _ => text,
+                Some((first, name)) if up.folded && up.at.is_none_or(|up| up < *first) => name,
+                _ => up.link,
             };
             splices.replace(link.span(), heir.to_owned());
         }
@@ -176,7 +190,7 @@ pub(crate) fn relink(
 }
 
 /// The field that names a line, and those that point at one; the chain is that of the first.
-fn links(dialect: Dialect) -> Option<(&'static str, &'static [&'static str])> {
+fn fields(dialect: Dialect) -> Option<(&'static str, &'static [&'static str])> {
     match dialect {
         Dialect::ClaudeCode => Some(("uuid", &["parentUuid", "logicalParentUuid"])),
         Dialect::Pi => Some(("id", &["parentId"])),
