@@ -171,7 +171,7 @@ fn body(text: &str, cursor: &mut Cursor) -> Result<Option<Body>, DialectError> {
     Ok(None)
 }
 
-/// Reads one value after another, each on a line of its own.
+/// Reads one object after another, each on a line of its own.
 fn read_lines(text: &str, lines: &mut Vec<u32>) -> Result<Vec<Node>, DialectError> {
     let mut cursor = Cursor::at(text, start_of(text));
     let mut nodes: Vec<Node> = Vec::new();
@@ -181,8 +181,13 @@ fn read_lines(text: &str, lines: &mut Vec<u32>) -> Result<Vec<Node>, DialectErro
         line += memchr::memchr_iter(b'\n', &text.as_bytes()[counted..start]).count();
         counted = start;
         lines.push(u32::try_from(line).unwrap_or(u32::MAX));
+        let object = |node: Node| match node.value.kind {
+            Kind::Object => Ok(node),
+            _ => Err(JsonError { at: start, what: "a line holds an object" }),
+        };
         let node = cursor
             .node()
+            .and_then(object)
             .map_err(|error| place(text, error, &Shape::Lines.element(nodes.len(), lines)))?;
         nodes.push(node);
     }

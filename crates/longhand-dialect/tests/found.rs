@@ -245,3 +245,9 @@ fn fields_of_a_request_that_are_not_what_they_should_be_are_named() {
     let none = r#"{"tools":null,"messages":[{"role":"user","content":"go"}]}"#;
     assert_eq!(parse(none, None).check(), []);
 }
+
+#[test]
+fn a_line_of_a_session_file_is_an_object() {
+    let error = read(b"{\"type\":\"session\"}\n\n \"s\"\n".to_vec(), None).err().unwrap();
+    assert_eq!(error.to_string(), "line 3, column 2 (in line 3): a line holds an object");
+}
