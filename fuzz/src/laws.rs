@@ -1,5 +1,8 @@
 //! What holds for any input.
 
+use std::collections::BTreeSet;
+
+use longhand_core::json::Cursor;
 use longhand_core::{
     Budget, Edit, Handle, Message, Original, Part, Plan, Policy, Role, Scale, Settings, Tokens,
     is_fold, plan,
@@ -87,6 +90,8 @@ pub fn compact(before: &Conversation, budget: &Budget, settings: &Settings) -> C
     assert_eq!(plan.fits(), plan.tokens <= room, "it fits or says so: {}", told());
     assert!(plan.fits() || plan.floor > room, "a reachable room is reached: {}", told());
     untouched_is_identical(before, &plan, &after);
+    let lost = lost_links(&after).difference(&lost_links(before)).next().cloned();
+    assert_eq!(lost, None, "a line that is linked to is gone: {}", told());
     Compacted { plan, after }
 }
 
@@ -97,6 +102,25 @@ fn original_is_under_its_handle(edit: &Edit, messages: &[Message]) {
         }
         None => assert!(matches!(edit, Edit::Unthink { .. }), "{edit:?} forgets"),
     }
+}
+
+/// The names that lines of a session file point at and no line has.
+fn lost_links(conversation: &Conversation) -> BTreeSet<String> {
+    let (id, parents): (_, &[&str]) = match conversation.dialect {
+        Dialect::ClaudeCode => ("uuid", &["parentUuid", "logicalParentUuid"]),
+        Dialect::Pi => ("id", &["parentId"]),
+        _ => return BTreeSet::new(),
+    };
+    let source = conversation.bytes();
+    let (mut names, mut links) = (BTreeSet::new(), BTreeSet::new());
+    let mut cursor = Cursor::new(source);
+    while cursor.peek().is_some() {
+        let Ok(line) = cursor.node() else { break };
+        let string = |key: &str| Some(line.get(source, key)?.str(source)?.into_owned());
+        names.extend(string(id));
+        links.extend(parents.iter().filter_map(|key| string(key)));
+    }
+    links.difference(&names).cloned().collect()
 }
 
 /// What a plan does to a message.

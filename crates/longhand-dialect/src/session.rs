@@ -51,12 +51,13 @@ impl<'c> Links<'c> {
             let link = node.get(source, parents[0]);
             let text = link.map_or("null", |link| &source[link.span()]);
             let own = folded.is_some_and(|folded| folded[at]);
-            let up = match link.and_then(|link| links.target(at, link)) {
-                // A parent stands before its children, or the file is damaged.
+            let up = match link.and_then(|link| links.target(link)) {
                 Some(parent) if gone[parent] => {
-                    let root = Up { link: "null", at: None, folded: false };
-                    let up = links.up.get(parent).copied().unwrap_or(root);
+                    let up = links.up.get(parent).copied().unwrap_or(Up::NONE);
                     Up { folded: up.folded || own, ..up }
+                }
+                Some(parent) if !links.follows(at, parent) => {
+                    Up { link: text, folded: own, ..Up::NONE }
                 }
                 at => Up { link: text, at, folded: own },
             };
@@ -65,11 +66,18 @@ impl<'c> Links<'c> {
         Some(links)
     }
 
-    /// The line that a link of the line `at` leads to; pi follows none that leads down.
-    fn target(&self, at: usize, link: Value) -> Option<usize> {
-        let target = self.by_id.get(&link.str(self.source)?).copied();
-        target.filter(|target| self.dialect != Dialect::Pi || *target < at)
+    fn target(&self, link: Value) -> Option<usize> {
+        self.by_id.get(&link.str(self.source)?).copied()
     }
+
+    /// Whether a line is taken for the parent: it stands before its children, or the file is damaged.
+    fn follows(&self, child: usize, parent: usize) -> bool {
+        self.dialect != Dialect::Pi || parent < child
+    }
+}
+
+impl Up<'_> {
+    const NONE: Self = Self { link: "null", at: None, folded: false };
 }
 
 /// The line that stands for folded ones; it takes what it can from the first of them.
@@ -88,6 +96,11 @@ pub(crate) fn marker_line(
         });
         fields.collect()
     };
+    // The line's own parent may be gone, if it was one of thinking.
+    let parent = |key: &str| match line.get(source, key).and(links) {
+        Some(links) => format!("\"{key}\":{},", links.up[first].link),
+        None => String::new(),
+    };
     let quoted = json::quote(text);
     match conversation.dialect {
         Dialect::Codex => {
@@ -98,9 +111,9 @@ pub(crate) fn marker_line(
             )
         }
         Dialect::Pi => {
-            let chain = line.get(source, "id").map(|_| {
-                format!(r#""id":{},{}"#, json::quote(&name(handle)), copied(&["parentId"]))
-            });
+            let chain = line
+                .get(source, "id")
+                .map(|_| format!(r#""id":{},{}"#, json::quote(&name(handle)), parent("parentId")));
             let head = copied(&["timestamp"]);
             let content = text_block(&quoted);
             format!(
@@ -118,11 +131,7 @@ pub(crate) fn marker_line(
                 "gitBranch",
                 "timestamp",
             ]);
-            // A line of thinking that it would lead to may be gone.
-            let parent = line.get(source, "parentUuid").and(links);
-            let parent = parent
-                .map(|links| format!(r#""parentUuid":{},"#, links.up[first].link))
-                .unwrap_or_default();
+            let parent = parent("parentUuid");
             let uuid = json::quote(&name(handle));
             format!(
                 r#"{{{parent}{head}"type":"user","message":{{"role":"user","content":{quoted}}},"uuid":{uuid}}}"#
@@ -178,8 +187,8 @@ pub(crate) fn relink(
     let marker = fold.map(|(handle, first)| (first, json::quote(&name(handle))));
     for (at, line) in links.nodes.iter().enumerate().filter(|(at, _)| !gone[*at]) {
         for link in parents.iter().filter_map(|parent| line.get(links.source, parent)) {
-            let Some(lost) = links.target(at, link).filter(|lost| gone[*lost]) else { continue };
-            let up = links.up[lost];
+            let Some(lost) = links.target(link).filter(|lost| gone[*lost]) else { continue };
+            let up = if links.follows(at, lost) { links.up[lost] } else { Up::NONE };
             let heir = match &marker {
                 Some((first, name)) if up.folded && up.at.is_none_or(|up| up < *first) => name,
                 _ => up.link,

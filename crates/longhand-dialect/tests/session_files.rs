@@ -677,6 +677,16 @@ fn a_parent_that_stands_after_its_child_is_none() {
     .concat();
     let window = parse(&lines, Dialect::Pi).apply(&[fold(&[(0, 1)])]);
     check(&window, Dialect::Pi, &["line 2 user: F", "line 3 user: go", "line 4 user: go"]);
+    let window = parse(&lines, Dialect::Pi).apply(&[fold(&[(1, 2)])]);
+    assert_eq!(
+        links(&window, "id", "parentId"),
+        pairs(&[("s", "-"), ("a", "-"), ("fold", "a"), ("c", "fold")])
+    );
+    let window = parse(&lines, Dialect::Pi).apply(&[fold(&[(0, 2)])]);
+    assert_eq!(
+        links(&window, "id", "parentId"),
+        pairs(&[("s", "-"), ("fold", "-"), ("c", "fold")])
+    );
 }
 
 #[test]
