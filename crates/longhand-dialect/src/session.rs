@@ -111,9 +111,9 @@ pub(crate) fn marker_line(
             )
         }
         Dialect::Pi => {
-            let chain = line
-                .get(source, "id")
-                .map(|_| format!(r#""id":{},{}"#, json::quote(&name(handle)), parent("parentId")));
+            // Early files are a list, and a name would make them a tree.
+            let chain = is_entry(source, &line)
+                .then(|| format!(r#""id":{},{}"#, json::quote(&name(handle)), parent("parentId")));
             let head = copied(&["timestamp"]);
             let content = text_block(&quoted);
             format!(

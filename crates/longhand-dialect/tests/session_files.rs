@@ -530,6 +530,10 @@ fn an_early_pi_session_is_a_list() {
         ],
     );
     assert_eq!(parse(&lines, Dialect::Pi).check(), []);
+    // A name that is no string makes no tree of it, and neither does a fold.
+    let odd = lines.replace("\"timestamp\":", "\"id\":7,\"timestamp\":");
+    let window = parse(&odd, Dialect::Pi).apply(&[fold(&[(0, 1)])]);
+    assert_eq!(parse(&window, Dialect::Pi).messages.len(), 5, "{window}");
 }
 
 /// A tree: a, b, then a branch c, d that was left for e, f.
