@@ -4,23 +4,37 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use crate::json::Cursor;
 use crate::{Message, Part, Role};
 
 /// Groups messages into ranges that move as a whole, in order and without gaps.
 ///
 /// A call and its results stay together, however they are interleaved; so do reasoning and the item
-/// that it led to. Providers refuse the one without the other.
+/// that it led to, and calls of the provider's own tools whose results come later. Providers refuse the
+/// one without the other.
 pub fn steps(messages: &[Message]) -> Vec<Range<usize>> {
     let mut last: Vec<usize> = (0..messages.len()).collect();
     let mut asked: FxHashMap<String, usize> = FxHashMap::default();
+    let mut asked_elsewhere: FxHashMap<String, usize> = FxHashMap::default();
     for (at, message) in messages.iter().enumerate() {
         for result in message.results() {
             if let Some(&call) = asked.get(result.call.decode().as_ref()) {
-                last[call] = at;
+                last[call] = last[call].max(at);
             }
         }
         for call in message.calls() {
             asked.insert(call.id.decode().into_owned(), at);
+        }
+        for part in &message.parts {
+            match foreign(part) {
+                Some(Foreign::Call(id)) => _ = asked_elsewhere.insert(id, at),
+                Some(Foreign::Result(id)) => {
+                    if let Some(&call) = asked_elsewhere.get(&id) {
+                        last[call] = last[call].max(at);
+                    }
+                }
+                None => {}
+            }
         }
         if leads_on(message) && at + 1 < messages.len() {
             last[at] = last[at].max(at + 1);
@@ -45,4 +59,21 @@ fn leads_on(message: &Message) -> bool {
     message.role == Role::Assistant
         && !message.parts.is_empty()
         && message.parts.iter().all(|part| matches!(part, Part::Thinking(_)))
+}
+
+/// A tool that is run by the provider, which we pass on as it came.
+enum Foreign {
+    Call(String),
+    Result(String),
+}
+
+fn foreign(part: &Part) -> Option<Foreign> {
+    let Part::Other(raw) = part else { return None };
+    let raw = raw.raw();
+    if !raw.contains("tool_use") {
+        return None;
+    }
+    let node = Cursor::new(raw).node().ok()?;
+    let string = |key: &str| Some(node.get(raw, key)?.str(raw)?.into_owned());
+    string("tool_use_id").map(Foreign::Result).or_else(|| string("id").map(Foreign::Call))
 }

@@ -418,7 +418,7 @@ pub(crate) fn unpaired_server_tools(messages: &[Message], turns: &[usize]) -> Ve
                     asked.insert(id.clone());
                     open.push(((at, part), id));
                 }
-                Some(ServerTool::Result(id)) if asked.contains(&id) => {
+                Some(ServerTool::Result(id)) if asked.remove(&id) => {
                     open.retain(|(_, open)| *open != id);
                 }
                 Some(ServerTool::Result(id)) => {

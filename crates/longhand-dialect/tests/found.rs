@@ -251,3 +251,24 @@ fn a_line_of_a_session_file_is_an_object() {
     let error = read(b"{\"type\":\"session\"}\n\n \"s\"\n".to_vec(), None).err().unwrap();
     assert_eq!(error.to_string(), "line 3, column 2 (in line 3): a line holds an object");
 }
+
+#[test]
+fn a_server_tool_that_waits_for_the_client_moves_as_a_whole() {
+    let user = r#"{"role":"user","content":"go"}"#;
+    let search = r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}"#;
+    let hits = r#"{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}"#;
+    let call = r#"{"type":"tool_use","id":"t1","name":"f","input":{}}"#;
+    let result =
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}"#;
+    let text = format!(r#"{{"type":"text","text":"{}"}}"#, "word ".repeat(60));
+    let json = format!(
+        r#"[{user},{{"role":"assistant","content":[{text},{search},{call}]}},{result},{{"role":"assistant","content":[{hits},{text}]}},{user},{{"role":"assistant","content":[{text}]}},{user}]"#
+    );
+    check(&json, Dialect::Anthropic);
+    // It answers once.
+    let twice = format!(
+        r#"[{user},{{"role":"assistant","content":[{search},{hits}]}},{user},{{"role":"assistant","content":[{hits},{text}]}},{user}]"#
+    );
+    let graves = common::graves(&parse(&twice, Some(Dialect::Anthropic)));
+    assert_eq!(graves, [r#"[3].content[0]: the result of "s1" has no call in its message"#]);
+}
