@@ -233,7 +233,7 @@ pub fn kept_stays(before: &Conversation, plan: &Plan, settings: &Settings) {
             (_, Role::System) | (Policy::Elide, Role::User) => true,
             (Policy::Auto, _) => is_asked,
             (Policy::Elide, _) => at >= tail,
-            (Policy::Trim, _) => false,
+            (Policy::Trim | Policy::Rolling(_), _) => false,
         };
         let fate = fates[at];
         let is_kept = match settings.policy {

@@ -80,7 +80,7 @@ fn compactions(before: &Conversation) {
     ];
     let tails = [None, Some(0), Some(1), None];
     for (budget, keep_tail) in budgets.iter().zip(tails) {
-        for policy in [Policy::Auto, Policy::Elide, Policy::Trim] {
+        for policy in [Policy::Auto, Policy::Elide, Policy::Trim, Policy::Rolling(2)] {
             laws::compact(before, budget, &Settings { policy, keep_tail, chars_min: 40 });
         }
     }
