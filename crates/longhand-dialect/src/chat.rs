@@ -24,7 +24,7 @@ pub(crate) fn read(source: Source) -> Conversation {
 pub(crate) fn no_messages(builder: &mut Builder) {
     let list = match builder.source.shape {
         Shape::Messages => "messages",
-        Shape::Input if !builder.continues => "input",
+        Shape::Input if builder.continues.is_none() => "input",
         _ => return,
     };
     if builder.messages.iter().all(|message| message.role == Role::System)

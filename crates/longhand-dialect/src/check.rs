@@ -220,7 +220,7 @@ impl<'c> Check<'c> {
                 } else if done.contains(&id) {
                     let what = format!("the call {id:?} has more than one result");
                     self.note(self.field(place), what, grave(at));
-                } else if !conversation.continues {
+                } else if !conversation.continues_at(at) {
                     let what = format!("the result of {id:?} has no call before it");
                     self.note(self.field(place), what, grave(at));
                 }

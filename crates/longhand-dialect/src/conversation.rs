@@ -92,8 +92,8 @@ pub struct Conversation {
     pub(crate) lines: Vec<u32>,
     pub(crate) layout: Vec<Layout>,
     pub(crate) findings: Vec<Finding>,
-    /// History held by the provider, which a result may refer to.
-    pub(crate) continues: bool,
+    /// The message from which on results may answer calls that the provider holds.
+    pub(crate) continues: Option<usize>,
 }
 
 /// Where a message stands in the source.
@@ -140,6 +140,11 @@ impl Conversation {
         History { messages: &self.messages, fixed, wire: self.dialect.wire() }
     }
 
+    /// Whether a result in a message may answer a call that the provider holds.
+    pub(crate) fn continues_at(&self, message: usize) -> bool {
+        self.continues.is_some_and(|from| from <= message)
+    }
+
     /// The bytes it was read from.
     pub fn bytes(&self) -> &str {
         &self.source
@@ -164,7 +169,7 @@ pub(crate) struct Builder {
     pub(crate) attributes: Vec<Text>,
     pub(crate) model: Option<String>,
     pub(crate) findings: Vec<Finding>,
-    pub(crate) continues: bool,
+    pub(crate) continues: Option<usize>,
 }
 
 impl Builder {
@@ -177,7 +182,7 @@ impl Builder {
             attributes: Vec::new(),
             model: None,
             findings: Vec::new(),
-            continues: false,
+            continues: None,
         }
     }
 

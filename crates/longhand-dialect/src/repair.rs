@@ -133,7 +133,7 @@ impl Conversation {
             if message.results().next().is_some() {
                 let stays = match pairs.call_of((at, 0)) {
                     Some(call) => call.0 < at,
-                    None => self.continues || !is_paired(message),
+                    None => self.continues_at(at) || !is_paired(message),
                 };
                 if stays {
                     out.push((self.piece(at, &pairs), Some(at)));

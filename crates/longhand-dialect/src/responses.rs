@@ -13,7 +13,8 @@ pub(crate) fn read(source: Source) -> Conversation {
     let held = ["previous_response_id", "conversation"];
     builder.continues = held
         .iter()
-        .any(|key| builder.source.field(key).is_some_and(|value| value.kind != Kind::Null));
+        .any(|key| builder.source.field(key).is_some_and(|value| value.kind != Kind::Null))
+        .then_some(0);
     for (key, role) in [("instructions", Role::System), ("input", Role::User)] {
         // Beside a list of items, a string of the same name means nothing.
         let doubled = key == "input" && !builder.source.elements.is_empty();
@@ -124,12 +125,17 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
     if node.value.kind != Kind::Object {
         builder.wrong(name, format!("expected an item, found {}", node.value.kind.describe()));
     }
+    let typed = node.get(&text, "type");
+    if typed.is_some_and(|value| !matches!(value.kind, Kind::String | Kind::Null)) {
+        builder.wrong(format!("{name}.type"), "expected a string");
+    }
     let mut content = None;
     let has = |key: &str| node.get(&text, key).is_some_and(|value| value.kind != Kind::Null);
     let role = match (kind.as_deref(), role.as_deref()) {
         // It may stand for a call.
         (Some("item_reference"), _) | (None, None) if has("id") && !has("content") => {
-            builder.continues = true;
+            let at = builder.messages.len();
+            builder.continues.get_or_insert(at);
             made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
             Role::Assistant
         }

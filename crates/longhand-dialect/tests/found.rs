@@ -272,3 +272,27 @@ fn a_server_tool_that_waits_for_the_client_moves_as_a_whole() {
     let graves = common::graves(&parse(&twice, Some(Dialect::Anthropic)));
     assert_eq!(graves, [r#"[3].content[0]: the result of "s1" has no call in its message"#]);
 }
+
+#[test]
+fn a_result_stays_with_the_reference_that_may_be_its_call() {
+    let user = format!(r#"{{"role":"user","content":"{}"}}"#, "word ".repeat(40));
+    let reply = format!(r#"{{"role":"assistant","content":"{}"}}"#, "word ".repeat(40));
+    let reference = r#"{"type":"item_reference","id":"fc_1"}"#;
+    let output =
+        |id| format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"ok"}}"#);
+    let (one, two) = (output("c1"), output("c2"));
+    let json =
+        format!("[{user},{reply},{reference},{{\"id\":\"fc_2\"}},{one},{two},{reply},{user}]");
+    check(&json, Dialect::Responses);
+    // What comes before a reference is not answered by it.
+    let late = format!("[{user},{one},{reference},{two}]");
+    assert_eq!(
+        common::graves(&parse(&late, Some(Dialect::Responses))),
+        [r#"[1].call_id: the result of "c1" has no call before it"#]
+    );
+    let untyped = format!(r#"[{user},{{"type":{{}},"id":"fc_1"}},{one}]"#);
+    assert_eq!(
+        common::graves(&parse(&untyped, Some(Dialect::Responses))),
+        ["[1].type: expected a string"]
+    );
+}
