@@ -8,8 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhand::{Archive, Prompt, Round, Session, Settings, SqliteArchive};
+use longhand::{Archive, Prompt, Round, Session, Settings, SqliteArchive, Summariser, Tokens};
 use longhand_archive::NewEntry;
+use longhand_core::Scale;
+use longhand_summary::{Input, Summary, SummaryError};
 use longhand_testkit::{filler, rng::Rng};
 
 const SHORT: u64 = 100;
@@ -49,6 +51,45 @@ fn main() {
     println!("record with its fold: p50   {:>8.3} ms", ms(at_long));
     println!("the same at {SHORT} rounds      {:>8.3} ms", ms(at_short));
     println!("long / short                {:>8.2}    (<= 1.2)", ms(at_long) / ms(at_short));
+    let [slow, instant] = slow_and_instant(folder.path());
+    println!("record p99, summariser of 30 s / instant: {:.2} (<= 1.5)", ms(slow) / ms(instant));
+}
+
+/// Says little: at once, or after its time.
+struct Terse(Duration);
+
+impl Summariser for Terse {
+    fn name(&self) -> &'static str {
+        "terse"
+    }
+
+    fn is_instant(&self) -> bool {
+        self.0.is_zero()
+    }
+
+    fn summarise(&self, _: &Input, _: Tokens, _: &Scale) -> Result<Summary, SummaryError> {
+        std::thread::sleep(self.0);
+        Ok(Summary { text: "They worked.".to_owned(), ..Summary::default() })
+    }
+}
+
+/// The p99 of recording with a summariser that takes 30 s, and with one that takes none, in turn.
+fn slow_and_instant(folder: &Path) -> [Duration; 2] {
+    let mut sessions = [30, 0].map(|seconds| {
+        let archive = Arc::new(SqliteArchive::open(folder.join(format!("{seconds}s.db"))).unwrap());
+        let terse: Arc<dyn Summariser> = Arc::new(Terse(Duration::from_secs(seconds)));
+        let settings = Settings { summarisers: vec![terse], ..Settings::new().unwrap() };
+        Session::open_with(archive, "s", settings).unwrap()
+    });
+    let mut times: [Vec<Duration>; 2] = Default::default();
+    for number in 0..8 * SAMPLES {
+        let (turn, round) = (number % 2, round(number as u64));
+        times[turn].push(timed(|| _ = sessions[turn].record(&round).unwrap()));
+    }
+    times.map(|mut times| {
+        times.sort_unstable();
+        times[times.len() * 99 / 100]
+    })
 }
 
 fn build(path: &Path, rounds: u64) {

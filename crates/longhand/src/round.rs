@@ -2,7 +2,7 @@
 
 use longhand_archive::{Entry, NewEntry};
 use longhand_core::{Message, Part, Role, Scale, Text, Tokens};
-use longhand_dialect::{Dialect, read};
+use longhand_dialect::{Dialect, Finding, read};
 use serde_json::{Value, json};
 
 use crate::SessionError;
@@ -152,7 +152,7 @@ impl Round {
         at_ms: i64,
     ) -> Result<Self, SessionError> {
         let conversation = read(bytes, dialect)?;
-        if let Some(finding) = conversation.check().into_iter().find(|finding| finding.grave) {
+        if let Some(finding) = conversation.check().into_iter().find(Finding::is_fault) {
             return Err(SessionError::Round(finding.to_string()));
         }
         let form = Form::Message(conversation.dialect);

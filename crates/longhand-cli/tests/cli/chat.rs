@@ -231,6 +231,9 @@ fn a_model_summarises_in_the_background() {
             .type_line(&format!("Question {number} about g-{number}7f3 and the work of the day?"));
         terminal.wait_for(&format!("Question {number}"));
     }
+    // It is told at the next prompt.
+    thread::sleep(Duration::from_millis(500));
+    terminal.press("\r");
     terminal.wait_for("folded");
     terminal.type_line("/undo");
     terminal.wait_for("took back fold");

@@ -26,7 +26,7 @@ fn rounds(count: usize) -> String {
 fn a_model_writes_the_summaries_and_its_cost_is_in_the_receipt() {
     let server =
         ScriptedServer::start((0..40).map(|_| Step::Answer("They did the work.".to_owned())));
-    let folder = configured(&server, "[prices.'fake/tiny']\ninput = 1000\noutput = 1000\n");
+    let folder = configured(&server, "[prices.'fake/tiny']\ninput = 1\noutput = 1\n");
     let line = "record demo --archive a.db --rounds 3 --summariser fake/tiny";
     let run = folder.run_fed(line, rounds(6).as_bytes());
     assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{run:?}");
@@ -35,7 +35,7 @@ fn a_model_writes_the_summaries_and_its_cost_is_in_the_receipt() {
     assert_eq!(receipt["summariser"], "fake/tiny", "{log:#}");
     assert!(receipt["cost_micros"].as_u64().unwrap() > 0, "{receipt:#}");
     let window = folder.run("context demo --archive a.db").stdout;
-    assert!(window.contains("They did the work."), "{window}");
+    assert!(window.contains("They did the work."), "{window}\n{log:#}");
     let asked: Value = serde_json::from_str(&server.requests()[0].body).unwrap();
     assert_eq!(asked["temperature"], 0.0, "{asked:#}");
 }
