@@ -26,7 +26,7 @@ use crate::{Outcome, hinted, store};
 const SHRINKS_MAX: usize = 2;
 
 /// How long `/compact` waits for a model.
-const COMPACT_WAIT: Duration = Duration::from_secs(120);
+const COMPACT_WAIT: Duration = Duration::from_mins(2);
 
 /// How long leaving waits for a fold that is under way; one that is not done is done next time.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
@@ -136,14 +136,14 @@ impl Chat {
 
     /// The prompt with a gauge of the window.
     fn prompt(&self) -> String {
-        self.screen.gauge(self.session.tokens(), self.session.rolling().budget)
+        screen::gauge(self.session.tokens(), self.session.rolling().budget)
     }
 
     /// One message and its answer. What goes wrong is told, and the conversation goes on.
     fn turn(&mut self, message: &str) -> Result<()> {
         match self.ask(message) {
             Ok(answer) => {
-                let round = self.round(message, &answer)?;
+                let round = self.round(message, &answer);
                 let recorded = self.session.record(&round)?;
                 self.tell_folded(Folded { rounds: recorded.folded, over: recorded.over });
             }
@@ -181,18 +181,18 @@ impl Chat {
 
     /// Shows the answer as it comes; Ctrl-C stops it.
     fn stream(&self, request: &Request) -> Result<Answer, ModelError> {
-        let (mut said, screen) = (String::new(), &self.screen);
+        let mut said = String::new();
         let outcome = self.models.runtime.block_on(async {
             let mut on_delta = |text: &str| {
                 said.push_str(text);
-                screen.answer(text);
+                screen::answer(text);
             };
             tokio::select! {
                 reply = self.models.client.complete(&self.model, request, &mut on_delta) => Some(reply),
                 _ = tokio::signal::ctrl_c() => None,
             }
         });
-        self.screen.end_answer();
+        screen::end_answer();
         match outcome {
             Some(reply) => Ok(Answer::Whole(reply?)),
             None => Ok(Answer::Stopped(said)),
@@ -200,13 +200,13 @@ impl Chat {
     }
 
     /// The round that an answer makes.
-    fn round(&self, message: &str, answer: &Answer) -> Result<Round> {
+    fn round(&self, message: &str, answer: &Answer) -> Round {
         let dialect = self.model.endpoint.api.dialect();
         let now = store::now_ms();
         let reply = match answer {
             Answer::Whole(reply) => reply,
             Answer::Stopped(said) => {
-                return Ok(Round::new(message, &format!("{said} [stopped by the user]"), now));
+                return Round::new(message, &format!("{said} [stopped by the user]"), now);
             }
         };
         let user = json!({"role": "user", "content": message}).to_string();
@@ -218,14 +218,14 @@ impl Chat {
         // by its words.
         let round = Round::from_conversation(messages.into_bytes(), Some(dialect), now)
             .unwrap_or_else(|_| Round::new(message, &reply.text, now));
-        let Some(usage) = reply.usage else { return Ok(round) };
-        Ok(round.with_call(&Call {
+        let Some(usage) = reply.usage else { return round };
+        round.with_call(&Call {
             model: self.model.to_string(),
             input: usage.input,
             cached_input: usage.cached_input,
             output: usage.output,
             cost_micros: self.models.prices.cost_micros(&self.model, &usage),
-        }))
+        })
     }
 
     fn tell_folded(&self, folded: Folded) {
@@ -243,7 +243,7 @@ impl Chat {
 
     fn obey(&mut self, command: Command) -> Result<()> {
         match command {
-            Command::Context => self.screen.show(&self.map()),
+            Command::Context => screen::show(&self.map()),
             Command::Compact(instructions) => self.compact(&instructions)?,
             Command::Undo => match self.session.undo()? {
                 Some(batch) => self.screen.notice(&format!(
@@ -257,15 +257,17 @@ impl Chat {
                 let handle = Handle::parse(&handle)
                     .context("a handle is `h:` and twelve letters and digits")?;
                 match self.archive.expand(handle)? {
-                    Some(original) => self.screen.show(&self.archive.text_of(&original)?),
+                    Some(original) => screen::show(&self.archive.text_of(&original)?),
                     None => self.screen.notice("the archive has nothing under it"),
                 }
             }
             Command::Search(words) => {
                 let hits = self.archive.search(Some(self.session.id()), &words, 10)?;
                 for hit in &hits {
-                    self.screen
-                        .show(&format!("round {} entry {}: {}", hit.round, hit.seq, hit.snippet));
+                    screen::show(&format!(
+                        "round {} entry {}: {}",
+                        hit.round, hit.seq, hit.snippet
+                    ));
                 }
                 if hits.is_empty() {
                     self.screen.notice("nothing found");
@@ -276,8 +278,8 @@ impl Chat {
                 self.model = self.models.model(&name)?;
                 self.screen.notice(&format!("now with {}", self.model));
             }
-            Command::Cost => self.screen.show(&self.cost()?),
-            Command::Help => self.screen.show(command::HELP),
+            Command::Cost => screen::show(&self.cost()?),
+            Command::Help => screen::show(command::HELP),
             Command::Quit => {}
         }
         Ok(())

@@ -311,7 +311,7 @@ mod tests {
         for (file, wrong, near) in [
             ("[session]\nbudgt = 1", "session.budgt", "session.budget"),
             ("[endpoints.mine]\nurll = 'x'", "endpoints.mine.urll", "endpoints.mine.url"),
-            ("chat = 1", "chat", "chat.system"),
+            ("[chat]\nsistem = 'x'", "chat.sistem", "chat.system"),
         ] {
             let error = read(file, &[]).unwrap_err();
             assert!(error.to_string().contains(&format!("no setting `{wrong}`")), "{error}");

@@ -118,8 +118,6 @@ pub struct Engine {
     first: u64,
     summary: Tokens,
     undone: bool,
-    /// Whether somebody asked for a fold that nothing else calls for.
-    asked: bool,
     fold: Option<Fold>,
     next: u64,
     /// The size at which nothing more could be done; only a new round starts another attempt.
@@ -149,7 +147,6 @@ impl Engine {
             first: state.first,
             summary: state.summary,
             undone: state.undone,
-            asked: false,
             fold: None,
             next: 0,
             stuck: None,
@@ -172,8 +169,10 @@ impl Engine {
                 }
             }
             Event::Compact => {
-                self.asked = true;
-                self.stuck = None;
+                let kept: Tokens = self.rounds.iter().rev().take(1).copied().sum();
+                if self.fold.is_none() && self.rounds.len() > 1 {
+                    self.begin(self.rounds.len() - 1, self.limit_beside(kept));
+                }
             }
             Event::Summarised { fold, tokens } => self.take(fold, tokens),
             Event::Refused { fold } => self.climb_down(fold),
@@ -282,9 +281,8 @@ impl Engine {
         if self.fold.is_some() {
             return;
         }
-        let asked = std::mem::take(&mut self.asked) && self.rounds.len() > 1;
         let crowded = self.rounds.len() > self.rounds_max();
-        if !crowded && over == Tokens::ZERO && !asked {
+        if !crowded && over == Tokens::ZERO {
             return;
         }
         if self.stuck == Some(self.tokens()) {
@@ -294,10 +292,16 @@ impl Engine {
             }
             return;
         }
-        let Some((count, limit)) = self.choose(asked) else {
-            self.stuck = Some(self.tokens());
-            return self.consider();
-        };
+        match self.choose() {
+            Some((count, limit)) => self.begin(count, limit),
+            None => {
+                self.stuck = Some(self.tokens());
+                self.consider();
+            }
+        }
+    }
+
+    fn begin(&mut self, count: usize, limit: Tokens) {
         self.next += 1;
         let id = FoldId(self.next);
         let rounds = self.first..self.first + count as u64;
@@ -305,15 +309,21 @@ impl Engine {
         self.effects.push_back(Effect::Summarise { fold: id, rounds, rung: 0, limit });
     }
 
+    /// The most that a summary may have beside rounds of that size.
+    fn limit_beside(&self, kept: Tokens) -> Tokens {
+        let room = self.settings.budget.saturating_sub(kept);
+        let summary_max = self.settings.summary_max;
+        if room > Tokens::ZERO { room.min(summary_max) } else { summary_max }
+    }
+
     fn rounds_max(&self) -> usize {
         if self.undone { usize::MAX } else { self.settings.rounds_max }
     }
 
     /// How many rounds to fold and into how much; `None` if nothing is left to try.
-    fn choose(&self, asked: bool) -> Option<(usize, Tokens)> {
+    fn choose(&self) -> Option<(usize, Tokens)> {
         let Rolling { budget, summary_max, .. } = self.settings;
-        let rounds_max = if asked { 1 } else { self.rounds_max() };
-        let mut count = self.rounds.len().saturating_sub(rounds_max);
+        let mut count = self.rounds.len().saturating_sub(self.rounds_max());
         let mut kept: Tokens = self.rounds.iter().skip(count).copied().sum();
         while self.rounds.len() - count > 1 && self.summary + kept > budget {
             kept -= self.rounds[count];
@@ -321,10 +331,7 @@ impl Engine {
         }
         let room = budget.saturating_sub(kept);
         if count > 0 {
-            return Some((
-                count,
-                if room > Tokens::ZERO { room.min(summary_max) } else { summary_max },
-            ));
+            return Some((count, self.limit_beside(kept)));
         }
         // At most one round is left and it is over: a shorter summary first, then the round goes too.
         if self.summary > Tokens::ZERO && room > Tokens::ZERO && !self.cannot_shorten {

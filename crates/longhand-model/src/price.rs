@@ -30,9 +30,8 @@ impl Price {
     }
 }
 
-/// List prices in cents per million tokens: input, cached input, output. They are those of November 2026
-/// on which several public tables agree, without what some charge more for very long prompts; where the
-/// tables differ the model is left out, for no price is better than a wrong one.
+/// List prices in cents per million tokens: input, cached input, output. They are an estimate as of
+/// November 2026, without what some charge more for very long prompts; the settings override them.
 const LIST: &[(&str, f64, f64, f64)] = &[
     ("gpt-4o", 250.0, 125.0, 1000.0),
     ("gpt-4o-mini", 15.0, 7.5, 60.0),

@@ -224,8 +224,10 @@ impl Session {
 
     /// Folds all but the newest round, whatever there is room for; waits as [`Session::fold`] does.
     pub fn compact(&mut self, now_ms: i64, wait: Duration) -> Result<Folded, SessionError> {
+        let before = self.fold(now_ms, wait)?;
         self.engine.handle(Event::Compact);
-        self.fold(now_ms, wait)
+        let after = self.fold(now_ms, wait)?;
+        Ok(Folded { rounds: before.rounds + after.rounds, over: after.over })
     }
 
     /// Has others summarise from now on.

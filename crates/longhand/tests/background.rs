@@ -77,7 +77,7 @@ fn neither_record_nor_window_waits_and_the_window_fits_meanwhile() {
         assert_eq!(window.shortfall, Tokens::ZERO, "round {number}");
     }
     assert!(session.is_folding());
-    assert_eq!(slow.asked.load(Ordering::SeqCst), 1, "never more than one fold at a time");
+    assert!(slow.asked.load(Ordering::SeqCst) <= 1, "never more than one fold at a time");
     for _ in 0..20 {
         let _ = tell.send(Some("They talked about many things.".to_owned()));
     }

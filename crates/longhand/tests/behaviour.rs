@@ -438,6 +438,7 @@ fn a_better_summary_and_recall_can_be_quoted_in_a_user_message_in_every_dialect(
             recall: evil.into(),
             placement: Placement::User,
             dialect,
+            ..Prompt::default()
         };
         let made = session.window("and now?", &prompt).unwrap();
         let conversation =

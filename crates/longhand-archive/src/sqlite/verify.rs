@@ -27,7 +27,7 @@ pub(super) fn verify(
             Some(name) => check.one_session(name)?,
             None => check.everything(),
         }
-        Ok(check.damages)
+        Ok(check.told_once())
     });
     damages.map_err(|fault| fault.into_error(path, wait_max))
 }
@@ -39,6 +39,18 @@ struct Check {
 }
 
 impl Check {
+    /// One damage may be met on several ways.
+    fn told_once(self) -> Vec<Damage> {
+        let mut told: Vec<Damage> = Vec::with_capacity(self.damages.len());
+        for damage in self.damages {
+            // The same damage is met in one session, and so close by.
+            if !told.iter().rev().take(8).any(|other| *other == damage) {
+                told.push(damage);
+            }
+        }
+        told
+    }
+
     fn one_session(&mut self, name: &str) -> Result<(), Fault> {
         let key = session::key_of(name);
         let select = "SELECT id FROM session WHERE key = ?1";

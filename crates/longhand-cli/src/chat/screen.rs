@@ -20,28 +20,6 @@ impl Screen {
         Self { colour: wanted && std::io::stdout().is_terminal() }
     }
 
-    /// The prompt: how full the window is.
-    pub(super) fn gauge(&self, tokens: Tokens, budget: Tokens) -> String {
-        let percent = tokens.0 * 100 / budget.0.max(1);
-        let full = (tokens.0 * GAUGE).div_ceil(budget.0.max(1)).min(GAUGE) as usize;
-        let bar = format!("{}{}", "█".repeat(full), "░".repeat(GAUGE as usize - full));
-        format!("{bar} {percent}% › ")
-    }
-
-    /// A piece of an answer.
-    pub(super) fn answer(&self, text: &str) {
-        let mut out = std::io::stdout().lock();
-        let _ = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
-    }
-
-    pub(super) fn end_answer(&self) {
-        let _ = writeln!(std::io::stdout().lock());
-    }
-
-    pub(super) fn show(&self, text: &str) {
-        let _ = writeln!(std::io::stdout().lock(), "{}", harmless(text));
-    }
-
     /// Something that is not part of the conversation.
     pub(super) fn notice(&self, text: &str) {
         let text = harmless(text);
@@ -58,6 +36,28 @@ impl Screen {
             self.notice(&format!("hint: {}", hinted.hint));
         }
     }
+}
+
+/// The prompt: how full the window is.
+pub(super) fn gauge(tokens: Tokens, budget: Tokens) -> String {
+    let percent = tokens.0 * 100 / budget.0.max(1);
+    let full = (tokens.0 * GAUGE).div_ceil(budget.0.max(1)).min(GAUGE) as usize;
+    let bar = format!("{}{}", "█".repeat(full), "░".repeat(GAUGE as usize - full));
+    format!("{bar} {percent}% › ")
+}
+
+/// A piece of an answer.
+pub(super) fn answer(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
+}
+
+pub(super) fn end_answer() {
+    let _ = writeln!(std::io::stdout().lock());
+}
+
+pub(super) fn show(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{}", harmless(text));
 }
 
 /// A picture of the window: what is folded, what is verbatim, what is free.
@@ -96,9 +96,8 @@ mod tests {
 
     #[test]
     fn the_gauge_is_full_when_the_window_is() {
-        let screen = Screen { colour: false };
-        assert_eq!(screen.gauge(Tokens(0), Tokens(100)), "░░░░░░░░░░ 0% › ");
-        assert_eq!(screen.gauge(Tokens(31), Tokens(100)), "████░░░░░░ 31% › ");
-        assert_eq!(screen.gauge(Tokens(250), Tokens(100)), "██████████ 250% › ");
+        assert_eq!(gauge(Tokens(0), Tokens(100)), "░░░░░░░░░░ 0% › ");
+        assert_eq!(gauge(Tokens(31), Tokens(100)), "████░░░░░░ 31% › ");
+        assert_eq!(gauge(Tokens(250), Tokens(100)), "██████████ 250% › ");
     }
 }

@@ -246,7 +246,7 @@ fn bad_rounds_are_named_by_line_and_lose_nothing() {
     folder.run("record demo --archive a.db").assert_refused(&["no round", "hint: "]);
     folder
         .run_fed("record demo --archive a.db --summariser gpt", rounds(0..1).as_bytes())
-        .assert_refused(&["summariser", "gpt", "hint: "]);
+        .assert_refused(&["`gpt` names no provider", "hint: "]);
 }
 
 #[test]
