@@ -3,24 +3,38 @@
 use std::fmt;
 use std::process::ExitCode;
 
-/// A message for the person at the terminal, and whether the command line was at fault.
+/// A message for the person at the terminal, and what it tells a script.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
     hint: Option<String>,
-    usage: bool,
+    exit_code: u8,
 }
+
+/// The answer is no.
+const NO: u8 = 1;
+
+/// The command line is at fault.
+const USAGE: u8 = 2;
+
+/// What the chore needs cannot be had here; `.ci/run` knows it.
+const UNAVAILABLE: u8 = 69;
 
 impl Failure {
     /// The work was done and the answer is no.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, usage: false }
+        Self { message: message.into(), hint: None, exit_code: NO }
+    }
+
+    /// Nothing was done, for want of something that is not part of the project.
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self { exit_code: UNAVAILABLE, ..Self::new(message) }
     }
 
     /// The command line makes no sense.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         let hint = Some("`cargo xtask help` lists the commands".to_owned());
-        Self { message: message.into(), hint, usage: true }
+        Self { message: message.into(), hint, exit_code: USAGE }
     }
 
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -29,7 +43,7 @@ impl Failure {
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(if self.usage { 2 } else { 1 })
+        ExitCode::from(self.exit_code)
     }
 }
 

@@ -5,6 +5,7 @@ mod deny;
 mod example;
 mod failure;
 mod fuzz;
+mod model;
 mod run;
 mod tidy;
 
@@ -21,6 +22,8 @@ cargo xtask COMMAND
   deny             licences and sources of dependencies, by cargo-deny
   bench [ARGS]     all benchmarks; the arguments go to cargo bench
   fuzz [SECONDS]   every fuzz target in turn, each for 30 seconds unless told otherwise
+  model            a small language model on loopback, for as long as this runs; Ctrl-C ends it
+  test-model       the tests against that model; exit status 69 if it cannot be had here
   example          writes examples/long-session.json anew
   help             this text
 ";
@@ -49,8 +52,10 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["bench", rest @ ..] => cargo(&[&["bench", "--workspace"], rest].concat()),
         ["fuzz"] => fuzz::fuzz("30"),
         ["fuzz", seconds] => fuzz::fuzz(seconds),
+        ["model"] => model::serve(),
+        ["test-model"] => model::test(),
         ["example"] => example::write(),
-        ["check" | "tidy" | "deny" | "fuzz" | "example" | "help", ..] => {
+        ["check" | "tidy" | "deny" | "fuzz" | "model" | "test-model" | "example" | "help", ..] => {
             Err(Failure::usage(format!("`{}` does not take these arguments", words[0])))
         }
         [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),
