@@ -30,6 +30,7 @@ pub struct ModelSummariser {
     spending: Option<Arc<Spending>>,
     instructions: Option<String>,
     stream: bool,
+    output_max: Option<Tokens>,
     /// The model's window in tokens; 0 if it is not known.
     window: Arc<AtomicU64>,
     /// Whether the model was found to think at length before it writes.
@@ -100,6 +101,7 @@ impl ModelSummariser {
             spending: None,
             instructions: None,
             stream: true,
+            output_max: None,
             window: Arc::default(),
             thinks: Arc::default(),
             input_max: Arc::new(AtomicU64::new(u64::MAX)),
@@ -134,6 +136,14 @@ impl ModelSummariser {
     #[must_use]
     pub fn without_stream(self) -> Self {
         Self { stream: false, ..self }
+    }
+
+    /// The same for a model whose answers are stopped at so many tokens.
+    ///
+    /// A small one may write on and on. What it has not finished by then is cut off.
+    #[must_use]
+    pub fn with_output_max(self, tokens: Tokens) -> Self {
+        Self { output_max: Some(tokens), ..self }
     }
 
     /// Has the model put facts into a summary that it left out, in one call.
@@ -194,10 +204,10 @@ impl ModelSummariser {
             let endpoint = self.model.endpoint.name.clone();
             return Ok(Err(ModelError::Refused { endpoint, message }));
         }
-        let text = match reply.stop {
-            Stop::Length | Stop::Window => finished(&text).to_owned(),
-            _ => text,
-        };
+        // Some servers call every answer complete; what they counted tells.
+        let used_up = reply.usage.is_some_and(|usage| usage.output >= call.output.0);
+        let is_cut = used_up || matches!(reply.stop, Stop::Length | Stop::Window);
+        let text = if is_cut { finished(&text).to_owned() } else { text };
         if text.is_empty() {
             return Err(SummaryError::Empty { name: self.name.clone() });
         }
@@ -249,6 +259,7 @@ impl ModelSummariser {
     fn output(&self, limit: Tokens) -> Tokens {
         let thoughts = if self.thinks.load(Ordering::Relaxed) { 8_192 } else { 64 };
         let wanted = limit.0 + limit.0 / 2 + thoughts;
+        let wanted = self.output_max.map_or(wanted, |most| wanted.min(most.0));
         Tokens(self.known_window().map_or(wanted, |window| wanted.min(window / 3)).max(1))
     }
 

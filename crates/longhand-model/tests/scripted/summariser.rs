@@ -91,6 +91,20 @@ fn what_surrounds_a_summary_is_taken_off() {
 }
 
 #[test]
+fn an_answer_that_used_up_its_room_is_cut_to_what_is_finished() {
+    for api in APIS {
+        let server = ScriptedServer::start([Step::Answer("One is done. Two is do".into())]);
+        let list = rounds("Done.");
+        let input = Input { earlier: None, rounds: &list };
+        // The server says that the answer is complete, as llama.cpp does in Responses.
+        let own = summariser(api, &server).with_output_max(Tokens(USAGE_OUTPUT));
+        let summary = with_scale(|scale| own.summarise(&input, Tokens(300), scale)).unwrap();
+        assert_eq!(summary.text, "One is done.");
+        assert!(server.requests()[0].body.contains(&format!("_tokens\":{USAGE_OUTPUT}")));
+    }
+}
+
+#[test]
 fn what_is_no_summary_is_an_error() {
     let refuse = || Step::Refuse("I will not.".to_owned());
     let say_no = || Step::Answer("I'm sorry, but I can't help with that.".to_owned());
