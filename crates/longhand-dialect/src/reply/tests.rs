@@ -337,3 +337,55 @@ proptest::proptest! {
         let _ = recognise(status, &format!(r#"{{"error":{{"message":{quoted},"code":{quoted}}}}}"#));
     }
 }
+
+/// What llama.cpp sends: the first delta is null, items have no `output_index`, an answer that was
+/// stopped is called complete in Responses, and cached input is counted apart in Anthropic's format.
+#[test]
+fn the_streams_of_llama_cpp_are_read() {
+    let chat = &[
+        r#"{"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"created":1794785150,"id":"chatcmpl-S","model":"m.gguf","system_fingerprint":"b0-unknown","object":"chat.completion.chunk"}"#,
+        r#"{"choices":[{"finish_reason":null,"index":0,"delta":{"content":"Hello"}}],"created":1794785150,"id":"chatcmpl-S","model":"m.gguf","object":"chat.completion.chunk"}"#,
+        r#"{"choices":[{"finish_reason":null,"index":0,"delta":{"content":" there"}}],"created":1794785160,"id":"chatcmpl-S","model":"m.gguf","object":"chat.completion.chunk"}"#,
+        r#"{"choices":[{"finish_reason":"length","index":0,"delta":{}}],"created":1794785164,"id":"chatcmpl-S","model":"m.gguf","object":"chat.completion.chunk"}"#,
+        r#"{"choices":[],"created":1794785164,"id":"chatcmpl-S","model":"m.gguf","object":"chat.completion.chunk","usage":{"completion_tokens":8,"prompt_tokens":16,"total_tokens":24,"prompt_tokens_details":{"cached_tokens":15}},"timings":{"cache_n":0,"prompt_n":33,"prompt_ms":7552.178}}"#,
+        "[DONE]",
+    ];
+    let responses = &[
+        r#"{"type":"response.created","response":{"id":"resp_6","object":"response","status":"in_progress"}}"#,
+        r#"{"type":"response.in_progress","response":{"id":"resp_6","object":"response","status":"in_progress"}}"#,
+        r#"{"type":"response.output_item.added","item":{"content":[],"id":"msg_J","role":"assistant","status":"in_progress","type":"message"}}"#,
+        r#"{"type":"response.content_part.added","item_id":"msg_J","part":{"type":"output_text","text":""}}"#,
+        r#"{"type":"response.output_text.delta","item_id":"msg_J","delta":"Hello"}"#,
+        r#"{"type":"response.output_text.delta","item_id":"msg_J","delta":" there"}"#,
+        r#"{"type":"response.output_text.done","item_id":"msg_J","text":"Hello there"}"#,
+        r#"{"type":"response.content_part.done","item_id":"msg_J","part":{"type":"output_text","annotations":[],"logprobs":[],"text":"Hello there"}}"#,
+        r#"{"type":"response.output_item.done","item":{"type":"message","status":"completed","id":"msg_J","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"Hello there"}],"role":"assistant"}}"#,
+        r#"{"type":"response.completed","response":{"id":"resp_6","object":"response","created_at":1794785180,"status":"completed","model":"m.gguf","output":[{"type":"message","status":"completed","id":"msg_J","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"Hello there"}],"role":"assistant"}],"usage":{"input_tokens":16,"output_tokens":8,"total_tokens":24,"input_tokens_details":{"cached_tokens":15}}},"timings":{"cache_n":3,"prompt_n":13}}"#,
+    ];
+    let anthropic = &[
+        r#"{"type":"message_start","message":{"id":"chatcmpl-p","type":"message","role":"assistant","content":[],"model":"m.gguf","stop_reason":null,"stop_sequence":null,"usage":{"cache_read_input_tokens":15,"input_tokens":1,"output_tokens":0}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" there"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens","stop_sequence":null},"usage":{"output_tokens":8}}"#,
+        r#"{"type":"message_stop"}"#,
+    ];
+    let all: [(Dialect, &[&str], Stop); 3] = [
+        (Dialect::Chat, chat, Stop::Length),
+        (Dialect::Responses, responses, Stop::End),
+        (Dialect::Anthropic, anthropic, Stop::Length),
+    ];
+    for (dialect, events, stop) in all {
+        let (reply, said) = stream(dialect, events).unwrap();
+        assert_eq!(
+            (reply.text.as_str(), said.as_str()),
+            ("Hello there", "Hello there"),
+            "{dialect}"
+        );
+        assert_eq!(reply.stop, stop, "{dialect}");
+        assert_eq!(reply.model.as_deref(), Some("m.gguf"), "{dialect}");
+        let usage = Usage { input: 16, cached_input: 15, cache_write: 0, output: 8 };
+        assert_eq!(reply.usage, Some(usage), "{dialect}");
+    }
+}
