@@ -42,6 +42,7 @@ params.model.path = str(gguf)
 params.model_alias = {"smollm2-135m"}
 params.n_ctx = int(context)
 params.n_parallel = 1
+params.cache_ram_mib = 0
 params.hostnames = ["127.0.0.1"]
 params.port = 0
 params.cpuparams.n_threads = int(threads)
