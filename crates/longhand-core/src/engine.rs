@@ -292,12 +292,11 @@ impl Engine {
             }
             return;
         }
-        match self.choose() {
-            Some((count, limit)) => self.begin(count, limit),
-            None => {
-                self.stuck = Some(self.tokens());
-                self.consider();
-            }
+        if let Some((count, limit)) = self.choose() {
+            self.begin(count, limit);
+        } else {
+            self.stuck = Some(self.tokens());
+            self.consider();
         }
     }
 

@@ -178,8 +178,9 @@ impl ModelSummariser {
                 ))
             })?;
         }
+        let output = self.output(call.limit);
         let request = Request {
-            max_output: Some(self.output(call.limit)),
+            max_output: Some(output),
             temperature: Some(0.0),
             stream: self.stream,
             ..Request::new(&call.system, &call.user)
@@ -205,7 +206,7 @@ impl ModelSummariser {
             return Ok(Err(ModelError::Refused { endpoint, message }));
         }
         // Some servers call every answer complete; what they counted tells.
-        let used_up = reply.usage.is_some_and(|usage| usage.output >= call.output.0);
+        let used_up = reply.usage.is_some_and(|usage| usage.output >= output.0);
         let is_cut = used_up || matches!(reply.stop, Stop::Length | Stop::Window);
         let text = if is_cut { finished(&text).to_owned() } else { text };
         if text.is_empty() {

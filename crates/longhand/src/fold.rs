@@ -119,8 +119,11 @@ impl Folding {
         // The rest of the room is for the facts that the summary leaves out.
         let ask = |input: &Input| self.summariser.summarise(input, Tokens(room.0 * 2 / 3), scale);
         let mut summary = match ask(input) {
-            // The built-in summariser has nothing to say; the facts may have.
-            Err(SummaryError::Empty { .. }) => return Ok(Summary::default()),
+            // The built-in summariser has nothing to say; the facts may have. A model that says nothing
+            // has failed.
+            Err(SummaryError::Empty { .. }) if self.summariser.is_instant() => {
+                return Ok(Summary::default());
+            }
             answer => answer?,
         };
         if let Err(Refusal::OverCap { .. }) = accept(&summary.text, self.replaced, room, scale) {
