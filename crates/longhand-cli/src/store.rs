@@ -81,7 +81,7 @@ pub(crate) fn session(
 }
 
 /// How long a command waits for a model before it leaves the fold to the next one.
-const FOLD_WAIT: Duration = Duration::from_secs(300);
+const FOLD_WAIT: Duration = Duration::from_mins(5);
 
 /// Waits for summaries that are being written: everything recorded is safe without them.
 pub(crate) fn finish_folding(session: &mut Session, quiet: bool) -> Result<Folded> {
