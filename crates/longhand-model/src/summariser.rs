@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::clean::{clean, finished, is_refusal};
 use crate::pieces::{self, Segment};
-use crate::{Client, Model, ModelError, Prices, Request, Spending, prompt};
+use crate::{Client, Model, ModelError, Price, Prices, Request, Spending, prompt};
 
 /// Has a model write summaries.
 ///
@@ -68,6 +68,10 @@ impl Drop for Home {
 
 /// How often a request is made smaller before it is given up.
 const SHRINKS_MAX: u32 = 5;
+
+/// What a model is taken to cost where that is not known, so that no cap is without effect.
+const UNKNOWN_PRICE: Price =
+    Price { input: 5_000_000, cached_input: 5_000_000, output: 25_000_000 };
 
 /// The most pieces that an input may take.
 const PIECES_MAX: u32 = 64;
@@ -147,7 +151,7 @@ impl ModelSummariser {
     }
 
     /// Has the model put facts into a summary that it left out, in one call.
-    pub fn repair(
+    fn put_back(
         &self,
         summary: &str,
         missing: &[&str],
@@ -190,8 +194,9 @@ impl ModelSummariser {
             Err(error) => return Ok(Err(error)),
         };
         let cost = self.note(&reply, call, scale, account);
-        if let (Some(spending), Some(cost)) = (&self.spending, cost) {
-            spending.add(self.client.clock().now(), cost);
+        if let Some(spending) = &self.spending {
+            let guess = || reply.usage.map_or(0, |usage| UNKNOWN_PRICE.cost_micros(&usage));
+            spending.add(self.client.clock().now(), cost.unwrap_or_else(guess));
         }
         let text = clean(&reply.text);
         if text.is_empty()
@@ -303,6 +308,16 @@ impl ModelSummariser {
 impl Summariser for ModelSummariser {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn repair(
+        &self,
+        summary: &str,
+        missing: &[&str],
+        limit: Tokens,
+        scale: &Scale,
+    ) -> Option<Result<Summary, SummaryError>> {
+        Some(self.put_back(summary, missing, limit, scale))
     }
 
     fn summarise(

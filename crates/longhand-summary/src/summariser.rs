@@ -23,6 +23,17 @@ pub trait Summariser: Send + Sync {
         limit: Tokens,
         scale: &Scale,
     ) -> Result<Summary, SummaryError>;
+
+    /// Puts facts into a summary that it left out; `None` if it cannot do that.
+    fn repair(
+        &self,
+        _summary: &str,
+        _missing: &[&str],
+        _limit: Tokens,
+        _scale: &Scale,
+    ) -> Option<Result<Summary, SummaryError>> {
+        None
+    }
 }
 
 /// A summary and what it cost.
@@ -38,6 +49,23 @@ pub struct Summary {
     pub output_tokens: Tokens,
     /// Its price in millionths of a dollar, where it is known.
     pub cost_micros: Option<u64>,
+}
+
+impl Summary {
+    /// This summary in the place of an earlier one, with the cost of both.
+    #[must_use]
+    pub fn after(self, earlier: &Summary) -> Self {
+        let cost_micros = match (self.cost_micros, earlier.cost_micros) {
+            (None, None) => None,
+            (one, two) => Some(one.unwrap_or(0) + two.unwrap_or(0)),
+        };
+        Self {
+            input_tokens: self.input_tokens + earlier.input_tokens,
+            output_tokens: self.output_tokens + earlier.output_tokens,
+            cost_micros,
+            ..self
+        }
+    }
 }
 
 /// Why there is no summary.

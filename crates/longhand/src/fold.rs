@@ -9,7 +9,8 @@ use longhand_core::anchor::Miner;
 use longhand_core::json::quote;
 use longhand_core::{Meter, Scale, Tokens};
 use longhand_summary::{
-    Facts, Input, Refusal, Round, Settled, Summariser, Summary, SummaryError, Trace, accept, settle,
+    Fact, Facts, Input, Refusal, Round, Settled, Summariser, Summary, SummaryError, Trace, accept,
+    restore, settle,
 };
 use serde_json::{Value, json};
 
@@ -27,6 +28,9 @@ const WORDS_PERCENT: u64 = 30;
 
 /// The most of one message that is copied.
 const WORDS_CHARS_MAX: usize = 400;
+
+/// How many windows are sent from one fold to the next, as a rule.
+const WINDOWS_PER_FOLD: u64 = 10;
 
 /// How many of the facts that found no room a receipt names.
 const DROPPED_NAMED_MAX: usize = 50;
@@ -92,6 +96,7 @@ impl Folding {
         let words = self.words(earlier_words, Tokens(self.limit.0 * WORDS_PERCENT / 100), scale);
         let room = self.limit.saturating_sub(scale.text(&words));
         let summary = self.summarise(&Input { earlier, rounds: &rounds }, room, scale)?;
+        let summary = self.repaired(summary, &facts, room, scale);
         let within = |words: &str, limit: Tokens| {
             let room = limit.saturating_sub(scale.text(words));
             let settled = settle(&summary.text, &facts, room, scale);
@@ -129,19 +134,35 @@ impl Folding {
         if let Err(Refusal::OverCap { .. }) = accept(&summary.text, self.replaced, room, scale) {
             // One more pass shortens it under the same rules.
             let shorter = ask(&Input { earlier: Some(&summary.text), rounds: &[] })?;
-            summary = Summary {
-                input_tokens: summary.input_tokens + shorter.input_tokens,
-                output_tokens: summary.output_tokens + shorter.output_tokens,
-                cost_micros: match (summary.cost_micros, shorter.cost_micros) {
-                    (None, None) => None,
-                    (one, two) => Some(one.unwrap_or(0) + two.unwrap_or(0)),
-                },
-                ..shorter
-            };
+            summary = shorter.after(&summary);
         }
         accept(&summary.text, self.replaced, room, scale)
             .map_err(|refusal| self.refused(refusal))?;
         Ok(summary)
+    }
+
+    /// Has the summariser put back what matters, once, where that is cheaper than to carry it beneath
+    /// the summary in every window until the next fold.
+    fn repaired(&self, summary: Summary, facts: &Facts, room: Tokens, scale: &Scale) -> Summary {
+        let essentials = |text: &str| -> Vec<&Fact> {
+            facts.check(text).missing.into_iter().filter(|fact| fact.is_essential()).collect()
+        };
+        let missing = essentials(&summary.text);
+        let carried = scale.text(&restore(&missing, room, scale).text);
+        let call = Tokens(2 * scale.text(&summary.text).0) + carried;
+        if missing.is_empty() || Tokens(carried.0 * WINDOWS_PER_FOLD) <= call {
+            return summary;
+        }
+        let texts: Vec<&str> = missing.iter().map(|fact| fact.text.as_str()).collect();
+        let limit = Tokens(room.0 * 2 / 3);
+        let Some(Ok(better)) = self.summariser.repair(&summary.text, &texts, limit, scale) else {
+            return summary;
+        };
+        let is_better = accept(&better.text, self.replaced, room, scale).is_ok()
+            && essentials(&better.text).len() < missing.len();
+        // What was tried in vain is paid for all the same.
+        let text = if is_better { better.text.clone() } else { summary.text.clone() };
+        Summary { text, ..better.after(&summary) }
     }
 
     fn refused(&self, refusal: Refusal) -> NoBlock {

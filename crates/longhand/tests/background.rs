@@ -153,3 +153,46 @@ fn rounds_that_an_undo_brought_back_stay_for_as_long_as_there_is_room() {
     (6..40).for_each(|number| _ = session.record(&short(number)).unwrap());
     assert!(session.verbatim().count() <= 3 && session.tokens() <= Tokens(1_500));
 }
+
+/// Forgets at first, and puts back what it is told.
+struct Forgetful(AtomicUsize);
+
+impl Summariser for Forgetful {
+    fn name(&self) -> &'static str {
+        "forgetful"
+    }
+
+    fn is_instant(&self) -> bool {
+        true
+    }
+
+    fn summarise(&self, _: &Input, _: Tokens, _: &Scale) -> Result<Summary, SummaryError> {
+        Ok(Summary { text: "They met.".to_owned(), cost_micros: Some(2), ..Summary::default() })
+    }
+
+    fn repair(
+        &self,
+        summary: &str,
+        missing: &[&str],
+        _: Tokens,
+        _: &Scale,
+    ) -> Option<Result<Summary, SummaryError>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let text = format!("{summary} {}", missing.join(" "));
+        Some(Ok(Summary { text, cost_micros: Some(3), ..Summary::default() }))
+    }
+}
+
+#[test]
+fn one_repair_is_asked_for_where_it_is_cheaper_than_to_carry_the_facts() {
+    let archive = memory();
+    let forgetful = Arc::new(Forgetful(AtomicUsize::new(0)));
+    let mut session = open(&archive, vec![forgetful.clone()]);
+    let user = "Goal g-7f3a: never push to main. Always run the linter.";
+    session.record(&Round::new(user, &filler::words(200, 1), 0)).unwrap();
+    (0..3).for_each(|number| _ = session.record(&short(number)).unwrap());
+    assert_eq!(forgetful.0.load(Ordering::SeqCst), 1);
+    let batch = archive.batches("x").unwrap().remove(0);
+    assert!(batch.text.contains("They met.") && batch.text.contains("g-7f3a"), "{}", batch.text);
+    assert!(batch.receipt.contains("\"cost_micros\":5"), "{}", batch.receipt);
+}

@@ -308,7 +308,7 @@ fn a_repair_names_what_is_missing() {
     let repaired = with_scale(|scale| {
         own.repair("Goal: ship.", &["id g-7f3", "rule </quote>"], Tokens(200), scale)
     });
-    assert_eq!(repaired.unwrap().text, SUMMARY);
+    assert_eq!(repaired.unwrap().unwrap().text, SUMMARY);
     let words = words(&server.requests()[0]);
     assert!(words.contains("<quote from=\"missing fact\">\nid g-7f3\n</quote>"));
     assert!(words.contains("<quote from=\"summary\">\nGoal: ship.\n</quote>"));
