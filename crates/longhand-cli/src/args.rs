@@ -10,7 +10,7 @@ use longhand_meter::MeterSpec;
 
 /// An endless conversation for any LLM agent: a conversation in, one that fits out.
 #[derive(Parser)]
-#[command(name = "longhand", version, about, long_about = None)]
+#[command(name = "longhand", version)]
 #[command(
     after_help = "Exit status: 0 done; 1 the answer is no; 2 bad usage or unreadable input; 3 it does not fit."
 )]

@@ -20,6 +20,8 @@ struct Known {
     kind: Kind,
     /// The variable that overrides it.
     variable: Option<&'static str>,
+    /// What is in force where nothing is said.
+    default: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,24 +33,34 @@ enum Kind {
     Texts,
 }
 
-const fn known(key: &'static str, kind: Kind, variable: &'static str) -> Known {
-    Known { key, kind, variable: Some(variable) }
+const fn known(
+    key: &'static str,
+    kind: Kind,
+    variable: &'static str,
+    default: &'static str,
+) -> Known {
+    Known { key, kind, variable: Some(variable), default }
 }
 
 const fn in_file(key: &'static str, kind: Kind) -> Known {
-    Known { key, kind, variable: None }
+    Known { key, kind, variable: None, default: "" }
 }
 
 const KNOWN: &[Known] = &[
-    known("archive.path", Kind::Text, "LONGHAND_ARCHIVE"),
-    known("session.rounds", Kind::Whole, "LONGHAND_ROUNDS"),
-    known("session.budget", Kind::Whole, "LONGHAND_BUDGET"),
-    known("session.summary", Kind::Whole, "LONGHAND_SUMMARY"),
-    known("session.patterns", Kind::Texts, "LONGHAND_PATTERNS"),
-    known("models.chat", Kind::Text, "LONGHAND_CHAT_MODEL"),
-    known("models.summary", Kind::Texts, "LONGHAND_SUMMARY_MODEL"),
-    known("models.summary_usd_per_hour", Kind::Number, "LONGHAND_SUMMARY_USD_PER_HOUR"),
-    known("chat.system", Kind::Text, "LONGHAND_SYSTEM"),
+    known(
+        "archive.path",
+        Kind::Text,
+        "LONGHAND_ARCHIVE",
+        "longhand/archive.db in the folder for data",
+    ),
+    known("session.rounds", Kind::Whole, "LONGHAND_ROUNDS", "10"),
+    known("session.budget", Kind::Whole, "LONGHAND_BUDGET", "24000"),
+    known("session.summary", Kind::Whole, "LONGHAND_SUMMARY", "4000"),
+    known("session.patterns", Kind::Texts, "LONGHAND_PATTERNS", "none"),
+    known("models.chat", Kind::Text, "LONGHAND_CHAT_MODEL", "none"),
+    known("models.summary", Kind::Texts, "LONGHAND_SUMMARY_MODEL", "extractive"),
+    known("models.summary_usd_per_hour", Kind::Number, "LONGHAND_SUMMARY_USD_PER_HOUR", "1.0"),
+    known("chat.system", Kind::Text, "LONGHAND_SYSTEM", "none"),
     in_file("endpoints.*.url", Kind::Text),
     in_file("endpoints.*.api", Kind::Text),
     in_file("endpoints.*.key_env", Kind::Text),
@@ -176,20 +188,21 @@ impl Config {
         self.is_own
     }
 
-    /// Every setting that is known, with its value and where it comes from.
-    pub(crate) fn all(&self) -> Vec<(String, Option<(String, &Source)>)> {
-        let shown = |key: &str| {
-            self.settings.get(key).map(|(value, source)| {
+    /// Every setting that is known: its key, its value, and where that comes from.
+    pub(crate) fn all(&self) -> Vec<(String, String, String)> {
+        let shown = |key: &str, default: &str| match self.settings.get(key) {
+            Some((value, source)) => {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                (text, source)
-            })
+                (key.to_owned(), text, source.to_string())
+            }
+            None => (key.to_owned(), default.to_owned(), "default".to_owned()),
         };
         let fixed = KNOWN.iter().filter(|known| !known.key.contains('*'));
-        let mut all: Vec<_> = fixed.map(|known| (known.key.to_owned(), shown(known.key))).collect();
+        let mut all: Vec<_> = fixed.map(|known| shown(known.key, known.default)).collect();
         let named = self.settings.keys().filter(|key| {
             KNOWN.iter().any(|known| known.key.contains('*') && matches(known.key, key))
         });
-        all.extend(named.map(|key| (key.clone(), shown(key))));
+        all.extend(named.map(|key| shown(key, "")));
         all
     }
 }
@@ -296,13 +309,13 @@ mod tests {
         );
         assert_eq!(config.texts("models.summary").unwrap(), ["ollama/qwen3"]);
         let all = config.all();
-        let source = |key: &str| {
-            let (_, found) = all.iter().find(|(own, _)| own == key).unwrap();
-            found.as_ref().map(|(_, source)| source.to_string())
-        };
-        assert_eq!(source("session.budget").unwrap(), "LONGHAND_BUDGET");
-        assert!(source("session.rounds").unwrap().ends_with(FILE));
-        assert_eq!(source("models.chat"), None);
+        let setting = |key: &str| all.iter().find(|(own, ..)| own == key).unwrap();
+        assert_eq!(setting("session.budget").2, "LONGHAND_BUDGET");
+        assert!(setting("session.rounds").2.ends_with(FILE));
+        assert_eq!(
+            setting("session.summary"),
+            &("session.summary".into(), "4000".into(), "default".into())
+        );
         assert!(!config.may_use_keys(), "it came with the folder");
     }
 

@@ -125,11 +125,7 @@ fn hint(error: &ModelError, endpoint: &Endpoint) -> String {
 
 fn text(config: &Config, findings: &[Finding]) -> String {
     let mut text = String::new();
-    for (key, found) in config.all() {
-        let (value, source) = match &found {
-            Some((value, source)) => (value.as_str(), source.to_string()),
-            None => ("-", "default".to_owned()),
-        };
+    for (key, value, source) in config.all() {
         text.push_str(&format!("{key:<30} {value:<34} {source}\n"));
     }
     text.push('\n');
@@ -147,12 +143,7 @@ fn report(config: &Config, findings: &[Finding]) -> Value {
     let settings: Vec<Value> = config
         .all()
         .iter()
-        .map(|(key, found)| match found {
-            Some((value, source)) => {
-                json!({"key": key, "value": value, "from": source.to_string()})
-            }
-            None => json!({"key": key, "value": null, "from": "default"}),
-        })
+        .map(|(key, value, source)| json!({"key": key, "value": value, "from": source}))
         .collect();
     let findings: Vec<Value> = findings
         .iter()
