@@ -325,6 +325,9 @@ pub(crate) struct ImportArgs {
     /// Add to a session that is there already
     #[arg(long)]
     pub(crate) append: bool,
+    /// Take out what looks like a key before anything is stored
+    #[arg(long)]
+    pub(crate) redact: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]

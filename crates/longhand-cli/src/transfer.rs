@@ -9,6 +9,7 @@ use longhand_core::grouped;
 use serde_json::{Value, json};
 
 use crate::args::{ExportArgs, ExportFormat, ImportArgs};
+use crate::redact::redact;
 use crate::{Outcome, hinted, output, store};
 
 /// The first line of an export.
@@ -62,6 +63,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
 
 pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     let text = text_of(args)?;
+    let text = if args.redact { redact(&text) } else { text };
     let archive = store::open(&args.archive)?;
     let name = args
         .file

@@ -8,5 +8,6 @@ mod crash;
 mod faults;
 mod files;
 mod model;
+mod old;
 mod search;
 mod sharing;

@@ -281,6 +281,9 @@ fn keys_are_taken_out_on_the_way_in() {
     let export = done(folder.run("export demo --archive a.db")).stdout;
     assert!(export.contains("[redacted sk-…]") && !export.contains(key), "{export}");
     assert_eq!(folder.run(&format!("search {key} --archive a.db")).status, 1);
+    folder.write("in.json", format!("[{}]", json!({"role": "user", "content": key})));
+    done(folder.run("import in.json --id other --archive a.db --redact"));
+    assert!(!done(folder.run("export other --archive a.db")).stdout.contains(key));
 }
 
 #[test]
