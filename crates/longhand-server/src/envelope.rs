@@ -1,0 +1,25 @@
+//! Our own errors, in the shape that a provider's client understands.
+
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, Response, StatusCode};
+use serde_json::json;
+
+use crate::upstream::Provider;
+
+/// An error of ours in the envelope of a provider.
+pub(crate) fn error(provider: Provider, status: StatusCode, message: &str) -> Response<Body> {
+    let kind = if status.is_client_error() { "invalid_request_error" } else { "api_error" };
+    let body = match provider {
+        Provider::OpenAi => {
+            json!({"error": {"message": message, "type": kind, "param": null, "code": "longhand"}})
+        }
+        Provider::Anthropic => {
+            json!({"type": "error", "error": {"type": kind, "message": message}})
+        }
+    };
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

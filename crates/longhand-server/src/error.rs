@@ -1,0 +1,35 @@
+//! What keeps a proxy from starting.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why there is no proxy.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// An upstream is not an address of a web server.
+    #[error("`{url}` is no upstream: {what}")]
+    Upstream {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// No upstream was named.
+    #[error("a proxy needs an upstream")]
+    NoUpstream,
+    /// The HTTP client could not be set up.
+    #[error("the HTTP client could not be set up")]
+    Client(#[source] reqwest::Error),
+    /// A thread could not be started.
+    #[error("the thread that archives could not be started")]
+    Thread(#[source] io::Error),
+}

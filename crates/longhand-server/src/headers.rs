@@ -1,0 +1,94 @@
+//! Which headers pass through a proxy.
+
+use axum::http::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+/// Names the session that a request belongs to, and in an answer the one it was found to belong to.
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-longhand-session");
+/// What was done with a request: `passed`, `compacted` or `bypassed`.
+pub(crate) const OUTCOME: HeaderName = HeaderName::from_static("x-longhand");
+/// The tokens that came in.
+pub(crate) const BEFORE: HeaderName = HeaderName::from_static("x-longhand-tokens-before");
+/// The tokens that were sent.
+pub(crate) const AFTER: HeaderName = HeaderName::from_static("x-longhand-tokens-after");
+/// How many edits the window has.
+pub(crate) const EDITS: HeaderName = HeaderName::from_static("x-longhand-edits");
+/// How far the window is over its budget, if it is.
+pub(crate) const SHORTFALL: HeaderName = HeaderName::from_static("x-longhand-shortfall");
+
+/// How all headers of ours begin; none of them is passed on.
+const OURS: &str = "x-longhand";
+
+const HOP_BY_HOP: [HeaderName; 7] =
+    [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+
+/// The headers of a request as the upstream gets them; its body stays as it is.
+pub(crate) fn onward(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = end_to_end(headers);
+    passed.remove(HOST);
+    // It was met when the body was asked for.
+    passed.remove(EXPECT);
+    passed
+}
+
+/// The headers of a request whose body we hold and whose answer we want to read.
+pub(crate) fn onward_readable(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = onward(headers);
+    passed.remove(CONTENT_LENGTH);
+    // A compressed answer could be passed on but not archived.
+    passed.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    passed
+}
+
+/// Leaves out what concerns one connection only, and what is ours.
+pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let listed: Vec<String> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect();
+    let mut passed = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        let stays = !HOP_BY_HOP.contains(name)
+            && !matches!(name.as_str(), "keep-alive" | "proxy-connection")
+            && !name.as_str().starts_with(OURS)
+            && !listed.iter().any(|listed| listed == name.as_str());
+        if stays {
+            passed.append(name, value.clone());
+        }
+    }
+    passed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_a_connection_stays_there() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "keep-alive, X-Private"),
+            ("keep-alive", "timeout=5"),
+            ("x-private", "1"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("x-longhand-session", "s"),
+            ("host", "127.0.0.1"),
+            ("authorization", "Bearer k"),
+            ("x-twice", "1"),
+            ("x-twice", "2"),
+        ] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let mut names: Vec<String> =
+            onward(&headers).iter().map(|(name, _)| name.to_string()).collect();
+        names.sort();
+        assert_eq!(names, ["authorization", "x-twice", "x-twice"]);
+    }
+}

@@ -1,0 +1,44 @@
+//! A proxy that gives any LLM agent an endless conversation.
+//!
+//! A request that fits goes upstream byte for byte, and so does its answer on the way back. One that
+//! does not fit is made to. Every message is archived, off the request's path.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use longhand::{MemoryArchive, Tokens};
+//! use longhand_server::{Settings, serve};
+//!
+//! # async fn demo() -> Result<(), longhand_server::ServerError> {
+//! let mut settings = Settings::new(Arc::new(MemoryArchive::default()));
+//! settings.upstream_openai = Some("http://127.0.0.1:8080/v1".to_owned());
+//! settings.budget = Some(Tokens(32_000));
+//! let proxy = serve(settings).await?;
+//! println!("listening http://{}", proxy.address());
+//! proxy.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod answer;
+mod archivist;
+mod counters;
+mod envelope;
+mod error;
+mod guard;
+mod headers;
+mod lineage;
+mod meaning;
+mod model;
+mod proxy;
+mod recovery;
+mod route;
+mod settings;
+mod sticky;
+mod upstream;
+mod window;
+
+pub use counters::Counts;
+pub use error::ServerError;
+pub use proxy::{Proxy, serve};
+pub use settings::Settings;

@@ -1,0 +1,91 @@
+//! Whether an upstream finds a request too long.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use futures_util::StreamExt;
+use longhand_dialect::{Dialect, Overflow, ReplyError, ReplyReader, SseReader, recognise};
+use tokio::time::{Instant, timeout_at};
+
+use crate::answer::{Chunk, Chunks};
+
+/// The most of an answer that is held back to see what it is.
+const HELD_BYTES_MAX: usize = 64 << 10;
+
+/// The longest that the beginning of a good answer is held back.
+const HELD_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// The longest wait for the rest of an error.
+const ERROR_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// What came of an answer so far.
+#[derive(Default)]
+pub(crate) struct Peeked {
+    pub(crate) held: Vec<Chunk>,
+    pub(crate) overflow: Option<Overflow>,
+}
+
+/// Reads as much of an answer as it takes to know whether it says that the request was too long.
+///
+/// Of a stream that is what comes before the first word; of a whole answer, all of it if it is short.
+pub(crate) async fn peek(
+    status: StatusCode,
+    in_events: bool,
+    length: Option<u64>,
+    dialect: Dialect,
+    rest: &mut Chunks,
+) -> Peeked {
+    let is_error = status.is_client_error() || status.is_server_error();
+    if is_error || (!in_events && length.is_some_and(|length| length <= HELD_BYTES_MAX as u64)) {
+        let held = gather(rest, if is_error { ERROR_TIME_MAX } else { HELD_TIME_MAX }).await;
+        let bytes: Vec<u8> = held.iter().flatten().flatten().copied().collect();
+        let body = String::from_utf8_lossy(&bytes);
+        return Peeked { overflow: recognise(status.as_u16(), &body), held };
+    }
+    if in_events && status.is_success() { opening(rest, dialect).await } else { Peeked::default() }
+}
+
+async fn gather(rest: &mut Chunks, time: Duration) -> Vec<Chunk> {
+    let end = Instant::now() + time;
+    let mut held = Vec::new();
+    let mut bytes = 0;
+    while bytes <= HELD_BYTES_MAX
+        && let Ok(Some(chunk)) = timeout_at(end, rest.next()).await
+    {
+        bytes += chunk.as_ref().map_or(0, axum::body::Bytes::len);
+        held.push(chunk);
+    }
+    held
+}
+
+/// Reads the beginning of a stream, up to the first event that is part of an answer.
+async fn opening(rest: &mut Chunks, dialect: Dialect) -> Peeked {
+    let end = Instant::now() + HELD_TIME_MAX;
+    let mut peeked = Peeked::default();
+    let (mut events, mut reply) = (SseReader::new(HELD_BYTES_MAX), ReplyReader::new(dialect));
+    while let Ok(Some(chunk)) = timeout_at(end, rest.next()).await {
+        let new = chunk.as_ref().ok().and_then(|chunk| events.push(chunk).ok());
+        peeked.held.push(chunk);
+        let Some(new) = new else { return peeked };
+        for event in new {
+            match reply.push(&event) {
+                Ok(None) if is_preamble(&event.data) => {}
+                Err(ReplyError::Provider { overflow, .. }) => {
+                    peeked.overflow = overflow;
+                    return peeked;
+                }
+                _ => return peeked,
+            }
+        }
+    }
+    peeked
+}
+
+/// Whether an event only says that an answer is to come.
+fn is_preamble(data: &str) -> bool {
+    const KINDS: [&str; 5] =
+        ["message_start", "ping", "response.created", "response.in_progress", "response.queued"];
+    let head: String = data.chars().take(200).filter(|c| !c.is_whitespace()).collect();
+    KINDS.iter().any(|kind| head.contains(&format!(r#""type":"{kind}""#)))
+        || (head.contains(r#""choices""#) && data.contains(r#""role""#))
+}

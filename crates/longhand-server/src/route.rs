@@ -1,0 +1,95 @@
+//! What a request is about, before anything is done with it.
+
+use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING};
+use axum::http::{HeaderMap, Method};
+use longhand_core::json::Cursor;
+use longhand_dialect::Dialect;
+
+use crate::headers::SESSION;
+use crate::lineage::Root;
+
+/// What a path does with a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// The format of the conversation.
+    pub(crate) dialect: Dialect,
+    /// Whether it is only counted.
+    pub(crate) counts: bool,
+}
+
+/// What happens to a conversation that is posted to a path; `None` if the path takes none, or if its
+/// body cannot be looked into.
+pub(crate) fn route(method: &Method, path: &str, headers: &HeaderMap) -> Option<Route> {
+    let plain = headers.get(CONTENT_ENCODING).is_none_or(|coding| coding == "identity");
+    if method != Method::POST || !plain {
+        return None;
+    }
+    let dialect = match path {
+        "/v1/chat/completions" => Dialect::Chat,
+        "/v1/responses" => Dialect::Responses,
+        "/v1/messages" | "/v1/messages/count_tokens" => Dialect::Anthropic,
+        _ => return None,
+    };
+    Some(Route { dialect, counts: path.ends_with("/count_tokens") })
+}
+
+/// Whose request it is, and which session it names.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// A hash of the credentials, so that sessions of different keys never meet.
+    owner: String,
+    name: Option<String>,
+}
+
+impl Caller {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let mut hasher =
+            blake3::Hasher::new_derive_key("longhand-server 2026-11 owner of sessions");
+        let keys = [AUTHORIZATION.as_str(), "x-api-key", "api-key"].map(|name| headers.get(name));
+        for key in keys {
+            hasher.update(key.map(axum::http::HeaderValue::as_bytes).unwrap_or_default());
+            hasher.update(&[0]);
+        }
+        let owner = hasher.finalize().to_hex()[..16].to_owned();
+        // Two keys may use one name for different sessions.
+        let suffix = if keys.iter().any(Option::is_some) {
+            format!("@{}", &owner[..8])
+        } else {
+            String::new()
+        };
+        let named = headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::trim);
+        let name = named
+            .map(|name| name.strip_suffix(&suffix).unwrap_or(name))
+            .filter(|name| !name.is_empty())
+            .map(|name| format!("{name}{suffix}"));
+        Self { owner, name }
+    }
+
+    /// Where the chain of a request begins.
+    pub(crate) fn root(&self, fields: &Fields) -> Root {
+        Root::new(&self.owner, self.name.as_deref(), fields.held.as_deref())
+    }
+}
+
+/// What matters of a request besides its messages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields {
+    /// The most tokens that the reply may have.
+    pub(crate) reply_max: Option<u64>,
+    /// The history that the provider holds.
+    pub(crate) held: Option<String>,
+}
+
+impl Fields {
+    pub(crate) fn of(body: &str) -> Self {
+        let node = Cursor::new(body).node().unwrap_or_default();
+        let number = |key: &str| body[node.get(body, key)?.span()].parse().ok();
+        let string = |key: &str| node.get(body, key)?.str(body).map(std::borrow::Cow::into_owned);
+        Self {
+            reply_max: ["max_completion_tokens", "max_output_tokens", "max_tokens"]
+                .into_iter()
+                .find_map(number),
+            held: ["previous_response_id", "conversation"].into_iter().find_map(string),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! An archive that fails when it is asked where a session stands.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use longhand::{Archive, ArchiveError, MemoryArchive};
+use longhand_archive::{
+    Appended, Batch, Damage, Entry, Head, Hit, NewBatch, NewEntry, Original, SessionInfo,
+};
+use longhand_core::Handle;
+
+/// What happens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    Slow(Duration),
+    Panic,
+    /// Also nothing can be written.
+    Error,
+}
+
+pub(crate) struct Faulty {
+    pub(crate) inner: MemoryArchive,
+    pub(crate) fault: Fault,
+}
+
+impl Faulty {
+    fn writable(&self) -> Result<(), ArchiveError> {
+        if matches!(self.fault, Fault::Error) { Err(closed()) } else { Ok(()) }
+    }
+}
+
+fn closed() -> ArchiveError {
+    ArchiveError::Closed { path: "faulty".into() }
+}
+
+type Kept<T> = Result<T, ArchiveError>;
+
+impl Archive for Faulty {
+    fn append(&self, session: &str, entries: &[NewEntry]) -> Kept<Appended> {
+        self.writable()?;
+        self.inner.append(session, entries)
+    }
+
+    fn commit(&self, session: &str, batch: &NewBatch) -> Kept<u64> {
+        self.writable()?;
+        self.inner.commit(session, batch)
+    }
+
+    fn undo(&self, session: &str) -> Kept<Option<Batch>> {
+        self.inner.undo(session)
+    }
+
+    fn head(&self, session: &str) -> Kept<Option<Head>> {
+        match self.fault {
+            Fault::Slow(time) => std::thread::sleep(time),
+            Fault::Panic => panic!("this archive panics, as the test wants it"),
+            Fault::Error => return Err(closed()),
+        }
+        self.inner.head(session)
+    }
+
+    fn entries(&self, session: &str, seqs: Range<u64>) -> Kept<Vec<Entry>> {
+        self.inner.entries(session, seqs)
+    }
+
+    fn batches(&self, session: &str) -> Kept<Vec<Batch>> {
+        self.inner.batches(session)
+    }
+
+    fn sessions(&self) -> Kept<Vec<SessionInfo>> {
+        self.inner.sessions()
+    }
+
+    fn search(&self, session: Option<&str>, query: &str, limit: usize) -> Kept<Vec<Hit>> {
+        self.inner.search(session, query, limit)
+    }
+
+    fn pin(&self, session: &str, seq: u64, pinned: bool) -> Kept<()> {
+        self.inner.pin(session, seq, pinned)
+    }
+
+    fn keep(&self, originals: &[(Handle, Original)]) -> Kept<()> {
+        self.writable()?;
+        self.inner.keep(originals)
+    }
+
+    fn expand(&self, handle: Handle) -> Kept<Option<Original>> {
+        self.inner.expand(handle)
+    }
+
+    fn verify(&self, session: Option<&str>) -> Kept<Vec<Damage>> {
+        self.inner.verify(session)
+    }
+
+    fn remove(&self, session: &str) -> Kept<bool> {
+        self.inner.remove(session)
+    }
+}
