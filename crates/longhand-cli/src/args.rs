@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Rm(RmArgs),
     /// Talk with a model, without an end
     Chat(ChatArgs),
+    /// Be a proxy: any agent gets an endless conversation by changing one URL
+    Serve(ServeArgs),
     /// Show what is configured and from where, and test the archive and every model
     Doctor(DoctorArgs),
     /// Print a completion script for a shell
@@ -81,6 +83,33 @@ pub(crate) struct ChatArgs {
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
     pub(crate) rolling: RollingArgs,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand serve --upstream http://127.0.0.1:8080 --budget 32k
+  OPENAI_BASE_URL=http://127.0.0.1:4141/v1 your-agent")]
+pub(crate) struct ServeArgs {
+    /// Where to listen; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// Where requests go
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+    /// Where requests to Chat Completions and Responses go [default: the upstream]
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream_openai: Option<String>,
+    /// Where requests to Messages go [default: the upstream]
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream_anthropic: Option<String>,
+    /// The most tokens of a request [default: the model's known window less the reply]
+    #[arg(long, value_name = "N", value_parser = amount)]
+    pub(crate) budget: Option<u64>,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print nothing but the address and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Args)]

@@ -19,6 +19,7 @@ mod output;
 mod record;
 mod redact;
 mod report;
+mod serve;
 mod store;
 mod transfer;
 mod weigh;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::Import(args) => transfer::import(&args),
         Command::Rm(args) => manage::rm(&args),
         Command::Chat(args) => chat::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions(&args),
     };

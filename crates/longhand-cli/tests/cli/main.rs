@@ -10,5 +10,7 @@ mod expand;
 mod found;
 mod models;
 mod run;
+#[cfg(unix)]
+mod serve;
 mod sessions;
 mod story;

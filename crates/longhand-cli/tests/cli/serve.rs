@@ -1,0 +1,104 @@
+//! `longhand serve`, with a server behind it that plays a script.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Child;
+use std::time::Duration;
+
+use longhand_testkit::scripted::{ScriptedServer, Step};
+use serde_json::{Value, json};
+
+use crate::run::Folder;
+
+struct Proxy {
+    child: Child,
+    address: String,
+}
+
+impl Proxy {
+    fn start(folder: &Folder, options: &str) -> Self {
+        let mut child =
+            folder.start(&format!("serve --listen 127.0.0.1:0 --archive a.db {options}"));
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening http://").unwrap().to_owned();
+        Self { child, address }
+    }
+
+    /// Posts a request and gives the whole answer.
+    fn post(&self, path: &str, body: &Value) -> String {
+        let body = body.to_string();
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nauthorization: Bearer secret\r\nconnection: close\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Asks it to end, and gives what it said.
+    fn end(mut self) -> String {
+        let told = std::process::Command::new("kill").arg(self.child.id().to_string()).status();
+        assert!(told.unwrap().success());
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{said}");
+        said
+    }
+}
+
+#[test]
+fn an_agent_gets_an_endless_conversation_by_changing_one_url() {
+    let server =
+        ScriptedServer::start((0..40).map(|number| Step::Answer(format!("Answer {number}."))));
+    let folder = Folder::new();
+    let upstream = server.url();
+    let proxy = Proxy::start(
+        &folder,
+        &format!("--upstream {} --budget 4000", upstream.trim_end_matches("/v1")),
+    );
+    let mut messages = vec![json!({"role": "system", "content": "Be brief."})];
+    for number in 0..20 {
+        let words = "a sentence about the work ".repeat(60);
+        messages.push(json!({"role": "user", "content": format!("Question {number}: {words}")}));
+        let answer =
+            proxy.post("/v1/chat/completions", &json!({"model": "tiny", "messages": messages}));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(answer.contains(&format!("Answer {number}.")), "{answer}");
+        messages.push(json!({"role": "assistant", "content": format!("Answer {number}.")}));
+    }
+    let said = proxy.end();
+    assert!(said.contains("20 requests") && said.contains(" 0 not"), "{said}");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 20);
+    for request in &requests {
+        assert_eq!(request.header("authorization"), Some("Bearer secret"));
+        folder.write("sent.json", &request.body);
+        folder.assert_valid("sent.json", "");
+        assert!(folder.count("sent.json", "--meter o200k") <= 4_000);
+    }
+    let found = folder.run("search Question --archive a.db --json").json();
+    assert!(!found.as_array().unwrap().is_empty());
+    assert_eq!(folder.run("verify --archive a.db").status, 0);
+    let bytes = std::fs::read(folder.path("a.db")).unwrap();
+    assert!(!bytes.windows(6).any(|window| window == b"secret"), "no key is archived");
+}
+
+#[test]
+fn a_proxy_without_an_upstream_is_refused_with_a_hint() {
+    Folder::new()
+        .run("serve")
+        .assert_refused(&["where requests go", "hint: longhand serve --upstream"]);
+    Folder::new()
+        .run("serve --upstream nonsense --archive a.db")
+        .assert_refused(&["`nonsense` is no upstream"]);
+    Folder::new()
+        .run("serve --upstream http://127.0.0.1:9 --listen 0.0.0.0:0 --archive a.db")
+        .assert_refused(&["can be reached by others", "hint: "]);
+}
