@@ -230,10 +230,9 @@ impl Chat {
 
     fn tell_folded(&self, folded: Folded) {
         if folded.rounds > 0 {
-            let (rounds, tokens) =
-                (grouped(folded.rounds as usize), grouped(self.session.tokens().0 as usize));
-            let noun = if folded.rounds == 1 { "round" } else { "rounds" };
-            self.screen.notice(&format!("folded {rounds} {noun}; {tokens} tokens now"));
+            let (rounds, tokens) = (rounds(folded.rounds), self.session.tokens().0);
+            let tokens = grouped(tokens as usize);
+            self.screen.notice(&format!("folded {rounds}; {tokens} tokens now"));
         }
         if let Some(over) = folded.over {
             self.screen
@@ -307,8 +306,8 @@ impl Chat {
         } else {
             let (before, after) =
                 (grouped(before.0 as usize), grouped(self.session.tokens().0 as usize));
-            self.screen
-                .notice(&format!("folded {} rounds: {before} -> {after} tokens", folded.rounds));
+            let rounds = rounds(folded.rounds);
+            self.screen.notice(&format!("folded {rounds}: {before} -> {after} tokens"));
         }
         Ok(())
     }
@@ -369,6 +368,10 @@ impl Chat {
         }
         Ok(text)
     }
+}
+
+fn rounds(count: u64) -> String {
+    format!("{} {}", grouped(count as usize), if count == 1 { "round" } else { "rounds" })
 }
 
 /// Where what was typed is remembered: beside the archive.

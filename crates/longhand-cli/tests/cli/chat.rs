@@ -68,12 +68,19 @@ impl Terminal {
 
     /// Types a line once the prompt is there.
     fn type_line(&mut self, line: &str) {
-        let start = Instant::now();
-        while !self.contents().trim_end().ends_with('›') {
-            assert!(start.elapsed() < PATIENCE, "no prompt on the screen:\n{}", self.contents());
-            thread::sleep(Duration::from_millis(20));
-        }
+        self.wait_while(|contents| !contents.trim_end().ends_with('›'));
+        let before = self.contents();
         self.press(&format!("{line}\r"));
+        // Until it is read the old prompt would pass for the next one.
+        self.wait_while(|contents| contents == before);
+    }
+
+    fn wait_while(&self, is_so: impl Fn(&str) -> bool) {
+        let start = Instant::now();
+        while is_so(&self.contents()) {
+            assert!(start.elapsed() < PATIENCE, "nothing happens:\n{}", self.contents());
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn resize(&self, rows: u16, cols: u16) {
@@ -212,7 +219,7 @@ fn trouble_is_told_and_the_conversation_goes_on() {
     terminal.type_line("And now?");
     terminal.wait_for("All is well.");
     terminal.type_line("/compact");
-    terminal.wait_for("›");
+    terminal.wait_for("folded 1 round");
     terminal.type_line("/model nobody/x");
     terminal.wait_for("unknown provider");
     terminal.type_line("/quit");
