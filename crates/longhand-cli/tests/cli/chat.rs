@@ -68,11 +68,16 @@ impl Terminal {
 
     /// Types a line once the prompt is there.
     fn type_line(&mut self, line: &str) {
-        self.wait_while(|contents| !contents.trim_end().ends_with('›'));
+        self.wait_for_prompt();
         let before = self.contents();
         self.press(&format!("{line}\r"));
         // Until it is read the old prompt would pass for the next one.
         self.wait_while(|contents| contents == before);
+    }
+
+    /// What is typed before the prompt is there is lost.
+    fn wait_for_prompt(&self) {
+        self.wait_while(|contents| !contents.trim_end().ends_with('›'));
     }
 
     fn wait_while(&self, is_so: impl Fn(&str) -> bool) {
@@ -150,11 +155,13 @@ fn a_conversation_is_typed_streamed_resumed_and_kept() {
         let mut terminal = Terminal::start(&folder, "chat demo");
         terminal.wait_for("2 rounds so far");
         // Up once is /quit, up six times more the first question: history is kept.
+        terminal.wait_for_prompt();
         terminal.press("\u{1b}[A");
         terminal.wait_for("› /quit");
         terminal.press("\u{15}");
         terminal.type_line("What did we speak of?");
         terminal.wait_for("We spoke of the log.");
+        terminal.wait_for_prompt();
         terminal.press("\u{4}");
         assert_eq!(terminal.end(), 0);
 
@@ -193,6 +200,7 @@ fn ctrl_c_stops_the_answer_and_not_the_program() {
     terminal.type_line("Are you there?");
     terminal.wait_for("Here I am.");
     // At the prompt it says how to leave.
+    terminal.wait_for_prompt();
     terminal.press("\u{3}");
     terminal.wait_for("Ctrl-D or /quit leaves");
     terminal.type_line("/quit");
@@ -239,6 +247,7 @@ fn a_model_summarises_in_the_background() {
         terminal.wait_for(&format!("Question {number}"));
     }
     // It is told at the next prompt.
+    terminal.wait_for_prompt();
     thread::sleep(Duration::from_millis(500));
     terminal.press("\r");
     terminal.wait_for("folded");
