@@ -20,7 +20,7 @@ use self::screen::Screen;
 use crate::args::ChatArgs;
 use crate::config::Config;
 use crate::models::Models;
-use crate::{Outcome, hinted, store};
+use crate::{Outcome, hinted, map, store};
 
 /// How often a window is made smaller when a model says that it is too long.
 const SHRINKS_MAX: usize = 2;
@@ -242,7 +242,7 @@ impl Chat {
 
     fn obey(&mut self, command: Command) -> Result<()> {
         match command {
-            Command::Context => screen::show(&self.map()),
+            Command::Context => screen::show(&map::of_session(&self.session)),
             Command::Compact(instructions) => self.compact(&instructions)?,
             Command::Undo => match self.session.undo()? {
                 Some(batch) => self.screen.notice(&format!(
@@ -282,13 +282,6 @@ impl Chat {
             Command::Quit => {}
         }
         Ok(())
-    }
-
-    /// A picture of the window.
-    fn map(&self) -> String {
-        let (total, summary) = (self.session.tokens(), self.session.summary_tokens());
-        let verbatim = self.session.verbatim();
-        screen::map(total, summary, &verbatim, self.session.rolling().budget)
     }
 
     fn compact(&mut self, instructions: &str) -> Result<()> {

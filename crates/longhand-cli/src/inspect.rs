@@ -5,7 +5,8 @@ use longhand_core::grouped;
 use serde_json::{Value, json};
 
 use crate::args::{LogArgs, LsArgs, SearchArgs, ShowArgs};
-use crate::{Outcome, output, store};
+use crate::output::harmless_line;
+use crate::{Outcome, map, output, store};
 
 pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
     let has_archive = store::exists(&args.archive)?;
@@ -27,7 +28,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
     for info in &sessions {
         text.push_str(&format!(
             "{:<32} {:>8} rounds {:>12} bytes  {}{}\n",
-            plain(&info.id),
+            harmless_line(&info.id),
             grouped(info.rounds as usize),
             grouped(info.bytes as usize),
             longhand::time::format(info.last_ms),
@@ -60,33 +61,12 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
     }
     let mut text = format!(
         "{}: {} rounds, {} entries\n",
-        plain(&args.id),
+        harmless_line(&args.id),
         grouped(head.rounds as usize),
         grouped(head.entries as usize)
     );
-    let budget = args.rolling.budget.unwrap_or(24_000);
-    let cells = |tokens: u64| (tokens * 48).div_ceil(budget.max(1)).min(48) as usize;
-    let (folded, kept) = (cells(summary_tokens.0), cells(total.0 - summary_tokens.0));
-    let free = 48usize.saturating_sub(folded + kept);
-    text.push_str(&format!("  [{}{}{}]\n", "f".repeat(folded), "V".repeat(kept), "·".repeat(free)));
-    let span = |rounds: std::ops::Range<u64>| match rounds.end.checked_sub(1) {
-        Some(last) if !rounds.is_empty() => format!("rounds {} to {last}", rounds.start),
-        _ => "no rounds".to_owned(),
-    };
-    text.push_str(&format!(
-        "  f folded   {:>9} tokens, {}\n",
-        grouped(summary_tokens.0 as usize),
-        span(0..verbatim.start)
-    ));
-    text.push_str(&format!(
-        "  V verbatim {:>9} tokens, {}\n",
-        grouped((total.0 - summary_tokens.0) as usize),
-        span(verbatim.clone())
-    ));
-    text.push_str(&format!(
-        "  · free     {:>9} tokens\n",
-        grouped(budget.saturating_sub(total.0) as usize)
-    ));
+    text.push_str(&map::of_session(&session));
+    text.push('\n');
     if !head.pins.is_empty() {
         text.push_str(&format!(
             "  pinned: {}\n",
@@ -96,7 +76,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
     if !summary.is_empty() {
         text.push_str(&format!(
             "\n{}\n",
-            summary.lines().map(plain).collect::<Vec<_>>().join("\n")
+            summary.lines().map(harmless_line).collect::<Vec<_>>().join("\n")
         ));
     }
     output::print(&text)?;
@@ -157,10 +137,10 @@ pub(crate) fn search(args: &SearchArgs) -> Result<Outcome> {
         for hit in &hits {
             text.push_str(&format!(
                 "{} round {} entry {}: {}\n",
-                plain(&hit.session),
+                harmless_line(&hit.session),
                 hit.round,
                 hit.seq,
-                plain(&hit.snippet)
+                harmless_line(&hit.snippet)
             ));
         }
         if hits.is_empty() {
@@ -169,9 +149,4 @@ pub(crate) fn search(args: &SearchArgs) -> Result<Outcome> {
         output::print(&text)?;
     }
     Ok(if hits.is_empty() { Outcome::No } else { Outcome::Done })
-}
-
-/// Takes out what a terminal would obey: archived text is hostile.
-pub(crate) fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
 }

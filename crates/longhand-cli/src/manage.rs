@@ -7,7 +7,7 @@ use longhand_core::grouped;
 use serde_json::json;
 
 use crate::args::{PinArgs, RmArgs, UndoArgs, VerifyArgs};
-use crate::inspect::plain;
+use crate::output::harmless_line;
 use crate::{Outcome, hinted, output, store};
 
 pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
@@ -67,7 +67,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
     } else {
         let mut text: String = damages
             .iter()
-            .map(|damage| format!("damaged: {}\n", plain(&damage.to_string())))
+            .map(|damage| format!("damaged: {}\n", harmless_line(&damage.to_string())))
             .collect();
         if damages.is_empty() {
             let sessions = archive.sessions()?;
@@ -94,6 +94,6 @@ pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
         ));
     }
     archive.remove(&args.id)?;
-    output::print(&format!("removed {}", plain(&args.id)))?;
+    output::print(&format!("removed {}", harmless_line(&args.id)))?;
     Ok(Outcome::Done)
 }

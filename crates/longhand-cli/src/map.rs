@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use longhand::Session;
 use longhand_core::{Budget, Part, Role, Scale, Tokens, grouped, is_fold};
 use longhand_dialect::Conversation;
 
@@ -9,6 +10,9 @@ use crate::weigh::{self, SharedMeter};
 
 /// The cells of the bar.
 const WIDTH: usize = 64;
+
+/// The cells of a session's bar.
+const SESSION_WIDTH: u64 = 48;
 
 /// Kinds of content, in the order of the legend: name, letter for a bar without colour, colour.
 const KINDS: [(&str, char, u8); 8] = [
@@ -112,4 +116,29 @@ fn kind_of(part: &Part, role: Role) -> usize {
         (_, Role::User) => 5,
         (_, Role::Assistant) => 6,
     }
+}
+
+/// Draws a session: what is folded, what is verbatim, what is free.
+pub(crate) fn of_session(session: &Session) -> String {
+    let (total, summary, budget) =
+        (session.tokens(), session.summary_tokens(), session.rolling().budget);
+    let verbatim = session.verbatim();
+    let cells = |tokens: Tokens| {
+        (tokens.0 * SESSION_WIDTH).div_ceil(budget.0.max(1)).min(SESSION_WIDTH) as usize
+    };
+    let kept = total.saturating_sub(summary);
+    let (folded, shown) = (cells(summary), cells(kept));
+    let free = (SESSION_WIDTH as usize).saturating_sub(folded + shown);
+    let tokens = |tokens: Tokens| grouped(tokens.0 as usize);
+    format!(
+        "[{}{}{}]\nf folded   {:>9} tokens, {} rounds\nV verbatim {:>9} tokens, {} rounds\n· free     {:>9} tokens",
+        "f".repeat(folded),
+        "V".repeat(shown),
+        "·".repeat(free),
+        tokens(summary),
+        verbatim.start,
+        tokens(kept),
+        verbatim.end - verbatim.start,
+        tokens(budget.saturating_sub(total)),
+    )
 }

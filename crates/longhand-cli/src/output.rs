@@ -61,3 +61,24 @@ pub(crate) fn print_exactly(text: &str) -> Result<()> {
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
+
+/// Takes out what a terminal would obey, but for line breaks and tabs: archived text is hostile.
+pub(crate) fn harmless(text: &str) -> String {
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
+}
+
+/// The same on one line.
+pub(crate) fn harmless_line(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_keeps_its_lines_and_loses_its_teeth() {
+        assert_eq!(harmless("a\u{1b}[2Jb\n\tc\u{7}\u{9b}d\r"), "a[2Jb\n\tcd");
+        assert_eq!(harmless_line("a\u{1b}b\n\tc"), "abc");
+    }
+}

@@ -11,7 +11,7 @@ use longhand_core::{
     Budget, Effect, Engine, Event, FoldId, Message, Meter, Part, Role, Rolling, Scale, State, Text,
     Tokens, plan,
 };
-use longhand_dialect::{Dialect, DialectError, read, write};
+use longhand_dialect::{Dialect, DialectError, Finding, read, write};
 use longhand_meter::{ImageRule, MeterSpec};
 use longhand_summary::{Extractive, Summariser};
 use serde_json::json;
@@ -384,9 +384,14 @@ impl Session {
         self.fitted(&write(&messages, prompt.dialect), prompt)
     }
 
-    /// Makes sure that a window fits, whatever the newest message brought.
+    /// Makes sure that a window is valid and fits, whatever the archive holds and the newest message
+    /// brought.
     fn fitted(&self, json: &str, prompt: &Prompt) -> Result<Window, SessionError> {
-        let conversation = read(json.as_bytes().to_vec(), Some(prompt.dialect))?;
+        let mut conversation = read(json.as_bytes().to_vec(), Some(prompt.dialect))?;
+        // What was recorded may have been broken off in the middle of a call.
+        if conversation.check().iter().any(Finding::is_fault) {
+            conversation = conversation.repair()?;
+        }
         let budget = Budget::of(prompt.budget.unwrap_or(self.settings.rolling.budget));
         let settings = longhand_core::Settings::default();
         let history = conversation.history(Tokens::ZERO);

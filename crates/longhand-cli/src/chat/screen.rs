@@ -1,9 +1,10 @@
 //! What a person sees.
 
 use std::io::{IsTerminal, Write};
-use std::ops::Range;
 
-use longhand_core::{Tokens, grouped};
+use longhand_core::Tokens;
+
+use crate::output::harmless;
 
 /// The terminal. Whatever models and archives say loses what a terminal would obey.
 pub(super) struct Screen {
@@ -12,7 +13,6 @@ pub(super) struct Screen {
 
 /// The cells of the gauge.
 const GAUGE: u64 = 10;
-const MAP: u64 = 48;
 
 impl Screen {
     pub(super) fn new() -> Self {
@@ -60,39 +60,9 @@ pub(super) fn show(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{}", harmless(text));
 }
 
-/// A picture of the window: what is folded, what is verbatim, what is free.
-pub(super) fn map(total: Tokens, summary: Tokens, verbatim: &Range<u64>, budget: Tokens) -> String {
-    let cells = |tokens: Tokens| (tokens.0 * MAP).div_ceil(budget.0.max(1)).min(MAP) as usize;
-    let kept = total.saturating_sub(summary);
-    let (folded, shown) = (cells(summary), cells(kept));
-    let free = (MAP as usize).saturating_sub(folded + shown);
-    let tokens = |tokens: Tokens| grouped(tokens.0 as usize);
-    format!(
-        "[{}{}{}]\nf folded   {:>9} tokens, {} rounds\nV verbatim {:>9} tokens, {} rounds\n· free     {:>9} tokens",
-        "f".repeat(folded),
-        "V".repeat(shown),
-        "·".repeat(free),
-        tokens(summary),
-        verbatim.start,
-        tokens(kept),
-        verbatim.end - verbatim.start,
-        tokens(budget.saturating_sub(total)),
-    )
-}
-
-/// Takes out what a terminal would obey, but for line breaks and tabs.
-fn harmless(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_keeps_its_lines_and_loses_its_teeth() {
-        assert_eq!(harmless("a\u{1b}[2Jb\n\tc\u{7}\u{9b}d\r"), "a[2Jb\n\tcd");
-    }
 
     #[test]
     fn the_gauge_is_full_when_the_window_is() {

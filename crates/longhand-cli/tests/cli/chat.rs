@@ -241,15 +241,16 @@ fn a_model_summarises_in_the_background() {
     let folder = folder(&server, "chat");
     let line = "chat demo --rounds 2 --summariser fake/tiny";
     let mut terminal = Terminal::start(&folder, line);
-    for number in 0..5 {
-        terminal
-            .type_line(&format!("Question {number} about g-{number}7f3 and the work of the day?"));
-        terminal.wait_for(&format!("Question {number}"));
+    // A summary is as long as an answer here, so that it takes several rounds to be worth it; and it
+    // is told at the next prompt after it is done.
+    for number in 0..15 {
+        terminal.type_line(&format!("Question {number} about g-{number}7f3?"));
+        terminal.wait_for(&format!("Question {number} "));
+        terminal.wait_for_prompt();
+        if terminal.contents().contains("folded") {
+            break;
+        }
     }
-    // It is told at the next prompt.
-    terminal.wait_for_prompt();
-    thread::sleep(Duration::from_millis(500));
-    terminal.press("\r");
     terminal.wait_for("folded");
     terminal.type_line("/undo");
     terminal.wait_for("took back fold");

@@ -394,3 +394,27 @@ fn a_session_with_a_torn_last_line_is_named_by_it() {
         assert_eq!(folder.names(), ["in.jsonl"]);
     }
 }
+
+#[test]
+fn a_session_is_imported_and_its_window_is_valid_in_every_format() {
+    for session in Session::all(6) {
+        let folder = session.folder();
+        // As if it had been broken off: the last call is never answered.
+        let cut = session.lines.iter().rposition(|line| line.contains("part_5.rs:1:")).unwrap();
+        let broken: String = session.lines[..cut].iter().map(|line| format!("{line}\n")).collect();
+        folder.write("broken.jsonl", broken);
+        for file in ["in", "broken"] {
+            let run = folder.run(&format!("import {file}.jsonl --archive a.db"));
+            assert_eq!(run.status, 0, "{} {file}: {run:?}", session.dialect);
+            for dialect in ["chat", "responses", "anthropic"] {
+                let line =
+                    format!("context {file} --archive a.db --dialect {dialect} --message next");
+                let window = folder.run(&line);
+                assert_eq!(window.status, 0, "{} {file}: {window:?}", session.dialect);
+                assert!(window.stdout.contains("part_4.rs:1:"), "{} {file}", session.dialect);
+                folder.write("window.json", window.stdout);
+                folder.assert_valid("window.json", &format!("--dialect {dialect}"));
+            }
+        }
+    }
+}
