@@ -17,6 +17,16 @@ pub trait Archive: Send + Sync {
     /// Appends entries to a session, all or none.
     fn append(&self, session: &str, entries: &[NewEntry]) -> Result<Appended, ArchiveError>;
 
+    /// Appends entries to a session that has exactly `first` of them, all or none.
+    ///
+    /// Gives [`ArchiveError::Outrun`] if it has more or fewer: another writer came first.
+    fn append_at(
+        &self,
+        session: &str,
+        first: u64,
+        entries: &[NewEntry],
+    ) -> Result<(), ArchiveError>;
+
     /// Adds a batch to the session's log and returns its number.
     ///
     /// What it folds is kept under [`fold_handle`](crate::fold_handle) along with it.

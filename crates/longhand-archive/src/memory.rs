@@ -55,31 +55,23 @@ impl MemoryArchive {
 
 impl Archive for MemoryArchive {
     fn append(&self, session: &str, entries: &[NewEntry]) -> Result<Appended, ArchiveError> {
-        let shelves = &mut *self.shelves();
-        if entries.is_empty() {
-            let empty = Session::default();
-            let session = shelves.sessions.get(session).unwrap_or(&empty);
-            return Ok(Appended {
-                first: session.entries.len() as u64,
-                round: session.rounds().saturating_sub(1),
-            });
+        Ok(self.shelves().append(session, entries))
+    }
+
+    fn append_at(
+        &self,
+        session: &str,
+        first: u64,
+        entries: &[NewEntry],
+    ) -> Result<(), ArchiveError> {
+        let mut shelves = self.shelves();
+        let has = shelves.sessions.get(session).map_or(0, |session| session.entries.len() as u64);
+        if has != first {
+            let session = session.to_owned();
+            return Err(ArchiveError::Outrun { session, expected: first, entries: has });
         }
-        let session = shelves.sessions.entry(session.to_owned()).or_default();
-        let first = session.entries.len();
-        for entry in entries {
-            let rounds = session.rounds();
-            let opens_round = entry.opens_round || session.entries.is_empty();
-            shelves.count += 1;
-            session.texts.push(Text { order: shelves.count, text: entry.text.clone() });
-            session.entries.push(Entry {
-                seq: session.entries.len() as u64,
-                round: if opens_round { rounds } else { rounds - 1 },
-                form: entry.form.clone(),
-                raw: entry.raw.clone(),
-                at_ms: entry.at_ms,
-            });
-        }
-        Ok(Appended { first: first as u64, round: session.entries[first].round })
+        shelves.append(session, entries);
+        Ok(())
     }
 
     fn commit(&self, session: &str, batch: &NewBatch) -> Result<u64, ArchiveError> {
@@ -254,6 +246,31 @@ impl Archive for MemoryArchive {
 }
 
 impl Shelves {
+    fn append(&mut self, session: &str, entries: &[NewEntry]) -> Appended {
+        if entries.is_empty() {
+            let empty = Session::default();
+            let session = self.sessions.get(session).unwrap_or(&empty);
+            let round = session.rounds().saturating_sub(1);
+            return Appended { first: session.entries.len() as u64, round };
+        }
+        let session = self.sessions.entry(session.to_owned()).or_default();
+        let first = session.entries.len();
+        for entry in entries {
+            let rounds = session.rounds();
+            let opens_round = entry.opens_round || session.entries.is_empty();
+            self.count += 1;
+            session.texts.push(Text { order: self.count, text: entry.text.clone() });
+            session.entries.push(Entry {
+                seq: session.entries.len() as u64,
+                round: if opens_round { rounds } else { rounds - 1 },
+                form: entry.form.clone(),
+                raw: entry.raw.clone(),
+                at_ms: entry.at_ms,
+            });
+        }
+        Appended { first: first as u64, round: session.entries[first].round }
+    }
+
     fn session(&mut self, session: &str) -> Result<&mut Session, ArchiveError> {
         let unknown = || ArchiveError::UnknownSession { session: session.to_owned() };
         self.sessions.get_mut(session).ok_or_else(unknown)

@@ -109,6 +109,17 @@ impl Archive for SqliteArchive {
         self.writer.write(move |db| entry::append(db, &session, &entries))
     }
 
+    fn append_at(
+        &self,
+        session: &str,
+        first: u64,
+        entries: &[NewEntry],
+    ) -> Result<(), ArchiveError> {
+        let session = session.to_owned();
+        let entries: Vec<ReadyEntry> = entries.iter().map(ReadyEntry::new).collect();
+        self.writer.write(move |db| entry::append_at(db, &session, first, &entries))
+    }
+
     fn commit(&self, session: &str, batch: &NewBatch) -> Result<u64, ArchiveError> {
         let (session, batch) = (session.to_owned(), batch.clone());
         self.writer.write(move |db| batch::commit(db, &session, &batch))

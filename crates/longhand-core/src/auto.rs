@@ -41,15 +41,18 @@ pub(crate) fn auto(
         return Plan::new(Vec::new(), around + whole, around + floor, room);
     }
 
-    let goal = budget.goal();
     let rescue = Rescue::new(&mut draft, &mut layout);
     let floor = around + rescue.floor;
-    let space = goal.saturating_sub(around);
-    let kept = draft.total(layout.kept(), Stage::Edited, space);
-    let Some(kept) = kept.filter(|kept| *kept + rescue.headline <= space && around <= goal) else {
-        let (edits, tokens) = rescue.clip(&mut draft, &layout, space);
+    let most = room.saturating_sub(around);
+    let kept = draft.total(layout.kept(), Stage::Edited, most);
+    let Some(kept) = kept.filter(|kept| *kept + rescue.headline <= most && around <= room) else {
+        let (edits, tokens) = rescue.clip(&mut draft, &layout, most);
         return Plan::new(edits, around + tokens, floor, room);
     };
+    // The target is a wish: for its sake the block is kept small, but nothing new is clipped.
+    let goal = budget.goal();
+    let share = Tokens(goal.0 / 10).min(FOLD_TOKENS_MAX).max(rescue.headline);
+    let space = goal.saturating_sub(around).max(kept + share).min(most);
     let left = space - kept;
     let tail = if settings.keep_tail.is_some() {
         Tokens::ZERO
@@ -69,7 +72,7 @@ pub(crate) fn auto(
     }
 
     // Too much even as stubs: the oldest steps go, and a block with an index takes their place.
-    let share = Tokens(goal.0 / 10).min(FOLD_TOKENS_MAX).max(rescue.headline).min(left);
+    let share = share.min(left);
     let mut sum = Tokens::ZERO;
     let mut first = layout.units.len();
     for (at, unit) in layout.units.iter().enumerate().rev().filter(|(_, unit)| unit.old) {

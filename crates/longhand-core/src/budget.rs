@@ -9,7 +9,8 @@ pub struct Budget {
     pub limit: Tokens,
     /// What is kept free: for the reply, and under `trim` for the note on what went.
     pub reserve: Tokens,
-    /// The size to come down to once the room is used up; the whole room if not set.
+    /// The size to come down to once the room is used up, if that costs nothing new; the whole room if
+    /// not set.
     pub target: Option<Tokens>,
 }
 

@@ -17,6 +17,7 @@
 
 mod digest;
 mod fold;
+mod note;
 mod pending;
 mod prompt;
 mod round;
@@ -29,6 +30,7 @@ pub use longhand_archive::{Archive, ArchiveError, MemoryArchive, SqliteArchive};
 pub use longhand_core::anchor::{Miner, Pattern};
 pub use longhand_core::{Rolling, Tokens};
 pub use longhand_summary::{Extractive, Summariser};
+pub use note::Note;
 pub use prompt::{Placement, Prompt, Window};
 pub use round::{Call, Round, is_form, searchable};
 pub use session::{Folded, PlainRound, Recorded, Session, SessionError, Settings};

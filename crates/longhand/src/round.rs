@@ -5,8 +5,8 @@ use longhand_core::{Message, Part, Role, Scale, Text, Tokens};
 use longhand_dialect::{Dialect, Finding, read};
 use serde_json::{Value, json};
 
-use crate::SessionError;
 use crate::said::Said;
+use crate::{SessionError, note};
 
 /// A round to be recorded.
 #[derive(Clone, Debug)]
@@ -45,6 +45,21 @@ impl Call {
             cost_micros: number("cost_micros"),
         })
     }
+
+    /// The entry that keeps it.
+    pub fn entry(&self, at_ms: i64) -> NewEntry {
+        let (form, raw) = (Form::Call.as_str().to_owned(), self.json());
+        NewEntry { opens_round: false, form, raw, text: String::new(), at_ms }
+    }
+
+    fn json(&self) -> String {
+        let Self { model, input, cached_input, output, cost_micros } = self;
+        let raw = json!({
+            "model": model, "input": input, "cached_input": cached_input, "output": output,
+            "cost_micros": cost_micros,
+        });
+        raw.to_string()
+    }
 }
 
 /// One ledger entry in the making.
@@ -63,14 +78,17 @@ pub(crate) enum Form {
     Trace,
     /// What a call of a model took.
     Call,
+    /// What a ledger says of itself.
+    Note,
 }
 
 impl Form {
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Form::Message(dialect) => dialect.as_str(),
             Form::Trace => "trace",
             Form::Call => "call",
+            Form::Note => "note",
         }
     }
 
@@ -78,6 +96,7 @@ impl Form {
         match name {
             "trace" => Some(Form::Trace),
             "call" => Some(Form::Call),
+            "note" => Some(Form::Note),
             _ => name.parse().ok().map(Form::Message),
         }
     }
@@ -107,12 +126,7 @@ impl Round {
     /// Adds what a call of a model took; it is kept beside the round and no model ever sees it.
     #[must_use]
     pub fn with_call(mut self, call: &Call) -> Self {
-        let Call { model, input, cached_input, output, cost_micros } = call;
-        let raw = json!({
-            "model": model, "input": input, "cached_input": cached_input, "output": output,
-            "cost_micros": cost_micros,
-        });
-        self.pieces.push(Piece { form: Form::Call, raw: raw.to_string() });
+        self.pieces.push(Piece { form: Form::Call, raw: call.json() });
         self
     }
 
@@ -235,8 +249,10 @@ pub(crate) fn texts_of(entry: &Entry) -> Vec<String> {
 
 /// All that can be read of a message or trace.
 fn texts(form: Form, raw: &str) -> Vec<String> {
-    if form == Form::Call {
-        return Vec::new();
+    match form {
+        Form::Call => return Vec::new(),
+        Form::Note => return note::texts(raw),
+        Form::Message(_) | Form::Trace => {}
     }
     let Form::Message(dialect) = form else {
         let value: Value = serde_json::from_str(raw).unwrap_or_default();
@@ -320,7 +336,7 @@ impl Kept {
                         own.traces.push((name, summary));
                     }
                 }
-                Some(Form::Call) => {}
+                Some(Form::Call | Form::Note) => {}
                 None => own.messages.push((
                     Dialect::Chat,
                     Message {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use super::fault::Fault;
 use super::seal::{Seal, Sealer};
 use super::session::{self, Session, signed, unsigned};
-use crate::{Appended, DamagedPart, Entry, NewEntry, excerpt};
+use crate::{Appended, ArchiveError, DamagedPart, Entry, NewEntry, excerpt};
 
 /// A new entry with all that can be worked out before its place is known.
 #[derive(Clone, Debug)]
@@ -120,6 +120,21 @@ pub(super) fn append(
     }
     session::save(db, &session)?;
     Ok(Appended { first, round: first_round.unwrap_or_default() })
+}
+
+/// See [`crate::Archive::append_at`].
+pub(super) fn append_at(
+    db: &Connection,
+    name: &str,
+    first: u64,
+    entries: &[ReadyEntry],
+) -> Result<(), Fault> {
+    let has = session::find(db, name)?.map_or(0, |session| session.state.entries);
+    if has != first {
+        let session = name.to_owned();
+        return Err(ArchiveError::Outrun { session, expected: first, entries: has }.into());
+    }
+    append(db, name, entries).map(|_| ())
 }
 
 /// See [`crate::Archive::entries`].

@@ -53,6 +53,21 @@ fn ranges_give_what_is_there() {
 }
 
 #[test]
+fn entries_are_appended_at_their_place_or_not_at_all() {
+    check(|archive| {
+        archive.append_at("s", 0, &[user("one"), reply("two")]).unwrap();
+        for first in [0, 1, 3] {
+            let error = archive.append_at("s", first, &[user("late")]).unwrap_err();
+            assert!(matches!(error, ArchiveError::Outrun { entries: 2, .. }), "{error}");
+        }
+        assert!(archive.append_at("other", 1, &[user("one")]).is_err());
+        assert_eq!(archive.head("other").unwrap(), None);
+        archive.append_at("s", 2, &[user("three")]).unwrap();
+        assert_eq!(archive.head("s").unwrap().unwrap().entries, 3);
+    });
+}
+
+#[test]
 fn rounds_begin_where_they_are_opened() {
     check(|archive| {
         assert_eq!(archive.append("s", &[]).unwrap(), Appended { first: 0, round: 0 });

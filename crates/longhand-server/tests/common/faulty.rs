@@ -41,6 +41,11 @@ impl Archive for Faulty {
         self.inner.append(session, entries)
     }
 
+    fn append_at(&self, session: &str, first: u64, entries: &[NewEntry]) -> Kept<()> {
+        self.writable()?;
+        self.inner.append_at(session, first, entries)
+    }
+
     fn commit(&self, session: &str, batch: &NewBatch) -> Kept<u64> {
         self.writable()?;
         self.inner.commit(session, batch)
