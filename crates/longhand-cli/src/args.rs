@@ -88,7 +88,10 @@ pub(crate) struct ChatArgs {
 #[derive(Args)]
 #[command(after_help = "Example:
   longhand serve --upstream http://127.0.0.1:8080 --budget 32k
-  OPENAI_BASE_URL=http://127.0.0.1:4141/v1 your-agent")]
+  OPENAI_BASE_URL=http://127.0.0.1:4141/v1 your-agent
+  ANTHROPIC_BASE_URL=http://127.0.0.1:4141 your-agent
+
+Of its own it answers /longhand/health, /longhand/ready and /longhand/metrics.")]
 pub(crate) struct ServeArgs {
     /// Where to listen; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]
@@ -105,6 +108,28 @@ pub(crate) struct ServeArgs {
     /// The most tokens of a request [default: the model's known window less the reply]
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) budget: Option<u64>,
+    /// What share of the budget a full window is brought down to
+    #[arg(long, value_name = "PERCENT", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) low_water: u64,
+    /// How a window is brought down
+    #[arg(long, value_enum, default_value_t = PolicyName::Auto)]
+    pub(crate) policy: PolicyName,
+    /// Who tells of what is folded: extractive, none, or models such as ollama/qwen3, which are asked in
+    /// the background [default: as the settings say, or extractive]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) summariser: Vec<String>,
+    /// A file with the keys of which a caller must have one, a line each
+    #[arg(long, value_name = "FILE")]
+    pub(crate) api_key_file: Option<std::path::PathBuf>,
+    /// Listen on another address than loopback without a key
+    #[arg(long)]
+    pub(crate) allow_anyone: bool,
+    /// Hold back the end of an answer until all is archived, and refuse what cannot be
+    #[arg(long)]
+    pub(crate) require_archive: bool,
+    /// Where a line of JSON goes for each request; - is standard error
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<std::path::PathBuf>,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print nothing but the address and errors

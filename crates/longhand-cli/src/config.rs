@@ -68,6 +68,7 @@ const KNOWN: &[Known] = &[
     in_file("prices.*.input", Kind::Number),
     in_file("prices.*.cached_input", Kind::Number),
     in_file("prices.*.output", Kind::Number),
+    in_file("windows.*.tokens", Kind::Whole),
 ];
 
 /// Where a setting comes from.

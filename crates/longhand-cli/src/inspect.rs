@@ -99,21 +99,26 @@ pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
     let mut text = String::new();
     for batch in batches.iter().rev() {
         let receipt = receipt(&batch.receipt);
+        let undone = if batch.undone { "  (undone)" } else { "" };
         let number = |path: &str| receipt.pointer(path).and_then(Value::as_u64).unwrap_or(0);
         let word =
             |path: &str| receipt.pointer(path).and_then(Value::as_str).unwrap_or("-").to_owned();
+        let what = if receipt["window"].is_null() {
+            format!("{} rounds", number("/rounds"))
+        } else {
+            let (stubs, clips) = (number("/stubbed"), number("/clipped"));
+            format!("{stubs} stubs, {clips} clips, {} messages folded", number("/folded"))
+        };
         text.push_str(&format!(
-            "{:>5}  {}  {} rounds  {} -> {} tokens  {}  anchors {} kept, {} restored, {} dropped{}\n",
+            "{:>5}  {}  {what}  {} -> {} tokens  {}  anchors {} kept, {} restored, {} dropped{undone}\n",
             batch.number,
             longhand::time::format(batch.at_ms),
-            number("/rounds"),
             grouped(number("/tokens_before") as usize),
             grouped(number("/tokens_after") as usize),
             word("/fold/summariser"),
             number("/fold/anchors/kept"),
             number("/fold/anchors/restored"),
             number("/fold/anchors/dropped"),
-            if batch.undone { "  (undone)" } else { "" }
         ));
     }
     if batches.is_empty() {

@@ -110,7 +110,7 @@ fn endpoints(config: &Config) -> Result<Endpoints> {
 }
 
 /// The table with what is configured, in dollars for a million tokens.
-fn prices(config: &Config) -> Prices {
+pub(crate) fn prices(config: &Config) -> Prices {
     let mut prices = Prices::default();
     for name in config.names("prices") {
         let micros = |key: &str| {

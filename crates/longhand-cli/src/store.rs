@@ -106,7 +106,7 @@ pub(crate) fn digest(names: &[String], meter: &SharedMeter) -> Result<Box<dyn Di
 }
 
 /// Summarisers in the order they are tried, as flags or settings name them.
-fn summarisers(config: &Config, names: &[String]) -> Result<Vec<Arc<dyn Summariser>>> {
+pub(crate) fn summarisers(config: &Config, names: &[String]) -> Result<Vec<Arc<dyn Summariser>>> {
     let names = summariser_names(config, names);
     match names.as_slice() {
         [] => Ok(vec![Arc::new(Extractive)]),

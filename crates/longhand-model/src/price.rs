@@ -99,19 +99,23 @@ impl Prices {
 
     /// The price of a model; what runs on this machine is free unless a price was set.
     pub fn of(&self, model: &Model) -> Option<Price> {
-        let full = model.to_string();
-        let last = model.name.rsplit('/').next().unwrap_or_default();
-        let find = |wanted: &str| {
-            let own = |name: &str| wanted.strip_prefix(name).is_some_and(is_version);
-            self.list.iter().find(|(name, _)| own(name)).map(|(_, price)| *price)
-        };
-        if let Some(price) = find(&full) {
+        if let Some(price) = self.find(&model.to_string()) {
             return Some(price);
         }
         if model.endpoint.is_loopback() {
             return Some(Price { input: 0, cached_input: 0, output: 0 });
         }
-        find(last)
+        self.named(&model.name)
+    }
+
+    /// The price of a model that is known by its name alone.
+    pub fn named(&self, name: &str) -> Option<Price> {
+        self.find(name).or_else(|| self.find(name.rsplit('/').next()?))
+    }
+
+    fn find(&self, wanted: &str) -> Option<Price> {
+        let own = |name: &str| wanted.strip_prefix(name).is_some_and(is_version);
+        self.list.iter().find(|(name, _)| own(name)).map(|(_, price)| *price)
     }
 
     /// What an answer cost in millionths of a dollar, if the price is known.

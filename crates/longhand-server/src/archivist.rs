@@ -1,137 +1,108 @@
-//! The thread that archives, so that no request waits for a disk.
+//! The threads that archive, so that no request waits for a disk.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use longhand::{Archive, searchable};
-use longhand_archive::{ArchiveError, Content, Form, NewEntry, Original};
-use longhand_core::{Handle, Message};
-use longhand_dialect::{Dialect, write};
+use rustc_hash::FxHasher;
+use tokio::sync::oneshot;
 
 use crate::ServerError;
-use crate::counters::{Counters, add};
+use crate::metrics::Metrics;
 
-/// Takes what is to be archived.
+/// How many threads write; what they write at the same time goes to the disk together.
+const THREADS: usize = 8;
+
+/// The most jobs of one thread that wait, and the most bytes that all of them hold.
+const JOBS_MAX: usize = 4_096;
+const BYTES_MAX: usize = 256 << 20;
+
+/// Does work on the archive soon, in the order in which it was given for each session.
 pub(crate) struct Archivist {
-    queue: Mutex<Option<Sender<Job>>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    desks: Mutex<Vec<SyncSender<Job>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    bytes: Arc<AtomicUsize>,
+    metrics: Arc<Metrics>,
 }
 
-enum Job {
-    Append { session: String, dialect: Dialect, raws: Vec<(bool, String)>, at_ms: i64 },
-    Keep(Vec<(Handle, Original)>),
+struct Job {
+    work: Box<dyn FnOnce() -> bool + Send>,
+    bytes: usize,
+    given: Instant,
+    done: oneshot::Sender<bool>,
 }
+
+/// Tells whether work was done: it is durable then.
+pub(crate) type Ticket = oneshot::Receiver<bool>;
 
 impl Archivist {
-    pub(crate) fn start(
-        archive: Arc<dyn Archive>,
-        counters: Arc<Counters>,
-    ) -> Result<Self, ServerError> {
-        let (queue, jobs) = channel();
-        let thread = thread::Builder::new()
-            .name("longhand-archivist".to_owned())
-            .spawn(move || run(&*archive, &counters, &jobs))
-            .map_err(ServerError::Thread)?;
-        Ok(Self { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) })
+    pub(crate) fn start(metrics: Arc<Metrics>) -> Result<Self, ServerError> {
+        let bytes = Arc::new(AtomicUsize::new(0));
+        let (mut desks, mut threads) = (Vec::new(), Vec::new());
+        for _ in 0..THREADS {
+            let (desk, jobs) = sync_channel(JOBS_MAX);
+            let (bytes, metrics) = (Arc::clone(&bytes), Arc::clone(&metrics));
+            let thread = thread::Builder::new()
+                .name("longhand-archivist".to_owned())
+                .spawn(move || run(&jobs, &bytes, &metrics))
+                .map_err(ServerError::Thread)?;
+            desks.push(desk);
+            threads.push(thread);
+        }
+        Ok(Self { desks: Mutex::new(desks), threads: Mutex::new(threads), bytes, metrics })
     }
 
-    /// Appends messages to a session, soon.
-    pub(crate) fn append(&self, session: &str, dialect: Dialect, messages: &[Message]) {
-        let raws: Vec<(bool, String)> = messages
-            .iter()
-            .map(|message| (message.is_user_turn(), raw(dialect, message)))
-            .collect();
-        if !raws.is_empty() {
-            self.send(Job::Append { session: session.to_owned(), dialect, raws, at_ms: now_ms() });
+    /// Has work done that holds so many bytes; `None` if there is too much to do already.
+    pub(crate) fn give(
+        &self,
+        session: &str,
+        bytes: usize,
+        work: impl FnOnce() -> bool + Send + 'static,
+    ) -> Option<Ticket> {
+        let (done, ticket) = oneshot::channel();
+        let job = Job { work: Box::new(work), bytes, given: Instant::now(), done };
+        let mut hasher = FxHasher::default();
+        session.hash(&mut hasher);
+        let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let desk = desks.get((hasher.finish() % THREADS as u64) as usize)?;
+        if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > BYTES_MAX {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return None;
+        }
+        self.metrics.archive_queued.inc();
+        match desk.try_send(job) {
+            Ok(()) => Some(ticket),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+                self.metrics.archive_queued.dec();
+                None
+            }
         }
     }
 
-    /// Keeps what edits take out of sight, soon.
-    pub(crate) fn keep(&self, session: &str, originals: Vec<(Handle, longhand_core::Original)>) {
-        let archived = |original| {
-            let (form, text) = match original {
-                longhand_core::Original::Text(text) => (Form::Text, text),
-                longhand_core::Original::Json(text) => (Form::Json, text),
-            };
-            Original { session: Some(session.to_owned()), form, content: Content::Text(text) }
-        };
-        let originals = originals.into_iter().map(|(handle, own)| (handle, archived(own)));
-        self.send(Job::Keep(originals.collect()));
-    }
-
-    /// Waits until all is archived.
+    /// Waits until all is done; takes nothing more.
     pub(crate) fn close(&self) {
-        drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+        self.desks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
             let _ = thread.join();
         }
     }
-
-    fn send(&self, job: Job) {
-        if let Some(queue) = &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
-            // The thread ends only when the queue does.
-            let _ = queue.send(job);
-        }
-    }
 }
 
-/// A message as an element of its format: the text of a request may be a bare string.
-fn raw(dialect: Dialect, message: &Message) -> String {
-    let own = message.raw.raw();
-    if own.trim_start().starts_with('{') {
-        return own.to_owned();
-    }
-    let other = if dialect == Dialect::Chat { Dialect::Responses } else { Dialect::Chat };
-    let list = write(&[(other, message)], dialect);
-    list.trim_start_matches('[').trim_end_matches(']').to_owned()
-}
-
-/// How often and how long to try when an archive is busy or its disk is full.
-const ATTEMPTS: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(50);
-
-fn run(archive: &dyn Archive, counters: &Counters, jobs: &Receiver<Job>) {
+fn run(jobs: &Receiver<Job>, bytes: &AtomicUsize, metrics: &Metrics) {
     while let Ok(job) = jobs.recv() {
-        match job {
-            Job::Append { session, dialect, raws, at_ms } => {
-                let entries: Vec<NewEntry> = raws
-                    .into_iter()
-                    .map(|(opens_round, raw)| NewEntry {
-                        opens_round,
-                        form: dialect.as_str().to_owned(),
-                        text: searchable(dialect.as_str(), &raw),
-                        raw,
-                        at_ms,
-                    })
-                    .collect();
-                let done = persist(|| archive.append(&session, &entries).map(|_| ()));
-                let counter = if done { &counters.archived } else { &counters.unarchived };
-                add(counter, entries.len() as u64);
-            }
-            Job::Keep(originals) => {
-                if !persist(|| archive.keep(&originals)) {
-                    add(&counters.unarchived, originals.len() as u64);
-                }
-            }
-        }
+        // A panic must not end the thread: all later work would be lost.
+        let work = std::panic::AssertUnwindSafe(job.work);
+        let done = std::panic::catch_unwind(work).unwrap_or(false);
+        bytes.fetch_sub(job.bytes, Ordering::Relaxed);
+        metrics.archive_queued.dec();
+        metrics.archive_lag.observe(job.given.elapsed().as_secs_f64());
+        // Few wait for it.
+        let _ = job.done.send(done);
     }
-}
-
-fn persist(act: impl Fn() -> Result<(), ArchiveError>) -> bool {
-    for attempt in 0..ATTEMPTS {
-        match act() {
-            Ok(()) => return true,
-            Err(ArchiveError::HandleTaken { .. }) => return false,
-            Err(_) => thread::sleep(PAUSE * 2_u32.pow(attempt)),
-        }
-    }
-    false
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_millis() as i64
 }

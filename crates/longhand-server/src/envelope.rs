@@ -9,7 +9,14 @@ use crate::upstream::Provider;
 
 /// An error of ours in the envelope of a provider.
 pub(crate) fn error(provider: Provider, status: StatusCode, message: &str) -> Response<Body> {
-    let kind = if status.is_client_error() { "invalid_request_error" } else { "api_error" };
+    let kind = match status {
+        StatusCode::UNAUTHORIZED => "authentication_error",
+        StatusCode::FORBIDDEN => "permission_error",
+        StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
+        StatusCode::SERVICE_UNAVAILABLE => "overloaded_error",
+        status if status.is_client_error() => "invalid_request_error",
+        _ => "api_error",
+    };
     let body = match provider {
         Provider::OpenAi => {
             json!({"error": {"message": message, "type": kind, "param": null, "code": "longhand"}})

@@ -15,6 +15,12 @@ pub enum ServerError {
         /// What the system says.
         source: io::Error,
     },
+    /// Others could use it without a key.
+    #[error("{address} can be reached by others, and there is no key")]
+    Open {
+        /// The address.
+        address: SocketAddr,
+    },
     /// An upstream is not an address of a web server.
     #[error("`{url}` is no upstream: {what}")]
     Upstream {

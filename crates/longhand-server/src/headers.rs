@@ -19,6 +19,9 @@ pub(crate) const EDITS: HeaderName = HeaderName::from_static("x-longhand-edits")
 /// How far the window is over its budget, if it is.
 pub(crate) const SHORTFALL: HeaderName = HeaderName::from_static("x-longhand-shortfall");
 
+/// The key that a caller needs where one is wanted.
+pub(crate) const KEY: HeaderName = HeaderName::from_static("x-longhand-key");
+
 /// How all headers of ours begin; none of them is passed on.
 const OURS: &str = "x-longhand";
 

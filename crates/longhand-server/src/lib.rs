@@ -22,23 +22,30 @@
 
 mod answer;
 mod archivist;
-mod counters;
+mod asked;
+mod calibration;
+mod digest;
 mod envelope;
 mod error;
 mod guard;
 mod headers;
 mod lineage;
 mod meaning;
+mod metrics;
 mod model;
+mod own;
+mod passage;
 mod proxy;
+mod recorder;
 mod recovery;
 mod route;
 mod settings;
 mod sticky;
+mod trail;
 mod upstream;
 mod window;
 
-pub use counters::Counts;
 pub use error::ServerError;
+pub use metrics::Counts;
 pub use proxy::{Proxy, serve};
-pub use settings::Settings;
+pub use settings::{Log, Settings};

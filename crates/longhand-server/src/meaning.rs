@@ -25,6 +25,14 @@ impl Link {
         meaning(message, &mut hasher).then(|| Self::of(&hasher))
     }
 
+    /// Something of a name in a place of its own.
+    pub(crate) fn named(self, name: &str) -> Self {
+        let mut hasher = Hasher::new();
+        hasher.update(&self.0.to_le_bytes());
+        field(&mut hasher, b'N', name.as_bytes());
+        Self::of(&hasher)
+    }
+
     /// The whole of it.
     pub(crate) fn name(self) -> String {
         format!("{:032x}", self.0)

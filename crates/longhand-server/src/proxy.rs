@@ -1,31 +1,35 @@
-//! Requests in, answers out.
+//! The server: connections in, requests to where they belong.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::Router;
-use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
-use axum::extract::State;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::body::{Body, HttpBody};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
-use futures_util::{StreamExt, stream};
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use axum::http::{HeaderValue, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::timeout;
 
-use crate::answer::{Chunks, Listener, Passing};
 use crate::archivist::Archivist;
-use crate::counters::{Counters, Counts, add};
-use crate::recovery::{Peeked, peek};
-use crate::route::{Caller, Route, route};
-use crate::upstream::{Provider, Upstream, Upstreams};
-use crate::window::{Asked, Window, Windows};
-use crate::{ServerError, Settings, envelope, guard, headers};
+use crate::guard::{Guard, Refused};
+use crate::metrics::{Counts, Metrics};
+use crate::passage::Passage;
+use crate::recorder::Recorder;
+use crate::route::route;
+use crate::trail::Trail;
+use crate::upstream::Upstreams;
+use crate::window::Windows;
+use crate::{ServerError, Settings, envelope, own};
 
-/// How often a request that was too long is shortened and sent again.
-const RETRIES: usize = 2;
+/// The most that the head of a request may have.
+const HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// A proxy that listens.
 pub struct Proxy {
@@ -35,35 +39,35 @@ pub struct Proxy {
     task: JoinHandle<()>,
 }
 
-struct Shared {
-    settings: Settings,
+/// What all requests share.
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
     upstreams: Upstreams,
-    windows: Arc<Windows>,
-    archivist: Arc<Archivist>,
-    counters: Arc<Counters>,
+    pub(crate) windows: Arc<Windows>,
+    pub(crate) metrics: Arc<Metrics>,
+    guard: Guard,
+    permits: Arc<Semaphore>,
 }
 
 /// Starts a proxy; it runs until it is stopped.
 pub async fn serve(settings: Settings) -> Result<Proxy, ServerError> {
+    let is_local = settings.listen.ip().is_loopback();
+    if !is_local && settings.keys.is_empty() && !settings.open_to_all {
+        return Err(ServerError::Open { address: settings.listen });
+    }
     let listen = |source| ServerError::Listen { address: settings.listen, source };
     let upstreams = Upstreams::new(&settings)?;
     let listener = TcpListener::bind(settings.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    let counters = Arc::new(Counters::default());
-    let archivist =
-        Arc::new(Archivist::start(Arc::clone(&settings.archive), Arc::clone(&counters))?);
-    let windows = Arc::new(Windows::new(&settings, Arc::clone(&archivist), Arc::clone(&counters)));
-    let shared = Arc::new(Shared { settings, upstreams, windows, archivist, counters });
-    let router = Router::new().fallback(handle).with_state(Arc::clone(&shared));
+    let metrics = Arc::new(Metrics::new());
+    let archivist = Archivist::start(Arc::clone(&metrics))?;
+    let recorder = Recorder::new(Arc::clone(&settings.archive), archivist, Arc::clone(&metrics));
+    let windows = Arc::new(Windows::new(&settings, recorder, Arc::clone(&metrics)));
+    let guard = Guard::new(&settings.keys, is_local);
+    let permits = Arc::new(Semaphore::new(settings.requests_max));
+    let shared = Arc::new(Shared { settings, upstreams, windows, metrics, guard, permits });
     let (stop, stopped) = oneshot::channel::<()>();
-    let task = tokio::spawn(async move {
-        let server = axum::serve(listener, router).with_graceful_shutdown(async {
-            // A proxy that is dropped stops too.
-            let _ = stopped.await;
-        });
-        // It ends with the shutdown and has no errors of its own.
-        let _ = server.await;
-    });
+    let task = tokio::spawn(accept(listener, Arc::clone(&shared), stopped));
     Ok(Proxy { address, shared, stop, task })
 }
 
@@ -75,15 +79,15 @@ impl Proxy {
 
     /// What it has done so far.
     pub fn counts(&self) -> Counts {
-        self.shared.counters.read()
+        self.shared.metrics.counts()
     }
 
     /// Takes no more requests, finishes those under way, and waits until all is archived.
     pub async fn stop(self) {
         let _ = self.stop.send(());
         let _ = self.task.await;
-        let archivist = Arc::clone(&self.shared.archivist);
-        let _ = spawn_blocking(move || archivist.close()).await;
+        let windows = Arc::clone(&self.shared.windows);
+        let _ = spawn_blocking(move || windows.recorder.close()).await;
     }
 }
 
@@ -93,207 +97,87 @@ impl std::fmt::Debug for Proxy {
     }
 }
 
-async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Response<Body> {
-    add(&shared.counters.requests, 1);
-    let (parts, body) = request.into_parts();
+/// Takes connections until it is stopped, then waits for those that are open.
+async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+    let connections = GracefulShutdown::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            // A proxy that is dropped stops too.
+            _ = &mut stopped => break,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Too many files are open, perhaps: some will be closed.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        talk(stream, &shared, &connections);
+    }
+    drop(listener);
+    connections.shutdown().await;
+}
+
+fn talk(stream: TcpStream, shared: &Arc<Shared>, connections: &GracefulShutdown) {
+    // Small pieces are passed on at once.
+    let _ = stream.set_nodelay(true);
+    let own = Arc::clone(shared);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let shared = Arc::clone(&own);
+        async move { Ok::<_, Infallible>(handle(&shared, request.map(Body::new)).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(shared.settings.client_silence)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let watched = connections.watch(connection);
+    tokio::spawn(async move {
+        // A connection that breaks is the client's matter.
+        let _ = watched.await;
+    });
+}
+
+async fn handle(shared: &Arc<Shared>, request: Request<Body>) -> Response<Body> {
+    let (mut parts, body) = request.into_parts();
     let provider = shared.upstreams.provider(&parts.uri, &parts.headers);
-    if shared.settings.listen.ip().is_loopback() && !guard::is_local(&parts.uri, &parts.headers) {
-        let message = "Longhand answers only programs of this machine";
-        return envelope::error(provider, StatusCode::FORBIDDEN, message);
+    let path = parts.uri.path().to_owned();
+    let permit = Arc::clone(&shared.permits).try_acquire_owned();
+    let is_busy = permit.is_err();
+    let log = shared.settings.log.as_ref();
+    let mut trail = Trail::new(&shared.metrics, log, parts.method.as_str(), &path, permit.ok());
+    let mut refuse = |status, message| {
+        trail.refused(message);
+        trail.status(status);
+        envelope::error(provider, status, message)
+    };
+    match shared.guard.check(&parts.uri, &mut parts.headers) {
+        Ok(()) => {}
+        Err(Refused::Foreign) => {
+            return refuse(StatusCode::FORBIDDEN, "Longhand answers only programs of this machine");
+        }
+        Err(Refused::NoKey) => {
+            return refuse(StatusCode::UNAUTHORIZED, "Longhand wants its key in x-longhand-key");
+        }
+    }
+    if path.starts_with(own::PREFIX) {
+        let Parts { method, .. } = &parts;
+        let required = shared.settings.require_archive;
+        let archive = &shared.settings.archive;
+        return own::answer(method, &path, &shared.metrics, archive, required).await;
+    }
+    if is_busy {
+        let mut busy = refuse(StatusCode::SERVICE_UNAVAILABLE, "Longhand has too much to do");
+        busy.headers_mut().insert("retry-after", HeaderValue::from_static("1"));
+        return busy;
     }
     let Some(upstream) = shared.upstreams.get(provider) else {
-        let message = "Longhand has no upstream for this request";
-        return envelope::error(provider, StatusCode::NOT_FOUND, message);
+        return refuse(StatusCode::NOT_FOUND, "Longhand has no upstream for this request");
     };
-    let passage = Passage { shared: &shared, provider, upstream, parts };
-    let Parts { method, uri, headers, .. } = &passage.parts;
-    match route(method, uri.path(), headers) {
+    let passage = Passage { shared, provider, upstream, parts, trail };
+    let Parts { method, headers, .. } = &passage.parts;
+    match route(method, &path, headers) {
         Some(route) => passage.converse(route, body.into_data_stream()).await,
         None if body.is_end_stream() => passage.pass(None).await,
-        None => passage.pass(Some(reqwest::Body::wrap_stream(body.into_data_stream()))).await,
-    }
-}
-
-/// One request on its way.
-struct Passage<'s> {
-    shared: &'s Arc<Shared>,
-    provider: Provider,
-    upstream: &'s Upstream,
-    parts: Parts,
-}
-
-impl Passage<'_> {
-    /// Passes a request on as it is.
-    async fn pass(&self, body: Option<reqwest::Body>) -> Response<Body> {
-        match self.send(headers::onward(&self.parts.headers), body).await {
-            Ok(response) => {
-                let (head, rest) = split(response);
-                answer(head, Passing { held: [].into(), rest, listener: None })
-            }
-            Err(error) => error,
-        }
-    }
-
-    /// Sends a conversation within its budget, and again if it is still too long.
-    async fn converse(&self, route: Route, mut body: BodyDataStream) -> Response<Body> {
-        let (bytes, whole) = match self.collect(&mut body).await {
-            Ok(collected) => collected,
-            Err(error) => return error,
-        };
-        if !whole {
-            add(&self.shared.counters.bypassed, 1);
-            let rest = stream::iter([Ok(bytes)]).chain(body);
-            return marked(self.pass(Some(reqwest::Body::wrap_stream(rest))).await, "bypassed");
-        }
-        let prepared = self.prepare(route, &bytes).await;
-        let (asked, mut window) = match prepared {
-            Some((asked, window)) => (Some(asked), window),
-            None => (None, Window::untouched()),
-        };
-        if asked.is_none() {
-            add(&self.shared.counters.bypassed, 1);
-        }
-        let onward = headers::onward_readable(&self.parts.headers);
-        let mut retries = 0;
-        loop {
-            let body = window.body.clone().unwrap_or_else(|| bytes.clone());
-            let response = match self.send(onward.clone(), Some(body.into())).await {
-                Ok(response) => response,
-                Err(error) => return error,
-            };
-            let (head, mut rest) = split(response);
-            let Some(asked) = &asked else {
-                let response = answer(head, Passing { held: [].into(), rest, listener: None });
-                return marked(response, "bypassed");
-            };
-            let in_events = is_events(&head.headers);
-            let length = number(&head.headers, &CONTENT_LENGTH);
-            let Peeked { held, overflow } =
-                peek(head.status, in_events, length, route.dialect, &mut rest).await;
-            if let Some(overflow) = overflow
-                && retries < RETRIES
-            {
-                retries += 1;
-                let (windows, own) = (Arc::clone(&self.shared.windows), Arc::clone(asked));
-                let sent = window.clone();
-                let harder = spawn_blocking(move || windows.harder(&own, &sent, overflow));
-                if let Ok(Ok(Some(smaller))) = timeout(self.shared.settings.deadline, harder).await
-                {
-                    add(&self.shared.counters.recovered, 1);
-                    window = smaller;
-                    continue;
-                }
-            }
-            let is_answer = head.status.is_success() && !route.counts;
-            let listener = is_answer.then(|| Listener::new(asked, &self.shared.windows, in_events));
-            let mut response = answer(head, Passing { held: held.into(), rest, listener });
-            tell(response.headers_mut(), asked, &window);
-            if window.body.is_some() {
-                add(&self.shared.counters.compacted, 1);
-            }
-            return response;
-        }
-    }
-
-    /// Reads the body, as far as it is looked into; says whether that is all of it.
-    async fn collect(&self, body: &mut BodyDataStream) -> Result<(Bytes, bool), Response<Body>> {
-        let mut bytes = Vec::with_capacity(
-            number(&self.parts.headers, &CONTENT_LENGTH).unwrap_or(0).min(1 << 20) as usize,
-        );
-        while let Some(chunk) = body.next().await {
-            let Ok(chunk) = chunk else {
-                let message = "the request could not be read";
-                return Err(envelope::error(self.provider, StatusCode::BAD_REQUEST, message));
-            };
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > self.shared.settings.request_bytes_max {
-                return Ok((bytes.into(), false));
-            }
-        }
-        Ok((bytes.into(), true))
-    }
-
-    /// Understands a request and makes its window, unless that fails or takes too long.
-    async fn prepare(&self, route: Route, bytes: &Bytes) -> Option<(Arc<Asked>, Window)> {
-        let windows = Arc::clone(&self.shared.windows);
-        let (bytes, caller) = (bytes.clone(), Caller::of(&self.parts.headers));
-        let work = spawn_blocking(move || windows.prepare(route, &bytes, &caller));
-        let done = timeout(self.shared.settings.deadline, work).await.ok()?.ok()?;
-        done.ok().map(|(asked, window)| (Arc::new(asked), window))
-    }
-
-    async fn send(
-        &self,
-        headers: HeaderMap,
-        body: Option<reqwest::Body>,
-    ) -> Result<reqwest::Response, Response<Body>> {
-        let wrong = |status, message| envelope::error(self.provider, status, message);
-        let address = self.upstream.address(&self.parts.uri).ok_or_else(|| {
-            wrong(StatusCode::BAD_REQUEST, "the path is not one of the upstream's")
-        })?;
-        let mut request =
-            self.upstream.client.request(self.parts.method.clone(), address).headers(headers);
-        if let Some(body) = body {
-            request = request.body(body);
-        }
-        request.send().await.map_err(|error| {
-            if error.is_timeout() {
-                wrong(StatusCode::GATEWAY_TIMEOUT, "the upstream does not answer")
-            } else {
-                wrong(StatusCode::BAD_GATEWAY, "the upstream cannot be reached")
-            }
-        })
-    }
-}
-
-/// The head of an answer.
-struct Head {
-    status: StatusCode,
-    headers: HeaderMap,
-}
-
-fn split(response: reqwest::Response) -> (Head, Chunks) {
-    let head = Head { status: response.status(), headers: headers::end_to_end(response.headers()) };
-    (head, response.bytes_stream().boxed())
-}
-
-fn answer(head: Head, body: Passing) -> Response<Body> {
-    let mut response = Response::new(Body::from_stream(body));
-    *response.status_mut() = head.status;
-    *response.headers_mut() = head.headers;
-    response
-}
-
-fn is_events(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
-}
-
-fn number(headers: &HeaderMap, name: &axum::http::HeaderName) -> Option<u64> {
-    headers.get(name)?.to_str().ok()?.trim().parse().ok()
-}
-
-fn marked(mut response: Response<Body>, outcome: &'static str) -> Response<Body> {
-    response.headers_mut().insert(headers::OUTCOME, HeaderValue::from_static(outcome));
-    response
-}
-
-/// Tells the client what was done with its request.
-fn tell(headers: &mut HeaderMap, asked: &Asked, window: &Window) {
-    let outcome = if window.body.is_some() { "compacted" } else { "passed" };
-    headers.insert(headers::OUTCOME, HeaderValue::from_static(outcome));
-    if let Some(Ok(session)) = asked.session.as_deref().map(HeaderValue::from_str) {
-        headers.insert(headers::SESSION, session);
-    }
-    headers.insert(headers::EDITS, window.edits.into());
-    let shortfall = Some(window.shortfall).filter(|shortfall| shortfall.0 > 0);
-    for (name, tokens) in [
-        (headers::BEFORE, window.before),
-        (headers::AFTER, window.after),
-        (headers::SHORTFALL, shortfall),
-    ] {
-        if let Some(tokens) = tokens {
-            headers.insert(name, tokens.0.into());
-        }
+        None => passage.pass_stream(body.into_data_stream()).await,
     }
 }

@@ -1,11 +1,12 @@
 //! What a request is about, before anything is done with it.
 
-use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING};
+use axum::http::header::CONTENT_ENCODING;
 use axum::http::{HeaderMap, Method};
 use longhand_core::json::Cursor;
 use longhand_dialect::Dialect;
 
-use crate::headers::SESSION;
+use crate::guard::CREDENTIALS;
+use crate::headers::{KEY, SESSION};
 use crate::lineage::Root;
 
 /// What a path does with a conversation.
@@ -45,8 +46,9 @@ impl Caller {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut hasher =
             blake3::Hasher::new_derive_key("longhand-server 2026-11 owner of sessions");
-        let keys = [AUTHORIZATION.as_str(), "x-api-key", "api-key"].map(|name| headers.get(name));
-        for key in keys {
+        let keys: Vec<_> =
+            CREDENTIALS.into_iter().chain([KEY]).map(|name| headers.get(name)).collect();
+        for key in &keys {
             hasher.update(key.map(axum::http::HeaderValue::as_bytes).unwrap_or_default());
             hasher.update(&[0]);
         }

@@ -1,32 +1,64 @@
 //! How a proxy is set up.
 
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhand::{Archive, Tokens};
+use longhand::{Archive, Extractive, Miner, Summariser, Tokens};
+use longhand_core::Policy;
+use longhand_model::Prices;
+
+/// Takes the lines of a log, each a JSON object.
+pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How a proxy is set up.
 #[derive(Clone)]
 pub struct Settings {
     /// Where to listen; port 0 picks a free one.
     pub listen: SocketAddr,
+    /// The keys of which a caller must have one; none are needed on a loopback address.
+    pub keys: Vec<String>,
+    /// Whether others than this machine may call without a key.
+    pub open_to_all: bool,
     /// Where requests in the formats of `OpenAI` go, with or without `/v1` at its end.
     pub upstream_openai: Option<String>,
     /// Where requests in the format of Anthropic go, with or without `/v1` at its end.
     pub upstream_anthropic: Option<String>,
     /// The most tokens of a request; if not set, the model's known window less the reply.
     pub budget: Option<Tokens>,
+    /// The windows of models, by name, before those that are known anyway.
+    pub windows: HashMap<String, Tokens>,
     /// What share of the budget a window is brought down to when it is full, in percent.
     pub low_water_percent: u64,
+    /// How a window is brought down.
+    pub policy: Policy,
+    /// Who tells of what is folded, in this order; those that take their time are asked in the background.
+    pub summarisers: Vec<Arc<dyn Summariser>>,
+    /// Knows the ids of this project.
+    pub miner: Miner,
+    /// What models cost.
+    pub prices: Prices,
     /// Where every message is kept.
     pub archive: Arc<dyn Archive>,
+    /// Whether an answer waits until all of it is archived, and a request is refused that cannot be.
+    pub require_archive: bool,
     /// The longest that our part may take before the request goes on as it is.
     pub deadline: Duration,
     /// The longest wait for a connection to an upstream.
     pub connect: Duration,
+    /// The longest that an upstream may say nothing.
+    pub upstream_silence: Duration,
+    /// The longest that a client may say nothing while it sends a request.
+    pub client_silence: Duration,
     /// The largest request that is looked into; a larger one goes on as it is.
     pub request_bytes_max: usize,
+    /// The largest request that is passed on at all.
+    pub body_bytes_max: u64,
+    /// How many requests may be under way.
+    pub requests_max: usize,
+    /// Where a line goes for each request.
+    pub log: Option<Log>,
 }
 
 impl Settings {
@@ -34,14 +66,27 @@ impl Settings {
     pub fn new(archive: Arc<dyn Archive>) -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 4141)),
+            keys: Vec::new(),
+            open_to_all: false,
             upstream_openai: None,
             upstream_anthropic: None,
             budget: None,
+            windows: HashMap::new(),
             low_water_percent: 40,
+            policy: Policy::Auto,
+            summarisers: vec![Arc::new(Extractive)],
+            miner: Miner::default(),
+            prices: Prices::default(),
             archive,
+            require_archive: false,
             deadline: Duration::from_secs(5),
             connect: Duration::from_secs(10),
+            upstream_silence: Duration::from_secs(600),
+            client_silence: Duration::from_secs(30),
             request_bytes_max: 64 << 20,
+            body_bytes_max: 1 << 30,
+            requests_max: 1_024,
+            log: None,
         }
     }
 }

@@ -6,14 +6,13 @@ use longhand_core::{Edit, Handle, Message, Part, Place};
 use serde_json::{Value, json};
 
 use crate::lineage::Thread;
-use crate::meaning::Link;
 
 /// All edits of a window, by links of the chain instead of messages of one request.
 #[derive(Clone, Debug)]
 pub(crate) struct Sticky {
     edits: Vec<Edit>,
-    /// The last link that an edit touches.
-    reaches: Option<usize>,
+    /// How many links the chain had when they were made: to a shorter one they were never made.
+    made: usize,
 }
 
 impl Sticky {
@@ -24,14 +23,12 @@ impl Sticky {
             let part = ordinal(&messages[at.message].parts, at.part);
             Some(Place { message: link(at.message)?, part })
         };
-        let mut reaches = None;
         let mut kept = Vec::with_capacity(edits.len());
         for edit in edits {
             let mut edit = edit.clone();
-            let last = match &mut edit {
+            match &mut edit {
                 Edit::Stub { at, .. } | Edit::Clip { at, .. } | Edit::Unthink { at } => {
                     *at = place(at)?;
-                    Some(at.message)
                 }
                 Edit::Fold { messages, .. } => {
                     for range in messages.iter_mut() {
@@ -40,27 +37,21 @@ impl Sticky {
                         *range = from..to;
                     }
                     messages.retain(|range| !range.is_empty());
-                    Some(messages.last()?.end - 1)
+                    messages.last()?;
                 }
-            };
-            reaches = reaches.max(last);
+            }
             kept.push(edit);
         }
-        Some(Self { edits: kept, reaches })
+        Some(Self { edits: kept, made: thread.links.len() })
     }
 
-    /// The last link that an edit touches.
-    pub(crate) fn reaches(&self) -> Option<usize> {
-        self.reaches
-    }
-
-    /// Under which handle the edits of a link are kept; later ones have a higher generation.
-    pub(crate) fn handle(link: Link, generation: usize) -> Handle {
-        Handle::of(["longhand window ", &link.name(), &format!(" {generation}")])
+    /// How many links the chain had when the edits were made.
+    pub(crate) fn made(&self) -> usize {
+        self.made
     }
 
     /// The edits as JSON, from which [`Self::parse`] reads them.
-    pub(crate) fn json(&self) -> String {
+    pub(crate) fn json(&self) -> Value {
         let edits = self.edits.iter().map(|edit| match edit {
             Edit::Stub { at, handle, text } => {
                 json!({"stub": [at.message, at.part], "handle": handle.to_string(), "text": text})
@@ -74,12 +65,11 @@ impl Sticky {
                 json!({"fold": ranges, "handle": handle.to_string(), "text": text})
             }
         });
-        json!({"edits": edits.collect::<Vec<_>>(), "reaches": self.reaches}).to_string()
+        json!({"edits": edits.collect::<Vec<_>>(), "made": self.made})
     }
 
     /// Reads edits that were kept.
-    pub(crate) fn parse(json: &str) -> Option<Self> {
-        let whole: Value = serde_json::from_str(json).ok()?;
+    pub(crate) fn parse(whole: &Value) -> Option<Self> {
         let number = |value: &Value| Some(value.as_u64()? as usize);
         let pair = |value: &Value| Some((number(value.get(0)?)?, number(value.get(1)?)?));
         let edit = |value: &Value| -> Option<Edit> {
@@ -103,7 +93,7 @@ impl Sticky {
             Some(Edit::Fold { messages: messages?, handle, text })
         };
         let edits: Option<Vec<Edit>> = whole["edits"].as_array()?.iter().map(edit).collect();
-        Some(Self { edits: edits?, reaches: number(&whole["reaches"]) })
+        Some(Self { edits: edits?, made: number(&whole["made"])? })
     }
 
     /// The same edits in another request of the chain; `None` if that has not all that they touch.

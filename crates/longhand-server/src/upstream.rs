@@ -87,7 +87,8 @@ impl Upstream {
             .redirect(redirect::Policy::none())
             .referer(false)
             .retry(reqwest::retry::never())
-            .connect_timeout(settings.connect);
+            .connect_timeout(settings.connect)
+            .read_timeout(settings.upstream_silence);
         if is_loopback(&base) {
             builder = builder.no_proxy();
         }

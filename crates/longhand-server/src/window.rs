@@ -4,46 +4,32 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::Bytes;
-use longhand::{Archive, Tokens};
-use longhand_core::{Budget, Edit, Meter, Original, Plan, Scale, plan};
+use longhand::{Call, Tokens};
+use longhand_core::{Budget, Edit, Plan, Policy, Scale};
 use longhand_dialect::{Conversation, Dialect, DialectError, Overflow, Reply, read};
 use longhand_meter::{ImageRule, MeterError, MeterSpec, Provider};
+use serde_json::json;
 
-use crate::archivist::Archivist;
-use crate::counters::{Counters, add};
-use crate::lineage::{Lineage, Root, Thread};
+use crate::archivist::Ticket;
+use crate::asked::{Asked, SharedMeter};
+use crate::calibration::Calibration;
+use crate::digest::Digests;
+use crate::lineage::Thread;
+use crate::meaning::Link;
+use crate::metrics::{Flow, Metrics, Rung};
+use crate::recorder::{Heard, Kept, Recorder, besides};
 use crate::route::{Caller, Fields, Route};
 use crate::sticky::Sticky;
 use crate::{Settings, model};
 
-/// How many of the newest messages are to stay whole if that is possible.
-const NEWEST: usize = 4;
-
-type SharedMeter = Arc<dyn Meter + Send + Sync>;
-
-/// Makes windows, and knows what was sent before.
+/// Makes windows.
 pub(crate) struct Windows {
-    budget: Option<Tokens>,
-    low_water_percent: u64,
-    archive: Arc<dyn Archive>,
-    archivist: Arc<Archivist>,
-    counters: Arc<Counters>,
-    lineage: Mutex<Lineage>,
+    settings: Settings,
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) metrics: Arc<Metrics>,
+    digests: Digests,
+    calibration: Calibration,
     meters: Mutex<HashMap<String, SharedMeter>>,
-    /// The most tokens by our count that a model was found to take.
-    learned: Mutex<HashMap<String, Tokens>>,
-}
-
-/// A request that was understood.
-pub(crate) struct Asked {
-    /// Where it belongs; nowhere if it is only counted.
-    pub(crate) session: Option<String>,
-    conversation: Conversation,
-    root: Root,
-    thread: Thread,
-    aside: bool,
-    meter: SharedMeter,
-    fixed: Tokens,
 }
 
 /// What is sent for a request.
@@ -73,20 +59,14 @@ pub(crate) enum Trouble {
 }
 
 impl Windows {
-    pub(crate) fn new(
-        settings: &Settings,
-        archivist: Arc<Archivist>,
-        counters: Arc<Counters>,
-    ) -> Self {
+    pub(crate) fn new(settings: &Settings, recorder: Recorder, metrics: Arc<Metrics>) -> Self {
         Self {
-            budget: settings.budget,
-            low_water_percent: settings.low_water_percent,
-            archive: Arc::clone(&settings.archive),
-            archivist,
-            counters,
-            lineage: Mutex::default(),
+            settings: settings.clone(),
+            recorder: Arc::new(recorder),
+            digests: Digests::new(settings),
+            metrics,
+            calibration: Calibration::default(),
             meters: Mutex::default(),
-            learned: Mutex::default(),
         }
     }
 
@@ -104,184 +84,136 @@ impl Windows {
         if thread.links.is_empty() {
             return Err(Trouble::Empty);
         }
-        self.remember(&root, &thread);
-        let placed = if route.counts { None } else { self.place(&root, &thread, &conversation) };
-        let (session, aside) = placed.unzip();
-        let aside = aside.unwrap_or_default();
+        let with = besides(&conversation, &thread);
         let meter = self.meter(&conversation)?;
         let scale = Scale::new(&*meter);
         let fixed = conversation.attributes.iter().map(|text| scale.text(&text.decode())).sum();
-        let asked = Asked { session, conversation, root, thread, aside, meter, fixed };
-        let limit = self.limit(&asked, &fields);
+        self.recorder.remember(&root, &thread.links);
+        let heard = Arc::new(Heard { conversation, root, thread, with });
+        let place = if route.counts { None } else { self.recorder.heard(&heard) };
+        let (session, aside, ticket) = match place {
+            Some(place) => (Some(place.session), place.aside, place.ticket),
+            None => (None, false, None),
+        };
+        let tickets = Mutex::new(if session.is_some() { vec![ticket] } else { Vec::new() });
+        let asked = Asked { heard, session, aside, meter, fixed, fields, tickets };
+        let limit = self.limit(&asked);
         let window = limit.map(|limit| self.within(&asked, limit)).transpose()?;
         Ok((asked, window.unwrap_or_else(Window::untouched)))
     }
 
-    /// Puts a request into its session; gives the session and whether the request is a side call.
-    fn place(
-        &self,
-        root: &Root,
-        thread: &Thread,
-        conversation: &Conversation,
-    ) -> Option<(String, bool)> {
-        let mut lineage = lock(&self.lineage);
-        let is_old = lineage.known(&thread.links) == thread.links.len();
-        let aside = is_old && lineage.is_aside(thread);
-        let placed = lineage.place(root, thread, false)?;
-        // Queued under the lock, so that entries are in the order of their links.
-        if placed.known < thread.links.len() {
-            let new = &conversation.messages[thread.after(placed.known)..];
-            self.archivist.append(&placed.session, conversation.dialect, new);
+    /// Has an answer archived after the request that it answers, and learns from what it took.
+    pub(crate) fn answered(&self, asked: &Asked, sent: &Window, reply: &Reply) -> Option<Ticket> {
+        let usage = reply.usage.unwrap_or_default();
+        let model = reply.model.as_deref().unwrap_or_else(|| asked.model());
+        let price = self.settings.prices.named(model);
+        let cost_micros = price.map(|price| price.cost_micros(&usage));
+        if let Some(after) = sent.after {
+            self.calibration.saw(asked.model(), after, usage.input);
         }
-        Some((placed.session, aside))
-    }
-
-    /// Reads from the archive what an earlier run knew of a chain.
-    fn remember(&self, root: &Root, thread: &Thread) {
-        if self.remember_links(root, thread) {
-            self.remember_window(thread);
+        self.metrics.flow(Flow::Billed, usage.input);
+        self.metrics.flow(Flow::Cached, usage.cached_input);
+        self.metrics.flow(Flow::Output, usage.output);
+        if let Some(micros) = cost_micros {
+            self.metrics.cost.inc_by(micros as f64 / 1e6);
         }
-    }
-
-    /// Finds the newest window of a chain in the archive.
-    fn remember_window(&self, thread: &Thread) {
-        let expand = |link, generation| {
-            let original = self.archive.expand(Sticky::handle(link, generation)).ok()??;
-            Sticky::parse(&self.archive.text_of(&original).ok()?)
+        let call = Call {
+            model: model.to_owned(),
+            input: usage.input,
+            cached_input: usage.cached_input,
+            output: usage.output,
+            cost_micros,
         };
-        let known = lock(&self.lineage).known(&thread.links);
-        for link in thread.links[..known].iter().rev() {
-            let mut generation = 0;
-            while let Some(sticky) = expand(*link, generation) {
-                lock(&self.lineage).keep(&thread.links, sticky);
-                generation += 1;
-            }
-            if generation > 0 {
-                return;
-            }
-        }
-    }
-
-    /// Reads the sessions of a chain; says whether there were any.
-    fn remember_links(&self, root: &Root, thread: &Thread) -> bool {
-        let mut found = false;
-        loop {
-            let (id, before) = {
-                let lineage = lock(&self.lineage);
-                let Some(id) = lineage.candidate(root, &thread.links) else { return found };
-                let known = lineage.known(&thread.links);
-                (id, known.checked_sub(1).map_or(root.start, |last| thread.links[last]))
-            };
-            let Ok(Some(head)) = self.archive.head(&id) else { return found };
-            let Ok(entries) = self.archive.entries(&id, 0..head.entries) else { return found };
-            let messages: Vec<_> = entries
-                .iter()
-                .filter_map(|entry| {
-                    let dialect = entry.form.parse::<Dialect>().ok()?;
-                    let body = format!("[{}]", entry.raw);
-                    Some(read(body.into_bytes(), Some(dialect)).ok()?.messages)
-                })
-                .flatten()
-                .collect();
-            lock(&self.lineage).restore(&id, before, &messages);
-            found = true;
-        }
-    }
-
-    /// Has an answer archived after the request that it answers.
-    pub(crate) fn answered(&self, asked: &Asked, reply: &Reply) {
-        let dialect = asked.conversation.dialect;
-        let is_list = reply.message.trim_start().starts_with('[');
-        let list = if is_list { reply.message.clone() } else { format!("[{}]", reply.message) };
-        let Ok(answer) = read(list.into_bytes(), Some(dialect)) else { return };
-        let first = asked.conversation.messages.len();
-        let mut thread = asked.thread.clone();
-        thread.append(asked.root.start, &answer.messages, first);
-        let mut lineage = lock(&self.lineage);
-        let Some(placed) = lineage.place(&asked.root, &thread, asked.aside) else { return };
-        if placed.known < thread.links.len() {
-            let new = thread.after(placed.known).saturating_sub(first);
-            self.archivist.append(&placed.session, dialect, &answer.messages[new..]);
-        }
+        let answer = asked.answer(reply, call)?;
+        self.recorder.answered(&asked.heard, answer, asked.aside)
     }
 
     /// The most that a request may have, if there is a most.
-    fn limit(&self, asked: &Asked, fields: &Fields) -> Option<Tokens> {
-        let model = asked.conversation.model.as_deref().unwrap_or_default();
-        let reply = Tokens(fields.reply_max.unwrap_or(0));
-        let known = || model::window(model).map(|window| window.saturating_sub(reply));
-        let own = self.budget.or_else(known);
-        let learned = lock(&self.learned).get(model).copied();
-        own.into_iter().chain(learned).min()
+    fn limit(&self, asked: &Asked) -> Option<Tokens> {
+        let model = asked.model();
+        let reply = Tokens(asked.fields.reply_max.unwrap_or(0));
+        let window = || self.settings.windows.get(model).copied().or_else(|| model::window(model));
+        let known = || window().map(|window| window.saturating_sub(reply));
+        let own = self.settings.budget.or_else(known);
+        self.calibration.limit(model, own)
     }
 
     /// The window within a limit: with the edits of the last one as long as that fits, then with a new
     /// batch of them.
     fn within(&self, asked: &Asked, limit: Tokens) -> Result<Window, Trouble> {
-        let conversation = &asked.conversation;
-        let sticky = lock(&self.lineage).window(&asked.thread.links);
-        let kept = sticky.and_then(|own| own.edits(&asked.thread, &conversation.messages));
+        let conversation = asked.conversation();
+        let thread = &asked.heard.thread;
+        let sticky = self.recorder.lineage().window(&thread.links);
+        let kept = sticky.and_then(|own| own.edits(thread, &conversation.messages));
         let mut last = None;
         if let Some(edits) = kept {
             let text = conversation.apply(&edits);
             let shown = read(text.into_bytes(), Some(conversation.dialect))?;
-            let whole = Budget::of(Tokens::MAX);
-            let tokens = asked.plan(&shown, &whole).tokens;
-            let window = asked.window(&edits, shown.bytes(), tokens, limit);
+            let tokens = asked.weigh(&shown);
+            let window = Window::of(asked, edits.len(), shown.bytes(), tokens, limit);
             if tokens <= limit {
                 return Ok(window);
             }
             last = Some(window);
         }
-        let plan = self.batch(asked, limit);
+        let digest = self.digests.digest(asked);
+        let plan = asked.plan(&self.budget(limit), self.settings.policy, &digest);
         match last {
             // Where nothing fits, a break of the prefix must be worth it.
             Some(last) if !plan.fits() && last.is_nearly(plan.tokens) => Ok(last),
             _ if plan.is_noop() => Ok(Window {
+                before: Some(plan.tokens),
                 after: Some(plan.tokens),
                 shortfall: plan.shortfall,
                 ..Window::untouched()
             }),
             _ => {
                 let text = conversation.apply(&plan.edits);
-                self.keep(asked, &plan.edits);
-                Ok(asked.window(&plan.edits, &text, plan.tokens, limit))
+                let window = Window::of(asked, plan.edits.len(), &text, plan.tokens, limit);
+                self.keep(asked, &plan, &window, limit, digest.account());
+                self.digests.prepare(asked, &plan);
+                Ok(window)
             }
         }
     }
 
-    /// Plans down to the low-water mark, or not as far if that would cost what is newest.
-    fn batch(&self, asked: &Asked, limit: Tokens) -> Plan {
-        let low = self.low_water_percent.min(100);
-        let newest = asked.conversation.messages.len().saturating_sub(NEWEST);
-        let is_newest = |edit: &Edit| matches!(edit, Edit::Clip { at, .. } if at.message >= newest);
-        let plan = |percent: u64| {
-            let target = Some(Tokens((u128::from(limit.0) * u128::from(percent) / 100) as u64));
-            let budget = Budget { limit, reserve: Tokens::ZERO, target };
-            asked.plan(&asked.conversation, &budget)
-        };
-        [low, low.midpoint(100)]
-            .into_iter()
-            .map(plan)
-            .find(|plan| !plan.edits.iter().any(is_newest))
-            .unwrap_or_else(|| plan(100))
+    fn budget(&self, limit: Tokens) -> Budget {
+        let low = u128::from(self.settings.low_water_percent.min(100));
+        let target = Tokens((u128::from(limit.0) * low / 100) as u64);
+        Budget { limit, reserve: Tokens::ZERO, target: Some(target) }
     }
 
-    fn keep(&self, asked: &Asked, edits: &[Edit]) {
+    /// Keeps a new batch of edits with its receipt.
+    fn keep(
+        &self,
+        asked: &Asked,
+        plan: &Plan,
+        window: &Window,
+        limit: Tokens,
+        fold: Option<serde_json::Value>,
+    ) {
         let Some(session) = &asked.session else { return };
-        let messages = &asked.conversation.messages;
-        let mut originals: Vec<_> =
-            edits.iter().filter_map(|edit| edit.original(messages)).collect();
-        if let Some(sticky) = Sticky::new(edits, &asked.thread, messages) {
-            let json = sticky.json();
-            let kept = lock(&self.lineage).keep(&asked.thread.links, sticky);
-            // So that another run goes on with the same window.
-            if let Some((link, generation)) = kept {
-                originals.push((Sticky::handle(link, generation), Original::Json(json)));
-            }
-        }
-        self.archivist.keep(session, originals);
-        add(&self.counters.batches, 1);
+        let messages = &asked.conversation().messages;
+        let thread = &asked.heard.thread;
+        let Some(sticky) = Sticky::new(&plan.edits, thread, messages) else { return };
+        let tally = Tally::of(&plan.edits);
+        self.metrics.batches.inc();
+        self.metrics.fold(Rung::Stub, tally.stubs);
+        self.metrics.fold(Rung::Clip, tally.clips);
+        let by_model = fold.as_ref().is_some_and(|fold| !fold["earlier"]["model"].is_null());
+        let rung = if by_model { Rung::ModelFold } else { Rung::Fold };
+        self.metrics.fold(rung, u64::from(tally.folded > 0));
+        let (text, folded) = fold_of(&plan.edits, thread);
+        let receipt = json!({
+            "why": "budget", "budget": limit.0, "policy": policy_name(self.settings.policy),
+            "tokens_before": window.before.map(|tokens| tokens.0), "tokens_after": plan.tokens.0,
+            "shortfall": plan.shortfall.0, "stubbed": tally.stubs, "clipped": tally.clips,
+            "folded": tally.folded, "fold": fold, "window": sticky.json(),
+        });
+        let originals = plan.edits.iter().filter_map(|edit| edit.original(messages)).collect();
+        let kept = Kept { sticky: Arc::new(sticky), originals, text, folded, receipt };
+        let ticket = self.recorder.keep(session, kept);
+        lock(&asked.tickets).push(ticket);
     }
 
     /// A smaller window after an upstream has found one too long; `None` if there is no smaller one.
@@ -294,20 +226,7 @@ impl Windows {
         overflow: Overflow,
     ) -> Option<Window> {
         let own = sent.after.unwrap_or_else(|| asked.total());
-        let limit = match (overflow.limit, overflow.asked) {
-            (Some(limit), Some(counted)) if counted > limit && !overflow.bytes => {
-                // By our count, and a little less: what is asked for may be cut or rounded.
-                Tokens(
-                    (u128::from(own.0) * u128::from(limit) / u128::from(counted) * 19 / 20) as u64,
-                )
-            }
-            (Some(limit), None) if limit < own.0 && !overflow.bytes => Tokens(limit * 9 / 10),
-            _ => Tokens(own.0 * 6 / 10),
-        };
-        if !overflow.bytes && overflow.limit.is_some() {
-            let model = asked.conversation.model.clone().unwrap_or_default();
-            lock(&self.learned).insert(model, limit);
-        }
+        let limit = self.calibration.overflowed(asked.model(), own, overflow);
         let window = self.within(asked, limit).ok()?;
         let smaller = window.body.is_some() && window.after.is_some_and(|after| after < own);
         smaller.then_some(window)
@@ -332,38 +251,20 @@ impl Windows {
     }
 }
 
-impl Asked {
-    pub(crate) fn dialect(&self) -> Dialect {
-        self.conversation.dialect
-    }
-
-    fn total(&self) -> Tokens {
-        let scale = Scale::new(&*self.meter);
-        let messages = self.conversation.messages.iter();
-        let own: Tokens = messages.map(|message| scale.message(message, Tokens::MAX)).sum();
-        own + self.fixed + scale.framing().reply
-    }
-
-    fn plan(&self, conversation: &Conversation, budget: &Budget) -> Plan {
-        let settings = longhand_core::Settings::default();
-        plan(&conversation.history(self.fixed), budget, &settings, &*self.meter)
-    }
-
-    fn window(&self, edits: &[Edit], text: &str, after: Tokens, limit: Tokens) -> Window {
-        Window {
-            shortfall: after.saturating_sub(limit),
-            body: Some(Bytes::copy_from_slice(text.as_bytes())),
-            before: Some(self.total()),
-            after: Some(after),
-            edits: edits.len(),
-        }
-    }
-}
-
 impl Window {
     /// The request as it is.
     pub(crate) fn untouched() -> Self {
         Self { body: None, before: None, after: None, edits: 0, shortfall: Tokens::ZERO }
+    }
+
+    fn of(asked: &Asked, edits: usize, text: &str, after: Tokens, limit: Tokens) -> Self {
+        Self {
+            shortfall: after.saturating_sub(limit),
+            body: Some(Bytes::copy_from_slice(text.as_bytes())),
+            before: Some(asked.total()),
+            after: Some(after),
+            edits,
+        }
     }
 
     /// Whether another size saves less than a tenth.
@@ -372,6 +273,52 @@ impl Window {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// How many edits of which kind.
+#[derive(Default)]
+struct Tally {
+    stubs: u64,
+    clips: u64,
+    /// Messages that are folded.
+    folded: u64,
+}
+
+impl Tally {
+    fn of(edits: &[Edit]) -> Self {
+        let mut tally = Self::default();
+        for edit in edits {
+            match edit {
+                Edit::Stub { .. } => tally.stubs += 1,
+                Edit::Clip { .. } => tally.clips += 1,
+                Edit::Fold { messages, .. } => {
+                    tally.folded += messages.iter().map(|range| range.len() as u64).sum::<u64>();
+                }
+                Edit::Unthink { .. } => {}
+            }
+        }
+        tally
+    }
+}
+
+/// The text of the fold, and the last link that it covers.
+fn fold_of(edits: &[Edit], thread: &Thread) -> (String, Option<Link>) {
+    let fold = edits.iter().find_map(|edit| match edit {
+        Edit::Fold { messages, text, .. } => Some((messages.last()?.end, text)),
+        _ => None,
+    });
+    let Some((end, text)) = fold else { return (String::new(), None) };
+    let links = thread.at.partition_point(|at| *at < end);
+    (text.clone(), links.checked_sub(1).map(|last| thread.links[last]))
+}
+
+fn policy_name(policy: Policy) -> &'static str {
+    match policy {
+        Policy::Auto => "auto",
+        Policy::Elide => "elide",
+        Policy::Trim => "trim",
+        Policy::Rolling(_) => "rolling",
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -36,10 +36,26 @@ impl Summarised {
     }
 }
 
-impl Digest for Summarised {
-    fn digest(&self, gone: &[&Message], limit: Tokens, scale: &Scale) -> String {
-        let before: Vec<String> =
-            gone.iter().flat_map(|message| &message.parts).filter_map(earlier).collect();
+impl Summarised {
+    /// Tells of messages of which the older ones have a summary already.
+    pub fn digest_after(
+        &self,
+        earlier: &str,
+        gone: &[&Message],
+        limit: Tokens,
+        scale: &Scale,
+    ) -> String {
+        self.within(vec![earlier.to_owned()], gone, limit, scale)
+    }
+
+    fn within(
+        &self,
+        mut before: Vec<String>,
+        gone: &[&Message],
+        limit: Tokens,
+        scale: &Scale,
+    ) -> String {
+        before.extend(gone.iter().flat_map(|message| &message.parts).filter_map(earlier));
         let mut folding = Folding {
             earlier: (!before.is_empty()).then(|| before.join("\n")),
             rounds: rounds(gone),
@@ -58,6 +74,12 @@ impl Digest for Summarised {
             }
         }
         Index.digest(gone, limit, scale)
+    }
+}
+
+impl Digest for Summarised {
+    fn digest(&self, gone: &[&Message], limit: Tokens, scale: &Scale) -> String {
+        self.within(Vec::new(), gone, limit, scale)
     }
 }
 

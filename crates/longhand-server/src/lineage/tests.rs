@@ -4,6 +4,11 @@ use longhand_dialect::{Dialect, read};
 
 use super::*;
 
+/// Places a chain whose messages do not matter.
+fn place(lineage: &mut Lineage, root: &Root, thread: &Thread, aside: bool) -> Placed {
+    lineage.place(root, thread, &[], root.owner, aside, 0).unwrap()
+}
+
 fn thread(root: &Root, dialect: Dialect, messages: &str) -> Thread {
     let body = format!(r#"{{"messages":[{messages}]}}"#);
     Thread::of(root.start, &read(body.into_bytes(), Some(dialect)).unwrap().messages)
@@ -30,7 +35,7 @@ fn check(requests: &[(&str, &str)]) {
             .collect();
         let thread = thread(&root, Dialect::Chat, &messages.join(","));
         let aside = lineage.known(&thread.links) == thread.links.len() && lineage.is_aside(&thread);
-        let placed = lineage.place(&root, &thread, aside).unwrap();
+        let placed = place(&mut lineage, &root, &thread, aside);
         if !names.contains(&placed.session) {
             names.push(placed.session.clone());
         }
@@ -98,7 +103,7 @@ fn a_side_call_is_known_by_its_system_prompt() {
     let mut lineage = Lineage::default();
     let user = r#"{"role":"user","content":"hi"}"#;
     let main = thread(&root, Dialect::Chat, user);
-    lineage.place(&root, &main, false).unwrap();
+    place(&mut lineage, &root, &main, false);
     let title = r#"{"role":"system","content":"Give it a title."}"#;
     let aside = thread(&root, Dialect::Chat, &format!("{title},{user}"));
     assert_eq!(aside.links, main.links);
@@ -107,9 +112,10 @@ fn a_side_call_is_known_by_its_system_prompt() {
         let said = format!(r#"{base},{{"role":"assistant","content":"{words}"}}"#);
         thread(&root, Dialect::Chat, &said)
     };
-    let titled = lineage.place(&root, &answer("A greeting", user), true).unwrap();
-    let answered = lineage.place(&root, &answer("Hello!", user), false).unwrap();
-    assert!(titled.begins && !answered.begins);
+    let titled = place(&mut lineage, &root, &answer("A greeting", user), true);
+    let answered = place(&mut lineage, &root, &answer("Hello!", user), false);
+    assert_eq!(titled.origin, Some(Note::Fork { of: answered.session, entries: 2 }));
+    assert_eq!(answered.origin, None);
 }
 
 #[test]
@@ -173,8 +179,8 @@ fn owners_and_names_never_meet() {
         let root = Root::new(owner, name, None);
         let thread = thread(&root, Dialect::Chat, message);
         assert_eq!(lineage.known(&thread.links), 0);
-        let placed = lineage.place(&root, &thread, false).unwrap();
-        assert!(placed.begins);
+        let placed = place(&mut lineage, &root, &thread, false);
+        assert_eq!(placed.first, 0);
         assert_eq!(lineage.known(&thread.links), 1);
     }
 }
@@ -185,9 +191,9 @@ fn a_name_is_the_session_and_its_forks_carry_it() {
     let mut lineage = Lineage::default();
     let say = |words: &str| format!(r#"{{"role":"user","content":"{words}"}}"#);
     let first = thread(&root, Dialect::Chat, &say("one"));
-    assert_eq!(lineage.place(&root, &first, false).unwrap().session, "work");
+    assert_eq!(place(&mut lineage, &root, &first, false).session, "work");
     let other = thread(&root, Dialect::Chat, &say("two"));
-    assert!(lineage.place(&root, &other, false).unwrap().session.starts_with("work~"));
+    assert!(place(&mut lineage, &root, &other, false).session.starts_with("work~"));
 }
 
 #[test]
@@ -196,13 +202,68 @@ fn a_lineage_is_found_again_in_what_was_archived() {
     let messages = r#"{"role":"user","content":"a"},{"role":"assistant","content":"b"}"#;
     let whole = thread(&root, Dialect::Chat, messages);
     let mut before = Lineage::default();
-    let id = before.place(&root, &whole, false).unwrap().session;
+    let id = place(&mut before, &root, &whole, false).session;
 
     let mut after = Lineage::default();
     assert_eq!(after.candidate(&root, &whole.links).as_deref(), Some(id.as_str()));
     let body = format!("[{messages}]");
     let archived = read(body.into_bytes(), Some(Dialect::Chat)).unwrap().messages;
-    after.restore(&id, root.start, &archived);
-    let placed = after.place(&root, &whole, false).unwrap();
-    assert_eq!(placed, Placed { session: id, known: 2, begins: false });
+    let archived: Vec<(u64, Message)> = (1..).zip(archived).collect();
+    let stored =
+        Stored { id: &id, entries: 3, messages: &archived, windows: Vec::new(), noted: None };
+    after.restore(&root, &[], stored);
+    let placed = place(&mut after, &root, &whole, false);
+    let notes_request = false;
+    assert_eq!(placed, Placed { session: id, known: 2, first: 3, origin: None, notes_request });
+}
+
+#[test]
+fn entries_are_counted_with_the_notes_before_them() {
+    let root = Root::new("", None, None);
+    let mut lineage = Lineage::default();
+    let say = |words: &str| {
+        let own = words.split(' ').map(|word| format!(r#"{{"role":"user","content":"{word}"}}"#));
+        thread(&root, Dialect::Chat, &own.collect::<Vec<_>>().join(","))
+    };
+    let first = place(&mut lineage, &root, &say("a b"), false);
+    assert_eq!((first.first, first.notes()), (0, 1), "what the requests have besides messages");
+    let more = place(&mut lineage, &root, &say("a b c"), false);
+    assert_eq!((more.first, more.notes()), (3, 0));
+    let fork = place(&mut lineage, &root, &say("a b d"), false);
+    assert_eq!((fork.first, fork.notes()), (0, 2));
+    assert_eq!(fork.origin, Some(Note::Fork { of: first.session.clone(), entries: 3 }));
+    let tip = |words| *say(words).links.last().unwrap();
+    assert_eq!(lineage.entry(&first.session, tip("a b c")), Some(3));
+    assert_eq!(lineage.entry(&fork.session, tip("a b d")), Some(2));
+    lineage.forget(&first.session);
+    assert_eq!(lineage.known(&say("a b c").links), 0);
+}
+
+#[test]
+fn a_client_s_own_summary_is_a_new_beginning_linked_to_the_old_one() {
+    let (root, other) = (Root::new("k1", None, None), Root::new("k2", None, None));
+    let read = |messages: &str| {
+        let body = format!(r#"{{"messages":[{messages}]}}"#);
+        read(body.into_bytes(), Some(Dialect::Chat)).unwrap().messages
+    };
+    let summary = "The build fails because of the lock file; it was deleted. Next: run the tests again, then ship.";
+    let call = r#"{"role":"assistant","content":"x","tool_calls":[{"id":"call_0123456789","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+    for said in [
+        format!(r#"{{"role":"user","content":"Earlier: {summary} Go on."}}"#),
+        format!(r#"{{"role":"user","content":"Go on."}},{call}"#),
+    ] {
+        let mut lineage = Lineage::default();
+        let old = read(&format!(r#"{{"role":"user","content":"Why?"}},{call}"#));
+        let thread = Thread::of(root.start, &old);
+        let placed = lineage.place(&root, &thread, &old, root.owner, false, 0).unwrap();
+        lineage.hear(&root, &placed.session, summary, &old);
+        let new = read(&said);
+        for (root, origin) in
+            [(&other, None), (&root, Some(Note::Continues { of: placed.session.clone() }))]
+        {
+            let thread = Thread::of(root.start, &new);
+            let placed = lineage.place(root, &thread, &new, root.owner, false, 0).unwrap();
+            assert_eq!(placed.origin, origin);
+        }
+    }
 }

@@ -63,8 +63,11 @@ impl Stage {
         sessions
             .into_iter()
             .map(|own| {
-                let raws = entries(&own.id).into_iter().map(|entry| entry.raw).collect();
-                (own.id, raws)
+                let said = entries(&own.id).into_iter().filter(|entry| {
+                    // Not what the ledger says of itself.
+                    !matches!(entry.form.as_str(), "note" | "call")
+                });
+                (own.id, said.map(|entry| entry.raw).collect())
             })
             .collect()
     }

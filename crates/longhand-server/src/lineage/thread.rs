@@ -1,0 +1,90 @@
+//! The messages of a request as a chain.
+
+use longhand_core::{Message, Part, Role};
+
+use crate::meaning::Link;
+
+/// Where the chains of an owner begin.
+#[derive(Clone, Debug)]
+pub(crate) struct Root {
+    pub(crate) start: Link,
+    /// Whose chains they are.
+    pub(crate) owner: Link,
+    /// The session that the client names, if it does.
+    name: Option<String>,
+}
+
+impl Root {
+    /// The chains of an owner, which may be a key; `held` is history that the provider keeps and we do
+    /// not have.
+    pub(crate) fn new(owner: &str, name: Option<&str>, held: Option<&str>) -> Self {
+        let start = Link::root(&[owner, name.unwrap_or_default(), held.unwrap_or_default()]);
+        Self { start, owner: Link::root(&[owner]), name: name.map(str::to_owned) }
+    }
+
+    /// The id of a session that begins with a link.
+    pub(super) fn session(&self, first: Link, is_first: bool) -> String {
+        match &self.name {
+            Some(name) if is_first => name.clone(),
+            Some(name) => format!("{name}~{}", first.short()),
+            None => first.short(),
+        }
+    }
+}
+
+/// The messages of a request as a chain.
+///
+/// The leading system prompt is no link, since it changes between requests of one conversation; nor is
+/// a message that only thinks.
+#[derive(Clone, Debug)]
+pub(crate) struct Thread {
+    pub(crate) links: Vec<Link>,
+    /// The message of each link.
+    pub(crate) at: Vec<usize>,
+    /// How many system prompts lead.
+    pub(crate) lead: usize,
+    /// What they say, so that side calls can be told.
+    pub(crate) system: Link,
+    /// How many messages there are.
+    pub(crate) end: usize,
+}
+
+impl Thread {
+    /// Chains the messages of a request.
+    pub(crate) fn of(start: Link, messages: &[Message]) -> Self {
+        let lead = messages.iter().take_while(|message| message.role == Role::System).count();
+        let system = messages[..lead]
+            .iter()
+            .fold(Link::root(&[]), |link, message| link.next(message).unwrap_or(link));
+        let mut thread = Self { links: Vec::new(), at: Vec::new(), lead, system, end: lead };
+        thread.append(start, &messages[lead..]);
+        thread
+    }
+
+    /// Adds messages at the end.
+    pub(crate) fn append(&mut self, start: Link, messages: &[Message]) {
+        let mut last = self.links.last().copied().unwrap_or(start);
+        for message in messages {
+            if let Some(link) = last.next(message) {
+                self.links.push(link);
+                self.at.push(self.end);
+                last = link;
+            }
+            self.end += 1;
+        }
+    }
+
+    /// The first message that a chain of so many links has not.
+    pub(crate) fn after(&self, links: usize) -> usize {
+        links.checked_sub(1).map_or(self.lead, |last| self.at[last] + 1)
+    }
+}
+
+/// The words of a message.
+pub(super) fn words_of(message: &Message) -> String {
+    let texts = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.decode()),
+        _ => None,
+    });
+    texts.collect()
+}

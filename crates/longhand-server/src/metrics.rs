@@ -1,0 +1,255 @@
+//! What a proxy has done so far, for people and for Prometheus.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// How often what happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests that came in.
+    pub requests: u64,
+    /// Requests that were shortened.
+    pub compacted: u64,
+    /// New batches of edits, each of which changes the prefix.
+    pub batches: u64,
+    /// Requests that went on as they were because our side failed.
+    pub bypassed: u64,
+    /// Requests that an upstream found too long and that were shortened again.
+    pub recovered: u64,
+    /// Messages that were archived.
+    pub archived: u64,
+    /// Messages that the archive did not take; they are offered again with the next request.
+    pub unarchived: u64,
+}
+
+/// Why a request went on as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(crate) enum Bypass {
+    /// It is larger than what is looked into.
+    TooLarge,
+    /// It is no conversation in its format.
+    Unreadable,
+    /// Our part took too long.
+    Late,
+    /// Our part panicked.
+    Panicked,
+}
+
+/// What becomes of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(crate) enum Outcome {
+    /// It fits and went on byte for byte.
+    Passed,
+    /// It was shortened.
+    Compacted,
+    /// It went on as it was because our side failed.
+    Bypassed,
+    /// It was not sent.
+    Refused,
+}
+
+/// What tokens were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(crate) enum Flow {
+    /// They came in.
+    In,
+    /// They were sent.
+    Sent,
+    /// They were left out.
+    Saved,
+    /// The provider read them from its cache.
+    Cached,
+    /// The provider billed them as input, cached or not.
+    Billed,
+    /// The model wrote them.
+    Output,
+}
+
+/// How content made way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(crate) enum Rung {
+    Stub,
+    Clip,
+    /// A fold with an index or an extractive summary.
+    Fold,
+    /// A fold with what a model wrote.
+    ModelFold,
+}
+
+macro_rules! label {
+    ($name:ident, $field:ident: $kind:ty) => {
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+        pub(crate) struct $name {
+            pub(crate) $field: $kind,
+        }
+    };
+}
+
+label!(Why, why: Bypass);
+label!(Became, outcome: Outcome);
+label!(Of, kind: Flow);
+label!(By, rung: Rung);
+
+/// All that is counted; many threads share it.
+pub(crate) struct Metrics {
+    registry: Registry,
+    pub(crate) requests: Counter,
+    pub(crate) conversations: Family<Became, Counter>,
+    pub(crate) bypasses: Family<Why, Counter>,
+    pub(crate) batches: Counter,
+    pub(crate) recovered: Counter,
+    pub(crate) tokens: Family<Of, Counter>,
+    pub(crate) cost: Counter<f64, AtomicU64>,
+    pub(crate) folds: Family<By, Counter>,
+    pub(crate) archived: Counter,
+    pub(crate) unarchived: Counter,
+    pub(crate) archive_queued: Gauge,
+    pub(crate) archive_lag: Histogram,
+    pub(crate) added: Histogram,
+    pub(crate) upstream: Histogram,
+    pub(crate) open: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let seconds = || Histogram::new(SECONDS);
+        let own = Self {
+            registry: Registry::with_prefix("longhand"),
+            requests: Counter::default(),
+            conversations: Family::default(),
+            bypasses: Family::default(),
+            batches: Counter::default(),
+            recovered: Counter::default(),
+            tokens: Family::default(),
+            cost: Counter::default(),
+            folds: Family::default(),
+            archived: Counter::default(),
+            unarchived: Counter::default(),
+            archive_queued: Gauge::default(),
+            archive_lag: seconds(),
+            added: seconds(),
+            upstream: seconds(),
+            open: Gauge::default(),
+        };
+        own.registered()
+    }
+
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("requests", "Requests that came in", self.requests.clone());
+        registry.register(
+            "conversations",
+            "Conversations by what became of them",
+            self.conversations.clone(),
+        );
+        registry.register(
+            "fail_opens",
+            "Conversations that went on as they were because our side failed",
+            self.bypasses.clone(),
+        );
+        registry.register(
+            "batches",
+            "Batches of edits, each of which changes the prefix",
+            self.batches.clone(),
+        );
+        registry.register(
+            "recovered",
+            "Requests that an upstream found too long and that were shortened again",
+            self.recovered.clone(),
+        );
+        registry.register(
+            "tokens",
+            "Tokens: in, sent and saved by our count; billed, cached and output by the provider's",
+            self.tokens.clone(),
+        );
+        registry.register(
+            "cost_dollars",
+            "What requests with a known price have cost",
+            self.cost.clone(),
+        );
+        registry.register("folds", "Edits by what was done", self.folds.clone());
+        registry.register("archived", "Entries that were archived", self.archived.clone());
+        registry.register(
+            "unarchived",
+            "Entries that the archive did not take; they are offered again with the next request",
+            self.unarchived.clone(),
+        );
+        registry.register(
+            "archive_queue",
+            "Work that the archive has still to do",
+            self.archive_queued.clone(),
+        );
+        registry.register_with_unit(
+            "archive_lag",
+            "From being given to being durable",
+            Unit::Seconds,
+            self.archive_lag.clone(),
+        );
+        registry.register_with_unit(
+            "added",
+            "What our part added before a conversation went on",
+            Unit::Seconds,
+            self.added.clone(),
+        );
+        registry.register_with_unit(
+            "upstream",
+            "From sending a conversation to the head of its answer",
+            Unit::Seconds,
+            self.upstream.clone(),
+        );
+        registry.register("open_requests", "Requests under way", self.open.clone());
+        self
+    }
+
+    /// All of it in the format of Prometheus.
+    pub(crate) fn text(&self) -> String {
+        let mut out = String::new();
+        // Only writing can fail, and a string takes all.
+        let _ = text::encode(&mut out, &self.registry);
+        out
+    }
+
+    pub(crate) fn bypass(&self, why: Bypass) {
+        self.bypasses.get_or_create(&Why { why }).inc();
+        self.became(Outcome::Bypassed);
+    }
+
+    pub(crate) fn became(&self, outcome: Outcome) {
+        self.conversations.get_or_create(&Became { outcome }).inc();
+    }
+
+    pub(crate) fn flow(&self, kind: Flow, tokens: u64) {
+        self.tokens.get_or_create(&Of { kind }).inc_by(tokens);
+    }
+
+    pub(crate) fn fold(&self, rung: Rung, count: u64) {
+        if count > 0 {
+            self.folds.get_or_create(&By { rung }).inc_by(count);
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let became = |outcome| self.conversations.get_or_create(&Became { outcome }).get();
+        Counts {
+            requests: self.requests.get(),
+            compacted: became(Outcome::Compacted),
+            batches: self.batches.get(),
+            bypassed: became(Outcome::Bypassed),
+            recovered: self.recovered.get(),
+            archived: self.archived.get(),
+            unarchived: self.unarchived.get(),
+        }
+    }
+}
+
+/// From a tenth of a millisecond to a minute.
+const SECONDS: [f64; 15] = [
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0,
+    20.0, 60.0,
+];

@@ -1,0 +1,66 @@
+//! The paths that are ours: health, readiness and metrics.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, Method, Response, StatusCode};
+use longhand::Archive;
+use serde_json::json;
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::metrics::Metrics;
+
+/// How all paths of ours begin; no provider has such a path.
+pub(crate) const PREFIX: &str = "/longhand/";
+
+/// The longest that an archive may take to say that it is there.
+const ARCHIVE_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Answers a request to a path of ours.
+pub(crate) async fn answer(
+    method: &Method,
+    path: &str,
+    metrics: &Metrics,
+    archive: &Arc<dyn Archive>,
+    archive_is_required: bool,
+) -> Response<Body> {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET\n".to_owned());
+    }
+    match path.strip_prefix(PREFIX).unwrap_or_default() {
+        "health" => text(StatusCode::OK, JSON, json!({"status": "ok"}).to_string()),
+        "ready" => {
+            let archive = is_there(Arc::clone(archive)).await;
+            let ready = archive || !archive_is_required;
+            let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            let queue = metrics.archive_queued.get();
+            let body = json!({"ready": ready, "archive": archive, "archive_queue": queue});
+            text(status, JSON, body.to_string())
+        }
+        "metrics" => text(StatusCode::OK, OPEN_METRICS, metrics.text()),
+        _ => text(
+            StatusCode::NOT_FOUND,
+            "text/plain",
+            "there are /longhand/health, /longhand/ready and /longhand/metrics\n".to_owned(),
+        ),
+    }
+}
+
+/// Whether the archive answers.
+async fn is_there(archive: Arc<dyn Archive>) -> bool {
+    let ask = spawn_blocking(move || archive.head("").is_ok());
+    matches!(timeout(ARCHIVE_TIME_MAX, ask).await, Ok(Ok(true)))
+}
+
+const JSON: &str = "application/json";
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

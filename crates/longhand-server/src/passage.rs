@@ -1,0 +1,300 @@
+//! One request on its way: understood, made to fit, sent, and answered.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::BoxError;
+use axum::body::{Body, BodyDataStream, Bytes};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::answer::{Chunks, Listener, Passing};
+use crate::asked::Asked;
+use crate::metrics::Bypass;
+use crate::proxy::Shared;
+use crate::recovery::{Peeked, peek};
+use crate::route::{Caller, Route};
+use crate::trail::Trail;
+use crate::upstream::{Provider, Upstream};
+use crate::window::{Window, lock};
+use crate::{envelope, headers};
+
+/// How often a request that was too long is shortened and sent again.
+const RETRIES: usize = 2;
+
+/// One request on its way.
+pub(crate) struct Passage<'s> {
+    pub(crate) shared: &'s Arc<Shared>,
+    pub(crate) provider: Provider,
+    pub(crate) upstream: &'s Upstream,
+    pub(crate) parts: Parts,
+    pub(crate) trail: Trail,
+}
+
+/// What came of a body.
+enum Collected {
+    Whole(Bytes),
+    /// More than is looked into; the rest is still to come.
+    Beginning(Bytes),
+}
+
+impl Passage<'_> {
+    /// Passes a request on as it is.
+    pub(crate) async fn pass(mut self, body: Option<reqwest::Body>) -> Response<Body> {
+        match self.send(headers::onward(&self.parts.headers), body).await {
+            Ok(response) => {
+                let (head, rest) = split(response);
+                self.trail.status(head.status);
+                head.answer(Passing::new(Vec::new(), rest, self.trail))
+            }
+            Err(error) => error,
+        }
+    }
+
+    /// Passes a body on as it comes, as far as it may go.
+    pub(crate) async fn pass_stream(self, body: BodyDataStream) -> Response<Body> {
+        let most = self.shared.settings.body_bytes_max;
+        if number(&self.parts.headers, &CONTENT_LENGTH).is_some_and(|length| length > most) {
+            return self.refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large");
+        }
+        let mut bytes = 0_u64;
+        let limited = body.map_err(BoxError::from).and_then(move |chunk| {
+            bytes += chunk.len() as u64;
+            let fits = bytes <= most;
+            std::future::ready(if fits {
+                Ok(chunk)
+            } else {
+                Err("the request is too large".into())
+            })
+        });
+        self.pass(Some(reqwest::Body::wrap_stream(limited))).await
+    }
+
+    /// Sends a conversation within its budget, and again if it is still too long.
+    pub(crate) async fn converse(
+        mut self,
+        route: Route,
+        mut body: BodyDataStream,
+    ) -> Response<Body> {
+        let bytes = match self.collect(&mut body).await {
+            Ok(Collected::Whole(bytes)) => bytes,
+            Ok(Collected::Beginning(bytes)) => {
+                self.trail.bypassed(Bypass::TooLarge);
+                let rest = stream::iter([Ok(bytes)]).chain(body);
+                let body = Body::from_stream(rest).into_data_stream();
+                return bypassed(self.pass_stream(body).await);
+            }
+            Err((status, message)) => return self.refuse(status, message),
+        };
+        let (asked, mut window) = match self.prepare(route, &bytes).await {
+            Ok(prepared) => prepared,
+            Err(why) if self.shared.settings.require_archive => {
+                let _ = why;
+                let message = "Longhand could not archive the request, and must";
+                return self.refuse(StatusCode::SERVICE_UNAVAILABLE, message);
+            }
+            Err(why) => {
+                self.trail.bypassed(why);
+                self.trail.added();
+                return bypassed(self.pass(Some(bytes.into())).await);
+            }
+        };
+        if self.shared.settings.require_archive && !archived(&asked).await {
+            let message = "Longhand could not archive the request, and must";
+            return self.refuse(StatusCode::SERVICE_UNAVAILABLE, message);
+        }
+        self.trail.added();
+        let onward = headers::onward_readable(&self.parts.headers);
+        let mut retries = 0;
+        loop {
+            let body = window.body.clone().unwrap_or_else(|| bytes.clone());
+            let sent = Instant::now();
+            let response = match self.send(onward.clone(), Some(body.into())).await {
+                Ok(response) => response,
+                Err(error) => return error,
+            };
+            self.trail.answered(sent.elapsed().as_secs_f64());
+            let (head, mut rest) = split(response);
+            let in_events = is_events(&head.headers);
+            let length = number(&head.headers, &CONTENT_LENGTH);
+            let Peeked { held, overflow } =
+                peek(head.status, in_events, length, route.dialect, &mut rest).await;
+            if let Some(overflow) = overflow
+                && retries < RETRIES
+            {
+                retries += 1;
+                let (windows, own) = (Arc::clone(&self.shared.windows), Arc::clone(&asked));
+                let sent = window.clone();
+                let harder = spawn_blocking(move || windows.harder(&own, &sent, overflow));
+                if let Ok(Ok(Some(smaller))) = timeout(self.shared.settings.deadline, harder).await
+                {
+                    self.shared.metrics.recovered.inc();
+                    window = smaller;
+                    continue;
+                }
+            }
+            self.trail.add("retries", retries);
+            self.trail.window(&window);
+            self.trail.name("model", asked.model());
+            self.trail.name("session", asked.session.as_deref().unwrap_or_default());
+            self.trail.status(head.status);
+            let is_answer = head.status.is_success() && !route.counts;
+            let windows = &self.shared.windows;
+            let listener =
+                is_answer.then(|| Listener::new(&asked, window.clone(), windows, in_events));
+            let passing = Passing::new(held, rest, self.trail);
+            let waits = self.shared.settings.require_archive;
+            let mut response = head.answer(passing.heard_by(listener, waits));
+            tell(response.headers_mut(), &asked, &window);
+            return response;
+        }
+    }
+
+    /// Answers in the place of the upstream.
+    pub(crate) fn refuse(mut self, status: StatusCode, message: &str) -> Response<Body> {
+        self.trail.refused(message);
+        self.trail.status(status);
+        envelope::error(self.provider, status, message)
+    }
+
+    /// Reads the body, as far as it is looked into.
+    async fn collect(
+        &self,
+        body: &mut BodyDataStream,
+    ) -> Result<Collected, (StatusCode, &'static str)> {
+        let settings = &self.shared.settings;
+        let length = number(&self.parts.headers, &CONTENT_LENGTH).unwrap_or(0);
+        let mut bytes = Vec::with_capacity(length.min(1 << 20) as usize);
+        loop {
+            let chunk = match timeout(settings.client_silence, body.next()).await {
+                Ok(None) => return Ok(Collected::Whole(bytes.into())),
+                Ok(Some(Ok(chunk))) => chunk,
+                Ok(Some(Err(_))) => {
+                    return Err((StatusCode::BAD_REQUEST, "the request could not be read"));
+                }
+                Err(_) => {
+                    return Err((StatusCode::REQUEST_TIMEOUT, "the request did not come in time"));
+                }
+            };
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > settings.request_bytes_max {
+                return Ok(Collected::Beginning(bytes.into()));
+            }
+        }
+    }
+
+    /// Understands a request and makes its window, unless that fails or takes too long.
+    async fn prepare(&self, route: Route, bytes: &Bytes) -> Result<(Arc<Asked>, Window), Bypass> {
+        let windows = Arc::clone(&self.shared.windows);
+        let (bytes, caller) = (bytes.clone(), Caller::of(&self.parts.headers));
+        let work = spawn_blocking(move || windows.prepare(route, &bytes, &caller));
+        match timeout(self.shared.settings.deadline, work).await {
+            Ok(Ok(Ok((asked, window)))) => Ok((Arc::new(asked), window)),
+            Ok(Ok(Err(_))) => Err(Bypass::Unreadable),
+            Ok(Err(_)) => Err(Bypass::Panicked),
+            Err(_) => Err(Bypass::Late),
+        }
+    }
+
+    /// Sends a request on; if that fails, there is an answer of ours.
+    async fn send(
+        &mut self,
+        headers: HeaderMap,
+        body: Option<reqwest::Body>,
+    ) -> Result<reqwest::Response, Response<Body>> {
+        let Some(address) = self.upstream.address(&self.parts.uri) else {
+            let message = "the path is not one of the upstream's";
+            return Err(self.failed(StatusCode::BAD_REQUEST, message));
+        };
+        let mut request =
+            self.upstream.client.request(self.parts.method.clone(), address).headers(headers);
+        if let Some(body) = body {
+            request = request.body(body);
+        }
+        request.send().await.map_err(|error| {
+            if error.is_timeout() {
+                self.failed(StatusCode::GATEWAY_TIMEOUT, "the upstream does not answer")
+            } else if error.is_body() {
+                self.failed(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or broke off")
+            } else {
+                self.failed(StatusCode::BAD_GATEWAY, "the upstream cannot be reached")
+            }
+        })
+    }
+
+    fn failed(&mut self, status: StatusCode, message: &str) -> Response<Body> {
+        self.trail.status(status);
+        self.trail.name("error", message);
+        envelope::error(self.provider, status, message)
+    }
+}
+
+/// Waits until all that a request brought is archived; says whether it is.
+async fn archived(asked: &Asked) -> bool {
+    let tickets = std::mem::take(&mut *lock(&asked.tickets));
+    for ticket in tickets {
+        let Some(ticket) = ticket else { return false };
+        if ticket.await != Ok(true) {
+            return false;
+        }
+    }
+    true
+}
+
+/// The head of an answer.
+struct Head {
+    status: StatusCode,
+    headers: HeaderMap,
+}
+
+impl Head {
+    fn answer(self, body: Passing) -> Response<Body> {
+        let mut response = Response::new(Body::from_stream(body));
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
+
+fn split(response: reqwest::Response) -> (Head, Chunks) {
+    let head = Head { status: response.status(), headers: headers::end_to_end(response.headers()) };
+    (head, response.bytes_stream().map_err(BoxError::from).boxed())
+}
+
+fn is_events(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
+}
+
+fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
+}
+
+fn bypassed(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert(headers::OUTCOME, HeaderValue::from_static("bypassed"));
+    response
+}
+
+/// Says in the headers of an answer what was done.
+fn tell(headers: &mut HeaderMap, asked: &Asked, window: &Window) {
+    let outcome = if window.body.is_some() { "compacted" } else { "passed" };
+    headers.insert(headers::OUTCOME, HeaderValue::from_static(outcome));
+    if let Some(Ok(session)) = asked.session.as_deref().map(HeaderValue::from_str) {
+        headers.insert(headers::SESSION, session);
+    }
+    headers.insert(headers::EDITS, window.edits.into());
+    let shortfall = Some(window.shortfall).filter(|shortfall| shortfall.0 > 0);
+    for (name, tokens) in [
+        (headers::BEFORE, window.before),
+        (headers::AFTER, window.after),
+        (headers::SHORTFALL, shortfall),
+    ] {
+        if let Some(tokens) = tokens {
+            headers.insert(name, tokens.0.into());
+        }
+    }
+}

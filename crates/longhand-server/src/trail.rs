@@ -1,0 +1,131 @@
+//! What is told of a request: counters, and a line in the log without any of its text.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::http::StatusCode;
+use longhand::time;
+use serde_json::{Map, Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::metrics::{Bypass, Flow, Metrics, Outcome};
+use crate::settings::Log;
+use crate::window::Window;
+
+/// Follows a request from its head to the last byte of its answer.
+///
+/// It is told when the trail is dropped: an answer may end in many ways.
+pub(crate) struct Trail {
+    metrics: Arc<Metrics>,
+    log: Option<Log>,
+    started: Instant,
+    fields: Map<String, Value>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// The most of a name that a line has: names come from requests.
+const NAME_CHARS_MAX: usize = 120;
+
+impl Trail {
+    pub(crate) fn new(
+        metrics: &Arc<Metrics>,
+        log: Option<&Log>,
+        method: &str,
+        path: &str,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        metrics.requests.inc();
+        metrics.open.inc();
+        let mut trail = Self {
+            metrics: Arc::clone(metrics),
+            log: log.cloned(),
+            started: Instant::now(),
+            fields: Map::new(),
+            _permit: permit,
+        };
+        trail.name("method", method);
+        trail.name("path", path);
+        trail
+    }
+
+    /// Adds something that has a name.
+    pub(crate) fn name(&mut self, key: &str, name: &str) {
+        if self.log.is_some() {
+            let name: String = name.chars().take(NAME_CHARS_MAX).collect();
+            self.fields.insert(key.to_owned(), name.into());
+        }
+    }
+
+    pub(crate) fn add(&mut self, key: &str, value: impl Into<Value>) {
+        if self.log.is_some() {
+            self.fields.insert(key.to_owned(), value.into());
+        }
+    }
+
+    pub(crate) fn status(&mut self, status: StatusCode) {
+        self.add("status", status.as_u16());
+    }
+
+    /// What was made of a conversation, when that is known.
+    pub(crate) fn window(&mut self, window: &Window) {
+        let outcome = if window.body.is_some() { Outcome::Compacted } else { Outcome::Passed };
+        self.metrics.became(outcome);
+        self.name("outcome", if window.body.is_some() { "compacted" } else { "passed" });
+        self.add("edits", window.edits);
+        if let (Some(before), Some(after)) = (window.before, window.after) {
+            self.metrics.flow(Flow::In, before.0);
+            self.metrics.flow(Flow::Sent, after.0);
+            self.metrics.flow(Flow::Saved, before.saturating_sub(after).0);
+            self.add("tokens_before", before.0);
+            self.add("tokens_after", after.0);
+        }
+        if window.shortfall.0 > 0 {
+            self.add("shortfall", window.shortfall.0);
+        }
+    }
+
+    pub(crate) fn bypassed(&mut self, why: Bypass) {
+        self.metrics.bypass(why);
+        self.name("outcome", "bypassed");
+        self.name("why", &format!("{why:?}"));
+        self.add("level", "warn");
+    }
+
+    pub(crate) fn refused(&mut self, why: &str) {
+        self.metrics.became(Outcome::Refused);
+        self.name("outcome", "refused");
+        self.name("why", why);
+    }
+
+    /// Our part is done.
+    pub(crate) fn added(&mut self) {
+        let seconds = self.started.elapsed().as_secs_f64();
+        self.metrics.added.observe(seconds);
+        self.add("added_ms", millis(seconds));
+    }
+
+    /// The head of an answer came after so many seconds.
+    pub(crate) fn answered(&mut self, seconds: f64) {
+        self.metrics.upstream.observe(seconds);
+        self.add("upstream_ms", millis(seconds));
+    }
+}
+
+impl Drop for Trail {
+    fn drop(&mut self) {
+        self.metrics.open.dec();
+        let Some(log) = &self.log else { return };
+        let now =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let mut line = Map::new();
+        line.insert("at".to_owned(), time::format(now.as_millis() as i64).into());
+        line.insert("level".to_owned(), "info".into());
+        line.append(&mut self.fields);
+        line.insert("ms".to_owned(), millis(self.started.elapsed().as_secs_f64()));
+        log(&Value::Object(line).to_string());
+    }
+}
+
+fn millis(seconds: f64) -> Value {
+    json!((seconds * 1e6).round() / 1e3)
+}
