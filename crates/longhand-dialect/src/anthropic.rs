@@ -234,6 +234,9 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
                     builder.wrong(format!("{at}.{key}"), "expected a string");
                 }
             }
+            if get("cache_control").is_some_and(|mark| mark.kind != Kind::Null) {
+                builder.wrong(format!("{at}.cache_control"), "thinking cannot be marked");
+            }
             let text = string(builder, "thinking").filter(|_| open).unwrap_or_default();
             let seal = string(builder, keys[keys.len() - 1]);
             (Part::Thinking(Thinking { text, seal }), Slot::Fixed)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use longhand_core::json::{Cursor, Kind, Value};
+use longhand_core::json::Cursor;
 use longhand_core::{Image, Message, Part, Role, grouped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,6 +10,7 @@ use crate::Dialect;
 use crate::anthropic::{ServerTool, claude_version};
 use crate::chat::is_function;
 use crate::conversation::Conversation;
+use crate::mark::{CACHE_CONTROL, CACHE_MARKS_MAX, marks};
 
 /// Something that a provider would refuse, or that some would.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,6 @@ impl fmt::Display for Finding {
 const ANTHROPIC_MESSAGES_MAX: usize = 100_000;
 const ANTHROPIC_BYTES_MAX: usize = 32 * 1024 * 1024;
 const ANTHROPIC_IMAGES_MAX: usize = 600;
-const ANTHROPIC_CACHE_MARKS_MAX: usize = 4;
 /// Models with a small window take fewer images.
 const ANTHROPIC_IMAGES_MAX_SMALL: usize = 100;
 /// The sides of one image, and of one among many.
@@ -369,14 +369,15 @@ impl<'c> Check<'c> {
         if let Some(what) = over(source.len(), ANTHROPIC_BYTES_MAX, "bytes") {
             self.too_much("request".to_owned(), what, true);
         }
-        let mentions = memchr::memmem::find_iter(source.as_bytes(), b"\"cache_control\"").count();
-        if mentions > ANTHROPIC_CACHE_MARKS_MAX
-            && let Ok(request) = Cursor::new(source).value()
-        {
-            let marks = cache_marks(source, request, 4);
-            if let Some(what) = over(marks, ANTHROPIC_CACHE_MARKS_MAX, "cache_control marks") {
-                self.wrong("request".to_owned(), what);
-            }
+        let marks = marks(source);
+        let marks: Vec<_> = marks.iter().filter(|mark| mark.key == CACHE_CONTROL).collect();
+        if let Some(what) = over(marks.len(), CACHE_MARKS_MAX, "cache_control marks") {
+            self.wrong("request".to_owned(), what);
+        }
+        let in_place = marks.iter().filter(|mark| !mark.whole);
+        if !in_place.map(|mark| !mark.hour).is_sorted() {
+            let what = "a cache_control mark for an hour stands after one for five minutes";
+            self.wrong("request".to_owned(), what);
         }
     }
 
@@ -484,30 +485,4 @@ pub(crate) fn is_compaction(part: Option<&Part>) -> bool {
     let raw = raw.raw();
     let node = Cursor::new(raw).node().unwrap_or_default();
     node.get(raw, "type").is_some_and(|kind| kind.is(raw, "compaction"))
-}
-
-/// Counts what is marked for the cache, `depth` lists deep; text that only mentions it does not count.
-fn cache_marks(source: &str, value: Value, depth: usize) -> usize {
-    let cursor = &mut Cursor::at(source, value.span().start);
-    let mut marks = 0;
-    match value.kind {
-        Kind::Array if depth > 0 => {
-            // It was checked when it was read.
-            let _ = cursor.elements(|cursor| {
-                marks += cache_marks(source, cursor.value()?, depth - 1);
-                Ok(())
-            });
-        }
-        Kind::Object => {
-            let node = cursor.node().unwrap_or_default();
-            let mark = node.get(source, "cache_control");
-            marks += usize::from(mark.is_some_and(|mark| mark.kind != Kind::Null));
-            for key in ["tools", "system", "messages", "content"] {
-                let list = node.get(source, key).filter(|value| value.kind == Kind::Array);
-                marks += list.map_or(0, |list| cache_marks(source, list, depth));
-            }
-        }
-        _ => {}
-    }
-    marks
 }

@@ -21,6 +21,7 @@ mod conversation;
 mod detect;
 mod error;
 mod image;
+mod mark;
 mod overflow;
 mod pi;
 mod render;

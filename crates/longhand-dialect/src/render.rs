@@ -37,15 +37,20 @@ impl Conversation {
                     gone.iter_mut().zip(&folded).for_each(|(gone, folded)| *gone |= folded);
                     fold = Some((*own, first));
                     links = Links::of(self, &gone, Some(&folded));
+                    let mark = self.mark_of_fold(&folded, first);
                     if self.dialect == Dialect::Anthropic {
-                        instead = Some((first, text));
+                        instead = Some((first, marked_block("text", &json::quote(text), &mark)));
                         continue;
                     }
                     let marker = match self.dialect {
                         Dialect::Chat => {
-                            format!(r#"{{"role":"user","content":{}}}"#, json::quote(text))
+                            let mut content = json::quote(text);
+                            if !mark.is_empty() {
+                                content = format!("[{}]", marked_block("text", &content, &mark));
+                            }
+                            format!(r#"{{"role":"user","content":{content}}}"#)
                         }
-                        Dialect::Responses => input_message(text),
+                        Dialect::Responses => marked_input_message(text, &mark),
                         _ => marker_line(self, *own, text, first, links.as_ref()),
                     };
                     let leaf = links.as_ref().and_then(|it| leaf_line(it, *own, first, &gone));
@@ -58,7 +63,9 @@ impl Conversation {
         }
         match (&fold, instead) {
             (None, _) => splices.remove(&self.elements, &gone, None),
-            (Some(_), Some((first, text))) => self.join_turns(&mut splices, &mut gone, first, text),
+            (Some(_), Some((first, block))) => {
+                self.join_turns(&mut splices, &mut gone, first, &block);
+            }
             (Some(_), None) => {}
         }
         if fold.is_none() && gone.contains(&true) {
@@ -72,8 +79,18 @@ impl Conversation {
 
     fn write_body(&self, splices: &mut Splices, at: Place, text: &str) {
         match &self.layout[at.message].slots[at.part] {
-            Slot::Text(span) | Slot::Content(span) | Slot::Quoted(span) => {
+            Slot::Text(span) | Slot::Quoted(span) => {
                 splices.replace(span.clone(), json::quote(text));
+            }
+            Slot::Content(span) => {
+                let mut content = json::quote(text);
+                let mark = self.mark_within(span);
+                if !mark.is_empty() {
+                    let responses = self.dialect == Dialect::Responses;
+                    let kind = if responses { "input_text" } else { "text" };
+                    content = format!("[{}]", marked_block(kind, &content, &mark));
+                }
+                splices.replace(span.clone(), content);
             }
             Slot::Blocks(span) => {
                 splices.replace(span.clone(), format!("[{}]", text_block(&json::quote(text))));
@@ -144,7 +161,7 @@ impl Conversation {
 
     /// Puts the fold block where roles still alternate: user turns that have become neighbours are
     /// joined, block by block, with the fold block among them.
-    fn join_turns(&self, splices: &mut Splices, gone: &mut [bool], first: usize, text: &str) {
+    fn join_turns(&self, splices: &mut Splices, gone: &mut [bool], first: usize, fold: &str) {
         let message_of: BTreeMap<usize, usize> = self
             .layout
             .iter()
@@ -178,7 +195,6 @@ impl Conversation {
             }
             turns.push(Turn::Own(element));
         }
-        let fold = text_block(&json::quote(text));
         let Some(host) = turns.iter().find_map(Turn::element) else {
             let marker = format!(r#"{{"role":"user","content":[{fold}]}}"#);
             return splices.remove(&self.elements, gone, Some((first, &marker)));
@@ -195,7 +211,7 @@ impl Conversation {
                     gone[*element] = true;
                     self.blocks_of(splices, message_of[element])
                 }
-                Turn::Fold => fold.clone(),
+                Turn::Fold => fold.to_owned(),
             };
             if seen {
                 after = format!("{after},{blocks}");
@@ -256,13 +272,20 @@ impl Turn {
 
 /// A text block around a JSON string.
 pub(crate) fn text_block(quoted: &str) -> String {
-    format!(r#"{{"type":"text","text":{quoted}}}"#)
+    marked_block("text", quoted, "")
+}
+
+/// A block of some kind around a JSON string, with a mark if there is one.
+fn marked_block(kind: &str, quoted: &str, mark: &str) -> String {
+    format!(r#"{{"type":"{kind}","text":{quoted}{mark}}}"#)
 }
 
 /// A user message as an item of Responses.
 pub(crate) fn input_message(text: &str) -> String {
-    let quoted = json::quote(text);
-    format!(
-        r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":{quoted}}}]}}"#
-    )
+    marked_input_message(text, "")
+}
+
+fn marked_input_message(text: &str, mark: &str) -> String {
+    let block = marked_block("input_text", &json::quote(text), mark);
+    format!(r#"{{"type":"message","role":"user","content":[{block}]}}"#)
 }

@@ -119,7 +119,7 @@ impl Source {
 }
 
 /// Where the JSON begins: some editors put a mark before it.
-fn start_of(text: &str) -> usize {
+pub(crate) fn start_of(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
 

@@ -156,8 +156,10 @@ fn anthropic() {
         &[unthink(2, 1), stub(2, 2, "x")],
         &[(r#", {"type":"redacted_thinking","data":"d"}"#, ""), (r#""on it""#, r#""x""#)],
     );
-    // Roles alternate, so the block joins the turn before it, and the turn after it joins both.
-    let block = format!(r#"{{"type":"text","text":{QUOTED}}}"#);
+    // Roles alternate, so the block joins the turn before it, and the turn after it joins both. The mark
+    // of what it stands for is now on the block.
+    let mark = r#""cache_control":{"type":"ephemeral"}"#;
+    let block = format!(r#"{{"type":"text","text":{QUOTED},{mark}}}"#);
     let start = ANTHROPIC.find(r#""first","role""#).unwrap();
     let end = ANTHROPIC.find(r#"], "n":11529"#).unwrap();
     let joined = format!(
