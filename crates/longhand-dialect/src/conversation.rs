@@ -9,6 +9,7 @@ use longhand_core::json::Kind;
 use longhand_core::{History, Message, Role, Text, Tokens, Wire};
 
 use crate::Finding;
+use crate::binding::{Binding, Bound};
 use crate::source::{Shape, Source};
 
 /// A wire format or session file.
@@ -94,6 +95,7 @@ pub struct Conversation {
     pub(crate) findings: Vec<Finding>,
     /// The message from which on results may answer calls that the provider holds.
     pub(crate) continues: Option<usize>,
+    pub(crate) bound: Bound,
 }
 
 /// Where a message stands in the source.
@@ -137,7 +139,8 @@ pub(crate) enum Slot {
 impl Conversation {
     /// The conversation as a policy sees it; `fixed` is what its attributes count for.
     pub fn history(&self, fixed: Tokens) -> History<'_> {
-        History { messages: &self.messages, fixed, wire: self.dialect.wire() }
+        let wire = Wire { binds_thinking: self.bound.removes(), ..self.dialect.wire() };
+        History { messages: &self.messages, fixed, wire }
     }
 
     /// Whether a result in a message may answer a call that the provider holds.
@@ -267,6 +270,14 @@ impl Builder {
         if dialect.is_session_file() {
             self.assign_lines();
         }
+        let bound = match dialect {
+            Dialect::Anthropic => {
+                let thinking = self.source.field("thinking");
+                Bound::of(&self.source.text, self.model.as_deref(), thinking)
+            }
+            _ if dialect.wire().binds_thinking => Bound::new(Binding::Removed),
+            _ => Bound::new(Binding::Free),
+        };
         Conversation {
             dialect,
             messages: self.messages,
@@ -279,6 +290,7 @@ impl Builder {
             layout: self.layout,
             findings: self.findings,
             continues: self.continues,
+            bound,
         }
     }
 }

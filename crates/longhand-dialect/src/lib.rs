@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod anthropic;
+mod binding;
 mod chat;
 mod check;
 mod claude_code;
@@ -22,8 +23,10 @@ mod detect;
 mod error;
 mod image;
 mod mark;
+mod model;
 mod overflow;
 mod pi;
+mod reasoning;
 mod render;
 mod repair;
 mod reply;
@@ -35,6 +38,7 @@ mod sse;
 mod view;
 mod write;
 
+pub use binding::{BINDING_BETA, Binding, keep_thinking};
 pub use check::Finding;
 pub use conversation::{Conversation, Dialect};
 pub use error::DialectError;

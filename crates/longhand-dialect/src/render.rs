@@ -20,6 +20,9 @@ impl Conversation {
         let mut splices = Splices::default();
         let mut gone = vec![false; self.elements.len()];
         self.unthink(edits, &mut splices, &mut gone);
+        if let Some((at, switch)) = self.bound.switch() {
+            splices.insert(at, switch);
+        }
         let mut instead = None;
         let (mut fold, mut links) = (None, None);
         for edit in edits {
@@ -68,6 +71,7 @@ impl Conversation {
             }
             (Some(_), None) => {}
         }
+        self.add_reasoning(&mut splices, &gone);
         if fold.is_none() && gone.contains(&true) {
             links = Links::of(self, &gone, None);
         }

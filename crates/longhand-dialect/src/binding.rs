@@ -1,0 +1,103 @@
+//! What becomes of thinking when something before it is edited.
+
+use longhand_core::json::{Cursor, Kind, Value};
+
+use crate::conversation::Conversation;
+use crate::model::binds_thinking;
+use crate::source::start_of;
+
+/// The beta that a request names in `anthropic-beta` if it says what becomes of voided thinking.
+pub const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
+
+/// The field that has voided thinking dropped by the provider.
+const SWITCH: &str = r#""block_binding":{"prefix_mismatch_behavior":"drop_block"}"#;
+
+/// What an edit means for the thinking after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Binding {
+    /// Nothing: it is bound to nothing, or the provider was told to drop what is voided.
+    Free,
+    /// It is void and has to be taken out.
+    Removed,
+    /// It is void, but the provider can be told to drop it.
+    Switch,
+}
+
+/// The binding of a request, and where the switch goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    pub(crate) binding: Binding,
+    at: usize,
+    /// The switch is to be used.
+    switched: bool,
+}
+
+impl Bound {
+    pub(crate) fn new(binding: Binding) -> Self {
+        Self { binding, at: 0, switched: false }
+    }
+
+    /// Reads the settings of a request to Anthropic.
+    pub(crate) fn of(source: &str, model: Option<&str>, thinking: Option<Value>) -> Self {
+        let object = thinking.filter(|value| value.kind == Kind::Object);
+        let node = |value: Value| Cursor::at(source, value.span().start).node().unwrap_or_default();
+        let settings = object.map(node).unwrap_or_default();
+        if let Some(own) = settings.get(source, "block_binding") {
+            let behaviour = node(own).get(source, "prefix_mismatch_behavior");
+            let drops = behaviour.is_some_and(|value| value.is(source, "drop_block"));
+            return Self::new(if drops { Binding::Free } else { Binding::Removed });
+        }
+        let adaptive = settings.get(source, "type").is_some_and(|it| it.is(source, "adaptive"));
+        let last = settings.fields.last().filter(|_| adaptive);
+        match last.filter(|_| model.is_some_and(binds_thinking)) {
+            Some((_, last)) => Self { at: last.span().end, ..Self::new(Binding::Switch) },
+            None => Self::new(Binding::Removed),
+        }
+    }
+
+    /// Whether an edit must take thinking out.
+    pub(crate) fn removes(self) -> bool {
+        self.binding != Binding::Free && !self.switched
+    }
+
+    /// What an edited request needs and where, if anything.
+    pub(crate) fn switch(self) -> Option<(usize, String)> {
+        self.switched.then(|| (self.at, format!(",{SWITCH}")))
+    }
+}
+
+impl Conversation {
+    /// What an edit means for thinking.
+    pub fn binding(&self) -> Binding {
+        self.bound.binding
+    }
+
+    /// Lets thinking be, where the provider can be told to drop what an edit voids; says whether it can.
+    ///
+    /// From then on plans leave thinking alone, and [`apply`](Self::apply) puts the switch into a request
+    /// that has any edits. Whoever sends that has to name [`BINDING_BETA`].
+    ///
+    /// ```
+    /// use longhand_dialect::{Binding, read};
+    ///
+    /// let json = r#"{"model":"claude-opus-5-5","thinking":{"type":"adaptive"},"system":"s","messages":[]}"#;
+    /// let mut conversation = read(json.into(), None)?;
+    /// assert_eq!(conversation.binding(), Binding::Switch);
+    /// assert!(conversation.keep_thinking());
+    /// # Ok::<(), longhand_dialect::DialectError>(())
+    /// ```
+    pub fn keep_thinking(&mut self) -> bool {
+        self.bound.switched = self.bound.binding == Binding::Switch;
+        self.bound.switched
+    }
+}
+
+/// Puts the switch into a request to Anthropic that was edited elsewhere; `None` if it has no use for it.
+pub fn keep_thinking(request: &str) -> Option<String> {
+    let node = Cursor::at(request, start_of(request)).node().ok()?;
+    let model = node.get(request, "model").and_then(|value| value.str(request));
+    let mut bound = Bound::of(request, model.as_deref(), node.get(request, "thinking"));
+    bound.switched = bound.binding == Binding::Switch;
+    let (at, switch) = bound.switch()?;
+    Some(format!("{}{switch}{}", &request[..at], &request[at..]))
+}
