@@ -94,6 +94,11 @@ impl<'h> Draft<'h> {
         }
     }
 
+    /// Keeps a part as it is, whatever its message.
+    pub(crate) fn spare(&mut self, place: Place) {
+        self.memo(place).replacement = Sought::Nothing;
+    }
+
     /// Sums messages at a stage, in the order given; `None` once they are over `limit`.
     pub(crate) fn total(
         &mut self,

@@ -7,6 +7,7 @@
 pub mod anchor;
 mod auto;
 mod budget;
+mod clear;
 mod clip;
 mod draft;
 mod elide;
@@ -26,6 +27,7 @@ mod tokens;
 mod trim;
 
 pub use budget::Budget;
+pub use clear::{Clear, Trigger, clear};
 pub use engine::{Effect, Engine, Event, FoldId, Rolling, State};
 pub use fold::{Digest, Index, earlier, is_fold};
 pub use handle::Handle;
