@@ -14,6 +14,8 @@ use crate::view::View;
 /// A model's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
+    /// The provider's name for it, where the answer says so.
+    pub id: Option<String>,
     /// All text of it, thinking left out.
     pub text: String,
     /// The answer in its wire format, ready to be appended to a conversation: a message for Chat
@@ -56,7 +58,7 @@ pub enum Stop {
     Refused,
     /// The window was full.
     Window,
-    /// Something else, in the provider's word.
+    /// Something else, in the provider's word; `cut` if the rest of it never came.
     Other(String),
 }
 
@@ -209,6 +211,27 @@ impl ReplyReader {
             Stream::Anthropic(stream) => stream.finish(),
         }
         .ok_or(ReplyError::Cut)
+    }
+
+    /// Ends the stream wherever it is; `None` if nothing was said.
+    ///
+    /// Of an answer that was cut off there is the text so far, and whatever is complete: calls and thinking
+    /// that were still being written are left out, so that it can be appended to a conversation.
+    pub fn partial(self) -> Option<Reply> {
+        let whole = match &self.stream {
+            Stream::Chat(stream) => stream.is_whole(),
+            Stream::Responses(stream) => stream.is_done(),
+            Stream::Anthropic(stream) => stream.is_whole(),
+        };
+        if whole {
+            return self.finish().ok();
+        }
+        let reply = match self.stream {
+            Stream::Chat(stream) => stream.partial(),
+            Stream::Responses(stream) => stream.partial()?,
+            Stream::Anthropic(stream) => stream.partial()?,
+        };
+        Some(Reply { stop: Stop::Other("cut".to_owned()), ..reply }).filter(|it| !it.is_empty())
     }
 }
 

@@ -9,24 +9,33 @@ use crate::view::View;
 
 pub(super) fn read(view: View) -> Option<Reply> {
     let content = view.get("content").filter(|content| content.kind() == Kind::Array)?;
-    let mut counts = Counts::default();
-    counts.take(view.get("usage"));
-    Some(reply(
-        content.raw(),
-        content,
-        counts.usage(),
-        view.string("stop_reason").as_deref(),
-        view.string("model"),
-    ))
+    let mut about = About { stop: view.string("stop_reason"), ..About::default() };
+    about.begin(view);
+    Some(reply(content.raw(), content, about))
+}
+
+/// What is told of a message beside its content.
+#[derive(Debug, Default)]
+struct About {
+    id: Option<String>,
+    model: Option<String>,
+    counts: Counts,
+    stop: Option<String>,
+}
+
+impl About {
+    fn begin(&mut self, message: View) {
+        self.id = message.string("id");
+        self.model = message.string("model");
+        self.counts.take(message.get("usage"));
+    }
 }
 
 /// A message as far as it has come.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     blocks: BTreeMap<u64, Block>,
-    counts: Counts,
-    model: Option<String>,
-    stop: Option<String>,
+    about: About,
     ended: bool,
 }
 
@@ -38,6 +47,7 @@ struct Block {
     added: Vec<(String, String)>,
     input: String,
     citations: Vec<String>,
+    ended: bool,
 }
 
 impl Stream {
@@ -46,12 +56,13 @@ impl Stream {
         match view.string("type").as_deref() {
             Some("message_start") => {
                 if let Some(message) = view.get("message") {
-                    self.model = message.string("model");
-                    self.counts.take(message.get("usage"));
+                    self.about.begin(message);
                 }
             }
             Some("content_block_start") => {
                 let Some(start) = view.get("content_block") else { return String::new() };
+                // Where one block begins, the others are over.
+                self.blocks.values_mut().for_each(|block| block.ended = true);
                 let fields = start.fields().into_iter();
                 let fields = fields.map(|(key, value)| (key.into(), value.raw().to_owned()));
                 let block = Block { fields: fields.collect(), ..Block::default() };
@@ -64,10 +75,15 @@ impl Stream {
                 let Some(delta) = view.get("delta") else { return String::new() };
                 return self.blocks.entry(index).or_default().add(delta);
             }
+            Some("content_block_stop") => {
+                if let Some(block) = self.blocks.get_mut(&index) {
+                    block.ended = true;
+                }
+            }
             Some("message_delta") => {
                 let stop = view.path(&["delta"]).and_then(|delta| delta.string("stop_reason"));
-                self.stop = stop.or(self.stop.take());
-                self.counts.take(view.get("usage"));
+                self.about.stop = stop.or(self.about.stop.take());
+                self.about.counts.take(view.get("usage"));
             }
             Some("message_stop") => self.ended = true,
             _ => {}
@@ -79,19 +95,50 @@ impl Stream {
         self.ended
     }
 
+    /// Whether the message came to its end.
+    pub(super) fn is_whole(&self) -> bool {
+        self.about.stop.is_some() || self.ended
+    }
+
     /// The message, if it came to its end.
     pub(super) fn finish(self) -> Option<Reply> {
-        if self.stop.is_none() && !self.ended {
-            return None;
-        }
+        self.is_whole().then(|| self.reply())?
+    }
+
+    /// The message as far as it has come: blocks that are complete, and text.
+    pub(super) fn partial(mut self) -> Option<Reply> {
+        let ended = self.blocks.values().filter(|block| block.ended);
+        let results: Vec<String> = ended.filter_map(|it| it.string("tool_use_id")).collect();
+        self.blocks.retain(|_, block| match block.string("type").as_deref() {
+            Some("text") => !block.text().trim().is_empty(),
+            // The provider's own calls are refused without their results.
+            Some("server_tool_use" | "mcp_tool_use") => {
+                block.ended && block.string("id").is_some_and(|id| results.contains(&id))
+            }
+            _ => block.ended,
+        });
+        self.reply()
+    }
+
+    fn reply(self) -> Option<Reply> {
         let blocks: Vec<String> = self.blocks.into_values().map(Block::json).collect();
         let content = format!("[{}]", blocks.join(","));
-        let view = View::parse(&content)?;
-        Some(reply(&content, view, self.counts.usage(), self.stop.as_deref(), self.model))
+        Some(reply(&content, View::parse(&content)?, self.about))
     }
 }
 
 impl Block {
+    /// A field that it began with.
+    fn string(&self, key: &str) -> Option<String> {
+        let (_, raw) = self.fields.iter().find(|(own, _)| own == key)?;
+        Some(View::parse(raw)?.str()?.into_owned())
+    }
+
+    fn text(&self) -> String {
+        let added = self.added.iter().find(|(key, _)| key == "text");
+        self.string("text").unwrap_or_default() + added.map_or("", |(_, text)| text)
+    }
+
     /// Adds a delta and gives the text of it. A delta names the field that it belongs to; only
     /// arguments and citations go by another name.
     fn add(&mut self, delta: View) -> String {
@@ -180,13 +227,8 @@ impl Counts {
     }
 }
 
-fn reply(
-    raw: &str,
-    content: View,
-    usage: Option<Usage>,
-    stop: Option<&str>,
-    model: Option<String>,
-) -> Reply {
+fn reply(raw: &str, content: View, about: About) -> Reply {
+    let About { id, model, counts, stop } = about;
     let blocks = content.elements();
     let is_one_of = |block: &View, kinds: &[&str]| kinds.iter().any(|kind| block.is("type", kind));
     let text = blocks
@@ -196,7 +238,7 @@ fn reply(
         .collect();
     let has_more =
         !blocks.iter().all(|block| is_one_of(block, &["text", "thinking", "redacted_thinking"]));
-    let stop = match stop {
+    let stop = match stop.as_deref() {
         Some("end_turn" | "stop_sequence") | None => Stop::End,
         Some("max_tokens") => Stop::Length,
         Some("tool_use") => Stop::Tools,
@@ -205,5 +247,5 @@ fn reply(
         Some(other) => Stop::Other(other.to_owned()),
     };
     let message = format!(r#"{{"role":"assistant","content":{raw}}}"#);
-    Reply { text, message, usage, stop, model, has_more }
+    Reply { id, text, message, usage: counts.usage(), stop, model, has_more }
 }

@@ -26,6 +26,7 @@ pub(super) struct Stream {
     fields: Vec<(String, Field)>,
     calls: Vec<Call>,
     usage: Option<Usage>,
+    id: Option<String>,
     model: Option<String>,
     stop: Option<String>,
     ended: bool,
@@ -71,6 +72,7 @@ impl Stream {
     }
 
     fn attributes(&mut self, view: View, choice: View) {
+        self.id = self.id.take().or_else(|| view.string("id"));
         self.model = self.model.take().or_else(|| view.string("model"));
         self.stop = choice.string("finish_reason").or(self.stop.take());
         let own = view.get("usage").or_else(|| view.path(&["x_groq", "usage"]));
@@ -173,11 +175,28 @@ impl Stream {
         }
     }
 
+    /// Whether the message came to its end.
+    pub(super) fn is_whole(&self) -> bool {
+        self.stop.is_some() || self.ended
+    }
+
     /// The message, if it came to its end.
     pub(super) fn finish(self) -> Option<Reply> {
-        if self.stop.is_none() && !self.ended {
-            return None;
-        }
+        self.is_whole().then(|| self.reply())
+    }
+
+    /// The message as far as it has come, without calls that are incomplete.
+    pub(super) fn partial(mut self) -> Reply {
+        let last = self.calls.len().saturating_sub(1);
+        let mut calls = std::mem::take(&mut self.calls);
+        let mut at = 0..;
+        calls.retain(|call| call.is_whole(at.next() == Some(last)));
+        self.calls = calls;
+        self.fields.retain(|(key, _)| key != "function_call");
+        self.reply()
+    }
+
+    fn reply(self) -> Reply {
         let words = |key: &str| self.fields.iter().find(|(name, _)| name == key).map(|(_, f)| f);
         let content = words("content").map(Field::text).unwrap_or_default();
         let refusal = words("refusal").map(Field::text).unwrap_or_default();
@@ -202,7 +221,8 @@ impl Stream {
         let message = object(fields);
         let has_more = !self.calls.is_empty() || words("function_call").is_some();
         let text = content + &refusal;
-        Some(Reply { text, message, usage: self.usage, stop, model: self.model, has_more })
+        let Self { id, usage, model, .. } = self;
+        Reply { id, text, message, usage, stop, model, has_more }
     }
 }
 
@@ -225,6 +245,15 @@ impl Field {
 }
 
 impl Call {
+    /// Whether nothing of it is missing; free text ends where another call begins.
+    fn is_whole(&self, is_last: bool) -> bool {
+        let arguments = match self.kind.as_str() {
+            "custom" => !is_last,
+            _ => View::parse_nested(&self.arguments).is_some(),
+        };
+        arguments && !self.id.is_empty() && !self.name.is_empty()
+    }
+
     fn json(&self) -> String {
         let kind = if self.kind.is_empty() { "function" } else { &self.kind };
         let arguments = if kind == "custom" { "input" } else { "arguments" };

@@ -16,12 +16,15 @@ pub(super) fn read(view: View) -> Option<Reply> {
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     items: BTreeMap<u64, String>,
-    said: String,
+    /// The text of items, by their place.
+    said: BTreeMap<u64, String>,
+    begun: Attributes,
     ended: Option<(Attributes, String)>,
 }
 
 #[derive(Debug, Default)]
 struct Attributes {
+    id: Option<String>,
     usage: Option<Usage>,
     model: Option<String>,
     status: Option<String>,
@@ -32,6 +35,7 @@ impl Attributes {
     fn of(response: View) -> Self {
         let reason = response.get("incomplete_details");
         Self {
+            id: response.string("id"),
             usage: response.get("usage").map(usage),
             model: response.string("model"),
             status: response.string("status"),
@@ -42,17 +46,20 @@ impl Attributes {
 
 impl Stream {
     pub(super) fn push(&mut self, view: View) -> String {
+        let index = view.number("output_index").unwrap_or(self.items.len() as u64);
         match view.string("type").as_deref() {
             Some("response.output_text.delta" | "response.refusal.delta") => {
                 let delta = view.string("delta").unwrap_or_default();
-                self.said.push_str(&delta);
+                self.said.entry(index).or_default().push_str(&delta);
                 return delta;
             }
             Some("response.output_item.done") => {
                 if let Some(item) = view.get("item") {
-                    let index = view.number("output_index").unwrap_or(self.items.len() as u64);
                     self.items.insert(index, item.raw().to_owned());
                 }
+            }
+            Some("response.created") => {
+                self.begun = view.get("response").map(Attributes::of).unwrap_or_default();
             }
             Some("response.completed" | "response.incomplete" | "response.done") => {
                 if let Some(response) = view.get("response") {
@@ -73,22 +80,47 @@ impl Stream {
     ///
     /// Items that came one by one are complete; the list at the end may lack what is encrypted.
     pub(super) fn finish(self) -> Option<Reply> {
-        let (attributes, output) = self.ended?;
+        let (mut attributes, output) = self.ended?;
+        attributes.id = attributes.id.or(self.begun.id);
         let own = self.items.into_values().collect::<Vec<_>>().join(",");
         let output = match (own.is_empty(), output == "[]") {
             (false, _) => format!("[{own}]"),
             (true, false) => output,
             (true, true) if self.said.is_empty() => output,
             (true, true) => {
-                let text = quote(&self.said);
-                format!(
-                    r#"[{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":{text}}}]}}]"#
-                )
+                let said: String = self.said.into_values().collect();
+                format!("[{}]", output_message(&said))
             }
         };
         let view = View::parse(&output)?;
         Some(reply(&output, view, &attributes))
     }
+
+    /// The items as far as they have come: those that are complete, and the text of others.
+    pub(super) fn partial(mut self) -> Option<Reply> {
+        for (index, text) in self.said {
+            if !text.trim().is_empty() {
+                self.items.entry(index).or_insert_with(|| output_message(&text));
+            }
+        }
+        let mut items: Vec<String> = self.items.into_values().collect();
+        // Reasoning is refused without what it led to.
+        let is_reasoning =
+            |item: &String| View::parse(item).is_some_and(|view| view.is("type", "reasoning"));
+        while items.last().is_some_and(is_reasoning) {
+            items.pop();
+        }
+        let output = format!("[{}]", items.join(","));
+        Some(reply(&output, View::parse(&output)?, &self.begun))
+    }
+}
+
+/// An item that says something.
+fn output_message(text: &str) -> String {
+    let text = quote(text);
+    format!(
+        r#"{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":{text}}}]}}"#
+    )
 }
 
 fn reply(raw: &str, output: View, attributes: &Attributes) -> Reply {
@@ -115,6 +147,7 @@ fn reply(raw: &str, output: View, attributes: &Attributes) -> Reply {
         (Some(other), _) => Stop::Other(other.to_owned()),
     };
     Reply {
+        id: attributes.id.clone(),
         text: words("output_text", "text") + &refusal,
         message: raw.to_owned(),
         usage: attributes.usage,

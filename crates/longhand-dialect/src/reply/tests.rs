@@ -4,7 +4,7 @@ use crate::sse::SseReader;
 const CHAT: &str = r#"{"id":"c","model":"gpt-x","choices":[{"index":0,"message":{"role":"assistant","content":"Grüße.","reasoning_content":"hm","tool_calls":[{"id":"call_1","type":"function","function":{"name":"read","arguments":"{\"a\":1}"}},{"id":"call_2","type":"function","function":{"name":"list","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":64}}}"#;
 
 const CHAT_STREAM: &[&str] = &[
-    r#"{"model":"gpt-x","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":null}"#,
+    r#"{"id":"c","model":"gpt-x","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":null}"#,
     r#"{"choices":[{"index":0,"delta":{"content":"Grü"}}]}"#,
     r#"{"choices":[{"index":0,"delta":{"content":"ße.","reasoning_content":"h"}},{"index":1,"delta":{"content":"other"}}]}"#,
     r#"{"choices":[{"index":0,"delta":{"reasoning_content":"m","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"read","arguments":""}}]}}]}"#,
@@ -82,6 +82,12 @@ fn a_stream_gives_what_the_whole_answer_gives() {
         assert_eq!((usage.input, usage.output), (100, 20), "{dialect}");
         assert!(whole.has_more && !whole.is_empty());
         assert!(whole.model.unwrap().ends_with("-x"));
+        let id = match dialect {
+            Dialect::Chat => "c",
+            Dialect::Anthropic => "msg_1",
+            _ => "resp_1",
+        };
+        assert_eq!(whole.id.as_deref(), Some(id));
     }
 }
 
@@ -234,6 +240,7 @@ fn every_end_has_its_reason() {
     assert_eq!(chat(text, "stop").stop, Stop::End);
     assert_eq!(chat(text, "length").stop, Stop::Length);
     assert_eq!(chat(text, "content_filter").stop, Stop::Refused);
+    assert_eq!(chat(text, "model_context_window_exceeded").stop, Stop::Window);
     assert_eq!(chat(text, "odd").stop, Stop::Other("odd".into()));
     let refusal = chat(r#"{"role":"assistant","content":null,"refusal":"I cannot."}"#, "stop");
     assert_eq!((refusal.stop, refusal.text.as_str()), (Stop::Refused, "I cannot."));
@@ -250,6 +257,119 @@ fn every_end_has_its_reason() {
     assert!(anthropic("end_turn").is_empty(), "thinking says nothing");
     let body = r#"{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[]}"#;
     assert_eq!(Reply::read(Dialect::Responses, body).unwrap().stop, Stop::Length);
+}
+
+#[test]
+fn a_full_window_ends_a_stream() {
+    let reason = "model_context_window_exceeded";
+    let chat =
+        format!(r#"{{"choices":[{{"delta":{{"content":"x"}},"finish_reason":"{reason}"}}]}}"#);
+    assert_eq!(stream(Dialect::Chat, &[&chat]).unwrap().0.stop, Stop::Window);
+    let end = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#);
+    assert_eq!(stream(Dialect::Anthropic, &[&end]).unwrap().0.stop, Stop::Window);
+}
+
+/// What there is of an answer after so many events.
+fn cut(dialect: Dialect, events: &[&str]) -> Option<Reply> {
+    let mut reader = ReplyReader::new(dialect);
+    for data in events {
+        let _ = reader.push(&SseEvent { data: (*data).to_owned(), ..SseEvent::default() });
+    }
+    reader.partial()
+}
+
+#[test]
+fn what_came_before_the_cut_can_be_had() {
+    let check = |dialect: Dialect, events: usize, message: Option<&str>| {
+        let events = &ALL.iter().find(|(own, ..)| *own == dialect).unwrap().2[..events];
+        let reply = cut(dialect, events);
+        assert_eq!(reply.as_ref().map(|it| it.message.as_str()), message, "{dialect} {events:?}");
+        assert!(reply.is_none_or(|it| it.stop == Stop::Other("cut".into()) && it.id.is_some()));
+    };
+    let call = r#"{"id":"call_2","type":"function","function":{"name":"list","arguments":"{}"}}"#;
+    check(Dialect::Chat, 1, None);
+    check(Dialect::Chat, 2, Some(r#"{"role":"assistant","content":"Grü"}"#));
+    let words = r#"{"role":"assistant","content":"Grüße.","reasoning_content":"hm""#;
+    check(Dialect::Chat, 4, Some(&format!("{words}}}")));
+    // The second call is complete before the first.
+    check(Dialect::Chat, 6, Some(&format!(r#"{words},"tool_calls":[{call}]}}"#)));
+    // Thinking without its seal is refused, and a call may lack arguments.
+    let thought = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm so","signature":"c2ln"}"#;
+    check(Dialect::Anthropic, 5, None);
+    check(Dialect::Anthropic, 8, None);
+    check(Dialect::Anthropic, 9, Some(&format!(r#"{thought},{{"type":"text","text":"Grü"}}]}}"#)));
+    check(
+        Dialect::Anthropic,
+        16,
+        Some(&format!(
+            r#"{thought},{{"type":"text","text":"Grüße.","citations":[{{"cited":1}}]}},{{"type":"new_thing","content":"abc","deep":{{"x":[1.0]}}}}]}}"#
+        )),
+    );
+    check(Dialect::Responses, 3, None);
+    let reasoning = r#"[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}"#;
+    check(
+        Dialect::Responses,
+        4,
+        Some(&format!(
+            r#"{reasoning},{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":"Grü"}}]}}]"#
+        )),
+    );
+    check(
+        Dialect::Responses,
+        6,
+        Some(&format!(
+            r#"{reasoning},{{"type":"message","id":"msg_1","role":"assistant","content":[{{"type":"output_text","text":"Grüße.","annotations":[]}}]}}]"#
+        )),
+    );
+    for (dialect, body, events) in ALL {
+        assert_eq!(cut(dialect, events), Reply::read(dialect, body).ok(), "nothing is missing");
+    }
+}
+
+#[test]
+fn calls_of_the_provider_stay_with_their_results() {
+    let events = [
+        r#"{"type":"message_start","message":{"id":"m"}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}}"#,
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}}"#,
+        r#"{"type":"content_block_start","index":2,"content_block":{"type":"server_tool_use","id":"s2","name":"web_search","input":{}}}"#,
+        r#"{"type":"content_block_start","index":3,"content_block":{"type":"text","text":"So"}}"#,
+    ];
+    let message = cut(Dialect::Anthropic, &events).unwrap().message;
+    assert!(message.contains("s1") && !message.contains("s2"), "{message}");
+    assert_eq!(cut(Dialect::Anthropic, &events[..3]), None, "the result may go on");
+}
+
+/// Whatever came can be appended and read again.
+#[test]
+fn a_stream_can_be_cut_at_every_byte() {
+    for (dialect, _, events) in ALL {
+        let bytes: String = events.iter().map(|data| format!("data: {data}\n\n")).collect();
+        let mut said = String::new();
+        for end in 0..=bytes.len() {
+            let mut sse = SseReader::default();
+            let mut reader = ReplyReader::new(dialect);
+            for event in sse.push(&bytes.as_bytes()[..end]).unwrap() {
+                reader.push(&event).unwrap();
+            }
+            let Some(reply) = reader.partial() else { continue };
+            assert!(reply.text.starts_with(&said), "{dialect} at {end}");
+            said.clone_from(&reply.text);
+            let list = reply.message.trim_start_matches('[').trim_end_matches(']');
+            let json = match dialect {
+                Dialect::Responses => format!(r#"[{{"role":"user","content":"hi"}},{list}]"#),
+                _ => format!(r#"[{{"role":"user","content":"hi"}},{}]"#, reply.message),
+            };
+            let conversation = crate::read(json.into(), Some(dialect)).unwrap();
+            let faults: Vec<_> = conversation
+                .check()
+                .into_iter()
+                .filter(|it| !it.what.contains("no result"))
+                .collect();
+            assert!(faults.iter().all(|fault| !fault.grave), "{dialect} at {end}: {faults:?}");
+        }
+        assert_eq!(said, "Grüße.");
+    }
 }
 
 #[test]
@@ -325,7 +445,7 @@ proptest::proptest! {
             let _ = Reply::read(ALL[dialect].0, &data);
             let _ = reader.push(&SseEvent { data, ..SseEvent::default() });
         }
-        if let Ok(reply) = reader.finish() {
+        if let Some(reply) = reader.partial() {
             proptest::prop_assert!(View::parse(&reply.message).is_some(), "{}", reply.message);
         }
     }
