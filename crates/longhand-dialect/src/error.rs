@@ -26,6 +26,17 @@ pub enum DialectError {
     /// It is compressed, and not well.
     #[error("the input is not a sound zstd file: {0}")]
     Zstd(String),
+    /// It is compressed in another way, and not well.
+    #[error("the input is not sound {coding}: {what}")]
+    Coding {
+        /// The name of the coding.
+        coding: &'static str,
+        /// What is wrong.
+        what: String,
+    },
+    /// It is compressed in a way that we do not know.
+    #[error("the coding {0:?} is not known")]
+    UnknownCoding(String),
     /// It is not JSON.
     #[error("line {line}, column {column}{}: {what}", inside(within))]
     Json {

@@ -48,8 +48,7 @@ impl Shape {
 }
 
 impl Source {
-    pub(crate) fn read(text: String) -> Result<Self, DialectError> {
-        let text = Arc::new(text);
+    pub(crate) fn read(text: Arc<String>) -> Result<Self, DialectError> {
         let mut cursor = Cursor::at(&text, start_of(&text));
         let mut lines = Vec::new();
         let (shape, fields, elements) = match cursor.peek() {

@@ -1,0 +1,195 @@
+//! Compressed bytes, opened to a bounded size.
+
+use std::io::Read;
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use crate::DialectError;
+
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// How many codings may lie on top of each other.
+const CODINGS_MAX: usize = 2;
+
+/// How much an inflated body grows by at a time.
+const STEP_BYTES: usize = 64 * 1024;
+
+/// Unpacks what is compressed with zstd, to at most `bytes_max`; anything else is given back as it is.
+pub fn unpack(bytes: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, DialectError> {
+    if bytes.starts_with(&ZSTD_MAGIC) { zstd(&bytes, bytes_max) } else { Ok(bytes) }
+}
+
+/// Decodes a body to at most `bytes_max`; `coding` is what its `Content-Encoding` says.
+///
+/// ```
+/// use longhand_dialect::{DialectError, decode};
+///
+/// assert_eq!(decode(b"{}", "identity", 100)?, b"{}");
+/// assert!(matches!(decode(b"{}", "br", 100), Err(DialectError::UnknownCoding(_))));
+/// # Ok::<(), DialectError>(())
+/// ```
+pub fn decode(bytes: &[u8], coding: &str, bytes_max: u64) -> Result<Vec<u8>, DialectError> {
+    let named = coding.split(',').map(|name| name.trim().to_ascii_lowercase());
+    let codings: Vec<String> =
+        named.filter(|name| !name.is_empty() && name != "identity").collect();
+    if codings.len() > CODINGS_MAX {
+        return Err(DialectError::UnknownCoding(coding.to_owned()));
+    }
+    let mut decoded = None;
+    // The last one was applied last.
+    for name in codings.iter().rev() {
+        let bytes = decoded.as_deref().unwrap_or(bytes);
+        decoded = Some(match name.as_str() {
+            "zstd" => zstd(bytes, bytes_max)?,
+            "gzip" | "x-gzip" => gzip(bytes, bytes_max)?,
+            "deflate" => deflate(bytes, bytes_max)?,
+            _ => return Err(DialectError::UnknownCoding(name.clone())),
+        });
+    }
+    match decoded {
+        Some(decoded) => Ok(decoded),
+        None => within(bytes.to_vec(), bytes_max),
+    }
+}
+
+fn within(bytes: Vec<u8>, max: u64) -> Result<Vec<u8>, DialectError> {
+    let size = bytes.len() as u64;
+    if size > max { Err(DialectError::TooLarge { bytes: size, max }) } else { Ok(bytes) }
+}
+
+fn zstd(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, DialectError> {
+    let mut unpacked = Vec::new();
+    let mut rest = bytes;
+    // A file that was appended to has several frames.
+    while !rest.is_empty() && unpacked.len() as u64 <= bytes_max {
+        let decoder = ruzstd::decoding::StreamingDecoder::new(&mut rest)
+            .map_err(|error| DialectError::Zstd(error.to_string()))?;
+        let left = bytes_max - unpacked.len() as u64;
+        decoder
+            .take(left.saturating_add(1))
+            .read_to_end(&mut unpacked)
+            .map_err(|error| DialectError::Zstd(error.to_string()))?;
+    }
+    within(unpacked, bytes_max)
+}
+
+fn gzip(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, DialectError> {
+    let mut unpacked = Vec::new();
+    flate2::read::MultiGzDecoder::new(bytes)
+        .take(bytes_max.saturating_add(1))
+        .read_to_end(&mut unpacked)
+        .map_err(|error| DialectError::Coding { coding: "gzip", what: error.to_string() })?;
+    within(unpacked, bytes_max)
+}
+
+/// What HTTP calls deflate has a header of two bytes, which some leave out.
+fn deflate(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, DialectError> {
+    let headed = matches!(bytes, [first, second, ..]
+        if first & 0x0f == 8 && (u32::from(*first) << 8 | u32::from(*second)).is_multiple_of(31));
+    let wrong = |what: String| DialectError::Coding { coding: "deflate", what };
+    let mut stream = Decompress::new(headed);
+    let mut unpacked = Vec::new();
+    loop {
+        unpacked.reserve(STEP_BYTES);
+        let (taken, made) = (stream.total_in(), stream.total_out());
+        let rest = bytes.get(taken as usize..).unwrap_or_default();
+        let status = stream
+            .decompress_vec(rest, &mut unpacked, FlushDecompress::None)
+            .map_err(|error| wrong(error.to_string()))?;
+        if status == Status::StreamEnd || unpacked.len() as u64 > bytes_max {
+            return within(unpacked, bytes_max);
+        }
+        if (stream.total_in(), stream.total_out()) == (taken, made) {
+            return Err(wrong("it ends too early".to_owned()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+    use super::*;
+
+    fn zstd_of(bytes: &[u8]) -> Vec<u8> {
+        ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+    }
+
+    fn gzip_of(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap()
+    }
+
+    fn zlib_of(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap()
+    }
+
+    fn deflate_of(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap()
+    }
+
+    type Encode = fn(&[u8]) -> Vec<u8>;
+
+    const ALL: [(&str, Encode); 4] =
+        [("zstd", zstd_of), ("gzip", gzip_of), ("deflate", zlib_of), ("deflate", deflate_of)];
+
+    #[test]
+    fn bodies_are_decoded_as_their_header_says() {
+        let body = r#"{"messages":[{"role":"user","content":"Grüße"}]}"#.repeat(9_000).into_bytes();
+        let max = body.len() as u64;
+        for (coding, encode) in ALL {
+            assert!(decode(&encode(&body), coding, max).unwrap() == body, "{coding}");
+            assert_eq!(decode(&encode(b""), coding, max).unwrap(), b"", "{coding}");
+        }
+        assert!(decode(&gzip_of(&body), " X-GZip ", max).unwrap() == body);
+        assert!(decode(&[gzip_of(&body), gzip_of(b"!")].concat(), "gzip", max + 1).is_ok());
+        assert!(decode(&zstd_of(&gzip_of(&body)), "gzip, zstd", max).unwrap() == body);
+        for nothing in ["", "identity", "Identity,"] {
+            assert!(decode(&body, nothing, max).unwrap() == body);
+        }
+        for unknown in ["br", "gzip, br", "gzip,gzip,gzip"] {
+            let decoded = decode(&gzip_of(&body), unknown, max);
+            assert!(matches!(decoded, Err(DialectError::UnknownCoding(_))), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_not_unpacked() {
+        let zeros = vec![0; 32 << 20];
+        for (coding, encode) in ALL {
+            let bomb = encode(&zeros);
+            assert!(bomb.len() < zeros.len() / 50, "{coding}: {}", bomb.len());
+            for max in [0, 1, 70_000, zeros.len() as u64 - 1] {
+                let Err(DialectError::TooLarge { bytes, .. }) = decode(&bomb, coding, max) else {
+                    panic!("{coding} to {max}");
+                };
+                assert!(bytes <= max + 256 * 1024, "{coding}: {bytes} for {max}");
+            }
+            assert!(decode(&bomb, coding, zeros.len() as u64).is_ok());
+        }
+        assert!(decode(b"four", "identity", 3).is_err());
+    }
+
+    #[test]
+    fn damage_is_an_error_and_never_a_panic() {
+        let body: Vec<u8> = (0..2_000u32).flat_map(|at| (at * at).to_le_bytes()).collect();
+        for (coding, encode) in ALL {
+            let sound = encode(&body);
+            for end in (0..sound.len()).step_by(7) {
+                let decoded = decode(&sound[..end], coding, 1 << 20);
+                assert!(end == 0 || decoded.is_err(), "{coding} cut at {end}");
+            }
+            for at in (0..sound.len()).step_by(3) {
+                let mut damaged = sound.clone();
+                damaged[at] ^= 0x55;
+                let _ = decode(&damaged, coding, 1 << 20);
+            }
+            assert!(decode(b"{\"messages\":[]}", coding, 1 << 20).is_err(), "{coding}");
+        }
+    }
+}
