@@ -1,5 +1,6 @@
 //! A model server that plays a script.
 
+mod reply;
 mod wire;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+pub use self::reply::{Call, Reply};
 use self::wire::Wire;
 pub use self::wire::{USAGE_INPUT, USAGE_OUTPUT};
 
@@ -19,6 +21,8 @@ pub use self::wire::{USAGE_INPUT, USAGE_OUTPUT};
 pub enum Step {
     /// Answers with a text.
     Answer(String),
+    /// Answers in full, with calls of tools if there are any.
+    Reply(Reply),
     /// Answers with more text than it was sent.
     Longer,
     /// Answers with a text, little by little, with pauses.
@@ -168,6 +172,7 @@ impl Shared {
         let wire = Wire::of(request);
         match step {
             Step::Answer(text) => whole(out, 200, &[], &wire.content_type(), &wire.answer(text)),
+            Step::Reply(reply) => whole(out, 200, &[], &wire.content_type(), &wire.reply(reply)),
             Step::Longer => {
                 let text = format!("{} ", "and so on,".repeat(20).replace(' ', "-"));
                 let text = text.repeat(request.body.len() / 100 + 10);

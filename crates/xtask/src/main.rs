@@ -1,6 +1,8 @@
 //! The project's own chores: `cargo xtask help` lists them.
 
+mod cache;
 mod check;
+mod clients;
 mod deny;
 mod example;
 mod failure;
@@ -24,6 +26,8 @@ cargo xtask COMMAND
   fuzz [SECONDS]   every fuzz target in turn, each for 30 seconds unless told otherwise
   model            a small language model on loopback, for as long as this runs; Ctrl-C ends it
   test-model       the tests against that model; exit status 69 if it cannot be had here
+  test-clients     the providers' clients for Python and Node through the proxy, with a script and with
+                   that model; exit status 69 if they cannot be had here
   example          writes examples/long-session.json anew
   help             this text
 ";
@@ -54,10 +58,13 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["fuzz", seconds] => fuzz::fuzz(seconds),
         ["model"] => model::serve(),
         ["test-model"] => model::test(),
+        ["test-clients"] => clients::test(),
         ["example"] => example::write(),
-        ["check" | "tidy" | "deny" | "fuzz" | "model" | "test-model" | "example" | "help", ..] => {
-            Err(Failure::usage(format!("`{}` does not take these arguments", words[0])))
-        }
+        [
+            "check" | "tidy" | "deny" | "fuzz" | "model" | "test-model" | "test-clients"
+            | "example" | "help",
+            ..,
+        ] => Err(Failure::usage(format!("`{}` does not take these arguments", words[0]))),
         [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),
     }
 }

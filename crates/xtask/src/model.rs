@@ -8,7 +8,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use self::server::Server;
+pub(crate) use self::install::install;
+pub(crate) use self::server::Server;
 use crate::failure::Failure;
 use crate::run::{cargo, cargo_with};
 
@@ -17,7 +18,7 @@ const TESTS: &[&str] = &["test", "--package", "longhand-model", "--test", "real"
 
 /// Serves the model until standard input ends or Ctrl-C is pressed.
 pub(crate) fn serve() -> Result<(), Failure> {
-    let mut server = Server::start(install::install()?)?;
+    let mut server = Server::start(install()?)?;
     println!("listening {}", server.url());
     let end = end_of_input();
     while let Err(mpsc::RecvTimeoutError::Timeout) = end.recv_timeout(Duration::from_millis(200)) {
@@ -28,7 +29,7 @@ pub(crate) fn serve() -> Result<(), Failure> {
 
 /// Runs the tests that ask a real model.
 pub(crate) fn test() -> Result<(), Failure> {
-    let installed = install::install()?;
+    let installed = install()?;
     cargo(&[TESTS, &["--no-run"]].concat())?;
     let server = Server::start(installed)?;
     let variables = [("LONGHAND_MODEL_URL", server.url())];

@@ -15,12 +15,12 @@ pub(super) const EVENTS: &str = "text/event-stream";
 /// The format that a request wants its answer in.
 #[derive(Clone, Copy)]
 pub(super) struct Wire {
-    format: Format,
-    stream: bool,
+    pub(super) format: Format,
+    pub(super) stream: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Format {
+pub(super) enum Format {
     Chat,
     Responses,
     Anthropic,
@@ -186,7 +186,7 @@ impl Wire {
 }
 
 /// Events that are named after their type.
-fn named(events: &[Value]) -> String {
+pub(super) fn named(events: &[Value]) -> String {
     let line = |event: &Value| {
         format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
     };
