@@ -127,7 +127,7 @@ fn rules() -> impl Strategy<Value = Clear> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::cases(600))]
 
     /// Validity, an honest size, handles and originals, and that clearing what is cleared does nothing.
     #[test]

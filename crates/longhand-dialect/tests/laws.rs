@@ -2,23 +2,11 @@
 
 mod common;
 
-use common::{POLICIES, chars, check_contract, compact, count, graves, o200k, parse};
+use common::{POLICIES, cases, chars, check_contract, compact, count, graves, o200k, parse};
 use longhand_core::{Budget, Edit, Policy, Role, Settings, Tokens};
 use longhand_dialect::Dialect;
 use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json, text_action_json};
 use proptest::prelude::*;
-
-/// `LONGHAND_CASES` asks for more.
-fn cases(least: u32) -> ProptestConfig {
-    let cases =
-        std::env::var("LONGHAND_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(least);
-    ProptestConfig {
-        cases,
-        failure_persistence: None,
-        max_shrink_iters: 400,
-        ..ProptestConfig::default()
-    }
-}
 
 fn conversation() -> impl Strategy<Value = (String, Dialect)> {
     prop_oneof![

@@ -249,7 +249,7 @@ fn marks(value: &Value) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::cases(600))]
 
     #[test]
     fn there_are_never_more_marks_than_there_were(

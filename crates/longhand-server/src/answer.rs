@@ -9,7 +9,7 @@ use axum::BoxError;
 use axum::body::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, Stream};
-use longhand_dialect::{Reply, ReplyReader, SseReader};
+use longhand_dialect::{Reply, ReplyReader, SseReader, Stop};
 
 use crate::archivist::Ticket;
 use crate::asked::Asked;
@@ -157,12 +157,15 @@ impl Listener {
     }
 
     /// Has the answer archived if it came to its end.
-    fn end(self) -> Option<Ticket> {
-        let reply = match self.copy {
+    fn end(mut self) -> Option<Ticket> {
+        let reply = match std::mem::replace(&mut self.copy, Copy::Deaf) {
             Copy::Events(copy) => {
                 let (events, mut reply) = *copy;
                 if let Some(event) = events.finish() {
                     let _ = reply.push(&event);
+                }
+                if !reply.is_done() {
+                    return self.broken(reply);
                 }
                 reply.finish().ok()
             }
@@ -172,5 +175,16 @@ impl Listener {
             Copy::Deaf => None,
         };
         self.windows.answered(&self.asked, &self.sent, &reply?)
+    }
+
+    /// Has what came of an answer noted: the client may or may not go on from it.
+    fn broken(self, reply: ReplyReader) -> Option<Ticket> {
+        let came = reply.partial()?;
+        if came.stop != Stop::Other("cut".to_owned()) {
+            return self.windows.answered(&self.asked, &self.sent, &came);
+        }
+        let session = self.asked.session.as_ref()?;
+        self.windows.recorder.cut(session, &came.text);
+        None
     }
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use longhand::Tokens;
-use longhand_core::{Budget, Digest, Meter, Plan, Policy, Scale, plan, plan_with};
-use longhand_dialect::{Conversation, Dialect, Reply, read};
+use longhand_core::{Budget, Digest, Meter, Plan, Policy, Scale, clear, plan, plan_with};
+use longhand_dialect::{Conversation, Dialect, Options, Reply, read};
 
 use crate::archivist::Ticket;
+use crate::held::Held;
 use crate::recorder::{Answer, Heard};
 use crate::route::Fields;
 
@@ -23,6 +25,12 @@ pub(crate) struct Asked {
     /// What it has besides messages.
     pub(crate) fixed: Tokens,
     pub(crate) fields: Fields,
+    /// What it asks of its provider and gets from us.
+    pub(crate) options: Options,
+    /// The request without what it asks of its provider, if it asks for something.
+    pub(crate) stripped: Option<Bytes>,
+    /// The history before it that the provider holds, if it does.
+    pub(crate) held: Option<Held>,
     /// Tell when it is archived.
     pub(crate) tickets: std::sync::Mutex<Vec<Option<Ticket>>>,
 }
@@ -59,6 +67,18 @@ impl Asked {
         let settings = longhand_core::Settings { policy, ..longhand_core::Settings::default() };
         let history = self.conversation().history(self.fixed);
         plan_with(&history, budget, &settings, &*self.meter, digest)
+    }
+
+    /// The plan that clears tool uses, if the request asks for that.
+    pub(crate) fn cleared(&self) -> Option<Plan> {
+        let rule = self.options.clear.as_ref()?;
+        Some(clear(&self.conversation().history(self.fixed), rule, &*self.meter))
+    }
+
+    /// Whether a window of it is to be cleared further.
+    pub(crate) fn wants_clearing(&self, shown: &Conversation) -> bool {
+        let rule = self.options.clear.as_ref();
+        rule.is_some_and(|rule| !clear(&shown.history(self.fixed), rule, &*self.meter).is_noop())
     }
 
     /// Reads what a model answered as what comes after the request; `None` if it is nothing.

@@ -1,10 +1,13 @@
 //! Which headers pass through a proxy.
 
 use axum::http::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use longhand_dialect::BINDING_BETA;
+
+use crate::window::Window;
 
 /// Names the session that a request belongs to, and in an answer the one it was found to belong to.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-longhand-session");
@@ -25,6 +28,9 @@ pub(crate) const KEY: HeaderName = HeaderName::from_static("x-longhand-key");
 /// How all headers of ours begin; none of them is passed on.
 const OURS: &str = "x-longhand";
 
+/// Where Anthropic is told of what a request makes use of.
+const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+
 const HOP_BY_HOP: [HeaderName; 7] =
     [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
@@ -37,10 +43,17 @@ pub(crate) fn onward(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-/// The headers of a request whose body we hold and whose answer we want to read.
-pub(crate) fn onward_readable(headers: &HeaderMap) -> HeaderMap {
+/// The headers of a request that is sent as a window and whose answer we want to read.
+pub(crate) fn onward_readable(headers: &HeaderMap, window: &Window) -> HeaderMap {
     let mut passed = onward(headers);
     passed.remove(CONTENT_LENGTH);
+    if window.body.is_some() {
+        // What we write is not compressed.
+        passed.remove(CONTENT_ENCODING);
+    }
+    if window.drops_thinking {
+        passed.append(BETA, HeaderValue::from_static(BINDING_BETA));
+    }
     // A compressed answer could be passed on but not archived.
     passed.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     passed

@@ -29,6 +29,7 @@ mod envelope;
 mod error;
 mod guard;
 mod headers;
+mod held;
 mod lineage;
 mod meaning;
 mod metrics;

@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use axum::BoxError;
 use axum::body::{Body, BodyDataStream, Bytes};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use futures_util::{StreamExt, TryStreamExt, stream};
+use longhand_dialect::decode;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -35,9 +36,18 @@ pub(crate) struct Passage<'s> {
     pub(crate) trail: Trail,
 }
 
+/// A text whose bytes are sent.
+struct Shown(Arc<String>);
+
+impl AsRef<[u8]> for Shown {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
 /// What came of a body.
 enum Collected {
-    Whole(Bytes),
+    Whole(Vec<u8>),
     /// More than is looked into; the rest is still to come.
     Beginning(Bytes),
 }
@@ -80,8 +90,8 @@ impl Passage<'_> {
         route: Route,
         mut body: BodyDataStream,
     ) -> Response<Body> {
-        let bytes = match self.collect(&mut body).await {
-            Ok(Collected::Whole(bytes)) => bytes,
+        let (bytes, text) = match self.collect(&mut body).await {
+            Ok(Collected::Whole(bytes)) => self.read(bytes),
             Ok(Collected::Beginning(bytes)) => {
                 self.trail.bypassed(Bypass::TooLarge);
                 let rest = stream::iter([Ok(bytes)]).chain(body);
@@ -90,7 +100,11 @@ impl Passage<'_> {
             }
             Err((status, message)) => return self.refuse(status, message),
         };
-        let (asked, mut window) = match self.prepare(route, &bytes).await {
+        let prepared = match text {
+            Some(text) => self.prepare(route, text).await,
+            None => Err(Bypass::Unreadable),
+        };
+        let (asked, mut window) = match prepared {
             Ok(prepared) => prepared,
             Err(why) if self.shared.settings.require_archive => {
                 let _ = why;
@@ -108,12 +122,12 @@ impl Passage<'_> {
             return self.refuse(StatusCode::SERVICE_UNAVAILABLE, message);
         }
         self.trail.added();
-        let onward = headers::onward_readable(&self.parts.headers);
         let mut retries = 0;
         loop {
+            let onward = headers::onward_readable(&self.parts.headers, &window);
             let body = window.body.clone().unwrap_or_else(|| bytes.clone());
             let sent = Instant::now();
-            let response = match self.send(onward.clone(), Some(body.into())).await {
+            let response = match self.send(onward, Some(body.into())).await {
                 Ok(response) => response,
                 Err(error) => return error,
             };
@@ -171,7 +185,7 @@ impl Passage<'_> {
         let mut bytes = Vec::with_capacity(length.min(1 << 20) as usize);
         loop {
             let chunk = match timeout(settings.client_silence, body.next()).await {
-                Ok(None) => return Ok(Collected::Whole(bytes.into())),
+                Ok(None) => return Ok(Collected::Whole(bytes)),
                 Ok(Some(Ok(chunk))) => chunk,
                 Ok(Some(Err(_))) => {
                     return Err((StatusCode::BAD_REQUEST, "the request could not be read"));
@@ -187,11 +201,34 @@ impl Passage<'_> {
         }
     }
 
+    /// The body as it came, and as a text if it is one.
+    fn read(&self, body: Vec<u8>) -> (Bytes, Option<Arc<String>>) {
+        let coding = self.parts.headers.get(CONTENT_ENCODING);
+        let Some(coding) = coding.filter(|coding| *coding != "identity") else {
+            return match String::from_utf8(body) {
+                Ok(text) => {
+                    let text = Arc::new(text);
+                    (Bytes::from_owner(Shown(Arc::clone(&text))), Some(text))
+                }
+                Err(error) => (error.into_bytes().into(), None),
+            };
+        };
+        let most = self.shared.settings.request_bytes_max as u64;
+        let plain = coding.to_str().ok().and_then(|coding| decode(&body, coding, most).ok());
+        let text = plain.and_then(|plain| String::from_utf8(plain).ok()).map(Arc::new);
+        (body.into(), text)
+    }
+
     /// Understands a request and makes its window, unless that fails or takes too long.
-    async fn prepare(&self, route: Route, bytes: &Bytes) -> Result<(Arc<Asked>, Window), Bypass> {
+    async fn prepare(
+        &self,
+        route: Route,
+        text: Arc<String>,
+    ) -> Result<(Arc<Asked>, Window), Bypass> {
         let windows = Arc::clone(&self.shared.windows);
-        let (bytes, caller) = (bytes.clone(), Caller::of(&self.parts.headers));
-        let work = spawn_blocking(move || windows.prepare(route, &bytes, &caller));
+        let caller = Caller::of(&self.parts.headers);
+        let knows_options = self.upstream.knows_options;
+        let work = spawn_blocking(move || windows.prepare(route, text, &caller, knows_options));
         match timeout(self.shared.settings.deadline, work).await {
             Ok(Ok(Ok((asked, window)))) => Ok((Arc::new(asked), window)),
             Ok(Ok(Err(_))) => Err(Bypass::Unreadable),
@@ -281,7 +318,7 @@ fn bypassed(mut response: Response<Body>) -> Response<Body> {
 
 /// Says in the headers of an answer what was done.
 fn tell(headers: &mut HeaderMap, asked: &Asked, window: &Window) {
-    let outcome = if window.body.is_some() { "compacted" } else { "passed" };
+    let outcome = if window.is_compacted() { "compacted" } else { "passed" };
     headers.insert(headers::OUTCOME, HeaderValue::from_static(outcome));
     if let Some(Ok(session)) = asked.session.as_deref().map(HeaderValue::from_str) {
         headers.insert(headers::SESSION, session);

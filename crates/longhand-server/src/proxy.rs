@@ -174,8 +174,7 @@ async fn handle(shared: &Arc<Shared>, request: Request<Body>) -> Response<Body> 
         return refuse(StatusCode::NOT_FOUND, "Longhand has no upstream for this request");
     };
     let passage = Passage { shared, provider, upstream, parts, trail };
-    let Parts { method, headers, .. } = &passage.parts;
-    match route(method, &path, headers) {
+    match route(&passage.parts.method, &path) {
         Some(route) => passage.converse(route, body.into_data_stream()).await,
         None if body.is_end_stream() => passage.pass(None).await,
         None => passage.pass_stream(body.into_data_stream()).await,

@@ -112,12 +112,13 @@ impl Recorder {
         heard: &Arc<Heard>,
         answer: Answer,
         aside: bool,
-    ) -> Option<Ticket> {
+    ) -> Option<(String, Option<Ticket>)> {
         let answer = Arc::new(answer);
         let mut lineage = self.lineage();
         let placed = place(&mut lineage, heard, Some(&answer), aside)?;
         lineage.hear(&heard.root, &placed.session, &answer.text, &answer.messages);
-        self.record(heard, Some(answer), placed, aside)
+        let session = placed.session.clone();
+        Some((session, self.record(heard, Some(answer), placed, aside)))
     }
 
     /// Has what is new of a chain archived.
@@ -226,6 +227,14 @@ impl Recorder {
             }
             done.is_ok()
         })
+    }
+
+    /// Has something kept under its handle.
+    pub(crate) fn keep_original(self: &Arc<Self>, session: &str, original: (Handle, Original)) {
+        let own = Arc::clone(self);
+        self.archivist.give(session, 256, move || {
+            attempt(|| own.archive.keep(std::slice::from_ref(&original))).is_ok()
+        });
     }
 
     fn keep_now(&self, session: &str, kept: Kept) -> Result<(), ArchiveError> {

@@ -1,6 +1,5 @@
 //! What a request is about, before anything is done with it.
 
-use axum::http::header::CONTENT_ENCODING;
 use axum::http::{HeaderMap, Method};
 use longhand_core::json::Cursor;
 use longhand_dialect::Dialect;
@@ -18,11 +17,9 @@ pub(crate) struct Route {
     pub(crate) counts: bool,
 }
 
-/// What happens to a conversation that is posted to a path; `None` if the path takes none, or if its
-/// body cannot be looked into.
-pub(crate) fn route(method: &Method, path: &str, headers: &HeaderMap) -> Option<Route> {
-    let plain = headers.get(CONTENT_ENCODING).is_none_or(|coding| coding == "identity");
-    if method != Method::POST || !plain {
+/// What happens to a conversation that is posted to a path; `None` if the path takes none.
+pub(crate) fn route(method: &Method, path: &str) -> Option<Route> {
+    if method != Method::POST {
         return None;
     }
     let dialect = match path {
@@ -67,9 +64,9 @@ impl Caller {
         Self { owner, name }
     }
 
-    /// Where the chain of a request begins.
-    pub(crate) fn root(&self, fields: &Fields) -> Root {
-        Root::new(&self.owner, self.name.as_deref(), fields.held.as_deref())
+    /// Where a chain begins; `held` names history that only the provider has.
+    pub(crate) fn root(&self, held: Option<&str>) -> Root {
+        Root::new(&self.owner, self.name.as_deref(), held)
     }
 }
 
@@ -78,8 +75,10 @@ impl Caller {
 pub(crate) struct Fields {
     /// The most tokens that the reply may have.
     pub(crate) reply_max: Option<u64>,
-    /// The history that the provider holds.
-    pub(crate) held: Option<String>,
+    /// The answer that it goes on from, of which the provider holds the history.
+    pub(crate) previous: Option<String>,
+    /// A conversation that the provider holds.
+    pub(crate) stored: Option<String>,
 }
 
 impl Fields {
@@ -91,7 +90,8 @@ impl Fields {
             reply_max: ["max_completion_tokens", "max_output_tokens", "max_tokens"]
                 .into_iter()
                 .find_map(number),
-            held: ["previous_response_id", "conversation"].into_iter().find_map(string),
+            previous: string("previous_response_id"),
+            stored: string("conversation"),
         }
     }
 }

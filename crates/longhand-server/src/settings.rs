@@ -81,7 +81,7 @@ impl Settings {
             require_archive: false,
             deadline: Duration::from_secs(5),
             connect: Duration::from_secs(10),
-            upstream_silence: Duration::from_secs(600),
+            upstream_silence: Duration::from_mins(10),
             client_silence: Duration::from_secs(30),
             request_bytes_max: 64 << 20,
             body_bytes_max: 1 << 30,

@@ -68,9 +68,10 @@ impl Trail {
 
     /// What was made of a conversation, when that is known.
     pub(crate) fn window(&mut self, window: &Window) {
-        let outcome = if window.body.is_some() { Outcome::Compacted } else { Outcome::Passed };
+        let compacted = window.is_compacted();
+        let outcome = if compacted { Outcome::Compacted } else { Outcome::Passed };
         self.metrics.became(outcome);
-        self.name("outcome", if window.body.is_some() { "compacted" } else { "passed" });
+        self.name("outcome", if compacted { "compacted" } else { "passed" });
         self.add("edits", window.edits);
         if let (Some(before), Some(after)) = (window.before, window.after) {
             self.metrics.flow(Flow::In, before.0);

@@ -23,6 +23,8 @@ pub(crate) struct Upstream {
     /// Its address without `/v1`, without a slash at its end.
     base: Url,
     pub(crate) client: Client,
+    /// Whether it knows the options by which a client has its provider shorten conversations.
+    pub(crate) knows_options: bool,
 }
 
 impl Upstreams {
@@ -92,7 +94,9 @@ impl Upstream {
         if is_loopback(&base) {
             builder = builder.no_proxy();
         }
-        Ok(Self { base, client: builder.build().map_err(ServerError::Client)? })
+        let client = builder.build().map_err(ServerError::Client)?;
+        let knows_options = matches!(base.host_str(), Some("api.openai.com" | "api.anthropic.com"));
+        Ok(Self { base, client, knows_options })
     }
 
     /// Where a request goes: the same path and query on this server.

@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::body::Bytes;
 use longhand::{Call, Tokens};
 use longhand_core::{Budget, Edit, Plan, Policy, Scale};
-use longhand_dialect::{Conversation, Dialect, DialectError, Overflow, Reply, read};
+use longhand_dialect::{
+    Binding, Conversation, Dialect, DialectError, Options, Overflow, Reply, Stop, read,
+    read_shared, without_options,
+};
 use longhand_meter::{ImageRule, MeterError, MeterSpec, Provider};
 use serde_json::json;
 
@@ -14,13 +17,14 @@ use crate::archivist::Ticket;
 use crate::asked::{Asked, SharedMeter};
 use crate::calibration::Calibration;
 use crate::digest::Digests;
-use crate::lineage::Thread;
+use crate::held::{Held, Holdings};
+use crate::lineage::{Root, Thread};
 use crate::meaning::Link;
 use crate::metrics::{Flow, Metrics, Rung};
 use crate::recorder::{Heard, Kept, Recorder, besides};
 use crate::route::{Caller, Fields, Route};
 use crate::sticky::Sticky;
-use crate::{Settings, model};
+use crate::{Settings, held, model};
 
 /// Makes windows.
 pub(crate) struct Windows {
@@ -29,6 +33,7 @@ pub(crate) struct Windows {
     pub(crate) metrics: Arc<Metrics>,
     digests: Digests,
     calibration: Calibration,
+    holdings: Holdings,
     meters: Mutex<HashMap<String, SharedMeter>>,
 }
 
@@ -43,8 +48,12 @@ pub(crate) struct Window {
     pub(crate) after: Option<Tokens>,
     /// How many edits it has.
     pub(crate) edits: usize,
+    /// The edits, as they are kept.
+    pub(crate) sticky: Option<Arc<Sticky>>,
     /// How far it is over its limit.
     pub(crate) shortfall: Tokens,
+    /// Whether the provider is told to drop thinking that the edits void.
+    pub(crate) drops_thinking: bool,
 }
 
 /// Why a request goes on as it is.
@@ -66,20 +75,39 @@ impl Windows {
             digests: Digests::new(settings),
             metrics,
             calibration: Calibration::default(),
+            holdings: Holdings::default(),
             meters: Mutex::default(),
         }
     }
 
     /// Reads a request, finds its session, has what is new archived, and makes the window.
+    ///
+    /// What it asks of its provider is done here unless the `upstream` knows how to.
     pub(crate) fn prepare(
         &self,
         route: Route,
-        body: &Bytes,
+        text: Arc<String>,
         caller: &Caller,
+        upstream_knows_options: bool,
     ) -> Result<(Asked, Window), Trouble> {
-        let conversation = read(body.to_vec(), Some(route.dialect))?;
-        let fields = Fields::of(conversation.bytes());
-        let root = caller.root(&fields);
+        let fields = Fields::of(&text);
+        let mut options = Options::default();
+        if !upstream_knows_options {
+            options = Options::of(route.dialect, &text);
+        }
+        let stripped =
+            if options.is_empty() { None } else { without_options(route.dialect, &text) };
+        let text = stripped.map_or(text, Arc::new);
+        let stripped = (!options.is_empty()).then(|| Bytes::from(text.as_bytes().to_vec()));
+        let root = caller.root(None);
+        let held = fields.previous.as_deref().and_then(|id| self.held(&root, id, &text));
+        let (text, root, held) = match (held, fields.previous.as_ref().or(fields.stored.as_ref())) {
+            (Some((whole, held)), _) => (Arc::new(whole), root, Some(held)),
+            (None, Some(id)) => (text, caller.root(Some(id)), None),
+            (None, None) => (text, root, None),
+        };
+        let mut conversation = read_shared(text, Some(route.dialect))?;
+        conversation.keep_thinking();
         let thread = Thread::of(root.start, &conversation.messages);
         if thread.links.is_empty() {
             return Err(Trouble::Empty);
@@ -96,10 +124,23 @@ impl Windows {
             None => (None, false, None),
         };
         let tickets = Mutex::new(if session.is_some() { vec![ticket] } else { Vec::new() });
-        let asked = Asked { heard, session, aside, meter, fixed, fields, tickets };
-        let limit = self.limit(&asked);
-        let window = limit.map(|limit| self.within(&asked, limit)).transpose()?;
-        Ok((asked, window.unwrap_or_else(Window::untouched)))
+        let asked =
+            Asked { heard, session, aside, meter, fixed, fields, options, stripped, held, tickets };
+        let window = match self.limit(&asked) {
+            Some(limit) => self.within(&asked, limit)?,
+            None => Window::untouched(&asked),
+        };
+        Ok((asked, window))
+    }
+
+    /// The whole of a request that goes on from an answer, and what the provider has of it.
+    fn held(&self, root: &Root, id: &str, request: &str) -> Option<(String, Held)> {
+        let archive = &**self.recorder.archive();
+        let held = self.holdings.find(archive, root.owner, id)?;
+        // The answer may still be on its way into the archive.
+        self.recorder.settle(&held.session);
+        let whole = held::whole(request, &held.items(archive)?)?;
+        Some((whole, held))
     }
 
     /// Has an answer archived after the request that it answers, and learns from what it took.
@@ -124,8 +165,23 @@ impl Windows {
             output: usage.output,
             cost_micros,
         };
+        if reply.stop == Stop::Window {
+            let limit = Some(usage.input + usage.output).filter(|limit| *limit > 0);
+            let full = Overflow { limit, asked: None, bytes: false };
+            self.calibration.overflowed(asked.model(), sent.after.unwrap_or(Tokens::MAX), full);
+        }
         let answer = asked.answer(reply, call)?;
-        self.recorder.answered(&asked.heard, answer, asked.aside)
+        let tip = *answer.thread.links.last()?;
+        let (session, ticket) = self.recorder.answered(&asked.heard, answer, asked.aside)?;
+        if let Some(id) = reply.id.as_ref().filter(|_| asked.dialect() == Dialect::Responses)
+            && let Some(last) = self.recorder.lineage().entry(&session, tip)
+        {
+            let edits = sent.sticky.clone();
+            let held = Held { session: session.clone(), entries: last + 1, edits };
+            let original = self.holdings.hold(asked.heard.root.owner, id, held);
+            self.recorder.keep_original(&session, original);
+        }
+        ticket
     }
 
     /// The most that a request may have, if there is a most.
@@ -135,7 +191,8 @@ impl Windows {
         let window = || self.settings.windows.get(model).copied().or_else(|| model::window(model));
         let known = || window().map(|window| window.saturating_sub(reply));
         let own = self.settings.budget.or_else(known);
-        self.calibration.limit(model, own)
+        let limit = self.calibration.limit(model, own);
+        limit.into_iter().chain(asked.options.compact_at).min()
     }
 
     /// The window within a limit: with the edits of the last one as long as that fits, then with a new
@@ -143,21 +200,32 @@ impl Windows {
     fn within(&self, asked: &Asked, limit: Tokens) -> Result<Window, Trouble> {
         let conversation = asked.conversation();
         let thread = &asked.heard.thread;
-        let sticky = self.recorder.lineage().window(&thread.links);
-        let kept = sticky.and_then(|own| own.edits(thread, &conversation.messages));
+        let sticky = match &asked.held {
+            Some(held) => held.edits.clone(),
+            None => self.recorder.lineage().window(&thread.links),
+        };
         let mut last = None;
-        if let Some(edits) = kept {
+        if let Some(sticky) = sticky
+            && let Some(edits) = sticky.edits(thread, &conversation.messages)
+        {
             let text = conversation.apply(&edits);
             let shown = read(text.into_bytes(), Some(conversation.dialect))?;
             let tokens = asked.weigh(&shown);
-            let window = Window::of(asked, edits.len(), shown.bytes(), tokens, limit);
-            if tokens <= limit {
+            let mut window = Window::of(asked, edits.len(), shown.bytes(), tokens, limit);
+            window.sticky = Some(sticky);
+            if tokens <= limit && !asked.wants_clearing(&shown) {
+                if asked.held.is_some() {
+                    // The provider has it so.
+                    window.body.clone_from(&asked.stripped);
+                }
                 return Ok(window);
             }
             last = Some(window);
         }
+        let cleared = asked.cleared().filter(|plan| plan.tokens <= limit && !plan.is_noop());
         let digest = self.digests.digest(asked);
-        let plan = asked.plan(&self.budget(limit), self.settings.policy, &digest);
+        let plan = cleared
+            .unwrap_or_else(|| asked.plan(&self.budget(limit), self.settings.policy, &digest));
         match last {
             // Where nothing fits, a break of the prefix must be worth it.
             Some(last) if !plan.fits() && last.is_nearly(plan.tokens) => Ok(last),
@@ -165,12 +233,12 @@ impl Windows {
                 before: Some(plan.tokens),
                 after: Some(plan.tokens),
                 shortfall: plan.shortfall,
-                ..Window::untouched()
+                ..Window::untouched(asked)
             }),
             _ => {
                 let text = conversation.apply(&plan.edits);
-                let window = Window::of(asked, plan.edits.len(), &text, plan.tokens, limit);
-                self.keep(asked, &plan, &window, limit, digest.account());
+                let mut window = Window::of(asked, plan.edits.len(), &text, plan.tokens, limit);
+                window.sticky = self.keep(asked, &plan, &window, limit, digest.account().as_ref());
                 self.digests.prepare(asked, &plan);
                 Ok(window)
             }
@@ -190,17 +258,17 @@ impl Windows {
         plan: &Plan,
         window: &Window,
         limit: Tokens,
-        fold: Option<serde_json::Value>,
-    ) {
-        let Some(session) = &asked.session else { return };
+        fold: Option<&serde_json::Value>,
+    ) -> Option<Arc<Sticky>> {
+        let session = asked.session.as_ref()?;
         let messages = &asked.conversation().messages;
         let thread = &asked.heard.thread;
-        let Some(sticky) = Sticky::new(&plan.edits, thread, messages) else { return };
+        let sticky = Arc::new(Sticky::new(&plan.edits, thread, messages)?);
         let tally = Tally::of(&plan.edits);
         self.metrics.batches.inc();
         self.metrics.fold(Rung::Stub, tally.stubs);
         self.metrics.fold(Rung::Clip, tally.clips);
-        let by_model = fold.as_ref().is_some_and(|fold| !fold["earlier"]["model"].is_null());
+        let by_model = fold.is_some_and(|fold| !fold["earlier"]["model"].is_null());
         let rung = if by_model { Rung::ModelFold } else { Rung::Fold };
         self.metrics.fold(rung, u64::from(tally.folded > 0));
         let (text, folded) = fold_of(&plan.edits, thread);
@@ -211,9 +279,10 @@ impl Windows {
             "folded": tally.folded, "fold": fold, "window": sticky.json(),
         });
         let originals = plan.edits.iter().filter_map(|edit| edit.original(messages)).collect();
-        let kept = Kept { sticky: Arc::new(sticky), originals, text, folded, receipt };
+        let kept = Kept { sticky: Arc::clone(&sticky), originals, text, folded, receipt };
         let ticket = self.recorder.keep(session, kept);
         lock(&asked.tickets).push(ticket);
+        Some(sticky)
     }
 
     /// A smaller window after an upstream has found one too long; `None` if there is no smaller one.
@@ -253,18 +322,33 @@ impl Windows {
 
 impl Window {
     /// The request as it is.
-    pub(crate) fn untouched() -> Self {
-        Self { body: None, before: None, after: None, edits: 0, shortfall: Tokens::ZERO }
+    pub(crate) fn untouched(asked: &Asked) -> Self {
+        Self {
+            body: asked.stripped.clone(),
+            before: None,
+            after: None,
+            edits: 0,
+            sticky: None,
+            shortfall: Tokens::ZERO,
+            drops_thinking: false,
+        }
     }
 
     fn of(asked: &Asked, edits: usize, text: &str, after: Tokens, limit: Tokens) -> Self {
         Self {
-            shortfall: after.saturating_sub(limit),
             body: Some(Bytes::copy_from_slice(text.as_bytes())),
             before: Some(asked.total()),
             after: Some(after),
             edits,
+            sticky: None,
+            shortfall: after.saturating_sub(limit),
+            drops_thinking: edits > 0 && asked.conversation().binding() == Binding::Switch,
         }
+    }
+
+    /// Whether something was left out.
+    pub(crate) fn is_compacted(&self) -> bool {
+        self.edits > 0
     }
 
     /// Whether another size saves less than a tenth.

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use longhand_core::{Budget, Edit, Meter, Plan, Policy, Scale, Settings, Tokens, plan};
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
+use proptest::prelude::ProptestConfig;
 
 /// The exact meter, loaded once.
 pub fn o200k() -> &'static (dyn Meter + Send + Sync) {
@@ -16,6 +17,18 @@ pub fn o200k() -> &'static (dyn Meter + Send + Sync) {
 /// The estimate of the reference elider.
 pub fn chars() -> Box<dyn Meter + Send + Sync> {
     "chars:3.5".parse::<MeterSpec>().unwrap().open(ImageRule::OpenAiTiles).unwrap()
+}
+
+/// How many cases a law is tried on; `LONGHAND_CASES` asks for more.
+pub fn cases(least: u32) -> ProptestConfig {
+    let cases =
+        std::env::var("LONGHAND_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(least);
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 400,
+        ..ProptestConfig::default()
+    }
 }
 
 pub const POLICIES: [Policy; 4] = [Policy::Auto, Policy::Elide, Policy::Trim, Policy::Rolling(3)];
