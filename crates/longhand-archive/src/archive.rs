@@ -5,7 +5,7 @@ use std::ops::Range;
 use longhand_core::Handle;
 
 use crate::record::{
-    Appended, Batch, Content, Entry, Head, Hit, NewBatch, NewEntry, Original, SessionInfo,
+    Addition, Appended, Batch, Content, Entry, Head, Hit, NewBatch, NewEntry, Original, SessionInfo,
 };
 use crate::{ArchiveError, Damage};
 
@@ -17,15 +17,12 @@ pub trait Archive: Send + Sync {
     /// Appends entries to a session, all or none.
     fn append(&self, session: &str, entries: &[NewEntry]) -> Result<Appended, ArchiveError>;
 
-    /// Appends entries to a session that has exactly `first` of them, all or none.
+    /// Appends entries to sessions in their places, all in one go; says of each addition whether it was
+    /// made.
     ///
-    /// Gives [`ArchiveError::Outrun`] if it has more or fewer: another writer came first.
-    fn append_at(
-        &self,
-        session: &str,
-        first: u64,
-        entries: &[NewEntry],
-    ) -> Result<(), ArchiveError>;
+    /// One whose session has more or fewer entries than it thinks is left out: another writer came
+    /// first. An error means that none was made.
+    fn append_at(&self, additions: &[Addition]) -> Result<Vec<bool>, ArchiveError>;
 
     /// Adds a batch to the session's log and returns its number.
     ///

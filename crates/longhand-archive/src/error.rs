@@ -25,16 +25,6 @@ pub enum ArchiveError {
         /// The newest live batch.
         newest: u64,
     },
-    /// The session has other than the expected number of entries.
-    #[error("session {} has {entries} entries, not {expected}", shown(.session))]
-    Outrun {
-        /// The session.
-        session: String,
-        /// How many entries the writer thought there are.
-        expected: u64,
-        /// How many there are.
-        entries: u64,
-    },
     /// There is no such session.
     #[error("session {} is not in the archive", shown(.session))]
     UnknownSession {

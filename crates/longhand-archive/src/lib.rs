@@ -36,7 +36,7 @@ pub use damage::{Damage, DamagedPart};
 pub use error::ArchiveError;
 pub use memory::MemoryArchive;
 pub use record::{
-    Appended, Batch, Content, Entry, Form, Head, Hit, NewBatch, NewEntry, Original, SessionInfo,
-    fold_handle,
+    Addition, Appended, Batch, Content, Entry, Form, Head, Hit, NewBatch, NewEntry, Original,
+    SessionInfo, fold_handle,
 };
 pub use sqlite::{SqliteArchive, SqliteSettings};

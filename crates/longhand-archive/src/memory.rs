@@ -8,8 +8,8 @@ use longhand_core::Handle;
 
 use crate::query::{Query, Strictness, snippet};
 use crate::{
-    Appended, Archive, ArchiveError, Batch, Content, Damage, Entry, Form, Head, Hit, NewBatch,
-    NewEntry, Original, SessionInfo, fold_handle,
+    Addition, Appended, Archive, ArchiveError, Batch, Content, Damage, Entry, Form, Head, Hit,
+    NewBatch, NewEntry, Original, SessionInfo, fold_handle,
 };
 
 /// An archive in memory: for tests, and the model that the others are compared with.
@@ -58,20 +58,17 @@ impl Archive for MemoryArchive {
         Ok(self.shelves().append(session, entries))
     }
 
-    fn append_at(
-        &self,
-        session: &str,
-        first: u64,
-        entries: &[NewEntry],
-    ) -> Result<(), ArchiveError> {
+    fn append_at(&self, additions: &[Addition]) -> Result<Vec<bool>, ArchiveError> {
         let mut shelves = self.shelves();
-        let has = shelves.sessions.get(session).map_or(0, |session| session.entries.len() as u64);
-        if has != first {
-            let session = session.to_owned();
-            return Err(ArchiveError::Outrun { session, expected: first, entries: has });
-        }
-        shelves.append(session, entries);
-        Ok(())
+        let mut append = |Addition { session, first, entries }: &Addition| {
+            let known = shelves.sessions.get(session);
+            let is_place = known.map_or(0, |session| session.entries.len() as u64) == *first;
+            if is_place {
+                shelves.append(session, entries);
+            }
+            is_place
+        };
+        Ok(additions.iter().map(&mut append).collect())
     }
 
     fn commit(&self, session: &str, batch: &NewBatch) -> Result<u64, ArchiveError> {

@@ -43,6 +43,17 @@ pub struct Appended {
     pub round: u64,
 }
 
+/// Entries on their way to a certain place of a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addition {
+    /// The session.
+    pub session: String,
+    /// How many entries it has before.
+    pub first: u64,
+    /// What comes then.
+    pub entries: Vec<NewEntry>,
+}
+
 /// A batch of edits on its way into the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewBatch {

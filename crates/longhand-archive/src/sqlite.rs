@@ -34,8 +34,8 @@ use self::fault::Fault;
 use self::readers::Readers;
 use self::writer::Writer;
 use crate::{
-    Appended, Archive, ArchiveError, Batch, Damage, Entry, Head, Hit, NewBatch, NewEntry, Original,
-    SessionInfo,
+    Addition, Appended, Archive, ArchiveError, Batch, Damage, Entry, Head, Hit, NewBatch, NewEntry,
+    Original, SessionInfo,
 };
 
 /// An archive in a file, which processes may share.
@@ -109,15 +109,19 @@ impl Archive for SqliteArchive {
         self.writer.write(move |db| entry::append(db, &session, &entries))
     }
 
-    fn append_at(
-        &self,
-        session: &str,
-        first: u64,
-        entries: &[NewEntry],
-    ) -> Result<(), ArchiveError> {
-        let session = session.to_owned();
-        let entries: Vec<ReadyEntry> = entries.iter().map(ReadyEntry::new).collect();
-        self.writer.write(move |db| entry::append_at(db, &session, first, &entries))
+    fn append_at(&self, additions: &[Addition]) -> Result<Vec<bool>, ArchiveError> {
+        let ready: Vec<(String, u64, Vec<ReadyEntry>)> = additions
+            .iter()
+            .map(|Addition { session, first, entries }| {
+                (session.clone(), *first, entries.iter().map(ReadyEntry::new).collect())
+            })
+            .collect();
+        self.writer.write(move |db| {
+            let append = |(session, first, entries): &(String, u64, Vec<ReadyEntry>)| {
+                entry::append_at(db, session, *first, entries)
+            };
+            ready.iter().map(append).collect()
+        })
     }
 
     fn commit(&self, session: &str, batch: &NewBatch) -> Result<u64, ArchiveError> {

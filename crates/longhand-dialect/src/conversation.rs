@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use longhand_core::json::Kind;
+use longhand_core::json::{Kind, Node};
 use longhand_core::{History, Message, Role, Text, Tokens, Wire};
 
 use crate::Finding;
@@ -96,6 +96,7 @@ pub struct Conversation {
     /// The message from which on results may answer calls that the provider holds.
     pub(crate) continues: Option<usize>,
     pub(crate) bound: Bound,
+    pub(crate) fields: Node,
 }
 
 /// Where a message stands in the source.
@@ -146,6 +147,11 @@ impl Conversation {
     /// Whether a result in a message may answer a call that the provider holds.
     pub(crate) fn continues_at(&self, message: usize) -> bool {
         self.continues.is_some_and(|from| from <= message)
+    }
+
+    /// A field of the request as it stands there, quotes included.
+    pub fn field(&self, key: &str) -> Option<&str> {
+        self.fields.get(&self.source, key).map(|value| &self.source[value.span()])
     }
 
     /// The bytes it was read from.
@@ -291,6 +297,7 @@ impl Builder {
             findings: self.findings,
             continues: self.continues,
             bound,
+            fields: self.source.fields,
         }
     }
 }

@@ -1,108 +1,260 @@
-//! The threads that archive, so that no request waits for a disk.
+//! The thread that archives, so that no request waits for a disk.
+//!
+//! It takes what has come in the meantime together: one transaction for all of it.
 
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rustc_hash::FxHasher;
+use longhand::Archive;
+use longhand_archive::{Addition, ArchiveError, Original};
+use longhand_core::Handle;
 use tokio::sync::oneshot;
 
 use crate::ServerError;
 use crate::metrics::Metrics;
 
-/// How many threads write; what they write at the same time goes to the disk together.
-const THREADS: usize = 8;
-
-/// The most jobs of one thread that wait, and the most bytes that all of them hold.
-const JOBS_MAX: usize = 4_096;
+/// The most jobs that wait, and the most bytes that they hold.
+const JOBS_MAX: usize = 16_384;
 const BYTES_MAX: usize = 256 << 20;
 
-/// Does work on the archive soon, in the order in which it was given for each session.
-pub(crate) struct Archivist {
-    desks: Mutex<Vec<SyncSender<Job>>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
-    bytes: Arc<AtomicUsize>,
-    metrics: Arc<Metrics>,
+/// How many jobs go into one transaction.
+const TOGETHER_MAX: usize = 1_024;
+
+/// How often an addition is offered to another place when its own is taken.
+const PLACES_MAX: usize = 3;
+
+/// Something to be archived.
+pub(crate) enum Work {
+    /// Entries of a session.
+    Append(Box<dyn Appending>),
+    /// Something under its handle.
+    Keep(Handle, Original),
+    /// Something else; it says whether it was done.
+    Other(Box<dyn FnOnce() -> bool + Send>),
 }
 
-struct Job {
-    work: Box<dyn FnOnce() -> bool + Send>,
-    bytes: usize,
-    given: Instant,
-    done: oneshot::Sender<bool>,
+/// Entries that know where they belong.
+pub(crate) trait Appending: Send {
+    /// What is to be added; nothing if it is there already.
+    fn addition(&mut self) -> Addition;
+
+    /// The addition was made.
+    fn made(&mut self, addition: &Addition);
+
+    /// Its place is taken: finds another one and says whether there is one.
+    fn displaced(&mut self) -> bool;
+
+    /// The archive does not take it.
+    fn refused(&mut self, entries: usize);
 }
 
 /// Tells whether work was done: it is durable then.
 pub(crate) type Ticket = oneshot::Receiver<bool>;
 
+struct Job {
+    work: Work,
+    bytes: usize,
+    given: Instant,
+    done: oneshot::Sender<bool>,
+}
+
+/// Takes work for the archive.
+pub(crate) struct Archivist {
+    desk: Mutex<Option<SyncSender<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    bytes: Arc<AtomicUsize>,
+    metrics: Arc<Metrics>,
+}
+
 impl Archivist {
-    pub(crate) fn start(metrics: Arc<Metrics>) -> Result<Self, ServerError> {
+    /// Starts the thread; it lets work gather for so long.
+    pub(crate) fn start(
+        archive: Arc<dyn Archive>,
+        linger: Duration,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, ServerError> {
         let bytes = Arc::new(AtomicUsize::new(0));
-        let (mut desks, mut threads) = (Vec::new(), Vec::new());
-        for _ in 0..THREADS {
-            let (desk, jobs) = sync_channel(JOBS_MAX);
-            let (bytes, metrics) = (Arc::clone(&bytes), Arc::clone(&metrics));
-            let thread = thread::Builder::new()
-                .name("longhand-archivist".to_owned())
-                .spawn(move || run(&jobs, &bytes, &metrics))
-                .map_err(ServerError::Thread)?;
-            desks.push(desk);
-            threads.push(thread);
-        }
-        Ok(Self { desks: Mutex::new(desks), threads: Mutex::new(threads), bytes, metrics })
+        let (desk, jobs) = sync_channel(JOBS_MAX);
+        let clerk =
+            Clerk { archive, linger, bytes: Arc::clone(&bytes), metrics: Arc::clone(&metrics) };
+        let thread = thread::Builder::new()
+            .name("longhand-archivist".to_owned())
+            .spawn(move || clerk.run(&jobs))
+            .map_err(ServerError::Thread)?;
+        let (desk, thread) = (Mutex::new(Some(desk)), Mutex::new(Some(thread)));
+        Ok(Self { desk, thread, bytes, metrics })
     }
 
     /// Has work done that holds so many bytes; `None` if there is too much to do already.
-    pub(crate) fn give(
-        &self,
-        session: &str,
-        bytes: usize,
-        work: impl FnOnce() -> bool + Send + 'static,
-    ) -> Option<Ticket> {
+    pub(crate) fn give(&self, bytes: usize, work: Work) -> Option<Ticket> {
         let (done, ticket) = oneshot::channel();
-        let job = Job { work: Box::new(work), bytes, given: Instant::now(), done };
-        let mut hasher = FxHasher::default();
-        session.hash(&mut hasher);
-        let desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
-        let desk = desks.get((hasher.finish() % THREADS as u64) as usize)?;
-        if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > BYTES_MAX {
+        let job = Job { work, bytes, given: Instant::now(), done };
+        let desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let desk = desk.as_ref()?;
+        self.metrics.archive_queued.inc();
+        let held = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if held > BYTES_MAX || desk.try_send(job).is_err() {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.metrics.archive_queued.dec();
             return None;
         }
-        self.metrics.archive_queued.inc();
-        match desk.try_send(job) {
-            Ok(()) => Some(ticket),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-                self.metrics.archive_queued.dec();
-                None
-            }
-        }
+        Some(ticket)
     }
 
     /// Waits until all is done; takes nothing more.
     pub(crate) fn close(&self) {
-        self.desks.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
+        drop(self.desk.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
             let _ = thread.join();
         }
     }
 }
 
-fn run(jobs: &Receiver<Job>, bytes: &AtomicUsize, metrics: &Metrics) {
-    while let Ok(job) = jobs.recv() {
-        // A panic must not end the thread: all later work would be lost.
-        let work = std::panic::AssertUnwindSafe(job.work);
-        let done = std::panic::catch_unwind(work).unwrap_or(false);
-        bytes.fetch_sub(job.bytes, Ordering::Relaxed);
-        metrics.archive_queued.dec();
-        metrics.archive_lag.observe(job.given.elapsed().as_secs_f64());
-        // Few wait for it.
-        let _ = job.done.send(done);
+/// Does the work.
+struct Clerk {
+    archive: Arc<dyn Archive>,
+    linger: Duration,
+    bytes: Arc<AtomicUsize>,
+    metrics: Arc<Metrics>,
+}
+
+/// Work of one kind that is done together.
+#[derive(Default)]
+struct Pile {
+    appends: Vec<(Box<dyn Appending>, Slip)>,
+    keeps: Vec<((Handle, Original), Slip)>,
+}
+
+/// What is left of a job: who waits for it, since when.
+struct Slip {
+    bytes: usize,
+    given: Instant,
+    done: oneshot::Sender<bool>,
+}
+
+impl Clerk {
+    fn run(&self, jobs: &Receiver<Job>) {
+        while let Ok(first) = jobs.recv() {
+            let end = first.given + self.linger;
+            let mut pile = Pile::default();
+            let mut next = Some(first);
+            let mut count = 0;
+            while let Some(job) = next {
+                self.take(job, &mut pile);
+                count += 1;
+                let wait = end.saturating_duration_since(Instant::now());
+                next = match jobs.recv_timeout(wait) {
+                    Ok(job) if count < TOGETHER_MAX => Some(job),
+                    Ok(job) => {
+                        self.take(job, &mut pile);
+                        None
+                    }
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+                };
+            }
+            self.flush(&mut pile);
+        }
     }
+
+    fn take(&self, job: Job, pile: &mut Pile) {
+        let Job { work, bytes, given, done } = job;
+        let slip = Slip { bytes, given, done };
+        match work {
+            Work::Append(append) => pile.appends.push((append, slip)),
+            Work::Keep(handle, original) => pile.keeps.push(((handle, original), slip)),
+            Work::Other(work) => {
+                // It may need what was given before.
+                self.flush(pile);
+                // A panic must not end the thread: all later work would be lost.
+                let work = std::panic::AssertUnwindSafe(work);
+                self.finish(slip, std::panic::catch_unwind(work).unwrap_or(false));
+            }
+        }
+    }
+
+    fn flush(&self, pile: &mut Pile) {
+        self.append(std::mem::take(&mut pile.appends));
+        let keeps = std::mem::take(&mut pile.keeps);
+        if keeps.is_empty() {
+            return;
+        }
+        let (originals, slips): (Vec<_>, Vec<_>) = keeps.into_iter().unzip();
+        let kept = attempt(|| self.archive.keep(&originals)).is_ok();
+        for (original, slip) in originals.into_iter().zip(slips) {
+            // One that cannot be kept must not stand in the way of the others.
+            let own = kept || self.archive.keep(&[original]).is_ok();
+            self.finish(slip, own);
+        }
+    }
+
+    fn append(&self, mut appends: Vec<(Box<dyn Appending>, Slip)>) {
+        for _ in 0..PLACES_MAX {
+            if appends.is_empty() {
+                return;
+            }
+            let additions: Vec<Addition> =
+                appends.iter_mut().map(|(append, _)| append.addition()).collect();
+            let outcome = attempt(|| self.archive.append_at(&additions));
+            let Ok(made) = outcome else {
+                for ((mut append, slip), addition) in appends.into_iter().zip(additions) {
+                    append.refused(addition.entries.len());
+                    self.finish(slip, false);
+                }
+                return;
+            };
+            let mut displaced = Vec::new();
+            for (((mut append, slip), addition), made) in
+                appends.into_iter().zip(additions).zip(made)
+            {
+                if made || addition.entries.is_empty() {
+                    append.made(&addition);
+                    self.metrics.archived.inc_by(addition.entries.len() as u64);
+                    self.finish(slip, true);
+                } else if append.displaced() {
+                    displaced.push((append, slip));
+                } else {
+                    self.finish(slip, false);
+                }
+            }
+            appends = displaced;
+        }
+        for (mut append, slip) in appends {
+            append.refused(1);
+            self.finish(slip, false);
+        }
+    }
+
+    fn finish(&self, slip: Slip, done: bool) {
+        self.bytes.fetch_sub(slip.bytes, Ordering::Relaxed);
+        self.metrics.archive_queued.dec();
+        self.metrics.archive_lag.observe(slip.given.elapsed().as_secs_f64());
+        // Few wait for it.
+        let _ = slip.done.send(done);
+    }
+}
+
+/// How often and how long to try when an archive is busy or its disk is full.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Tries until it is done, or until trying again would not help.
+pub(crate) fn attempt<T>(act: impl Fn() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
+    let is_final = |error: &ArchiveError| {
+        matches!(error, ArchiveError::HandleTaken { .. } | ArchiveError::Conflict { .. })
+    };
+    let mut done = act();
+    for attempt in 1..ATTEMPTS {
+        match done {
+            Err(ref error) if !is_final(error) => {
+                thread::sleep(PAUSE * 2_u32.pow(attempt));
+                done = act();
+            }
+            _ => break,
+        }
+    }
+    done
 }

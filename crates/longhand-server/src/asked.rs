@@ -11,6 +11,7 @@ use crate::archivist::Ticket;
 use crate::held::Held;
 use crate::recorder::{Answer, Heard};
 use crate::route::Fields;
+use crate::window::lock;
 
 pub(crate) type SharedMeter = Arc<dyn Meter + Send + Sync>;
 
@@ -51,8 +52,15 @@ impl Asked {
     /// The whole request by our count.
     pub(crate) fn total(&self) -> Tokens {
         let scale = Scale::new(&*self.meter);
-        let messages = self.conversation().messages.iter();
-        let own: Tokens = messages.map(|message| scale.message(message, Tokens::MAX)).sum();
+        let mut known = lock(&self.heard.weights);
+        let mut weights = match known.take() {
+            Some((meter, weights)) if Arc::ptr_eq(&meter, &self.meter) => weights,
+            _ => Vec::new(),
+        };
+        let messages = self.conversation().messages.iter().skip(weights.len());
+        weights.extend(messages.map(|message| scale.message(message, Tokens::MAX)));
+        let own: Tokens = weights.iter().copied().sum();
+        *known = Some((Arc::clone(&self.meter), weights));
         own + self.fixed + scale.framing().reply
     }
 

@@ -32,6 +32,7 @@ mod headers;
 mod held;
 mod lineage;
 mod meaning;
+mod memo;
 mod metrics;
 mod model;
 mod own;

@@ -60,7 +60,8 @@ pub async fn serve(settings: Settings) -> Result<Proxy, ServerError> {
     let listener = TcpListener::bind(settings.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let metrics = Arc::new(Metrics::new());
-    let archivist = Archivist::start(Arc::clone(&metrics))?;
+    let archive = Arc::clone(&settings.archive);
+    let archivist = Archivist::start(archive, settings.archive_linger(), Arc::clone(&metrics))?;
     let recorder = Recorder::new(Arc::clone(&settings.archive), archivist, Arc::clone(&metrics));
     let windows = Arc::new(Windows::new(&settings, recorder, Arc::clone(&metrics)));
     let guard = Guard::new(&settings.keys, is_local);

@@ -2,15 +2,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhand::{Archive, Call, Note, searchable};
-use longhand_archive::{ArchiveError, Content, Form, NewBatch, NewEntry, Original};
-use longhand_core::{Handle, Message};
+use longhand_archive::{Addition, ArchiveError, Content, Form, NewBatch, NewEntry, Original};
+use longhand_core::{Handle, Message, Tokens};
 use longhand_dialect::{Conversation, Dialect, read, write};
 use serde_json::Value;
 
-use crate::archivist::{Archivist, Ticket};
+use crate::archivist::{Appending, Archivist, Ticket, Work, attempt};
+use crate::asked::SharedMeter;
 use crate::lineage::{Lineage, Placed, Root, Stored, Thread};
 use crate::meaning::Link;
 use crate::metrics::Metrics;
@@ -31,6 +32,8 @@ pub(crate) struct Heard {
     pub(crate) thread: Thread,
     /// What the request has besides its messages.
     pub(crate) with: Link,
+    /// What each of its messages counts for, and by which meter, once that was asked for.
+    pub(crate) weights: Mutex<Option<(SharedMeter, Vec<Tokens>)>>,
 }
 
 /// An answer to a request.
@@ -129,16 +132,20 @@ impl Recorder {
         placed: Placed,
         aside: bool,
     ) -> Option<Ticket> {
-        let (own, heard) = (Arc::clone(self), Arc::clone(heard));
         let session = placed.session.clone();
-        let at_ms = now_ms();
-        let new = chain(&heard, answer.as_deref()).after(placed.known);
-        let bytes = new_messages(&heard, answer.as_deref(), new)
+        let new = chain(heard, answer.as_deref()).after(placed.known);
+        let bytes = new_messages(heard, answer.as_deref(), new)
             .map(|message| message.raw.raw().len() + 256)
             .sum();
-        let ticket = self.archivist.give(&session, bytes, move || {
-            own.persist(&heard, answer.as_deref(), placed, aside, at_ms)
-        });
+        let record = Record {
+            recorder: Arc::clone(self),
+            heard: Arc::clone(heard),
+            answer,
+            placed,
+            aside,
+            at_ms: now_ms(),
+        };
+        let ticket = self.archivist.give(bytes, Work::Append(Box::new(record)));
         if ticket.is_none() {
             self.metrics.unarchived.inc();
             // What could not be taken now is new again with the next request.
@@ -146,47 +153,6 @@ impl Recorder {
             thread::spawn(move || own.lineage().forget(&session));
         }
         ticket
-    }
-
-    /// Writes what is new of a chain, wherever that is by now.
-    fn persist(
-        &self,
-        heard: &Heard,
-        answer: Option<&Answer>,
-        mut placed: Placed,
-        aside: bool,
-        at_ms: i64,
-    ) -> bool {
-        for _ in 0..3 {
-            let entries = entries(heard, answer, &placed, at_ms);
-            if entries.is_empty() {
-                return true;
-            }
-            let session = &placed.session;
-            match attempt(|| self.archive.append_at(session, placed.first, &entries)) {
-                Ok(()) => {
-                    self.metrics.archived.inc_by(entries.len() as u64);
-                    self.heed_undo(session);
-                    return true;
-                }
-                Err(ArchiveError::Outrun { .. }) => {
-                    // Another process keeps this session too, or some of it could not be written.
-                    self.lineage().forget(session);
-                    self.remember(&heard.root, &chain(heard, answer).links);
-                    let mut lineage = self.lineage();
-                    let Some(again) = place(&mut lineage, heard, answer, aside) else {
-                        return false;
-                    };
-                    placed = again;
-                }
-                Err(_) => {
-                    self.metrics.unarchived.inc_by(entries.len() as u64);
-                    self.lineage().forget(session);
-                    return false;
-                }
-            }
-        }
-        false
     }
 
     /// Lets go of edits that somebody has taken back.
@@ -203,16 +169,10 @@ impl Recorder {
     pub(crate) fn cut(self: &Arc<Self>, session: &str, text: &str) {
         let mut lineage = self.lineage();
         let Some(first) = lineage.note(session, 1) else { return };
-        let entry = Note::Cut { text: text.to_owned() }.entry(now_ms());
-        let (own, session) = (Arc::clone(self), session.to_owned());
-        self.archivist.give(&session.clone(), text.len(), move || {
-            let done =
-                attempt(|| own.archive.append_at(&session, first, std::slice::from_ref(&entry)));
-            if done.is_err() {
-                own.lineage().forget(&session);
-            }
-            done.is_ok()
-        });
+        let entries = vec![Note::Cut { text: text.to_owned() }.entry(now_ms())];
+        let addition = Addition { session: session.to_owned(), first, entries };
+        let aside = Aside { recorder: Arc::clone(self), addition };
+        self.archivist.give(text.len(), Work::Append(Box::new(aside)));
     }
 
     /// Has a batch of edits kept, with what they take out of sight.
@@ -220,21 +180,19 @@ impl Recorder {
         self.lineage().keep(session, Arc::clone(&kept.sticky));
         let (own, session) = (Arc::clone(self), session.to_owned());
         let bytes = kept.originals.iter().map(|(_, original)| size(original)).sum();
-        self.archivist.give(&session.clone(), bytes, move || {
+        let work = move || {
             let done = own.keep_now(&session, kept);
             if done.is_err() {
                 own.metrics.unarchived.inc();
             }
             done.is_ok()
-        })
+        };
+        self.archivist.give(bytes, Work::Other(Box::new(work)))
     }
 
     /// Has something kept under its handle.
-    pub(crate) fn keep_original(self: &Arc<Self>, session: &str, original: (Handle, Original)) {
-        let own = Arc::clone(self);
-        self.archivist.give(session, 256, move || {
-            attempt(|| own.archive.keep(std::slice::from_ref(&original))).is_ok()
-        });
+    pub(crate) fn keep_original(&self, (handle, original): (Handle, Original)) {
+        self.archivist.give(256, Work::Keep(handle, original));
     }
 
     fn keep_now(&self, session: &str, kept: Kept) -> Result<(), ArchiveError> {
@@ -270,9 +228,9 @@ impl Recorder {
         }
     }
 
-    /// Waits until what was given for a session so far is done.
-    pub(crate) fn settle(&self, session: &str) {
-        if let Some(ticket) = self.archivist.give(session, 0, || true) {
+    /// Waits until what was given so far is done.
+    pub(crate) fn settle(&self) {
+        if let Some(ticket) = self.archivist.give(0, Work::Other(Box::new(|| true))) {
             let _ = ticket.blocking_recv();
         }
     }
@@ -414,26 +372,74 @@ pub(crate) fn raw(dialect: Dialect, message: &Message) -> String {
     list.trim_start_matches('[').trim_end_matches(']').to_owned()
 }
 
-/// How often and how long to try when an archive is busy or its disk is full.
-const ATTEMPTS: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(50);
+/// A request or an answer on its way into the archive.
+struct Record {
+    recorder: Arc<Recorder>,
+    heard: Arc<Heard>,
+    answer: Option<Arc<Answer>>,
+    placed: Placed,
+    aside: bool,
+    at_ms: i64,
+}
 
-fn attempt(act: impl Fn() -> Result<(), ArchiveError>) -> Result<(), ArchiveError> {
-    let is_final = |error: &ArchiveError| {
-        use ArchiveError::{Conflict, HandleTaken, Outrun};
-        matches!(error, HandleTaken { .. } | Outrun { .. } | Conflict { .. })
-    };
-    let mut done = act();
-    for attempt in 1..ATTEMPTS {
-        match done {
-            Err(ref error) if !is_final(error) => {
-                thread::sleep(PAUSE * 2_u32.pow(attempt));
-                done = act();
-            }
-            _ => break,
+impl Appending for Record {
+    fn addition(&mut self) -> Addition {
+        Addition {
+            session: self.placed.session.clone(),
+            first: self.placed.first,
+            entries: entries(&self.heard, self.answer.as_deref(), &self.placed, self.at_ms),
         }
     }
-    done
+
+    fn made(&mut self, addition: &Addition) {
+        if !addition.entries.is_empty() {
+            self.recorder.heed_undo(&addition.session);
+        }
+    }
+
+    /// Another process keeps this session, too, or some of it could not be written before.
+    fn displaced(&mut self) -> bool {
+        let links = &chain(&self.heard, self.answer.as_deref()).links;
+        self.recorder.lineage().forget(&self.placed.session);
+        self.recorder.remember(&self.heard.root, links);
+        let mut lineage = self.recorder.lineage();
+        let again = place(&mut lineage, &self.heard, self.answer.as_deref(), self.aside);
+        let is_placed = again.is_some();
+        if let Some(placed) = again {
+            self.placed = placed;
+        }
+        is_placed
+    }
+
+    fn refused(&mut self, entries: usize) {
+        self.recorder.metrics.unarchived.inc_by(entries as u64);
+        // It is new again with the next request.
+        self.recorder.lineage().forget(&self.placed.session);
+    }
+}
+
+/// Entries that are no part of a chain.
+struct Aside {
+    recorder: Arc<Recorder>,
+    addition: Addition,
+}
+
+impl Appending for Aside {
+    fn addition(&mut self) -> Addition {
+        self.addition.clone()
+    }
+
+    fn made(&mut self, _: &Addition) {}
+
+    fn displaced(&mut self) -> bool {
+        self.refused(self.addition.entries.len());
+        false
+    }
+
+    fn refused(&mut self, entries: usize) {
+        self.recorder.metrics.unarchived.inc_by(entries as u64);
+        self.recorder.lineage().forget(&self.addition.session);
+    }
 }
 
 fn now_ms() -> i64 {

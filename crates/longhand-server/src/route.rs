@@ -1,8 +1,7 @@
 //! What a request is about, before anything is done with it.
 
 use axum::http::{HeaderMap, Method};
-use longhand_core::json::Cursor;
-use longhand_dialect::Dialect;
+use longhand_dialect::{Conversation, Dialect};
 
 use crate::guard::CREDENTIALS;
 use crate::headers::{KEY, SESSION};
@@ -65,8 +64,8 @@ impl Caller {
     }
 
     /// Where a chain begins; `held` names history that only the provider has.
-    pub(crate) fn root(&self, held: Option<&str>) -> Root {
-        Root::new(&self.owner, self.name.as_deref(), held)
+    pub(crate) fn root(&self, held: Option<&String>) -> Root {
+        Root::new(&self.owner, self.name.as_deref(), held.map(String::as_str))
     }
 }
 
@@ -82,10 +81,9 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    pub(crate) fn of(body: &str) -> Self {
-        let node = Cursor::new(body).node().unwrap_or_default();
-        let number = |key: &str| body[node.get(body, key)?.span()].parse().ok();
-        let string = |key: &str| node.get(body, key)?.str(body).map(std::borrow::Cow::into_owned);
+    pub(crate) fn of(conversation: &Conversation) -> Self {
+        let number = |key: &str| conversation.field(key)?.parse().ok();
+        let string = |key: &str| serde_json::from_str(conversation.field(key)?).ok();
         Self {
             reply_max: ["max_completion_tokens", "max_output_tokens", "max_tokens"]
                 .into_iter()

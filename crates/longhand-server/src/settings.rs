@@ -89,6 +89,12 @@ impl Settings {
             log: None,
         }
     }
+
+    /// How long work for the archive may gather: less than a client would notice, and not at all if it
+    /// waits for it.
+    pub(crate) fn archive_linger(&self) -> Duration {
+        if self.require_archive { Duration::ZERO } else { Duration::from_millis(20) }
+    }
 }
 
 impl std::fmt::Debug for Settings {

@@ -20,6 +20,7 @@ use crate::digest::Digests;
 use crate::held::{Held, Holdings};
 use crate::lineage::{Root, Thread};
 use crate::meaning::Link;
+use crate::memo::{Memos, Shared};
 use crate::metrics::{Flow, Metrics, Rung};
 use crate::recorder::{Heard, Kept, Recorder, besides};
 use crate::route::{Caller, Fields, Route};
@@ -34,6 +35,7 @@ pub(crate) struct Windows {
     digests: Digests,
     calibration: Calibration,
     holdings: Holdings,
+    memos: Memos,
     meters: Mutex<HashMap<String, SharedMeter>>,
 }
 
@@ -76,6 +78,7 @@ impl Windows {
             metrics,
             calibration: Calibration::default(),
             holdings: Holdings::default(),
+            memos: Memos::default(),
             meters: Mutex::default(),
         }
     }
@@ -90,7 +93,6 @@ impl Windows {
         caller: &Caller,
         upstream_knows_options: bool,
     ) -> Result<(Asked, Window), Trouble> {
-        let fields = Fields::of(&text);
         let mut options = Options::default();
         if !upstream_knows_options {
             options = Options::of(route.dialect, &text);
@@ -99,16 +101,26 @@ impl Windows {
             if options.is_empty() { None } else { without_options(route.dialect, &text) };
         let text = stripped.map_or(text, Arc::new);
         let stripped = (!options.is_empty()).then(|| Bytes::from(text.as_bytes().to_vec()));
-        let root = caller.root(None);
-        let held = fields.previous.as_deref().and_then(|id| self.held(&root, id, &text));
-        let (text, root, held) = match (held, fields.previous.as_ref().or(fields.stored.as_ref())) {
-            (Some((whole, held)), _) => (Arc::new(whole), root, Some(held)),
-            (None, Some(id)) => (text, caller.root(Some(id)), None),
-            (None, None) => (text, root, None),
-        };
         let mut conversation = read_shared(text, Some(route.dialect))?;
+        let fields = Fields::of(&conversation);
+        let mut root = caller.root(fields.previous.as_ref().or(fields.stored.as_ref()));
+        let mut held = None;
+        if let Some(id) = &fields.previous
+            && let Some((whole, own)) = self.held(&caller.root(None), id, conversation.bytes())
+        {
+            conversation = read(whole.into_bytes(), Some(route.dialect))?;
+            root = caller.root(None);
+            held = Some(own);
+        }
         conversation.keep_thinking();
-        let thread = Thread::of(root.start, &conversation.messages);
+        let shared = self.memos.find(&root, &conversation);
+        let thread = match &shared {
+            Some(shared) => {
+                let (before, messages) = (&shared.heard.thread, &conversation.messages);
+                Thread::going_on(root.start, messages, before, shared.messages)
+            }
+            None => Thread::of(root.start, &conversation.messages),
+        };
         if thread.links.is_empty() {
             return Err(Trouble::Empty);
         }
@@ -117,7 +129,10 @@ impl Windows {
         let scale = Scale::new(&*meter);
         let fixed = conversation.attributes.iter().map(|text| scale.text(&text.decode())).sum();
         self.recorder.remember(&root, &thread.links);
-        let heard = Arc::new(Heard { conversation, root, thread, with });
+        let weights = shared.as_ref().and_then(|shared| weights(shared, &thread));
+        let weights = Mutex::new(weights);
+        let heard = Arc::new(Heard { conversation, root, thread, with, weights });
+        self.memos.keep(&heard, shared.as_ref());
         let place = if route.counts { None } else { self.recorder.heard(&heard) };
         let (session, aside, ticket) = match place {
             Some(place) => (Some(place.session), place.aside, place.ticket),
@@ -138,7 +153,7 @@ impl Windows {
         let archive = &**self.recorder.archive();
         let held = self.holdings.find(archive, root.owner, id)?;
         // The answer may still be on its way into the archive.
-        self.recorder.settle(&held.session);
+        self.recorder.settle();
         let whole = held::whole(request, &held.items(archive)?)?;
         Some((whole, held))
     }
@@ -179,7 +194,7 @@ impl Windows {
             let edits = sent.sticky.clone();
             let held = Held { session: session.clone(), entries: last + 1, edits };
             let original = self.holdings.hold(asked.heard.root.owner, id, held);
-            self.recorder.keep_original(&session, original);
+            self.recorder.keep_original(original);
         }
         ticket
     }
@@ -355,6 +370,17 @@ impl Window {
     fn is_nearly(&self, tokens: Tokens) -> bool {
         self.after.is_some_and(|after| tokens.0.saturating_mul(10) >= after.0.saturating_mul(9))
     }
+}
+
+/// What is known of the weights of a request that shares messages with an earlier one.
+fn weights(shared: &Shared, thread: &Thread) -> Option<(SharedMeter, Vec<Tokens>)> {
+    let before = &shared.heard.thread;
+    // Another system prompt has another weight, and weights are by place.
+    let same = before.system == thread.system && before.lead == thread.lead;
+    let known = lock(&shared.heard.weights);
+    let (meter, weights) = known.as_ref().filter(|_| same)?;
+    let most = (thread.lead + shared.messages).min(weights.len());
+    Some((Arc::clone(meter), weights[..most].to_vec()))
 }
 
 /// How many edits of which kind.

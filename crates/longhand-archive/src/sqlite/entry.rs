@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use super::fault::Fault;
 use super::seal::{Seal, Sealer};
 use super::session::{self, Session, signed, unsigned};
-use crate::{Appended, ArchiveError, DamagedPart, Entry, NewEntry, excerpt};
+use crate::{Appended, DamagedPart, Entry, NewEntry, excerpt};
 
 /// A new entry with all that can be worked out before its place is known.
 #[derive(Clone, Debug)]
@@ -122,19 +122,18 @@ pub(super) fn append(
     Ok(Appended { first, round: first_round.unwrap_or_default() })
 }
 
-/// See [`crate::Archive::append_at`].
+/// Appends entries to a session that has so many; says whether it has.
 pub(super) fn append_at(
     db: &Connection,
     name: &str,
     first: u64,
     entries: &[ReadyEntry],
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let has = session::find(db, name)?.map_or(0, |session| session.state.entries);
-    if has != first {
-        let session = name.to_owned();
-        return Err(ArchiveError::Outrun { session, expected: first, entries: has }.into());
+    if has == first {
+        append(db, name, entries)?;
     }
-    append(db, name, entries).map(|_| ())
+    Ok(has == first)
 }
 
 /// See [`crate::Archive::entries`].

@@ -3,8 +3,8 @@
 use std::thread;
 
 use longhand_archive::{
-    Appended, ArchiveError, Batch, Content, Entry, Form, Head, NewEntry, Original, SessionInfo,
-    fold_handle,
+    Addition, Appended, ArchiveError, Batch, Content, Entry, Form, Head, NewEntry, Original,
+    SessionInfo, fold_handle,
 };
 use longhand_core::Handle;
 
@@ -55,15 +55,30 @@ fn ranges_give_what_is_there() {
 #[test]
 fn entries_are_appended_at_their_place_or_not_at_all() {
     check(|archive| {
-        archive.append_at("s", 0, &[user("one"), reply("two")]).unwrap();
-        for first in [0, 1, 3] {
-            let error = archive.append_at("s", first, &[user("late")]).unwrap_err();
-            assert!(matches!(error, ArchiveError::Outrun { entries: 2, .. }), "{error}");
-        }
-        assert!(archive.append_at("other", 1, &[user("one")]).is_err());
+        let add = |session: &str, first: u64, entries: &[NewEntry]| Addition {
+            session: session.to_owned(),
+            first,
+            entries: entries.to_vec(),
+        };
+        let first = add("s", 0, &[user("one"), reply("two")]);
+        assert_eq!(archive.append_at(&[first]).unwrap(), [true]);
+        let mut late: Vec<_> = [0, 1, 3].map(|first| add("s", first, &[user("late")])).into();
+        late.push(add("other", 1, &[user("one")]));
+        // Those that are in place are made, each after the one before.
+        late.push(add("s", 2, &[user("three")]));
+        late.push(add("s", 3, &[reply("four")]));
+        late.push(add("new", 0, &[user("one")]));
+        let made = archive.append_at(&late).unwrap();
+        assert_eq!(made, [false, false, false, false, true, true, true]);
         assert_eq!(archive.head("other").unwrap(), None);
-        archive.append_at("s", 2, &[user("three")]).unwrap();
-        assert_eq!(archive.head("s").unwrap().unwrap().entries, 3);
+        assert_eq!(archive.head("new").unwrap().unwrap().entries, 1);
+        let raws: Vec<String> =
+            archive.entries("s", 0..9).unwrap().into_iter().map(|entry| entry.raw).collect();
+        assert_eq!(
+            raws,
+            [user("one"), reply("two"), user("three"), reply("four")].map(|own| own.raw)
+        );
+        assert_eq!(archive.verify(None).unwrap(), []);
     });
 }
 

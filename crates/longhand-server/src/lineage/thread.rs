@@ -52,12 +52,29 @@ pub(crate) struct Thread {
 impl Thread {
     /// Chains the messages of a request.
     pub(crate) fn of(start: Link, messages: &[Message]) -> Self {
-        let lead = messages.iter().take_while(|message| message.role == Role::System).count();
+        let lead = lead_of(messages);
         let system = messages[..lead]
             .iter()
             .fold(Link::root(&[]), |link, message| link.next(message).unwrap_or(link));
         let mut thread = Self { links: Vec::new(), at: Vec::new(), lead, system, end: lead };
         thread.append(start, &messages[lead..]);
+        thread
+    }
+
+    /// Chains the messages of a request of which so many after the system prompt were chained before.
+    pub(crate) fn going_on(
+        start: Link,
+        messages: &[Message],
+        before: &Thread,
+        shared: usize,
+    ) -> Self {
+        let mut thread = Self::of(start, &messages[..lead_of(messages)]);
+        let links = before.at.partition_point(|at| at - before.lead < shared);
+        thread.links.extend_from_slice(&before.links[..links]);
+        thread.at.extend(before.at[..links].iter().map(|at| at - before.lead + thread.lead));
+        thread.end += shared;
+        let end = thread.end;
+        thread.append(start, &messages[end..]);
         thread
     }
 
@@ -78,6 +95,11 @@ impl Thread {
     pub(crate) fn after(&self, links: usize) -> usize {
         links.checked_sub(1).map_or(self.lead, |last| self.at[last] + 1)
     }
+}
+
+/// How many system prompts lead.
+fn lead_of(messages: &[Message]) -> usize {
+    messages.iter().take_while(|message| message.role == Role::System).count()
 }
 
 /// The words of a message.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longhand::{Archive, ArchiveError, MemoryArchive};
 use longhand_archive::{
-    Appended, Batch, Damage, Entry, Head, Hit, NewBatch, NewEntry, Original, SessionInfo,
+    Addition, Appended, Batch, Damage, Entry, Head, Hit, NewBatch, NewEntry, Original, SessionInfo,
 };
 use longhand_core::Handle;
 
@@ -41,9 +41,9 @@ impl Archive for Faulty {
         self.inner.append(session, entries)
     }
 
-    fn append_at(&self, session: &str, first: u64, entries: &[NewEntry]) -> Kept<()> {
+    fn append_at(&self, additions: &[Addition]) -> Kept<Vec<bool>> {
         self.writable()?;
-        self.inner.append_at(session, first, entries)
+        self.inner.append_at(additions)
     }
 
     fn commit(&self, session: &str, batch: &NewBatch) -> Kept<u64> {
