@@ -3,7 +3,7 @@
 //! It takes what has come in the meantime together: one transaction for all of it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -139,22 +139,12 @@ struct Slip {
 impl Clerk {
     fn run(&self, jobs: &Receiver<Job>) {
         while let Ok(first) = jobs.recv() {
-            let end = first.given + self.linger;
+            // Asleep, it is not woken by each job that comes.
+            thread::sleep(self.linger.saturating_sub(first.given.elapsed()));
             let mut pile = Pile::default();
-            let mut next = Some(first);
-            let mut count = 0;
-            while let Some(job) = next {
+            self.take(first, &mut pile);
+            for job in jobs.try_iter().take(TOGETHER_MAX) {
                 self.take(job, &mut pile);
-                count += 1;
-                let wait = end.saturating_duration_since(Instant::now());
-                next = match jobs.recv_timeout(wait) {
-                    Ok(job) if count < TOGETHER_MAX => Some(job),
-                    Ok(job) => {
-                        self.take(job, &mut pile);
-                        None
-                    }
-                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-                };
             }
             self.flush(&mut pile);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use longhand::Tokens;
 use longhand_core::{Budget, Digest, Meter, Plan, Policy, Scale, clear, plan, plan_with};
-use longhand_dialect::{Conversation, Dialect, Options, Reply, read};
+use longhand_dialect::{Conversation, Dialect, DialectError, Options, Reply, read};
 
 use crate::archivist::Ticket;
 use crate::held::Held;
@@ -51,6 +51,11 @@ impl Asked {
 
     /// The whole request by our count.
     pub(crate) fn total(&self) -> Tokens {
+        self.since(0) + self.fixed + Scale::new(&*self.meter).framing().reply
+    }
+
+    /// What the messages from the one of that index on count for.
+    pub(crate) fn since(&self, first: usize) -> Tokens {
         let scale = Scale::new(&*self.meter);
         let mut known = lock(&self.heard.weights);
         let mut weights = match known.take() {
@@ -59,16 +64,17 @@ impl Asked {
         };
         let messages = self.conversation().messages.iter().skip(weights.len());
         weights.extend(messages.map(|message| scale.message(message, Tokens::MAX)));
-        let own: Tokens = weights.iter().copied().sum();
+        let own = weights.iter().skip(first).copied().sum();
         *known = Some((Arc::clone(&self.meter), weights));
-        own + self.fixed + scale.framing().reply
+        own
     }
 
     /// What a window of it counts for.
-    pub(crate) fn weigh(&self, shown: &Conversation) -> Tokens {
-        let history = shown.history(self.fixed);
+    pub(crate) fn weigh(&self, window: &str) -> Result<Tokens, DialectError> {
+        let shown = read(window.as_bytes().to_vec(), Some(self.dialect()))?;
         let settings = longhand_core::Settings::default();
-        plan(&history, &Budget::of(Tokens::MAX), &settings, &*self.meter).tokens
+        let budget = Budget::of(Tokens::MAX);
+        Ok(plan(&shown.history(self.fixed), &budget, &settings, &*self.meter).tokens)
     }
 
     pub(crate) fn plan(&self, budget: &Budget, policy: Policy, digest: &dyn Digest) -> Plan {
@@ -84,9 +90,10 @@ impl Asked {
     }
 
     /// Whether a window of it is to be cleared further.
-    pub(crate) fn wants_clearing(&self, shown: &Conversation) -> bool {
-        let rule = self.options.clear.as_ref();
-        rule.is_some_and(|rule| !clear(&shown.history(self.fixed), rule, &*self.meter).is_noop())
+    pub(crate) fn wants_clearing(&self, window: &str) -> Result<bool, DialectError> {
+        let Some(rule) = &self.options.clear else { return Ok(false) };
+        let shown = read(window.as_bytes().to_vec(), Some(self.dialect()))?;
+        Ok(!clear(&shown.history(self.fixed), rule, &*self.meter).is_noop())
     }
 
     /// Reads what a model answered as what comes after the request; `None` if it is nothing.

@@ -108,9 +108,16 @@ impl Lineage {
     }
 
     /// The session in which an archive may have more of a chain than we know.
+    ///
+    /// What goes on from a session that began in this run is not in it, unless another process writes
+    /// there, too; that is found when it is to be archived.
     pub(crate) fn candidate(&self, root: &Root, links: &[Link]) -> Option<String> {
         let known = self.known(links);
         let first = links.get(known)?;
+        let last = known.checked_sub(1).and_then(|last| self.links.get(&links[last]));
+        if last.is_some_and(|spot| self.sessions[spot.session as usize].system.is_some()) {
+            return None;
+        }
         let own = root.session(*first, known == 0);
         let other = root.session(*first, false);
         [own, other].into_iter().find(|id| !self.ids.contains_key(id))

@@ -1,5 +1,6 @@
 //! One request on its way: understood, made to fit, sent, and answered.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,6 +27,9 @@ use crate::{envelope, headers};
 
 /// How often a request that was too long is shortened and sent again.
 const RETRIES: usize = 2;
+
+/// Smaller requests are understood at once; handing them to another thread would take longer.
+const HERE_BYTES_MAX: usize = 64 << 10;
 
 /// One request on its way.
 pub(crate) struct Passage<'s> {
@@ -227,11 +231,21 @@ impl Passage<'_> {
     ) -> Result<(Arc<Asked>, Window), Bypass> {
         let windows = Arc::clone(&self.shared.windows);
         let caller = Caller::of(&self.parts.headers);
-        let knows_options = self.upstream.knows_options;
-        let work = spawn_blocking(move || windows.prepare(route, text, &caller, knows_options));
+        let knows = self.upstream.knows_options;
+        if text.len() <= HERE_BYTES_MAX {
+            let text = Arc::clone(&text);
+            let work = || windows.prepare(route, text, &caller, knows, false);
+            match catch_unwind(AssertUnwindSafe(work)) {
+                Ok(Ok(Some((asked, window)))) => return Ok((Arc::new(asked), window)),
+                Ok(Ok(None)) => {}
+                Ok(Err(_)) => return Err(Bypass::Unreadable),
+                Err(_) => return Err(Bypass::Panicked),
+            }
+        }
+        let work = spawn_blocking(move || windows.prepare(route, text, &caller, knows, true));
         match timeout(self.shared.settings.deadline, work).await {
-            Ok(Ok(Ok((asked, window)))) => Ok((Arc::new(asked), window)),
-            Ok(Ok(Err(_))) => Err(Bypass::Unreadable),
+            Ok(Ok(Ok(Some((asked, window))))) => Ok((Arc::new(asked), window)),
+            Ok(Ok(Ok(None) | Err(_))) => Err(Bypass::Unreadable),
             Ok(Err(_)) => Err(Bypass::Panicked),
             Err(_) => Err(Bypass::Late),
         }

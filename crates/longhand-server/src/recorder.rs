@@ -235,6 +235,11 @@ impl Recorder {
         }
     }
 
+    /// Whether an earlier run may have known more of a chain.
+    pub(crate) fn may_remember(&self, root: &Root, links: &[Link]) -> bool {
+        self.lineage().candidate(root, links).is_some()
+    }
+
     /// Reads from the archive what an earlier run knew of a chain.
     pub(crate) fn remember(&self, root: &Root, links: &[Link]) {
         loop {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use longhand_core::{Edit, Handle, Message, Part, Place};
+use longhand_core::{Edit, Handle, Message, Part, Place, Tokens};
 use serde_json::{Value, json};
 
 use crate::lineage::Thread;
@@ -13,11 +13,22 @@ pub(crate) struct Sticky {
     edits: Vec<Edit>,
     /// How many links the chain had when they were made: to a shorter one they were never made.
     made: usize,
+    /// What the window counted for then, without what is outside of messages.
+    tokens: Tokens,
+    /// The model whose meter counted.
+    model: String,
 }
 
 impl Sticky {
-    /// Keeps the edits of a plan; `None` if one of them lies outside the chain.
-    pub(crate) fn new(edits: &[Edit], thread: &Thread, messages: &[Message]) -> Option<Self> {
+    /// Keeps the edits of a plan, after which the messages count for so many tokens of a model; `None` if
+    /// one of them lies outside the chain.
+    pub(crate) fn new(
+        edits: &[Edit],
+        thread: &Thread,
+        messages: &[Message],
+        tokens: Tokens,
+        model: &str,
+    ) -> Option<Self> {
         let link = |message: usize| thread.at.binary_search(&message).ok();
         let place = |at: &Place| {
             let part = ordinal(&messages[at.message].parts, at.part);
@@ -42,12 +53,18 @@ impl Sticky {
             }
             kept.push(edit);
         }
-        Some(Self { edits: kept, made: thread.links.len() })
+        let (made, model) = (thread.links.len(), model.to_owned());
+        Some(Self { edits: kept, made, tokens, model })
     }
 
     /// How many links the chain had when the edits were made.
     pub(crate) fn made(&self) -> usize {
         self.made
+    }
+
+    /// What the window counted for when it was made, if the model is the same.
+    pub(crate) fn tokens(&self, model: &str) -> Option<Tokens> {
+        (self.model == model).then_some(self.tokens)
     }
 
     /// The edits as JSON, from which [`Self::parse`] reads them.
@@ -65,7 +82,10 @@ impl Sticky {
                 json!({"fold": ranges, "handle": handle.to_string(), "text": text})
             }
         });
-        json!({"edits": edits.collect::<Vec<_>>(), "made": self.made})
+        json!({
+            "edits": edits.collect::<Vec<_>>(), "made": self.made, "tokens": self.tokens.0,
+            "model": self.model,
+        })
     }
 
     /// Reads edits that were kept.
@@ -93,7 +113,12 @@ impl Sticky {
             Some(Edit::Fold { messages: messages?, handle, text })
         };
         let edits: Option<Vec<Edit>> = whole["edits"].as_array()?.iter().map(edit).collect();
-        Some(Self { edits: edits?, made: number(&whole["made"])? })
+        Some(Self {
+            edits: edits?,
+            made: number(&whole["made"])?,
+            tokens: Tokens(whole["tokens"].as_u64()?),
+            model: whole["model"].as_str()?.to_owned(),
+        })
     }
 
     /// The same edits in another request of the chain; `None` if that has not all that they touch.

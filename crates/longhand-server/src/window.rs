@@ -85,14 +85,16 @@ impl Windows {
 
     /// Reads a request, finds its session, has what is new archived, and makes the window.
     ///
-    /// What it asks of its provider is done here unless the `upstream` knows how to.
+    /// What it asks of its provider is done here unless the upstream knows how to. Where the archive has
+    /// to be asked and that may not be, there is nothing.
     pub(crate) fn prepare(
         &self,
         route: Route,
         text: Arc<String>,
         caller: &Caller,
         upstream_knows_options: bool,
-    ) -> Result<(Asked, Window), Trouble> {
+        may_wait: bool,
+    ) -> Result<Option<(Asked, Window)>, Trouble> {
         let mut options = Options::default();
         if !upstream_knows_options {
             options = Options::of(route.dialect, &text);
@@ -105,6 +107,9 @@ impl Windows {
         let fields = Fields::of(&conversation);
         let mut root = caller.root(fields.previous.as_ref().or(fields.stored.as_ref()));
         let mut held = None;
+        if fields.previous.is_some() && !may_wait {
+            return Ok(None);
+        }
         if let Some(id) = &fields.previous
             && let Some((whole, own)) = self.held(&caller.root(None), id, conversation.bytes())
         {
@@ -123,6 +128,9 @@ impl Windows {
         };
         if thread.links.is_empty() {
             return Err(Trouble::Empty);
+        }
+        if !may_wait && self.recorder.may_remember(&root, &thread.links) {
+            return Ok(None);
         }
         let with = besides(&conversation, &thread);
         let meter = self.meter(&conversation)?;
@@ -145,7 +153,7 @@ impl Windows {
             Some(limit) => self.within(&asked, limit)?,
             None => Window::untouched(&asked),
         };
-        Ok((asked, window))
+        Ok(Some((asked, window)))
     }
 
     /// The whole of a request that goes on from an answer, and what the provider has of it.
@@ -220,15 +228,20 @@ impl Windows {
             None => self.recorder.lineage().window(&thread.links),
         };
         let mut last = None;
-        if let Some(sticky) = sticky
-            && let Some(edits) = sticky.edits(thread, &conversation.messages)
-        {
+        let kept = sticky.and_then(|sticky| {
+            let edits = sticky.edits(thread, &conversation.messages)?;
+            Some((sticky, edits))
+        });
+        if let Some((sticky, edits)) = kept {
             let text = conversation.apply(&edits);
-            let shown = read(text.into_bytes(), Some(conversation.dialect))?;
-            let tokens = asked.weigh(&shown);
-            let mut window = Window::of(asked, edits.len(), shown.bytes(), tokens, limit);
+            let tokens = match sticky.tokens(asked.model()) {
+                Some(then) => then + asked.fixed + asked.since(thread.after(sticky.made())),
+                None => asked.weigh(&text)?,
+            };
+            let clears = asked.wants_clearing(&text)?;
+            let mut window = Window::of(asked, edits.len(), text, tokens, limit);
             window.sticky = Some(sticky);
-            if tokens <= limit && !asked.wants_clearing(&shown) {
+            if tokens <= limit && !clears {
                 if asked.held.is_some() {
                     // The provider has it so.
                     window.body.clone_from(&asked.stripped);
@@ -236,6 +249,12 @@ impl Windows {
                 return Ok(window);
             }
             last = Some(window);
+        } else if asked.options.clear.is_none() {
+            let total = asked.total();
+            if total <= limit {
+                let (before, after) = (Some(total), Some(total));
+                return Ok(Window { before, after, ..Window::untouched(asked) });
+            }
         }
         let cleared = asked.cleared().filter(|plan| plan.tokens <= limit && !plan.is_noop());
         let digest = self.digests.digest(asked);
@@ -252,7 +271,7 @@ impl Windows {
             }),
             _ => {
                 let text = conversation.apply(&plan.edits);
-                let mut window = Window::of(asked, plan.edits.len(), &text, plan.tokens, limit);
+                let mut window = Window::of(asked, plan.edits.len(), text, plan.tokens, limit);
                 window.sticky = self.keep(asked, &plan, &window, limit, digest.account().as_ref());
                 self.digests.prepare(asked, &plan);
                 Ok(window)
@@ -278,7 +297,9 @@ impl Windows {
         let session = asked.session.as_ref()?;
         let messages = &asked.conversation().messages;
         let thread = &asked.heard.thread;
-        let sticky = Arc::new(Sticky::new(&plan.edits, thread, messages)?);
+        let tokens = plan.tokens.saturating_sub(asked.fixed);
+        let sticky = Sticky::new(&plan.edits, thread, messages, tokens, asked.model())?;
+        let sticky = Arc::new(sticky);
         let tally = Tally::of(&plan.edits);
         self.metrics.batches.inc();
         self.metrics.fold(Rung::Stub, tally.stubs);
@@ -349,9 +370,9 @@ impl Window {
         }
     }
 
-    fn of(asked: &Asked, edits: usize, text: &str, after: Tokens, limit: Tokens) -> Self {
+    fn of(asked: &Asked, edits: usize, text: String, after: Tokens, limit: Tokens) -> Self {
         Self {
-            body: Some(Bytes::copy_from_slice(text.as_bytes())),
+            body: Some(Bytes::from(text)),
             before: Some(asked.total()),
             after: Some(after),
             edits,
