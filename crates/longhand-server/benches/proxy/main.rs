@@ -1,0 +1,46 @@
+//! What the proxy costs, beside a bare one, in front of an upstream that answers at once.
+//!
+//! `cargo bench -p longhand-server --bench proxy` takes about a minute. With `LONGHAND_SECONDS=120` it
+//! holds 500 streams open for so long instead. Each part is a process of its own, so that its time on
+//! the processor can be told from that of the others.
+#![allow(clippy::unwrap_used)]
+
+mod bare;
+mod bodies;
+mod large;
+mod load;
+mod process;
+mod proxied;
+mod small;
+mod streams;
+mod upstream;
+
+use process::{ROLE, Server};
+
+fn main() {
+    match std::env::var(ROLE).as_deref() {
+        Ok("upstream") => return upstream::run(),
+        Ok("bare") => return bare::run(),
+        Ok("longhand") => return proxied::run(),
+        _ => {}
+    }
+    if !cfg!(target_os = "linux") {
+        println!("skipped: time on the processor is read from /proc");
+        return;
+    }
+    // Named as a test by mistake, or by `cargo test --benches`.
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    let upstream = Server::start("upstream", None, 0);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        match std::env::var("LONGHAND_SECONDS").ok().and_then(|seconds| seconds.parse().ok()) {
+            Some(seconds) => streams::measure(&upstream, seconds).await,
+            None => {
+                small::measure(&upstream).await;
+                large::measure(&upstream).await;
+            }
+        }
+    });
+}
