@@ -28,19 +28,18 @@ fn main() {
         println!("skipped: time on the processor is read from /proc");
         return;
     }
-    // Named as a test by mistake, or by `cargo test --benches`.
-    if std::env::args().any(|argument| argument == "--test") {
+    // Only `cargo bench` says what it is.
+    if std::env::args().all(|argument| argument != "--bench") {
         return;
     }
     let upstream = Server::start("upstream", None, 0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        match std::env::var("LONGHAND_SECONDS").ok().and_then(|seconds| seconds.parse().ok()) {
-            Some(seconds) => streams::measure(&upstream, seconds).await,
-            None => {
-                small::measure(&upstream).await;
-                large::measure(&upstream).await;
-            }
+        let seconds = std::env::var("LONGHAND_SECONDS").ok();
+        if let Some(seconds) = seconds.and_then(|seconds| seconds.parse().ok()) {
+            return streams::measure(&upstream, seconds).await;
         }
+        small::measure(&upstream).await;
+        large::measure(&upstream).await;
     });
 }

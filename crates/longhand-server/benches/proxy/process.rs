@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 /// Says what a process is to be.
 pub(crate) const ROLE: &str = "LONGHAND_BENCH_ROLE";
@@ -35,8 +34,8 @@ impl Server {
         Self { child, address: address.trim().to_owned() }
     }
 
-    /// The time on the processor so far, in steps of 10 ms.
-    pub(crate) fn cpu(&self) -> Duration {
+    /// The seconds on the processor so far, in steps of 10 ms.
+    pub(crate) fn cpu(&self) -> f64 {
         cpu(&self.child.id().to_string())
     }
 
@@ -67,15 +66,15 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
 }
 
-/// The time of this process on the processor so far.
-pub(crate) fn own_cpu() -> Duration {
+/// The seconds of this process on the processor so far.
+pub(crate) fn own_cpu() -> f64 {
     cpu("self")
 }
 
-fn cpu(process: &str) -> Duration {
+fn cpu(process: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     // The name may have spaces; what follows it has none.
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     let ticks: u64 = fields[11..13].iter().map(|own| own.parse::<u64>().unwrap()).sum();
-    Duration::from_millis(ticks * 10)
+    ticks as f64 / 100.0
 }

@@ -17,7 +17,8 @@ const SESSIONS: usize = 32;
 struct Cost {
     /// The median of each round.
     medians: Vec<Duration>,
-    cpu: Duration,
+    /// In seconds.
+    cpu: f64,
     requests: usize,
     time: Duration,
 }
@@ -71,7 +72,7 @@ async fn run(way: &Server, sessions: Vec<Vec<Bytes>>, connections: usize) -> Vec
 fn report(connections: usize, costs: &[Cost; 3]) {
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     let p50s = costs.each_ref().map(|cost| micros(median(cost.medians.clone())));
-    let cpus = costs.each_ref().map(|cost| micros(cost.cpu) / cost.requests as f64);
+    let cpus = costs.each_ref().map(|cost| cost.cpu * 1e6 / cost.requests as f64);
     println!(
         "\n8 KB requests that fit, connections: {connections}, each way: {}",
         costs[0].requests

@@ -44,7 +44,7 @@ pub(crate) async fn measure(upstream: &Server, seconds: u64) {
     for task in tasks {
         errors.extend(task.await.unwrap().err());
     }
-    let cpu = (longhand.cpu() - begun.0).as_secs_f64() / begun.1.elapsed().as_secs_f64();
+    let cpu = (longhand.cpu() - begun.0) / begun.1.elapsed().as_secs_f64();
     // Threads that were for blocking work end after a while.
     tokio::time::sleep(Duration::from_secs(12)).await;
     let after = longhand.memory_mib();
