@@ -52,6 +52,11 @@ pub struct Value {
 }
 
 impl Value {
+    /// An object that was read before.
+    pub fn object(span: Range<usize>) -> Self {
+        Self { kind: Kind::Object, escaped: false, start: span.start as u32, end: span.end as u32 }
+    }
+
     /// Its bytes, quotes included.
     pub fn span(&self) -> Range<usize> {
         self.start as usize..self.end as usize
@@ -128,6 +133,11 @@ impl<'s> Cursor<'s> {
             self.at += 1;
         }
         None
+    }
+
+    /// Goes on behind a value that was read before.
+    pub fn skip(&mut self, value: &Value) {
+        self.at = value.end as usize;
     }
 
     /// Where it stands.

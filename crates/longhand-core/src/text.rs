@@ -17,6 +17,13 @@ pub struct Text {
 }
 
 impl Text {
+    /// Whether it is the same as another to the byte; at once if both are the same piece of one source.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let one_source = Arc::ptr_eq(&self.source, &other.source);
+        (one_source && (self.start, self.end) == (other.start, other.end))
+            || self.raw() == other.raw()
+    }
+
     /// Takes `source[start..end]` as it stands.
     pub fn slice(source: &Arc<String>, start: usize, end: usize) -> Self {
         Self::new(source, start, end, false)

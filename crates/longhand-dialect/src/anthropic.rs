@@ -8,7 +8,7 @@ use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot}
 use crate::image::pixels;
 use crate::source::Source;
 
-pub(crate) fn read(source: Source) -> Conversation {
+pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversation {
     let mut builder = Builder::new(source);
     builder.attributes(&["tools"], &["output_format"]);
     if let Some(system) = builder.source.field("system").filter(|value| value.kind != Kind::Null) {
@@ -28,8 +28,9 @@ pub(crate) fn read(source: Source) -> Conversation {
         let message = Message { role: Role::System, name: None, parts: made.parts, raw };
         builder.push(message, Layout { slots: made.slots, ..Layout::default() });
     }
+    builder.take_known(before);
     let elements = std::mem::take(&mut builder.source.elements);
-    for (index, node) in elements.iter().enumerate() {
+    for (index, node) in elements.iter().enumerate().skip(builder.source.known) {
         let name = builder.source.element(index);
         message(&mut builder, node, &name, index);
     }

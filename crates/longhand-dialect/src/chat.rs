@@ -7,11 +7,12 @@ use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot}
 use crate::image::pixels;
 use crate::source::{Shape, Source};
 
-pub(crate) fn read(source: Source) -> Conversation {
+pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversation {
     let mut builder = Builder::new(source);
     builder.attributes(&["tools", "functions"], &["response_format"]);
+    builder.take_known(before);
     let elements = std::mem::take(&mut builder.source.elements);
-    for (index, node) in elements.iter().enumerate() {
+    for (index, node) in elements.iter().enumerate().skip(builder.source.known) {
         message(&mut builder, node, index);
     }
     builder.source.elements = elements;

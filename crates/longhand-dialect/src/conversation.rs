@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use longhand_core::json::{Kind, Node};
+use longhand_core::json::{Kind, Node, Value};
 use longhand_core::{History, Message, Role, Text, Tokens, Wire};
 
 use crate::Finding;
@@ -149,6 +149,19 @@ impl Conversation {
         self.continues.is_some_and(|from| from <= message)
     }
 
+    /// The elements that lie within the first `common` bytes, if a request that shares these may take
+    /// them over.
+    pub(crate) fn elements_within(&self, common: usize) -> Vec<Value> {
+        if !self.findings.is_empty() || self.dialect.is_session_file() {
+            return Vec::new();
+        }
+        let own = self
+            .elements
+            .iter()
+            .take_while(|span| span.end < common && self.source.as_bytes()[span.start] == b'{');
+        own.map(|span| Value::object(span.clone())).collect()
+    }
+
     /// A field of the request as it stands there, quotes included.
     pub fn field(&self, key: &str) -> Option<&str> {
         self.fields.get(&self.source, key).map(|value| &self.source[value.span()])
@@ -212,6 +225,17 @@ impl Builder {
 
     fn find(&mut self, at: impl Into<String>, what: impl Into<String>, grave: bool, size: bool) {
         self.findings.push(Finding { at: at.into(), what: what.into(), grave, size });
+    }
+
+    /// Takes over the messages of the elements that were passed over.
+    pub(crate) fn take_known(&mut self, before: Option<&Conversation>) {
+        let Some(before) = before else { return };
+        let known = self.source.known;
+        for (message, layout) in before.messages.iter().zip(&before.layout) {
+            if layout.elements.first().is_some_and(|element| *element < known) {
+                self.push(message.clone(), layout.clone());
+            }
+        }
     }
 
     pub(crate) fn push(&mut self, message: Message, layout: Layout) {

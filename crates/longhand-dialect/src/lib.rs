@@ -81,21 +81,61 @@ pub fn read_shared(
     text: Arc<String>,
     dialect: Option<Dialect>,
 ) -> Result<Conversation, DialectError> {
-    let bytes = text.len() as u64;
-    if bytes > BYTES_MAX {
-        return Err(DialectError::TooLarge { bytes, max: BYTES_MAX });
-    }
-    let source = Source::read(text)?;
+    let source = Source::read(measured(text)?, &[])?;
     let dialect = match dialect {
         Some(dialect) => dialect,
         None => detect::detect(&source)?,
     };
     Ok(match dialect {
-        Dialect::Chat => chat::read(source),
-        Dialect::Responses => responses::read(source),
-        Dialect::Anthropic => anthropic::read(source),
+        Dialect::Chat => chat::read(source, None),
+        Dialect::Responses => responses::read(source, None),
+        Dialect::Anthropic => anthropic::read(source, None),
         Dialect::ClaudeCode => claude_code::read(source),
         Dialect::Codex => codex::read(source),
         Dialect::Pi => pi::read(source),
     })
+}
+
+/// Reads a request that begins as an earlier one in the same format does, to the byte.
+///
+/// Messages within what they share are taken over. Where something is wrong with the earlier one, all of
+/// it is read.
+///
+/// ```
+/// use std::sync::Arc;
+/// let text = |more: &str| Arc::new(format!(r#"{{"messages":[{{"role":"user","content":"a"}}{more}]}}"#));
+/// let before = longhand_dialect::read_shared(text(""), None)?;
+/// let more = text(r#",{"role":"assistant","content":"b"}"#);
+/// let after = longhand_dialect::read_after(more, &before)?;
+/// assert_eq!(after.messages.len(), 2);
+/// # Ok::<(), longhand_dialect::DialectError>(())
+/// ```
+pub fn read_after(text: Arc<String>, before: &Conversation) -> Result<Conversation, DialectError> {
+    let known = before.elements_within(common(&text, before.bytes()));
+    let source = Source::read(measured(text)?, &known)?;
+    Ok(match before.dialect {
+        Dialect::Chat => chat::read(source, Some(before)),
+        Dialect::Responses => responses::read(source, Some(before)),
+        Dialect::Anthropic => anthropic::read(source, Some(before)),
+        other => return read_shared(source.text, Some(other)),
+    })
+}
+
+/// How many bytes two texts have in common at their beginning.
+pub fn common(one: &str, other: &str) -> usize {
+    const PIECE: usize = 4 << 10;
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let pieces = one.chunks_exact(PIECE).zip(other.chunks_exact(PIECE));
+    let same = pieces.take_while(|(one, other)| one == other).count() * PIECE;
+    let rest = one[same..].iter().zip(&other[same..]);
+    same + rest.take_while(|(one, other)| one == other).count()
+}
+
+/// A text that is not too long for our spans.
+fn measured(text: Arc<String>) -> Result<Arc<String>, DialectError> {
+    let bytes = text.len() as u64;
+    if bytes > BYTES_MAX {
+        return Err(DialectError::TooLarge { bytes, max: BYTES_MAX });
+    }
+    Ok(text)
 }

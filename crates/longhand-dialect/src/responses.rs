@@ -7,7 +7,7 @@ use crate::chat::{Made, check_name, image, no_messages};
 use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
 use crate::source::Source;
 
-pub(crate) fn read(source: Source) -> Conversation {
+pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversation {
     let mut builder = Builder::new(source);
     builder.attributes(&["tools"], &["text"]);
     let held = ["previous_response_id", "conversation"];
@@ -29,8 +29,9 @@ pub(crate) fn read(source: Source) -> Conversation {
                 .push(message, Layout { slots: vec![Slot::Fixed], content, ..Layout::default() });
         }
     }
+    builder.take_known(before);
     let elements = std::mem::take(&mut builder.source.elements);
-    for (index, node) in elements.iter().enumerate() {
+    for (index, node) in elements.iter().enumerate().skip(builder.source.known) {
         let name = builder.source.element(index);
         item(&mut builder, node, &name, index);
     }

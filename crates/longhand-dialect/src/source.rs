@@ -17,6 +17,8 @@ pub(crate) struct Source {
     pub(crate) elements: Vec<Node>,
     /// The number of the line that each element begins on, from 1, where they are lines.
     pub(crate) lines: Vec<u32>,
+    /// How many of the elements were passed over, since they were read before.
+    pub(crate) known: usize,
 }
 
 /// The shape of a request body, its other fields, and its elements.
@@ -48,7 +50,7 @@ impl Shape {
 }
 
 impl Source {
-    pub(crate) fn read(text: Arc<String>) -> Result<Self, DialectError> {
+    pub(crate) fn read(text: Arc<String>, known: &[Value]) -> Result<Self, DialectError> {
         let mut cursor = Cursor::at(&text, start_of(&text));
         let mut lines = Vec::new();
         let (shape, fields, elements) = match cursor.peek() {
@@ -60,7 +62,7 @@ impl Source {
                 })?;
                 (Shape::Array, Node::default(), elements)
             }
-            Some(b'{') => match body(&text, &mut cursor)? {
+            Some(b'{') => match body(&text, &mut cursor, known)? {
                 Some(body) => body,
                 None => (Shape::Lines, Node::default(), read_lines(&text, &mut lines)?),
             },
@@ -72,7 +74,9 @@ impl Source {
                 ));
             }
         };
-        Ok(Self { text, shape, fields, elements, lines })
+        let passed = elements.iter().zip(known).take_while(|(one, other)| one.value == **other);
+        let known = passed.count();
+        Ok(Self { text, shape, fields, elements, lines, known })
     }
 
     /// How an element is called in messages to people.
@@ -129,8 +133,28 @@ fn array(cursor: &mut Cursor, into: &mut Vec<Node>) -> Result<(), JsonError> {
     })
 }
 
+/// Reads an array of which the first elements may be known.
+fn array_after(
+    cursor: &mut Cursor,
+    known: &[Value],
+    into: &mut Vec<Node>,
+) -> Result<(), JsonError> {
+    cursor.elements(|cursor| {
+        cursor.peek();
+        let is_here = |value: &&Value| value.span().start == cursor.position();
+        match known.get(into.len()).filter(is_here) {
+            Some(value) => {
+                cursor.skip(value);
+                into.push(Node { value: *value, fields: Vec::new() });
+            }
+            None => into.push(cursor.node()?),
+        }
+        Ok(())
+    })
+}
+
 /// Reads a request body; `None` if the object is only the first of many lines.
-fn body(text: &str, cursor: &mut Cursor) -> Result<Option<Body>, DialectError> {
+fn body(text: &str, cursor: &mut Cursor, known: &[Value]) -> Result<Option<Body>, DialectError> {
     let mut fields = Vec::new();
     let mut shape = None;
     let mut elements = Vec::new();
@@ -146,7 +170,7 @@ fn body(text: &str, cursor: &mut Cursor) -> Result<Option<Body>, DialectError> {
         {
             shape = Some(own);
             elements.clear();
-            return array(cursor, &mut elements);
+            return array_after(cursor, known, &mut elements);
         }
         fields.push((key, cursor.value()?));
         Ok(())

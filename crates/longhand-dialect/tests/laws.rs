@@ -159,4 +159,34 @@ proptest! {
         let compacted = compact(&json, Some(dialect), &budget, &settings, &*meter);
         check_contract(&compacted, &budget, &settings, &*meter);
     }
+
+    /// A request that goes on from another one is read as if it stood alone.
+    #[test]
+    fn what_was_read_before_is_taken_over((json, dialect) in conversation(), cut in 0..1_000usize, settings in settings()) {
+        let whole = parse(&json, Some(dialect));
+        let within = |message: &longhand_core::Message| {
+            let start = (message.raw.raw().as_ptr() as usize).checked_sub(whole.bytes().as_ptr() as usize)?;
+            Some(start..start + message.raw.raw().len()).filter(|span| span.end <= json.len())
+        };
+        let ends: Vec<usize> = whole
+            .messages
+            .iter()
+            .filter(|message| message.raw.raw().starts_with('{'))
+            .filter_map(|message| Some(within(message)?.end))
+            .collect();
+        let Some(last) = ends.last().copied() else { return Ok(()) };
+        let end = ends[cut % ends.len()];
+        let earlier = format!("{}{}", &json[..end], &json[last..]);
+        let Ok(before) = longhand_dialect::read(earlier.into_bytes(), Some(dialect)) else { return Ok(()) };
+        let after = longhand_dialect::read_after(std::sync::Arc::new(json.clone()), &before).unwrap();
+        prop_assert_eq!(format!("{:?}", after.messages), format!("{:?}", whole.messages));
+        prop_assert_eq!(&after.model, &whole.model);
+        let budget = Budget::of(Tokens(count(&whole, o200k()).0 / 2));
+        let edits = |own: &longhand_dialect::Conversation| {
+            let plan = longhand_core::plan(&own.history(Tokens::ZERO), &budget, &settings, o200k());
+            own.apply(&plan.edits)
+        };
+        prop_assert_eq!(edits(&after), edits(&whole));
+        prop_assert_eq!(format!("{:?}", after.check()), format!("{:?}", whole.check()));
+    }
 }

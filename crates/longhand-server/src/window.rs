@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use longhand::{Call, Tokens};
 use longhand_core::{Budget, Edit, Plan, Policy, Scale};
 use longhand_dialect::{
-    Binding, Conversation, Dialect, DialectError, Options, Overflow, Reply, Stop, read,
+    Binding, Conversation, Dialect, DialectError, Options, Overflow, Reply, Stop, read, read_after,
     read_shared, without_options,
 };
 use longhand_meter::{ImageRule, MeterError, MeterSpec, Provider};
@@ -20,7 +20,7 @@ use crate::digest::Digests;
 use crate::held::{Held, Holdings};
 use crate::lineage::{Root, Thread};
 use crate::meaning::Link;
-use crate::memo::{Memos, Shared};
+use crate::memo::{self, Memos};
 use crate::metrics::{Flow, Metrics, Rung};
 use crate::recorder::{Heard, Kept, Recorder, besides};
 use crate::route::{Caller, Fields, Route};
@@ -103,7 +103,11 @@ impl Windows {
             if options.is_empty() { None } else { without_options(route.dialect, &text) };
         let text = stripped.map_or(text, Arc::new);
         let stripped = (!options.is_empty()).then(|| Bytes::from(text.as_bytes().to_vec()));
-        let mut conversation = read_shared(text, Some(route.dialect))?;
+        let mut before = self.memos.find(&caller.root(None), route.dialect, &text);
+        let mut conversation = match &before {
+            Some(before) => read_after(text, &before.conversation)?,
+            None => read_shared(text, Some(route.dialect))?,
+        };
         let fields = Fields::of(&conversation);
         let mut root = caller.root(fields.previous.as_ref().or(fields.stored.as_ref()));
         let mut held = None;
@@ -118,13 +122,13 @@ impl Windows {
             held = Some(own);
         }
         conversation.keep_thinking();
-        let shared = self.memos.find(&root, &conversation);
-        let thread = match &shared {
-            Some(shared) => {
-                let (before, messages) = (&shared.heard.thread, &conversation.messages);
-                Thread::going_on(root.start, messages, before, shared.messages)
-            }
-            None => Thread::of(root.start, &conversation.messages),
+        before = before.filter(|before| before.root.start == root.start);
+        let messages = &conversation.messages;
+        let shared =
+            before.as_ref().map_or(0, |own| memo::shared(&own.conversation.messages, messages));
+        let thread = match &before {
+            Some(before) => Thread::going_on(root.start, messages, &before.thread, shared),
+            None => Thread::of(root.start, messages),
         };
         if thread.links.is_empty() {
             return Err(Trouble::Empty);
@@ -137,10 +141,10 @@ impl Windows {
         let scale = Scale::new(&*meter);
         let fixed = conversation.attributes.iter().map(|text| scale.text(&text.decode())).sum();
         self.recorder.remember(&root, &thread.links);
-        let weights = shared.as_ref().and_then(|shared| weights(shared, &thread));
+        let weights = before.as_ref().and_then(|before| weights(before, shared, &thread));
         let weights = Mutex::new(weights);
         let heard = Arc::new(Heard { conversation, root, thread, with, weights });
-        self.memos.keep(&heard, shared.as_ref());
+        self.memos.keep(&heard, before.as_ref(), shared);
         let place = if route.counts { None } else { self.recorder.heard(&heard) };
         let (session, aside, ticket) = match place {
             Some(place) => (Some(place.session), place.aside, place.ticket),
@@ -393,14 +397,14 @@ impl Window {
     }
 }
 
-/// What is known of the weights of a request that shares messages with an earlier one.
-fn weights(shared: &Shared, thread: &Thread) -> Option<(SharedMeter, Vec<Tokens>)> {
-    let before = &shared.heard.thread;
+/// What is known of the weights of a request that shares so many messages with an earlier one.
+fn weights(heard: &Heard, shared: usize, thread: &Thread) -> Option<(SharedMeter, Vec<Tokens>)> {
+    let before = &heard.thread;
     // Another system prompt has another weight, and weights are by place.
     let same = before.system == thread.system && before.lead == thread.lead;
-    let known = lock(&shared.heard.weights);
+    let known = lock(&heard.weights);
     let (meter, weights) = known.as_ref().filter(|_| same)?;
-    let most = (thread.lead + shared.messages).min(weights.len());
+    let most = (thread.lead + shared).min(weights.len());
     Some((Arc::clone(meter), weights[..most].to_vec()))
 }
 
