@@ -72,6 +72,9 @@ pub trait Archive: Send + Sync {
     /// Returns what a handle stands for; `None` if it is unknown.
     fn expand(&self, handle: Handle) -> Result<Option<Original>, ArchiveError>;
 
+    /// Returns what a handle stands for in one session; `None` if that session has nothing under it.
+    fn expand_in(&self, session: &str, handle: Handle) -> Result<Option<Original>, ArchiveError>;
+
     /// Checks everything, or one session, and returns what is damaged.
     ///
     /// Damage is not an error here: an error means that checking itself was impossible.

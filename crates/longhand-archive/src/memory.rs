@@ -227,6 +227,12 @@ impl Archive for MemoryArchive {
         Ok(shelves.originals.get(&handle).and_then(|kept| kept.first()).cloned())
     }
 
+    fn expand_in(&self, session: &str, handle: Handle) -> Result<Option<Original>, ArchiveError> {
+        let shelves = self.shelves();
+        let mut kept = shelves.originals.get(&handle).into_iter().flatten();
+        Ok(kept.find(|original| original.session.as_deref() == Some(session)).cloned())
+    }
+
     fn verify(&self, session: Option<&str>) -> Result<Vec<Damage>, ArchiveError> {
         session.map_or(Ok(()), |session| self.shelves().session(session).map(|_| ()))?;
         Ok(Vec::new())

@@ -173,6 +173,10 @@ impl Archive for SqliteArchive {
         self.read(|db| original::expand(db, handle))
     }
 
+    fn expand_in(&self, session: &str, handle: Handle) -> Result<Option<Original>, ArchiveError> {
+        self.read(|db| original::expand_in(db, session, handle))
+    }
+
     fn verify(&self, session: Option<&str>) -> Result<Vec<Damage>, ArchiveError> {
         verify::verify(&self.path, self.wait_max, session)
     }

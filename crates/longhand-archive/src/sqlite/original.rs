@@ -71,6 +71,20 @@ pub(super) fn expand(db: &Connection, handle: Handle) -> Result<Option<Original>
     fault.map_or(Ok(None), Err)
 }
 
+/// See [`crate::Archive::expand_in`].
+pub(super) fn expand_in(
+    db: &Connection,
+    session: &str,
+    handle: Handle,
+) -> Result<Option<Original>, Fault> {
+    for row in kept(db, handle)? {
+        if session::by_id(db, row.owner)?.is_some_and(|owner| owner.name == session) {
+            return opened(db, handle, &row).map(Some);
+        }
+    }
+    Ok(None)
+}
+
 /// An original as it is stored.
 pub(super) struct Kept {
     pub(super) owner: i64,

@@ -263,6 +263,34 @@ fn handles_bring_back_what_they_stand_for() {
 }
 
 #[test]
+fn a_session_brings_back_only_its_own() {
+    check(|archive| {
+        for session in ["s", "t"] {
+            archive.append(session, &[user("one"), reply("two")]).unwrap();
+        }
+        let (own, shared, nobodys) = (Handle::of(["a"]), Handle::of(["b"]), Handle::of(["c"]));
+        let kept = [
+            (own, text(Some("s"), "a")),
+            (shared, text(Some("s"), "b")),
+            (shared, text(Some("t"), "b")),
+            (nobodys, text(None, "c")),
+        ];
+        archive.keep(&kept).unwrap();
+        assert_eq!(archive.expand_in("s", own).unwrap(), Some(text(Some("s"), "a")));
+        assert_eq!(archive.expand_in("t", own).unwrap(), None);
+        for session in ["s", "t"] {
+            let original = text(Some(session), "b");
+            assert_eq!(archive.expand_in(session, shared).unwrap(), Some(original));
+            assert_eq!(archive.expand_in(session, nobodys).unwrap(), None);
+        }
+        assert_eq!(archive.expand_in("nobody", own).unwrap(), None);
+        archive.remove("s").unwrap();
+        assert_eq!(archive.expand_in("s", own).unwrap(), None);
+        assert_eq!(archive.expand_in("t", shared).unwrap(), Some(text(Some("t"), "b")));
+    });
+}
+
+#[test]
 fn a_handle_stands_for_one_content() {
     check(|archive| {
         archive.append("s", &[user("one"), reply("two")]).unwrap();

@@ -93,6 +93,10 @@ impl Archive for Faulty {
         self.inner.expand(handle)
     }
 
+    fn expand_in(&self, session: &str, handle: Handle) -> Kept<Option<Original>> {
+        self.inner.expand_in(session, handle)
+    }
+
     fn verify(&self, session: Option<&str>) -> Kept<Vec<Damage>> {
         self.inner.verify(session)
     }
