@@ -32,6 +32,15 @@ pub enum Note {
         /// What came of it.
         text: String,
     },
+    /// A model had something of the session brought back.
+    Recalled {
+        /// What it named, if it did.
+        handle: Option<String>,
+        /// What it searched for, if it did.
+        query: Option<String>,
+        /// Whether there was such a thing.
+        found: bool,
+    },
 }
 
 impl Note {
@@ -44,6 +53,9 @@ impl Note {
                 json!({"note": "request", "model": model, "with": with})
             }
             Note::Cut { text } => json!({"note": "cut", "text": text}),
+            Note::Recalled { handle, query, found } => {
+                json!({"note": "recalled", "handle": handle, "query": query, "found": found})
+            }
         };
         let raw = raw.to_string();
         let text = texts(&raw).join("\n");
@@ -69,6 +81,11 @@ impl Note {
                     .collect(),
             },
             "cut" => Note::Cut { text: text("text")? },
+            "recalled" => Note::Recalled {
+                handle: text("handle"),
+                query: text("query"),
+                found: raw["found"].as_bool()?,
+            },
             _ => return None,
         })
     }
@@ -93,6 +110,7 @@ mod tests {
             (Note::Continues { of: "a".into() }, ""),
             (Note::Request { model: "m".into(), with: vec!["Be brief.".into()] }, "Be brief."),
             (Note::Cut { text: "half of".into() }, "half of"),
+            (Note::Recalled { handle: None, query: Some("port".into()), found: true }, ""),
         ] {
             let NewEntry { form, raw, text: found, at_ms, .. } = note.entry(7);
             assert_eq!(found, text);
