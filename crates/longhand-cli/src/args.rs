@@ -118,6 +118,9 @@ pub(crate) struct ServeArgs {
     /// the background [default: as the settings say, or extractive]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) summariser: Vec<String>,
+    /// Offer models a tool that brings back what a window left out; clients never see it
+    #[arg(long)]
+    pub(crate) expand_tool: bool,
     /// A file with the keys of which a caller must have one, a line each
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<std::path::PathBuf>,

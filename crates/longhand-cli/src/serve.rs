@@ -60,6 +60,7 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
         policy: args.policy.into(),
         summarisers: store::summarisers(&config, &args.summariser)?,
         prices: models::prices(&config),
+        expand_tool: args.expand_tool,
         require_archive: args.require_archive,
         log: args.log.as_deref().map(log).transpose()?,
         ..Settings::new(store::open(&args.archive)?)

@@ -28,7 +28,13 @@ pub(crate) struct Asked {
     pub(crate) fields: Fields,
     /// What it asks of its provider and gets from us.
     pub(crate) options: Options,
-    /// The request without what it asks of its provider, if it asks for something.
+    /// Whether it offers our tool.
+    pub(crate) recalls: bool,
+    /// Whether thinking may be void before any edit, since calls of ours are hidden.
+    pub(crate) drops_thinking: bool,
+    /// Calls of ours in its answer that nobody answers.
+    pub(crate) unanswered: std::sync::Mutex<Vec<String>>,
+    /// The request without what it asks of its provider and with our tool, if that changes it.
     pub(crate) stripped: Option<Bytes>,
     /// The history before it that the provider holds, if it does.
     pub(crate) held: Option<Held>,

@@ -24,6 +24,8 @@ pub(crate) struct Held {
     /// How many entries of the session are part of it.
     pub(crate) entries: u64,
     pub(crate) edits: Option<Arc<Sticky>>,
+    /// Calls of ours in it that the provider has and the client does not know of.
+    pub(crate) unanswered: Vec<String>,
 }
 
 /// What is held of all answers.
@@ -43,7 +45,10 @@ impl Holdings {
     pub(crate) fn hold(&self, owner: Link, id: &str, held: Held) -> (Handle, Original) {
         let key = owner.named(id);
         let edits = held.edits.as_ref().map(|edits| edits.json());
-        let text = json!({"session": held.session, "entries": held.entries, "edits": edits});
+        let mut text = json!({"session": held.session, "entries": held.entries, "edits": edits});
+        if !held.unanswered.is_empty() {
+            text["unanswered"] = json!(held.unanswered);
+        }
         let content = Content::Text(text.to_string());
         let session = Some(held.session.clone());
         let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,6 +70,12 @@ impl Holdings {
                 session: held["session"].as_str()?.to_owned(),
                 entries: held["entries"].as_u64()?,
                 edits: Sticky::parse(&held["edits"]).map(Arc::new),
+                unanswered: held["unanswered"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|id| Some(id.as_str()?.to_owned()))
+                    .collect(),
             })
         })
     }

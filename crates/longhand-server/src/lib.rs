@@ -38,6 +38,7 @@ mod model;
 mod own;
 mod passage;
 mod proxy;
+mod recall;
 mod recorder;
 mod recovery;
 mod route;

@@ -82,6 +82,30 @@ pub(crate) enum Rung {
     ModelFold,
 }
 
+/// How something was to be brought back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(crate) enum Sought {
+    /// By its handle.
+    Handle,
+    /// By words.
+    Query,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(crate) enum Recalled {
+    Found,
+    Unknown,
+    /// The archive could not be read.
+    Failed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Recall {
+    kind: Sought,
+    outcome: Recalled,
+}
+
 macro_rules! label {
     ($name:ident, $field:ident: $kind:ty) => {
         #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -107,6 +131,7 @@ pub(crate) struct Metrics {
     pub(crate) tokens: Family<Of, Counter>,
     pub(crate) cost: Counter<f64, AtomicU64>,
     pub(crate) folds: Family<By, Counter>,
+    pub(crate) recalls: Family<Recall, Counter>,
     pub(crate) archived: Counter,
     pub(crate) unarchived: Counter,
     pub(crate) archive_queued: Gauge,
@@ -129,6 +154,7 @@ impl Metrics {
             tokens: Family::default(),
             cost: Counter::default(),
             folds: Family::default(),
+            recalls: Family::default(),
             archived: Counter::default(),
             unarchived: Counter::default(),
             archive_queued: Gauge::default(),
@@ -174,6 +200,11 @@ impl Metrics {
             self.cost.clone(),
         );
         registry.register("folds", "Edits by what was done", self.folds.clone());
+        registry.register(
+            "recalls",
+            "What models asked to have brought back",
+            self.recalls.clone(),
+        );
         registry.register("archived", "Entries that were archived", self.archived.clone());
         registry.register(
             "unarchived",
@@ -232,6 +263,10 @@ impl Metrics {
         if count > 0 {
             self.folds.get_or_create(&By { rung }).inc_by(count);
         }
+    }
+
+    pub(crate) fn recalled(&self, kind: Sought, outcome: Recalled) {
+        self.recalls.get_or_create(&Recall { kind, outcome }).inc();
     }
 
     pub(crate) fn counts(&self) -> Counts {

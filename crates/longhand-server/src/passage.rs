@@ -18,6 +18,7 @@ use crate::answer::{Chunks, Listener, Passing};
 use crate::asked::Asked;
 use crate::metrics::Bypass;
 use crate::proxy::Shared;
+use crate::recall::{self, Again};
 use crate::recovery::{Peeked, peek};
 use crate::route::{Caller, Route};
 use crate::trail::Trail;
@@ -136,10 +137,10 @@ impl Passage<'_> {
                 Err(error) => return error,
             };
             self.trail.answered(sent.elapsed().as_secs_f64());
-            let (head, mut rest) = split(response);
+            let (mut head, mut rest) = split(response);
             let in_events = is_events(&head.headers);
             let length = number(&head.headers, &CONTENT_LENGTH);
-            let Peeked { held, overflow } =
+            let Peeked { mut held, overflow } =
                 peek(head.status, in_events, length, route.dialect, &mut rest).await;
             if let Some(overflow) = overflow
                 && retries < RETRIES
@@ -154,6 +155,13 @@ impl Passage<'_> {
                     window = smaller;
                     continue;
                 }
+            }
+            if asked.recalls
+                && head.status.is_success()
+                && !route.counts
+                && let Some(again) = self.again(&asked, &window)
+            {
+                (head, held, rest) = recall::answered(again, (head, held, rest)).await;
             }
             self.trail.add("retries", retries);
             self.trail.window(&window);
@@ -251,6 +259,19 @@ impl Passage<'_> {
         }
     }
 
+    /// How a request can be sent once more.
+    fn again(&self, asked: &Arc<Asked>, window: &Window) -> Option<Again> {
+        Some(Again {
+            client: self.upstream.client.clone(),
+            method: self.parts.method.clone(),
+            address: self.upstream.address(&self.parts.uri)?,
+            headers: headers::onward_readable(&self.parts.headers, window),
+            asked: Arc::clone(asked),
+            window: window.clone(),
+            windows: Arc::clone(&self.shared.windows),
+        })
+    }
+
     /// Sends a request on; if that fails, there is an answer of ours.
     async fn send(
         &mut self,
@@ -297,9 +318,9 @@ async fn archived(asked: &Asked) -> bool {
 }
 
 /// The head of an answer.
-struct Head {
-    status: StatusCode,
-    headers: HeaderMap,
+pub(crate) struct Head {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
 }
 
 impl Head {
@@ -311,12 +332,12 @@ impl Head {
     }
 }
 
-fn split(response: reqwest::Response) -> (Head, Chunks) {
+pub(crate) fn split(response: reqwest::Response) -> (Head, Chunks) {
     let head = Head { status: response.status(), headers: headers::end_to_end(response.headers()) };
     (head, response.bytes_stream().map_err(BoxError::from).boxed())
 }
 
-fn is_events(headers: &HeaderMap) -> bool {
+pub(crate) fn is_events(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
 }

@@ -167,12 +167,18 @@ impl Recorder {
 
     /// Has what came of a broken answer archived.
     pub(crate) fn cut(self: &Arc<Self>, session: &str, text: &str) {
+        self.note(session, |at_ms| Note::Cut { text: text.to_owned() }.entry(at_ms));
+    }
+
+    /// Has an entry archived that is no message.
+    pub(crate) fn note(self: &Arc<Self>, session: &str, entry: impl FnOnce(i64) -> NewEntry) {
         let mut lineage = self.lineage();
         let Some(first) = lineage.note(session, 1) else { return };
-        let entries = vec![Note::Cut { text: text.to_owned() }.entry(now_ms())];
-        let addition = Addition { session: session.to_owned(), first, entries };
+        let entry = entry(now_ms());
+        let bytes = entry.raw.len();
+        let addition = Addition { session: session.to_owned(), first, entries: vec![entry] };
         let aside = Aside { recorder: Arc::clone(self), addition };
-        self.archivist.give(text.len(), Work::Append(Box::new(aside)));
+        self.archivist.give(bytes, Work::Append(Box::new(aside)));
     }
 
     /// Has a batch of edits kept, with what they take out of sight.

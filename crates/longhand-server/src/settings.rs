@@ -39,6 +39,8 @@ pub struct Settings {
     pub miner: Miner,
     /// What models cost.
     pub prices: Prices,
+    /// Whether models are offered a tool that brings back what a window left out.
+    pub expand_tool: bool,
     /// Where every message is kept.
     pub archive: Arc<dyn Archive>,
     /// Whether an answer waits until all of it is archived, and a request is refused that cannot be.
@@ -77,6 +79,7 @@ impl Settings {
             summarisers: vec![Arc::new(Extractive)],
             miner: Miner::default(),
             prices: Prices::default(),
+            expand_tool: false,
             archive,
             require_archive: false,
             deadline: Duration::from_secs(5),

@@ -7,8 +7,8 @@ use axum::body::Bytes;
 use longhand::{Call, Tokens};
 use longhand_core::{Budget, Edit, Plan, Policy, Scale};
 use longhand_dialect::{
-    Binding, Conversation, Dialect, DialectError, Options, Overflow, Reply, Stop, read, read_after,
-    read_shared, without_options,
+    Binding, Conversation, Dialect, DialectError, Options, Overflow, Reply, Stop, Usage, read,
+    read_after, read_shared, without_options,
 };
 use longhand_meter::{ImageRule, MeterError, MeterSpec, Provider};
 use serde_json::json;
@@ -25,7 +25,7 @@ use crate::metrics::{Flow, Metrics, Rung};
 use crate::recorder::{Heard, Kept, Recorder, besides};
 use crate::route::{Caller, Fields, Route};
 use crate::sticky::Sticky;
-use crate::{Settings, held, model};
+use crate::{Settings, held, model, recall};
 
 /// Makes windows.
 pub(crate) struct Windows {
@@ -102,7 +102,13 @@ impl Windows {
         let stripped =
             if options.is_empty() { None } else { without_options(route.dialect, &text) };
         let text = stripped.map_or(text, Arc::new);
-        let stripped = (!options.is_empty()).then(|| Bytes::from(text.as_bytes().to_vec()));
+        let offer =
+            self.settings.expand_tool.then(|| recall::offer(route.dialect, &text)).flatten();
+        let recalls = offer.is_some();
+        let drops_thinking = offer.as_ref().is_some_and(|offer| offer.drops_thinking);
+        let text = offer.map_or(text, |offer| Arc::new(offer.request));
+        let mut stripped =
+            (!options.is_empty() || recalls).then(|| Bytes::from(text.as_bytes().to_vec()));
         let mut before = self.memos.find(&caller.root(None), route.dialect, &text);
         let mut conversation = match &before {
             Some(before) => read_after(text, &before.conversation)?,
@@ -117,6 +123,8 @@ impl Windows {
         if let Some(id) = &fields.previous
             && let Some((whole, own)) = self.held(&caller.root(None), id, conversation.bytes())
         {
+            let waits = recall::unasked(conversation.bytes(), &own.unanswered);
+            stripped = waits.map(Bytes::from).or(stripped);
             conversation = read(whole.into_bytes(), Some(route.dialect))?;
             root = caller.root(None);
             held = Some(own);
@@ -151,8 +159,21 @@ impl Windows {
             None => (None, false, None),
         };
         let tickets = Mutex::new(if session.is_some() { vec![ticket] } else { Vec::new() });
-        let asked =
-            Asked { heard, session, aside, meter, fixed, fields, options, stripped, held, tickets };
+        let asked = Asked {
+            heard,
+            session,
+            aside,
+            meter,
+            fixed,
+            fields,
+            options,
+            recalls,
+            drops_thinking,
+            unanswered: Mutex::default(),
+            stripped,
+            held,
+            tickets,
+        };
         let window = match self.limit(&asked) {
             Some(limit) => self.within(&asked, limit)?,
             None => Window::untouched(&asked),
@@ -173,25 +194,10 @@ impl Windows {
     /// Has an answer archived after the request that it answers, and learns from what it took.
     pub(crate) fn answered(&self, asked: &Asked, sent: &Window, reply: &Reply) -> Option<Ticket> {
         let usage = reply.usage.unwrap_or_default();
-        let model = reply.model.as_deref().unwrap_or_else(|| asked.model());
-        let price = self.settings.prices.named(model);
-        let cost_micros = price.map(|price| price.cost_micros(&usage));
         if let Some(after) = sent.after {
             self.calibration.saw(asked.model(), after, usage.input);
         }
-        self.metrics.flow(Flow::Billed, usage.input);
-        self.metrics.flow(Flow::Cached, usage.cached_input);
-        self.metrics.flow(Flow::Output, usage.output);
-        if let Some(micros) = cost_micros {
-            self.metrics.cost.inc_by(micros as f64 / 1e6);
-        }
-        let call = Call {
-            model: model.to_owned(),
-            input: usage.input,
-            cached_input: usage.cached_input,
-            output: usage.output,
-            cost_micros,
-        };
+        let call = self.bill(asked, reply, usage);
         if reply.stop == Stop::Window {
             let limit = Some(usage.input + usage.output).filter(|limit| *limit > 0);
             let full = Overflow { limit, asked: None, bytes: false };
@@ -204,15 +210,46 @@ impl Windows {
             && let Some(last) = self.recorder.lineage().entry(&session, tip)
         {
             let edits = sent.sticky.clone();
-            let held = Held { session: session.clone(), entries: last + 1, edits };
+            let unanswered = std::mem::take(&mut *lock(&asked.unanswered));
+            let held = Held { session: session.clone(), entries: last + 1, edits, unanswered };
             let original = self.holdings.hold(asked.heard.root.owner, id, held);
             self.recorder.keep_original(original);
         }
         ticket
     }
 
+    /// Has what a model read noted when it went on from a call of ours; what it wrote is counted with the
+    /// answer that the client sees.
+    pub(crate) fn followed(&self, asked: &Asked, reply: &Reply) {
+        let usage = Usage { output: 0, ..reply.usage.unwrap_or_default() };
+        let call = self.bill(asked, reply, usage);
+        if let Some(session) = &asked.session {
+            self.recorder.note(session, |at_ms| call.entry(at_ms));
+        }
+    }
+
+    /// Counts what an answer took.
+    fn bill(&self, asked: &Asked, reply: &Reply, usage: Usage) -> Call {
+        let model = reply.model.as_deref().unwrap_or_else(|| asked.model());
+        let price = self.settings.prices.named(model);
+        let cost_micros = price.map(|price| price.cost_micros(&usage));
+        self.metrics.flow(Flow::Billed, usage.input);
+        self.metrics.flow(Flow::Cached, usage.cached_input);
+        self.metrics.flow(Flow::Output, usage.output);
+        if let Some(micros) = cost_micros {
+            self.metrics.cost.inc_by(micros as f64 / 1e6);
+        }
+        Call {
+            model: model.to_owned(),
+            input: usage.input,
+            cached_input: usage.cached_input,
+            output: usage.output,
+            cost_micros,
+        }
+    }
+
     /// The most that a request may have, if there is a most.
-    fn limit(&self, asked: &Asked) -> Option<Tokens> {
+    pub(crate) fn limit(&self, asked: &Asked) -> Option<Tokens> {
         let model = asked.model();
         let reply = Tokens(asked.fields.reply_max.unwrap_or(0));
         let window = || self.settings.windows.get(model).copied().or_else(|| model::window(model));
@@ -224,7 +261,7 @@ impl Windows {
 
     /// The window within a limit: with the edits of the last one as long as that fits, then with a new
     /// batch of them.
-    fn within(&self, asked: &Asked, limit: Tokens) -> Result<Window, Trouble> {
+    pub(crate) fn within(&self, asked: &Asked, limit: Tokens) -> Result<Window, Trouble> {
         let conversation = asked.conversation();
         let thread = &asked.heard.thread;
         let sticky = match &asked.held {
@@ -370,7 +407,7 @@ impl Window {
             edits: 0,
             sticky: None,
             shortfall: Tokens::ZERO,
-            drops_thinking: false,
+            drops_thinking: asked.drops_thinking,
         }
     }
 
@@ -382,7 +419,8 @@ impl Window {
             edits,
             sticky: None,
             shortfall: after.saturating_sub(limit),
-            drops_thinking: edits > 0 && asked.conversation().binding() == Binding::Switch,
+            drops_thinking: asked.drops_thinking
+                || (edits > 0 && asked.conversation().binding() == Binding::Switch),
         }
     }
 

@@ -1,0 +1,108 @@
+//! A tool with which a model brings back what a window left out.
+//!
+//! Its calls are answered here: what was asked for is looked up, and the request goes on with it. The
+//! client sees one answer without any of that.
+
+mod anthropic;
+mod calls;
+mod chat;
+mod follow;
+mod frames;
+mod json;
+mod lookup;
+mod offer;
+mod responses;
+mod sieve;
+mod stream;
+mod tally;
+mod text;
+mod whole;
+
+use axum::body::Bytes;
+use axum::http::header::CONTENT_LENGTH;
+use futures_util::{StreamExt, stream as streams};
+use longhand_dialect::Reply;
+
+pub(crate) use self::calls::unasked;
+pub(crate) use self::follow::Again;
+use self::follow::Recall;
+pub(crate) use self::offer::offer;
+use self::stream::Joined;
+use self::whole::Whole;
+use crate::answer::{Chunk, Chunks};
+use crate::passage::{Head, is_events, split};
+
+/// The name of the tool.
+pub(crate) const NAME: &str = "longhand_recall";
+
+/// The most of a whole answer that is looked into.
+const WHOLE_BYTES_MAX: usize = 32 << 20;
+
+/// An answer: its head, what has come of its body, and the rest.
+pub(crate) type Answer = (Head, Vec<Chunk>, Chunks);
+
+/// Answers the calls of ours in an answer, and gives what the client is to see.
+pub(crate) async fn answered(again: Again, answer: Answer) -> Answer {
+    let recall = Recall::new(again);
+    let (mut head, begun, rest) = answer;
+    let chunks = streams::iter(begun).chain(rest).boxed();
+    if is_events(&head.headers) {
+        head.headers.remove(CONTENT_LENGTH);
+        return (head, Vec::new(), Joined::new(recall, chunks).stream());
+    }
+    whole(recall, head, chunks).await
+}
+
+async fn whole(mut recall: Recall, mut head: Head, mut chunks: Chunks) -> Answer {
+    let dialect = recall.dialect();
+    let mut shown = Whole::new(dialect);
+    loop {
+        let (pieces, rest) = gather(chunks).await;
+        let body = text(&pieces);
+        let read = body.as_deref().and_then(|body| Reply::read(dialect, body).ok());
+        let (Some(body), Some(reply)) = (body, read) else {
+            return (head, pieces, rest);
+        };
+        if let Some(next) = recall.follow(&reply).await {
+            let next = match next {
+                Ok(response) => split(response),
+                Err(failure) => failure.answer(),
+            };
+            shown.go_on(&body, &reply);
+            head = next.0;
+            chunks = next.1;
+            if head.status.is_success() {
+                continue;
+            }
+            return (head, Vec::new(), chunks);
+        }
+        let told = shown.end(&body);
+        head.headers.insert(CONTENT_LENGTH, told.len().into());
+        return (head, vec![Ok(told.into())], streams::empty().boxed());
+    }
+}
+
+/// Reads an answer to its end, or as much of it as is looked into.
+async fn gather(mut chunks: Chunks) -> (Vec<Chunk>, Chunks) {
+    let (mut pieces, mut bytes) = (Vec::new(), 0);
+    while bytes <= WHOLE_BYTES_MAX
+        && let Some(chunk) = chunks.next().await
+    {
+        bytes += chunk.as_ref().map_or(0, Bytes::len);
+        let broke = chunk.is_err();
+        pieces.push(chunk);
+        if broke {
+            break;
+        }
+    }
+    (pieces, chunks)
+}
+
+/// The pieces of an answer as a text; `None` if it broke off or is none.
+fn text(pieces: &[Chunk]) -> Option<String> {
+    let mut body = Vec::new();
+    for piece in pieces {
+        body.extend_from_slice(piece.as_ref().ok()?);
+    }
+    String::from_utf8(body).ok()
+}

@@ -1,0 +1,334 @@
+//! Answers of Chat Completions without our calls.
+
+use axum::body::Bytes;
+use longhand_core::json::quote;
+use longhand_dialect::Reply;
+
+use super::frames::Frame;
+use super::sieve::Sieve;
+use super::tally::Tally;
+use super::{NAME, calls, json};
+
+/// The chunks of a completion, however many answers they come from.
+#[derive(Default)]
+pub(super) struct Chunks {
+    goes_on: bool,
+    /// What names the completion in every chunk.
+    head: Vec<(&'static str, String)>,
+    calls: Vec<Known>,
+    hides: bool,
+    /// Chunks with a call that has no name yet, and all after them.
+    waiting: Vec<Frame>,
+    /// The last letter that was shown.
+    said: Option<char>,
+    /// Whether this answer's words follow those of an earlier one.
+    joins: bool,
+    tail: Vec<Frame>,
+    tally: Tally,
+}
+
+/// A call that has begun.
+struct Known {
+    choice: u64,
+    index: Option<u64>,
+    id: Option<String>,
+    /// Where the client sees it; `None` if it does not.
+    place: Option<u64>,
+}
+
+/// What a chunk is to the end of an answer.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    /// All of it.
+    Whole,
+    /// What is no end.
+    Words,
+    /// Nothing but the end.
+    End,
+}
+
+impl Sieve for Chunks {
+    fn take(&mut self, frame: Frame) -> Vec<Bytes> {
+        let ends = is_end(frame.data());
+        if !ends
+            && (!self.waiting.is_empty() && !names_call(frame.data()) || self.is_unnamed(&frame))
+        {
+            self.waiting.push(frame);
+            return Vec::new();
+        }
+        let mut out = Vec::new();
+        let waiting = std::mem::take(&mut self.waiting);
+        let names: Vec<String> = waiting.iter().map(|own| own.data().to_owned()).collect();
+        // The name decides about all that came before it.
+        self.note(frame.data(), &names);
+        for own in waiting.into_iter().chain([frame]) {
+            out.extend(self.pass(own));
+        }
+        out
+    }
+
+    fn hides(&self) -> bool {
+        self.hides
+    }
+
+    fn go_on(&mut self, reply: &Reply) {
+        self.tally.add(reply.usage.unwrap_or_default().output);
+        self.goes_on = true;
+        self.hides = false;
+        self.joins = self.said.is_some_and(|last| last != '\n');
+        self.calls.clear();
+        self.tail.clear();
+    }
+
+    fn end(&mut self) -> Vec<Bytes> {
+        let tail = std::mem::take(&mut self.tail);
+        tail.iter().filter_map(|frame| self.told(frame, Part::End)).collect()
+    }
+}
+
+impl Chunks {
+    fn pass(&mut self, frame: Frame) -> Option<Bytes> {
+        let data = frame.data();
+        if self.head.is_empty() {
+            let named = |key| Some((key, json::get(data, &[key])?.to_owned()));
+            self.head = ["id", "created", "model"].into_iter().filter_map(named).collect();
+        }
+        self.tally.saw(json::get(data, &["usage"]));
+        self.note(data, &[]);
+        if !(is_end(data) && self.hides) {
+            return self.told(&frame, Part::Whole);
+        }
+        let words = self.told(&frame, Part::Words);
+        self.tail.push(frame);
+        words
+    }
+
+    /// Whether a chunk goes on with or begins a call that has no name.
+    fn is_unnamed(&self, frame: &Frame) -> bool {
+        each_call(frame.data()).any(|(choice, call)| {
+            self.known(choice, call).is_none() && name(call).is_none_or(|name| name.is_empty())
+        })
+    }
+
+    fn known(&self, choice: u64, call: &str) -> Option<&Known> {
+        let (index, id) = (json::number(call, &["index"]), json::string(call, &["id"]));
+        let id = id.filter(|id| !id.is_empty());
+        let mut own = self.calls.iter().rev().filter(|known| known.choice == choice);
+        match (index, &id) {
+            (None, None) => own.next(),
+            (Some(_), _) => own.find(|known| known.index == index),
+            (None, Some(_)) => own.find(|known| known.id == id),
+        }
+    }
+
+    /// Takes note of the calls that a chunk begins; their ids may have come `before` their names.
+    fn note(&mut self, data: &str, before: &[String]) {
+        for (choice, call) in each_call(data) {
+            if self.known(choice, call).is_some() {
+                continue;
+            }
+            let Some(name) = name(call).filter(|name| !name.is_empty()) else { continue };
+            let index = json::number(call, &["index"]);
+            let earlier = before
+                .iter()
+                .flat_map(|data| each_call(data))
+                .find(|(other, own)| *other == choice && json::number(own, &["index"]) == index);
+            let id = json::string(call, &["id"])
+                .or_else(|| json::string(earlier?.1, &["id"]))
+                .filter(|id| !id.is_empty());
+            let is_ours = name == NAME;
+            self.hides |= is_ours;
+            let place = (!is_ours).then(|| self.shown(choice));
+            self.calls.push(Known { choice, index, id, place });
+        }
+    }
+
+    /// How many calls of a choice are shown.
+    fn shown(&self, choice: u64) -> u64 {
+        let own = self.calls.iter().filter(|known| known.choice == choice);
+        own.filter(|known| known.place.is_some()).count() as u64
+    }
+
+    /// What is seen of a chunk.
+    fn told(&mut self, frame: &Frame, part: Part) -> Option<Bytes> {
+        let data = frame.data();
+        if data == "[DONE]" {
+            return (part != Part::Words).then(|| frame.raw.clone());
+        }
+        let Some(choices) = json::get(data, &["choices"]) else { return Some(frame.raw.clone()) };
+        let mut told = data.to_owned();
+        let own = json::elements(choices);
+        let kept: Vec<String> = own.iter().filter_map(|choice| self.choice(choice, part)).collect();
+        if kept.len() != own.len() || kept.iter().zip(&own).any(|(kept, own)| kept != own) {
+            told = json::with(&told, &["choices"], &json::list(&kept));
+        }
+        let usage = json::get(data, &["usage"]);
+        if kept.is_empty() && (usage.is_none() || part == Part::Words) && !own.is_empty() {
+            return None;
+        }
+        if kept.is_empty() && part == Part::Words {
+            return None;
+        }
+        if self.goes_on {
+            for (key, value) in &self.head {
+                told = json::with(&told, &[key], value);
+            }
+            if let Some(usage) = usage {
+                told = json::with(&told, &["usage"], &self.tally.told(usage));
+            }
+        }
+        Some(if told == data { frame.raw.clone() } else { frame.with(&told) })
+    }
+
+    /// What is seen of a choice.
+    fn choice(&mut self, choice: &str, part: Part) -> Option<String> {
+        let number = json::number(choice, &["index"]).unwrap_or(0);
+        let mut told = choice.to_owned();
+        let mut changed = false;
+        if part == Part::End {
+            told = json::with(&told, &["delta"], "{}");
+        } else if let Some(delta) = json::get(choice, &["delta"]) {
+            let new = self.delta(number, delta);
+            changed = new != delta;
+            told = json::with(&told, &["delta"], &new);
+        }
+        let ends = json::get(choice, &["finish_reason"]).is_some() && part != Part::Words;
+        if part == Part::Words {
+            told = json::with(&told, &["finish_reason"], "null");
+        }
+        if ends
+            && self.shown(number) == 0
+            && (self.hides || self.goes_on)
+            && json::is(choice, &["finish_reason"], "tool_calls")
+        {
+            told = json::with(&told, &["finish_reason"], r#""stop""#);
+        }
+        let says = json::get(&told, &["delta"]).is_some_and(says);
+        (ends || says || (!changed && part == Part::Whole)).then_some(told)
+    }
+
+    fn delta(&mut self, choice: u64, delta: &str) -> String {
+        let mut told = delta.to_owned();
+        if let Some(own) = json::get(delta, &["tool_calls"]) {
+            let own = json::elements(own);
+            let kept: Vec<String> = own
+                .iter()
+                .filter_map(|call| {
+                    let Some(known) = self.known(choice, call) else {
+                        return Some((*call).to_owned());
+                    };
+                    let place = known.place?;
+                    let is_other =
+                        json::number(call, &["index"]).is_some_and(|index| index != place);
+                    let moved = is_other.then(|| json::with(call, &["index"], &place.to_string()));
+                    Some(moved.unwrap_or_else(|| (*call).to_owned()))
+                })
+                .collect();
+            if kept.is_empty() && !own.is_empty() {
+                told = json::without(&told, "tool_calls");
+            } else if kept != own {
+                told = json::with(&told, &["tool_calls"], &json::list(&kept));
+            }
+        }
+        if self.goes_on && json::get(&told, &["role"]).is_some() {
+            told = json::without(&told, "role");
+        }
+        if let Some(words) = json::string(&told, &["content"]).filter(|words| !words.is_empty()) {
+            if std::mem::take(&mut self.joins) {
+                told = json::with(&told, &["content"], &quote(&format!("\n\n{words}")));
+            }
+            self.said = words.chars().next_back();
+        }
+        told
+    }
+}
+
+/// Whether a delta brings anything.
+fn says(delta: &str) -> bool {
+    json::fields(delta).iter().any(|(_, value)| !matches!(*value, "null" | "\"\"" | "[]"))
+}
+
+/// Whether a chunk belongs to the end of an answer.
+fn is_end(data: &str) -> bool {
+    let choices = json::get(data, &["choices"]).map(json::elements);
+    data == "[DONE]"
+        || choices.is_some_and(|choices| {
+            choices.is_empty()
+                || choices.iter().any(|choice| json::get(choice, &["finish_reason"]).is_some())
+        })
+}
+
+fn names_call(data: &str) -> bool {
+    each_call(data).any(|(_, call)| name(call).is_some_and(|name| !name.is_empty()))
+}
+
+/// The calls of a chunk, each with its choice.
+fn each_call(data: &str) -> impl Iterator<Item = (u64, &str)> {
+    let choices = json::elements(json::get(data, &["choices"]).unwrap_or_default());
+    choices.into_iter().flat_map(|choice| {
+        let number = json::number(choice, &["index"]).unwrap_or(0);
+        let own = json::get(choice, &["delta", "tool_calls"]).unwrap_or_default();
+        json::elements(own).into_iter().map(move |call| (number, call))
+    })
+}
+
+fn name(call: &str) -> Option<String> {
+    ["function", "custom"].iter().find_map(|kind| json::string(call, &[kind, "name"]))
+}
+
+/// The words of a whole answer, and whether they can be told with those of another.
+pub(super) fn said(body: &str) -> Option<String> {
+    let choices = json::elements(json::get(body, &["choices"])?);
+    json::string(choices.first()?, &["message", "content"])
+}
+
+/// Whether any choice of a whole answer has a call of ours.
+pub(super) fn hides(body: &str) -> bool {
+    let choices = json::elements(json::get(body, &["choices"]).unwrap_or_default());
+    choices.into_iter().any(|choice| {
+        let own = json::get(choice, &["message", "tool_calls"]).unwrap_or_default();
+        json::elements(own).into_iter().any(calls::is_ours)
+    })
+}
+
+/// A whole answer after the words of earlier ones.
+pub(super) fn whole(body: &str, before: &str, tally: &Tally) -> String {
+    let choices = json::elements(json::get(body, &["choices"]).unwrap_or_default());
+    let told: Vec<String> = choices.iter().map(|choice| whole_choice(choice, before)).collect();
+    let mut told = json::with(body, &["choices"], &json::list(&told));
+    if let Some(usage) = json::get(body, &["usage"]) {
+        told = json::with(&told, &["usage"], &tally.told(usage));
+    }
+    told
+}
+
+fn whole_choice(choice: &str, before: &str) -> String {
+    let mut told = choice.to_owned();
+    let Some(message) = json::get(choice, &["message"]) else { return told };
+    let own = json::elements(json::get(message, &["tool_calls"]).unwrap_or_default());
+    let kept: Vec<&str> = own.iter().copied().filter(|call| !calls::is_ours(call)).collect();
+    let mut message = message.to_owned();
+    if kept.is_empty() && !own.is_empty() {
+        message = json::without(&message, "tool_calls");
+        if json::is(choice, &["finish_reason"], "tool_calls") {
+            told = json::with(&told, &["finish_reason"], r#""stop""#);
+        }
+    } else if kept.len() < own.len() {
+        message = json::with(&message, &["tool_calls"], &json::list(&kept));
+    }
+    let content = json::get(&message, &["content"]);
+    if !before.is_empty() && content.is_none_or(|content| content.starts_with('"')) {
+        let words = json::string(&message, &["content"]).unwrap_or_default();
+        message = json::with(&message, &["content"], &quote(&join(before, &words)));
+    } else if content.is_none() && kept.is_empty() && !own.is_empty() {
+        message = json::with(&message, &["content"], r#""""#);
+    }
+    json::with(&told, &["message"], &message)
+}
+
+/// Words after other words, on a line of their own.
+pub(super) fn join(before: &str, words: &str) -> String {
+    let apart =
+        if before.is_empty() || words.is_empty() || before.ends_with('\n') { "" } else { "\n\n" };
+    format!("{before}{apart}{words}")
+}

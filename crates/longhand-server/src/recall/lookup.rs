@@ -1,0 +1,165 @@
+//! What a call brings back.
+
+use longhand::{Archive, ArchiveError, Note, Tokens};
+use longhand_archive::{Content, Entry, Form};
+use longhand_core::{Handle, Scale};
+use longhand_dialect::Dialect;
+use serde_json::Value;
+
+use super::text;
+use crate::metrics::{Recalled, Sought};
+
+/// The sessions that make up a conversation, each with how many of its entries do; the newest first.
+pub(super) type Scope = Vec<(String, u64)>;
+
+/// What a call brought back.
+pub(super) struct Found {
+    pub(super) text: String,
+    pub(super) sought: Sought,
+    pub(super) outcome: Recalled,
+    pub(super) note: Note,
+}
+
+/// How many sessions a conversation may have gone through.
+const SESSIONS_MAX: usize = 64;
+
+/// The most hits of a search.
+const HITS_MAX: usize = 10;
+
+/// Finds the sessions that one goes on from.
+pub(super) fn scope(archive: &dyn Archive, session: &str) -> Scope {
+    let mut scope: Scope = vec![(session.to_owned(), u64::MAX)];
+    while let Some((last, _)) = scope.last()
+        && scope.len() < SESSIONS_MAX
+    {
+        let first = archive.entries(last, 0..1).unwrap_or_default();
+        let (of, entries) = match first.first().and_then(Note::of) {
+            Some(Note::Fork { of, entries }) => (of, entries),
+            Some(Note::Continues { of }) => (of, u64::MAX),
+            _ => break,
+        };
+        if scope.iter().any(|(known, _)| *known == of) {
+            break;
+        }
+        scope.push((of, entries));
+    }
+    scope
+}
+
+/// Answers a call from the sessions in its scope, in at most so many tokens.
+pub(super) fn look_up(
+    archive: &dyn Archive,
+    scope: &Scope,
+    dialect: Dialect,
+    arguments: &str,
+    scale: &Scale,
+    limit: Tokens,
+) -> Found {
+    let asked: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let field = |key: &str| {
+        let own = asked[key].as_str().map(str::trim).filter(|own| !own.is_empty());
+        own.map(str::to_owned)
+    };
+    let (handle, query) = (field("handle"), field("query"));
+    let sought = if handle.is_some() { Sought::Handle } else { Sought::Query };
+    let looked = match (&handle, &query) {
+        (Some(handle), query) => named(archive, scope, dialect, handle).map(|own| {
+            own.map(|(title, own)| text::quoted(&title, &own, query.as_deref(), scale, limit))
+        }),
+        (None, Some(query)) => searched(archive, scope, query)
+            .map(|hits| hits.map(|hits| text::hits(query, &hits, scale, limit))),
+        (None, None) => Ok(None),
+    };
+    let (outcome, text) = match looked {
+        Ok(Some(text)) => (Recalled::Found, text),
+        Ok(None) => (Recalled::Unknown, nothing(handle.as_deref(), query.as_deref())),
+        Err(_) => (Recalled::Failed, FAILED.to_owned()),
+    };
+    let found = outcome == Recalled::Found;
+    Found { text, sought, outcome, note: Note::Recalled { handle, query, found } }
+}
+
+const FAILED: &str = "The archive could not be read just now. That does not mean that there is nothing: \
+go on without it, or try once more later.";
+
+/// Says that there is nothing, and what else can be done.
+fn nothing(handle: Option<&str>, query: Option<&str>) -> String {
+    match (handle, query) {
+        (Some(_), _) => "Nothing in this conversation has that handle. Handles stand in texts such as \
+            [longhand stub h:...]; copy one exactly, or give a query instead. The same handle will not work \
+            later either."
+            .to_owned(),
+        (None, Some(_)) => "Nothing that was said in this conversation has these words. Try fewer or other \
+            words, or parts of words."
+            .to_owned(),
+        (None, None) => "Give a handle, a query, or both.".to_owned(),
+    }
+}
+
+/// What a handle or an entry stands for, with a title.
+fn named(
+    archive: &dyn Archive,
+    scope: &Scope,
+    dialect: Dialect,
+    name: &str,
+) -> Result<Option<(String, String)>, ArchiveError> {
+    if let Some((session, seq)) = place(scope, name) {
+        let entries = archive.entries(session, seq..seq.saturating_add(1))?;
+        let said = entries.iter().find(|entry| is_said(entry)).map(text::entry);
+        return Ok(said.map(|said| (format!("entry {name}"), said)));
+    }
+    let Some(handle) = handle(name) else { return Ok(None) };
+    for (session, entries) in scope {
+        let Some(original) = archive.expand_in(session, handle)? else { continue };
+        if matches!(&original.content, Content::Entries(range) if range.end > *entries) {
+            continue;
+        }
+        let own = archive.text_of(&original)?;
+        let own = if original.form == Form::Json { text::messages(dialect, &own) } else { own };
+        return Ok(Some((handle.to_string(), own)));
+    }
+    Ok(None)
+}
+
+/// Reads a handle, even among other words.
+fn handle(name: &str) -> Option<Handle> {
+    let within =
+        || name.match_indices("h:").find_map(|(at, _)| Handle::parse(name.get(at..at + 14)?));
+    Handle::parse(name).or_else(within)
+}
+
+/// Reads where an entry is: `e:12` in the session itself, `e:12/1` in the one it goes on from.
+fn place<'s>(scope: &'s Scope, name: &str) -> Option<(&'s str, u64)> {
+    let name = name.trim().strip_prefix("e:")?;
+    let (seq, back) = name.split_once('/').unwrap_or((name, "0"));
+    let (session, entries) = scope.get(back.parse::<usize>().ok()?)?;
+    let seq = seq.parse().ok()?;
+    (seq < *entries).then_some((session.as_str(), seq))
+}
+
+/// The entries that have the words of a query, each as where it is and a few words of it.
+fn searched(
+    archive: &dyn Archive,
+    scope: &Scope,
+    query: &str,
+) -> Result<Option<Vec<(String, String)>>, ArchiveError> {
+    let mut hits = Vec::new();
+    for (back, (session, entries)) in scope.iter().enumerate() {
+        for hit in archive.search(Some(session), query, HITS_MAX * 4)? {
+            if hits.len() >= HITS_MAX || hit.seq >= *entries {
+                continue;
+            }
+            let own = archive.entries(session, hit.seq..hit.seq + 1)?;
+            if own.first().is_some_and(is_said) {
+                let back = if back == 0 { String::new() } else { format!("/{back}") };
+                hits.push((format!("e:{}{back}", hit.seq), hit.snippet));
+            }
+        }
+    }
+    Ok((!hits.is_empty()).then_some(hits))
+}
+
+/// Whether an entry is a message and not what the ledger says of itself.
+fn is_said(entry: &Entry) -> bool {
+    entry.form.parse::<Dialect>().is_ok()
+}

@@ -1,0 +1,152 @@
+//! Words of a conversation, quoted so that they cannot pass for anything but quotes.
+
+use longhand::Tokens;
+use longhand_archive::Entry;
+use longhand_core::{Message, Part, Scale, grouped};
+use longhand_dialect::{Dialect, read};
+
+use super::json;
+
+/// How many lines are told around one that a query finds.
+const AROUND: usize = 2;
+
+/// Quotes a text in at most so many tokens; with a query, what is about that.
+pub(super) fn quoted(
+    title: &str,
+    own: &str,
+    query: Option<&str>,
+    scale: &Scale,
+    limit: Tokens,
+) -> String {
+    let about = query.and_then(|query| about(own, query));
+    let of = match (&about, query) {
+        (Some(_), _) => ", the lines about the query",
+        (None, Some(_)) => "; no line of it has the query",
+        (None, None) => "",
+    };
+    let chars = grouped(own.chars().count());
+    let head = format!("{title} from earlier in this conversation, {chars} chars, quoted{of}:");
+    let left = limit.saturating_sub(scale.text(&head) + Tokens(1));
+    let body = clipped(about.as_deref().unwrap_or(own), scale, left);
+    format!("{head}\n{body}")
+}
+
+/// Tells where words were found.
+pub(super) fn hits(query: &str, hits: &[(String, String)], scale: &Scale, limit: Tokens) -> String {
+    let query: String =
+        query.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut told =
+        format!("Found for {query:?}, newest first; give an e: as the handle to read all of it:");
+    for (place, snippet) in hits {
+        let line = format!("\n{place} > {}", snippet.replace(['\n', '\r'], " "));
+        if scale.text(&told) + scale.text(&line) > limit {
+            break;
+        }
+        told.push_str(&line);
+    }
+    told
+}
+
+/// What was said in an entry.
+pub(super) fn entry(entry: &Entry) -> String {
+    match entry.form.parse() {
+        Ok(dialect) => messages(dialect, &entry.raw),
+        Err(_) => entry.raw.clone(),
+    }
+}
+
+/// Messages that stand on a line each, as people would read them; anything else as it is.
+pub(super) fn messages(dialect: Dialect, lines: &str) -> String {
+    let is_message =
+        |line: &str| json::get(line, &["role"]).or(json::get(line, &["type"])).is_some();
+    if !lines.lines().all(is_message) {
+        return lines.to_owned();
+    }
+    let list = format!("[{}]", lines.lines().collect::<Vec<_>>().join(","));
+    match read(list.into_bytes(), Some(dialect)) {
+        Ok(conversation) => {
+            conversation.messages.iter().map(message).collect::<Vec<_>>().join("\n")
+        }
+        Err(_) => lines.to_owned(),
+    }
+}
+
+fn message(message: &Message) -> String {
+    let parts = message.parts.iter().filter_map(part);
+    format!("{}: {}", message.role.as_str(), parts.collect::<Vec<_>>().join("\n"))
+}
+
+fn part(part: &Part) -> Option<String> {
+    Some(match part {
+        Part::Text(text) => text.decode().into_owned(),
+        Part::Call(call) => format!("calls {} {}", call.name.decode(), call.arguments.decode()),
+        Part::Result(result) => {
+            result.content.iter().filter_map(self::part).collect::<Vec<_>>().join("\n")
+        }
+        Part::Image(_) => "(a picture)".to_owned(),
+        Part::File(file) => match &file.text {
+            Some(text) => text.decode().into_owned(),
+            None => "(a file)".to_owned(),
+        },
+        Part::Other(raw) => raw.decode().into_owned(),
+        Part::Thinking(_) => return None,
+    })
+}
+
+/// The lines that have words of a query, with those around them: all words if any line has them all.
+fn about(own: &str, query: &str) -> Option<String> {
+    let query = query.to_lowercase();
+    let words: Vec<&str> = query.split_whitespace().map(|word| word.trim_matches('"')).collect();
+    let lines: Vec<&str> = own.lines().collect();
+    let has = |line: &str, all: bool| {
+        let line = line.to_lowercase();
+        let mut own = words.iter().map(|word| line.contains(word));
+        if all { own.all(|has| has) } else { own.any(|has| has) }
+    };
+    let found =
+        |all: bool| -> Vec<usize> { (0..lines.len()).filter(|at| has(lines[*at], all)).collect() };
+    let hits = Some(found(true)).filter(|hits| !hits.is_empty()).unwrap_or_else(|| found(false));
+    let mut told = String::new();
+    let mut next = 0;
+    for hit in hits {
+        let from = hit.saturating_sub(AROUND).max(next);
+        if from > next {
+            told.push_str("…\n");
+        }
+        let to = (hit + AROUND + 1).min(lines.len());
+        for line in &lines[from.min(to)..to] {
+            told.push_str(line);
+            told.push('\n');
+        }
+        next = to.max(next);
+    }
+    (!told.is_empty()).then_some(told)
+}
+
+/// Quotes the beginning and the end of a text, as much as fits.
+fn clipped(own: &str, scale: &Scale, limit: Tokens) -> String {
+    // No token that matters here has more bytes.
+    let mut bytes = own.len().min((limit.0 as usize).saturating_mul(8));
+    loop {
+        let told = if bytes < own.len() { ends(own, bytes) } else { quote(own) };
+        if scale.text(&told) <= limit || bytes == 0 {
+            return told;
+        }
+        bytes = bytes * 4 / 5;
+    }
+}
+
+fn ends(own: &str, bytes: usize) -> String {
+    let head = &own[..own.floor_char_boundary(bytes - bytes / 3)];
+    let tail = &own[own.ceil_char_boundary(own.len() - bytes / 3)..];
+    let gone = own.len() - head.len() - tail.len();
+    let note =
+        format!("({} bytes are left out here; add a query to find lines in them)", grouped(gone));
+    let pieces = [quote(head), note, quote(tail)];
+    let pieces = pieces.iter().map(|piece| piece.trim_end()).filter(|piece| !piece.is_empty());
+    pieces.collect::<Vec<_>>().join("\n")
+}
+
+fn quote(own: &str) -> String {
+    own.lines().map(|line| format!("> {line}\n")).collect()
+}
