@@ -17,7 +17,8 @@ use crate::{Outcome, hinted, models, output, store};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
     let settings = settings(args)?;
-    let runtime = Builder::new_multi_thread().enable_all().build();
+    // More would only wait for the same disk, each with memory of its own.
+    let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
     let counts = runtime.context("cannot start the network's threads")?.block_on(async {
         let proxy = serve(settings).await.map_err(explained)?;
         output::print(&format!("listening http://{}", proxy.address()))?;
