@@ -92,6 +92,7 @@ pub(crate) struct ChatArgs {
   ANTHROPIC_BASE_URL=http://127.0.0.1:4141 your-agent
 
 Of its own it answers /longhand/health, /longhand/ready and /longhand/metrics.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ServeArgs {
     /// Where to listen; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]

@@ -9,6 +9,7 @@ use longhand_dialect::{Conversation, Dialect, DialectError, Options, Reply, read
 
 use crate::archivist::Ticket;
 use crate::held::Held;
+use crate::recall::Behind;
 use crate::recorder::{Answer, Heard};
 use crate::route::Fields;
 use crate::window::lock;
@@ -32,8 +33,8 @@ pub(crate) struct Asked {
     pub(crate) recalls: bool,
     /// Whether thinking may be void before any edit, since calls of ours are hidden.
     pub(crate) drops_thinking: bool,
-    /// Calls of ours in its answer that nobody answers.
-    pub(crate) unanswered: std::sync::Mutex<Vec<String>>,
+    /// What the provider has of its answer and the client has not.
+    pub(crate) behind: std::sync::Mutex<Behind>,
     /// The request without what it asks of its provider and with our tool, if that changes it.
     pub(crate) stripped: Option<Bytes>,
     /// The history before it that the provider holds, if it does.

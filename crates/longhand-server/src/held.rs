@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use crate::meaning::Link;
+use crate::recall::Behind;
 use crate::sticky::Sticky;
 
 /// Where the history of an answer ends, and the edits with which the provider has it.
@@ -24,8 +25,8 @@ pub(crate) struct Held {
     /// How many entries of the session are part of it.
     pub(crate) entries: u64,
     pub(crate) edits: Option<Arc<Sticky>>,
-    /// Calls of ours in it that the provider has and the client does not know of.
-    pub(crate) unanswered: Vec<String>,
+    /// What the provider has of the answer and the client has not.
+    pub(crate) behind: Behind,
 }
 
 /// What is held of all answers.
@@ -46,8 +47,8 @@ impl Holdings {
         let key = owner.named(id);
         let edits = held.edits.as_ref().map(|edits| edits.json());
         let mut text = json!({"session": held.session, "entries": held.entries, "edits": edits});
-        if !held.unanswered.is_empty() {
-            text["unanswered"] = json!(held.unanswered);
+        if let Some(behind) = held.behind.json() {
+            text["behind"] = behind;
         }
         let content = Content::Text(text.to_string());
         let session = Some(held.session.clone());
@@ -70,12 +71,7 @@ impl Holdings {
                 session: held["session"].as_str()?.to_owned(),
                 entries: held["entries"].as_u64()?,
                 edits: Sticky::parse(&held["edits"]).map(Arc::new),
-                unanswered: held["unanswered"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|id| Some(id.as_str()?.to_owned()))
-                    .collect(),
+                behind: Behind::parse(&held["behind"]),
             })
         })
     }

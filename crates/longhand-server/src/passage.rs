@@ -269,6 +269,7 @@ impl Passage<'_> {
             asked: Arc::clone(asked),
             window: window.clone(),
             windows: Arc::clone(&self.shared.windows),
+            deadline: self.shared.settings.deadline,
         })
     }
 

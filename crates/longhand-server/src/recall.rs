@@ -4,6 +4,7 @@
 //! client sees one answer without any of that.
 
 mod anthropic;
+mod behind;
 mod calls;
 mod chat;
 mod follow;
@@ -23,7 +24,7 @@ use axum::http::header::CONTENT_LENGTH;
 use futures_util::{StreamExt, stream as streams};
 use longhand_dialect::Reply;
 
-pub(crate) use self::calls::unasked;
+pub(crate) use self::behind::Behind;
 pub(crate) use self::follow::Again;
 use self::follow::Recall;
 pub(crate) use self::offer::offer;

@@ -123,7 +123,7 @@ impl Windows {
         if let Some(id) = &fields.previous
             && let Some((whole, own)) = self.held(&caller.root(None), id, conversation.bytes())
         {
-            let waits = recall::unasked(conversation.bytes(), &own.unanswered);
+            let waits = own.behind.request(conversation.bytes());
             stripped = waits.map(Bytes::from).or(stripped);
             conversation = read(whole.into_bytes(), Some(route.dialect))?;
             root = caller.root(None);
@@ -169,7 +169,7 @@ impl Windows {
             options,
             recalls,
             drops_thinking,
-            unanswered: Mutex::default(),
+            behind: Mutex::default(),
             stripped,
             held,
             tickets,
@@ -210,8 +210,8 @@ impl Windows {
             && let Some(last) = self.recorder.lineage().entry(&session, tip)
         {
             let edits = sent.sticky.clone();
-            let unanswered = std::mem::take(&mut *lock(&asked.unanswered));
-            let held = Held { session: session.clone(), entries: last + 1, edits, unanswered };
+            let behind = lock(&asked.behind).clone();
+            let held = Held { session: session.clone(), entries: last + 1, edits, behind };
             let original = self.holdings.hold(asked.heard.root.owner, id, held);
             self.recorder.keep_original(original);
         }

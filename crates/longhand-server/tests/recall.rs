@@ -9,8 +9,9 @@ use std::time::Duration;
 use common::{PATHS, Stage, messages, request};
 use futures_util::StreamExt;
 use longhand::{Archive, Note, SqliteArchive, Tokens};
-use longhand_core::Handle;
+use longhand_core::{Handle, Scale};
 use longhand_dialect::{Dialect, Reply, ReplyReader, SseReader};
+use longhand_meter::{ImageRule, MeterSpec, Provider};
 use longhand_server::Settings;
 use longhand_testkit::scripted::{self, Call, Step};
 use serde_json::{Value, json};
@@ -118,6 +119,8 @@ fn well_formed(path: &str, body: &str) {
             for kind in ["response.created", "response.completed"] {
                 assert_eq!(count(kind), 1, "{kind}: {body}");
             }
+            let ids = parsed.iter().filter_map(|event| event["response"]["id"].as_str());
+            assert!(ids.into_iter().all(|id| id == parsed[0]["response"]["id"]), "{body}");
             for (at, event) in parsed.iter().enumerate() {
                 assert_eq!(event["sequence_number"], at, "{body}");
             }
@@ -133,14 +136,28 @@ fn well_formed(path: &str, body: &str) {
     }
 }
 
+/// What a valid request counts for.
+fn tokens(path: &str, body: &str) -> Tokens {
+    let shown = longhand_dialect::read(body.into(), Some(dialect(path))).unwrap();
+    let faults: Vec<_> =
+        shown.check().into_iter().filter(longhand_dialect::Finding::is_fault).collect();
+    assert!(faults.is_empty(), "{path}: {faults:?}");
+    let provider = if path == "/v1/messages" { Provider::Anthropic } else { Provider::OpenAi };
+    let images = ImageRule::for_model(provider, Some("scripted"));
+    let meter = MeterSpec::for_model("scripted").open(images).unwrap();
+    let scale = Scale::new(&*meter);
+    let own: Tokens = shown.messages.iter().map(|own| scale.message(own, Tokens::MAX)).sum();
+    let fixed: Tokens = shown.attributes.iter().map(|own| scale.text(&own.decode())).sum();
+    own + fixed + scale.framing().reply
+}
+
 /// The conversation after an answer, as the client goes on with it.
-fn after(path: &str, mut before: Vec<Value>, reply: &Reply, text: &str) -> Vec<Value> {
+fn after(mut before: Vec<Value>, reply: &Reply, text: &str) -> Vec<Value> {
     let said: Value = serde_json::from_str(&reply.message).unwrap();
     match said {
         Value::Array(items) => before.extend(items),
         message => before.push(message),
     }
-    let _ = path;
     before.push(json!({"role": "user", "content": text}));
     before
 }
@@ -171,7 +188,7 @@ async fn what_a_handle_stands_for_comes_back_unseen() {
         let sent = stage.sent();
         let brought = brought(path, &sent[1]);
         assert!(brought.starts_with(&handle) && brought.contains("\n> line "), "{brought}");
-        let asked = after(path, asked, &reply, "Go on.");
+        let asked = after(asked, &reply, "Go on.");
         stage.post(path, &request(path, &asked, stream)).await.text().await.unwrap();
         let sent = stage.sent();
         assert_eq!(sent.len(), 3);
@@ -273,7 +290,7 @@ async fn whoever_never_has_enough_is_stopped() {
             says(&format!("r{at}"), "", &[(id.as_str(), NAME, json!({"query": "line"}))])
         });
         let stage = Stage::with(steps, offers).await;
-        let body = request(path, &messages(path, 2), stream);
+        let body = request(path, &messages(path, 20), stream);
         let answer = stage.post(path, &body).await.text().await.unwrap();
         let reply = read(path, stream, &answer);
         assert_eq!(
@@ -283,6 +300,9 @@ async fn whoever_never_has_enough_is_stopped() {
         );
         let sent = stage.sent();
         assert_eq!(sent.len(), 6);
+        for body in &sent {
+            assert!(tokens(path, body) <= BUDGET, "{path}: {}", tokens(path, body));
+        }
         assert!(sent[5].contains("That is enough") && !sent[4].contains("That is enough"));
     }
 }
@@ -425,14 +445,18 @@ async fn history_that_the_provider_holds_goes_on() {
             read(path, stream, &answer)
         };
         let first = ask(None, json!("hello")).await;
-        assert_eq!(first.id.as_deref(), Some("r2"));
         let second = ask(first.id, json!("read it")).await;
         let output = json!([{"type": "function_call_output", "call_id": "id_2b", "output": "fn"}]);
         let third = ask(second.id, output).await;
         assert_eq!(third.text, "Done.");
         let sent = stage.sent();
+        let previous = |at: usize| {
+            let body: Value = serde_json::from_str(&sent[at]).unwrap();
+            body["previous_response_id"].clone()
+        };
+        // Whatever the client calls them, the provider has the answers that came last.
+        assert_eq!((previous(2), previous(3)), (json!("r2"), json!("r3")));
         let last: Value = serde_json::from_str(&sent[3]).unwrap();
-        assert_eq!(last["previous_response_id"], "r3");
         let ids: Vec<&Value> =
             last["input"].as_array().unwrap().iter().map(|item| &item["call_id"]).collect();
         assert_eq!(ids, ["id_1a", "id_2b"]);
@@ -485,16 +509,7 @@ async fn handles_are_good_after_a_restart() {
     ])
     .await;
     let answer = stage.post(path, &request(path, &asked, true)).await.text().await.unwrap();
-    assert_eq!(read_simple(&answer), "ok");
+    assert_eq!(read(path, true, &answer).text, "ok");
     assert!(brought(path, &stage.sent()[1]).contains("\n> line "));
     stage.proxy.stop().await;
-}
-
-/// The words of a stream of Messages.
-fn read_simple(body: &str) -> String {
-    let mut reader = ReplyReader::new(Dialect::Anthropic);
-    for event in SseReader::default().push(body.as_bytes()).unwrap() {
-        reader.push(&event).unwrap();
-    }
-    reader.finish().unwrap().text
 }

@@ -63,7 +63,11 @@ pub(crate) fn stay(address: std::net::SocketAddr) {
 
 /// A runtime such as that of `longhand serve`.
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(16).build().unwrap()
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(16)
+        .build()
+        .unwrap()
 }
 
 /// The seconds of this process on the processor so far.

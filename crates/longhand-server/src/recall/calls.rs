@@ -119,21 +119,6 @@ pub(super) fn follow_up(dialect: Dialect, request: &str, more: &[String]) -> Opt
     Some(json::with(request, &[key], &format!("[{before}{comma}{}]", more.join(","))))
 }
 
-/// A request that goes on from an answer of which the provider has calls of ours; `None` if there are none.
-///
-/// The provider waits for their results, and the client knows nothing of them.
-pub(crate) fn unasked(request: &str, calls: &[String]) -> Option<String> {
-    let input = json::get(request, &["input"]).filter(|_| !calls.is_empty())?;
-    let results = calls.iter().map(|id| {
-        let (id, text) = (quote(id), quote("It was not brought back; ask again if it is needed."));
-        format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#)
-    });
-    let user = format!(r#"{{"role":"user","content":{input}}}"#);
-    let own = if input.starts_with('"') { vec![user.as_str()] } else { json::elements(input) };
-    let items: Vec<String> = results.chain(own.into_iter().map(str::to_owned)).collect();
-    Some(json::with(request, &["input"], &json::list(&items)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,15 +137,6 @@ mod tests {
             let more = ["{}".to_owned()];
             assert_eq!(follow_up(dialect, request, &more).as_deref(), Some(expected));
         }
-    }
-
-    #[test]
-    fn a_provider_gets_what_it_waits_for() {
-        let request = unasked(r#"{"input":"hi","previous_response_id":"r"}"#, &["a".to_owned()]);
-        let request: serde_json::Value = serde_json::from_str(&request.unwrap()).unwrap();
-        assert_eq!(request["input"][0]["call_id"], "a");
-        assert_eq!(request["input"][1], serde_json::json!({"role": "user", "content": "hi"}));
-        assert_eq!(unasked(r#"{"input":"hi"}"#, &[]), None);
     }
 
     #[test]

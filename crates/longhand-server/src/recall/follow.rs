@@ -1,6 +1,7 @@
 //! The requests that go on from a call of ours.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode};
@@ -10,10 +11,11 @@ use longhand_core::Scale;
 use longhand_dialect::{Dialect, Reply, Stop, recognise};
 use reqwest::{Client, Response, Url};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::calls::{Call, Calls, exchange, follow_up};
 use super::json;
-use super::lookup::{look_up, scope};
+use super::lookup::{FAILED, look_up, scope};
 use crate::answer::Chunks;
 use crate::asked::Asked;
 use crate::headers;
@@ -42,6 +44,8 @@ pub(crate) struct Again {
     pub(crate) asked: Arc<Asked>,
     pub(crate) window: Window,
     pub(crate) windows: Arc<Windows>,
+    /// The longest that our part may take.
+    pub(crate) deadline: Duration,
 }
 
 /// Answers the calls of one request.
@@ -80,6 +84,7 @@ impl Recall {
     pub(super) async fn follow(&mut self, reply: &Reply) -> Option<Result<Response, Failure>> {
         if self.rounds > 0 {
             self.again.windows.followed(&self.again.asked, reply);
+            lock(&self.again.asked.behind).id.clone_from(&reply.id);
         }
         let calls = Calls::of(self.dialect(), &reply.message);
         if calls.ours.is_empty() {
@@ -93,7 +98,7 @@ impl Recall {
         }
         let Some(mut next) = next else {
             let ids = calls.ours.into_iter().map(|call| call.id);
-            lock(&self.again.asked.unanswered).extend(ids);
+            lock(&self.again.asked.behind).calls.extend(ids);
             return None;
         };
         let mut sent = self.send(&next).await;
@@ -143,7 +148,7 @@ impl Recall {
         } else if is_full || share < ROOM_MIN {
             vec![NO_ROOM.to_owned(); calls.len()]
         } else {
-            self.look_up(calls, share).await?
+            self.look_up(calls, share).await
         };
         let results: Vec<(&Call, String)> = calls.iter().zip(texts).collect();
         let new = exchange(dialect, reply, &results);
@@ -168,10 +173,10 @@ impl Recall {
         more.iter().map(|own| scale.text(own) + scale.framing().message).sum()
     }
 
-    /// Looks up what calls ask for, and has that noted.
-    async fn look_up(&self, calls: &[Call], limit: Tokens) -> Option<Vec<String>> {
+    /// Looks up what calls ask for, and has that noted; it takes no longer than our part may.
+    async fn look_up(&self, calls: &[Call], limit: Tokens) -> Vec<String> {
         let (asked, windows) = (Arc::clone(&self.again.asked), Arc::clone(&self.again.windows));
-        let calls = calls.to_vec();
+        let (wanted, failed) = (calls.to_vec(), || vec![FAILED.to_owned(); calls.len()]);
         let work = move || {
             let session = asked.session.as_deref()?;
             let (recorder, scale) = (&windows.recorder, Scale::new(&*asked.meter));
@@ -179,7 +184,7 @@ impl Recall {
             // What was just taken out of sight may still be on its way into the archive.
             recorder.settle();
             let scope = scope(archive, session);
-            let found = calls.iter().map(|call| {
+            let found = wanted.iter().map(|call| {
                 let found =
                     look_up(archive, &scope, asked.dialect(), &call.arguments, &scale, limit);
                 windows.metrics.recalled(found.sought, found.outcome);
@@ -188,7 +193,10 @@ impl Recall {
             });
             Some(found.collect())
         };
-        spawn_blocking(work).await.ok().flatten()
+        match timeout(self.again.deadline, spawn_blocking(work)).await {
+            Ok(Ok(Some(texts))) => texts,
+            _ => failed(),
+        }
     }
 
     async fn send(&self, next: &Next) -> Result<Response, Failure> {

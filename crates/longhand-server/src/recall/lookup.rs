@@ -79,7 +79,7 @@ pub(super) fn look_up(
     Found { text, sought, outcome, note: Note::Recalled { handle, query, found } }
 }
 
-const FAILED: &str = "The archive could not be read just now. That does not mean that there is nothing: \
+pub(super) const FAILED: &str = "The archive could not be read just now. That does not mean that there is nothing: \
 go on without it, or try once more later.";
 
 /// Says that there is nothing, and what else can be done.
@@ -162,4 +162,66 @@ fn searched(
 /// Whether an entry is a message and not what the ledger says of itself.
 fn is_said(entry: &Entry) -> bool {
     entry.form.parse::<Dialect>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use longhand::MemoryArchive;
+    use longhand_archive::{NewEntry, Original};
+    use longhand_meter::{ImageRule, MeterSpec, Provider};
+
+    use super::*;
+
+    fn said(text: &str) -> NewEntry {
+        let raw = format!(r#"{{"role":"user","content":"{text}"}}"#);
+        let (form, text) = ("chat".to_owned(), text.to_owned());
+        NewEntry { opens_round: true, form, raw, text, at_ms: 0 }
+    }
+
+    fn kept(session: &str, text: &str) -> (Handle, Original) {
+        let content = Content::Text(text.to_owned());
+        let session = Some(session.to_owned());
+        (Handle::of([text]), Original { session, form: Form::Text, content })
+    }
+
+    #[test]
+    fn a_conversation_has_what_it_goes_on_from_and_no_more() {
+        let archive = MemoryArchive::default();
+        archive.append("old", &[said("ancient port 1")]).unwrap();
+        let continues = Note::Continues { of: "old".into() }.entry(0);
+        archive.append("trunk", &[continues, said("port 2"), said("port 3")]).unwrap();
+        let fork = Note::Fork { of: "trunk".into(), entries: 2 }.entry(0);
+        archive.append("own", &[fork, said("port 4")]).unwrap();
+        archive.append("other", &[said("port 5")]).unwrap();
+        let originals = ["old", "trunk", "own", "other"].map(|own| kept(own, own));
+        archive.keep(&originals).unwrap();
+        let scope = scope(&archive, "own");
+        assert_eq!(
+            scope,
+            [("own".to_owned(), u64::MAX), ("trunk".to_owned(), 2), ("old".to_owned(), u64::MAX)]
+        );
+        let images = ImageRule::for_model(Provider::OpenAi, None);
+        let meter = MeterSpec::for_model("").open(images).unwrap();
+        let handle = |of: &str| Handle::of([of]).to_string();
+        for (arguments, expected) in [
+            (r#"{"query":"port"}"#.to_owned(), &["e:1 > port 4", "e:1/1 > port 2", "e:0/2 >"][..]),
+            (r#"{"handle":"e:1/1"}"#.to_owned(), &["> user: port 2"]),
+            (r#"{"handle":"e:2/1"}"#.to_owned(), &["Nothing in"]),
+            (r#"{"handle":"e:0"}"#.to_owned(), &["Nothing in"]),
+            (r#"{"handle":"e:0/9"}"#.to_owned(), &["Nothing in"]),
+            (format!(r#"{{"handle":"{}"}}"#, handle("own")), &["> own"]),
+            (format!(r#"{{"handle":"[longhand stub {}: x]"}}"#, handle("old")), &["> old"]),
+            (format!(r#"{{"handle":"{}"}}"#, handle("other")), &["Nothing in"]),
+            ("no json".to_owned(), &["Give a handle"]),
+        ] {
+            let scale = Scale::new(&*meter);
+            let found = look_up(&archive, &scope, Dialect::Chat, &arguments, &scale, Tokens(1_000));
+            for expected in expected {
+                assert!(found.text.contains(expected), "{arguments}: {}", found.text);
+            }
+            for absent in ["port 3", "port 5"] {
+                assert!(!found.text.contains(absent), "{arguments}: {}", found.text);
+            }
+        }
+    }
 }

@@ -26,6 +26,8 @@ pub(super) struct Items {
     before: Vec<String>,
     /// The items of this answer that are complete.
     done: Vec<String>,
+    /// What the first answer is called, as JSON: clients want all to go by one name.
+    id: Option<String>,
     sequence: Option<u64>,
     tail: Vec<Frame>,
     tally: Tally,
@@ -35,6 +37,9 @@ impl Sieve for Items {
     fn take(&mut self, frame: Frame) -> Vec<Bytes> {
         let data = frame.data();
         let kind = json::string(data, &["type"]).unwrap_or_default();
+        if self.id.is_none() {
+            self.id = json::get(data, &["response", "id"]).map(str::to_owned);
+        }
         match (kind.as_str(), json::number(data, &["output_index"])) {
             ("response.created" | "response.in_progress" | "response.queued", _)
                 if self.goes_on =>
@@ -155,8 +160,13 @@ impl Items {
         self.numbered(frame, told)
     }
 
-    /// Numbers an event after the one before, once some were left out.
+    /// Names and numbers an event after the one before, once some were left out.
     fn numbered(&mut self, frame: &Frame, mut told: String) -> Bytes {
+        if let Some(id) = self.id.as_ref().filter(|_| self.goes_on)
+            && json::get(&told, &["response"]).is_some()
+        {
+            told = json::with(&told, &["response", "id"], id);
+        }
         if let Some(own) = json::number(&told, &["sequence_number"]) {
             let next = self.sequence.map(|last| last + 1);
             let number = next.filter(|_| self.goes_on || self.hides).unwrap_or(own);

@@ -49,13 +49,17 @@ impl Joined {
 
     async fn next(&mut self) -> Option<Chunk> {
         loop {
+            if self.is_done() && self.goes_on && !self.sieve.hides() {
+                // Who has the last event may leave at once.
+                self.turn().await;
+            }
             if let Some(chunk) = self.out.pop_front() {
                 return Some(chunk);
             }
             if self.ended {
                 return None;
             }
-            if self.is_done() && (self.sieve.hides() || self.goes_on) {
+            if self.is_done() && self.sieve.hides() {
                 self.turn().await;
                 continue;
             }

@@ -147,6 +147,62 @@ fn ends(own: &str, bytes: usize) -> String {
     pieces.collect::<Vec<_>>().join("\n")
 }
 
+/// Puts every line after a sign, whatever ends it.
 fn quote(own: &str) -> String {
-    own.lines().map(|line| format!("> {line}\n")).collect()
+    let own = own.replace("\r\n", "\n");
+    let own = own.strip_suffix('\n').unwrap_or(&own);
+    let is_break =
+        |c| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    own.split(is_break).map(|line| format!("> {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use longhand_meter::{ImageRule, MeterSpec, Provider};
+
+    use super::*;
+
+    fn check(own: &str, query: Option<&str>, limit: u64, expected: &str) {
+        let images = ImageRule::for_model(Provider::OpenAi, None);
+        let meter = MeterSpec::for_model("").open(images).unwrap();
+        let scale = Scale::new(&*meter);
+        let told = quoted("h:x", own, query, &scale, Tokens(limit));
+        assert!(scale.text(&told) <= Tokens(limit), "{told}");
+        let (_, body) = told.split_once(":\n").unwrap();
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn every_line_is_a_quote() {
+        check(
+            "one\r\n\ntwo\rSystem: x\u{2028}y\n",
+            None,
+            100,
+            "> one\n> \n> two\n> System: x\n> y\n",
+        );
+    }
+
+    #[test]
+    fn a_query_finds_its_lines() {
+        let own: String = (0..20).map(|at| format!("line {at} of it\n")).collect();
+        check(
+            &own,
+            Some("LINE 7"),
+            200,
+            "> …\n> line 5 of it\n> line 6 of it\n> line 7 of it\n> line 8 of it\n> line 9 of it\n> \
+             …\n> line 15 of it\n> line 16 of it\n> line 17 of it\n> line 18 of it\n> line 19 of it\n",
+        );
+        check("a\nb", Some("z"), 200, "> a\n> b\n");
+    }
+
+    #[test]
+    fn what_is_too_long_keeps_its_ends() {
+        let own: String = (0..2_000).map(|at| format!("line {at}\n")).collect();
+        let images = ImageRule::for_model(Provider::OpenAi, None);
+        let meter = MeterSpec::for_model("").open(images).unwrap();
+        let told = quoted("h:x", &own, None, &Scale::new(&*meter), Tokens(300));
+        assert!(Scale::new(&*meter).text(&told) <= Tokens(300), "{told}");
+        assert!(told.contains("> line 0\n") && told.contains("> line 1999"), "{told}");
+        assert!(told.contains("bytes are left out here"), "{told}");
+    }
 }

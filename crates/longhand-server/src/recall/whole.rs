@@ -27,7 +27,8 @@ impl Whole {
         self.tally.add(reply.usage.unwrap_or_default().output);
         match self.dialect {
             Dialect::Chat => {
-                self.said = chat::join(&self.said, &chat::said(body).unwrap_or_default());
+                self.said =
+                    chat::whole::join(&self.said, &chat::whole::said(body).unwrap_or_default());
             }
             Dialect::Anthropic => self.shown.extend(owned(anthropic::shown(body))),
             _ => self.shown.extend(owned(responses::shown(&reply.message))),
@@ -40,7 +41,7 @@ impl Whole {
         match self.dialect {
             Dialect::Responses if !changes => responses::without_tool(body),
             _ if !changes => body.to_owned(),
-            Dialect::Chat => chat::whole(body, &self.said, &self.tally),
+            Dialect::Chat => chat::whole::whole(body, &self.said, &self.tally),
             Dialect::Anthropic => anthropic::whole(body, &self.shown, &self.tally),
             _ => responses::whole(body, &self.shown, &self.tally),
         }
@@ -48,7 +49,7 @@ impl Whole {
 
     fn hides(&self, body: &str) -> bool {
         let list = match self.dialect {
-            Dialect::Chat => return chat::hides(body),
+            Dialect::Chat => return chat::whole::hides(body),
             Dialect::Anthropic => json::get(body, &["content"]),
             _ => json::get(body, &["output"]),
         };

@@ -45,7 +45,7 @@ fn chunks_with_all_in_one_are_parted() {
             ],
         ],
         &[
-            r#"{"id":"a","choices":[{"index":0,"delta":{"role":"assistant","content":"Look."},"finish_reason":null}],"usage":{"prompt_tokens":5,"completion_tokens":2}}"#,
+            r#"{"id":"a","choices":[{"index":0,"delta":{"role":"assistant","content":"Look."},"finish_reason":null}],"usage":null}"#,
             r#"{"id":"a","choices":[{"index":0,"delta":{"content":"\n\nSo."},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":5}}"#,
             "[DONE]",
         ],
