@@ -17,12 +17,11 @@ pub trait Archive: Send + Sync {
     /// Appends entries to a session, all or none.
     fn append(&self, session: &str, entries: &[NewEntry]) -> Result<Appended, ArchiveError>;
 
-    /// Appends entries to sessions in their places, all in one go; says of each addition whether it was
-    /// made.
+    /// Appends entries to sessions in their places, all in one go; says how many additions were made.
     ///
-    /// One whose session has more or fewer entries than it thinks is left out: another writer came
-    /// first. An error means that none was made.
-    fn append_at(&self, additions: &[Addition]) -> Result<Vec<bool>, ArchiveError>;
+    /// It ends at the first one whose session has more or fewer entries than it thinks: another writer
+    /// came first, and what follows may build on it. An error means that none was made.
+    fn append_at(&self, additions: &[Addition]) -> Result<usize, ArchiveError>;
 
     /// Adds a batch to the session's log and returns its number.
     ///

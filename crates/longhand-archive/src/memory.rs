@@ -58,17 +58,17 @@ impl Archive for MemoryArchive {
         Ok(self.shelves().append(session, entries))
     }
 
-    fn append_at(&self, additions: &[Addition]) -> Result<Vec<bool>, ArchiveError> {
+    fn append_at(&self, additions: &[Addition]) -> Result<usize, ArchiveError> {
         let mut shelves = self.shelves();
-        let mut append = |Addition { session, first, entries }: &Addition| {
+        let made = additions.iter().take_while(|Addition { session, first, entries }| {
             let known = shelves.sessions.get(session);
             let is_place = known.map_or(0, |session| session.entries.len() as u64) == *first;
             if is_place {
                 shelves.append(session, entries);
             }
             is_place
-        };
-        Ok(additions.iter().map(&mut append).collect())
+        });
+        Ok(made.count())
     }
 
     fn commit(&self, session: &str, batch: &NewBatch) -> Result<u64, ArchiveError> {

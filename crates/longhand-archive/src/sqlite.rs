@@ -109,7 +109,7 @@ impl Archive for SqliteArchive {
         self.writer.write(move |db| entry::append(db, &session, &entries))
     }
 
-    fn append_at(&self, additions: &[Addition]) -> Result<Vec<bool>, ArchiveError> {
+    fn append_at(&self, additions: &[Addition]) -> Result<usize, ArchiveError> {
         let ready: Vec<(String, u64, Vec<ReadyEntry>)> = additions
             .iter()
             .map(|Addition { session, first, entries }| {
@@ -117,10 +117,12 @@ impl Archive for SqliteArchive {
             })
             .collect();
         self.writer.write(move |db| {
-            let append = |(session, first, entries): &(String, u64, Vec<ReadyEntry>)| {
-                entry::append_at(db, session, *first, entries)
-            };
-            ready.iter().map(append).collect()
+            for (made, (session, first, entries)) in ready.iter().enumerate() {
+                if !entry::append_at(db, session, *first, entries)? {
+                    return Ok(made);
+                }
+            }
+            Ok(ready.len())
         })
     }
 

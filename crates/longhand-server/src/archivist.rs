@@ -24,7 +24,7 @@ const BYTES_MAX: usize = 256 << 20;
 const TOGETHER_MAX: usize = 1_024;
 
 /// How often an addition is offered to another place when its own is taken.
-const PLACES_MAX: usize = 3;
+const PLACES_MAX: usize = 8;
 
 /// Something to be archived.
 pub(crate) enum Work {
@@ -38,17 +38,14 @@ pub(crate) enum Work {
 
 /// Entries that know where they belong.
 pub(crate) trait Appending: Send {
-    /// What is to be added; nothing if it is there already.
-    fn addition(&mut self) -> Addition;
-
-    /// The addition was made.
-    fn made(&mut self, addition: &Addition);
+    /// What is to be added, where it belongs by now; `None` if it is there already.
+    fn addition(&mut self) -> Option<Addition>;
 
     /// Its place is taken: finds another one and says whether there is one.
     fn displaced(&mut self) -> bool;
 
     /// The archive does not take it.
-    fn refused(&mut self, entries: usize);
+    fn refused(&mut self);
 }
 
 /// Tells whether work was done: it is durable then.
@@ -182,38 +179,37 @@ impl Clerk {
     }
 
     fn append(&self, mut appends: Vec<(Box<dyn Appending>, Slip)>) {
-        for _ in 0..PLACES_MAX {
-            if appends.is_empty() {
-                return;
-            }
-            let additions: Vec<Addition> =
-                appends.iter_mut().map(|(append, _)| append.addition()).collect();
-            let outcome = attempt(|| self.archive.append_at(&additions));
-            let Ok(made) = outcome else {
-                for ((mut append, slip), addition) in appends.into_iter().zip(additions) {
-                    append.refused(addition.entries.len());
-                    self.finish(slip, false);
-                }
-                return;
-            };
-            let mut displaced = Vec::new();
-            for (((mut append, slip), addition), made) in
-                appends.into_iter().zip(additions).zip(made)
-            {
-                if made || addition.entries.is_empty() {
-                    append.made(&addition);
-                    self.metrics.archived.inc_by(addition.entries.len() as u64);
-                    self.finish(slip, true);
-                } else if append.displaced() {
-                    displaced.push((append, slip));
-                } else {
-                    self.finish(slip, false);
+        let mut displaced = 0;
+        while !appends.is_empty() {
+            let mut additions = Vec::with_capacity(appends.len());
+            let mut left = Vec::with_capacity(appends.len());
+            for (mut append, slip) in appends {
+                match append.addition() {
+                    Some(addition) => {
+                        additions.push(addition);
+                        left.push((append, slip));
+                    }
+                    None => self.finish(slip, true),
                 }
             }
-            appends = displaced;
+            appends = left;
+            let Ok(made) = attempt(|| self.archive.append_at(&additions)) else { break };
+            for (addition, (_, slip)) in additions.iter().zip(appends.drain(..made)) {
+                self.metrics.archived.inc_by(addition.entries.len() as u64);
+                self.finish(slip, true);
+                displaced = 0;
+            }
+            let Some((append, _)) = appends.first_mut() else { return };
+            displaced += 1;
+            if displaced > PLACES_MAX || !append.displaced() {
+                let (mut append, slip) = appends.remove(0);
+                append.refused();
+                self.finish(slip, false);
+                displaced = 0;
+            }
         }
         for (mut append, slip) in appends {
-            append.refused(1);
+            append.refused();
             self.finish(slip, false);
         }
     }

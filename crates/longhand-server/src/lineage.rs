@@ -78,6 +78,8 @@ pub(crate) struct Placed {
     pub(crate) origin: Option<Note>,
     /// Whether system prompt and tools are new to the session.
     pub(crate) notes_request: bool,
+    /// The session as it was known then, and its parent.
+    known_as: (u32, Option<u32>),
 }
 
 /// A session as an archive has it.
@@ -125,6 +127,10 @@ impl Lineage {
 
     /// Takes in a session as an archive has it; `past` is the chain that it goes on from.
     pub(crate) fn restore(&mut self, root: &Root, past: &[Link], stored: Stored) {
+        // Two requests may have read it at the same time.
+        if self.ids.contains_key(stored.id) {
+            return;
+        }
         let before = past.last().copied().unwrap_or(root.start);
         let parent = past.last().and_then(|last| self.links.get(last));
         let parent = parent.map(|spot| spot.parent(past.len()));
@@ -173,9 +179,17 @@ impl Lineage {
         let before = known.checked_sub(1).map(|at| thread.links[at]);
         let spot = before.and_then(|link| self.links.get(&link).copied());
         if known == thread.links.len() {
-            let own = &self.sessions[spot?.session as usize];
+            let at = spot?.session;
+            let own = &self.sessions[at as usize];
             let (session, first) = (own.id.clone(), own.entries);
-            return Some(Placed { session, known, first, origin: None, notes_request: false });
+            return Some(Placed {
+                session,
+                known,
+                first,
+                origin: None,
+                notes_request: false,
+                known_as: (at, None),
+            });
         }
         let tip = |spot: &Spot| self.sessions[spot.session as usize].tip;
         let goes_on = spot.filter(|spot| Some(tip(spot)) == before && !aside);
@@ -187,8 +201,15 @@ impl Lineage {
         let notes_request = own.noted != Some(with);
         own.noted = Some(with);
         own.tip = last;
-        let placed =
-            Placed { session: own.id.clone(), known, first: own.entries, origin, notes_request };
+        let parent = origin.as_ref().and(own.parent).map(|parent| parent.session);
+        let placed = Placed {
+            session: own.id.clone(),
+            known,
+            first: own.entries,
+            origin,
+            notes_request,
+            known_as: (session, parent),
+        };
         let new = thread.after(known);
         let first = placed.first + placed.notes();
         own.entries = first + (thread.end - new) as u64 + after;
@@ -235,6 +256,19 @@ impl Lineage {
             said: String::new(),
         });
         (session, origin)
+    }
+
+    /// Whether a session and its parent are known as they were when something was put there.
+    ///
+    /// If not, another writer came first: that the numbers fit would be chance.
+    pub(crate) fn is_current(&self, placed: &Placed) -> bool {
+        let (own, parent) = placed.known_as;
+        let is_known = |id: &str, at: u32| self.ids.get(id) == Some(&at);
+        let parent_is_known = match (&placed.origin, parent) {
+            (Some(Note::Fork { of, .. }), Some(parent)) => is_known(of, parent),
+            _ => true,
+        };
+        is_known(&placed.session, own) && parent_is_known
     }
 
     /// Counts entries that are no messages.
@@ -286,6 +320,13 @@ impl Lineage {
     pub(crate) fn entry(&self, session: &str, link: Link) -> Option<u64> {
         let spot = self.links.get(&link)?;
         (self.ids.get(session) == Some(&spot.session)).then(|| u64::from(spot.entry))
+    }
+
+    /// Forgets a session in which something was put, unless it is known anew since.
+    pub(crate) fn forget_placed(&mut self, placed: &Placed) {
+        if self.ids.get(&placed.session) == Some(&placed.known_as.0) {
+            self.forget(&placed.session);
+        }
     }
 
     /// Forgets a session, so that what an archive has of it counts.

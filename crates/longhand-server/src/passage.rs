@@ -291,7 +291,7 @@ impl Passage<'_> {
         request.send().await.map_err(|error| {
             if error.is_timeout() {
                 self.failed(StatusCode::GATEWAY_TIMEOUT, "the upstream does not answer")
-            } else if error.is_body() {
+            } else if broke_off(&error) {
                 self.failed(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or broke off")
             } else {
                 self.failed(StatusCode::BAD_GATEWAY, "the upstream cannot be reached")
@@ -304,6 +304,12 @@ impl Passage<'_> {
         self.trail.name("error", message);
         envelope::error(self.provider, status, message)
     }
+}
+
+/// Whether it is the client's body that ended a request.
+fn broke_off(error: &reqwest::Error) -> bool {
+    let mut sources = std::iter::successors(std::error::Error::source(error), |own| own.source());
+    sources.any(|own| own.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_user))
 }
 
 /// Waits until all that a request brought is archived; says whether it is.

@@ -156,7 +156,7 @@ impl Recorder {
     }
 
     /// Lets go of edits that somebody has taken back.
-    fn heed_undo(&self, session: &str) {
+    pub(crate) fn heed_undo(&self, session: &str) {
         if let Ok(Some(head)) = self.archive.head(session)
             && head.undone
         {
@@ -241,9 +241,11 @@ impl Recorder {
         }
     }
 
-    /// Whether an earlier run may have known more of a chain.
-    pub(crate) fn may_remember(&self, root: &Root, links: &[Link]) -> bool {
-        self.lineage().candidate(root, links).is_some()
+    /// Whether the archive has to be asked about a chain: an earlier run may have known more of it, or
+    /// there are edits that somebody may have taken back.
+    pub(crate) fn may_ask(&self, root: &Root, links: &[Link]) -> bool {
+        let lineage = self.lineage();
+        lineage.candidate(root, links).is_some() || lineage.window(links).is_some()
     }
 
     /// Reads from the archive what an earlier run knew of a chain.
@@ -393,25 +395,28 @@ struct Record {
     at_ms: i64,
 }
 
-impl Appending for Record {
-    fn addition(&mut self) -> Addition {
-        Addition {
-            session: self.placed.session.clone(),
-            first: self.placed.first,
-            entries: entries(&self.heard, self.answer.as_deref(), &self.placed, self.at_ms),
-        }
+impl Record {
+    /// How many links of the chain are not archived yet.
+    fn new_links(&self) -> usize {
+        chain(&self.heard, self.answer.as_deref()).links.len() - self.placed.known
     }
+}
 
-    fn made(&mut self, addition: &Addition) {
-        if !addition.entries.is_empty() {
-            self.recorder.heed_undo(&addition.session);
+impl Appending for Record {
+    fn addition(&mut self) -> Option<Addition> {
+        // Numbers that fit in a session that was put otherwise meanwhile fit by chance.
+        if self.new_links() > 0 && !self.recorder.lineage().is_current(&self.placed) {
+            self.displaced();
         }
+        let entries = entries(&self.heard, self.answer.as_deref(), &self.placed, self.at_ms);
+        let (session, first) = (self.placed.session.clone(), self.placed.first);
+        (!entries.is_empty()).then_some(Addition { session, first, entries })
     }
 
     /// Another process keeps this session, too, or some of it could not be written before.
     fn displaced(&mut self) -> bool {
         let links = &chain(&self.heard, self.answer.as_deref()).links;
-        self.recorder.lineage().forget(&self.placed.session);
+        self.recorder.lineage().forget_placed(&self.placed);
         self.recorder.remember(&self.heard.root, links);
         let mut lineage = self.recorder.lineage();
         let again = place(&mut lineage, &self.heard, self.answer.as_deref(), self.aside);
@@ -422,10 +427,10 @@ impl Appending for Record {
         is_placed
     }
 
-    fn refused(&mut self, entries: usize) {
-        self.recorder.metrics.unarchived.inc_by(entries as u64);
+    fn refused(&mut self) {
+        self.recorder.metrics.unarchived.inc_by(self.new_links() as u64);
         // It is new again with the next request.
-        self.recorder.lineage().forget(&self.placed.session);
+        self.recorder.lineage().forget_placed(&self.placed);
     }
 }
 
@@ -436,19 +441,16 @@ struct Aside {
 }
 
 impl Appending for Aside {
-    fn addition(&mut self) -> Addition {
-        self.addition.clone()
+    fn addition(&mut self) -> Option<Addition> {
+        Some(self.addition.clone())
     }
 
-    fn made(&mut self, _: &Addition) {}
-
     fn displaced(&mut self) -> bool {
-        self.refused(self.addition.entries.len());
         false
     }
 
-    fn refused(&mut self, entries: usize) {
-        self.recorder.metrics.unarchived.inc_by(entries as u64);
+    fn refused(&mut self) {
+        self.recorder.metrics.unarchived.inc_by(self.addition.entries.len() as u64);
         self.recorder.lineage().forget(&self.addition.session);
     }
 }

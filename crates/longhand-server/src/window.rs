@@ -141,7 +141,7 @@ impl Windows {
         if thread.links.is_empty() {
             return Err(Trouble::Empty);
         }
-        if !may_wait && self.recorder.may_remember(&root, &thread.links) {
+        if !may_wait && self.recorder.may_ask(&root, &thread.links) {
             return Ok(None);
         }
         let with = besides(&conversation, &thread);
@@ -266,7 +266,7 @@ impl Windows {
         let thread = &asked.heard.thread;
         let sticky = match &asked.held {
             Some(held) => held.edits.clone(),
-            None => self.recorder.lineage().window(&thread.links),
+            None => self.newest(asked),
         };
         let mut last = None;
         let kept = sticky.and_then(|sticky| {
@@ -318,6 +318,16 @@ impl Windows {
                 Ok(window)
             }
         }
+    }
+
+    /// The newest edits that were made to a request's past.
+    fn newest(&self, asked: &Asked) -> Option<Arc<Sticky>> {
+        let links = &asked.heard.thread.links;
+        let sticky = self.recorder.lineage().window(links)?;
+        let Some(session) = &asked.session else { return Some(sticky) };
+        // Somebody may have taken a batch back since.
+        self.recorder.heed_undo(session);
+        self.recorder.lineage().window(links)
     }
 
     fn budget(&self, limit: Tokens) -> Budget {

@@ -1,21 +1,19 @@
 //! Whatever fails, the request does not.
 
 mod common;
-#[path = "common/faulty.rs"]
-mod faulty;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use common::faulty::{Fault, Faulty};
 use common::{PATHS, Stage, messages, request};
-use faulty::{Fault, Faulty};
 use longhand::{MemoryArchive, Tokens};
 use longhand_testkit::scripted::Step;
 use serde_json::json;
 
 async fn stage(fault: Fault, steps: Vec<Step>) -> Stage {
     Stage::with(steps, |settings| {
-        settings.archive = Arc::new(Faulty { inner: MemoryArchive::default(), fault });
+        settings.archive = Arc::new(Faulty::new(Arc::new(MemoryArchive::default()), fault));
         settings.budget = Some(Tokens(1_000));
         settings.deadline = Duration::from_millis(200);
     })

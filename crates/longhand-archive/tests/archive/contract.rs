@@ -61,16 +61,18 @@ fn entries_are_appended_at_their_place_or_not_at_all() {
             entries: entries.to_vec(),
         };
         let first = add("s", 0, &[user("one"), reply("two")]);
-        assert_eq!(archive.append_at(&[first]).unwrap(), [true]);
-        let mut late: Vec<_> = [0, 1, 3].map(|first| add("s", first, &[user("late")])).into();
-        late.push(add("other", 1, &[user("one")]));
-        // Those that are in place are made, each after the one before.
-        late.push(add("s", 2, &[user("three")]));
-        late.push(add("s", 3, &[reply("four")]));
-        late.push(add("new", 0, &[user("one")]));
-        let made = archive.append_at(&late).unwrap();
-        assert_eq!(made, [false, false, false, false, true, true, true]);
+        assert_eq!(archive.append_at(&[first]).unwrap(), 1);
+        for late in [add("s", 0, &[user("x")]), add("s", 3, &[user("x")]), add("other", 1, &[])] {
+            // What comes after one that is out of place is not tried.
+            assert_eq!(archive.append_at(&[late, add("new", 0, &[user("one")])]).unwrap(), 0);
+        }
         assert_eq!(archive.head("other").unwrap(), None);
+        assert_eq!(archive.head("new").unwrap(), None);
+        // Each stands after the one before.
+        let more = [add("s", 2, &[user("three")]), add("s", 3, &[reply("four")])];
+        assert_eq!(archive.append_at(&more).unwrap(), 2);
+        let more = [add("new", 0, &[user("one")]), add("s", 9, &[user("x")])];
+        assert_eq!(archive.append_at(&more).unwrap(), 1);
         assert_eq!(archive.head("new").unwrap().unwrap().entries, 1);
         let raws: Vec<String> =
             archive.entries("s", 0..9).unwrap().into_iter().map(|entry| entry.raw).collect();

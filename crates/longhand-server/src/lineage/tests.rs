@@ -214,7 +214,10 @@ fn a_lineage_is_found_again_in_what_was_archived() {
     after.restore(&root, &[], stored);
     let placed = place(&mut after, &root, &whole, false);
     let notes_request = false;
-    assert_eq!(placed, Placed { session: id, known: 2, first: 3, origin: None, notes_request });
+    let known_as = placed.known_as;
+    let expected =
+        Placed { session: id, known: 2, first: 3, origin: None, notes_request, known_as };
+    assert_eq!(placed, expected);
 }
 
 #[test]

@@ -1,9 +1,11 @@
-//! An archive that fails when it is asked where a session stands.
+//! An archive that fails on request.
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use longhand::{Archive, ArchiveError, MemoryArchive};
+use longhand::{Archive, ArchiveError};
 use longhand_archive::{
     Addition, Appended, Batch, Damage, Entry, Head, Hit, NewBatch, NewEntry, Original, SessionInfo,
 };
@@ -12,20 +14,47 @@ use longhand_core::Handle;
 /// What happens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
+    /// Nothing: it works.
+    None,
+    /// It takes long to say where a session stands.
     Slow(Duration),
+    /// It takes long to write.
+    SlowWrites(Duration),
     Panic,
-    /// Also nothing can be written.
+    /// It cannot say where a session stands, and nothing can be written.
     Error,
+    /// Nothing can be written.
+    ReadOnly,
 }
 
 pub(crate) struct Faulty {
-    pub(crate) inner: MemoryArchive,
-    pub(crate) fault: Fault,
+    inner: Arc<dyn Archive>,
+    fault: Mutex<Fault>,
 }
 
 impl Faulty {
+    pub(crate) fn new(inner: Arc<dyn Archive>, fault: Fault) -> Self {
+        Self { inner, fault: Mutex::new(fault) }
+    }
+
+    /// From now on, this happens.
+    pub(crate) fn set(&self, fault: Fault) {
+        *self.fault.lock().unwrap() = fault;
+    }
+
+    fn fault(&self) -> Fault {
+        *self.fault.lock().unwrap()
+    }
+
     fn writable(&self) -> Result<(), ArchiveError> {
-        if matches!(self.fault, Fault::Error) { Err(closed()) } else { Ok(()) }
+        match self.fault() {
+            Fault::Error | Fault::ReadOnly => Err(closed()),
+            Fault::SlowWrites(time) => {
+                std::thread::sleep(time);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -41,7 +70,7 @@ impl Archive for Faulty {
         self.inner.append(session, entries)
     }
 
-    fn append_at(&self, additions: &[Addition]) -> Kept<Vec<bool>> {
+    fn append_at(&self, additions: &[Addition]) -> Kept<usize> {
         self.writable()?;
         self.inner.append_at(additions)
     }
@@ -56,10 +85,11 @@ impl Archive for Faulty {
     }
 
     fn head(&self, session: &str) -> Kept<Option<Head>> {
-        match self.fault {
+        match self.fault() {
             Fault::Slow(time) => std::thread::sleep(time),
             Fault::Panic => panic!("this archive panics, as the test wants it"),
             Fault::Error => return Err(closed()),
+            _ => {}
         }
         self.inner.head(session)
     }

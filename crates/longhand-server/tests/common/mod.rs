@@ -1,10 +1,15 @@
 //! A proxy in front of a scripted server.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use std::sync::Arc;
+pub(crate) mod faulty;
+pub(crate) mod raw;
 
-use longhand::{Archive, MemoryArchive, Tokens};
-use longhand_server::{Proxy, Settings, serve};
+use std::sync::{Arc, Mutex};
+
+use longhand::{Archive, MemoryArchive, Note, SqliteArchive, Tokens};
+use longhand_core::Part;
+use longhand_dialect::{Conversation, Dialect, Finding, read};
+use longhand_server::{Log, Proxy, Settings, serve};
 use longhand_testkit::scripted::{ScriptedServer, Step};
 use serde_json::{Value, json};
 
@@ -50,6 +55,14 @@ impl Stage {
         request.body(body.to_owned()).send().await.unwrap()
     }
 
+    /// Posts a conversation and reads the whole answer; gives the head of it.
+    pub(crate) async fn ask(&self, path: &str, messages: &[Value]) -> Heads {
+        let answer = self.post(path, &request(path, messages, false)).await;
+        let heads = Heads { status: answer.status().as_u16(), headers: answer.headers().clone() };
+        answer.text().await.unwrap();
+        heads
+    }
+
     /// The bodies that the upstream got.
     pub(crate) fn sent(&self) -> Vec<String> {
         self.server.requests().into_iter().map(|request| request.body).collect()
@@ -70,6 +83,23 @@ impl Stage {
                 (own.id, said.map(|entry| entry.raw).collect())
             })
             .collect()
+    }
+}
+
+/// The head of an answer.
+pub(crate) struct Heads {
+    pub(crate) status: u16,
+    headers: axum::http::HeaderMap,
+}
+
+impl Heads {
+    /// A header; empty if it is missing.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.get(name).parse().ok()
     }
 }
 
@@ -115,3 +145,118 @@ pub(crate) fn request(path: &str, messages: &[Value], stream: bool) -> String {
 }
 
 pub(crate) const PATHS: [&str; 3] = ["/v1/chat/completions", "/v1/responses", "/v1/messages"];
+
+/// An answer with a message of the model, as a client would send it back, and no word of what it took.
+pub(crate) fn reply(path: &str, message: &Value) -> Step {
+    let body = match path {
+        "/v1/messages" => {
+            json!({"type": "message", "role": "assistant", "content": message["content"], "stop_reason": "end_turn"})
+        }
+        "/v1/responses" => json!({"status": "completed", "output": [message]}),
+        _ => json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}),
+    };
+    Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+}
+
+/// The model's side of the loop of [`messages`], from its second call on.
+pub(crate) fn calls(path: &str, steps: usize) -> Vec<Step> {
+    let all = messages(path, steps + 1);
+    (1..=steps).map(|step| reply(path, &all[1 + 2 * step])).collect()
+}
+
+/// The format that a path takes.
+pub(crate) fn dialect(path: &str) -> Dialect {
+    match path {
+        "/v1/messages" => Dialect::Anthropic,
+        "/v1/responses" => Dialect::Responses,
+        _ => Dialect::Chat,
+    }
+}
+
+pub(crate) fn conversation(path: &str, body: &str) -> Conversation {
+    read(body.as_bytes().to_vec(), Some(dialect(path))).unwrap()
+}
+
+/// What a provider would refuse of a body at any size.
+pub(crate) fn faults(path: &str, body: &str) -> Vec<Finding> {
+    conversation(path, body).check().into_iter().filter(Finding::is_fault).collect()
+}
+
+/// Whether a body goes on with all that another one has of messages.
+pub(crate) fn is_prefix(one: &str, other: &str) -> bool {
+    // After the last message there are only brackets and settings.
+    let end = one.rfind(']').unwrap_or(one.len());
+    other.as_bytes().get(..end) == Some(&one.as_bytes()[..end])
+}
+
+pub(crate) fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+pub(crate) fn assistant(text: &str) -> Value {
+    json!({"role": "assistant", "content": text})
+}
+
+pub(crate) fn says(text: &str) -> Step {
+    Step::Answer(text.to_owned())
+}
+
+/// So many answers.
+pub(crate) fn answers(count: usize) -> Vec<Step> {
+    vec![says("Go on."); count]
+}
+
+/// An archive in a folder that goes away.
+pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<SqliteArchive>) {
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let archive = SqliteArchive::open(folder.path().join("archive.db")).unwrap();
+    (folder, Arc::new(archive))
+}
+
+/// A log, and the lines that it has taken.
+pub(crate) fn log() -> (Log, Arc<Mutex<Vec<String>>>) {
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let own = Arc::clone(&lines);
+    (Arc::new(move |line| own.lock().unwrap().push(line.to_owned())), lines)
+}
+
+/// Waits until something is so, for some seconds.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..1_000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("in ten seconds it never was: {what}");
+}
+
+/// All that was said in a session from its first word on: a fork begins in another one.
+pub(crate) fn told(archive: &dyn Archive, session: &str) -> Vec<String> {
+    told_until(archive, session, u64::MAX)
+}
+
+fn told_until(archive: &dyn Archive, session: &str, end: u64) -> Vec<String> {
+    let entries = archive.entries(session, 0..end).unwrap();
+    assert!(end == u64::MAX || entries.len() as u64 == end, "{session} has no {end} entries");
+    let mut told = match entries.first().and_then(Note::of) {
+        Some(Note::Fork { of, entries }) => told_until(archive, &of, entries),
+        _ => Vec::new(),
+    };
+    let said = entries.into_iter().filter(|entry| !matches!(entry.form.as_str(), "note" | "call"));
+    told.extend(said.map(|entry| entry.raw));
+    told
+}
+
+/// The words of messages as an archive has them, one after the other.
+pub(crate) fn words(path: &str, raws: &[String]) -> Vec<String> {
+    let list = format!("[{}]", raws.join(","));
+    let text = |part: &Part| match part {
+        Part::Text(text) => text.decode().into_owned(),
+        Part::Call(call) => format!("{}({})", call.name.decode(), call.id.decode()),
+        Part::Result(result) => format!("-> {}", result.call.decode()),
+        _ => String::new(),
+    };
+    let messages = read(list.into_bytes(), Some(dialect(path))).unwrap().messages;
+    messages.iter().map(|message| message.parts.iter().map(text).collect()).collect()
+}
