@@ -53,6 +53,8 @@ struct Known {
     windows: Vec<Arc<Sticky>>,
     /// Its newest answer, trimmed.
     said: String,
+    /// Its own links, in order.
+    links: Vec<Link>,
 }
 
 /// Where a fork leaves its parent.
@@ -136,10 +138,12 @@ impl Lineage {
         let parent = parent.map(|spot| spot.parent(past.len()));
         let session = self.sessions.len() as u32;
         let mut tip = before;
+        let mut links = Vec::with_capacity(stored.messages.len());
         for (entry, message) in stored.messages {
             if let Some(link) = tip.next(message) {
                 let spot = Spot { session, entry: *entry as u32 };
                 self.links.entry(link).or_insert(spot);
+                links.push(link);
                 tip = link;
             }
         }
@@ -154,6 +158,7 @@ impl Lineage {
             parent,
             windows: stored.windows.into_iter().map(Arc::new).collect(),
             said: String::new(),
+            links,
         });
     }
 
@@ -213,6 +218,7 @@ impl Lineage {
         let new = thread.after(known);
         let first = placed.first + placed.notes();
         own.entries = first + (thread.end - new) as u64 + after;
+        own.links.extend_from_slice(&thread.links[known..]);
         for (link, at) in thread.links[known..].iter().zip(&thread.at[known..]) {
             let entry = (first + (at - new) as u64) as u32;
             self.links.insert(*link, Spot { session, entry });
@@ -254,6 +260,7 @@ impl Lineage {
             parent,
             windows: Vec::new(),
             said: String::new(),
+            links: Vec::new(),
         });
         (session, origin)
     }
@@ -332,8 +339,16 @@ impl Lineage {
     /// Forgets a session, so that what an archive has of it counts.
     pub(crate) fn forget(&mut self, session: &str) {
         let Some(at) = self.ids.remove(session) else { return };
-        self.links.retain(|_, spot| spot.session != at);
-        self.calls.retain(|_, own| *own != at);
+        for link in std::mem::take(&mut self.sessions[at as usize].links) {
+            if self.links.get(&link).is_some_and(|spot| spot.session == at) {
+                self.links.remove(&link);
+            }
+        }
+    }
+
+    /// Whether a session is still known as it was.
+    fn is_known(&self, at: u32) -> bool {
+        self.ids.get(&self.sessions[at as usize].id) == Some(&at)
     }
 
     /// Remembers what a client's own summary of a session can be known by.
@@ -355,7 +370,8 @@ impl Lineage {
     fn continued(&self, root: &Root, messages: &[Message]) -> Option<&str> {
         let calls = messages.iter().flat_map(Message::calls);
         let mut calls = calls.filter_map(|call| call_id(root, &call.id.decode()));
-        if let Some(session) = calls.find_map(|id| self.calls.get(&id)) {
+        let of = |id: Link| self.calls.get(&id).filter(|at| self.is_known(**at));
+        if let Some(session) = calls.find_map(of) {
             return Some(&self.sessions[*session as usize].id);
         }
         let opening: Vec<String> = messages.iter().take(6).map(thread::words_of).collect();

@@ -49,7 +49,8 @@ pub(crate) struct Answer {
 
 /// A batch of edits to be kept.
 pub(crate) struct Kept {
-    pub(crate) sticky: Arc<Sticky>,
+    /// The edits; none if they are for this request alone.
+    pub(crate) sticky: Option<Arc<Sticky>>,
     pub(crate) originals: Vec<(Handle, longhand_core::Original)>,
     /// The text of the fold, if there is one.
     pub(crate) text: String,
@@ -183,7 +184,9 @@ impl Recorder {
 
     /// Has a batch of edits kept, with what they take out of sight.
     pub(crate) fn keep(self: &Arc<Self>, session: &str, kept: Kept) -> Option<Ticket> {
-        self.lineage().keep(session, Arc::clone(&kept.sticky));
+        if let Some(sticky) = &kept.sticky {
+            self.lineage().keep(session, Arc::clone(sticky));
+        }
         let (own, session) = (Arc::clone(self), session.to_owned());
         let bytes = kept.originals.iter().map(|(_, original)| size(original)).sum();
         let work = move || {
@@ -216,6 +219,9 @@ impl Recorder {
                 }
             }
             done => done?,
+        }
+        if kept.sticky.is_none() {
+            return Ok(());
         }
         let mut batch = NewBatch {
             after: 0,

@@ -366,7 +366,9 @@ impl Windows {
             "folded": tally.folded, "fold": fold, "window": sticky.json(),
         });
         let originals = plan.edits.iter().filter_map(|edit| edit.original(messages)).collect();
-        let kept = Kept { sticky: Arc::clone(&sticky), originals, text, folded, receipt };
+        // A side call must not change what its session sends.
+        let own = (!asked.aside).then(|| Arc::clone(&sticky));
+        let kept = Kept { sticky: own, originals, text, folded, receipt };
         let ticket = self.recorder.keep(session, kept);
         lock(&asked.tickets).push(ticket);
         Some(sticky)
