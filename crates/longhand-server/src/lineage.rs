@@ -249,6 +249,9 @@ impl Lineage {
             id = root.session(first, false);
         }
         let session = self.sessions.len() as u32;
+        if let Some(old) = self.sessions.len().checked_sub(RECENT_MAX) {
+            self.sessions[old].said = String::new();
+        }
         self.ids.insert(id.clone(), session);
         self.sessions.push(Known {
             id,

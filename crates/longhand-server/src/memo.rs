@@ -1,7 +1,7 @@
 //! What the newest requests said, so that only what is new has to be read closely.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use longhand_core::{Message, Role};
 use longhand_dialect::{Dialect, common};
@@ -14,8 +14,11 @@ use crate::recorder::Heard;
 /// How many conversations may begin with the same bytes.
 const ALIKE_MAX: usize = 16;
 
-/// The most bytes of requests that are remembered.
-const BYTES_MAX: usize = 128 << 20;
+/// The most memory that requests may take which are remembered.
+const BYTES_MAX: usize = 48 << 20;
+
+/// About what a message takes besides its text.
+const MESSAGE_BYTES: usize = 1 << 10;
 
 /// How much of a request tells conversations apart at first sight.
 const OPENING_BYTES: usize = 256;
@@ -29,6 +32,8 @@ pub(crate) struct Memos {
 #[derive(Default)]
 struct Rack {
     requests: FxHashMap<Link, VecDeque<Arc<Heard>>>,
+    /// All of them, oldest first.
+    order: VecDeque<(Link, Weak<Heard>)>,
     bytes: usize,
 }
 
@@ -48,29 +53,53 @@ impl Memos {
 
     /// Remembers a request, in the place of the one that it goes on from.
     pub(crate) fn keep(&self, heard: &Arc<Heard>, before: Option<&Arc<Heard>>, shared: usize) {
-        let bytes = heard.conversation.bytes().len();
-        if bytes > BYTES_MAX / 4 {
+        let size = size(heard);
+        if size > BYTES_MAX / 4 {
             return;
         }
         let mut rack = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if rack.bytes + bytes > BYTES_MAX {
-            *rack = Rack::default();
-        }
-        let Rack { requests, bytes: all } = &mut *rack;
-        let alike = requests.entry(key(&heard.root, heard.conversation.bytes())).or_default();
         let goes_on = |own: &&Arc<Heard>| shared == after_system(&own.conversation.messages).len();
-        let at = before
-            .filter(goes_on)
-            .and_then(|before| alike.iter().position(|own| Arc::ptr_eq(own, before)));
-        let old = match at {
-            Some(at) => alike.remove(at),
-            None if alike.len() >= ALIKE_MAX => alike.pop_front(),
-            None => None,
-        };
-        *all -= old.map_or(0, |old| old.conversation.bytes().len());
-        *all += bytes;
+        if let Some(before) = before.filter(goes_on) {
+            rack.drop_request(key(&before.root, before.conversation.bytes()), before);
+        }
+        let key = key(&heard.root, heard.conversation.bytes());
+        let alike = rack.requests.entry(key).or_default();
         alike.push_back(Arc::clone(heard));
+        let oldest = (alike.len() > ALIKE_MAX).then(|| Arc::clone(&alike[0]));
+        if let Some(oldest) = oldest {
+            rack.drop_request(key, &oldest);
+        }
+        rack.bytes += size;
+        rack.order.push_back((key, Arc::downgrade(heard)));
+        while rack.bytes > BYTES_MAX
+            && let Some((key, oldest)) = rack.order.pop_front()
+        {
+            if let Some(oldest) = oldest.upgrade() {
+                rack.drop_request(key, &oldest);
+            }
+        }
+        // Of most in the line the request is gone already.
+        if rack.order.len() > 64 + 4 * rack.requests.len() {
+            rack.order.retain(|(_, heard)| heard.strong_count() > 0);
+        }
     }
+}
+
+impl Rack {
+    fn drop_request(&mut self, key: Link, heard: &Arc<Heard>) {
+        let Some(alike) = self.requests.get_mut(&key) else { return };
+        let Some(at) = alike.iter().position(|own| Arc::ptr_eq(own, heard)) else { return };
+        alike.remove(at);
+        self.bytes -= size(heard);
+        if alike.is_empty() {
+            self.requests.remove(&key);
+        }
+    }
+}
+
+/// About what a request takes in memory, its messages as they were read included.
+fn size(heard: &Heard) -> usize {
+    heard.conversation.bytes().len() + heard.conversation.messages.len() * MESSAGE_BYTES
 }
 
 /// How many messages after the system prompt two requests share.

@@ -1,8 +1,9 @@
 //! What a proxy has done so far, for people and for Prometheus.
 
+use std::fmt::{self, Write};
 use std::sync::atomic::AtomicU64;
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, text};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -29,7 +30,7 @@ pub struct Counts {
 }
 
 /// Why a request went on as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Bypass {
     /// It is larger than what is looked into.
     TooLarge,
@@ -42,7 +43,7 @@ pub(crate) enum Bypass {
 }
 
 /// What becomes of a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Outcome {
     /// It fits and went on byte for byte.
     Passed,
@@ -55,7 +56,7 @@ pub(crate) enum Outcome {
 }
 
 /// What tokens were counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Flow {
     /// They came in.
     In,
@@ -72,7 +73,7 @@ pub(crate) enum Flow {
 }
 
 /// How content made way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Rung {
     Stub,
     Clip,
@@ -83,7 +84,7 @@ pub(crate) enum Rung {
 }
 
 /// How something was to be brought back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Sought {
     /// By its handle.
     Handle,
@@ -92,7 +93,7 @@ pub(crate) enum Sought {
 }
 
 /// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Recalled {
     Found,
     Unknown,
@@ -105,6 +106,25 @@ pub(crate) struct Recall {
     kind: Sought,
     outcome: Recalled,
 }
+
+/// Names of variants as Prometheus has them: `TooLarge` is `too_large`.
+macro_rules! label_values {
+    ($($name:ty),*) => {$(
+        impl EncodeLabelValue for $name {
+            fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
+                for (at, letter) in format!("{self:?}").char_indices() {
+                    if at > 0 && letter.is_uppercase() {
+                        encoder.write_char('_')?;
+                    }
+                    encoder.write_char(letter.to_ascii_lowercase())?;
+                }
+                Ok(())
+            }
+        }
+    )*};
+}
+
+label_values!(Bypass, Outcome, Flow, Rung, Sought, Recalled);
 
 macro_rules! label {
     ($name:ident, $field:ident: $kind:ty) => {

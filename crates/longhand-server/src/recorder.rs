@@ -337,10 +337,13 @@ fn entries(heard: &Heard, answer: Option<&Answer>, placed: &Placed, at_ms: i64) 
     };
     let notes = placed.origin.clone().into_iter();
     let notes = notes.chain(placed.notes_request.then(request)).map(|note| note.entry(at_ms));
-    let messages = new_messages(heard, answer, thread.after(placed.known)).map(|message| {
+    let new = new_messages(heard, answer, thread.after(placed.known)).enumerate();
+    let messages = new.map(|(at, message)| {
         let raw = raw(dialect, message);
+        // The notes before a session's first message opened its first round.
+        let is_first = placed.first == 0 && placed.notes() > 0 && at == 0;
         NewEntry {
-            opens_round: message.is_user_turn(),
+            opens_round: message.is_user_turn() && !is_first,
             form: dialect.as_str().to_owned(),
             text: searchable(dialect.as_str(), &raw),
             raw,

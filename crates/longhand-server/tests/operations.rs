@@ -84,18 +84,18 @@ async fn the_numbers_are_right() {
     let [before, after] = sums;
     for (name, expected) in [
         ("longhand_requests_total", 6),
-        (r#"longhand_conversations_total{outcome="Passed"}"#, 1),
-        (r#"longhand_conversations_total{outcome="Compacted"}"#, 2),
-        (r#"longhand_conversations_total{outcome="Bypassed"}"#, 1),
-        (r#"longhand_fail_opens_total{why="Unreadable"}"#, 1),
+        (r#"longhand_conversations_total{outcome="passed"}"#, 1),
+        (r#"longhand_conversations_total{outcome="compacted"}"#, 2),
+        (r#"longhand_conversations_total{outcome="bypassed"}"#, 1),
+        (r#"longhand_fail_opens_total{why="unreadable"}"#, 1),
         // One for each that is too long, and one more for the upstream.
         ("longhand_batches_total", 3),
         ("longhand_recovered_total", 1),
-        (r#"longhand_tokens_total{kind="In"}"#, before),
-        (r#"longhand_tokens_total{kind="Sent"}"#, after),
-        (r#"longhand_tokens_total{kind="Saved"}"#, before - after),
-        (r#"longhand_tokens_total{kind="Billed"}"#, 3 * USAGE_INPUT),
-        (r#"longhand_tokens_total{kind="Output"}"#, 3 * USAGE_OUTPUT),
+        (r#"longhand_tokens_total{kind="in"}"#, before),
+        (r#"longhand_tokens_total{kind="sent"}"#, after),
+        (r#"longhand_tokens_total{kind="saved"}"#, before - after),
+        (r#"longhand_tokens_total{kind="billed"}"#, 3 * USAGE_INPUT),
+        (r#"longhand_tokens_total{kind="output"}"#, 3 * USAGE_OUTPUT),
         ("longhand_unarchived_total", 0),
         ("longhand_open_requests", 1),
     ] {

@@ -189,6 +189,7 @@ async fn a_session_goes_on_after_a_restart() {
     assert_eq!(sessions.len(), 1);
     // Each answer brings what it took, and the ledger says once what the requests had besides.
     assert_eq!(sessions[0].entries, messages.len() as u64 + 1 + 2 + 1);
+    assert_eq!(sessions[0].rounds, 2);
 }
 
 #[tokio::test]

@@ -109,7 +109,7 @@ async fn p15_a_guard_that_reverts_every_request_is_seen() {
     }
     let metrics = stage.client.get(stage.url("/longhand/metrics")).send().await.unwrap();
     let metrics = metrics.text().await.unwrap();
-    assert!(metrics.contains(r#"longhand_fail_opens_total{why="TooLarge"} 5"#), "{metrics}");
+    assert!(metrics.contains(r#"longhand_fail_opens_total{why="too_large"} 5"#), "{metrics}");
     stage.proxy.stop().await;
     let lines = lines.lock().unwrap();
     let warned = lines.iter().filter(|line| line.contains(r#""level":"warn""#)).count();
@@ -132,7 +132,7 @@ async fn p17_what_a_cache_costs_to_write_is_counted() {
     let metrics = stage.client.get(url).send().await.unwrap().text().await.unwrap();
     // 3 dollars a million: 0.003, with a quarter more 0.375, a tenth of it 0.003, and 0.0015.
     assert!(metrics.contains("longhand_cost_dollars_total 0.3825"), "{metrics}");
-    for expected in [r#"kind="Billed"} 111000"#, r#"kind="Cached"} 10000"#, r#"kind="Saved"} 0"#] {
+    for expected in [r#"kind="billed"} 111000"#, r#"kind="cached"} 10000"#, r#"kind="saved"} 0"#] {
         assert!(metrics.contains(expected), "{expected}: {metrics}");
     }
 }

@@ -82,7 +82,7 @@ async fn p48_what_was_cached_is_counted_once_on_every_wire() {
         stage.ask(path, &[user("Hm?")]).await;
         let url = stage.url("/longhand/metrics");
         let metrics = stage.client.get(url).send().await.unwrap().text().await.unwrap();
-        for expected in [r#"kind="Billed"} 900"#, r#"kind="Cached"} 800"#, r#"kind="Output"} 5"#] {
+        for expected in [r#"kind="billed"} 900"#, r#"kind="cached"} 800"#, r#"kind="output"} 5"#] {
             assert!(metrics.contains(expected), "{path} {expected}: {metrics}");
         }
     }
