@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use futures_util::StreamExt;
-use longhand_dialect::{Dialect, Overflow, ReplyError, ReplyReader, SseReader, recognise};
+use longhand_dialect::{
+    Dialect, Overflow, Reply, ReplyError, ReplyReader, SseReader, Stop, recognise,
+};
 use tokio::time::{Instant, timeout_at};
 
 use crate::answer::{Chunk, Chunks};
@@ -40,9 +42,17 @@ pub(crate) async fn peek(
         let held = gather(rest, if is_error { ERROR_TIME_MAX } else { HELD_TIME_MAX }).await;
         let bytes: Vec<u8> = held.iter().flatten().flatten().copied().collect();
         let body = String::from_utf8_lossy(&bytes);
-        return Peeked { overflow: recognise(status.as_u16(), &body), held };
+        let overflow = recognise(status.as_u16(), &body).or_else(|| full(dialect, &body));
+        return Peeked { overflow, held };
     }
     if in_events && status.is_success() { opening(rest, dialect).await } else { Peeked::default() }
+}
+
+/// An answer that has not a word, since the window was full.
+fn full(dialect: Dialect, body: &str) -> Option<Overflow> {
+    let reply = Reply::read(dialect, body).ok()?;
+    let is_full = reply.stop == Stop::Window && reply.is_empty();
+    is_full.then_some(Overflow { limit: None, asked: None, bytes: false })
 }
 
 async fn gather(rest: &mut Chunks, time: Duration) -> Vec<Chunk> {

@@ -128,6 +128,23 @@ async fn too_long_with_status_200_is_found() {
 }
 
 #[tokio::test]
+async fn an_answer_without_a_word_since_the_window_was_full_is_asked_for_again() {
+    let usage = json!({"input_tokens": 9000, "output_tokens": 0});
+    let empty = json!({
+        "type": "message", "role": "assistant", "content": [], "usage": usage,
+        "stop_reason": "model_context_window_exceeded",
+    });
+    let json = ("content-type", "application/json".to_owned());
+    let full = Step::Raw(200, vec![json], empty.to_string());
+    let stage = Stage::new(None, [full, Step::Answer("Here.".to_owned())]).await;
+    let path = PATHS[2];
+    let answer = stage.post(path, &request(path, &messages(path, 20), false)).await;
+    assert!(answer.text().await.unwrap().contains("Here."));
+    let sent = stage.sent();
+    assert!(sent[1].len() < sent[0].len());
+}
+
+#[tokio::test]
 async fn after_two_attempts_the_provider_s_own_error_is_given() {
     let too_long = |asked| Step::TooLong { limit: 3_000, asked };
     let steps = [too_long(9_000), too_long(8_000), too_long(7_000), too_long(6_000)];

@@ -91,6 +91,45 @@ fn an_agent_gets_an_endless_conversation_by_changing_one_url() {
 }
 
 #[test]
+fn a_proxy_that_is_killed_goes_on_in_the_same_session() {
+    let server =
+        ScriptedServer::start((0..40).map(|number| Step::Answer(format!("Answer {number}."))));
+    let folder = Folder::new();
+    let options = format!("--upstream {} --budget 3000", server.url().trim_end_matches("/v1"));
+    let mut messages = Vec::new();
+    for number in 0..12 {
+        let mut proxy = Proxy::start(&folder, &options);
+        for part in 0..2 {
+            let words = "a sentence about the work ".repeat(60);
+            let question = format!("Question {number}.{part}: {words}");
+            messages.push(json!({"role": "user", "content": question}));
+            let answer =
+                proxy.post("/v1/chat/completions", &json!({"model": "tiny", "messages": messages}));
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            let said = format!("Answer {}.", 2 * number + part);
+            assert!(answer.contains(&said), "{answer}");
+            messages.push(json!({"role": "assistant", "content": said}));
+        }
+        // Right after the last byte, when the newest words may not be on the disk yet.
+        proxy.child.kill().unwrap();
+        proxy.child.wait().unwrap();
+    }
+    let proxy = Proxy::start(&folder, &options);
+    messages.push(json!({"role": "user", "content": "And now?"}));
+    proxy.post("/v1/chat/completions", &json!({"model": "tiny", "messages": messages}));
+    proxy.end();
+    assert_eq!(folder.run("verify --archive a.db").status, 0);
+    let sessions = folder.run("ls --archive a.db --json").json();
+    assert_eq!(sessions.as_array().unwrap().len(), 1, "{sessions}");
+    let id = sessions[0]["id"].as_str().unwrap().to_owned();
+    let exported = folder.run(&format!("export {id} --archive a.db")).stdout;
+    for message in &messages {
+        let words = message["content"].as_str().unwrap();
+        assert_eq!(exported.matches(&words[..words.len().min(14)]).count(), 1, "{words}");
+    }
+}
+
+#[test]
 fn a_proxy_without_an_upstream_is_refused_with_a_hint() {
     Folder::new()
         .run("serve")
