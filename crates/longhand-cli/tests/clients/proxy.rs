@@ -53,11 +53,13 @@ impl Proxy {
 
 fn session_facts(archive: &SqliteArchive, session: &str) -> Vec<String> {
     let entries = archive.entries(session, 0..u64::MAX).unwrap();
-    let said = entries.iter().flat_map(|entry| {
+    // Not what the ledger says of itself.
+    let said = entries.iter().filter_map(|entry| {
+        let dialect = entry.form.parse::<Dialect>().ok()?;
         let message: Value = serde_json::from_str(&entry.raw).unwrap();
-        facts(entry.form.parse::<Dialect>().unwrap(), &Value::Array(vec![message]))
+        Some(facts(dialect, &Value::Array(vec![message])))
     });
-    said.collect()
+    said.flatten().collect()
 }
 
 impl Drop for Proxy {
