@@ -1,5 +1,7 @@
 //! What a conversation is made of.
 
+use std::sync::Arc;
+
 use crate::Text;
 
 /// One item from user, model, tool or system; never edited once received.
@@ -58,6 +60,25 @@ pub enum Part {
     Result(ToolResult),
     /// Something that we do not know, as it came; it is carried through unharmed.
     Other(Text),
+}
+
+impl Part {
+    fn move_to(&mut self, from: &Arc<String>, to: &Arc<String>) {
+        let moved = |text: &mut Text| text.move_to(from, to);
+        match self {
+            Part::Text(text) | Part::Other(text) => moved(text),
+            Part::Thinking(own) => own.seal.iter_mut().chain([&mut own.text]).for_each(moved),
+            Part::File(own) => own.name.iter_mut().chain(&mut own.text).for_each(moved),
+            Part::Call(own) => {
+                [&mut own.id, &mut own.name, &mut own.arguments].into_iter().for_each(moved);
+            }
+            Part::Result(own) => {
+                own.content.iter_mut().for_each(|part| part.move_to(from, to));
+                [&mut own.call, &mut own.raw].into_iter().for_each(moved);
+            }
+            Part::Image(_) => {}
+        }
+    }
 }
 
 /// The model's reasoning, open or sealed.
@@ -128,6 +149,16 @@ impl ToolResult {
 }
 
 impl Message {
+    /// The same message in another source that has the same bytes in the same places.
+    ///
+    /// Without this it would keep all of its own source in memory.
+    #[must_use]
+    pub fn moved(mut self, from: &Arc<String>, to: &Arc<String>) -> Self {
+        self.name.iter_mut().chain([&mut self.raw]).for_each(|text| text.move_to(from, to));
+        self.parts.iter_mut().for_each(|part| part.move_to(from, to));
+        self
+    }
+
     /// The calls it makes.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.parts.iter().filter_map(|part| match part {

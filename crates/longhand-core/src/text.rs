@@ -17,6 +17,14 @@ pub struct Text {
 }
 
 impl Text {
+    /// Stands for the same bytes of another source, if it is of that one.
+    pub(crate) fn move_to(&mut self, from: &Arc<String>, to: &Arc<String>) {
+        if Arc::ptr_eq(&self.source, from) {
+            debug_assert!(to.get(self.start as usize..self.end as usize) == Some(self.raw()));
+            self.source = Arc::clone(to);
+        }
+    }
+
     /// Whether it is the same as another to the byte; at once if both are the same piece of one source.
     pub fn is_same(&self, other: &Self) -> bool {
         let one_source = Arc::ptr_eq(&self.source, &other.source);

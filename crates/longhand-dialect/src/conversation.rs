@@ -230,10 +230,10 @@ impl Builder {
     /// Takes over the messages of the elements that were passed over.
     pub(crate) fn take_known(&mut self, before: Option<&Conversation>) {
         let Some(before) = before else { return };
-        let known = self.source.known;
+        let (known, text) = (self.source.known, Arc::clone(&self.source.text));
         for (message, layout) in before.messages.iter().zip(&before.layout) {
             if layout.elements.first().is_some_and(|element| *element < known) {
-                self.push(message.clone(), layout.clone());
+                self.push(message.clone().moved(&before.source, &text), layout.clone());
             }
         }
     }

@@ -180,6 +180,9 @@ proptest! {
         let Ok(before) = longhand_dialect::read(earlier.into_bytes(), Some(dialect)) else { return Ok(()) };
         let after = longhand_dialect::read_after(std::sync::Arc::new(json.clone()), &before).unwrap();
         prop_assert_eq!(format!("{:?}", after.messages), format!("{:?}", whole.messages));
+        let range = after.bytes().as_bytes().as_ptr_range();
+        let is_own = |message: &longhand_core::Message| range.contains(&message.raw.raw().as_ptr());
+        prop_assert!(after.messages.iter().all(is_own), "what was before is let go");
         prop_assert_eq!(&after.model, &whole.model);
         let budget = Budget::of(Tokens(count(&whole, o200k()).0 / 2));
         let edits = |own: &longhand_dialect::Conversation| {

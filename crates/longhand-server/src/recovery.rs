@@ -43,7 +43,7 @@ pub(crate) async fn peek(
         let bytes: Vec<u8> = held.iter().flatten().flatten().copied().collect();
         let body = String::from_utf8_lossy(&bytes);
         let overflow = recognise(status.as_u16(), &body).or_else(|| full(dialect, &body));
-        return Peeked { overflow, held };
+        return Peeked { held, overflow };
     }
     if in_events && status.is_success() { opening(rest, dialect).await } else { Peeked::default() }
 }
