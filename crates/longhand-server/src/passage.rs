@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use axum::BoxError;
@@ -28,6 +29,9 @@ use crate::{envelope, headers};
 
 /// How often a request that was too long is shortened and sent again.
 const RETRIES: usize = 2;
+
+/// Why a request is refused that must be archived.
+const NOT_ARCHIVED: &str = "Longhand could not archive the request, and must";
 
 /// Smaller requests are understood at once; handing them to another thread would take longer.
 const HERE_BYTES_MAX: usize = 64 << 10;
@@ -77,16 +81,25 @@ impl Passage<'_> {
             return self.refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large");
         }
         let mut bytes = 0_u64;
+        let (provider, exceeded) = (self.provider, Arc::new(AtomicBool::new(false)));
+        let exceeds = Arc::clone(&exceeded);
         let limited = body.map_err(BoxError::from).and_then(move |chunk| {
             bytes += chunk.len() as u64;
             let fits = bytes <= most;
+            exceeds.fetch_or(!fits, Ordering::Relaxed);
             std::future::ready(if fits {
                 Ok(chunk)
             } else {
                 Err("the request is too large".into())
             })
         });
-        self.pass(Some(reqwest::Body::wrap_stream(limited))).await
+        let response = self.pass(Some(reqwest::Body::wrap_stream(limited))).await;
+        // An upstream may close the connection before it is told why the request broke off.
+        if exceeded.load(Ordering::Relaxed) && response.status() == StatusCode::BAD_GATEWAY {
+            let message = "the request is too large";
+            return envelope::error(provider, StatusCode::PAYLOAD_TOO_LARGE, message);
+        }
+        response
     }
 
     /// Sends a conversation within its budget, and again if it is still too long.
@@ -97,6 +110,10 @@ impl Passage<'_> {
     ) -> Response<Body> {
         let (bytes, text) = match self.collect(&mut body).await {
             Ok(Collected::Whole(bytes)) => self.read(bytes),
+            Ok(Collected::Beginning(_)) if self.shared.settings.require_archive => {
+                let message = "the request is too large to be archived, and must be";
+                return self.refuse(StatusCode::PAYLOAD_TOO_LARGE, message);
+            }
             Ok(Collected::Beginning(bytes)) => {
                 self.trail.bypassed(Bypass::TooLarge);
                 let rest = stream::iter([Ok(bytes)]).chain(body);
@@ -111,10 +128,8 @@ impl Passage<'_> {
         };
         let (asked, mut window) = match prepared {
             Ok(prepared) => prepared,
-            Err(why) if self.shared.settings.require_archive => {
-                let _ = why;
-                let message = "Longhand could not archive the request, and must";
-                return self.refuse(StatusCode::SERVICE_UNAVAILABLE, message);
+            Err(_) if self.shared.settings.require_archive => {
+                return self.refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED);
             }
             Err(why) => {
                 self.trail.bypassed(why);
@@ -122,13 +137,13 @@ impl Passage<'_> {
                 return bypassed(self.pass(Some(bytes.into())).await);
             }
         };
-        if self.shared.settings.require_archive && !archived(&asked).await {
-            let message = "Longhand could not archive the request, and must";
-            return self.refuse(StatusCode::SERVICE_UNAVAILABLE, message);
-        }
         self.trail.added();
         let mut retries = 0;
         loop {
+            // What a window leaves out is archived before it is sent, that of a smaller one, too.
+            if self.shared.settings.require_archive && !archived(&asked).await {
+                return self.refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED);
+            }
             let onward = headers::onward_readable(&self.parts.headers, &window);
             let body = window.body.clone().unwrap_or_else(|| bytes.clone());
             let sent = Instant::now();

@@ -339,7 +339,8 @@ async fn a_client_that_falls_silent_is_let_go() {
 async fn what_is_larger_than_anything_is_refused() {
     for path in [PATHS[0], PATHS[2], "/v1/files"] {
         for sized in [true, false] {
-            let stage = Stage::with([], |settings| {
+            // An upstream that answers at once may do so before the limit is reached.
+            let stage = Stage::with([Step::Hang], |settings| {
                 settings.request_bytes_max = 1_000;
                 settings.body_bytes_max = 5_000;
             })
@@ -444,4 +445,16 @@ async fn a_model_s_words_come_with_the_next_batch_and_nobody_waits_for_them() {
         assert_eq!(seen.iter().any(|it| *it), appears, "{time:?} {seen:?}");
         assert_eq!(stage.proxy.counts().bypassed, 0);
     }
+}
+
+#[tokio::test]
+async fn what_is_too_large_to_be_archived_is_refused_where_it_must_be() {
+    let stage = Stage::with([Step::Answer("no".to_owned())], |settings| {
+        settings.request_bytes_max = 1_000;
+        settings.require_archive = true;
+    })
+    .await;
+    let body = request(PATHS[0], &messages(PATHS[0], 20), false);
+    assert_eq!(stage.post(PATHS[0], &body).await.status(), 413);
+    assert!(stage.sent().is_empty());
 }

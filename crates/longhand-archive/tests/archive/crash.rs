@@ -69,7 +69,7 @@ fn start(file: &Path, acks: &Path, name: &str) -> Child {
 
 /// The program that is killed: it writes until then, and notes every answer.
 #[test]
-#[ignore = "started by the test above"]
+#[ignore = "the process that the tests above start and kill; by itself it has nothing to do"]
 fn writer() {
     let (Ok(file), Ok(acks), Ok(name)) = (env::var(FILE), env::var(ACKS), env::var(WRITER)) else {
         return;

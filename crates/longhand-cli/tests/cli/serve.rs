@@ -27,12 +27,17 @@ impl Proxy {
 
     /// Posts a request and gives the whole answer.
     fn post(&self, path: &str, body: &Value) -> String {
+        self.post_with(path, body, "authorization: Bearer secret")
+    }
+
+    /// The same with another header.
+    fn post_with(&self, path: &str, body: &Value, header: &str) -> String {
         let body = body.to_string();
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         write!(
             stream,
-            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nauthorization: Bearer secret\r\nconnection: close\r\n\r\n{body}",
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{header}\r\nconnection: close\r\n\r\n{body}",
             self.address,
             body.len()
         )
@@ -127,6 +132,45 @@ fn a_proxy_that_is_killed_goes_on_in_the_same_session() {
         let words = message["content"].as_str().unwrap();
         assert_eq!(exported.matches(&words[..words.len().min(14)]).count(), 1, "{words}");
     }
+}
+
+#[test]
+fn flags_and_settings_are_used() {
+    let server = ScriptedServer::start(vec![Step::Answer("Yes.".to_owned()); 4]);
+    let folder = Folder::new();
+    folder.write("longhand.toml", "[windows.tiny]\ntokens = 3100\n");
+    folder.write("keys", "# ours\nkey-of-sixteen-or-more\n");
+    let options = format!(
+        "--upstream-openai {} --api-key-file keys --log log.jsonl --require-archive --low-water 50 --policy trim --summariser none --expand-tool -q",
+        server.url()
+    );
+    let proxy = Proxy::start(&folder, &options);
+    let words = "a sentence about the work ".repeat(60);
+    let messages: Vec<Value> = (0..20)
+        .map(|at| {
+            let role = if at % 2 == 0 { "user" } else { "assistant" };
+            json!({"role": role, "content": format!("{at}: {words}")})
+        })
+        .chain([json!({"role": "user", "content": "And now?"})])
+        .collect();
+    let body = json!({"model": "tiny", "max_tokens": 100, "messages": messages});
+    let path = "/v1/chat/completions";
+    assert!(proxy.post(path, &body).starts_with("HTTP/1.1 401"));
+    assert!(server.requests().is_empty());
+    let answer = proxy.post_with(path, &body, "x-longhand-key: key-of-sixteen-or-more");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let said = proxy.end();
+    assert!(!said.contains("requests"), "-q: {said}");
+    let sent = server.requests().remove(0);
+    assert!(sent.header("x-longhand-key").is_none());
+    assert!(sent.body.contains("longhand_recall"));
+    assert!(!sent.body.contains("longhand stub"), "trim takes whole steps");
+    folder.write("sent.json", &sent.body);
+    let tokens = folder.count("sent.json", "--meter o200k");
+    assert!((700..=1_500).contains(&tokens), "half of 3,000: {tokens}");
+    let log = folder.read("log.jsonl");
+    assert_eq!(log.lines().count(), 2, "{log}");
+    assert!(!log.contains("key-of-sixteen") && !log.contains("sentence"), "{log}");
 }
 
 #[test]
