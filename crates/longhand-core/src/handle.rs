@@ -21,7 +21,19 @@ impl Handle {
         for piece in pieces {
             hasher.write(piece.as_bytes());
         }
-        let mut bits = (hasher.finish_128() >> 64) as u64;
+        Self::from_hash(hasher.finish_128())
+    }
+
+    /// Names a set of contents by the sum of their [`content_hash`]es.
+    ///
+    /// A fold grows by new entries whose bytes are at hand, while its old ones stay in the archive: a sum
+    /// can be added to without them.
+    pub fn of_sum(sum: u128) -> Self {
+        Self::from_hash(XxHash3_128::oneshot(&sum.to_le_bytes()))
+    }
+
+    fn from_hash(hash: u128) -> Self {
+        let mut bits = (hash >> 64) as u64;
         let mut name = [0; 12];
         for letter in &mut name {
             *letter = ALPHABET[(bits >> 59) as usize];
@@ -36,6 +48,11 @@ impl Handle {
         let name: [u8; 12] = name.as_bytes().try_into().ok()?;
         name.iter().all(|letter| ALPHABET.contains(letter)).then_some(Self(name))
     }
+}
+
+/// The hash of one content, to be added to the sum of a fold.
+pub fn content_hash(content: &str) -> u128 {
+    XxHash3_128::oneshot(content.as_bytes())
 }
 
 impl fmt::Display for Handle {

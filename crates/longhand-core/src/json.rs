@@ -140,6 +140,11 @@ impl<'s> Cursor<'s> {
         self.at = value.end as usize;
     }
 
+    /// Goes on behind the next byte.
+    pub fn advance(&mut self) {
+        self.at = (self.at + 1).min(self.bytes.len());
+    }
+
     /// Where it stands.
     pub fn position(&self) -> usize {
         self.at

@@ -7,9 +7,11 @@
 pub mod anchor;
 mod auto;
 mod budget;
+mod chain;
 mod clear;
 mod clip;
 mod draft;
+pub mod edit;
 mod elide;
 mod engine;
 mod fold;
@@ -27,10 +29,11 @@ mod tokens;
 mod trim;
 
 pub use budget::Budget;
+pub use chain::{Link, Meaning};
 pub use clear::{Clear, Trigger, clear};
 pub use engine::{Effect, Engine, Event, FoldId, Rolling, State};
 pub use fold::{Digest, Index, earlier, is_fold};
-pub use handle::Handle;
+pub use handle::{Handle, content_hash};
 pub use message::{Call, File, Image, Message, Part, Role, Thinking, ToolResult};
 pub use meter::{Framing, Meter, Scale};
 pub use plan::{Edit, History, Original, Place, Plan, Policy, Settings, Wire, plan, plan_with};

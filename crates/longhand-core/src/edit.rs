@@ -1,0 +1,129 @@
+//! Changes to what a model sees, addressed by entries of the ledger.
+
+use crate::Handle;
+
+/// The number of an entry in its session's ledger, from 0.
+///
+/// Numbers grow along every path, since an entry is appended after its parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Seq(pub u64);
+
+/// A part of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// The entry.
+    pub entry: Seq,
+    /// The part's index in it.
+    pub part: usize,
+}
+
+/// The entries of a path from one to another, both included.
+///
+/// The path to the last entry is unique, so two numbers name all entries between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// The oldest.
+    pub first: Seq,
+    /// The newest.
+    pub last: Seq,
+}
+
+impl Span {
+    /// Whether an entry of the path lies within.
+    pub fn contains(&self, entry: Seq) -> bool {
+        self.first <= entry && entry <= self.last
+    }
+}
+
+/// One change to what the model sees, with the text that stands there now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// A part's body becomes a marker; the arguments of a call keep their shape.
+    Stub {
+        /// Where.
+        at: Place,
+        /// The address of what was there.
+        handle: Handle,
+        /// What stands there now.
+        text: String,
+    },
+    /// A part's text is cut to its head and tail.
+    Clip {
+        /// Where.
+        at: Place,
+        /// The address of the whole text.
+        handle: Handle,
+        /// What stands there now.
+        text: String,
+    },
+    /// Entries make way for one block.
+    Fold(Fold),
+    /// Quoted text follows an entry: something that was recalled.
+    Insert {
+        /// The entry before it.
+        after: Seq,
+        /// The text.
+        text: String,
+    },
+}
+
+/// Entries that make way for one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fold {
+    /// The entries, oldest first.
+    pub spans: Vec<Span>,
+    /// Blocks of earlier folds that came back as input, beside words that stay. They are taken out, and
+    /// this block tells what they told.
+    pub blocks: Vec<Place>,
+    /// The sum of the contents; see [`Handle::of_sum`].
+    pub sum: u128,
+    /// The block.
+    pub text: String,
+}
+
+impl Fold {
+    /// The address of all that it takes out of sight.
+    pub fn handle(&self) -> Handle {
+        Handle::of_sum(self.sum)
+    }
+
+    /// Whether an entry is folded.
+    pub fn contains(&self, entry: Seq) -> bool {
+        self.spans.iter().any(|span| span.contains(entry))
+    }
+}
+
+/// Edits that were made together, for one window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The newest entry of the path that it was made for.
+    pub head: Seq,
+    /// The edits, by the place of each.
+    pub edits: Vec<Edit>,
+    /// What the digest of its fold leaves for the next one; empty without a fold.
+    pub state: String,
+}
+
+impl Batch {
+    /// Its fold, if it has one.
+    pub fn fold(&self) -> Option<&Fold> {
+        self.edits.iter().find_map(|edit| match edit {
+            Edit::Fold(fold) => Some(fold),
+            _ => None,
+        })
+    }
+}
+
+impl Edit {
+    /// The oldest entry that it changes.
+    pub fn first(&self) -> Seq {
+        match self {
+            Edit::Stub { at, .. } | Edit::Clip { at, .. } => at.entry,
+            Edit::Insert { after, .. } => *after,
+            Edit::Fold(fold) => {
+                let spans = fold.spans.iter().map(|span| span.first);
+                spans.chain(fold.blocks.iter().map(|at| at.entry)).min().unwrap_or_default()
+            }
+        }
+    }
+}
