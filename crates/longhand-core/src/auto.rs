@@ -2,27 +2,30 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
-
-use crate::clip::{clip, clip_least};
-use crate::draft::{Draft, Stage};
-use crate::fold::{Frame, NOTE_GAIN_MIN, block, handle_of, headline, headline_tokens, is_fold};
-use crate::plan::{Edit, History, Original, Place, Plan, Settings, content};
-use crate::step::steps;
-use crate::stub::is_ours;
-use crate::trim::joined;
-use crate::{Budget, Digest, Handle, Part, Role, Scale, Tokens};
+use crate::draft::{At, Draft, Stage};
+use crate::edit::{Batch, Edit};
+use crate::elide::elide;
+use crate::fold::{NewFold, blocks_in, is_fold, live_block};
+use crate::plan::{History, Plan, Settings};
+use crate::project::project;
+use crate::protect::{Protection, Rank, Unit, Users};
+use crate::rescue::Rescue;
+use crate::trim::{Keep, keep_newest};
+use crate::{Budget, Digest, Scale, Size, Tokens};
 
 /// How many of the newest messages are the tail at the least.
-const KEEP_TAIL: usize = 4;
+pub(crate) const KEEP_TAIL: usize = 4;
 
 /// The most that a fold block may take.
 const FOLD_TOKENS_MAX: Tokens = Tokens(4_000);
 
+/// What folding nothing but earlier folds must free: less would only lose their index.
+pub(crate) const NOTE_GAIN_MIN: Tokens = Tokens(8);
+
 /// Replaces old results, then bulky arguments, then prose; then folds the oldest steps.
 ///
-/// The system prompt, the first and the newest user message and the tail stay as they are, unless
-/// they alone are over budget: then their largest tool results are clipped.
+/// The first user message and the tail are touched only if nothing else helps. It fits whenever any
+/// policy does.
 pub(crate) fn auto(
     history: &History,
     budget: &Budget,
@@ -30,262 +33,322 @@ pub(crate) fn auto(
     scale: Scale,
     digest: &dyn Digest,
 ) -> Plan {
-    let count = history.messages.len();
-    let around = history.fixed + scale.framing().reply;
-    let mut draft = Draft::new(history, scale, settings.chars_min, true);
-    let mut layout = Layout::of(history, settings.keep_tail.unwrap_or(KEEP_TAIL));
-    let room = budget.room();
-    let untouched = draft.total((0..count).rev(), Stage::Untouched, room.saturating_sub(around));
-    if let Some(whole) = untouched.filter(|_| around <= room) {
-        let floor = Rescue::new(&mut draft, &mut layout).floor;
-        return Plan::new(Vec::new(), around + whole, around + floor, room);
+    let plan = exact(history, budget, |budget| attempt(history, budget, settings, scale, digest));
+    if plan.fits() {
+        return plan;
+    }
+    let others = [
+        keep_newest(history, budget, settings, scale, digest, Keep::newest_steps(budget)),
+        elide(history, budget, &Settings { last_resort: true, ..*settings }, scale),
+    ];
+    let floor = others.iter().map(|other| other.floor).chain([plan.floor]).min();
+    match others.into_iter().find(Plan::fits) {
+        Some(other) => other,
+        None => {
+            let mut plan = plan;
+            plan.floor = floor.unwrap_or(plan.floor);
+            shrinking(plan, history, &scale)
+        }
+    }
+}
+
+/// The plan, unless it does not fit and makes the window no smaller: then nothing is done.
+fn shrinking(plan: Plan, history: &History, scale: &Scale) -> Plan {
+    let now = project(&history.path, history.live, history.wire);
+    let mut draft = Draft::new(history, now, *scale, 0, true);
+    let live = live_block(&draft);
+    let around = base(&draft) + live.as_ref().map_or(Size::ZERO, |(_, size)| *size);
+    let limit = Size { tokens: plan.tokens(), ..Size::MAX }.saturating_sub(around);
+    let count = history.path.messages.len();
+    match draft.total((0..count).rev(), Stage::Now, limit) {
+        Some(sum) if around.tokens <= plan.tokens() => {
+            let size = around + sum;
+            let size = live.map_or(size, |(frame, _)| frame.joined(size));
+            plan.replaced_by_nothing(size)
+        }
+        _ => plan,
+    }
+}
+
+/// Plans again with less room if the thinking that the edits leave alone makes the window too large.
+///
+/// A draft leaves out all thinking that any edit could void. What lies before the first edit stays.
+pub(crate) fn exact(
+    history: &History,
+    budget: &Budget,
+    attempt: impl Fn(&Budget) -> (Plan, Size),
+) -> Plan {
+    let (plan, kept) = attempt(budget);
+    if kept == Size::ZERO || !history.wire.binds_thinking {
+        return plan;
+    }
+    let limits = budget.limits();
+    let size = plan.size + kept;
+    if size.is_within(&limits) || !plan.fits() {
+        return Plan::new(plan.batch, size, plan.floor + kept.tokens, limits);
+    }
+    // With less room the first edit can only move towards the start, so less thinking stays.
+    let less = Budget {
+        limit: budget.limit.saturating_sub(kept.tokens),
+        target: budget.target.map(|target| target.saturating_sub(kept.tokens)),
+        ..*budget
+    };
+    let (plan, kept) = attempt(&less);
+    Plan::new(plan.batch, plan.size + kept, plan.floor + kept.tokens, limits)
+}
+
+fn attempt(
+    history: &History,
+    budget: &Budget,
+    settings: &Settings,
+    scale: Scale,
+    digest: &dyn Digest,
+) -> (Plan, Size) {
+    let count = history.path.messages.len();
+    let limits = budget.limits();
+    let now = project(&history.path, history.live, history.wire);
+    let mut draft = Draft::new(history, now, scale, settings.chars_min, true);
+    let base = base(&draft);
+    let live = live_block(&draft);
+    let standing = live.as_ref().map_or(Size::ZERO, |(_, size)| *size);
+    let most = limits.saturating_sub(base);
+    let has_room = base.is_within(&limits);
+    let now = draft.total((0..count).rev(), Stage::Now, most.saturating_sub(standing));
+    if let Some(sum) = now.filter(|_| (base + standing).is_within(&limits)) {
+        let size = base + sum + standing;
+        let size = live.map_or(size, |(frame, _)| frame.joined(size));
+        return (Plan::none(size, size.tokens, limits), Size::ZERO);
     }
 
-    let rescue = Rescue::new(&mut draft, &mut layout);
-    let floor = around + rescue.floor;
-    let most = room.saturating_sub(around);
+    let keep_tail = settings.keep_tail.unwrap_or(KEEP_TAIL);
+    let is_folded: Vec<bool> = (0..count).map(|at| draft.now.is_folded(at)).collect();
+    let protection = Protection::of(history, |at| is_folded[at], keep_tail, Users::FirstAndNewest);
+    let mut layout = Layout::of(protection);
+    let blocks = blocks_in(&draft, &layout.kept());
+    layout.fold_only_what_frees(&mut draft, &blocks);
+    let all = NewFold::of(&draft, &layout.fold(layout.units().len()), &blocks);
+    let headline = if layout.has_old() || live.is_some() { all.least(&scale) } else { Size::ZERO };
+    draft.absorb(&blocks);
     let kept = draft.total(layout.kept(), Stage::Edited, most);
-    let Some(kept) = kept.filter(|kept| *kept + rescue.headline <= most && around <= room) else {
-        let (edits, tokens) = rescue.clip(&mut draft, &layout, most);
-        return Plan::new(edits, around + tokens, floor, room);
+    let Some(kept) = kept.filter(|kept| (*kept + headline).is_within(&most) && has_room) else {
+        let rescue = Rescue { draft, layout, blocks, base, headline, limits };
+        return rescue.plan(budget, digest);
     };
-    // The target is a wish: for its sake the block is kept small, but nothing new is clipped.
+    // The target is a wish: for its sake the block is kept small, but nothing protected is clipped.
     let goal = budget.goal();
-    let share = Tokens(goal.0 / 10).min(FOLD_TOKENS_MAX).max(rescue.headline);
-    let space = goal.saturating_sub(around).max(kept + share).min(most);
-    let left = space - kept;
+    let share = Tokens(goal.0 / 10).min(FOLD_TOKENS_MAX).max(headline.tokens);
+    let wanted = goal.saturating_sub(base.tokens).max(kept.tokens + share).min(most.tokens);
+    let left = Size { tokens: wanted, ..most }.saturating_sub(kept);
     let tail = if settings.keep_tail.is_some() {
-        Tokens::ZERO
+        Size::ZERO
     } else {
-        layout.grow_tail(&mut draft, Tokens((left - rescue.headline).0 / 2))
+        let half = Tokens(left.tokens.saturating_sub(headline.tokens).0 / 2);
+        layout.grow_tail(&mut draft, Size { tokens: half, ..left })
     };
-    let left = left - tail;
+    let left = left.saturating_sub(tail);
 
     let old = layout.old();
-    draft.allow(&old);
+    draft.allow(layout.editable());
+    // Stubs alone: the blocks that stand now stay.
+    let floor = || base.tokens + kept.tokens + headline.tokens;
+    let blocks_now = draft.parts(&blocks);
+    let beside = left.saturating_sub(standing).saturating_sub(blocks_now);
     for stage in [Stage::Results, Stage::Arguments, Stage::Prose] {
-        if let Some(mut sum) = draft.total(old.iter().copied(), stage, left) {
-            draft.restore(&old, stage, &mut sum, left);
+        if let Some(mut sum) = draft.total(old.iter().copied(), stage, beside)
+            && (standing + blocks_now).is_within(&left)
+        {
+            draft.restore(&old, stage, &mut sum, beside);
             let edits = draft.edits(0..count, stage);
-            return Plan::new(edits, around + kept + tail + sum, floor, room);
+            if edits.is_empty() {
+                break;
+            }
+            let size = base + kept + tail + sum + standing + blocks_now;
+            let size = live.map_or(size, |(frame, _)| frame.joined(size));
+            return finish(&mut draft, edits, String::new(), size, floor(), limits);
         }
     }
 
-    // Too much even as stubs: the oldest steps go, and a block with an index takes their place.
-    let share = share.min(left);
-    let mut sum = Tokens::ZERO;
-    let mut first = layout.units.len();
-    for (at, unit) in layout.units.iter().enumerate().rev().filter(|(_, unit)| unit.old) {
-        let limit = left - share - sum;
+    if !layout.has_old() && live.is_none() && blocks.is_empty() {
+        // Without an edit the thinking stays, which `kept` leaves out.
+        return Rescue { draft, layout, blocks, base, headline, limits }.plan(budget, digest);
+    }
+
+    // Too much even as stubs: the oldest steps go, and a block takes their place.
+    let share = share.min(left.tokens);
+    let mut sum = Size::ZERO;
+    let mut first = layout.units().len();
+    let space = left.saturating_sub(Size { tokens: share, bytes: BLOCK_BYTES, images: 0 });
+    for (at, unit) in layout.units().iter().enumerate().rev().filter(|(_, unit)| is_old(unit)) {
+        let limit = space.saturating_sub(sum);
         match draft.total(unit.messages.clone().rev(), Stage::Prose, limit) {
-            Some(tokens) => sum += tokens,
+            Some(size) => sum += size,
             None => break,
         }
         first = at;
     }
     let folded = layout.fold(first);
-    let frame = Frame::of(history, &folded, &scale);
-    let (handle, text) =
-        block(history.messages, &folded, &scale, share.saturating_sub(frame.costs), digest);
-    let mut total = sum + scale.text(&text) + frame.costs;
-    let still: Vec<usize> =
-        old.into_iter().filter(|at| !folded.iter().any(|range| range.contains(at))).collect();
+    let fold = NewFold::of(&draft, &folded, &blocks);
+    let frame = fold.frame;
+    let (fold, state, block) = fold.write(share, &scale, digest);
+    let mut total = sum + block;
+    let is_shown = |at: &usize| !folded.iter().any(|range| range.contains(at));
+    let still: Vec<usize> = old.into_iter().filter(is_shown).collect();
     for stage in [Stage::Prose, Stage::Arguments, Stage::Results] {
         draft.restore(&still, stage, &mut total, left);
     }
-    let shown = (0..count).filter(|at| !folded.iter().any(|range| range.contains(at)));
-    let mut edits = draft.edits(shown, Stage::Prose);
-    edits.push(Edit::Fold { messages: folded, handle, text });
-    Plan::new(edits, (around + kept + tail + total).saturating_sub(frame.frees), floor, room)
+    let mut edits = draft.edits((0..count).filter(is_shown), Stage::Prose);
+    edits.push(Edit::Fold(fold));
+    let size = frame.joined(base + kept + tail + total);
+    finish(&mut draft, edits, state, size, floor(), limits)
 }
 
-/// Whether a message is a system prompt that no fold may take.
-///
-/// Where roles must alternate, one in the middle can only stand beside the turns it was between.
-pub(crate) fn stays(history: &History, at: usize) -> bool {
-    history.messages[at].role == Role::System && (at == 0 || !history.wire.alternates)
+/// What the bytes of a block are reckoned with before it is written.
+const BLOCK_BYTES: u64 = 32 * 1024;
+
+/// What a request takes beside its messages and the block: tools, the priming of the reply, inserts.
+pub(crate) fn base(draft: &Draft) -> Size {
+    let framing = draft.scale.framing();
+    let inserts = draft.now.inserts.iter();
+    let inserts = inserts.map(|(_, text)| Size {
+        tokens: draft.scale.text(text) + framing.message,
+        bytes: text.len() as u64 * 2 + crate::draft::WRAP_BYTES,
+        images: 0,
+    });
+    draft.history.fixed + Size::of(framing.reply) + inserts.sum()
+}
+
+/// Makes a batch of edits, with the thinking before the first of them, which stays.
+pub(crate) fn finish(
+    draft: &mut Draft,
+    mut edits: Vec<Edit>,
+    state: String,
+    size: Size,
+    floor: Tokens,
+    limits: Size,
+) -> (Plan, Size) {
+    edits.sort_by_key(|edit| (edit.first(), matches!(edit, Edit::Fold(_))));
+    let path = draft.history.path;
+    let first = edits.first().map_or(path.messages.len(), |edit| path.from(edit.first()));
+    let kept = draft.thinking_before(first);
+    let head = path.seqs.last().copied().unwrap_or_default();
+    (Plan::new(Batch { head, edits, state }, size, floor, limits), kept)
+}
+
+fn is_old(unit: &Unit) -> bool {
+    unit.rank == Rank::Old
 }
 
 /// Which steps are kept as they are, and which are old.
-struct Layout {
-    units: Vec<Unit>,
-}
-
-struct Unit {
-    messages: Range<usize>,
-    /// May be edited and folded.
-    old: bool,
-    /// Grew into the tail: kept, but not at any price.
-    tail: bool,
+pub(crate) struct Layout {
+    protection: Protection,
+    /// Units of the extended tail: kept verbatim, but folded before the fixed tail is clipped.
+    tail: Vec<bool>,
 }
 
 impl Layout {
-    fn of(history: &History, keep_tail: usize) -> Self {
-        let messages = history.messages;
-        let is_user = |at: &usize| messages[*at].is_user_turn() && !is_fold(&messages[*at]);
-        let first = (0..messages.len()).find(is_user);
-        let newest = (0..messages.len()).rev().find(is_user);
-        let tail = messages.len().saturating_sub(keep_tail);
-        let is_system = |at: usize| stays(history, at);
-        let kept =
-            |at: usize| at >= tail || Some(at) == first || Some(at) == newest || is_system(at);
-        let units = steps(messages)
-            .into_iter()
-            .map(|range| Unit { old: !range.clone().any(kept), messages: range, tail: false })
-            .collect();
-        Self { units }
+    pub(crate) fn of(protection: Protection) -> Self {
+        let tail = vec![false; protection.units.len()];
+        Self { protection, tail }
+    }
+
+    pub(crate) fn units(&self) -> &[Unit] {
+        &self.protection.units
+    }
+
+    pub(crate) fn protection(&self) -> &Protection {
+        &self.protection
     }
 
     /// Messages that are never folded, newest first.
-    fn kept(&self) -> Vec<usize> {
-        self.newest_first(|unit| !unit.old && !unit.tail)
+    pub(crate) fn kept(&self) -> Vec<usize> {
+        self.protection.newest_first(|unit| unit.rank > Rank::Old)
     }
 
-    /// Messages that may be edited, newest first.
-    fn old(&self) -> Vec<usize> {
-        self.newest_first(|unit| unit.old)
+    /// Messages that may be edited and folded, newest first.
+    pub(crate) fn old(&self) -> Vec<usize> {
+        self.newest_first(|unit, in_tail| is_old(unit) && !in_tail)
     }
 
-    fn newest_first(&self, which: impl Fn(&Unit) -> bool) -> Vec<usize> {
-        self.units
-            .iter()
-            .rev()
-            .filter(|unit| which(unit))
-            .flat_map(|unit| unit.messages.clone().rev())
-            .collect()
+    fn has_old(&self) -> bool {
+        self.units().iter().any(is_old)
     }
 
-    /// Lets the tail take the steps before it while they are within `limit`; says what they take.
-    fn grow_tail(&mut self, draft: &mut Draft, limit: Tokens) -> Tokens {
-        let mut taken = Tokens::ZERO;
-        for unit in self.units.iter_mut().rev().filter(|unit| unit.old) {
-            match draft.total(unit.messages.clone().rev(), Stage::Edited, limit - taken) {
-                Some(tokens) => taken += tokens,
+    fn newest_first(&self, which: impl Fn(&Unit, bool) -> bool) -> Vec<usize> {
+        let units = self.units().iter().zip(&self.tail).rev();
+        let units = units.filter(|(unit, tail)| which(unit, **tail));
+        units.flat_map(|(unit, _)| unit.messages.clone().rev()).collect()
+    }
+
+    /// Messages whose parts may be replaced.
+    fn editable(&self) -> Vec<usize> {
+        let messages = self.old().into_iter();
+        messages.filter(|at| self.protection.rank(*at) == Rank::Old).collect()
+    }
+
+    /// Extends the tail by the steps before it while they are within `limit`. Returns what they take.
+    fn grow_tail(&mut self, draft: &mut Draft, limit: Size) -> Size {
+        let mut taken = Size::ZERO;
+        for at in (0..self.tail.len()).rev() {
+            let unit = &self.protection.units[at];
+            if !is_old(unit) {
+                continue;
+            }
+            let left = limit.saturating_sub(taken);
+            match draft.total(unit.messages.clone().rev(), Stage::Edited, left) {
+                Some(size) => taken += size,
                 None => break,
             }
-            (unit.old, unit.tail) = (false, true);
+            self.tail[at] = true;
         }
         taken
     }
 
+    /// The first message of the user.
+    pub(crate) fn first_user(&self, draft: &Draft) -> Option<usize> {
+        let messages = draft.history.path.messages;
+        (0..messages.len()).find(|at| messages[*at].is_user_turn() && !is_fold(&messages[*at]))
+    }
+
     /// The old messages before the unit `first`.
-    fn fold(&self, first: usize) -> Vec<Range<usize>> {
-        let old: Vec<_> = self.units[..first]
-            .iter()
-            .filter(|unit| unit.old)
-            .map(|unit| unit.messages.clone())
-            .collect();
-        joined(&old)
+    pub(crate) fn fold(&self, first: usize) -> Vec<Range<usize>> {
+        let old = self.units()[..first].iter().zip(&self.tail);
+        let old = old.filter(|(unit, tail)| is_old(unit) && !**tail);
+        joined(old.map(|(unit, _)| unit.messages.clone()))
     }
-}
 
-/// What is left to do when the kept part alone is too big: fold all else, clip its results.
-struct Rescue {
-    headline: Tokens,
-    floor: Tokens,
-    folded: Vec<Range<usize>>,
-    kept: Tokens,
-    clips: Vec<Candidate>,
-}
-
-struct Candidate {
-    at: Place,
-    handle: Handle,
-    body: String,
-    id: u64,
-    full: u64,
-    least: u64,
-}
-
-impl Rescue {
-    fn new(draft: &mut Draft, layout: &mut Layout) -> Self {
+    /// Keeps the old messages if folding all of them would free nothing.
+    fn fold_only_what_frees(&mut self, draft: &mut Draft, blocks: &[At]) {
+        let folded = self.fold(self.units().len());
+        if folded.is_empty() {
+            return;
+        }
+        let fold = NewFold::of(draft, &folded, blocks);
         let scale = draft.scale;
-        let messages = draft.history.messages;
-        let mut folded = layout.fold(layout.units.len());
-        let mut headline = Tokens::ZERO;
-        if !folded.is_empty() {
-            headline =
-                headline_tokens(&folded, &scale) + Frame::of(draft.history, &folded, &scale).costs;
+        let mut least = fold.least(&scale);
+        // Folding nothing but earlier folds would only lose what they tell.
+        if !fold.has_news() {
+            least.tokens += NOTE_GAIN_MIN;
         }
-        // Folding nothing but earlier folds would only lose their index.
-        let news = layout.old().iter().any(|at| !is_fold(&messages[*at]));
-        // A fold that takes more than it frees is none.
-        let least = if news { headline } else { headline + NOTE_GAIN_MIN };
-        if draft.total(layout.old(), Stage::Edited, least).is_some() {
-            layout.units.iter_mut().for_each(|unit| unit.old = false);
-            folded.clear();
-            headline = Tokens::ZERO;
-        }
-        let kept = draft.total(layout.kept(), Stage::Edited, Tokens::MAX).unwrap_or(Tokens::MAX);
-        let mut clips = Vec::new();
-        for message in layout.kept().into_iter().filter(|at| messages[*at].role != Role::System) {
-            for (part, own) in messages[message].parts.iter().enumerate() {
-                let Part::Result(result) = own else { continue };
-                let (Original::Text(body) | Original::Json(body)) = content(own);
-                let handle = Handle::of([body.as_str()]);
-                let Some(text) = clip_least(handle, &body).filter(|_| !is_ours(&body)) else {
-                    continue;
-                };
-                let at = Place { message, part };
-                let id = scale.id(&result.call);
-                let least = id + scale.meter().weigh(&text, u64::MAX);
-                let full = draft.full(at, u64::MAX);
-                if least < full {
-                    clips.push(Candidate { at, handle, body, id, full, least });
-                }
+        let freed_by_block = live_block(draft).map_or(Size::ZERO, |(_, size)| size);
+        let freed = freed_by_block + draft.parts(blocks);
+        let least = Size { bytes: u64::MAX, images: u64::MAX, ..least };
+        let old = draft.total(self.old(), Stage::Edited, least.saturating_sub(freed));
+        if old.is_some() && freed.tokens < least.tokens {
+            for unit in &mut self.protection.units {
+                unit.rank = unit.rank.max(Rank::Last);
             }
         }
-        let saved =
-            whole_tokens(clips.iter().map(|clip| (clip.at, clip.full - clip.least)), &scale);
-        let floor = headline + kept.saturating_sub(saved);
-        Self { headline, floor, folded, kept, clips }
-    }
-
-    /// Folds all that may be folded and clips the largest results until the rest is within `space`.
-    fn clip(self, draft: &mut Draft, layout: &Layout, space: Tokens) -> (Vec<Edit>, Tokens) {
-        let scale = draft.scale;
-        let mut edits = draft.edits(layout.kept(), Stage::Edited);
-        let mut tokens = self.kept;
-        if !self.folded.is_empty() {
-            let handle = handle_of(draft.history.messages, &self.folded);
-            let text = headline(handle, &self.folded);
-            tokens = Frame::of(draft.history, &self.folded, &scale).add(tokens + scale.text(&text));
-            edits.push(Edit::Fold { messages: self.folded, handle, text });
-        }
-        // Each message may lose a fraction of a token to rounding.
-        let lost = self.clips.len() as u64 * (scale.grains(Tokens(1)) - 1);
-        let level = water_level(&self.clips, scale.grains(tokens.saturating_sub(space)) + lost);
-        let mut saved = Vec::new();
-        for Candidate { at, handle, body, id, full, least } in self.clips {
-            if full <= level {
-                continue;
-            }
-            let Some(text) = clip(handle, &body, &scale, level.max(least) - id) else { continue };
-            saved.push((at, full - (id + scale.meter().weigh(&text, u64::MAX))));
-            edits.push(Edit::Clip { at, handle, text });
-        }
-        (edits, tokens.saturating_sub(whole_tokens(saved, &scale)))
     }
 }
 
-/// What savings come to in tokens at the least: a message is rounded as a whole.
-fn whole_tokens(saved: impl IntoIterator<Item = (Place, u64)>, scale: &Scale) -> Tokens {
-    let mut by_message: FxHashMap<usize, u64> = FxHashMap::default();
-    for (at, grains) in saved {
-        *by_message.entry(at.message).or_default() += grains;
+/// Joins neighbouring ranges.
+pub(crate) fn joined(ranges: impl IntoIterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => out.push(range),
+        }
     }
-    by_message.values().map(|grains| Tokens(grains / scale.grains(Tokens(1)))).sum()
-}
-
-/// The weight to clip every heavier result to, so that together they save at least `over`.
-fn water_level(clips: &[Candidate], over: u64) -> u64 {
-    let saved = |level: u64| -> u64 {
-        clips.iter().map(|clip| clip.full.saturating_sub(level.max(clip.least))).sum()
-    };
-    let (mut low, mut high) = (0, clips.iter().map(|clip| clip.full).max().unwrap_or(0));
-    while low < high {
-        let middle = low + (high - low).div_ceil(2);
-        if saved(middle) >= over { low = middle } else { high = middle - 1 }
-    }
-    low
+    out
 }

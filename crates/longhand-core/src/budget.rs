@@ -1,23 +1,39 @@
 //! How much a window may hold.
 
-use crate::Tokens;
+use crate::{Size, Tokens};
 
 /// The room that a window has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// What the model takes, reply included.
     pub limit: Tokens,
-    /// What is kept free: for the reply, and under `trim` for the note on what went.
+    /// What is kept free for the reply.
     pub reserve: Tokens,
     /// The size to come down to once the room is used up, if that costs nothing new; the whole room if
     /// not set.
     pub target: Option<Tokens>,
+    /// The most bytes that the provider takes, if it has such a limit.
+    pub bytes_max: Option<u64>,
+    /// The most pictures that the provider takes, if it has such a limit.
+    pub images_max: Option<u64>,
 }
 
 impl Budget {
     /// A budget of `limit` tokens, all of them for the window.
     pub fn of(limit: Tokens) -> Self {
-        Self { limit, reserve: Tokens::ZERO, target: None }
+        Self { limit, reserve: Tokens::ZERO, target: None, bytes_max: None, images_max: None }
+    }
+
+    /// Comes down to a share of the room once that is used up: what `fixed` takes outside the messages,
+    /// and so much of the rest.
+    ///
+    /// A provider bills a prefix that it has seen before at a fraction. So a window is changed seldom and
+    /// then deeply, instead of a little with every request.
+    #[must_use]
+    pub fn with_low_water(self, percent: u64, fixed: Tokens) -> Self {
+        let free = u128::from(self.room().saturating_sub(fixed).0);
+        let share = Tokens((free * u128::from(percent.min(100)) / 100) as u64);
+        Self { target: Some(fixed + share), ..self }
     }
 
     /// What a window may take: it fits if it is within this.
@@ -28,5 +44,15 @@ impl Budget {
     /// What a window is brought down to when it does not fit.
     pub fn goal(&self) -> Tokens {
         self.target.map_or(self.room(), |target| target.min(self.room()))
+    }
+
+    /// All limits of a window.
+    pub fn limits(&self) -> Size {
+        let (bytes, images) = (self.bytes_max, self.images_max);
+        Size {
+            tokens: self.room(),
+            bytes: bytes.unwrap_or(u64::MAX),
+            images: images.unwrap_or(u64::MAX),
+        }
     }
 }

@@ -2,9 +2,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::draft::{Draft, Stage};
-use crate::plan::{Edit, History, Place, Plan, Settings};
-use crate::{Message, Meter, Part, Role, Scale, Tokens};
+use crate::auto::{base, exact, finish};
+use crate::draft::{At, Draft, Stage};
+use crate::fold::live_block;
+use crate::plan::{History, Plan, Settings};
+use crate::project::project;
+use crate::{Budget, Message, Meter, Part, Role, Scale, Size, Tokens};
 
 /// Which tool uses to clear, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,47 +56,50 @@ impl Default for Trigger {
 /// Results that no reply has followed stay: the model has not seen them. The plan has no budget, so that
 /// it always fits.
 pub fn clear(history: &History, clear: &Clear, meter: &dyn Meter) -> Plan {
-    let scale = Scale::new(meter);
-    let count = history.messages.len();
-    let around = history.fixed + scale.framing().reply;
+    exact(history, &Budget::of(Tokens::MAX), |_| attempt(history, clear, Scale::new(meter)))
+}
+
+fn attempt(history: &History, clear: &Clear, scale: Scale) -> (Plan, Size) {
+    let count = history.path.messages.len();
     let stage = if clear.inputs { Stage::Arguments } else { Stage::Results };
-    let mut draft = Draft::new(history, scale, Settings::default().chars_min, clear.inputs);
-    draft.allow(&(0..count).collect::<Vec<_>>());
-    let (uses, old) = old_uses(history.messages, clear);
-    for (message, own) in history.messages.iter().enumerate() {
-        for part in 0..own.parts.len() {
-            let place = Place { message, part };
-            if !old.contains(&place) {
-                draft.spare(place);
+    let now = project(&history.path, history.live, history.wire);
+    let mut draft =
+        Draft::new(history, now, scale, Settings::default().chars_min, clear.inputs);
+    let around = base(&draft) + live_block(&draft).map_or(Size::ZERO, |(_, size)| size);
+    draft.allow(0..count);
+    let (uses, old) = old_uses(history.path.messages, clear);
+    for (message, content) in history.path.messages.iter().enumerate() {
+        for at in (0..content.parts.len()).map(|part| (message, part)) {
+            if !old.contains(&at) {
+                draft.spare(at);
             }
         }
     }
     let mut total =
-        |stage| around + draft.total((0..count).rev(), stage, Tokens::MAX).unwrap_or(Tokens::MAX);
-    let (whole, cleared) = (total(Stage::Untouched), total(stage));
+        |stage| around + draft.total((0..count).rev(), stage, Size::MAX).unwrap_or(Size::MAX);
+    let (whole, cleared) = (total(Stage::Now), total(stage));
     let edits = draft.edits(0..count, stage);
     let is_beyond = match clear.trigger {
-        Trigger::Tokens(tokens) => whole > tokens,
+        Trigger::Tokens(tokens) => whole.tokens > tokens,
         Trigger::Uses(number) => uses > number,
     };
-    // What is left may be nothing but thinking that is void only if something is cleared.
-    let frees = edits.iter().any(|edit| matches!(edit, Edit::Stub { .. }));
-    if is_beyond && frees && whole.saturating_sub(cleared) >= clear.at_least {
-        Plan::new(edits, cleared, cleared, Tokens::MAX)
+    let frees = !edits.is_empty();
+    if is_beyond && frees && whole.tokens.saturating_sub(cleared.tokens) >= clear.at_least {
+        finish(&mut draft, edits, String::new(), cleared, cleared.tokens, Size::MAX)
     } else {
         let floor = if frees { cleared } else { whole };
-        Plan::new(Vec::new(), whole, floor, Tokens::MAX)
+        (Plan::none(whole, floor.tokens, Size::MAX), Size::ZERO)
     }
 }
 
 /// Counts the tool uses and finds the calls and results of those that may go.
-fn old_uses(messages: &[Message], clear: &Clear) -> (usize, FxHashSet<Place>) {
-    let mut uses: Vec<(Vec<Place>, String)> = Vec::new();
+fn old_uses(messages: &[Message], clear: &Clear) -> (usize, FxHashSet<At>) {
+    let mut uses: Vec<(Vec<At>, String)> = Vec::new();
     let mut asked: FxHashMap<String, usize> = FxHashMap::default();
     let newest_reply = messages.iter().rposition(|message| message.role == Role::Assistant);
     for (at, message) in messages.iter().enumerate() {
         for (part, own) in message.parts.iter().enumerate() {
-            let place = Place { message: at, part };
+            let place = (at, part);
             match own {
                 Part::Call(call) => {
                     asked.insert(call.id.decode().into_owned(), uses.len());

@@ -1,19 +1,21 @@
-//! The bookkeeping behind a plan: what each body weighs, whole and replaced.
+//! The bookkeeping behind a plan: what each part weighs, as it is shown now and replaced.
 
 use rustc_hash::FxHashSet;
 
-use crate::clip::clip_to;
+use crate::edit::{Edit, Place};
+use crate::json::quoted_len;
 use crate::observation::observation;
-use crate::plan::{Edit, History, Original, Place, content};
-use crate::stub::{describe_call, is_bulky, stub, stub_arguments};
-use crate::{Handle, Message, Part, Role, Scale, Tokens};
+use crate::plan::History;
+use crate::project::{Change, Projection, voided_between};
+use crate::stub::{Stubber, is_bulky};
+use crate::{Message, Part, Role, Scale, Size, Text, Tokens};
 
 /// How far a window has been worked: each stage includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// As it came.
-    Untouched,
-    /// Some edit has been made, so reasoning that it voids is gone.
+    /// As the live batches show it.
+    Now,
+    /// Some edit has been made, so the thinking that it voids is gone.
     Edited,
     /// Tool results are replaced.
     Results,
@@ -23,8 +25,34 @@ pub(crate) enum Stage {
     Prose,
 }
 
-/// How much an old observation keeps of itself.
-const OBSERVATION_BYTES: usize = 600;
+/// What a message or part weighs; text is in grains until a message is rounded to tokens.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Weight {
+    pub(crate) grains: u64,
+    pub(crate) bytes: u64,
+    pub(crate) images: u64,
+}
+
+impl Weight {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            grains: self.grains.saturating_add(other.grains),
+            bytes: self.bytes.saturating_add(other.bytes),
+            images: self.images.saturating_add(other.images),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            grains: self.grains.saturating_sub(other.grains),
+            bytes: self.bytes.saturating_sub(other.bytes),
+            images: self.images.saturating_sub(other.images),
+        }
+    }
+}
+
+/// A part's position: its message in the path, and its index there.
+pub(crate) type At = (usize, usize);
 
 /// Weights of a history's parts, worked out when they are asked for and only once.
 ///
@@ -32,18 +60,21 @@ const OBSERVATION_BYTES: usize = 600;
 pub(crate) struct Draft<'h> {
     pub(crate) history: &'h History<'h>,
     pub(crate) scale: Scale<'h>,
+    /// The window as the live batches show it.
+    pub(crate) now: Projection,
+    stubber: Stubber<'h>,
     chars_min: usize,
     arguments: bool,
     editable: Vec<bool>,
-    newest_reply: Option<usize>,
+    void: FxHashSet<At>,
     memo: Vec<Vec<Memo>>,
-    grains: Vec<u64>,
-    restored: FxHashSet<Place>,
+    weights: Vec<Weight>,
+    restored: FxHashSet<At>,
 }
 
 #[derive(Clone, Default)]
 struct Memo {
-    full: Option<u64>,
+    now: Option<u64>,
     replacement: Sought,
 }
 
@@ -59,44 +90,49 @@ enum Sought {
 #[derive(Clone)]
 struct Replacement {
     edit: Edit,
-    grains: u64,
+    weight: Weight,
 }
 
 impl<'h> Draft<'h> {
-    /// Starts a draft in which `editable` messages may have parts replaced.
+    /// Starts a draft in which no message may be changed yet.
     pub(crate) fn new(
         history: &'h History<'h>,
+        now: Projection,
         scale: Scale<'h>,
         chars_min: usize,
         arguments: bool,
     ) -> Self {
-        let count = history.messages.len();
+        let messages = history.path.messages;
+        let void = if history.wire.binds_thinking {
+            voided_between(messages, 0, messages.len()).into_iter().collect()
+        } else {
+            FxHashSet::default()
+        };
         Self {
             history,
             scale,
+            now,
+            stubber: Stubber::new(messages),
             chars_min,
             arguments,
-            editable: vec![false; count],
-            newest_reply: history
-                .messages
-                .iter()
-                .rposition(|message| message.role == Role::Assistant),
-            memo: vec![Vec::new(); count],
-            grains: vec![0; count],
+            editable: vec![false; messages.len()],
+            void,
+            memo: vec![Vec::new(); messages.len()],
+            weights: vec![Weight::default(); messages.len()],
             restored: FxHashSet::default(),
         }
     }
 
     /// Allows parts of these messages to be replaced.
-    pub(crate) fn allow(&mut self, messages: &[usize]) {
-        for &message in messages {
+    pub(crate) fn allow(&mut self, messages: impl IntoIterator<Item = usize>) {
+        for message in messages {
             self.editable[message] = true;
         }
     }
 
     /// Keeps a part as it is, whatever its message.
-    pub(crate) fn spare(&mut self, place: Place) {
-        self.memo(place).replacement = Sought::Nothing;
+    pub(crate) fn spare(&mut self, at: At) {
+        self.memo(at).replacement = Sought::Nothing;
     }
 
     /// Sums messages at a stage, in the order given; `None` once they are over `limit`.
@@ -104,58 +140,94 @@ impl<'h> Draft<'h> {
         &mut self,
         messages: impl IntoIterator<Item = usize>,
         stage: Stage,
-        limit: Tokens,
-    ) -> Option<Tokens> {
-        let mut total = Tokens::ZERO;
+        limit: Size,
+    ) -> Option<Size> {
+        let mut total = Size::ZERO;
         for message in messages {
-            total += self.message(message, stage, limit.saturating_sub(total));
-            if total > limit {
+            total += self.message(message, stage, limit.tokens.saturating_sub(total.tokens));
+            if !total.is_within(&limit) {
                 return None;
             }
         }
         Some(total)
     }
 
-    /// Counts a message at a stage; anything above `limit` means "too much" and no more.
-    pub(crate) fn message(&mut self, message: usize, stage: Stage, limit: Tokens) -> Tokens {
-        let own = &self.history.messages[message];
+    /// Counts a message at a stage; tokens above `limit` mean "too much" and no more.
+    pub(crate) fn message(&mut self, message: usize, stage: Stage, limit: Tokens) -> Size {
+        if self.now.is_folded(message) {
+            return Size::ZERO;
+        }
+        let content = &self.history.path.messages[message];
         let limit_grains = self.scale.grains(limit);
-        let mut grains = self.scale.around(own);
-        for part in 0..own.parts.len() {
-            if grains > limit_grains {
+        let mut weight = self.around(content);
+        for part in 0..content.parts.len() {
+            if weight.grains > limit_grains {
                 break;
             }
-            let place = Place { message, part };
-            grains = grains.saturating_add(self.part(place, stage, limit_grains - grains));
+            let left = limit_grains - weight.grains;
+            weight = weight.plus(self.part((message, part), stage, left));
         }
-        self.grains[message] = grains;
-        self.scale.tokens(grains)
+        self.weights[message] = weight;
+        self.size(weight)
     }
 
-    fn part(&mut self, place: Place, stage: Stage, limit: u64) -> u64 {
-        if stage >= Stage::Edited && self.is_void(place) {
-            return 0;
-        }
-        match self.stage_of(place) {
-            Some(own) if own <= stage => match self.replacement(place) {
-                Some(replacement) => replacement.grains,
-                None => self.full(place, limit),
-            },
-            _ => self.full(place, limit),
+    fn size(&self, weight: Weight) -> Size {
+        Size {
+            tokens: self.scale.tokens(weight.grains),
+            bytes: weight.bytes,
+            images: weight.images,
         }
     }
 
-    /// Weighs a part as it came.
-    pub(crate) fn full(&mut self, place: Place, limit: u64) -> u64 {
-        if let Some(grains) = self.memo(place).full {
-            return grains;
+    /// What is around a message's parts.
+    fn around(&self, message: &Message) -> Weight {
+        let parts: usize = message.parts.iter().map(raw_len).sum();
+        let bytes = message.raw.raw_len().saturating_sub(parts) as u64 + SEPARATOR_BYTES;
+        Weight { grains: self.scale.around(message), bytes, images: 0 }
+    }
+
+    fn part(&mut self, at: At, stage: Stage, limit: u64) -> Weight {
+        if stage >= Stage::Edited && self.void.contains(&at) {
+            return Weight::default();
         }
-        let grains =
-            self.scale.part(&self.history.messages[place.message].parts[place.part], limit);
+        match self.stage_of(at) {
+            Some(own) if own <= stage && !self.restored.contains(&at) => {
+                match self.replacement(at) {
+                    Some(replacement) => replacement.weight,
+                    None => self.now(at, limit),
+                }
+            }
+            _ => self.now(at, limit),
+        }
+    }
+
+    /// Weighs a part as it is shown now.
+    pub(crate) fn now(&mut self, at: At, limit: u64) -> Weight {
+        let part = &self.history.path.messages[at.0].parts[at.1];
+        let (bytes, images) = match self.now.change(at.0, at.1) {
+            None => (raw_len(part) as u64, images(part)),
+            Some(Change::Removed) => return Weight::default(),
+            Some(Change::Text(text)) => (quoted_len(text) as u64 + WRAP_BYTES, 0),
+        };
+        let known = self.memo(at).now;
+        let grains = known.unwrap_or_else(|| match self.now.change(at.0, at.1) {
+            Some(Change::Text(text)) => self.scale.replaced(part, text),
+            _ => self.scale.part(part, limit),
+        });
         if grains <= limit {
-            self.memo(place).full = Some(grains);
+            self.memo(at).now = Some(grains);
         }
-        grains
+        Weight { grains, bytes, images }
+    }
+
+    /// What a part would weigh with another text for its body.
+    pub(crate) fn with_text(&self, at: At, text: &str) -> Weight {
+        let part = &self.history.path.messages[at.0].parts[at.1];
+        Weight {
+            grains: self.scale.replaced(part, text),
+            bytes: quoted_len(text) as u64 + WRAP_BYTES,
+            images: 0,
+        }
     }
 
     /// Gives bodies of one stage back, newest first, for as long as the sum stays within `limit`.
@@ -165,32 +237,47 @@ impl<'h> Draft<'h> {
         &mut self,
         newest_first: &[usize],
         stage: Stage,
-        total: &mut Tokens,
-        limit: Tokens,
+        total: &mut Size,
+        limit: Size,
     ) {
         for &message in newest_first {
-            for part in (0..self.history.messages[message].parts.len()).rev() {
-                let place = Place { message, part };
-                if self.stage_of(place) != Some(stage) || self.restored.contains(&place) {
+            for part in (0..self.history.path.messages[message].parts.len()).rev() {
+                let at = (message, part);
+                if self.stage_of(at) != Some(stage) || self.restored.contains(&at) {
                     continue;
                 }
-                let Some(replaced) = self.replacement(place).map(|replacement| replacement.grains)
+                let Some(replaced) = self.replacement(at).map(|replacement| replacement.weight)
                 else {
                     continue;
                 };
-                let slack = self.scale.grains(limit.saturating_sub(*total) + Tokens(1));
-                let without = self.grains[message] - replaced;
-                let with = without.saturating_add(self.full(place, slack + replaced));
-                let before = self.scale.tokens(self.grains[message]);
-                let after = *total - before + self.scale.tokens(with);
-                if after > limit {
+                let free = limit.tokens.saturating_sub(total.tokens) + Tokens(1);
+                let slack = self.scale.grains(free) + replaced.grains;
+                let with = self.weights[message].minus(replaced).plus(self.now(at, slack));
+                let before = self.size(self.weights[message]);
+                let after = total.saturating_sub(before) + self.size(with);
+                if !after.is_within(&limit) {
                     return;
                 }
                 *total = after;
-                self.grains[message] = with;
-                self.restored.insert(place);
+                self.weights[message] = with;
+                self.restored.insert(at);
             }
         }
+    }
+
+    /// Counts blocks of earlier folds as gone from the first edit on: the next block takes them up.
+    pub(crate) fn absorb(&mut self, blocks: &[At]) {
+        self.void.extend(blocks);
+    }
+
+    /// What parts take as they are shown now.
+    pub(crate) fn parts(&mut self, parts: &[At]) -> Size {
+        let mut total = Size::ZERO;
+        for at in parts {
+            let weight = self.now(*at, u64::MAX);
+            total += self.size(weight);
+        }
+        total
     }
 
     /// The edits that bring the given messages to a stage, but for what was restored.
@@ -201,43 +288,41 @@ impl<'h> Draft<'h> {
     ) -> Vec<Edit> {
         let mut edits = Vec::new();
         for message in messages {
-            for part in 0..self.history.messages[message].parts.len() {
-                let place = Place { message, part };
-                if stage >= Stage::Edited && self.is_void(place) {
-                    edits.push(Edit::Unthink { at: place });
-                } else if self.stage_of(place).is_some_and(|own| own <= stage)
-                    && !self.restored.contains(&place)
-                {
-                    edits.extend(
-                        self.replacement(place).map(|replacement| replacement.edit.clone()),
-                    );
+            for part in 0..self.history.path.messages[message].parts.len() {
+                let at = (message, part);
+                let is_replaced = self.stage_of(at).is_some_and(|own| own <= stage)
+                    && !self.restored.contains(&at);
+                if is_replaced {
+                    let edit = self.replacement(at).map(|replacement| replacement.edit.clone());
+                    edits.extend(edit);
                 }
             }
         }
         edits
     }
 
-    /// Whether a part is reasoning that any edit voids.
-    ///
-    /// The newest reply keeps its own: providers refuse an open tool loop without it. So does a message
-    /// that is nothing else, since none may be empty.
-    pub(crate) fn is_void(&self, place: Place) -> bool {
-        let parts = &self.history.messages[place.message].parts;
-        let is_thinking = |part: &Part| matches!(part, Part::Thinking(_));
-        self.history.wire.binds_thinking
-            && self.history.messages[place.message].role == Role::Assistant
-            && Some(place.message) != self.newest_reply
-            && is_thinking(&parts[place.part])
-            && !parts.iter().all(is_thinking)
+    /// The thinking before a message that no edit from there on voids, which [`Self::total`] left out.
+    pub(crate) fn thinking_before(&mut self, message: usize) -> Size {
+        let messages = self.history.path.messages;
+        let is_thinking = |at: &At| matches!(messages[at.0].parts[at.1], Part::Thinking(_));
+        let mut kept: Vec<At> = self.void.iter().copied().filter(|at| at.0 < message).collect();
+        kept.retain(|at| is_thinking(at) && !self.now.is_folded(at.0));
+        kept.sort_unstable();
+        self.parts(&kept)
+    }
+
+    /// Where a part is in the ledger.
+    pub(crate) fn place(&self, at: At) -> Option<Place> {
+        Some(Place { entry: self.history.path.seq(at.0)?, part: at.1 })
     }
 
     /// The stage at which a part is replaced, if ever.
-    fn stage_of(&self, place: Place) -> Option<Stage> {
-        if !self.editable[place.message] {
+    fn stage_of(&self, at: At) -> Option<Stage> {
+        if !self.editable[at.0] {
             return None;
         }
-        let message = &self.history.messages[place.message];
-        match (&message.parts[place.part], message.role) {
+        let message = &self.history.path.messages[at.0];
+        match (&message.parts[at.1], message.role) {
             (_, Role::System) => None,
             (Part::Result(_), _) => Some(Stage::Results),
             (Part::Call(_), _) if self.arguments => Some(Stage::Arguments),
@@ -248,88 +333,100 @@ impl<'h> Draft<'h> {
         }
     }
 
-    fn replacement(&mut self, place: Place) -> Option<&Replacement> {
-        if matches!(self.memo(place).replacement, Sought::NotYet) {
-            let made = self.replace(place);
-            let lighter = made.filter(|made| self.full(place, made.grains) > made.grains);
-            self.memo(place).replacement = lighter.map_or(Sought::Nothing, Sought::Found);
+    fn replacement(&mut self, at: At) -> Option<&Replacement> {
+        if matches!(self.memo(at).replacement, Sought::NotYet) {
+            let made = self.replace(at);
+            let lighter = made.filter(|made| {
+                let now = self.now(at, made.weight.grains);
+                now.grains > made.weight.grains
+            });
+            self.memo(at).replacement = lighter.map_or(Sought::Nothing, Sought::Found);
         }
-        match &self.memo(place).replacement {
+        match &self.memo(at).replacement {
             Sought::Found(replacement) => Some(replacement),
             Sought::NotYet | Sought::Nothing => None,
         }
     }
 
-    fn replace(&self, at: Place) -> Option<Replacement> {
-        let messages = self.history.messages;
-        let message = &messages[at.message];
-        let weigh = |text: &str| self.scale.meter().weigh(text, u64::MAX);
-        let part = &message.parts[at.part];
-        match part {
+    fn replace(&self, at: At) -> Option<Replacement> {
+        // What was edited once stays as it is until it is folded.
+        if self.now.change(at.0, at.1).is_some() {
+            return None;
+        }
+        let edit = self.replace_anyway(at)?;
+        let (Edit::Stub { text, .. } | Edit::Clip { text, .. }) = &edit else { return None };
+        let weight = self.with_text(at, text);
+        Some(Replacement { edit, weight })
+    }
+
+    /// The edit that replaces a part's body, if there is one.
+    pub(crate) fn replace_anyway(&self, at: At) -> Option<Edit> {
+        let place = self.place(at)?;
+        let messages = self.history.path.messages;
+        let message = &messages[at.0];
+        match &message.parts[at.1] {
             Part::Result(result) => {
-                if result.single_text().is_some_and(|text| !is_bulky(text, self.chars_min))
-                    || result.content.is_empty()
-                {
+                let is_small =
+                    result.single_text().is_some_and(|text| !is_bulky(text, self.chars_min));
+                if is_small || result.content.is_empty() {
                     return None;
                 }
-                let (Original::Text(body) | Original::Json(body)) = content(part);
-                let handle = Handle::of([body.as_str()]);
-                let source = caller(messages, at.message, &result.call.decode());
-                let text = stub(handle, &body, &source);
-                let grains = self.scale.id(&result.call) + weigh(&text);
-                Some(Replacement { edit: Edit::Stub { at, handle, text }, grains })
+                Some(self.stubber.result(place, at.0, result))
             }
             Part::Call(call) => {
                 if !is_bulky(&call.arguments, self.chars_min) {
                     return None;
                 }
-                let (Original::Text(body) | Original::Json(body)) = content(part);
-                let handle = Handle::of([body.as_str()]);
-                let text = if call.freeform {
-                    stub(handle, &body, &format!("the input of {}", call.name.decode()))
-                } else {
-                    stub_arguments(handle, &body, self.chars_min)?
-                };
-                let grains = self.scale.id(&call.id) + weigh(&call.name.decode()) + weigh(&text);
-                Some(Replacement { edit: Edit::Stub { at, handle, text }, grains })
+                self.stubber.call(place, call, self.chars_min)
             }
             Part::Text(text) if is_bulky(text, self.chars_min) => {
                 if message.role == Role::User {
-                    let before = at.message.checked_sub(1).map(|before| &messages[before]);
-                    let body = observation(before, message)?.decode();
-                    let (Original::Text(whole) | Original::Json(whole)) = content(part);
-                    let handle = Handle::of([whole.as_str()]);
-                    let text = clip_to(handle, &body, OBSERVATION_BYTES)?;
-                    let grains = weigh(&text);
-                    return Some(Replacement { edit: Edit::Clip { at, handle, text }, grains });
+                    let before = at.0.checked_sub(1).map(|before| &messages[before]);
+                    self.stubber.observation(place, observation(before, message)?)
+                } else {
+                    Some(self.stubber.prose(place, text))
                 }
-                let (Original::Text(body) | Original::Json(body)) = content(part);
-                let handle = Handle::of([body.as_str()]);
-                let text = stub(handle, &body, "assistant text");
-                let grains = weigh(&text);
-                Some(Replacement { edit: Edit::Stub { at, handle, text }, grains })
             }
             _ => None,
         }
     }
 
-    fn memo(&mut self, place: Place) -> &mut Memo {
-        let parts = self.history.messages[place.message].parts.len();
-        let memo = &mut self.memo[place.message];
+    fn memo(&mut self, at: At) -> &mut Memo {
+        let parts = self.history.path.messages[at.0].parts.len();
+        let memo = &mut self.memo[at.0];
         if memo.is_empty() {
             memo.resize(parts, Memo::default());
         }
-        &mut memo[place.part]
+        &mut memo[at.1]
     }
 }
 
-/// Describes the call that a result answers: it is rarely more than a few messages back.
-fn caller(messages: &[Message], result: usize, id: &str) -> String {
-    messages[..=result]
-        .iter()
-        .rev()
-        .take(64)
-        .flat_map(super::message::Message::calls)
-        .find(|call| call.id.decode() == id)
-        .map_or_else(|| "a tool result".to_owned(), describe_call)
+/// What separates a message from the next.
+const SEPARATOR_BYTES: u64 = 2;
+
+/// What a text may need around it where a list of blocks stood, or a cache mark.
+pub(crate) const WRAP_BYTES: u64 = 96;
+
+/// The bytes of a part's body in the request.
+fn raw_len(part: &Part) -> usize {
+    match part {
+        Part::Text(text) => text.raw_len(),
+        Part::Thinking(thinking) => {
+            thinking.text.raw_len() + thinking.seal.as_ref().map_or(0, Text::raw_len)
+        }
+        Part::Image(image) => image.bytes,
+        Part::File(file) => file.bytes,
+        Part::Call(call) => call.arguments.raw_len(),
+        Part::Result(result) => result.raw.raw_len(),
+        Part::Other(raw) => raw.raw_len(),
+    }
+}
+
+/// The pictures in a part.
+fn images(part: &Part) -> u64 {
+    match part {
+        Part::Image(_) => 1,
+        Part::Result(result) => result.content.iter().map(images).sum(),
+        _ => 0,
+    }
 }

@@ -2,84 +2,59 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
-
 use crate::anchor::{ranked, telling_line};
-use crate::plan::History;
+use crate::draft::{At, Draft, WRAP_BYTES};
+use crate::edit::{Batch, Fold, Span};
+use crate::handle::content_hash;
+use crate::json::quoted_len;
+use crate::plan::{History, content};
+use crate::project::Change;
 use crate::stub::{clean, grouped};
-use crate::{Handle, Message, Part, Role, Scale, Text, Tokens};
+use crate::{Handle, Message, Part, Role, Scale, Size, Text, Tokens};
 
 /// How much of the folded text is read for its index, newest first.
 const READ_BYTES_MAX: usize = 128 * 1024;
 
-/// Whether a message is the block of an earlier fold and nothing else.
-pub fn is_fold(message: &Message) -> bool {
-    message.role == Role::User
-        && matches!(message.parts.as_slice(), [Part::Text(text)] if text.raw().starts_with(FOLD))
-}
-
-/// Whether a message has the block of a fold in it, alone or beside its own words.
-pub(crate) fn has_fold(message: &Message) -> bool {
-    message
-        .parts
-        .iter()
-        .any(|part| matches!(part, Part::Text(text) if text.raw().starts_with(FOLD)))
-}
-
 const FOLD: &str = "[longhand fold ";
-const IN_THEM: &str = "in them: ";
 const BEFORE: &str = "before that: ";
 
-/// Names the folded messages by all that was said in them.
-pub(crate) fn handle_of(messages: &[Message], folded: &[Range<usize>]) -> Handle {
-    let raws =
-        folded.iter().flat_map(|range| &messages[range.clone()]).map(|message| message.raw.raw());
-    Handle::of(raws.enumerate().flat_map(|(at, raw)| [if at == 0 { "" } else { "\n" }, raw]))
+/// Whether a part is the block of a fold that came back as input.
+pub(crate) fn is_block(part: &Part) -> bool {
+    matches!(part, Part::Text(text) if text.raw().starts_with(FOLD))
 }
 
-/// The least that a fold block says.
-pub(crate) fn headline(handle: Handle, folded: &[Range<usize>]) -> String {
-    let count: usize = folded.iter().map(ExactSizeIterator::len).sum();
-    let (noun, verb) = if count == 1 { ("message", "is") } else { ("messages", "are") };
-    format!("{FOLD}{handle}: {} earlier {noun} {verb} not shown here]", grouped(count))
+/// Whether a message is the block of an earlier fold and nothing else.
+pub fn is_fold(message: &Message) -> bool {
+    message.role == Role::User && matches!(message.parts.as_slice(), [part] if is_block(part))
 }
 
-/// The most that the headline can cost, whatever the handle: no letter of it has more than a token.
-pub(crate) fn headline_tokens(folded: &[Range<usize>], scale: &Scale) -> Tokens {
-    let handle = Handle::of([""]).to_string();
-    let line = headline(Handle::of([""]), folded);
-    let around = line.split(&handle).map(|piece| scale.text(piece)).sum::<Tokens>();
-    around + Tokens(handle.len() as u64)
-}
-
-/// What folding nothing but earlier folds must free: less would only lose their index.
-pub(crate) const NOTE_GAIN_MIN: Tokens = Tokens(8);
-
-/// What a fold costs or frees besides its text.
+/// What a block takes beside its text.
 ///
-/// Where roles must alternate, its block joins the user turns beside it, and they one another.
+/// Where roles must alternate, it joins the user turns beside it, and they one another.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
-    pub(crate) costs: Tokens,
-    pub(crate) frees: Tokens,
+    costs: Tokens,
+    frees: Tokens,
 }
 
 impl Frame {
-    pub(crate) fn of(history: &History, folded: &[Range<usize>], scale: &Scale) -> Self {
+    /// The frame of a block before the message `at`, where some messages are gone.
+    pub(crate) fn of(
+        history: &History,
+        at: usize,
+        is_gone: impl Fn(usize) -> bool,
+        scale: &Scale,
+    ) -> Self {
         let message = scale.framing().message;
-        let Some(first) = folded.first().map(|range| range.start) else {
-            return Self { costs: Tokens::ZERO, frees: Tokens::ZERO };
-        };
-        let messages = history.messages;
+        let messages = history.path.messages;
         // A turn without content takes no others in.
-        let is_user = |at: usize| messages[at].role == Role::User && !messages[at].parts.is_empty();
-        let gone = |at: usize| folded.iter().any(|range| range.contains(&at));
+        let is_user = |at: &usize| {
+            messages[*at].role == Role::User && !messages[*at].parts.is_empty()
+        };
         let joined = if history.wire.alternates {
-            let before = usize::from(first.checked_sub(1).is_some_and(is_user));
-            before
-                + (first..messages.len())
-                    .filter(|at| !gone(*at))
-                    .take_while(|at| is_user(*at))
-                    .count()
+            let before = (0..at).rev().find(|at| !is_gone(*at)).filter(is_user);
+            let after = (at..messages.len()).filter(|at| !is_gone(*at)).take_while(is_user);
+            usize::from(before.is_some()) + after.count()
         } else {
             0
         };
@@ -89,51 +64,236 @@ impl Frame {
         }
     }
 
-    /// The size of a window with a fold in it.
-    pub(crate) fn add(&self, tokens: Tokens) -> Tokens {
-        (tokens + self.costs).saturating_sub(self.frees)
+    /// What the block and its frame add to a window at the most.
+    pub(crate) fn with(&self, text: &str, scale: &Scale) -> Size {
+        let bytes = quoted_len(text) as u64 + WRAP_BYTES;
+        Size { tokens: scale.text(text) + self.costs, bytes, images: 0 }
     }
+
+    /// The size of a window whose turns the block joins.
+    pub(crate) fn joined(&self, size: Size) -> Size {
+        Size { tokens: size.tokens.saturating_sub(self.frees), ..size }
+    }
+}
+
+/// What the block of the live fold takes, if there is one.
+pub(crate) fn live_block(draft: &Draft) -> Option<(Frame, Size)> {
+    let block = draft.now.block.as_ref()?;
+    let frame = Frame::of(draft.history, block.before, |at| draft.now.is_folded(at), &draft.scale);
+    let size = frame.with(&block.text, &draft.scale);
+    Some((frame, size))
+}
+
+/// A fold in the making: what was folded before, and what goes now.
+pub(crate) struct NewFold<'h> {
+    history: &'h History<'h>,
+    spans: Vec<Span>,
+    blocks: Vec<At>,
+    sum: u128,
+    /// How many messages are folded in all.
+    count: u64,
+    /// What the digest left for this one.
+    state: &'h str,
+    gone: Vec<&'h Message>,
+    pub(crate) frame: Frame,
+}
+
+impl<'h> NewFold<'h> {
+    /// Folds messages besides those that are folded already, and takes up the blocks of earlier folds
+    /// that came back as input.
+    pub(crate) fn of(draft: &Draft<'h>, folded: &[Range<usize>], blocks: &[At]) -> Self {
+        let history = draft.history;
+        let messages = history.path.messages;
+        let live = history.live.iter().rev().find(|batch| batch.fold().is_some());
+        let (mut spans, mut all_blocks, mut sum) = (Vec::new(), Vec::new(), 0u128);
+        let (mut count, mut state) = (0, "");
+        if let Some(batch) = live
+            && let Some(fold) = batch.fold()
+        {
+            spans.clone_from(&fold.spans);
+            all_blocks.extend(fold.blocks.iter().filter_map(|place| history.path.find(*place)));
+            sum = fold.sum;
+            (count, state) = split_state(&batch.state);
+        }
+        let gone: Vec<&Message> =
+            folded.iter().flat_map(|range| &messages[range.clone()]).collect();
+        for message in &gone {
+            sum = sum.wrapping_add(content_hash(message.raw.raw()));
+        }
+        for at in blocks {
+            let block = content(&messages[at.0].parts[at.1]);
+            sum = sum.wrapping_add(content_hash(block.as_str()));
+            all_blocks.push(*at);
+        }
+        for range in folded {
+            let seqs = history.path.seq(range.start).zip(history.path.seq(range.end - 1));
+            spans.extend(seqs.map(|(first, last)| Span { first, last }));
+        }
+        count += gone.len() as u64;
+        let is_gone = |at: usize| {
+            draft.now.is_folded(at) || folded.iter().any(|range| range.contains(&at))
+        };
+        let spans = joined_spans(history, spans, is_gone);
+        let first = spans.first().map_or(messages.len(), |span| history.path.from(span.first));
+        let frame = Frame::of(history, first, is_gone, &draft.scale);
+        Self { history, spans, blocks: all_blocks, sum, count, state, gone, frame }
+    }
+
+    /// Whether it takes anything out of sight that no earlier fold has.
+    pub(crate) fn has_news(&self) -> bool {
+        self.gone.iter().any(|message| !is_fold(message))
+    }
+
+    fn headline(&self, handle: Handle) -> String {
+        let (noun, verb) = if self.count == 1 { ("message", "is") } else { ("messages", "are") };
+        let count = grouped(self.count as usize);
+        format!("{FOLD}{handle}: {count} earlier {noun} {verb} not shown here]")
+    }
+
+    /// The most that the shortest block can take.
+    pub(crate) fn least(&self, scale: &Scale) -> Size {
+        let handle = Handle::of_sum(self.sum);
+        self.frame.with(&self.headline(handle), scale)
+    }
+
+    /// Writes the block in at most `limit` tokens, its frame included: what went, and what it was about.
+    pub(crate) fn write(
+        self,
+        limit: Tokens,
+        scale: &Scale,
+        digest: &dyn Digest,
+    ) -> (Fold, String, Size) {
+        let limit = limit.saturating_sub(self.frame.costs);
+        let handle = Handle::of_sum(self.sum);
+        let parts = self.gone.iter().flat_map(|message| &message.parts);
+        let blocks: Vec<&Part> = parts
+            .filter(|part| is_block(part))
+            .chain(self.blocks.iter().map(|at| &self.history.path.messages[at.0].parts[at.1]))
+            .collect();
+        let mut lines = vec![self.headline(handle)];
+        let cited = blocks.iter().filter_map(|part| cited(part));
+        lines.extend(cited.map(|handle| format!("{BEFORE}{handle}")));
+        while lines.len() > 1 && scale.text(&lines.join("\n")) > limit {
+            lines.pop();
+        }
+        let head = lines.join("\n");
+        let folded = Folded {
+            messages: self.gone.clone(),
+            state: self.state,
+            blocks: blocks.iter().filter_map(|part| earlier(part)).collect(),
+        };
+        let (text, state) = told(&head, &folded, limit, scale, digest);
+        let size = self.frame.with(&text, scale);
+        let place = |at: &At| {
+            Some(crate::edit::Place { entry: self.history.path.seq(at.0)?, part: at.1 })
+        };
+        let blocks = self.blocks.iter().filter_map(place).collect();
+        let fold = Fold { spans: self.spans, blocks, sum: self.sum, text };
+        (fold, format!("{}\n{state}", self.count), size)
+    }
+}
+
+/// A block's text below its head, within the limit, and what the digest leaves for the next.
+fn told(
+    head: &str,
+    folded: &Folded,
+    limit: Tokens,
+    scale: &Scale,
+    digest: &dyn Digest,
+) -> (String, String) {
+    let mut left = limit.saturating_sub(scale.text(head) + Tokens(1));
+    let mut state = String::new();
+    // Joined, texts may count for more than they did one by one.
+    for _ in 0..4 {
+        let told = digest.digest(folded, left, scale);
+        state = told.state;
+        if told.text.is_empty() {
+            break;
+        }
+        let text = format!("{head}\n{}", told.text);
+        let tokens = scale.text(&text);
+        if tokens <= limit {
+            return (text, state);
+        }
+        left = left.saturating_sub(tokens - limit);
+    }
+    (head.to_owned(), state)
+}
+
+/// How many messages a fold covers, and what its digest left.
+fn split_state(state: &str) -> (u64, &str) {
+    let (count, rest) = state.split_once('\n').unwrap_or((state, ""));
+    (count.parse().unwrap_or(0), rest)
+}
+
+/// How many messages the fold of a batch covers.
+pub fn folded_messages(batch: &Batch) -> u64 {
+    split_state(&batch.state).0
+}
+
+/// Joins spans between which nothing is shown.
+fn joined_spans(
+    history: &History,
+    mut spans: Vec<Span>,
+    is_gone: impl Fn(usize) -> bool,
+) -> Vec<Span> {
+    spans.sort_by_key(|span| span.first);
+    let mut out: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        if let Some(last) = out.last_mut() {
+            let mut between = history.path.after(last.last)..history.path.from(span.first);
+            if span.first <= last.last || between.all(&is_gone) {
+                last.last = last.last.max(span.last);
+                continue;
+            }
+        }
+        out.push(span);
+    }
+    out
+}
+
+/// Parts that are blocks of earlier folds, in messages that stay.
+pub(crate) fn blocks_in(draft: &Draft, messages: &[usize]) -> Vec<At> {
+    let mut blocks = Vec::new();
+    for &message in messages {
+        let content = &draft.history.path.messages[message];
+        if content.role != Role::User || draft.history.path.seq(message).is_none() {
+            continue;
+        }
+        for (part, body) in content.parts.iter().enumerate() {
+            let is_gone = draft.now.change(message, part) == Some(&Change::Removed);
+            if content.parts.len() > 1 && is_block(body) && !is_gone {
+                blocks.push((message, part));
+            }
+        }
+    }
+    blocks
+}
+
+/// What a fold takes out of sight, for whoever tells of it.
+pub struct Folded<'f> {
+    /// The messages that no earlier fold has taken, oldest first.
+    pub messages: Vec<&'f Message>,
+    /// What the digest of the fold before left for this one.
+    pub state: &'f str,
+    /// What blocks told that came back as input.
+    pub blocks: Vec<String>,
+}
+
+/// What a digest tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Digested {
+    /// Lines for the block.
+    pub text: String,
+    /// What the next digest needs to know of this one; nobody else reads it.
+    pub state: String,
 }
 
 /// Tells what messages were about that a fold takes out of sight.
 pub trait Digest {
     /// Lines of quoted text in at most `limit` tokens; nothing that was said may end or begin a block in
     /// them.
-    fn digest(&self, gone: &[&Message], limit: Tokens, scale: &Scale) -> String;
-}
-
-/// Writes the block in at most `limit` tokens: what went, and what it was about.
-pub(crate) fn block(
-    messages: &[Message],
-    folded: &[Range<usize>],
-    scale: &Scale,
-    limit: Tokens,
-    digest: &dyn Digest,
-) -> (Handle, String) {
-    let handle = handle_of(messages, folded);
-    let gone: Vec<&Message> = folded.iter().flat_map(|range| &messages[range.clone()]).collect();
-    let mut lines = vec![headline(handle, folded), tally(&gone)];
-    let parts = gone.iter().flat_map(|message| &message.parts);
-    lines.extend(parts.filter_map(cited).map(|handle| format!("{BEFORE}{handle}")));
-    while lines.len() > 1 && scale.text(&lines.join("\n")) > limit {
-        lines.pop();
-    }
-    let head = lines.join("\n");
-    let mut left = limit.saturating_sub(scale.text(&head) + Tokens(1));
-    while left > Tokens::ZERO {
-        let told = digest.digest(&gone, left, scale);
-        let text = format!("{head}\n{told}");
-        let tokens = scale.text(&text);
-        if told.is_empty() {
-            break;
-        }
-        if tokens <= limit {
-            return (handle, text);
-        }
-        // Joined, texts may count for more than they did one by one.
-        left = left.saturating_sub(tokens - limit);
-    }
-    (handle, head)
+    fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested;
 }
 
 /// What the block of an earlier fold tells of what it folded; `None` if the part is no such block.
@@ -142,8 +302,7 @@ pub fn earlier(part: &Part) -> Option<String> {
         Part::Text(text) if text.raw().starts_with(FOLD) => text.decode(),
         _ => return None,
     };
-    let told = block.lines().skip(1).filter(|line| !line.starts_with(IN_THEM));
-    let told = told.filter(|line| !line.starts_with(BEFORE));
+    let told = block.lines().skip(1).filter(|line| !line.starts_with(BEFORE));
     Some(told.collect::<Vec<_>>().join("\n"))
 }
 
@@ -152,7 +311,8 @@ pub fn earlier(part: &Part) -> Option<String> {
 pub struct Index;
 
 impl Digest for Index {
-    fn digest(&self, gone: &[&Message], limit: Tokens, scale: &Scale) -> String {
+    fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested {
+        let gone = &folded.messages;
         let mut lines: Vec<String> = Vec::new();
         let mut spent = Tokens::ZERO;
         let mut add = |line: String, share: u64| {
@@ -168,6 +328,11 @@ impl Digest for Index {
         for message in gone.iter().rev().filter(speaks).filter(|message| !is_fold(message)) {
             let Some(said) = message.parts.iter().find_map(text_of) else { continue };
             if !add(format!("{} said: {}", message.role.as_str(), json_quoted(&said, 300)), 45) {
+                break;
+            }
+        }
+        for line in earlier_lines(folded) {
+            if !add(line.to_owned(), 60) {
                 break;
             }
         }
@@ -189,33 +354,15 @@ impl Digest for Index {
             lines.pop();
             text = lines.join("\n");
         }
-        text
+        Digested { state: text.clone(), text }
     }
 }
 
-/// Counts what went by role and tool.
-fn tally(gone: &[&Message]) -> String {
-    let mut tools: FxHashMap<&str, usize> = FxHashMap::default();
-    let (mut users, mut replies) = (0, 0);
-    for message in gone {
-        users += usize::from(message.is_user_turn());
-        replies += usize::from(message.role == Role::Assistant);
-        for call in message.calls() {
-            *tools.entry(call.name.raw()).or_default() += 1;
-        }
-    }
-    let mut tools: Vec<_> = tools.into_iter().collect();
-    tools.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
-    let mut line = format!(
-        "{IN_THEM}{} from the user, {} from the assistant",
-        grouped(users),
-        grouped(replies)
-    );
-    for (at, (name, count)) in tools.iter().take(6).enumerate() {
-        line.push_str(if at == 0 { "; tools " } else { ", " });
-        line.push_str(&format!("{} ×{}", clean(name, 40), grouped(*count)));
-    }
-    line
+/// What earlier digests told, in the lines of this one's own kind.
+fn earlier_lines<'f>(folded: &'f Folded) -> impl Iterator<Item = &'f str> {
+    let blocks = folded.blocks.iter().map(String::as_str);
+    let lines = std::iter::once(folded.state).chain(blocks).flat_map(str::lines);
+    lines.filter(|line| !line.starts_with("names: ") && !line.trim().is_empty())
 }
 
 /// The newest texts of the folded messages, oldest first, as many as are read.

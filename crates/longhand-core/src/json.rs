@@ -411,6 +411,16 @@ pub fn quote(text: &str) -> String {
     out
 }
 
+/// The length of a text as [`quote`] writes it.
+pub fn quoted_len(text: &str) -> usize {
+    let escape = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 1,
+        0..b' ' => 5,
+        _ => 0,
+    };
+    text.len() + 2 + text.bytes().map(escape).sum::<usize>()
+}
+
 /// Finds every string value in `source`, at any depth; keys are not values.
 ///
 /// Answers with `None` if `source` is not one object.

@@ -134,6 +134,16 @@ impl<'m> Scale<'m> {
         }
     }
 
+    /// Weighs a part with another text for its body.
+    pub fn replaced(&self, part: &Part, text: &str) -> u64 {
+        let around = match part {
+            Part::Call(call) => self.id(&call.id) + self.weigh(&call.name, u64::MAX),
+            Part::Result(result) => self.id(&result.call),
+            _ => 0,
+        };
+        around + self.meter.weigh(text, u64::MAX)
+    }
+
     /// Weighs a call id where ids count.
     pub fn id(&self, id: &Text) -> u64 {
         if self.framing.ids { self.weigh(id, u64::MAX) } else { 0 }

@@ -1,18 +1,23 @@
 //! What to change so that a conversation fits.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
 
-use crate::{Budget, Digest, Handle, Index, Message, Meter, Part, Scale, Text, Tokens};
+use crate::edit::{Batch, Edit, Seq};
+use crate::{Budget, Call, Digest, Index, Meter, Part, Path, Scale, Size, Text, Tokens};
 use crate::{auto, elide, rolling, trim};
 
 /// A conversation as a policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct History<'h> {
-    /// The messages, oldest first, system prompts included.
-    pub messages: &'h [Message],
-    /// Tokens of the request outside its messages, such as tool schemas.
-    pub fixed: Tokens,
+    /// The messages with their entries.
+    pub path: Path<'h>,
+    /// The live batches that apply to the path, oldest first.
+    pub live: &'h [Batch],
+    /// Entries that stay in the window whatever happens, in order.
+    pub pins: &'h [Seq],
+    /// What the request takes outside its messages, such as tool schemas.
+    pub fixed: Size,
     /// What the wire format makes of edits.
     pub wire: Wire,
 }
@@ -35,11 +40,13 @@ pub struct Settings {
     pub keep_tail: Option<usize>,
     /// Bodies of fewer characters stay.
     pub chars_min: usize,
+    /// Whether `elide` may clip protected texts when nothing else helps; `auto` always may.
+    pub last_resort: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { policy: Policy::Auto, keep_tail: None, chars_min: 256 }
+        Self { policy: Policy::Auto, keep_tail: None, chars_min: 256, last_resort: false }
     }
 }
 
@@ -53,54 +60,23 @@ pub enum Policy {
     Elide,
     /// Keeps the newest steps that fit, and a note on the rest.
     Trim,
-    /// Keeps the newest rounds, at most so many, and one summary of the rest.
-    Rolling(usize),
+    /// Keeps the newest rounds and one summary of the rest.
+    Rolling(Rolling),
 }
 
-/// A part of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
-    /// The message's index.
-    pub message: usize,
-    /// The part's index in it.
-    pub part: usize,
+/// How much [`Policy::Rolling`] keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rolling {
+    /// The most rounds that stay verbatim.
+    pub rounds_max: usize,
+    /// The most tokens of the summary.
+    pub summary_max: Tokens,
 }
 
-/// One change to what the model sees.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edit {
-    /// A part's body becomes a marker; arguments keep their shape.
-    Stub {
-        /// Where.
-        at: Place,
-        /// The address of what was there.
-        handle: Handle,
-        /// What stands there now.
-        text: String,
-    },
-    /// A part's text is cut to head and tail.
-    Clip {
-        /// Where.
-        at: Place,
-        /// The address of the whole text.
-        handle: Handle,
-        /// What stands there now.
-        text: String,
-    },
-    /// Messages make way for one block.
-    Fold {
-        /// Which ones.
-        messages: Vec<Range<usize>>,
-        /// The address of all of them.
-        handle: Handle,
-        /// What stands in their place.
-        text: String,
-    },
-    /// Reasoning that an earlier edit voids is taken out.
-    Unthink {
-        /// Where.
-        at: Place,
-    },
+impl Default for Rolling {
+    fn default() -> Self {
+        Self { rounds_max: 10, summary_max: Tokens(4_000) }
+    }
 }
 
 /// Content that an edit takes out of sight.
@@ -113,39 +89,50 @@ pub enum Original {
     Json(String),
 }
 
-impl Edit {
-    /// What the edit takes out of sight, with its address; `None` for reasoning, which is void.
-    pub fn original(&self, messages: &[Message]) -> Option<(Handle, Original)> {
+impl Original {
+    /// The content, whatever its form.
+    pub fn as_str(&self) -> &str {
         match self {
-            Edit::Stub { at, handle, .. } | Edit::Clip { at, handle, .. } => {
-                Some((*handle, content(&messages[at.message].parts[at.part])))
-            }
-            Edit::Fold { messages: ranges, handle, .. } => {
-                let raws = ranges.iter().flat_map(|range| &messages[range.clone()]);
-                let lines: Vec<&str> = raws.map(|message| message.raw.raw()).collect();
-                Some((*handle, Original::Json(lines.join("\n"))))
-            }
-            Edit::Unthink { .. } => None,
+            Original::Text(content) | Original::Json(content) => content,
         }
     }
 }
 
-/// What a part holds that a marker can stand for.
-pub(crate) fn content(part: &Part) -> Original {
-    let form = |own: &Text, form: fn(String) -> Original| {
-        let decoded = own.decode();
-        if decoded.contains('\u{fffd}') && !own.is_exact() {
-            Original::Json(format!("\"{}\"", own.raw()))
-        } else {
-            form(decoded.into_owned())
+/// What an edit takes out of sight; `None` if it takes nothing, or if the path does not have it.
+pub fn original(path: &Path, edit: &Edit) -> Option<Original> {
+    match edit {
+        Edit::Stub { at, .. } | Edit::Clip { at, .. } => {
+            let (message, part) = path.find(*at)?;
+            Some(content(&path.messages[message].parts[part]))
         }
+        Edit::Fold(fold) => {
+            let mut lines: Vec<String> = Vec::new();
+            for place in &fold.blocks {
+                let (message, part) = path.find(*place)?;
+                let block = content(&path.messages[message].parts[part]);
+                lines.push(crate::json::quote(block.as_str()));
+            }
+            for (at, seq) in path.seqs.iter().enumerate() {
+                if fold.contains(*seq) {
+                    lines.push(path.messages[path.lead + at].raw.raw().to_owned());
+                }
+            }
+            Some(Original::Json(lines.join("\n")))
+        }
+        Edit::Insert { .. } => None,
+    }
+}
+
+/// What a part holds that a marker can stand for.
+pub fn content(part: &Part) -> Original {
+    let text = |text: &Text| match original_text(text) {
+        Cow::Owned(quoted) if !text.is_exact() => Original::Json(quoted),
+        decoded => Original::Text(decoded.into_owned()),
     };
-    let text = |own: &Text| form(own, Original::Text);
     match part {
         Part::Text(own) | Part::Other(own) => text(own),
         Part::Thinking(thinking) => text(&thinking.text),
-        Part::Call(call) if call.freeform => text(&call.arguments),
-        Part::Call(call) => form(&call.arguments, Original::Json),
+        Part::Call(call) => arguments(call),
         Part::Result(result) => match result.single_text() {
             Some(own) => text(own),
             None => Original::Json(result.raw.raw().to_owned()),
@@ -154,55 +141,76 @@ pub(crate) fn content(part: &Part) -> Original {
     }
 }
 
-/// Proposed edits with what they lead to; inert until applied.
+/// The arguments of a call as they are kept.
+pub(crate) fn arguments(call: &Call) -> Original {
+    let body = original_text(&call.arguments).into_owned();
+    if call.freeform && call.arguments.is_exact() {
+        Original::Text(body)
+    } else {
+        Original::Json(body)
+    }
+}
+
+/// A text decoded, or as a string in quotes if decoding would lose something.
+pub(crate) fn original_text(text: &Text) -> Cow<'_, str> {
+    let decoded = text.decode();
+    if decoded.contains('\u{fffd}') && !text.is_exact() {
+        return Cow::Owned(format!("\"{}\"", text.raw()));
+    }
+    decoded
+}
+
+/// A proposed batch with what it leads to; inert until it is committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The edits, oldest place first.
-    pub edits: Vec<Edit>,
+    /// The new edits, to be made on top of the live batches.
+    pub batch: Batch,
     /// The size of the window they make.
-    pub tokens: Tokens,
-    /// The smallest size that the policy can reach.
+    pub size: Size,
+    /// The fewest tokens that the policy can reach.
     pub floor: Tokens,
-    /// How far the window is over its room; zero if it fits.
+    /// How many tokens the window is over its room; zero if it fits.
     pub shortfall: Tokens,
+    limits: Size,
 }
 
 impl Plan {
-    pub(crate) fn new(mut edits: Vec<Edit>, tokens: Tokens, floor: Tokens, room: Tokens) -> Self {
-        edits.sort_by_key(|edit| match edit {
-            Edit::Stub { at, .. } | Edit::Clip { at, .. } | Edit::Unthink { at } => {
-                (at.message, at.part)
-            }
-            Edit::Fold { messages, .. } => (messages.first().map_or(0, |range| range.start), 0),
-        });
-        Self { edits, tokens, floor: floor.min(tokens), shortfall: tokens.saturating_sub(room) }
+    pub(crate) fn new(batch: Batch, size: Size, floor: Tokens, limits: Size) -> Self {
+        let shortfall = size.tokens.saturating_sub(limits.tokens);
+        Self { batch, size, floor: floor.min(size.tokens), shortfall, limits }
     }
 
-    /// Whether the window is within its room.
+    /// A plan that changes nothing.
+    pub(crate) fn none(size: Size, floor: Tokens, limits: Size) -> Self {
+        Self::new(Batch::default(), size, floor, limits)
+    }
+
+    /// The same judgement of a window of that size without any edit.
+    pub(crate) fn replaced_by_nothing(self, size: Size) -> Self {
+        Self::none(size, self.floor, self.limits)
+    }
+
+    /// The tokens of the window.
+    pub fn tokens(&self) -> Tokens {
+        self.size.tokens
+    }
+
+    /// Whether the window is within its room in tokens, bytes and pictures.
     pub fn fits(&self) -> bool {
-        self.shortfall == Tokens::ZERO
+        self.size.is_within(&self.limits)
     }
 
     /// Whether there is nothing to do.
     pub fn is_noop(&self) -> bool {
-        self.edits.is_empty()
+        self.batch.edits.is_empty()
     }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mut stubs, mut clips, mut folded) = (0, 0, 0);
-        for edit in &self.edits {
-            match edit {
-                Edit::Stub { .. } => stubs += 1,
-                Edit::Clip { .. } => clips += 1,
-                Edit::Fold { messages, .. } => {
-                    folded += messages.iter().map(ExactSizeIterator::len).sum::<usize>();
-                }
-                Edit::Unthink { .. } => {}
-            }
-        }
-        write!(f, "stubs {stubs}, clips {clips}, folds {folded} messages: {} tokens", self.tokens)?;
+        let tally = Tally::of(&self.batch.edits);
+        let Tally { stubs, clips, folded, .. } = tally;
+        write!(f, "stubs {stubs}, clips {clips}, folds {folded} entries: {} tokens", self.tokens())?;
         if !self.fits() {
             write!(f, ", {} over", self.shortfall)?;
         }
@@ -210,13 +218,45 @@ impl fmt::Display for Plan {
     }
 }
 
+/// How many edits of each kind there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Stubs.
+    pub stubs: usize,
+    /// Clips.
+    pub clips: usize,
+    /// Entries that a fold covers.
+    pub folded: u64,
+    /// Inserts.
+    pub inserts: usize,
+}
+
+impl Tally {
+    /// Counts edits.
+    pub fn of(edits: &[Edit]) -> Self {
+        let mut tally = Self::default();
+        for edit in edits {
+            match edit {
+                Edit::Stub { .. } => tally.stubs += 1,
+                Edit::Clip { .. } => tally.clips += 1,
+                Edit::Insert { .. } => tally.inserts += 1,
+                Edit::Fold(fold) => {
+                    let spans = fold.spans.iter();
+                    tally.folded += spans.map(|span| span.last.0 - span.first.0 + 1).sum::<u64>();
+                }
+            }
+        }
+        tally
+    }
+}
+
 /// Chooses the edits that bring a conversation within its budget.
 ///
 /// It always answers: where the budget is out of reach, the plan is the best there is and carries its
-/// shortfall.
+/// shortfall. A plan that has edits makes the window smaller.
 ///
 /// ```
-/// use longhand_core::{Budget, Settings, Tokens, Wire, plan, History};
+/// use longhand_core::{Budget, History, Path, Settings, Size, Tokens, Wire, plan};
 /// # struct Words;
 /// # impl longhand_core::Meter for Words {
 /// #     fn weigh(&self, text: &str, _: u64) -> u64 { text.split(' ').count() as u64 }
@@ -226,7 +266,8 @@ impl fmt::Display for Plan {
 /// #     }
 /// # }
 /// # let meter = Words;
-/// let history = History { messages: &[], fixed: Tokens(0), wire: Wire::default() };
+/// let path = Path { messages: &[], lead: 0, seqs: &[] };
+/// let history = History { path, live: &[], pins: &[], fixed: Size::ZERO, wire: Wire::default() };
 /// let plan = plan(&history, &Budget::of(Tokens(8_000)), &Settings::default(), &meter);
 /// assert!(plan.fits() && plan.is_noop());
 /// ```
@@ -246,7 +287,9 @@ pub fn plan_with(
     match settings.policy {
         Policy::Auto => auto::auto(history, budget, settings, scale, digest),
         Policy::Elide => elide::elide(history, budget, settings, scale),
-        Policy::Trim => trim::trim(history, budget, scale, digest),
-        Policy::Rolling(rounds_max) => rolling::rolling(history, budget, rounds_max, scale, digest),
+        Policy::Trim => trim::trim(history, budget, settings, scale, digest),
+        Policy::Rolling(rolling) => {
+            rolling::rolling(history, budget, settings, rolling, scale, digest)
+        }
     }
 }

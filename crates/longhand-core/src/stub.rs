@@ -3,8 +3,11 @@
 use std::fmt::Write;
 
 use crate::anchor::{ranked, telling_line};
+use crate::clip::clip_to;
+use crate::edit::{Edit, Place};
 use crate::json::{self, Cursor};
-use crate::{Call, Handle, Text};
+use crate::plan::original_text;
+use crate::{Call, Handle, Message, Part, Text, ToolResult};
 
 /// How every marker of ours begins, so that we know our own when we meet them again.
 pub(crate) const MARK: &str = "[longhand ";
@@ -20,6 +23,96 @@ const SAMPLE_BYTES: usize = 2_048;
 /// A longer text that only quotes a marker is a body like any other.
 pub(crate) fn is_ours(text: &str) -> bool {
     text.len() <= 800 && text.contains(MARK)
+}
+
+/// How much an old observation keeps of itself.
+const OBSERVATION_BYTES: usize = 600;
+
+/// Writes the edits that replace bodies.
+pub(crate) struct Stubber<'h> {
+    messages: &'h [Message],
+}
+
+impl<'h> Stubber<'h> {
+    pub(crate) fn new(messages: &'h [Message]) -> Self {
+        Self { messages }
+    }
+
+    /// Replaces the result of a call.
+    pub(crate) fn result(&self, at: Place, message: usize, result: &ToolResult) -> Edit {
+        let source = self.caller(message, &result.call.decode());
+        let (handle, text) = match result.single_text() {
+            Some(body) => {
+                let body = original_text(body);
+                let handle = Handle::of([body.as_ref()]);
+                (handle, stub(handle, &body, &source))
+            }
+            None => {
+                let handle = Handle::of([result.raw.raw()]);
+                (handle, stub_blocks(handle, result, &source))
+            }
+        };
+        Edit::Stub { at, handle, text }
+    }
+
+    /// Replaces the bulky arguments of a call, if any of them can be.
+    pub(crate) fn call(&self, at: Place, call: &Call, chars_min: usize) -> Option<Edit> {
+        let body = original_text(&call.arguments);
+        let handle = Handle::of([body.as_ref()]);
+        let text = if call.freeform {
+            stub(handle, &body, &format!("the input of {}", call.name.decode()))
+        } else {
+            stub_arguments(handle, &body, chars_min)?
+        };
+        Some(Edit::Stub { at, handle, text })
+    }
+
+    /// Replaces the assistant's words.
+    pub(crate) fn prose(&self, at: Place, text: &Text) -> Edit {
+        let body = original_text(text);
+        let handle = Handle::of([body.as_ref()]);
+        let text = stub(handle, &body, "assistant text");
+        Edit::Stub { at, handle, text }
+    }
+
+    /// Cuts an observation in a user turn, if it is long enough.
+    pub(crate) fn observation(&self, at: Place, text: &Text) -> Option<Edit> {
+        let handle = Handle::of([original_text(text).as_ref()]);
+        let text = clip_to(handle, &text.decode(), OBSERVATION_BYTES)?;
+        Some(Edit::Clip { at, handle, text })
+    }
+
+    /// Describes the call that a result answers: it is rarely more than a few messages back.
+    fn caller(&self, result: usize, id: &str) -> String {
+        self.messages[..=result]
+            .iter()
+            .rev()
+            .take(64)
+            .flat_map(Message::calls)
+            .find(|call| call.id.decode() == id)
+            .map_or_else(|| "a tool result".to_owned(), describe_call)
+    }
+}
+
+/// Describes a removed result of several blocks: the words in it, and what else there was.
+fn stub_blocks(handle: Handle, result: &ToolResult, source: &str) -> String {
+    let (mut words, mut images, mut others) = (String::new(), 0, 0);
+    for part in &result.content {
+        match part {
+            Part::Text(text) => words.push_str(&text.decode()),
+            Part::Image(_) => images += 1,
+            _ => others += 1,
+        }
+    }
+    let mut with = String::new();
+    for (count, noun) in [(images, "image"), (others, "attachment")] {
+        match count {
+            0 => {}
+            1 => with.push_str(&format!(" with 1 {noun}")),
+            _ => with.push_str(&format!(" with {count} {noun}s")),
+        }
+    }
+    stub(handle, &words, &format!("{}{with}", clean(source, 70)))
 }
 
 /// Describes a removed body: its handle, size and source, and what it was about.

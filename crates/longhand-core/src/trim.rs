@@ -2,12 +2,17 @@
 
 use std::ops::Range;
 
-use crate::auto::stays;
+use crate::auto::{NOTE_GAIN_MIN, base, exact, finish, joined};
 use crate::draft::{Draft, Stage};
-use crate::fold::{Frame, NOTE_GAIN_MIN, block, has_fold, headline_tokens, is_fold};
-use crate::plan::{Edit, History, Plan};
-use crate::step::steps;
-use crate::{Budget, Digest, Scale, Tokens};
+use crate::edit::Edit;
+use crate::fold::{NewFold, blocks_in, is_fold, live_block};
+use crate::plan::{History, Plan, Settings};
+use crate::project::project;
+use crate::protect::{Protection, Rank, Unit, Users};
+use crate::{Budget, Digest, Scale, Size, Tokens};
+
+/// The most that a note may take.
+const NOTE_TOKENS_MAX: Tokens = Tokens(4_000);
 
 /// Splits sizes, oldest first, into a prefix to summarise and a suffix to keep: the answer is the
 /// number of the first kept one.
@@ -31,103 +36,169 @@ pub fn partition(
     0
 }
 
-/// Keeps the system prompt and the newest steps that fit, with a note on the rest.
-pub(crate) fn trim(history: &History, budget: &Budget, scale: Scale, digest: &dyn Digest) -> Plan {
-    keep_newest(history, budget, scale, digest, &steps(history.messages), usize::MAX)
+/// Keeps what is never let go and the newest steps that fit, with a note on the rest.
+pub(crate) fn trim(
+    history: &History,
+    budget: &Budget,
+    settings: &Settings,
+    scale: Scale,
+    digest: &dyn Digest,
+) -> Plan {
+    let keep = Keep::newest_steps(budget);
+    let plan = keep_newest(history, budget, settings, scale, digest, keep);
+    if plan.fits() {
+        return plan;
+    }
+    // A single message that is too big for the budget is summarised, even if it is the newest.
+    let keep = Keep { newest_user: false, ..keep };
+    keep_newest(history, budget, settings, scale, digest, keep)
 }
 
-/// Keeps the system prompt and the newest units that fit, at most so many, with a note on the rest.
+/// How much [`keep_newest`] keeps.
+#[derive(Clone, Copy)]
+pub(crate) struct Keep {
+    /// The most tokens of the note.
+    pub(crate) note_max: Tokens,
+    /// The most steps or rounds that stay.
+    pub(crate) count_max: usize,
+    /// Whether rounds are counted and kept together instead of steps.
+    pub(crate) by_round: bool,
+    /// Whether the newest user message stays whatever its size.
+    pub(crate) newest_user: bool,
+}
+
+impl Keep {
+    /// As many of the newest steps as fit.
+    pub(crate) fn newest_steps(budget: &Budget) -> Self {
+        Self {
+            note_max: Tokens(budget.room().0 / 10).min(NOTE_TOKENS_MAX),
+            count_max: usize::MAX,
+            by_round: false,
+            newest_user: true,
+        }
+    }
+}
+
 pub(crate) fn keep_newest(
     history: &History,
     budget: &Budget,
+    settings: &Settings,
     scale: Scale,
     digest: &dyn Digest,
-    units: &[Range<usize>],
-    units_max: usize,
+    keep: Keep,
 ) -> Plan {
-    let messages = history.messages;
-    let is_system = |at: usize| stays(history, at);
-    let units: Vec<Range<usize>> =
-        units.iter().filter(|unit| !(*unit).clone().any(is_system)).cloned().collect();
-    // The note of an earlier fold is none of them.
-    let is_note = |unit: &Range<usize>| messages[unit.clone()].iter().all(is_fold);
-    let before = units.iter().take_while(|unit| is_note(unit)).count();
-    let surplus = (units.len() - before).saturating_sub(units_max);
-    let first_allowed = if surplus == 0 { 0 } else { before + surplus };
-    let all = joined(&units);
-    let mut draft = Draft::new(history, scale, 0, false);
-    let system: Vec<usize> =
-        (0..messages.len()).filter(|at| !all.iter().any(|range| range.contains(at))).collect();
-    let around = history.fixed
-        + scale.framing().reply
-        + draft.total(system.iter().copied(), Stage::Untouched, Tokens::MAX).unwrap_or(Tokens::MAX);
-    let note_least = if all.is_empty() {
-        Tokens::ZERO
-    } else {
-        headline_tokens(&all, &scale) + scale.framing().message
-    };
-    let floor = around + note_least;
-
-    let mut unit = |at: usize, limit: Tokens, stage| {
-        draft.total(units[at].clone().rev(), stage, limit).unwrap_or(Tokens::MAX)
-    };
-    // A window that was trimmed before has its note already.
-    let noted = units.first().is_some_and(|unit| messages[unit.clone()].iter().any(has_fold));
-    let reserve = if noted { Tokens::ZERO } else { budget.reserve };
-    let whole = partition(
-        units.len(),
-        |at, limit| unit(at, limit, Stage::Untouched),
-        budget.limit,
-        reserve + around,
-    );
-    if whole == 0 && first_allowed == 0 && around + reserve <= budget.limit {
-        let tokens =
-            around + (0..units.len()).map(|at| unit(at, Tokens::MAX, Stage::Untouched)).sum();
-        return Plan::new(Vec::new(), tokens, floor, budget.limit);
-    }
-    // The note has the reserve; where that is too small for any note, it takes what it needs.
-    let goal = budget.goal() + budget.reserve;
-    let taken = around + budget.reserve.max(note_least);
-    let first = partition(units.len(), |at, limit| unit(at, limit, Stage::Edited), goal, taken)
-        .max(first_allowed);
-    let kept = &units[first..];
-    let mut tokens =
-        around + (first..units.len()).map(|at| unit(at, Tokens::MAX, Stage::Edited)).sum();
-    let mut edits = draft.edits(kept.iter().cloned().flatten(), Stage::Edited);
-    let folded = joined(&units[..first]);
-    if !folded.is_empty() {
-        let share = budget.reserve.max(Tokens(goal.0 / 10)).max(note_least);
-        let space = goal.saturating_sub(tokens).min(share);
-        let frame = Frame::of(history, &folded, &scale);
-        let (handle, text) =
-            block(messages, &folded, &scale, space.saturating_sub(frame.costs), digest);
-        tokens = frame.add(tokens + scale.text(&text));
-        edits.push(Edit::Fold { messages: folded, handle, text });
-    }
-    // Folding nothing but an earlier note would only lose its index; and a note that is no shorter than
-    // what it stands for frees nothing.
-    let news = units[..first]
-        .iter()
-        .flat_map(|unit| &messages[unit.clone()])
-        .any(|message| !is_fold(message));
-    let limit = if news || first == 0 { tokens } else { tokens + NOTE_GAIN_MIN };
-    if let Some(whole) = draft.total((0..messages.len()).rev(), Stage::Untouched, limit) {
-        let whole = whole + history.fixed + scale.framing().reply;
-        if whole <= limit {
-            return Plan::new(Vec::new(), whole, floor, budget.limit);
-        }
-    }
-    Plan::new(edits, tokens, floor, budget.limit)
+    exact(history, budget, |budget| attempt(history, budget, settings, scale, digest, keep))
 }
 
-/// Joins neighbouring ranges.
-pub(crate) fn joined(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
-    let mut out: Vec<Range<usize>> = Vec::new();
-    for range in ranges {
-        match out.last_mut() {
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => out.push(range.clone()),
+fn attempt(
+    history: &History,
+    budget: &Budget,
+    settings: &Settings,
+    scale: Scale,
+    digest: &dyn Digest,
+    keep: Keep,
+) -> (Plan, Size) {
+    let messages = history.path.messages;
+    let limits = budget.limits();
+    let now = project(&history.path, history.live, history.wire);
+    let mut draft = Draft::new(history, now, scale, settings.chars_min, false);
+    let base = base(&draft);
+    let live = live_block(&draft);
+    let standing = live.as_ref().map_or(Size::ZERO, |(_, size)| *size);
+    let is_folded: Vec<bool> = (0..messages.len()).map(|at| draft.now.is_folded(at)).collect();
+    let users = if keep.newest_user { Users::Newest } else { Users::None };
+    let protection = Protection::of(history, |at| is_folded[at], 0, users);
+    let groups = groups(history, &protection.units, keep.by_round);
+    // The note of an earlier fold is no round.
+    let is_note = |unit: &Range<usize>| messages[unit.clone()].iter().all(is_fold);
+    let notes = groups.iter().take_while(|group| group.iter().all(|unit| is_note(&unit.messages)));
+    let notes = notes.count();
+    let surplus = (groups.len() - notes).saturating_sub(keep.count_max);
+    let first_allowed = if surplus == 0 { 0 } else { notes + surplus };
+
+    let count = messages.len();
+    let most = limits.saturating_sub(base);
+    let has_room = base.is_within(&limits);
+    if first_allowed == 0 {
+        let now = draft.total((0..count).rev(), Stage::Now, most.saturating_sub(standing));
+        if let Some(sum) = now.filter(|_| (base + standing).is_within(&limits)) {
+            let size = base + sum + standing;
+            let size = live.map_or(size, |(frame, _)| frame.joined(size));
+            return (Plan::none(size, size.tokens, limits), Size::ZERO);
         }
     }
-    out
+
+    let never = protection.newest_first(|unit| unit.rank == Rank::Never);
+    let blocks = blocks_in(&draft, &(0..count).rev().collect::<Vec<_>>());
+    draft.absorb(&blocks);
+    let never = draft.total(never, Stage::Edited, Size::MAX).unwrap_or(Size::MAX);
+    let foldable = |group: &[Unit]| -> Vec<Range<usize>> {
+        let old = group.iter().filter(|unit| unit.rank < Rank::Never);
+        old.map(|unit| unit.messages.clone()).collect()
+    };
+    let all = joined(groups.iter().flat_map(|group| foldable(group)));
+    let least = if all.is_empty() && live.is_none() {
+        Size::ZERO
+    } else {
+        NewFold::of(&draft, &all, &blocks).least(&scale)
+    };
+    let floor = base.tokens + never.tokens + least.tokens;
+    let goal = budget.goal().saturating_sub(base.tokens);
+    let note = keep.note_max.max(least.tokens);
+    let space = Size { tokens: goal, ..most }.saturating_sub(never);
+    let space = space.saturating_sub(Size { tokens: note, bytes: least.bytes + note.0 * 8, images: 0 });
+    let mut kept = Size::ZERO;
+    let mut first = groups.len();
+    for (at, group) in groups.iter().enumerate().skip(first_allowed).rev() {
+        let messages = foldable(group).into_iter().rev().flat_map(Iterator::rev);
+        match draft.total(messages, Stage::Edited, space.saturating_sub(kept)) {
+            Some(size) if has_room => kept += size,
+            _ => break,
+        }
+        first = at;
+    }
+    let folded = joined(groups[..first].iter().flat_map(|group| foldable(group)));
+    let fold = NewFold::of(&draft, &folded, &blocks);
+    let has_news = fold.has_news();
+    let mut size = base + never + kept;
+    let (mut edits, mut state) = (Vec::new(), String::new());
+    if !folded.is_empty() || live.is_some() {
+        let left = most.tokens.saturating_sub((never + kept).tokens);
+        let frame = fold.frame;
+        let (fold, left, block) = fold.write(note.min(left.max(least.tokens)), &scale, digest);
+        size = frame.joined(size + block);
+        state = left;
+        edits.push(Edit::Fold(fold));
+    }
+    // Folding nothing but an earlier note would only lose what it tells; and a note that is no shorter
+    // than what it stands for frees nothing.
+    let gain_min = if has_news { Tokens::ZERO } else { NOTE_GAIN_MIN };
+    let limit = Size { tokens: size.tokens + gain_min, ..Size::MAX };
+    let around = base + standing;
+    if let Some(sum) = draft.total((0..count).rev(), Stage::Now, limit.saturating_sub(around)) {
+        let now = around + sum;
+        let now = live.map_or(now, |(frame, _)| frame.joined(now));
+        if now.tokens <= limit.tokens && (edits.is_empty() || now.bytes <= size.bytes) {
+            return (Plan::none(now, floor, limits), Size::ZERO);
+        }
+    }
+    finish(&mut draft, edits, state, size, floor, limits)
+}
+
+/// The steps, or the rounds that they make; what never goes is in no round.
+fn groups(history: &History, units: &[Unit], by_round: bool) -> Vec<Vec<Unit>> {
+    let messages = history.path.messages;
+    let mut groups: Vec<Vec<Unit>> = Vec::new();
+    for unit in units {
+        let first = &messages[unit.messages.start];
+        let opens = !by_round
+            || first.is_user_turn()
+            || groups.last().is_none_or(|group| is_fold(&messages[group[0].messages.start]));
+        match groups.last_mut() {
+            Some(group) if !opens => group.push(unit.clone()),
+            _ => groups.push(vec![unit.clone()]),
+        }
+    }
+    groups.retain(|group| group.iter().any(|unit| unit.rank < Rank::Never));
+    groups
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use longhand_core::json::{Kind, Node, Value};
-use longhand_core::{History, Message, Role, Text, Tokens, Wire};
+use longhand_core::{History, Message, Path, Role, Seq, Size, Text, Tokens, Wire};
 
 use crate::Finding;
 use crate::binding::{Binding, Bound};
@@ -97,6 +97,10 @@ pub struct Conversation {
     pub(crate) continues: Option<usize>,
     pub(crate) bound: Bound,
     pub(crate) fields: Node,
+    /// How many system messages lead: they belong to the preamble.
+    pub(crate) lead: usize,
+    /// The entry of each message after those.
+    pub(crate) seqs: Vec<Seq>,
 }
 
 /// Where a message stands in the source.
@@ -139,9 +143,30 @@ pub(crate) enum Slot {
 
 impl Conversation {
     /// The conversation as a policy sees it; `fixed` is what its attributes count for.
+    ///
+    /// It has no live batches and no pins: those who have some put them in.
     pub fn history(&self, fixed: Tokens) -> History<'_> {
-        let wire = Wire { binds_thinking: self.bound.removes(), ..self.dialect.wire() };
-        History { messages: &self.messages, fixed, wire }
+        let messages: usize = self.messages.iter().map(|message| message.raw.raw_len()).sum();
+        let bytes = self.source.len().saturating_sub(messages) as u64;
+        let fixed = Size { tokens: fixed, bytes, images: 0 };
+        History { path: self.path(), live: &[], pins: &[], fixed, wire: self.wire() }
+    }
+
+    /// The messages with the entries that they are.
+    pub fn path(&self) -> Path<'_> {
+        Path { messages: &self.messages, lead: self.lead, seqs: &self.seqs }
+    }
+
+    /// Names the entries that the messages are: as many numbers as there are messages after the leading
+    /// system messages, in growing order. Until then they are numbered from 0.
+    pub fn number(&mut self, seqs: Vec<Seq>) {
+        debug_assert_eq!(seqs.len() + self.lead, self.messages.len());
+        self.seqs = seqs;
+    }
+
+    /// What its format makes of edits.
+    pub fn wire(&self) -> Wire {
+        Wire { binds_thinking: self.bound.removes(), ..self.dialect.wire() }
     }
 
     /// Whether a result in a message may answer a call that the provider holds.
@@ -308,8 +333,13 @@ impl Builder {
             _ if dialect.wire().binds_thinking => Bound::new(Binding::Removed),
             _ => Bound::new(Binding::Free),
         };
+        let is_system = |message: &Message| message.role == Role::System;
+        let lead = self.messages.iter().take_while(|message| is_system(message)).count();
+        let seqs = (0..(self.messages.len() - lead) as u64).map(Seq).collect();
         Conversation {
             dialect,
+            lead,
+            seqs,
             messages: self.messages,
             attributes: self.attributes,
             model: self.model,

@@ -149,7 +149,7 @@ pub fn without_options(dialect: Dialect, request: &str) -> Option<String> {
         return None;
     }
     let mut splices = Splices::default();
-    splices.remove(&spans, &gone, None);
+    splices.remove(&spans, &gone, &[]);
     Some(splices.apply(request))
 }
 

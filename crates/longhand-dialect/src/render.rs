@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use longhand_core::json;
-use longhand_core::{Edit, Place, Role};
+use longhand_core::{Batch, Change, Projection, Role, Shown, project};
 
 use crate::Dialect;
 use crate::conversation::{Conversation, Slot};
@@ -12,77 +12,118 @@ use crate::session::{Links, leaf_line, marker_line, relink};
 use crate::splice::Splices;
 
 impl Conversation {
-    /// Writes the conversation with `edits`; every byte that no edit names stays as it was.
-    pub fn apply(&self, edits: &[Edit]) -> String {
-        if edits.is_empty() {
+    /// Writes the conversation as the live batches show it.
+    pub fn apply(&self, live: &[Batch]) -> String {
+        self.render(&project(&self.path(), live, self.wire()))
+    }
+
+    /// Writes a window; every byte that it does not change stays as it was.
+    pub fn render(&self, window: &Projection) -> String {
+        if window.is_unchanged() {
             return self.source.to_string();
         }
         let mut splices = Splices::default();
         let mut gone = vec![false; self.elements.len()];
-        self.unthink(edits, &mut splices, &mut gone);
+        self.write_changes(window, &mut splices, &mut gone);
         if let Some((at, switch)) = self.bound.switch() {
             splices.insert(at, switch);
         }
-        let mut instead = None;
-        let (mut fold, mut links) = (None, None);
-        for edit in edits {
-            match edit {
-                Edit::Stub { at, text, .. } | Edit::Clip { at, text, .. } => {
-                    self.write_body(&mut splices, *at, text);
+        let folded = self.folded_elements(window);
+        gone.iter_mut().zip(&folded).for_each(|(gone, folded)| *gone |= folded);
+        let block_at = window.block.as_ref().map(|block| self.element_of(block.before));
+        let links = Links::of(self, &gone, window.block.is_some().then_some(&folded));
+        if let Some(span) = self.string_input(window) {
+            if let Some(block) = &window.block {
+                splices.replace(span, json::quote(&block.text));
+            }
+            return splices.apply(&self.source);
+        }
+        let mut added: Vec<(usize, String)> = Vec::new();
+        if let (Some(block), Some(first)) = (&window.block, block_at) {
+            let mark = self.mark_of_fold(&folded, first);
+            let text = match self.dialect {
+                Dialect::Anthropic => marked_block("text", &json::quote(&block.text), &mark),
+                dialect if dialect.is_session_file() => {
+                    marker_line(self, block.handle, &block.text, first, links.as_ref())
                 }
-                Edit::Unthink { .. } => {}
-                Edit::Fold { messages, handle: own, text } => {
-                    if let Some(span) = self.string_input(messages) {
-                        splices.replace(span, json::quote(text));
-                        continue;
-                    }
-                    let (first, folded) = self.drop_messages(messages);
-                    gone.iter_mut().zip(&folded).for_each(|(gone, folded)| *gone |= folded);
-                    fold = Some((*own, first));
-                    links = Links::of(self, &gone, Some(&folded));
-                    let mark = self.mark_of_fold(&folded, first);
-                    if self.dialect == Dialect::Anthropic {
-                        instead = Some((first, marked_block("text", &json::quote(text), &mark)));
-                        continue;
-                    }
-                    let marker = match self.dialect {
-                        Dialect::Chat => {
-                            let mut content = json::quote(text);
-                            if !mark.is_empty() {
-                                content = format!("[{}]", marked_block("text", &content, &mark));
-                            }
-                            format!(r#"{{"role":"user","content":{content}}}"#)
-                        }
-                        Dialect::Responses => marked_input_message(text, &mark),
-                        _ => marker_line(self, *own, text, first, links.as_ref()),
-                    };
-                    let leaf = links.as_ref().and_then(|it| leaf_line(it, *own, first, &gone));
-                    if let (Some(leaf), Some(last)) = (leaf, self.elements.last()) {
-                        splices.insert(last.end, format!("\n{leaf}"));
-                    }
-                    splices.remove(&self.elements, &gone, Some((first, &marker)));
-                }
+                _ => self.user_message(&block.text, &mark),
+            };
+            added.push((first, text));
+            let leaf = links.as_ref().and_then(|it| leaf_line(it, block.handle, first, &gone));
+            if let (Some(leaf), Some(last)) = (leaf, self.elements.last()) {
+                splices.insert(last.end, format!("\n{leaf}"));
             }
         }
-        match (&fold, instead) {
-            (None, _) => splices.remove(&self.elements, &gone, None),
-            (Some(_), Some((first, block))) => {
-                self.join_turns(&mut splices, &mut gone, first, &block);
-            }
-            (Some(_), None) => {}
+        if !self.dialect.is_session_file() {
+            added.extend(window.inserts.iter().map(|(before, text)| {
+                let text = match self.dialect {
+                    Dialect::Anthropic => text_block(&json::quote(text)),
+                    _ => self.user_message(text, ""),
+                };
+                (self.element_of(*before), text)
+            }));
         }
+        added.sort_by_key(|(at, _)| *at);
+        if self.dialect == Dialect::Anthropic {
+            added = self.join_turns(&mut splices, &mut gone, added);
+        }
+        self.write_elements(&mut splices, &gone, added);
         self.add_reasoning(&mut splices, &gone);
-        if fold.is_none() && gone.contains(&true) {
-            links = Links::of(self, &gone, None);
-        }
-        if let Some(links) = &links {
-            relink(links, &mut splices, &gone, fold);
+        if let Some(links) = links.filter(|_| gone.contains(&true)) {
+            let fold = window.block.as_ref().zip(block_at);
+            relink(&links, &mut splices, &gone, fold.map(|(block, at)| (block.handle, at)));
         }
         splices.apply(&self.source)
     }
 
-    fn write_body(&self, splices: &mut Splices, at: Place, text: &str) {
-        match &self.layout[at.message].slots[at.part] {
+    /// A user message of this format.
+    fn user_message(&self, text: &str, mark: &str) -> String {
+        if self.dialect == Dialect::Responses {
+            return marked_input_message(text, mark);
+        }
+        let mut content = json::quote(text);
+        if !mark.is_empty() {
+            content = format!("[{}]", marked_block("text", &content, mark));
+        }
+        format!(r#"{{"role":"user","content":{content}}}"#)
+    }
+
+    /// The first element of a message, or the number of elements behind the last.
+    fn element_of(&self, message: usize) -> usize {
+        let elements = self.layout.get(message..).unwrap_or_default().iter();
+        let first = elements.flat_map(|layout| layout.elements.iter().min()).next();
+        first.copied().unwrap_or(self.elements.len())
+    }
+
+    /// Takes elements out, and puts others before the elements of these numbers.
+    fn write_elements(&self, splices: &mut Splices, gone: &[bool], added: Vec<(usize, String)>) {
+        let separator = if self.dialect.is_session_file() { "\n" } else { "," };
+        let mut instead: Vec<(usize, String)> = Vec::new();
+        for (at, text) in added {
+            match instead.last_mut() {
+                Some((last, joined)) if *last == at => {
+                    joined.push_str(separator);
+                    joined.push_str(&text);
+                }
+                _ => instead.push((at, text)),
+            }
+        }
+        instead.retain(|(at, text)| {
+            if gone.get(*at).copied().unwrap_or(false) {
+                return true;
+            }
+            match (self.elements.get(*at), self.elements.last()) {
+                (Some(next), _) => splices.insert(next.start, format!("{text}{separator}")),
+                (None, Some(last)) => splices.insert(last.end, format!("{separator}{text}")),
+                (None, None) => {}
+            }
+            false
+        });
+        splices.remove(&self.elements, gone, &instead);
+    }
+
+    fn write_body(&self, splices: &mut Splices, message: usize, part: usize, text: &str) {
+        match &self.layout[message].slots[part] {
             Slot::Text(span) | Slot::Quoted(span) => {
                 splices.replace(span.clone(), json::quote(text));
             }
@@ -103,69 +144,91 @@ impl Conversation {
             Slot::Fixed | Slot::Block { .. } => {
                 debug_assert!(
                     false,
-                    "{} part {} cannot be edited",
-                    self.name_of(at.message),
-                    at.part
+                    "{} part {part} cannot be edited",
+                    self.name_of(message),
                 );
             }
         }
     }
 
-    /// Takes reasoning blocks out, and the lines that hold nothing else.
-    fn unthink(&self, edits: &[Edit], splices: &mut Splices, gone: &mut [bool]) {
-        let mut taken: BTreeMap<usize, (&[Range<usize>], Vec<bool>)> = BTreeMap::new();
-        for edit in edits {
-            if let Edit::Unthink { at } = edit
-                && let Slot::Block { element, blocks, index } =
-                    &self.layout[at.message].slots[at.part]
-            {
-                taken.entry(*element).or_insert_with(|| (blocks, vec![false; blocks.len()])).1
-                    [*index] = true;
+    /// Writes changed bodies, and takes out the blocks that are not shown and the elements that hold
+    /// nothing else.
+    fn write_changes(&self, window: &Projection, splices: &mut Splices, gone: &mut [bool]) {
+        let mut removed: BTreeMap<usize, (&[Range<usize>], Vec<bool>)> = BTreeMap::new();
+        for (message, shown) in window.messages.iter().enumerate() {
+            let Shown::Changed(changes) = shown else { continue };
+            for (part, change) in changes {
+                match change {
+                    Change::Text(text) => self.write_body(splices, message, *part, text),
+                    Change::Removed => {
+                        if let Some((element, blocks, index)) = self.block_of(message, *part) {
+                            let entry = removed.entry(element);
+                            entry.or_insert_with(|| (blocks, vec![false; blocks.len()])).1[index] =
+                                true;
+                        }
+                    }
+                }
             }
         }
-        for (element, (blocks, taken)) in taken {
-            if taken.iter().all(|taken| *taken) {
+        for (element, (blocks, removed)) in removed {
+            if removed.iter().all(|removed| *removed) {
                 gone[element] = true;
             } else {
-                splices.remove(blocks, &taken, None);
+                splices.remove(blocks, &removed, &[]);
             }
         }
     }
 
-    /// Where a request has its one message as a string instead of a list.
-    fn string_input(&self, folded: &[Range<usize>]) -> Option<Range<usize>> {
-        let layout = &self.layout[folded.first()?.start];
-        layout
-            .elements
-            .is_empty()
-            .then(|| layout.content.as_ref().map(|content| content.span.clone()))?
+    /// The block that a part is: the element it is in, all blocks there, and its index.
+    fn block_of(&self, message: usize, part: usize) -> Option<(usize, &[Range<usize>], usize)> {
+        let layout = &self.layout[message];
+        if let Slot::Block { element, blocks, index } = &layout.slots[part] {
+            return Some((*element, blocks, *index));
+        }
+        let blocks = layout.content.as_ref()?.blocks.as_deref()?;
+        Some((*layout.elements.first()?, blocks, part)).filter(|(_, blocks, at)| *at < blocks.len())
     }
 
-    /// Finds the elements of folded messages, and lines between them that belong to nobody.
-    fn drop_messages(&self, folded: &[Range<usize>]) -> (usize, Vec<bool>) {
-        let mut gone = vec![false; self.elements.len()];
-        let mut owned = gone.clone();
+    /// Where a request has its one message as a string instead of a list, if that is folded.
+    fn string_input(&self, window: &Projection) -> Option<Range<usize>> {
+        let folded = window.messages.iter().position(|shown| *shown == Shown::Folded)?;
+        let layout = &self.layout[folded];
+        let content = layout.content.as_ref().filter(|_| layout.elements.is_empty())?;
+        Some(content.span.clone())
+    }
+
+    /// Finds the elements of folded messages, and the lines between them that belong to nobody.
+    fn folded_elements(&self, window: &Projection) -> Vec<bool> {
+        let mut folded = vec![false; self.elements.len()];
+        let mut owned = folded.clone();
         for layout in &self.layout {
             layout.elements.iter().for_each(|element| owned[*element] = true);
         }
-        let mut first = gone.len();
-        for range in folded {
-            let elements = || {
-                self.layout[range.clone()].iter().flat_map(|layout| layout.elements.iter().copied())
-            };
-            elements().for_each(|element| gone[element] = true);
-            let (Some(low), Some(high)) = (elements().min(), elements().max()) else { continue };
-            (low..=high)
-                .filter(|element| !owned[*element])
-                .for_each(|element| gone[element] = true);
-            first = first.min(low);
+        let is_folded = |message: &usize| window.messages[*message] == Shown::Folded;
+        let mut start = 0;
+        while let Some(first) = (start..self.layout.len()).find(is_folded) {
+            let end = (first..self.layout.len()).find(|at| !is_folded(at));
+            let end = end.unwrap_or(self.layout.len());
+            let elements =
+                || self.layout[first..end].iter().flat_map(|layout| layout.elements.iter().copied());
+            elements().for_each(|element| folded[element] = true);
+            if let (Some(low), Some(high)) = (elements().min(), elements().max()) {
+                let unowned = (low..=high).filter(|element| !owned[*element]);
+                unowned.for_each(|element| folded[element] = true);
+            }
+            start = end;
         }
-        (first, gone)
+        folded
     }
 
-    /// Puts the fold block where roles still alternate: user turns that have become neighbours are
-    /// joined, block by block, with the fold block among them.
-    fn join_turns(&self, splices: &mut Splices, gone: &mut [bool], first: usize, fold: &str) {
+    /// Puts added blocks where roles still alternate: user turns that have become neighbours are joined,
+    /// block by block, with the added ones among them. Returns the messages that stand alone.
+    fn join_turns(
+        &self,
+        splices: &mut Splices,
+        gone: &mut [bool],
+        added: Vec<(usize, String)>,
+    ) -> Vec<(usize, String)> {
         let message_of: BTreeMap<usize, usize> = self
             .layout
             .iter()
@@ -180,42 +243,62 @@ impl Conversation {
             },
             None => false,
         };
-        let is_user = |element: usize| {
+        let is_user = |element: &usize| {
             message_of
-                .get(&element)
+                .get(element)
                 .is_some_and(|at| self.messages[*at].role == Role::User && is_open(*at))
         };
-        // The turn before the fold, and what stands next to it now.
-        let mut turns: Vec<Turn> = Vec::new();
-        if let Some(before) =
-            (0..first).rev().find(|element| !gone[*element]).filter(|element| is_user(*element))
-        {
-            turns.push(Turn::Own(before));
-        }
-        turns.push(Turn::Fold);
-        for element in (first..gone.len()).filter(|element| !gone[*element]) {
-            if !is_user(element) {
-                break;
+        let mut alone = Vec::new();
+        let mut added = added.into_iter().peekable();
+        while let Some((first, block)) = added.next() {
+            // The turn before the block, and what stands next to it now.
+            let before = (0..first).rev().find(|element| !gone[*element]).filter(is_user);
+            let mut turns: Vec<Turn> = before.map(Turn::Received).into_iter().collect();
+            turns.push(Turn::Added(block));
+            let mut next = first;
+            loop {
+                while let Some((_, block)) = added.next_if(|(at, _)| *at <= next) {
+                    turns.push(Turn::Added(block));
+                }
+                match (next..gone.len()).find(|element| !gone[*element]).filter(is_user) {
+                    Some(element) => turns.push(Turn::Received(element)),
+                    None => break,
+                }
+                next = turns.last().and_then(Turn::element).map_or(next, |element| element + 1);
             }
-            turns.push(Turn::Own(element));
+            match self.join(splices, gone, &message_of, &turns) {
+                Some(message) => alone.push((first, message)),
+                None => continue,
+            }
         }
+        alone
+    }
+
+    /// Joins turns in the first of them that was received; a message of their own if none was.
+    fn join(
+        &self,
+        splices: &mut Splices,
+        gone: &mut [bool],
+        message_of: &BTreeMap<usize, usize>,
+        turns: &[Turn],
+    ) -> Option<String> {
         let Some(host) = turns.iter().find_map(Turn::element) else {
-            let marker = format!(r#"{{"role":"user","content":[{fold}]}}"#);
-            return splices.remove(&self.elements, gone, Some((first, &marker)));
+            let blocks: Vec<&str> = turns.iter().filter_map(Turn::block).collect();
+            return Some(format!(r#"{{"role":"user","content":[{}]}}"#, blocks.join(",")));
         };
         let (mut before, mut after) = (String::new(), String::new());
         let mut seen = false;
-        for turn in &turns {
+        for turn in turns {
             let blocks = match turn {
-                Turn::Own(element) if *element == host => {
+                Turn::Received(element) if *element == host => {
                     seen = true;
                     continue;
                 }
-                Turn::Own(element) => {
+                Turn::Received(element) => {
                     gone[*element] = true;
                     self.blocks_of(splices, message_of[element])
                 }
-                Turn::Fold => fold.to_owned(),
+                Turn::Added(block) => block.clone(),
             };
             if seen {
                 after = format!("{after},{blocks}");
@@ -241,7 +324,7 @@ impl Conversation {
                 }
             }
         }
-        splices.remove(&self.elements, gone, None);
+        None
     }
 
     /// A message's content as blocks, edits included.
@@ -261,15 +344,22 @@ impl Conversation {
 }
 
 enum Turn {
-    Own(usize),
-    Fold,
+    Received(usize),
+    Added(String),
 }
 
 impl Turn {
     fn element(&self) -> Option<usize> {
         match self {
-            Turn::Own(element) => Some(*element),
-            Turn::Fold => None,
+            Turn::Received(element) => Some(*element),
+            Turn::Added(_) => None,
+        }
+    }
+
+    fn block(&self) -> Option<&str> {
+        match self {
+            Turn::Received(_) => None,
+            Turn::Added(block) => Some(block),
         }
     }
 }

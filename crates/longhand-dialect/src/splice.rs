@@ -15,13 +15,13 @@ impl Splices {
         self.0.push((at..at, text));
     }
 
-    /// Takes elements out of a list together with one separator each; `instead` may put something in
-    /// the place of one of them.
+    /// Takes elements out of a list together with one separator each; `instead` puts something in the
+    /// place of some of them.
     pub(crate) fn remove(
         &mut self,
         list: &[Range<usize>],
         gone: &[bool],
-        instead: Option<(usize, &str)>,
+        instead: &[(usize, String)],
     ) {
         let mut at = 0;
         while at < list.len() {
@@ -34,13 +34,12 @@ impl Splices {
                 at += 1;
             }
             let whole = list[first].start..list[at - 1].end;
-            let (range, with) = match (&instead, first.checked_sub(1), list.get(at)) {
-                (Some((index, with)), ..) if (first..at).contains(index) => {
-                    (whole, (*with).to_owned())
-                }
-                (_, Some(before), _) => (list[before].end..whole.end, String::new()),
-                (_, None, Some(after)) => (whole.start..after.start, String::new()),
-                (_, None, None) => (whole, String::new()),
+            let with = instead.iter().find(|(index, _)| (first..at).contains(index));
+            let (range, with) = match (with, first.checked_sub(1), list.get(at)) {
+                (Some((_, with)), ..) => (whole, with.clone()),
+                (None, Some(before), _) => (list[before].end..whole.end, String::new()),
+                (None, None, Some(after)) => (whole.start..after.start, String::new()),
+                (None, None, None) => (whole, String::new()),
             };
             self.replace(range, with);
         }
@@ -48,7 +47,7 @@ impl Splices {
 
     /// Writes the source with all edits; one that begins inside another is covered by it.
     pub(crate) fn apply(mut self, source: &str) -> String {
-        self.0.sort_by_key(|(range, _)| range.start);
+        self.0.sort_by_key(|(range, _)| (range.start, range.end));
         write(&self.0, source, 0..source.len())
     }
 
@@ -56,7 +55,7 @@ impl Splices {
     pub(crate) fn apply_within(&self, source: &str, within: Range<usize>) -> String {
         let inside = |range: &Range<usize>| within.start <= range.start && range.end <= within.end;
         let mut edits: Vec<_> = self.0.iter().filter(|(range, _)| inside(range)).cloned().collect();
-        edits.sort_by_key(|(range, _)| range.start);
+        edits.sort_by_key(|(range, _)| (range.start, range.end));
         write(&edits, source, within)
     }
 }

@@ -3,7 +3,9 @@
 
 use std::sync::OnceLock;
 
-use longhand_core::{Budget, Edit, Meter, Plan, Policy, Scale, Settings, Tokens, plan};
+use longhand_core::{
+    Budget, Edit, Meter, Plan, Policy, Rolling, Scale, Settings, Tokens, content_hash, original, plan,
+};
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
 use proptest::prelude::ProptestConfig;
@@ -31,7 +33,12 @@ pub fn cases(least: u32) -> ProptestConfig {
     }
 }
 
-pub const POLICIES: [Policy; 4] = [Policy::Auto, Policy::Elide, Policy::Trim, Policy::Rolling(3)];
+pub const POLICIES: [Policy; 4] = [
+    Policy::Auto,
+    Policy::Elide,
+    Policy::Trim,
+    Policy::Rolling(Rolling { rounds_max: 3, summary_max: Tokens(4_000) }),
+];
 
 pub fn parse(json: &str, dialect: Option<Dialect>) -> Conversation {
     read(json.as_bytes().to_vec(), dialect).unwrap_or_else(|error| panic!("{error}: {json}"))
@@ -68,7 +75,7 @@ pub fn compact(
 ) -> Compacted {
     let before = parse(json, dialect);
     let plan = plan(&before.history(fixed(&before, meter)), budget, settings, meter);
-    let text = before.apply(&plan.edits);
+    let text = before.apply(std::slice::from_ref(&plan.batch));
     let after = parse(&text, Some(before.dialect));
     let tokens = count(&after, meter);
     Compacted { before, plan, text, after, tokens }
@@ -82,16 +89,17 @@ pub fn graves(conversation: &Conversation) -> Vec<String> {
 pub fn check_contract(
     compacted: &Compacted,
     budget: &Budget,
-    settings: &Settings,
+    _settings: &Settings,
     meter: &dyn Meter,
 ) {
     let Compacted { before, plan, text, after, tokens } = compacted;
-    let room = if settings.policy == Policy::Trim { budget.limit } else { budget.room() };
+    let room = budget.room();
     assert_eq!(graves(after), Vec::<String>::new(), "valid");
-    assert!(*tokens <= plan.tokens, "the plan says {} and it is {tokens}", plan.tokens);
-    assert_eq!(plan.fits(), plan.tokens <= room);
+    let planned = plan.tokens();
+    assert!(*tokens <= planned, "the plan says {planned} and it is {tokens}");
+    assert_eq!(plan.fits(), planned <= room);
     assert!(
-        plan.fits() || plan.floor + Tokens(4) >= plan.tokens,
+        plan.fits() || plan.floor + Tokens(4) >= planned,
         "the best there is: {plan}, floor {}",
         plan.floor
     );
@@ -105,20 +113,52 @@ pub fn check_contract(
     } else {
         assert!(*tokens < count(before, meter) || !plan.fits(), "a compaction frees something");
     }
-    for edit in &plan.edits {
-        if let Some((
-            handle,
-            longhand_core::Original::Text(content) | longhand_core::Original::Json(content),
-        )) = edit.original(&before.messages)
-        {
-            assert_eq!(
-                longhand_core::Handle::of([content.as_str()]),
-                handle,
-                "the original is under its handle"
-            );
-        } else {
-            assert!(matches!(edit, Edit::Unthink { .. }));
+    let path = before.path();
+    for edit in &plan.batch.edits {
+        let kept = original(&path, edit).expect("every edit of a plan takes something away");
+        match edit {
+            Edit::Stub { handle, .. } | Edit::Clip { handle, .. } => {
+                assert_eq!(longhand_core::Handle::of([kept.as_str()]), *handle);
+            }
+            Edit::Fold(fold) => {
+                let lines = kept.as_str().lines().map(content_hash);
+                if fold.blocks.is_empty() && !before.dialect.is_session_file() {
+                    let raws = path.messages[path.lead..].iter().zip(path.seqs);
+                    let raws = raws.filter(|(_, seq)| fold.contains(**seq));
+                    let hashes = raws.map(|(message, _)| content_hash(message.raw.raw()));
+                    assert_eq!(hashes.fold(0u128, u128::wrapping_add), fold.sum);
+                }
+                assert!(lines.count() > 0);
+            }
+            Edit::Insert { .. } => panic!("no plan inserts"),
         }
+    }
+}
+
+impl Compacted {
+    /// The messages that are stubbed.
+    pub fn stubbed(&self) -> Vec<usize> {
+        self.edited(|edit| matches!(edit, Edit::Stub { .. }))
+    }
+
+    /// The messages that are clipped.
+    pub fn clipped(&self) -> Vec<usize> {
+        self.edited(|edit| matches!(edit, Edit::Clip { .. }))
+    }
+
+    fn edited(&self, which: impl Fn(&Edit) -> bool) -> Vec<usize> {
+        let edits = self.plan.batch.edits.iter().filter(|edit| which(edit));
+        edits.filter_map(|edit| self.before.path().message(edit.first())).collect()
+    }
+
+    /// The messages that are folded.
+    pub fn folded(&self) -> Vec<usize> {
+        let path = self.before.path();
+        let Some(fold) = self.plan.batch.fold() else { return Vec::new() };
+        let at = |(at, seq): (usize, &longhand_core::Seq)| {
+            fold.contains(*seq).then_some(at + path.lead)
+        };
+        path.seqs.iter().enumerate().filter_map(at).collect()
     }
 }
 

@@ -1,0 +1,141 @@
+//! What a plan must leave alone, and what it may touch only as the last resort.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashSet;
+
+use crate::fold::is_fold;
+use crate::observation::observation;
+use crate::plan::History;
+use crate::project::open_loop;
+use crate::step::steps;
+use crate::{Message, Role};
+
+/// How well a message is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// Not at all.
+    Old,
+    /// It is touched only if nothing else helps: the first user message and the tail.
+    Last,
+    /// It is never touched: system prompt, newest user message, open calls, pins.
+    Never,
+}
+
+/// Which user messages are protected: the newest for ever, the others until nothing else helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Users {
+    None,
+    Newest,
+    FirstAndNewest,
+    All,
+}
+
+/// The protection of every message and step.
+#[derive(Clone, Debug)]
+pub(crate) struct Protection {
+    ranks: Vec<Rank>,
+    pub(crate) units: Vec<Unit>,
+}
+
+/// Messages that are folded together or not at all.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit {
+    pub(crate) messages: Range<usize>,
+    /// The rank of its best protected message.
+    pub(crate) rank: Rank,
+}
+
+impl Protection {
+    /// Protects the newest `keep_tail` messages and some of the users'.
+    ///
+    /// Messages that are folded already are in no unit.
+    pub(crate) fn of(
+        history: &History,
+        is_folded: impl Fn(usize) -> bool,
+        keep_tail: usize,
+        users: Users,
+    ) -> Self {
+        let messages = history.path.messages;
+        let is_user = |at: &usize| messages[*at].is_user_turn() && !is_fold(&messages[*at]);
+        // What a text-action agent puts into a user turn is the output of a tool.
+        let speaks = |at: &usize| {
+            let before = at.checked_sub(1).map(|before| &messages[before]);
+            is_user(at) && observation(before, &messages[*at]).is_none()
+        };
+        let first = (0..messages.len()).find(is_user);
+        let newest = (0..messages.len()).rev().find(speaks).filter(|_| users != Users::None);
+        let tail = messages.len().saturating_sub(keep_tail);
+        let open = open_calls(messages);
+        let pinned = |at: usize| {
+            history.path.seq(at).is_some_and(|seq| history.pins.binary_search(&seq).is_ok())
+        };
+        let rank = |at: usize| {
+            let message = &messages[at];
+            if message.role == Role::System || Some(at) == newest || pinned(at) || open.contains(&at)
+            {
+                return Rank::Never;
+            }
+            let is_last = at >= tail
+                || match users {
+                    Users::None | Users::Newest => false,
+                    Users::FirstAndNewest => Some(at) == first,
+                    Users::All => is_user(&at),
+                };
+            if is_last { Rank::Last } else { Rank::Old }
+        };
+        let ranks: Vec<Rank> = (0..messages.len()).map(rank).collect();
+        let units = units(history, steps(messages))
+            .into_iter()
+            .filter(|unit| !unit.clone().any(&is_folded))
+            .map(|messages| {
+                let rank = ranks[messages.clone()].iter().max().copied().unwrap_or(Rank::Old);
+                Unit { messages, rank }
+            })
+            .collect();
+        Self { ranks, units }
+    }
+
+    /// How well a message is protected from edits.
+    pub(crate) fn rank(&self, message: usize) -> Rank {
+        self.ranks[message]
+    }
+
+    /// The messages of some units, newest first.
+    pub(crate) fn newest_first(&self, which: impl Fn(&Unit) -> bool) -> Vec<usize> {
+        let units = self.units.iter().rev().filter(|unit| which(unit));
+        units.flat_map(|unit| unit.messages.clone().rev()).collect()
+    }
+}
+
+/// Joins steps that cannot be parted: where roles alternate, a system message in the middle must follow
+/// the user and come before the assistant.
+fn units(history: &History, steps: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    if !history.wire.alternates {
+        return steps;
+    }
+    let messages = history.path.messages;
+    let is_system = |at: usize| at >= history.path.lead && messages[at].role == Role::System;
+    let mut units: Vec<Range<usize>> = Vec::with_capacity(steps.len());
+    for step in steps {
+        match units.last_mut() {
+            Some(unit) if is_system(step.start) || is_system(unit.end - 1) => unit.end = step.end,
+            _ => units.push(step),
+        }
+    }
+    units
+}
+
+/// The messages with calls that have no result yet, in the tool loop that is open.
+fn open_calls(messages: &[Message]) -> FxHashSet<usize> {
+    let open = open_loop(messages);
+    let newest = &messages[open..];
+    let answered: FxHashSet<String> = newest
+        .iter()
+        .flat_map(|message| message.results().map(|result| result.call.decode().into_owned()))
+        .collect();
+    let is_open = |message: &Message| {
+        message.calls().any(|call| !answered.contains(call.id.decode().as_ref()))
+    };
+    (open..messages.len()).filter(|at| is_open(&messages[*at])).collect()
+}

@@ -1,0 +1,329 @@
+//! The last resort: clips of what is protected, and in the end a fold of all but what never goes.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use crate::auto::{Layout, finish, joined};
+use crate::clip::{clip, clip_least};
+use crate::draft::{At, Draft, Stage};
+use crate::edit::Edit;
+use crate::fold::{NewFold, is_block};
+use crate::plan::{Plan, original_text};
+use crate::protect::{Protection, Rank};
+use crate::stub::is_ours;
+use crate::{Budget, Digest, Handle, Part, Role, Scale, Size, Tokens};
+
+/// What is clipped first, then next, then last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Tier {
+    Results,
+    Texts,
+    FirstUser,
+}
+
+const TIERS: [Tier; 3] = [Tier::Results, Tier::Texts, Tier::FirstUser];
+
+/// A protected part that can be made smaller.
+pub(crate) struct Candidate {
+    at: At,
+    tier: Tier,
+    how: How,
+    full: u64,
+    least: u64,
+    /// What replacing it frees besides tokens.
+    bytes: u64,
+    images: u64,
+}
+
+enum How {
+    /// Cut to head and tail.
+    Clip { handle: Handle, body: String, around: u64 },
+    /// Replaced as old parts are.
+    Replace(Edit),
+}
+
+/// Finds what can be clipped among messages that are protected, but not for ever.
+pub(crate) fn candidates(
+    draft: &mut Draft,
+    protection: &Protection,
+    messages: &[usize],
+    first_user: Option<usize>,
+) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for &message in messages {
+        let content = &draft.history.path.messages[message];
+        if protection.rank(message) == Rank::Never || content.role == Role::System {
+            continue;
+        }
+        for (part, body) in content.parts.iter().enumerate() {
+            let tier = match body {
+                Part::Result(_) => Tier::Results,
+                Part::Text(_) if Some(message) == first_user => Tier::FirstUser,
+                Part::Text(_) | Part::Call(_) if !is_block(body) => Tier::Texts,
+                _ => continue,
+            };
+            found.extend(candidate(draft, (message, part), tier));
+        }
+    }
+    found
+}
+
+fn candidate(draft: &mut Draft, at: At, tier: Tier) -> Option<Candidate> {
+    let scale = draft.scale;
+    let part = &draft.history.path.messages[at.0].parts[at.1];
+    draft.place(at)?;
+    let text = match part {
+        Part::Text(text) => Some(text),
+        Part::Result(result) => result.single_text(),
+        _ => None,
+    };
+    let now = draft.now(at, u64::MAX);
+    let (how, least) = match text {
+        Some(text) => {
+            let body = original_text(text).into_owned();
+            let handle = Handle::of([body.as_str()]);
+            let text = clip_least(handle, &body).filter(|_| !is_ours(&body))?;
+            let least = draft.with_text(at, &text);
+            let around = scale.replaced(part, "");
+            (How::Clip { handle, body, around }, least)
+        }
+        None => {
+            let edit = draft.replace_anyway(at)?;
+            let (Edit::Stub { text, .. } | Edit::Clip { text, .. }) = &edit else { return None };
+            let least = draft.with_text(at, text);
+            (How::Replace(edit), least)
+        }
+    };
+    (least.grains < now.grains).then(|| Candidate {
+        at,
+        tier,
+        how,
+        full: now.grains,
+        least: least.grains,
+        bytes: now.bytes.saturating_sub(least.bytes),
+        images: now.images,
+    })
+}
+
+/// The size of messages with every candidate up to a tier at its smallest.
+fn smallest(size: Size, clips: &[Candidate], tier: Tier, scale: &Scale) -> Size {
+    let chosen = || clips.iter().filter(|clip| clip.tier <= tier);
+    let saved = saved_tokens(chosen().map(|clip| (clip.at, clip.full - clip.least)), scale);
+    let (bytes, images) = chosen().fold((0, 0), |(bytes, images), clip| {
+        (bytes + clip.bytes, images + clip.images)
+    });
+    size.saturating_sub(Size { tokens: saved, bytes, images })
+}
+
+/// Clips until messages of that size are within `space`; `None` if they cannot be.
+pub(crate) fn clip_down(
+    draft: &Draft,
+    clips: &[Candidate],
+    size: Size,
+    space: Size,
+) -> Option<(Vec<Edit>, Size)> {
+    let scale = &draft.scale;
+    let tier =
+        TIERS.into_iter().find(|tier| smallest(size, clips, *tier, scale).is_within(&space))?;
+    let (own, lower): (Vec<&Candidate>, Vec<&Candidate>) =
+        clips.iter().filter(|clip| clip.tier <= tier).partition(|clip| clip.tier == tier);
+    let clipped_before: u64 = lower.iter().map(|clip| clip.full - clip.least).sum();
+    // Each message may lose a fraction of a token to rounding.
+    let lost = clips.len() as u64 * (scale.grains(Tokens(1)) - 1);
+    let over = scale.grains(size.tokens.saturating_sub(space.tokens)) + lost;
+    let level = water_level(&own, over.saturating_sub(clipped_before));
+    for level in [level, 0] {
+        let (mut edits, mut saved) = (Vec::new(), Vec::new());
+        let (mut bytes, mut images) = (0, 0);
+        let levels = own.iter().map(|clip| (*clip, level)).chain(lower.iter().map(|clip| (*clip, 0)));
+        for (clip, level) in levels.filter(|(clip, level)| clip.full > *level) {
+            let (edit, grains) = clip.shrink(draft, level)?;
+            saved.push((clip.at, clip.full.saturating_sub(grains)));
+            if grains <= clip.least {
+                (bytes, images) = (bytes + clip.bytes, images + clip.images);
+            }
+            edits.push(edit);
+        }
+        let tokens = saved_tokens(saved, scale);
+        let size = size.saturating_sub(Size { tokens, bytes, images });
+        if size.is_within(&space) {
+            return Some((edits, size));
+        }
+    }
+    None
+}
+
+impl Candidate {
+    /// The message that it is in.
+    pub(crate) fn message(&self) -> usize {
+        self.at.0
+    }
+
+    /// The edit that brings it to a level, and what it weighs then.
+    fn shrink(&self, draft: &Draft, level: u64) -> Option<(Edit, u64)> {
+        let at = draft.place(self.at)?;
+        match &self.how {
+            How::Replace(edit) => Some((edit.clone(), self.least)),
+            How::Clip { handle, body, around } => {
+                let limit = level.max(self.least).saturating_sub(*around);
+                let text = clip(*handle, body, &draft.scale, limit)?;
+                let grains = draft.with_text(self.at, &text).grains;
+                Some((Edit::Clip { at, handle: *handle, text }, grains))
+            }
+        }
+    }
+}
+
+/// What savings come to in tokens at the least: a message is rounded as a whole.
+fn saved_tokens(saved: impl IntoIterator<Item = (At, u64)>, scale: &Scale) -> Tokens {
+    let mut by_message: FxHashMap<usize, u64> = FxHashMap::default();
+    for (at, grains) in saved {
+        *by_message.entry(at.0).or_default() += grains;
+    }
+    by_message.values().map(|grains| Tokens(grains / scale.grains(Tokens(1)))).sum()
+}
+
+/// The weight to clip every heavier part to, so that together they save at least `over`.
+fn water_level(clips: &[&Candidate], over: u64) -> u64 {
+    let saved = |level: u64| -> u64 {
+        clips.iter().map(|clip| clip.full.saturating_sub(level.max(clip.least))).sum()
+    };
+    let (mut low, mut high) = (0, clips.iter().map(|clip| clip.full).max().unwrap_or(0));
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if saved(middle) >= over { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+/// What is left to do when the protected part alone is too big.
+pub(crate) struct Rescue<'h> {
+    pub(crate) draft: Draft<'h>,
+    pub(crate) layout: Layout,
+    /// Blocks of earlier folds in messages that stay.
+    pub(crate) blocks: Vec<At>,
+    pub(crate) base: Size,
+    pub(crate) headline: Size,
+    pub(crate) limits: Size,
+}
+
+impl Rescue<'_> {
+    /// Folds all that is old and clips what is protected; folds that too if clips are not enough.
+    pub(crate) fn plan(mut self, budget: &Budget, digest: &dyn Digest) -> (Plan, Size) {
+        let kept = self.layout.kept();
+        let size = self.draft.total(kept.iter().copied(), Stage::Edited, Size::MAX);
+        let size = size.unwrap_or(Size::MAX);
+        let first_user = self.layout.first_user(&self.draft);
+        let clips = candidates(&mut self.draft, self.layout.protection(), &kept, first_user);
+        let most = self.limits.saturating_sub(self.base);
+        let share = Tokens(budget.goal().0 / 10).min(Tokens(4_000)).max(self.headline.tokens);
+        let block = Size { tokens: share, bytes: self.headline.bytes + share.0 * 8, images: 0 };
+        let has_room = self.base.is_within(&self.limits);
+        for block in [block, self.headline] {
+            let space = most.saturating_sub(block);
+            if !has_room || !block.is_within(&most) {
+                continue;
+            }
+            if let Some((edits, size)) = clip_down(&self.draft, &clips, size, space) {
+                let ranges = self.layout.fold(self.layout.units().len());
+                return self.finish(edits, &ranges, size, block.tokens, None, digest);
+            }
+        }
+        self.fold_protected(&clips, most, share, digest)
+    }
+
+    /// Folds all but what never goes, and of the rest keeps the newest steps for which there is room.
+    fn fold_protected(
+        mut self,
+        clips: &[Candidate],
+        most: Size,
+        share: Tokens,
+        digest: &dyn Digest,
+    ) -> (Plan, Size) {
+        let units = self.layout.units().to_vec();
+        let smallest_of = |draft: &mut Draft, messages: Range<usize>| {
+            let size = draft.total(messages.clone().rev(), Stage::Edited, Size::MAX);
+            let clips = clips.iter().filter(|clip| messages.contains(&clip.at.0));
+            let saved = clips.clone().map(|clip| (clip.at, clip.full - clip.least));
+            let saved = Size {
+                tokens: saved_tokens(saved, &draft.scale),
+                bytes: clips.clone().map(|clip| clip.bytes).sum(),
+                images: clips.map(|clip| clip.images).sum(),
+            };
+            size.unwrap_or(Size::MAX).saturating_sub(saved)
+        };
+        let mut total = Size::ZERO;
+        for unit in units.iter().filter(|unit| unit.rank == Rank::Never) {
+            total += smallest_of(&mut self.draft, unit.messages.clone());
+        }
+        let all = units.iter().filter(|unit| unit.rank < Rank::Never);
+        let all = joined(all.map(|unit| unit.messages.clone()));
+        let fold = NewFold::of(&self.draft, &all, &self.blocks);
+        let least = if all.is_empty() && self.headline == Size::ZERO {
+            Size::ZERO
+        } else {
+            fold.least(&self.draft.scale)
+        };
+        let floor = self.base.tokens + total.tokens + least.tokens;
+        let mut kept = vec![false; units.len()];
+        let space = most.saturating_sub(Size { tokens: share.max(least.tokens), ..least });
+        for (at, unit) in units.iter().enumerate().rev() {
+            match unit.rank {
+                Rank::Never => kept[at] = true,
+                Rank::Last if total.is_within(&space) => {
+                    let size = total + smallest_of(&mut self.draft, unit.messages.clone());
+                    if !size.is_within(&space) {
+                        break;
+                    }
+                    (total, kept[at]) = (size, true);
+                }
+                _ => {}
+            }
+        }
+        let gone = units.iter().zip(&kept).filter(|(_, kept)| !**kept);
+        let ranges = joined(gone.map(|(unit, _)| unit.messages.clone()));
+        let is_kept = |at: usize| !ranges.iter().any(|range| range.contains(&at));
+        let edits = clips.iter().filter(|clip| is_kept(clip.at.0));
+        let edits: Vec<Edit> =
+            edits.filter_map(|clip| Some(clip.shrink(&self.draft, 0)?.0)).collect();
+        let left = most.saturating_sub(total).tokens.min(share).max(least.tokens);
+        self.finish(edits, &ranges, total, left, Some(floor), digest)
+    }
+
+    fn finish(
+        mut self,
+        mut edits: Vec<Edit>,
+        ranges: &[Range<usize>],
+        kept: Size,
+        block_max: Tokens,
+        floor: Option<Tokens>,
+        digest: &dyn Digest,
+    ) -> (Plan, Size) {
+        let scale = self.draft.scale;
+        let mut size = self.base + kept;
+        let mut state = String::new();
+        if !ranges.is_empty() || self.headline != Size::ZERO {
+            let fold = NewFold::of(&self.draft, ranges, &self.blocks);
+            let frame = fold.frame;
+            let (fold, left, block) = fold.write(block_max, &scale, digest);
+            size = frame.joined(size + block);
+            state = left;
+            edits.push(Edit::Fold(fold));
+        }
+        let floor = floor.unwrap_or_else(|| self.floor(size.tokens));
+        let (plan, thinking) = finish(&mut self.draft, edits, state, size, floor, self.limits);
+        (plan, thinking)
+    }
+
+    /// The fewest tokens that can be reached: all is folded but what never goes.
+    fn floor(&mut self, reached: Tokens) -> Tokens {
+        let never: Vec<usize> = self
+            .layout
+            .protection()
+            .newest_first(|unit| unit.rank == Rank::Never);
+        let size = self.draft.total(never, Stage::Edited, Size::of(reached)).map(|size| size.tokens);
+        let floor = self.base.tokens + size.unwrap_or(reached) + self.headline.tokens;
+        floor.min(reached)
+    }
+}
