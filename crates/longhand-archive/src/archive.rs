@@ -2,103 +2,176 @@
 
 use std::ops::Range;
 
-use longhand_core::Handle;
+use longhand_core::edit::Seq;
+use longhand_core::{Handle, Link};
 
+use crate::page::{Listing, Page};
 use crate::record::{
-    Addition, Appended, Batch, Content, Entry, Head, Hit, NewBatch, NewEntry, Original, SessionInfo,
+    Addition, After, Appended, Entry, Form, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
+    NewSession, Reference, Request, Scope, SessionInfo,
 };
-use crate::{ArchiveError, Damage};
+use crate::{ArchiveError, Damage, Owner, PreambleId, SessionId};
 
 /// A durable home of ledgers.
 ///
-/// Any string is a session's id. A session begins with its first entry. Calls block until they are
-/// done; what a call has acknowledged stays, through crash, kill and power cut.
+/// A session's ledger is a tree of entries; a conversation is a path from a root to a *head*, which is
+/// any entry. Where a call takes `head: Option<Seq>`, `None` stands for the entry appended last.
+///
+/// Calls block until they are done; what a call has acknowledged stays, through crash, kill and power
+/// cut. Reading from a session that is unknown gives nothing; changing it gives
+/// [`ArchiveError::UnknownSession`]. Naming an entry that a session does not have gives
+/// [`ArchiveError::NoSuchEntries`].
 pub trait Archive: Send + Sync {
-    /// Appends entries to a session, all or none.
-    fn append(&self, session: &str, entries: &[NewEntry]) -> Result<Appended, ArchiveError>;
-
-    /// Appends entries to sessions in their places, all in one go; says how many additions were made.
+    /// Begins a session unless it is there.
     ///
-    /// It ends at the first one whose session has more or fewer entries than it thinks: another writer
-    /// came first, and what follows may build on it. An error means that none was made.
-    fn append_at(&self, additions: &[Addition]) -> Result<usize, ArchiveError>;
+    /// Gives [`ArchiveError::NotTheOwner`] if it is there and belongs to another owner. A session that
+    /// is there keeps its dialect and name.
+    fn begin(&self, id: SessionId, session: &NewSession) -> Result<(), ArchiveError>;
 
-    /// Adds a batch to the session's log and returns its number.
+    /// Appends entries, each the child of the one before it, all or none.
     ///
-    /// What it folds is kept under [`fold_handle`](crate::fold_handle) along with it.
-    /// Gives [`ArchiveError::Conflict`] unless `batch.after` is the newest live batch.
-    fn commit(&self, session: &str, batch: &NewBatch) -> Result<u64, ArchiveError>;
+    /// With [`After::Entry`], an entry with the same meaning that is already there is not written
+    /// twice but found again, and the rest continues from it. Finding one again does not move the
+    /// session's head.
+    fn append(
+        &self,
+        id: SessionId,
+        after: After,
+        entries: &[NewEntry],
+    ) -> Result<Appended, ArchiveError>;
 
-    /// Takes back the newest live batch and returns it; `None` if there is none.
+    /// Makes many additions in one transaction, and returns a result for each.
     ///
-    /// The log keeps it, and the batch it was built on is the newest again.
-    fn undo(&self, session: &str) -> Result<Option<Batch>, ArchiveError>;
+    /// One that is refused, or meets a damaged session, fails alone. The outer error means that none
+    /// was made.
+    fn append_all(
+        &self,
+        additions: &[Addition],
+    ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError>;
+
+    /// Adds a batch to the session's log, with a reference for every handle in it; returns its number.
+    ///
+    /// All entries that it edits must lie on the path to its head, otherwise it is
+    /// [`ArchiveError::NotOnPath`]. Gives [`ArchiveError::Conflict`] unless `batch.after` is the newest
+    /// live batch that applies to that path, or if a live batch made for a longer path builds on the
+    /// same one. The live batches of any path are thus a chain, each built on the one before.
+    fn commit(&self, id: SessionId, batch: &NewBatch) -> Result<u64, ArchiveError>;
+
+    /// Appends entries and commits a batch that edits them, in one transaction.
+    ///
+    /// The batch names entries by the numbers they are about to get, so `first` says which number the
+    /// first new one gets: [`Head::entries`] as the caller saw it. Gives [`ArchiveError::Conflict`] if
+    /// the session has grown meanwhile.
+    fn append_and_commit(
+        &self,
+        addition: &Addition,
+        first: Seq,
+        batch: &NewBatch,
+    ) -> Result<(Appended, u64), ArchiveError>;
+
+    /// Takes back the newest live batch that applies to a path and returns it; `None` if there is none.
+    ///
+    /// The log keeps it. Batches on other paths that build on it are no longer live either.
+    fn undo(&self, id: SessionId, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError>;
+
+    /// Returns the live batches that apply to a path, oldest first.
+    ///
+    /// A batch applies to every path that holds all entries that it and the batches before it edit.
+    /// Takes the same time however long the session is.
+    fn live(&self, id: SessionId, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError>;
 
     /// Returns where a session stands; `None` if it is unknown.
     ///
     /// Takes the same time however long the session is.
-    fn head(&self, session: &str) -> Result<Option<Head>, ArchiveError>;
+    fn head(&self, id: SessionId) -> Result<Option<Head>, ArchiveError>;
 
-    /// Returns those of the entries that exist, each checked against the chain of checksums.
-    fn entries(&self, session: &str, seqs: Range<u64>) -> Result<Vec<Entry>, ArchiveError>;
+    /// Returns a session at a glance; `None` if it is unknown.
+    fn session(&self, id: SessionId) -> Result<Option<SessionInfo>, ArchiveError>;
 
-    /// Returns the whole log of batches, oldest first, undone ones too.
-    fn batches(&self, session: &str) -> Result<Vec<Batch>, ArchiveError>;
+    /// Finds the longest known beginning of a conversation among an owner's sessions.
+    ///
+    /// Where several sessions have it, the one that got it last is returned. Sessions whose record is
+    /// damaged are passed over.
+    fn find_path(&self, owner: Owner, links: &[Link]) -> Result<Option<Found>, ArchiveError>;
 
-    /// Returns all sessions in the order of their ids.
-    fn sessions(&self) -> Result<Vec<SessionInfo>, ArchiveError>;
+    /// Returns the entries of a path with numbers in a range, oldest first, each checked.
+    ///
+    /// What the path has before the range is not read.
+    fn path(
+        &self,
+        id: SessionId,
+        head: Option<Seq>,
+        seqs: Range<u64>,
+    ) -> Result<Vec<Entry>, ArchiveError>;
 
-    /// Finds entries by their text, newest first, in one session or in all.
+    /// Returns those of the entries that exist, whatever their path, each checked.
+    fn entries(&self, id: SessionId, seqs: Range<u64>) -> Result<Vec<Entry>, ArchiveError>;
+
+    /// Returns the log of batches, newest first, those that are not live too.
+    fn batches(&self, id: SessionId, page: Page) -> Result<Listing<LoggedBatch>, ArchiveError>;
+
+    /// Returns all sessions, or those of an owner; those that an entry was appended to last come first.
+    ///
+    /// A session that gets an entry between two pages moves to the front, and no page repeats another.
+    fn sessions(
+        &self,
+        owner: Option<Owner>,
+        page: Page,
+    ) -> Result<Listing<SessionInfo>, ArchiveError>;
+
+    /// Finds entries by their text, newest first.
     ///
     /// Every string is a query. An entry matches if it has every word of the query, whatever the
     /// case and accents; words in double quotes, or joined by signs as in `GB/s`, must stand side by
     /// side. Where no entry has the words, entries that contain them inside other words are found.
-    fn search(
-        &self,
-        session: Option<&str>,
-        query: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, ArchiveError>;
+    /// Damaged entries are passed over; a search of one session that finds nothing else says so.
+    fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>, ArchiveError>;
 
     /// Pins or unpins an entry.
-    fn pin(&self, session: &str, seq: u64, pinned: bool) -> Result<(), ArchiveError>;
+    fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> Result<(), ArchiveError>;
 
-    /// Keeps originals under their handles, all or none.
+    /// Returns what a handle stands for; `None` if it is unknown within the scope.
     ///
-    /// Gives [`ArchiveError::HandleTaken`] if a handle stands for other content already.
-    fn keep(&self, originals: &[(Handle, Original)]) -> Result<(), ArchiveError>;
+    /// With a session as the scope, that session is looked into first, on all its paths, and then the
+    /// others of its owner, oldest first. A handle has few bits: whoever opens one checks that the
+    /// content has that handle.
+    fn reference(&self, scope: &Scope, handle: Handle) -> Result<Option<Reference>, ArchiveError>;
 
-    /// Returns what a handle stands for; `None` if it is unknown.
-    fn expand(&self, handle: Handle) -> Result<Option<Original>, ArchiveError>;
+    /// Keeps texts under their handles for a session; returns how many were not kept because the handle
+    /// stands for another text in this session already.
+    ///
+    /// For the proxy alone, until its edits are batches; handles of batches need no copy.
+    fn keep(
+        &self,
+        id: SessionId,
+        originals: &[(Handle, String, Form)],
+    ) -> Result<usize, ArchiveError>;
 
-    /// Returns what a handle stands for in one session; `None` if that session has nothing under it.
-    fn expand_in(&self, session: &str, handle: Handle) -> Result<Option<Original>, ArchiveError>;
+    /// Keeps the system prompt and tools of a request, once for each owner.
+    fn keep_preamble(&self, owner: Owner, content: &str) -> Result<PreambleId, ArchiveError>;
+
+    /// Returns a preamble that the owner has kept.
+    fn preamble(&self, owner: Owner, id: PreambleId) -> Result<Option<String>, ArchiveError>;
+
+    /// Adds a line to the session's request log.
+    fn log_request(&self, id: SessionId, request: &Request) -> Result<(), ArchiveError>;
+
+    /// Returns the session's request log, newest first.
+    fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError>;
+
+    /// Keeps something that was derived from the session, in the place of what was under that key.
+    fn put_derived(&self, id: SessionId, key: &str, value: &str) -> Result<(), ArchiveError>;
+
+    /// Returns what was derived from the session; `None` if it must be derived again.
+    fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError>;
 
     /// Checks everything, or one session, and returns what is damaged.
     ///
     /// Damage is not an error here: an error means that checking itself was impossible.
-    fn verify(&self, session: Option<&str>) -> Result<Vec<Damage>, ArchiveError>;
+    fn verify(&self, session: Option<SessionId>) -> Result<Vec<Damage>, ArchiveError>;
 
-    /// Removes a session with its batches, pins and originals; says whether there was one.
-    fn remove(&self, session: &str) -> Result<bool, ArchiveError>;
-
-    /// Returns an original's text; the messages of a fold stand on a line each.
-    fn text_of(&self, original: &Original) -> Result<String, ArchiveError> {
-        match (&original.content, &original.session) {
-            (Content::Text(text), _) => Ok(text.clone()),
-            (Content::Entries(range), session) => {
-                let session = session.as_deref().unwrap_or_default();
-                let entries = self.entries(session, range.clone())?;
-                if (entries.len() as u64) < range.end.saturating_sub(range.start) {
-                    return Err(ArchiveError::NoSuchEntries {
-                        session: session.to_owned(),
-                        range: range.clone(),
-                        entries: range.start + entries.len() as u64,
-                    });
-                }
-                let raws: Vec<&str> = entries.iter().map(|entry| entry.raw.as_str()).collect();
-                Ok(raws.join("\n"))
-            }
-        }
-    }
+    /// Removes a session with all that belongs to it; returns whether there was one.
+    ///
+    /// Messages and preambles that another session of the owner uses stay.
+    fn remove(&self, id: SessionId) -> Result<bool, ArchiveError>;
 }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use crate::error::shown;
+use crate::SessionId;
 
 /// Something in an archive that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The session it is in; `None` if it concerns the file as a whole.
-    pub session: Option<String>,
+    /// The session it is in; `None` if it concerns the archive as a whole.
+    pub session: Option<SessionId>,
     /// The damaged thing.
     pub part: DamagedPart,
     /// What is wrong with it.
@@ -23,14 +23,22 @@ pub enum DamagedPart {
     File,
     /// The session's own record.
     Session,
-    /// The entry in this place.
+    /// The entry with this number.
     Entry(u64),
     /// The batch with this number.
     Batch(u64),
+    /// The list of undone batches.
+    Undos,
     /// The list of pins.
     Pins,
-    /// The original with this handle.
-    Original(String),
+    /// What this handle stands for.
+    Reference(String),
+    /// The line of the request log with this number, from 1.
+    Request(u64),
+    /// A preamble.
+    Preamble(String),
+    /// What was derived under this key, which can be derived again.
+    Derived(String),
     /// The search index, which can be made anew from the entries.
     Index,
 }
@@ -38,7 +46,7 @@ pub enum DamagedPart {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(session) = &self.session {
-            write!(f, "session {}: ", shown(session))?;
+            write!(f, "session {session}: ")?;
         }
         write!(f, "{} {}", self.part, self.detail)
     }
@@ -51,9 +59,19 @@ impl fmt::Display for DamagedPart {
             DamagedPart::Session => f.write_str("its record"),
             DamagedPart::Entry(seq) => write!(f, "entry {seq}"),
             DamagedPart::Batch(number) => write!(f, "batch {number}"),
+            DamagedPart::Undos => f.write_str("its list of undone batches"),
             DamagedPart::Pins => f.write_str("its list of pins"),
-            DamagedPart::Original(handle) => write!(f, "original {handle}"),
+            DamagedPart::Reference(handle) => write!(f, "reference {handle}"),
+            DamagedPart::Request(number) => write!(f, "request {number}"),
+            DamagedPart::Preamble(id) => write!(f, "preamble {id}"),
+            DamagedPart::Derived(key) => write!(f, "derived data {:?}", shortened(key)),
             DamagedPart::Index => f.write_str("the search index"),
         }
     }
+}
+
+const SHOWN_BYTES_MAX: usize = 60;
+
+fn shortened(key: &str) -> &str {
+    &key[..key.floor_char_boundary(SHOWN_BYTES_MAX)]
 }

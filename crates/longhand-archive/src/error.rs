@@ -1,156 +1,188 @@
 //! What can go wrong with an archive.
 
-use std::io;
+use std::error::Error;
+use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use longhand_core::Handle;
+use longhand_core::edit::Seq;
 
-use crate::Damage;
+use crate::{Damage, SessionId};
+
+/// What the storage beneath an archive says.
+pub type Cause = Box<dyn Error + Send + Sync>;
 
 /// Why an archive did not do what it was asked to.
 ///
 /// Whatever the error, nothing of the request was written, and nothing acknowledged before is lost.
+/// `archive` says where the archive is: the path of a file, or an address.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// The batch builds on one that is not the newest any more.
-    #[error("session {}: the newest batch is {newest}, not {after}", shown(.session))]
+    /// Another writer came first; look again and retry.
+    #[error("session {session}: {conflict}")]
     Conflict {
         /// The session.
-        session: String,
-        /// What the new batch builds on.
-        after: u64,
-        /// The newest live batch.
-        newest: u64,
+        session: SessionId,
+        /// What the other writer did.
+        conflict: Conflict,
+    },
+    /// The session belongs to somebody else.
+    #[error("session {session} belongs to another owner")]
+    NotTheOwner {
+        /// The session.
+        session: SessionId,
     },
     /// There is no such session.
-    #[error("session {} is not in the archive", shown(.session))]
+    #[error("session {session} is not in the archive")]
     UnknownSession {
         /// The session asked for.
-        session: String,
+        session: SessionId,
     },
     /// The request names entries that the session does not have.
-    #[error("session {} has {entries} entries, not {}..{}", shown(.session), range.start, range.end)]
+    #[error("session {session} has {entries} entries, not {}..{}", range.start, range.end)]
     NoSuchEntries {
         /// The session.
-        session: String,
+        session: SessionId,
         /// What was asked for.
         range: Range<u64>,
         /// How many it has.
         entries: u64,
     },
-    /// An original made of entries does not say whose.
-    #[error("original {handle} consists of entries but names no session")]
-    NoSession {
-        /// The original.
-        handle: Handle,
-    },
-    /// The handle stands for other content already.
-    #[error("handle {handle} already stands for other content")]
-    HandleTaken {
-        /// The handle.
-        handle: Handle,
+    /// A batch edits an entry that is not on the path it was made for.
+    #[error("session {session}: entry {} is not on the path to entry {}", entry.0, head.0)]
+    NotOnPath {
+        /// The session.
+        session: SessionId,
+        /// The entry.
+        entry: Seq,
+        /// The last entry of the path.
+        head: Seq,
     },
     /// What was read is not what was written.
-    #[error("{}: {damage}", path.display())]
+    #[error("{archive}: {damage}")]
     Damaged {
         /// The archive.
-        path: PathBuf,
+        archive: String,
         /// What is damaged.
         damage: Damage,
     },
-    /// The file is broken in its structure.
-    #[error("{} is damaged", path.display())]
+    /// The archive is broken in its structure.
+    #[error("{archive} is damaged")]
     Corrupt {
         /// The archive.
-        path: PathBuf,
-        /// What SQLite says.
-        source: rusqlite::Error,
+        archive: String,
+        /// What its storage says.
+        source: Cause,
     },
-    /// The file is something else; it was left as it is.
-    #[error("{} is not an archive: {reason}", path.display())]
+    /// It is something else; it was left as it is.
+    #[error("{archive} is not an archive: {reason}")]
     NotAnArchive {
-        /// The file.
-        path: PathBuf,
+        /// What was opened.
+        archive: String,
         /// How one can tell.
-        reason: &'static str,
+        reason: String,
     },
-    /// The archive was written by a later release; it was left as it is.
-    #[error("{} has format {found}, and this release knows up to {known}", path.display())]
-    Newer {
+    /// The archive was written by another release; it was left as it is.
+    #[error("{archive} has format {found}, and this release reads format {known}")]
+    OtherFormat {
         /// The archive.
-        path: PathBuf,
+        archive: String,
         /// Its format.
         found: i64,
-        /// The newest that is known here.
+        /// The one that is known here.
         known: i64,
     },
+    /// There is no archive of this kind.
+    #[error("`{address}` is not supported: give the path of a file, for example `longhand.db`")]
+    UnsupportedAddress {
+        /// What was to be opened.
+        address: String,
+    },
     /// Another process kept the archive locked.
-    #[error("{} was locked by another process for {waited:.1?}", path.display())]
+    #[error("{archive} was locked by another process for {waited:.1?}")]
     Busy {
         /// The archive.
-        path: PathBuf,
+        archive: String,
         /// How long we waited.
         waited: Duration,
     },
     /// There is no room left for it.
-    #[error("{} cannot grow: the disk is full", path.display())]
+    #[error("{archive} cannot grow: the disk is full")]
     Full {
         /// The archive.
-        path: PathBuf,
-        /// What SQLite says.
-        source: rusqlite::Error,
+        archive: String,
+        /// What its storage says.
+        source: Cause,
     },
     /// The archive is on a file system on which concurrent writers would destroy it.
-    #[error("{} is on a network file system ({kind})", path.display())]
+    #[error("{archive} is on a network file system ({kind})")]
     Network {
         /// The archive.
-        path: PathBuf,
+        archive: String,
         /// The kind of file system.
         kind: String,
     },
-    /// The file cannot be opened, created or written.
-    #[error("{} cannot be written", path.display())]
+    /// The archive cannot be opened, created or written.
+    #[error("{archive} cannot be written")]
     Unwritable {
         /// The archive.
-        path: PathBuf,
+        archive: String,
         /// What the system says.
-        source: io::Error,
+        source: Cause,
     },
-    /// Reading or writing the file failed in another way.
-    #[error("{}: the database failed", path.display())]
-    Database {
+    /// This program was built with a storage library that can damage archives.
+    #[error("{archive} cannot be opened safely: {reason}")]
+    Unsafe {
         /// The archive.
-        path: PathBuf,
-        /// What SQLite says.
-        source: rusqlite::Error,
+        archive: String,
+        /// What is wrong with the library.
+        reason: String,
     },
-    /// This program was built with an SQLite that can damage its files.
-    #[error("SQLite {found} is linked, and archives need at least {least}")]
-    OldSqlite {
-        /// The version that is linked.
-        found: &'static str,
-        /// The first one that will do.
-        least: &'static str,
+    /// Reading or writing failed in another way.
+    #[error("{archive}: reading or writing failed")]
+    Failed {
+        /// The archive.
+        archive: String,
+        /// What its storage says.
+        source: Cause,
     },
     /// The thread that writes is gone.
-    #[error("{}: the archive is closed", path.display())]
+    #[error("{archive}: the archive is closed")]
     Closed {
         /// The archive.
-        path: PathBuf,
+        archive: String,
     },
 }
 
-const SHOWN_CHARS_MAX: usize = 60;
+/// What another writer did first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conflict {
+    /// The batch builds on one that is not the newest live one on its path.
+    Batch {
+        /// What the new batch builds on.
+        after: u64,
+        /// The newest live batch; 0 if there is none.
+        newest: u64,
+    },
+    /// The session has another number of entries than the caller saw.
+    Entries {
+        /// How many the caller saw.
+        expected: u64,
+        /// How many there are.
+        entries: u64,
+    },
+}
 
-/// A session id as people can read it: ids may be long and hold any character.
-pub(crate) fn shown(session: &str) -> String {
-    let mut shown: String =
-        session.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
-    if session.chars().nth(SHOWN_CHARS_MAX).is_some() {
-        shown.push('…');
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Conflict::Batch { after, newest } => {
+                write!(f, "the newest batch is {newest}, not {after}")
+            }
+            Conflict::Entries { expected, entries } => {
+                write!(f, "it has {entries} entries, not {expected}")
+            }
+        }
     }
-    if shown.is_empty() { "\"\"".to_owned() } else { shown }
 }

@@ -5,6 +5,8 @@
 
 use memchr::memmem;
 
+use crate::number::{push_number, take_number};
+
 /// Text of its own: a length, then that many bytes.
 const OWN: u8 = 0;
 /// A place in the message: a start and a length.
@@ -33,8 +35,8 @@ pub(crate) fn encode(text: &str, raw: &str) -> Vec<u8> {
         if let Some((kind, start, length)) = longest_copy(&text[at..], &sources, cursor) {
             push_own(&mut excerpt, &text[own_from..at]);
             excerpt.push(kind);
-            push_number(&mut excerpt, start);
-            push_number(&mut excerpt, length);
+            push_number(&mut excerpt, start as u64);
+            push_number(&mut excerpt, length as u64);
             at += length;
             own_from = at;
             cursor = start + length;
@@ -53,14 +55,14 @@ pub(crate) fn decode(mut excerpt: &[u8], raw: &str) -> Option<String> {
     let mut text = String::new();
     while let Some((&kind, rest)) = excerpt.split_first() {
         excerpt = rest;
-        let first = take_number(&mut excerpt)?;
+        let first = take_place(&mut excerpt)?;
         if kind == OWN {
             let (own, rest) = excerpt.split_at_checked(first)?;
             text.push_str(str::from_utf8(own).ok()?);
             excerpt = rest;
             continue;
         }
-        let end = first.checked_add(take_number(&mut excerpt)?)?;
+        let end = first.checked_add(take_place(&mut excerpt)?)?;
         let source = match kind {
             RAW => raw,
             UNESCAPED => unescaped.get_or_insert_with(|| unescape(raw)).as_deref().unwrap_or(raw),
@@ -95,31 +97,13 @@ fn word_length(text: &str) -> usize {
 fn push_own(excerpt: &mut Vec<u8>, text: &str) {
     if !text.is_empty() {
         excerpt.push(OWN);
-        push_number(excerpt, text.len());
+        push_number(excerpt, text.len() as u64);
         excerpt.extend_from_slice(text.as_bytes());
     }
 }
 
-/// Seven bits a byte, the lowest first; the highest bit says that more follow.
-fn push_number(excerpt: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        excerpt.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    excerpt.push(number as u8);
-}
-
-fn take_number(excerpt: &mut &[u8]) -> Option<usize> {
-    let mut number = 0_usize;
-    for shift in (0..usize::BITS).step_by(7) {
-        let (&byte, rest) = excerpt.split_first()?;
-        *excerpt = rest;
-        number |= usize::from(byte & 0x7f).checked_shl(shift)?;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
+fn take_place(excerpt: &mut &[u8]) -> Option<usize> {
+    usize::try_from(take_number(excerpt)?).ok()
 }
 
 /// Resolves the escapes of JSON wherever they stand; `None` if there are none.

@@ -3,40 +3,52 @@
 //! [`Archive`] is the one interface. [`SqliteArchive`] keeps a file that survives crashes and may be
 //! shared by processes; [`MemoryArchive`] behaves the same and forgets.
 //!
+//! A session's ledger is a tree of entries, numbered in the order of arrival. Forks and rewinds are
+//! other paths of the same tree and copy nothing. What edits a window is a batch in the session's log,
+//! which names entries by number; what a handle stands for is a reference to an entry, never a copy.
+//!
 //! ```
-//! use longhand_archive::{Archive, NewEntry, SqliteArchive};
+//! use longhand_archive::{After, Archive, NewEntry, NewSession, Owner, Scope, SessionId, SqliteArchive};
+//! use longhand_core::Meaning;
 //!
 //! let folder = tempfile::tempdir()?;
 //! let archive = SqliteArchive::open(folder.path().join("archive.db"))?;
+//! let session = SessionId::named(Owner::LOCAL, "work");
+//! archive.begin(session, &NewSession { name: "work".to_owned(), ..NewSession::default() })?;
 //! let said = "Deploy with `make ship`.";
-//! archive.append("work", &[NewEntry {
+//! archive.append(session, After::Newest, &[NewEntry {
+//!     meaning: Meaning(1),
 //!     opens_round: true,
 //!     form: "text".to_owned(),
 //!     raw: said.to_owned(),
 //!     text: said.to_owned(),
 //!     at_ms: 0,
 //! }])?;
-//! assert_eq!(archive.search(None, "make ship", 10)?[0].snippet, said);
+//! assert_eq!(archive.search(&Scope::All, "make ship", 10)?[0].snippet, said);
 //! assert!(archive.verify(None)?.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod archive;
+mod codec;
 mod damage;
 mod error;
 mod excerpt;
+mod id;
 mod memory;
+mod number;
+mod page;
 mod query;
 mod record;
-mod sqlite;
 mod words;
 
 pub use archive::Archive;
 pub use damage::{Damage, DamagedPart};
-pub use error::ArchiveError;
+pub use error::{ArchiveError, Cause, Conflict};
+pub use id::{Owner, ParseIdError, PreambleId, SessionId};
 pub use memory::MemoryArchive;
+pub use page::{Cursor, Listing, Page};
 pub use record::{
-    Addition, Appended, Batch, Content, Entry, Form, Head, Hit, NewBatch, NewEntry, Original,
-    SessionInfo, fold_handle,
+    Addition, After, Appended, Entry, Form, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
+    NewSession, Reference, Request, Scope, SessionInfo,
 };
-pub use sqlite::{SqliteArchive, SqliteSettings};

@@ -1,44 +1,39 @@
 //! An archive that forgets when it is dropped.
+//!
+//! It follows the definitions word for word and walks whole paths, so that the others can be compared
+//! with it.
+
+mod session;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use longhand_core::Handle;
+use longhand_core::edit::Seq;
+use longhand_core::{Handle, Link};
 
+use self::session::Session;
 use crate::query::{Query, Strictness, snippet};
 use crate::{
-    Addition, Appended, Archive, ArchiveError, Batch, Content, Damage, Entry, Form, Head, Hit,
-    NewBatch, NewEntry, Original, SessionInfo, fold_handle,
+    Addition, After, Appended, Archive, ArchiveError, Conflict, Cursor, Damage, Entry, Form, Found,
+    Head, Hit, Listing, LoggedBatch, NewBatch, NewEntry, NewSession, Owner, Page, PreambleId,
+    Reference, Request, Scope, SessionId, SessionInfo,
 };
 
-/// An archive in memory: for tests, and the model that the others are compared with.
+/// An archive in memory: for tests and for what nobody wants to keep.
 #[derive(Debug, Default)]
 pub struct MemoryArchive {
-    shelves: Mutex<Shelves>,
+    content: Mutex<Content>,
 }
 
 #[derive(Debug, Default)]
-struct Shelves {
-    sessions: BTreeMap<String, Session>,
-    originals: HashMap<Handle, Vec<Original>>,
+struct Content {
+    sessions: BTreeMap<SessionId, Session>,
+    preambles: HashMap<(Owner, PreambleId), String>,
     /// Entries ever appended, for the order between sessions.
-    count: u64,
-}
-
-#[derive(Debug, Default)]
-struct Session {
-    entries: Vec<Entry>,
-    texts: Vec<Text>,
-    batches: Vec<Batch>,
-    pins: BTreeSet<u64>,
-}
-
-/// What search sees of an entry, and when it came.
-#[derive(Debug)]
-struct Text {
-    order: u64,
-    text: String,
+    entries: u64,
+    /// Sessions ever begun.
+    begun: u64,
 }
 
 impl MemoryArchive {
@@ -47,136 +42,174 @@ impl MemoryArchive {
         Self::default()
     }
 
-    fn shelves(&self) -> MutexGuard<'_, Shelves> {
+    fn content(&self) -> MutexGuard<'_, Content> {
         // Every change below is made after all checks, so a panic leaves nothing half done.
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads from a session; nothing comes from one that is unknown.
+    fn read<T: Default>(
+        &self,
+        id: SessionId,
+        action: impl FnOnce(&Session) -> Result<T, ArchiveError>,
+    ) -> Result<T, ArchiveError> {
+        self.content().sessions.get(&id).map_or_else(|| Ok(T::default()), action)
+    }
+
+    fn change<T>(
+        &self,
+        id: SessionId,
+        action: impl FnOnce(&mut Session) -> Result<T, ArchiveError>,
+    ) -> Result<T, ArchiveError> {
+        action(self.content().session(id)?)
     }
 }
 
 impl Archive for MemoryArchive {
-    fn append(&self, session: &str, entries: &[NewEntry]) -> Result<Appended, ArchiveError> {
-        Ok(self.shelves().append(session, entries))
+    fn begin(&self, id: SessionId, session: &NewSession) -> Result<(), ArchiveError> {
+        self.content().begin(id, session)
     }
 
-    fn append_at(&self, additions: &[Addition]) -> Result<usize, ArchiveError> {
-        let mut shelves = self.shelves();
-        let made = additions.iter().take_while(|Addition { session, first, entries }| {
-            let known = shelves.sessions.get(session);
-            let is_place = known.map_or(0, |session| session.entries.len() as u64) == *first;
-            if is_place {
-                shelves.append(session, entries);
-            }
-            is_place
-        });
-        Ok(made.count())
-    }
-
-    fn commit(&self, session: &str, batch: &NewBatch) -> Result<u64, ArchiveError> {
-        let shelves = &mut *self.shelves();
-        let found = shelves.session(session)?;
-        let newest = found.live().map_or(0, |batch| batch.number);
-        if newest != batch.after {
-            let session = session.to_owned();
-            return Err(ArchiveError::Conflict { session, after: batch.after, newest });
-        }
-        found.require(session, &batch.entries)?;
-        let number = found.batches.len() as u64 + 1;
-        found.batches.push(Batch {
-            number,
-            after: batch.after,
-            at_ms: batch.at_ms,
-            entries: batch.entries.clone(),
-            text: batch.text.clone(),
-            receipt: batch.receipt.clone(),
-            undone: false,
-        });
-        if !batch.entries.is_empty() {
-            let content = Content::Entries(batch.entries.clone());
-            let original =
-                Original { session: Some(session.to_owned()), form: Form::Json, content };
-            let handle = fold_handle(session, &batch.entries);
-            shelves.originals.entry(handle).or_insert_with(|| vec![original]);
-        }
-        Ok(number)
-    }
-
-    fn undo(&self, session: &str) -> Result<Option<Batch>, ArchiveError> {
-        let shelves = &mut *self.shelves();
-        let Some(session) = shelves.sessions.get_mut(session) else { return Ok(None) };
-        let newest = session.batches.iter_mut().rfind(|batch| !batch.undone);
-        Ok(newest.map(|batch| {
-            batch.undone = true;
-            batch.clone()
-        }))
-    }
-
-    fn head(&self, session: &str) -> Result<Option<Head>, ArchiveError> {
-        Ok(self.shelves().sessions.get(session).map(|session| Head {
-            entries: session.entries.len() as u64,
-            rounds: session.rounds(),
-            batch: session.live().cloned(),
-            undone: session.batches.last().is_some_and(|batch| batch.undone),
-            pins: session.pins.iter().copied().collect(),
-        }))
-    }
-
-    fn entries(&self, session: &str, seqs: Range<u64>) -> Result<Vec<Entry>, ArchiveError> {
-        let shelves = self.shelves();
-        let Some(session) = shelves.sessions.get(session) else { return Ok(Vec::new()) };
-        let count = session.entries.len() as u64;
-        let end = seqs.end.min(count);
-        let start = seqs.start.min(end);
-        Ok(session.entries[start as usize..end as usize].to_vec())
-    }
-
-    fn batches(&self, session: &str) -> Result<Vec<Batch>, ArchiveError> {
-        let shelves = self.shelves();
-        Ok(shelves.sessions.get(session).map(|session| session.batches.clone()).unwrap_or_default())
-    }
-
-    fn sessions(&self) -> Result<Vec<SessionInfo>, ArchiveError> {
-        let shelves = self.shelves();
-        let info = |(id, session): (&String, &Session)| SessionInfo {
-            id: id.clone(),
-            entries: session.entries.len() as u64,
-            rounds: session.rounds(),
-            batches: session.batches.len() as u64,
-            bytes: session.entries.iter().map(|entry| entry.raw.len() as u64).sum(),
-            first_ms: session.entries.first().map_or(0, |entry| entry.at_ms),
-            last_ms: session.entries.last().map_or(0, |entry| entry.at_ms),
-            damaged: false,
-        };
-        Ok(shelves.sessions.iter().map(info).collect())
-    }
-
-    fn search(
+    fn append(
         &self,
-        session: Option<&str>,
-        query: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, ArchiveError> {
+        id: SessionId,
+        after: After,
+        entries: &[NewEntry],
+    ) -> Result<Appended, ArchiveError> {
+        self.content().append(id, after, entries)
+    }
+
+    fn append_all(
+        &self,
+        additions: &[Addition],
+    ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
+        let mut content = self.content();
+        Ok(additions.iter().map(|addition| content.add(addition, |_, _| Ok(()))).collect())
+    }
+
+    fn commit(&self, id: SessionId, batch: &NewBatch) -> Result<u64, ArchiveError> {
+        self.change(id, |session| session.commit(batch))
+    }
+
+    fn append_and_commit(
+        &self,
+        addition: &Addition,
+        first: Seq,
+        batch: &NewBatch,
+    ) -> Result<(Appended, u64), ArchiveError> {
+        let mut number = 0;
+        let appended = self.content().add(addition, |session, entries_before| {
+            if entries_before != first.0 {
+                let conflict = Conflict::Entries { expected: first.0, entries: entries_before };
+                return Err(ArchiveError::Conflict { session: addition.session, conflict });
+            }
+            number = session.commit(batch)?;
+            Ok(())
+        })?;
+        Ok((appended, number))
+    }
+
+    fn undo(&self, id: SessionId, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError> {
+        let mut content = self.content();
+        content.sessions.get_mut(&id).map_or(Ok(None), |session| session.undo(head))
+    }
+
+    fn live(&self, id: SessionId, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError> {
+        self.read(id, |session| session.live(head))
+    }
+
+    fn head(&self, id: SessionId) -> Result<Option<Head>, ArchiveError> {
+        self.read(id, |session| Ok(Some(session.head())))
+    }
+
+    fn session(&self, id: SessionId) -> Result<Option<SessionInfo>, ArchiveError> {
+        self.read(id, |session| Ok(Some(session.info())))
+    }
+
+    fn find_path(&self, owner: Owner, links: &[Link]) -> Result<Option<Found>, ArchiveError> {
+        let content = self.content();
+        let own = || content.sessions.values().filter(|session| session.new.owner == owner);
+        let found = links.iter().enumerate().rev().find_map(|(at, link)| {
+            let found = own().filter_map(|session| Some((session, session.by_link(*link)?)));
+            let (session, seq) = found.max_by_key(|(session, seq)| session.order_of(*seq))?;
+            Some(Found { session: session.id, seq, known: at + 1 })
+        });
+        Ok(found)
+    }
+
+    fn path(
+        &self,
+        id: SessionId,
+        head: Option<Seq>,
+        seqs: Range<u64>,
+    ) -> Result<Vec<Entry>, ArchiveError> {
+        self.read(id, |session| {
+            let path = session.path(head)?;
+            let wanted = path.into_iter().filter(|seq| seqs.contains(&seq.0));
+            Ok(wanted.map(|seq| session.entry(seq).clone()).collect())
+        })
+    }
+
+    fn entries(&self, id: SessionId, seqs: Range<u64>) -> Result<Vec<Entry>, ArchiveError> {
+        self.read(id, |session| {
+            let entries = session.entries().filter(|entry| seqs.contains(&entry.seq.0));
+            Ok(entries.cloned().collect())
+        })
+    }
+
+    fn batches(&self, id: SessionId, page: Page) -> Result<Listing<LoggedBatch>, ArchiveError> {
+        let content = self.content();
+        let Some(session) = content.sessions.get(&id) else { return Ok(Listing::empty()) };
+        let batches = session.batches().into_iter().rev();
+        Ok(page.take(batches, |batch| Cursor::number(batch.number)))
+    }
+
+    fn sessions(
+        &self,
+        owner: Option<Owner>,
+        page: Page,
+    ) -> Result<Listing<SessionInfo>, ArchiveError> {
+        let content = self.content();
+        let own = content.sessions.values();
+        let own = own.filter(|session| owner.is_none_or(|owner| session.new.owner == owner));
+        let mut own: Vec<&Session> = own.collect();
+        own.sort_unstable_by_key(|session| std::cmp::Reverse(session.activity()));
+        let listing = page.take(own, |session| session.activity());
+        let items = listing.items.iter().map(|session| session.info()).collect();
+        Ok(Listing { items, next: listing.next })
+    }
+
+    fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>, ArchiveError> {
+        let content = self.content();
+        let mut candidates = Vec::new();
+        for session in content.sessions.values() {
+            let path: Option<BTreeSet<Seq>> = match scope {
+                Scope::All => None,
+                Scope::Owner(owner) if session.new.owner == *owner => None,
+                Scope::Session(id) if session.id == *id => None,
+                Scope::Path { session: id, head } if session.id == *id => {
+                    Some(session.path(*head)?.into_iter().collect())
+                }
+                _ => continue,
+            };
+            let entries = session.entries();
+            let entries =
+                entries.filter(|entry| path.as_ref().is_none_or(|path| path.contains(&entry.seq)));
+            candidates.extend(entries.map(|entry| (session, entry)));
+        }
         let Some(query) = Query::parse(query) else { return Ok(Vec::new()) };
-        let shelves = self.shelves();
-        let chosen =
-            shelves.sessions.iter().filter(|(id, _)| session.is_none_or(|only| only == *id));
-        let mut texts: Vec<(&String, &Entry, &Text)> = chosen
-            .flat_map(|(id, session)| {
-                session
-                    .entries
-                    .iter()
-                    .zip(&session.texts)
-                    .map(move |(entry, text)| (id, entry, text))
-            })
-            .collect();
-        texts.sort_unstable_by_key(|(_, _, text)| std::cmp::Reverse(text.order));
+        candidates.sort_unstable_by_key(|(session, entry)| {
+            std::cmp::Reverse(session.order_of(entry.seq))
+        });
         let hits = |strictness| {
-            let found = texts.iter().filter_map(|(id, entry, text)| {
-                let place = query.find(&text.text, strictness)?;
+            let found = candidates.iter().filter_map(|(session, entry)| {
+                let text = session.text(entry.seq);
+                let place = query.find(text, strictness)?;
                 Some(Hit {
-                    session: (*id).clone(),
+                    session: session.id,
                     seq: entry.seq,
                     round: entry.round,
-                    snippet: snippet(&text.text, &place),
+                    snippet: snippet(text, &place),
                 })
             });
             found.take(limit).collect::<Vec<_>>()
@@ -185,144 +218,146 @@ impl Archive for MemoryArchive {
         Ok(if whole.is_empty() { hits(Strictness::Substrings) } else { whole })
     }
 
-    fn pin(&self, session: &str, seq: u64, pinned: bool) -> Result<(), ArchiveError> {
-        let shelves = &mut *self.shelves();
-        let found = shelves.session(session)?;
-        found.require(session, &(seq..seq.saturating_add(1)))?;
-        if pinned {
-            found.pins.insert(seq);
-        } else {
-            found.pins.remove(&seq);
-        }
-        Ok(())
+    fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> Result<(), ArchiveError> {
+        self.change(id, |session| session.pin(entry, pinned))
     }
 
-    fn keep(&self, originals: &[(Handle, Original)]) -> Result<(), ArchiveError> {
-        let shelves = &mut *self.shelves();
-        let mut new: HashMap<Handle, Vec<&Original>> = HashMap::new();
-        for (handle, original) in originals {
-            shelves.check(*handle, original)?;
-            let known = shelves.originals.get(handle).into_iter().flatten();
-            let taken = known.chain(new.get(handle).into_iter().flatten().copied()).any(|other| {
-                other.form != original.form || shelves.text(other) != shelves.text(original)
-            });
-            if taken {
-                return Err(ArchiveError::HandleTaken { handle: *handle });
+    fn reference(&self, scope: &Scope, handle: Handle) -> Result<Option<Reference>, ArchiveError> {
+        let content = self.content();
+        let (first, owner) = match scope {
+            Scope::All => (None, None),
+            Scope::Owner(owner) => (None, Some(*owner)),
+            Scope::Session(id) | Scope::Path { session: id, .. } => {
+                let Some(session) = content.sessions.get(id) else { return Ok(None) };
+                (Some(session), Some(session.new.owner))
             }
-            new.entry(*handle).or_default().push(original);
-        }
-        for (handle, originals) in new {
-            let kept = shelves.originals.entry(handle).or_default();
-            for original in originals {
-                if kept.iter().all(|other| other.session != original.session) {
-                    kept.push(original.clone());
-                }
-            }
-        }
-        Ok(())
+        };
+        let own = content.sessions.values();
+        let own = own.filter(|session| owner.is_none_or(|owner| session.new.owner == owner));
+        let mut own: Vec<&Session> = own.collect();
+        own.sort_unstable_by_key(|session| session.order);
+        Ok(first.into_iter().chain(own).find_map(|session| session.reference(handle)))
     }
 
-    fn expand(&self, handle: Handle) -> Result<Option<Original>, ArchiveError> {
-        let shelves = self.shelves();
-        Ok(shelves.originals.get(&handle).and_then(|kept| kept.first()).cloned())
+    fn keep(
+        &self,
+        id: SessionId,
+        originals: &[(Handle, String, Form)],
+    ) -> Result<usize, ArchiveError> {
+        self.change(id, |session| Ok(session.keep(originals)))
     }
 
-    fn expand_in(&self, session: &str, handle: Handle) -> Result<Option<Original>, ArchiveError> {
-        let shelves = self.shelves();
-        let mut kept = shelves.originals.get(&handle).into_iter().flatten();
-        Ok(kept.find(|original| original.session.as_deref() == Some(session)).cloned())
+    fn keep_preamble(&self, owner: Owner, content: &str) -> Result<PreambleId, ArchiveError> {
+        let id = PreambleId::of(content);
+        self.content().preambles.entry((owner, id)).or_insert_with(|| content.to_owned());
+        Ok(id)
     }
 
-    fn verify(&self, session: Option<&str>) -> Result<Vec<Damage>, ArchiveError> {
-        session.map_or(Ok(()), |session| self.shelves().session(session).map(|_| ()))?;
+    fn preamble(&self, owner: Owner, id: PreambleId) -> Result<Option<String>, ArchiveError> {
+        Ok(self.content().preambles.get(&(owner, id)).cloned())
+    }
+
+    fn log_request(&self, id: SessionId, request: &Request) -> Result<(), ArchiveError> {
+        self.change(id, |session| {
+            session.requests.push(request.clone());
+            Ok(())
+        })
+    }
+
+    fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError> {
+        let content = self.content();
+        let Some(session) = content.sessions.get(&id) else { return Ok(Listing::empty()) };
+        let numbered = (1..).zip(&session.requests).collect::<Vec<(u64, &Request)>>();
+        let listing = page.take(numbered.into_iter().rev(), |(at, _)| Cursor::number(*at));
+        let items = listing.items.into_iter().map(|(_, request)| request.clone()).collect();
+        Ok(Listing { items, next: listing.next })
+    }
+
+    fn put_derived(&self, id: SessionId, key: &str, value: &str) -> Result<(), ArchiveError> {
+        self.change(id, |session| {
+            session.derived.insert(key.to_owned(), value.to_owned());
+            Ok(())
+        })
+    }
+
+    fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError> {
+        self.read(id, |session| Ok(session.derived.get(key).cloned()))
+    }
+
+    fn verify(&self, session: Option<SessionId>) -> Result<Vec<Damage>, ArchiveError> {
+        session.map_or(Ok(()), |session| self.content().session(session).map(|_| ()))?;
         Ok(Vec::new())
     }
 
-    fn remove(&self, session: &str) -> Result<bool, ArchiveError> {
-        let shelves = &mut *self.shelves();
-        shelves.originals.retain(|_, kept| {
-            kept.retain(|original| original.session.as_deref() != Some(session));
-            !kept.is_empty()
-        });
-        Ok(shelves.sessions.remove(session).is_some())
-    }
-}
-
-impl Shelves {
-    fn append(&mut self, session: &str, entries: &[NewEntry]) -> Appended {
-        if entries.is_empty() {
-            let empty = Session::default();
-            let session = self.sessions.get(session).unwrap_or(&empty);
-            let round = session.rounds().saturating_sub(1);
-            return Appended { first: session.entries.len() as u64, round };
-        }
-        let session = self.sessions.entry(session.to_owned()).or_default();
-        let first = session.entries.len();
-        for entry in entries {
-            let rounds = session.rounds();
-            let opens_round = entry.opens_round || session.entries.is_empty();
-            self.count += 1;
-            session.texts.push(Text { order: self.count, text: entry.text.clone() });
-            session.entries.push(Entry {
-                seq: session.entries.len() as u64,
-                round: if opens_round { rounds } else { rounds - 1 },
-                form: entry.form.clone(),
-                raw: entry.raw.clone(),
-                at_ms: entry.at_ms,
-            });
-        }
-        Appended { first: first as u64, round: session.entries[first].round }
-    }
-
-    fn session(&mut self, session: &str) -> Result<&mut Session, ArchiveError> {
-        let unknown = || ArchiveError::UnknownSession { session: session.to_owned() };
-        self.sessions.get_mut(session).ok_or_else(unknown)
-    }
-
-    /// An original belongs to a session that exists, and cites entries that it has.
-    fn check(&self, handle: Handle, original: &Original) -> Result<(), ArchiveError> {
-        let Some(session) = &original.session else {
-            return match original.content {
-                Content::Text(_) => Ok(()),
-                Content::Entries(_) => Err(ArchiveError::NoSession { handle }),
+    fn remove(&self, id: SessionId) -> Result<bool, ArchiveError> {
+        let content = &mut *self.content();
+        let Some(removed) = content.sessions.remove(&id) else { return Ok(false) };
+        let owner = removed.new.owner;
+        for preamble in removed.requests.iter().filter_map(|request| request.preamble) {
+            let uses = |session: &Session| {
+                session.requests.iter().any(|request| request.preamble == Some(preamble))
             };
-        };
-        let unknown = || ArchiveError::UnknownSession { session: session.clone() };
-        let found = self.sessions.get(session).ok_or_else(unknown)?;
-        match &original.content {
-            Content::Text(_) => Ok(()),
-            Content::Entries(range) => found.require(session, range),
-        }
-    }
-
-    fn text(&self, original: &Original) -> String {
-        match (&original.content, &original.session) {
-            (Content::Text(text), _) => text.clone(),
-            (Content::Entries(range), Some(session)) => {
-                let entries = &self.sessions[session].entries;
-                let cited = &entries[range.start as usize..range.end as usize];
-                cited.iter().map(|entry| entry.raw.as_str()).collect::<Vec<_>>().join("\n")
+            let mut others = content.sessions.values();
+            if !others.any(|session| session.new.owner == owner && uses(session)) {
+                content.preambles.remove(&(owner, preamble));
             }
-            (Content::Entries(_), None) => String::new(),
         }
+        Ok(true)
     }
 }
 
-impl Session {
-    fn rounds(&self) -> u64 {
-        self.entries.last().map_or(0, |entry| entry.round + 1)
+impl Content {
+    fn session(&mut self, id: SessionId) -> Result<&mut Session, ArchiveError> {
+        self.sessions.get_mut(&id).ok_or(ArchiveError::UnknownSession { session: id })
     }
 
-    fn live(&self) -> Option<&Batch> {
-        self.batches.iter().rfind(|batch| !batch.undone)
-    }
-
-    fn require(&self, session: &str, range: &Range<u64>) -> Result<(), ArchiveError> {
-        let entries = self.entries.len() as u64;
-        if range.start <= range.end && range.end <= entries {
-            return Ok(());
+    fn begin(&mut self, id: SessionId, new: &NewSession) -> Result<(), ArchiveError> {
+        let order = self.begun + 1;
+        let session =
+            self.sessions.entry(id).or_insert_with(|| Session::new(id, order, new.clone()));
+        if session.new.owner != new.owner {
+            return Err(ArchiveError::NotTheOwner { session: id });
         }
-        let session = session.to_owned();
-        Err(ArchiveError::NoSuchEntries { session, range: range.clone(), entries })
+        self.begun = self.begun.max(session.order);
+        Ok(())
+    }
+
+    fn append(
+        &mut self,
+        id: SessionId,
+        after: After,
+        entries: &[NewEntry],
+    ) -> Result<Appended, ArchiveError> {
+        let order = self.entries;
+        let appended = self.session(id)?.append(after, entries, order)?;
+        self.entries += appended.new;
+        Ok(appended)
+    }
+
+    /// Makes an addition and what follows from it, or neither. What follows is told how many entries
+    /// there were before.
+    fn add(
+        &mut self,
+        addition: &Addition,
+        follow: impl FnOnce(&mut Session, u64) -> Result<(), ArchiveError>,
+    ) -> Result<Appended, ArchiveError> {
+        let Addition { session: id, begin, after, entries } = addition;
+        let was_there = self.sessions.contains_key(id);
+        if let Some(new) = begin {
+            self.begin(*id, new)?;
+        }
+        let entries_before = self.session(*id)?.count();
+        let outcome = self.append(*id, *after, entries).and_then(|appended| {
+            follow(self.session(*id)?, entries_before)?;
+            Ok(appended)
+        });
+        if outcome.is_err() {
+            if was_there {
+                self.session(*id)?.truncate(entries_before);
+            } else {
+                self.sessions.remove(id);
+            }
+        }
+        outcome
     }
 }

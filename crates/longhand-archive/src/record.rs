@@ -1,15 +1,33 @@
 //! What an archive takes in and gives back.
 
-use std::ops::Range;
+use longhand_core::edit::{self, Fold, Place, Seq};
+use longhand_core::{Link, Meaning};
 
-use longhand_core::Handle;
+use crate::{Owner, PreambleId, SessionId};
+
+/// A session that is about to begin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewSession {
+    /// Whose it is.
+    pub owner: Owner,
+    /// The wire format that it is spoken in.
+    pub dialect: String,
+    /// What people call it.
+    pub name: String,
+    /// The session it goes on from: in another dialect, or after a client's own compaction.
+    pub continues: Option<SessionId>,
+    /// When it begins, in milliseconds since 1970.
+    pub begun_ms: i64,
+}
 
 /// One message on its way into a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEntry {
-    /// Whether a round begins with it. The first entry of a session always opens round 0.
+    /// What it says; entries with the same past and the same meaning are the same entry.
+    pub meaning: Meaning,
+    /// Whether a round begins with it. An entry without a parent is always in round 0.
     pub opens_round: bool,
-    /// The wire format of `raw`.
+    /// What `raw` is: the name of a dialect, `trace`, `call` or `note`.
     pub form: String,
     /// The message as received.
     pub raw: String,
@@ -22,11 +40,15 @@ pub struct NewEntry {
 /// One message in a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place in the session, from 0.
-    pub seq: u64,
+    /// Its number in the session, in the order of arrival.
+    pub seq: Seq,
+    /// The entry it follows; `None` if a conversation begins with it.
+    pub parent: Option<Seq>,
+    /// The hash of what it and everything before it mean.
+    pub link: Link,
     /// The round it belongs to, from 0.
     pub round: u64,
-    /// The wire format of `raw`.
+    /// What `raw` is.
     pub form: String,
     /// The message as received.
     pub raw: String,
@@ -34,89 +56,108 @@ pub struct Entry {
     pub at_ms: i64,
 }
 
-/// Where appended entries ended up; other writers may have come first.
+/// Where entries are appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// After the entry that was appended last. Equal words said twice are two entries.
+    Newest,
+    /// After this entry, or at the beginning of a conversation. What is there already is found again.
+    Entry(Option<Seq>),
+}
+
+/// Where appended entries ended up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Appended {
-    /// The place of the first of them.
-    pub first: u64,
-    /// The round of the first of them.
+    /// The numbers of all entries given, new or found again.
+    pub seqs: Vec<Seq>,
+    /// How many were new; these are the last ones.
+    pub new: u64,
+    /// The round of the first one; without entries, of the one they would follow.
     pub round: u64,
 }
 
-/// Entries on their way to a certain place of a ledger.
+/// Entries on their way into a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addition {
     /// The session.
-    pub session: String,
-    /// How many entries it has before.
-    pub first: u64,
-    /// What comes then.
+    pub session: SessionId,
+    /// Begins the session in the same transaction unless it is there.
+    pub begin: Option<NewSession>,
+    /// Where they go.
+    pub after: After,
+    /// Each the child of the one before it.
     pub entries: Vec<NewEntry>,
 }
 
 /// A batch of edits on its way into the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewBatch {
-    /// The newest live batch that it builds on; 0 if there is none.
+    /// The newest live batch on its path, which it builds on; 0 if there is none.
     pub after: u64,
     /// When it was made, in milliseconds since 1970.
     pub at_ms: i64,
-    /// The entries it folds.
-    pub entries: Range<u64>,
-    /// The block that stands in their place.
-    pub text: String,
+    /// The edits, and the path they were made for.
+    pub batch: edit::Batch,
     /// What was done, why and at what cost; kept as given.
     pub receipt: String,
 }
 
 /// A batch of edits in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
-    /// Its place in the session's log, from 1.
+pub struct LoggedBatch {
+    /// Its number in the session's log, from 1.
     pub number: u64,
     /// The batch it builds on; 0 if there is none.
     pub after: u64,
     /// When it was made, in milliseconds since 1970.
     pub at_ms: i64,
-    /// The entries it folds.
-    pub entries: Range<u64>,
-    /// The block that stands in their place.
-    pub text: String,
+    /// The edits, and the path they were made for.
+    pub batch: edit::Batch,
     /// What was done, why and at what cost.
     pub receipt: String,
-    /// Whether it was taken back.
-    pub undone: bool,
-}
-
-/// The address of what a batch folds: committing the batch keeps the entries under it.
-pub fn fold_handle(session: &str, entries: &Range<u64>) -> Handle {
-    let range = format!("\0{}..{}", entries.start, entries.end);
-    Handle::of([session, range.as_str()])
+    /// Whether neither it nor a batch that it builds on was undone.
+    pub is_live: bool,
 }
 
 /// Where a session stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// How many entries it has.
+    /// How many entries it has, on all paths.
     pub entries: u64,
-    /// How many rounds it has.
+    /// How many rounds the newest path has.
     pub rounds: u64,
-    /// Its newest live batch.
-    pub batch: Option<Batch>,
-    /// Whether the newest batch of its log was taken back.
-    pub undone: bool,
+    /// The entry appended last. The path to it is the newest path.
+    pub head: Option<Seq>,
+    /// How many batches its log has, undone ones too.
+    pub batches: u64,
+    /// How many bytes its messages have.
+    pub bytes: u64,
+    /// The time of its first entry.
+    pub first_ms: i64,
+    /// The time of its newest entry.
+    pub last_ms: i64,
     /// Its pinned entries, in order.
-    pub pins: Vec<u64>,
+    pub pins: Vec<Seq>,
 }
 
 /// A session at a glance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// Its id; whatever is still legible of it if it is damaged.
-    pub id: String,
-    /// How many entries it has.
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The wire format that it is spoken in.
+    pub dialect: String,
+    /// What people call it.
+    pub name: String,
+    /// The session it goes on from.
+    pub continues: Option<SessionId>,
+    /// When it began, in milliseconds since 1970.
+    pub begun_ms: i64,
+    /// How many entries it has, on all paths.
     pub entries: u64,
-    /// How many rounds it has.
+    /// How many rounds the newest path has.
     pub rounds: u64,
     /// How many batches its log has, undone ones too.
     pub batches: u64,
@@ -126,35 +167,83 @@ pub struct SessionInfo {
     pub first_ms: i64,
     /// The time of its newest entry.
     pub last_ms: i64,
-    /// Whether this very record failed its checksum; `verify` tells more.
-    pub damaged: bool,
+    /// Whether this very record failed its checksum, so that nothing in it is certain; `verify` tells more.
+    pub is_damaged: bool,
+}
+
+/// The longest known beginning of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The session that has it.
+    pub session: SessionId,
+    /// The last entry that is known.
+    pub seq: Seq,
+    /// How many links are known.
+    pub known: usize,
+}
+
+/// What a search or a handle may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All sessions of all owners.
+    All,
+    /// All sessions of one owner.
+    Owner(Owner),
+    /// One session.
+    Session(SessionId),
+    /// One path of a session.
+    Path {
+        /// The session.
+        session: SessionId,
+        /// The path's last entry; `None` for the newest path.
+        head: Option<Seq>,
+    },
 }
 
 /// An entry that a search found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// The session it is in.
-    pub session: String,
-    /// Its place in the session.
-    pub seq: u64,
+    pub session: SessionId,
+    /// Its number in the session.
+    pub seq: Seq,
     /// Its round.
     pub round: u64,
     /// The words around the first match, on one line.
     pub snippet: String,
 }
 
-/// Content that an edit took out of sight.
+/// What a handle stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Original {
-    /// The session it belongs to, with which it is removed.
-    pub session: Option<String>,
-    /// What kind of text it is.
-    pub form: Form,
-    /// The content, or where it is.
-    pub content: Content,
+pub enum Reference {
+    /// A part of an entry.
+    Part {
+        /// The session of the entry.
+        session: SessionId,
+        /// The part.
+        place: Place,
+    },
+    /// The entries that a batch folded.
+    Fold {
+        /// The session of the batch.
+        session: SessionId,
+        /// The batch's number.
+        batch: u64,
+        /// Its fold.
+        fold: Fold,
+    },
+    /// A text that was handed to [`keep`](crate::Archive::keep).
+    Kept {
+        /// The session it was kept for.
+        session: SessionId,
+        /// What kind of text it is.
+        form: Form,
+        /// The text.
+        text: String,
+    },
 }
 
-/// What kind of text an original is.
+/// What kind of text a kept original is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Plain text.
@@ -163,11 +252,29 @@ pub enum Form {
     Json,
 }
 
-/// The content of an original.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// The text itself.
-    Text(String),
-    /// Entries of its session, which hold the text already: a fold.
-    Entries(Range<u64>),
+/// A line of the request log; all of it is kept as given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// When it was sent, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Its system prompt and tools.
+    pub preamble: Option<PreambleId>,
+    /// The last entry of the path it was made from.
+    pub head: Option<Seq>,
+    /// The newest live batch on that path; 0 for none.
+    pub batch: u64,
+    /// The model asked.
+    pub model: String,
+    /// Tokens that the conversation has without edits.
+    pub before: u64,
+    /// Tokens that were sent.
+    pub sent: u64,
+    /// Tokens that the provider read from its cache.
+    pub cached: u64,
+    /// Tokens of the answer.
+    pub output: u64,
+    /// The price in millionths of a dollar, if it is known.
+    pub cost_micros: Option<u64>,
+    /// How many edits its window had.
+    pub edits: u64,
 }

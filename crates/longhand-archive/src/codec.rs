@@ -1,0 +1,279 @@
+//! Batches of edits as bytes, and what they refer to: the one place here that knows the kinds of edits.
+
+use longhand_core::Handle;
+use longhand_core::edit::{Batch, Edit, Fold, Place, Seq, Span};
+
+use crate::number::{push_number, take_number};
+
+/// The version of the encoding, which comes first.
+const VERSION: u8 = 1;
+
+const STUB: u8 = 0;
+const CLIP: u8 = 1;
+const FOLD: u8 = 2;
+const INSERT: u8 = 3;
+
+/// Letters of a handle without `h:`.
+const HANDLE_BYTES: usize = 12;
+
+/// Writes a batch.
+pub(crate) fn encode(batch: &Batch) -> Vec<u8> {
+    let mut bytes = vec![VERSION];
+    push(&mut bytes, batch.head.0);
+    push_text(&mut bytes, &batch.state);
+    push(&mut bytes, batch.edits.len() as u64);
+    for edit in &batch.edits {
+        match edit {
+            Edit::Stub { at, handle, text } => push_part(&mut bytes, STUB, *at, *handle, text),
+            Edit::Clip { at, handle, text } => push_part(&mut bytes, CLIP, *at, *handle, text),
+            Edit::Fold(fold) => push_fold(&mut bytes, fold),
+            Edit::Insert { after, text } => {
+                bytes.push(INSERT);
+                push(&mut bytes, after.0);
+                push_text(&mut bytes, text);
+            }
+        }
+    }
+    bytes
+}
+
+/// Reads a batch; `None` if the bytes are not one.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Batch> {
+    let mut bytes = bytes.strip_prefix(&[VERSION])?;
+    let bytes = &mut bytes;
+    let head = Seq(take_number(bytes)?);
+    let state = take_text(bytes)?;
+    let mut edits = Vec::new();
+    for _ in 0..take_number(bytes)? {
+        edits.push(take_edit(bytes)?);
+    }
+    bytes.is_empty().then_some(Batch { head, edits, state })
+}
+
+/// The entries that a batch edits, each once, newest first.
+pub(crate) fn edited_entries(batch: &Batch) -> Vec<Seq> {
+    let mut entries = Vec::new();
+    for edit in &batch.edits {
+        match edit {
+            Edit::Stub { at, .. } | Edit::Clip { at, .. } => entries.push(at.entry),
+            Edit::Insert { after, .. } => entries.push(*after),
+            Edit::Fold(fold) => {
+                entries.extend(fold.spans.iter().flat_map(|span| [span.first, span.last]));
+                entries.extend(fold.blocks.iter().map(|at| at.entry));
+            }
+        }
+    }
+    entries.sort_unstable_by(|one, other| other.cmp(one));
+    entries.dedup();
+    entries
+}
+
+/// The handles in a batch.
+pub(crate) fn handles(batch: &Batch) -> impl Iterator<Item = Handle> {
+    batch.edits.iter().filter_map(handle)
+}
+
+fn handle(edit: &Edit) -> Option<Handle> {
+    match edit {
+        Edit::Stub { handle, .. } | Edit::Clip { handle, .. } => Some(*handle),
+        Edit::Fold(fold) => Some(fold.handle()),
+        Edit::Insert { .. } => None,
+    }
+}
+
+/// What a handle stands for in a batch.
+pub(crate) enum Target {
+    Part(Place),
+    Fold(Fold),
+}
+
+/// Finds what a handle stands for in a batch.
+pub(crate) fn target(batch: &Batch, wanted: Handle) -> Option<Target> {
+    let edit = batch.edits.iter().find(|edit| handle(edit) == Some(wanted))?;
+    match edit {
+        Edit::Stub { at, .. } | Edit::Clip { at, .. } => Some(Target::Part(*at)),
+        Edit::Fold(fold) => Some(Target::Fold(fold.clone())),
+        Edit::Insert { .. } => None,
+    }
+}
+
+fn push_part(bytes: &mut Vec<u8>, kind: u8, at: Place, handle: Handle, text: &str) {
+    bytes.push(kind);
+    push_place(bytes, at);
+    bytes.extend_from_slice(letters(handle).as_bytes());
+    push_text(bytes, text);
+}
+
+fn push_fold(bytes: &mut Vec<u8>, fold: &Fold) {
+    bytes.push(FOLD);
+    push(bytes, fold.spans.len() as u64);
+    for span in &fold.spans {
+        push(bytes, span.first.0);
+        push(bytes, span.last.0);
+    }
+    push(bytes, fold.blocks.len() as u64);
+    for block in &fold.blocks {
+        push_place(bytes, *block);
+    }
+    bytes.extend_from_slice(&fold.sum.to_le_bytes());
+    push_text(bytes, &fold.text);
+}
+
+fn push_place(bytes: &mut Vec<u8>, place: Place) {
+    push(bytes, place.entry.0);
+    push(bytes, place.part as u64);
+}
+
+fn push_text(bytes: &mut Vec<u8>, text: &str) {
+    push(bytes, text.len() as u64);
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+fn push(bytes: &mut Vec<u8>, number: u64) {
+    push_number(bytes, number);
+}
+
+fn take_edit(bytes: &mut &[u8]) -> Option<Edit> {
+    let [kind] = take_array(bytes)?;
+    Some(match kind {
+        STUB => {
+            let (at, handle, text) = take_part(bytes)?;
+            Edit::Stub { at, handle, text }
+        }
+        CLIP => {
+            let (at, handle, text) = take_part(bytes)?;
+            Edit::Clip { at, handle, text }
+        }
+        FOLD => Edit::Fold(take_fold(bytes)?),
+        INSERT => Edit::Insert { after: Seq(take_number(bytes)?), text: take_text(bytes)? },
+        _ => return None,
+    })
+}
+
+fn take_part(bytes: &mut &[u8]) -> Option<(Place, Handle, String)> {
+    let at = take_place(bytes)?;
+    let letters: [u8; HANDLE_BYTES] = take_array(bytes)?;
+    let handle = Handle::parse(str::from_utf8(&letters).ok()?)?;
+    Some((at, handle, take_text(bytes)?))
+}
+
+fn take_fold(bytes: &mut &[u8]) -> Option<Fold> {
+    let mut spans = Vec::new();
+    for _ in 0..take_number(bytes)? {
+        spans.push(Span { first: Seq(take_number(bytes)?), last: Seq(take_number(bytes)?) });
+    }
+    let mut blocks = Vec::new();
+    for _ in 0..take_number(bytes)? {
+        blocks.push(take_place(bytes)?);
+    }
+    let sum = u128::from_le_bytes(take_array(bytes)?);
+    Some(Fold { spans, blocks, sum, text: take_text(bytes)? })
+}
+
+fn take_place(bytes: &mut &[u8]) -> Option<Place> {
+    Some(Place { entry: Seq(take_number(bytes)?), part: take_length(bytes)? })
+}
+
+fn take_text(bytes: &mut &[u8]) -> Option<String> {
+    let length = take_length(bytes)?;
+    let (text, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(str::from_utf8(text).ok()?.to_owned())
+}
+
+fn take_length(bytes: &mut &[u8]) -> Option<usize> {
+    usize::try_from(take_number(bytes)?).ok()
+}
+
+fn take_array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (array, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*array)
+}
+
+/// A handle as it is stored, without `h:`.
+pub(crate) fn letters(handle: Handle) -> String {
+    handle.to_string().split_off(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn place() -> impl Strategy<Value = Place> {
+        (any::<u64>(), any::<usize>()).prop_map(|(entry, part)| Place { entry: Seq(entry), part })
+    }
+
+    fn edit() -> impl Strategy<Value = Edit> {
+        let span = (any::<u64>(), any::<u64>())
+            .prop_map(|(first, last)| Span { first: Seq(first), last: Seq(last) });
+        let fold = (
+            prop::collection::vec(span, 0..4),
+            prop::collection::vec(place(), 0..3),
+            any::<u128>(),
+            any::<String>(),
+        )
+            .prop_map(|(spans, blocks, sum, text)| Fold { spans, blocks, sum, text });
+        let part = (place(), any::<String>(), any::<String>())
+            .prop_map(|(at, content, text)| (at, Handle::of([content.as_str()]), text));
+        prop_oneof![
+            part.clone().prop_map(|(at, handle, text)| Edit::Stub { at, handle, text }),
+            part.prop_map(|(at, handle, text)| Edit::Clip { at, handle, text }),
+            fold.prop_map(Edit::Fold),
+            (any::<u64>(), any::<String>())
+                .prop_map(|(after, text)| Edit::Insert { after: Seq(after), text }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_batch_comes_back(
+            head in any::<u64>(),
+            edits in prop::collection::vec(edit(), 0..6),
+            state in any::<String>(),
+        ) {
+            let batch = Batch { head: Seq(head), edits, state };
+            let bytes = encode(&batch);
+            prop_assert_eq!(decode(&bytes), Some(batch));
+            for length in 0..bytes.len() {
+                prop_assert_eq!(decode(&bytes[..length]), None);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = decode(&bytes);
+            let _ = decode(&[&[VERSION], &bytes[..]].concat());
+        }
+    }
+
+    #[test]
+    fn handles_lead_to_what_they_stand_for() {
+        let at = Place { entry: Seq(3), part: 1 };
+        let fold = Fold {
+            spans: vec![Span { first: Seq(1), last: Seq(2) }],
+            blocks: vec![],
+            sum: 7,
+            text: "block".to_owned(),
+        };
+        let stub = Handle::of(["body"]);
+        let batch = Batch {
+            head: Seq(4),
+            edits: vec![
+                Edit::Fold(fold.clone()),
+                Edit::Stub { at, handle: stub, text: "stub".to_owned() },
+                Edit::Insert { after: Seq(4), text: "recalled".to_owned() },
+            ],
+            state: String::new(),
+        };
+        assert_eq!(handles(&batch).collect::<Vec<_>>(), [fold.handle(), stub]);
+        assert!(matches!(target(&batch, stub), Some(Target::Part(place)) if place == at));
+        assert!(
+            matches!(target(&batch, fold.handle()), Some(Target::Fold(found)) if found == fold)
+        );
+        assert!(target(&batch, Handle::of(["other"])).is_none());
+        assert_eq!(edited_entries(&batch), [Seq(4), Seq(3), Seq(2), Seq(1)]);
+    }
+}

@@ -1,0 +1,282 @@
+//! One session of an archive in memory.
+
+use std::collections::{BTreeSet, HashMap};
+
+use longhand_core::edit::Seq;
+use longhand_core::{Handle, Link};
+
+use crate::codec::{self, Target};
+use crate::{
+    After, Appended, ArchiveError, Conflict, Cursor, Entry, Form, Head, LoggedBatch, NewBatch,
+    NewEntry, NewSession, Reference, Request, SessionId, SessionInfo,
+};
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) id: SessionId,
+    pub(super) new: NewSession,
+    /// Its number among all sessions ever begun.
+    pub(super) order: u64,
+    entries: Vec<StoredEntry>,
+    by_link: HashMap<Link, Seq>,
+    log: Vec<LoggedBatch>,
+    undone: BTreeSet<u64>,
+    pins: BTreeSet<Seq>,
+    /// The batch that had a handle first.
+    references: HashMap<Handle, u64>,
+    kept: HashMap<Handle, (String, Form)>,
+    pub(super) requests: Vec<Request>,
+    pub(super) derived: HashMap<String, String>,
+}
+
+#[derive(Debug)]
+struct StoredEntry {
+    entry: Entry,
+    /// What search sees of it.
+    text: String,
+    /// Its number among the entries of all sessions.
+    order: u64,
+}
+
+impl Session {
+    pub(super) fn new(id: SessionId, order: u64, new: NewSession) -> Self {
+        Self {
+            id,
+            new,
+            order,
+            entries: Vec::new(),
+            by_link: HashMap::new(),
+            log: Vec::new(),
+            undone: BTreeSet::new(),
+            pins: BTreeSet::new(),
+            references: HashMap::new(),
+            kept: HashMap::new(),
+            requests: Vec::new(),
+            derived: HashMap::new(),
+        }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().map(|stored| &stored.entry)
+    }
+
+    pub(super) fn entry(&self, seq: Seq) -> &Entry {
+        &self.entries[seq.0 as usize].entry
+    }
+
+    pub(super) fn text(&self, seq: Seq) -> &str {
+        &self.entries[seq.0 as usize].text
+    }
+
+    pub(super) fn order_of(&self, seq: Seq) -> u64 {
+        self.entries[seq.0 as usize].order
+    }
+
+    pub(super) fn by_link(&self, link: Link) -> Option<Seq> {
+        self.by_link.get(&link).copied()
+    }
+
+    /// How recently an entry was appended, and for sessions without entries, which is newer.
+    pub(super) fn activity(&self) -> Cursor {
+        let major = self.entries.last().map_or(0, |stored| stored.order);
+        Cursor { major, minor: self.order }
+    }
+
+    fn newest(&self) -> Option<Seq> {
+        self.entries.last().map(|stored| stored.entry.seq)
+    }
+
+    fn require(&self, seq: Seq) -> Result<(), ArchiveError> {
+        let entries = self.count();
+        if seq.0 < entries {
+            return Ok(());
+        }
+        let range = seq.0..seq.0.saturating_add(1);
+        Err(ArchiveError::NoSuchEntries { session: self.id, range, entries })
+    }
+
+    /// The path to an entry, oldest first.
+    pub(super) fn path(&self, head: Option<Seq>) -> Result<Vec<Seq>, ArchiveError> {
+        head.map_or(Ok(()), |head| self.require(head))?;
+        let head = head.or(self.newest());
+        let mut path: Vec<Seq> =
+            std::iter::successors(head, |seq| self.entry(*seq).parent).collect();
+        path.reverse();
+        Ok(path)
+    }
+
+    pub(super) fn append(
+        &mut self,
+        after: After,
+        entries: &[NewEntry],
+        order: u64,
+    ) -> Result<Appended, ArchiveError> {
+        let mut parent = match after {
+            After::Newest => self.newest(),
+            After::Entry(parent) => parent,
+        };
+        parent.map_or(Ok(()), |parent| self.require(parent))?;
+        let round = parent.map_or(0, |parent| self.entry(parent).round);
+        let mut appended = Appended { round, ..Appended::default() };
+        for new in entries {
+            let before = parent.map_or(self.new.owner.root(), |parent| self.entry(parent).link);
+            let link = before.next(new.meaning);
+            let seq = match self.by_link(link) {
+                Some(seq) => seq,
+                None => {
+                    appended.new += 1;
+                    self.push(parent, link, new, order + appended.new)
+                }
+            };
+            if appended.seqs.is_empty() {
+                appended.round = self.entry(seq).round;
+            }
+            appended.seqs.push(seq);
+            parent = Some(seq);
+        }
+        Ok(appended)
+    }
+
+    fn push(&mut self, parent: Option<Seq>, link: Link, new: &NewEntry, order: u64) -> Seq {
+        let seq = Seq(self.count());
+        let round =
+            parent.map_or(0, |parent| self.entry(parent).round + u64::from(new.opens_round));
+        let NewEntry { form, raw, text, at_ms, .. } = new.clone();
+        let entry = Entry { seq, parent, link, round, form, raw, at_ms };
+        self.by_link.insert(link, seq);
+        self.entries.push(StoredEntry { entry, text, order });
+        seq
+    }
+
+    /// Forgets the entries that were appended last.
+    pub(super) fn truncate(&mut self, count: u64) {
+        for stored in self.entries.drain(count as usize..) {
+            self.by_link.remove(&stored.entry.link);
+        }
+    }
+
+    pub(super) fn commit(&mut self, new: &NewBatch) -> Result<u64, ArchiveError> {
+        let head = new.batch.head;
+        self.require(head)?;
+        let path: BTreeSet<Seq> = self.path(Some(head))?.into_iter().collect();
+        let edited = codec::edited_entries(&new.batch);
+        if let Some(entry) = edited.iter().find(|entry| !path.contains(entry)) {
+            return Err(ArchiveError::NotOnPath { session: self.id, entry: *entry, head });
+        }
+        let newest = self.live(Some(head))?.last().map_or(0, |batch| batch.number);
+        let mut is_conflict = newest != new.after;
+        let mut other = newest;
+        for sibling in self.batches() {
+            if !is_conflict && sibling.is_live && sibling.after == new.after {
+                let path = self.path(Some(sibling.batch.head))?;
+                is_conflict = edited.iter().all(|entry| path.contains(entry));
+                other = sibling.number;
+            }
+        }
+        if is_conflict {
+            let conflict = Conflict::Batch { after: new.after, newest: other };
+            return Err(ArchiveError::Conflict { session: self.id, conflict });
+        }
+        let number = self.log.len() as u64 + 1;
+        for handle in codec::handles(&new.batch) {
+            self.references.entry(handle).or_insert(number);
+        }
+        let NewBatch { after, at_ms, batch, receipt } = new.clone();
+        self.log.push(LoggedBatch { number, after, at_ms, batch, receipt, is_live: true });
+        Ok(number)
+    }
+
+    /// The whole log, oldest first.
+    pub(super) fn batches(&self) -> Vec<LoggedBatch> {
+        let mut batches: Vec<LoggedBatch> = Vec::new();
+        for batch in &self.log {
+            let builds_on_live = batch.after == 0 || batches[batch.after as usize - 1].is_live;
+            let is_live = builds_on_live && !self.undone.contains(&batch.number);
+            batches.push(LoggedBatch { is_live, ..batch.clone() });
+        }
+        batches
+    }
+
+    pub(super) fn live(&self, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError> {
+        let path: BTreeSet<Seq> = self.path(head)?.into_iter().collect();
+        let mut live: Vec<LoggedBatch> = Vec::new();
+        for batch in self.batches() {
+            let after_applies =
+                batch.after == 0 || live.iter().any(|other| other.number == batch.after);
+            let applies = codec::edited_entries(&batch.batch).iter().all(|seq| path.contains(seq));
+            if batch.is_live && after_applies && applies {
+                live.push(batch);
+            }
+        }
+        Ok(live)
+    }
+
+    pub(super) fn undo(&mut self, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError> {
+        let Some(batch) = self.live(head)?.pop() else { return Ok(None) };
+        self.undone.insert(batch.number);
+        Ok(Some(LoggedBatch { is_live: false, ..batch }))
+    }
+
+    pub(super) fn pin(&mut self, entry: Seq, pinned: bool) -> Result<(), ArchiveError> {
+        self.require(entry)?;
+        if pinned {
+            self.pins.insert(entry);
+        } else {
+            self.pins.remove(&entry);
+        }
+        Ok(())
+    }
+
+    pub(super) fn reference(&self, handle: Handle) -> Option<Reference> {
+        let session = self.id;
+        if let Some(number) = self.references.get(&handle) {
+            let batch = &self.log[*number as usize - 1];
+            return codec::target(&batch.batch, handle).map(|target| match target {
+                Target::Part(place) => Reference::Part { session, place },
+                Target::Fold(fold) => Reference::Fold { session, batch: *number, fold },
+            });
+        }
+        let (text, form) = self.kept.get(&handle)?.clone();
+        Some(Reference::Kept { session, form, text })
+    }
+
+    pub(super) fn keep(&mut self, originals: &[(Handle, String, Form)]) -> usize {
+        let mut refused = 0;
+        for (handle, text, form) in originals {
+            let kept = self.kept.entry(*handle).or_insert_with(|| (text.clone(), *form));
+            refused += usize::from(*kept != (text.clone(), *form));
+        }
+        refused
+    }
+
+    pub(super) fn head(&self) -> Head {
+        let SessionInfo { entries, rounds, batches, bytes, first_ms, last_ms, .. } = self.info();
+        let pins = self.pins.iter().copied().collect();
+        let head = self.newest();
+        Head { entries, rounds, head, batches, bytes, first_ms, last_ms, pins }
+    }
+
+    pub(super) fn info(&self) -> SessionInfo {
+        let NewSession { owner, dialect, name, continues, begun_ms } = self.new.clone();
+        let newest = self.entries().last();
+        SessionInfo {
+            id: self.id,
+            owner,
+            dialect,
+            name,
+            continues,
+            begun_ms,
+            entries: self.count(),
+            rounds: newest.map_or(0, |entry| entry.round + 1),
+            batches: self.log.len() as u64,
+            bytes: self.entries().map(|entry| entry.raw.len() as u64).sum(),
+            first_ms: self.entries().next().map_or(0, |entry| entry.at_ms),
+            last_ms: newest.map_or(0, |entry| entry.at_ms),
+            is_damaged: false,
+        }
+    }
+}
