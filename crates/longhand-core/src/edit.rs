@@ -115,6 +115,15 @@ impl Batch {
 }
 
 impl Edit {
+    /// The address of what it takes out of sight; `None` for an insert, which takes nothing.
+    pub fn handle(&self) -> Option<Handle> {
+        match self {
+            Edit::Stub { handle, .. } | Edit::Clip { handle, .. } => Some(*handle),
+            Edit::Fold(fold) => Some(fold.handle()),
+            Edit::Insert { .. } => None,
+        }
+    }
+
     /// The oldest entry that it changes.
     pub fn first(&self) -> Seq {
         match self {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::anchor::{ranked, telling_line};
 use crate::draft::{At, Draft, WRAP_BYTES};
-use crate::edit::{Batch, Fold, Span};
+use crate::edit::{Batch, Fold, Seq, Span};
 use crate::handle::content_hash;
 use crate::json::quoted_len;
 use crate::plan::{History, content};
@@ -95,6 +95,7 @@ pub(crate) struct NewFold<'h> {
     /// What the digest left for this one.
     state: &'h str,
     gone: Vec<&'h Message>,
+    entries: Vec<Seq>,
     pub(crate) frame: Frame,
 }
 
@@ -136,7 +137,9 @@ impl<'h> NewFold<'h> {
         let spans = joined_spans(history, spans, is_gone);
         let first = spans.first().map_or(messages.len(), |span| history.path.from(span.first));
         let frame = Frame::of(history, first, is_gone, &draft.scale);
-        Self { history, spans, blocks: all_blocks, sum, count, state, gone, frame }
+        let entries = folded.iter().cloned().flatten();
+        let entries = entries.filter_map(|at| history.path.seq(at)).collect();
+        Self { history, spans, blocks: all_blocks, sum, count, state, gone, entries, frame }
     }
 
     /// Whether it takes anything out of sight that no earlier fold has.
@@ -179,6 +182,7 @@ impl<'h> NewFold<'h> {
         let head = lines.join("\n");
         let folded = Folded {
             messages: self.gone.clone(),
+            entries: self.entries.clone(),
             state: self.state,
             blocks: blocks.iter().filter_map(|part| earlier(part)).collect(),
         };
@@ -274,6 +278,8 @@ pub(crate) fn blocks_in(draft: &Draft, messages: &[usize]) -> Vec<At> {
 pub struct Folded<'f> {
     /// The messages that no earlier fold has taken, oldest first.
     pub messages: Vec<&'f Message>,
+    /// Their entries.
+    pub entries: Vec<Seq>,
     /// What the digest of the fold before left for this one.
     pub state: &'f str,
     /// What blocks told that came back as input.

@@ -11,7 +11,7 @@ mod chain;
 mod clear;
 mod clip;
 mod draft;
-mod edit;
+pub mod edit;
 mod elide;
 mod fold;
 mod handle;

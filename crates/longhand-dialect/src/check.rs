@@ -49,6 +49,19 @@ const ANTHROPIC_PIXELS_MAX: u32 = 8_000;
 const ANTHROPIC_PIXELS_MAX_MANY: u32 = 2_000;
 const ANTHROPIC_IMAGES_FEW: usize = 20;
 
+impl Conversation {
+    /// The most bytes and pictures that the provider takes in one request, where it has such limits.
+    pub fn size_limits(&self) -> (Option<u64>, Option<u64>) {
+        if self.dialect != Dialect::Anthropic {
+            return (None, None);
+        }
+        let is_small = claude_version(self.model.as_deref().unwrap_or_default())
+            .is_some_and(|version| version < (4, 6));
+        let images = if is_small { ANTHROPIC_IMAGES_MAX_SMALL } else { ANTHROPIC_IMAGES_MAX };
+        (Some(ANTHROPIC_BYTES_MAX as u64), Some(images as u64))
+    }
+}
+
 /// The calls of Responses that must be answered, and the answers that must have a call.
 const PAIRED: [&str; 6] = [
     "function_call",

@@ -48,6 +48,7 @@ pub use conversation::{Conversation, Dialect};
 pub use error::DialectError;
 pub use options::{Options, ThinkingKept, without_options};
 pub use overflow::{Overflow, recognise};
+pub use render::change_message;
 pub use reply::{Reply, ReplyError, ReplyReader, Stop, Usage};
 use source::Source;
 pub use sse::{SseEvent, SseReader, SseTooLarge};

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use longhand_core::json;
-use longhand_core::{Batch, Change, Projection, Role, Shown, project};
+use longhand_core::{Batch, Change, Message, Projection, Role, Shown, project};
 
-use crate::Dialect;
+use crate::{Dialect, read_shared};
 use crate::conversation::{Conversation, Slot};
 use crate::session::{Links, leaf_line, marker_line, relink};
 use crate::splice::Splices;
@@ -341,6 +342,22 @@ impl Conversation {
             },
         }
     }
+}
+
+/// A message by itself with some of its parts changed; `None` if nothing of it is left.
+pub fn change_message(
+    dialect: Dialect,
+    message: &Message,
+    changes: &[(usize, Change)],
+) -> Option<Message> {
+    let raw = message.raw.raw();
+    let text = if dialect.is_session_file() { raw.to_owned() } else { format!("[{raw}]") };
+    let conversation = read_shared(Arc::new(text), Some(dialect)).ok()?;
+    let mut window = Projection::unchanged(conversation.messages.len());
+    *window.messages.first_mut()? = Shown::Changed(changes.to_vec());
+    let written = conversation.render(&window);
+    let changed = read_shared(Arc::new(written), Some(dialect)).ok()?;
+    changed.messages.into_iter().next()
 }
 
 enum Turn {

@@ -1,14 +1,18 @@
-//! A digest of folded messages, made as a session makes its own.
+//! The text of a fold block: a summary, the facts that it left out, and the users' words.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longhand_core::anchor::Miner;
-use longhand_core::{Digest, Index, Message, Meter, Scale, Tokens, earlier};
+use longhand_core::{Digest, Digested, Folded, Index, Message, Meter, Scale, Seq, Tokens};
 use longhand_summary::Summariser;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fold::Folding;
 use crate::said::Said;
+
+/// What is kept of folded rounds for the next block, at the least: more than a block may show, so that
+/// what had to be left out once can come back.
+const STATE_TOKENS_MIN: Tokens = Tokens(6_000);
 
 /// Tells of folded messages by a summary, the facts that it left out, and the users' words.
 ///
@@ -17,7 +21,41 @@ pub struct Summarised {
     summarisers: Vec<Arc<dyn Summariser>>,
     meter: Arc<dyn Meter + Send + Sync>,
     miner: Miner,
-    account: Mutex<Option<Value>>,
+    /// Accounts of tools that are no messages, by their entries.
+    traces: Vec<(Seq, (String, String))>,
+    /// What a model wrote of the rounds that are folded, in the place of what is kept of them.
+    story: Option<State>,
+    keeps_state: bool,
+    newest: Mutex<Newest>,
+}
+
+/// What came of the newest digest.
+#[derive(Default)]
+struct Newest {
+    account: Option<Value>,
+    refused: Vec<String>,
+    folding: Option<(Folding, u64)>,
+}
+
+/// What a digest leaves for the next one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    /// How many rounds are folded.
+    pub(crate) rounds: u64,
+    /// What is kept of them, in the form of a block.
+    pub(crate) text: String,
+}
+
+impl State {
+    pub(crate) fn parse(state: &str) -> Self {
+        let value: Value = serde_json::from_str(state).unwrap_or_default();
+        let text = value["text"].as_str().unwrap_or_default().to_owned();
+        Self { rounds: value["rounds"].as_u64().unwrap_or(0), text }
+    }
+
+    pub(crate) fn write(&self) -> String {
+        json!({"rounds": self.rounds, "text": self.text}).to_string()
+    }
 }
 
 impl Summarised {
@@ -27,64 +65,129 @@ impl Summarised {
         meter: Arc<dyn Meter + Send + Sync>,
         miner: Miner,
     ) -> Self {
-        Self { summarisers, meter, miner, account: Mutex::default() }
+        let newest = Mutex::default();
+        let (traces, story, keeps_state) = (Vec::new(), None, false);
+        Self { summarisers, meter, miner, traces, story, keeps_state, newest }
+    }
+
+    /// Leaves more for the next block than this one shows.
+    #[must_use]
+    pub fn keeping_state(mut self) -> Self {
+        self.keeps_state = true;
+        self
+    }
+
+    pub(crate) fn with_traces(mut self, traces: Vec<(Seq, (String, String))>) -> Self {
+        self.traces = traces;
+        self
+    }
+
+    pub(crate) fn with_story(mut self, story: Option<State>) -> Self {
+        self.story = story;
+        self
     }
 
     /// What the newest digest took: summariser, model, tokens, cost, anchors.
     pub fn account(&self) -> Option<Value> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.newest().account.clone()
     }
-}
 
-impl Summarised {
+    /// Why summaries were refused for the newest digest.
+    pub fn refused(&self) -> Vec<String> {
+        self.newest().refused.clone()
+    }
+
+    /// What the newest digest was made from, so that a model can do it over.
+    pub(crate) fn folding(&self) -> Option<(Folding, u64)> {
+        self.newest().folding.clone()
+    }
+
+    fn newest(&self) -> std::sync::MutexGuard<'_, Newest> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Tells of messages of which the older ones have a summary already.
     pub fn digest_after(
         &self,
         earlier: &str,
-        gone: &[&Message],
+        messages: &[&Message],
         limit: Tokens,
         scale: &Scale,
     ) -> String {
-        self.within(vec![earlier.to_owned()], gone, limit, scale)
+        let folded = Folded {
+            messages: messages.to_vec(),
+            entries: Vec::new(),
+            state: "",
+            blocks: vec![earlier.to_owned()],
+        };
+        self.digest(&folded, limit, scale).text
     }
 
-    fn within(
-        &self,
-        mut before: Vec<String>,
-        gone: &[&Message],
-        limit: Tokens,
-        scale: &Scale,
-    ) -> String {
-        before.extend(gone.iter().flat_map(|message| &message.parts).filter_map(earlier));
-        let mut folding = Folding {
-            earlier: (!before.is_empty()).then(|| before.join("\n")),
-            rounds: rounds(gone),
-            pins: Vec::new(),
-            replaced: Tokens::MAX,
-            limit,
-            miner: self.miner.clone(),
-            summariser: Arc::new(longhand_summary::Extractive),
-            meter: Arc::clone(&self.meter),
-        };
-        for summariser in &self.summarisers {
-            folding.summariser = Arc::clone(summariser);
-            if let Ok(block) = folding.run() {
-                *self.account.lock().unwrap_or_else(PoisonError::into_inner) = Some(block.account);
-                return block.text;
+    /// Splits messages into rounds; each begins with what the user says.
+    fn rounds(&self, folded: &Folded, first: u64) -> Vec<Said> {
+        let mut start = 0;
+        let mut rounds = Vec::new();
+        for (messages, number) in
+            folded.messages.chunk_by(|_, next| !next.is_user_turn()).zip(first..)
+        {
+            let end = start + messages.len();
+            let mut said = Said::of(number, messages);
+            if let Some(from) = folded.entries.get(start) {
+                let to = folded.entries.get(end);
+                let is_here = |seq: &Seq| *seq >= *from && to.is_none_or(|to| seq < to);
+                let traces = self.traces.iter().filter(|(seq, _)| is_here(seq));
+                said.tools.splice(..0, traces.map(|(_, trace)| trace.clone()));
             }
+            rounds.push(said);
+            start = end;
         }
-        Index.digest(gone, limit, scale)
+        rounds
     }
 }
 
 impl Digest for Summarised {
-    fn digest(&self, gone: &[&Message], limit: Tokens, scale: &Scale) -> String {
-        self.within(Vec::new(), gone, limit, scale)
+    fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested {
+        let mut before = State::parse(folded.state);
+        if let Some(story) = self.story.as_ref().filter(|story| story.rounds == before.rounds) {
+            before.text.clone_from(&story.text);
+        }
+        let mut earlier = folded.blocks.clone();
+        earlier.extend(Some(before.text.clone()).filter(|text| !text.is_empty()));
+        let rounds = self.rounds(folded, before.rounds);
+        let count = before.rounds + rounds.len() as u64;
+        let folding = Folding {
+            earlier: (!earlier.is_empty()).then(|| earlier.join("\n")),
+            rounds,
+            replaced: Tokens::MAX,
+            limit,
+            miner: self.miner.clone(),
+            meter: Arc::clone(&self.meter),
+        };
+        let mut refused = Vec::new();
+        for summariser in &self.summarisers {
+            match folding.run(&**summariser) {
+                Ok(block) => {
+                    let mut kept = block.text.clone();
+                    if self.keeps_state && block.has_dropped {
+                        let limit = STATE_TOKENS_MIN.max(Tokens(limit.0 * 3));
+                        let more = Folding { limit, ..folding.clone() };
+                        if let Ok(more) = more.run(&longhand_summary::Extractive) {
+                            kept = more.text;
+                        }
+                    }
+                    let state = State { rounds: count, text: kept };
+                    let state = if self.keeps_state { state.write() } else { String::new() };
+                    *self.newest() = Newest {
+                        account: Some(block.account),
+                        refused,
+                        folding: Some((folding, count)),
+                    };
+                    return Digested { text: block.text, state };
+                }
+                Err(why) => refused.push(why.to_string()),
+            }
+        }
+        *self.newest() = Newest { refused, ..Newest::default() };
+        Index.digest(folded, limit, scale)
     }
-}
-
-/// Splits messages into rounds; each begins with what the user says.
-fn rounds(messages: &[&Message]) -> Vec<Said> {
-    let rounds = messages.chunk_by(|_, next| !next.is_user_turn());
-    rounds.zip(0..).map(|(messages, number)| Said::of(number, messages)).collect()
 }

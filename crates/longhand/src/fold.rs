@@ -36,22 +36,22 @@ const WINDOWS_PER_FOLD: u64 = 10;
 const DROPPED_NAMED_MAX: usize = 50;
 
 /// Rounds to be folded, with the block before them; owns all it needs, so that any thread can do it.
+#[derive(Clone)]
 pub(crate) struct Folding {
     pub(crate) earlier: Option<String>,
     pub(crate) rounds: Vec<Said>,
-    pub(crate) pins: Vec<String>,
     /// What block and rounds count for now.
     pub(crate) replaced: Tokens,
     pub(crate) limit: Tokens,
     pub(crate) miner: Miner,
-    pub(crate) summariser: Arc<dyn Summariser>,
     pub(crate) meter: Arc<dyn Meter + Send + Sync>,
 }
 
 /// A block that was accepted, with what its receipt tells.
 pub(crate) struct Block {
     pub(crate) text: String,
-    pub(crate) tokens: Tokens,
+    /// Whether something found no room.
+    pub(crate) has_dropped: bool,
     pub(crate) account: Value,
 }
 
@@ -80,23 +80,22 @@ impl Folding {
     ///
     /// A block that could only be shorter by forgetting what matters is none: a few short rounds are
     /// better kept as they are.
-    pub(crate) fn run(&self) -> Result<Block, NoBlock> {
+    pub(crate) fn run(&self, summariser: &dyn Summariser) -> Result<Block, NoBlock> {
         let scale = &Scale::new(&*self.meter);
         let (earlier, earlier_words) = self.earlier.as_deref().map_or((None, Vec::new()), split);
         let rounds: Vec<Round> = self.rounds.iter().map(round).collect();
         let mut facts = Facts::new(self.miner.clone());
-        for pin in &self.pins {
-            facts.pin(pin);
-        }
         facts.carry(earlier.unwrap_or_default());
         for round in &rounds {
             facts.read(round);
         }
 
-        let words = self.words(earlier_words, Tokens(self.limit.0 * WORDS_PERCENT / 100), scale);
+        let (words, left_out) =
+            self.words(earlier_words, Tokens(self.limit.0 * WORDS_PERCENT / 100), scale);
         let room = self.limit.saturating_sub(scale.text(&words));
-        let summary = self.summarise(&Input { earlier, rounds: &rounds }, room, scale)?;
-        let summary = self.repaired(summary, &facts, room, scale);
+        let input = Input { earlier, rounds: &rounds };
+        let summary = self.summarise(summariser, &input, room, scale)?;
+        let summary = self.repaired(summariser, summary, &facts, room, scale);
         let within = |words: &str, limit: Tokens| {
             let room = limit.saturating_sub(scale.text(words));
             let settled = settle(&summary.text, &facts, room, scale);
@@ -111,22 +110,29 @@ impl Folding {
             (text, settled) = within("", self.replaced.saturating_sub(Tokens(1)).min(self.limit));
             if settled.dropped.iter().any(|fact| fact.is_essential()) {
                 let (tokens, replaced) = (scale.text(&text), self.replaced);
-                return Err(self.refused(Refusal::NotShorter { tokens, replaced }));
+                return Err(refused(summariser, Refusal::NotShorter { tokens, replaced }));
             }
         }
-        accept(&text, self.replaced, self.limit, scale).map_err(|refusal| self.refused(refusal))?;
-        let tokens = scale.text(&text);
-        Ok(Block { text, tokens, account: self.account(&summary, &settled) })
+        accept(&text, self.replaced, self.limit, scale)
+            .map_err(|refusal| refused(summariser, refusal))?;
+        let has_dropped = left_out || !settled.dropped.is_empty();
+        Ok(Block { text, has_dropped, account: account(summariser, &summary, &settled) })
     }
 
     /// Asks the summariser; what it says must be acceptable before any fact is put back.
-    fn summarise(&self, input: &Input, room: Tokens, scale: &Scale) -> Result<Summary, NoBlock> {
+    fn summarise(
+        &self,
+        summariser: &dyn Summariser,
+        input: &Input,
+        room: Tokens,
+        scale: &Scale,
+    ) -> Result<Summary, NoBlock> {
         // The rest of the room is for the facts that the summary leaves out.
-        let ask = |input: &Input| self.summariser.summarise(input, Tokens(room.0 * 2 / 3), scale);
+        let ask = |input: &Input| summariser.summarise(input, Tokens(room.0 * 2 / 3), scale);
         let mut summary = match ask(input) {
             // The built-in summariser has nothing to say; the facts may have. A model that says nothing
             // has failed.
-            Err(SummaryError::Empty { .. }) if self.summariser.is_instant() => {
+            Err(SummaryError::Empty { .. }) if summariser.is_instant() => {
                 return Ok(Summary::default());
             }
             answer => answer?,
@@ -137,13 +143,20 @@ impl Folding {
             summary = shorter.after(&summary);
         }
         accept(&summary.text, self.replaced, room, scale)
-            .map_err(|refusal| self.refused(refusal))?;
+            .map_err(|refusal| refused(summariser, refusal))?;
         Ok(summary)
     }
 
     /// Has the summariser put back what matters, once, where that is cheaper than to carry it beneath
     /// the summary in every window until the next fold.
-    fn repaired(&self, summary: Summary, facts: &Facts, room: Tokens, scale: &Scale) -> Summary {
+    fn repaired(
+        &self,
+        summariser: &dyn Summariser,
+        summary: Summary,
+        facts: &Facts,
+        room: Tokens,
+        scale: &Scale,
+    ) -> Summary {
         let essentials = |text: &str| -> Vec<&Fact> {
             facts.check(text).missing.into_iter().filter(|fact| fact.is_essential()).collect()
         };
@@ -155,7 +168,7 @@ impl Folding {
         }
         let texts: Vec<&str> = missing.iter().map(|fact| fact.text.as_str()).collect();
         let limit = Tokens(room.0 * 2 / 3);
-        let Some(Ok(better)) = self.summariser.repair(&summary.text, &texts, limit, scale) else {
+        let Some(Ok(better)) = summariser.repair(&summary.text, &texts, limit, scale) else {
             return summary;
         };
         let is_better = accept(&better.text, self.replaced, room, scale).is_ok()
@@ -165,29 +178,10 @@ impl Folding {
         Summary { text, ..better.after(&summary) }
     }
 
-    fn refused(&self, refusal: Refusal) -> NoBlock {
-        NoBlock::Refused(refusal, self.summariser.name().to_owned())
-    }
-
-    fn account(&self, summary: &Summary, settled: &Settled) -> Value {
-        let names = settled.dropped.iter().take(DROPPED_NAMED_MAX).map(|fact| fact.text.as_str());
-        json!({
-            "summariser": self.summariser.name(),
-            "model": summary.model,
-            "input_tokens": summary.input_tokens.0,
-            "output_tokens": summary.output_tokens.0,
-            "cost_micros": summary.cost_micros,
-            "anchors": {
-                "kept": settled.kept.len(),
-                "restored": settled.restored.len(),
-                "dropped": settled.dropped.len(),
-                "dropped_names": names.collect::<Vec<_>>(),
-            },
-        })
-    }
-
     /// Copies what the user said, the newest as far as there is room.
-    fn words(&self, earlier: Vec<&str>, limit: Tokens, scale: &Scale) -> String {
+    ///
+    /// Returns the words, and whether some found no room.
+    fn words(&self, earlier: Vec<&str>, limit: Tokens, scale: &Scale) -> (String, bool) {
         let said = self.rounds.iter().filter(|said| !said.user.trim().is_empty());
         let new = said.map(|said| format!("round {}: {}", said.number, copy(said.user.trim())));
         let lines: Vec<String> = earlier.into_iter().map(str::to_owned).chain(new).collect();
@@ -201,10 +195,31 @@ impl Folding {
             first -= 1;
         }
         if first == lines.len() {
-            return String::new();
+            return (String::new(), !lines.is_empty());
         }
-        format!("{WORDS_OPEN}\n{}\n{WORDS_CLOSE}", lines[first..].join("\n"))
+        (format!("{WORDS_OPEN}\n{}\n{WORDS_CLOSE}", lines[first..].join("\n")), first > 0)
     }
+}
+
+fn refused(summariser: &dyn Summariser, refusal: Refusal) -> NoBlock {
+    NoBlock::Refused(refusal, summariser.name().to_owned())
+}
+
+fn account(summariser: &dyn Summariser, summary: &Summary, settled: &Settled) -> Value {
+    let names = settled.dropped.iter().take(DROPPED_NAMED_MAX).map(|fact| fact.text.as_str());
+    json!({
+        "summariser": summariser.name(),
+        "model": summary.model,
+        "input_tokens": summary.input_tokens.0,
+        "output_tokens": summary.output_tokens.0,
+        "cost_micros": summary.cost_micros,
+        "anchors": {
+            "kept": settled.kept.len(),
+            "restored": settled.restored.len(),
+            "dropped": settled.dropped.len(),
+            "dropped_names": names.collect::<Vec<_>>(),
+        },
+    })
 }
 
 fn round(said: &Said) -> Round<'_> {

@@ -9,28 +9,34 @@
 //! let archive = Arc::new(MemoryArchive::default());
 //! let mut session = Session::open(archive, "demo")?;
 //! session.record(&Round::new("Where is the config?", "In etc/app.toml.", 0))?;
-//! let window = session.window("And the log?", &Prompt::default())?;
+//! let window = session.window("And the log?", &Prompt::default(), 0)?;
 //! assert!(window.json.contains("etc/app.toml"));
 //! # Ok::<(), longhand::SessionError>(())
 //! ```
 #![forbid(unsafe_code)]
 
+mod admit;
 mod digest;
+mod entry;
 mod fold;
 mod note;
-mod pending;
 mod prompt;
+mod quote;
+pub mod recall;
 mod round;
 mod said;
 mod session;
+mod story;
 pub mod time;
 
 pub use digest::Summarised;
-pub use longhand_archive::{Archive, ArchiveError, MemoryArchive, SqliteArchive};
+pub use admit::{Admitted, Fitted, Request};
+pub use entry::{is_form, new_entry, searchable};
+pub use longhand_archive::{Archive, ArchiveError, MemoryArchive, Owner, SessionId};
 pub use longhand_core::anchor::{Miner, Pattern};
-pub use longhand_core::{Rolling, Tokens};
+pub use longhand_core::{Policy, Rolling, Tokens};
 pub use longhand_summary::{Extractive, Summariser};
 pub use note::Note;
 pub use prompt::{Placement, Prompt, Window};
-pub use round::{Call, Round, is_form, searchable};
-pub use session::{Folded, PlainRound, Recorded, Session, SessionError, Settings};
+pub use round::{Call, Round};
+pub use session::{Folding, PlainRound, Recorded, Session, SessionError, Settings};

@@ -3,7 +3,7 @@
 use longhand_archive::{Entry, NewEntry};
 use serde_json::{Value, json};
 
-use crate::round::Form;
+use crate::entry::{Form, entry};
 
 /// What a ledger says of itself; it is kept beside the messages and no model ever sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +57,7 @@ impl Note {
                 json!({"note": "recalled", "handle": handle, "query": query, "found": found})
             }
         };
-        let raw = raw.to_string();
-        let text = texts(&raw).join("\n");
-        NewEntry { opens_round: false, form: Form::Note.as_str().to_owned(), raw, text, at_ms }
+        entry(Form::Note, raw.to_string(), false, at_ms)
     }
 
     /// Reads a note back from an entry; `None` if the entry is something else.
@@ -114,7 +112,8 @@ mod tests {
         ] {
             let NewEntry { form, raw, text: found, at_ms, .. } = note.entry(7);
             assert_eq!(found, text);
-            let entry = Entry { seq: 0, round: 0, form, raw, at_ms };
+            let (seq, link) = (longhand_core::Seq(0), longhand_core::Link(0));
+            let entry = Entry { seq, parent: None, link, round: 0, form, raw, at_ms };
             assert_eq!(Note::of(&entry), Some(note));
         }
     }

@@ -1,12 +1,12 @@
 //! A round: what a user said and all that came of it.
 
 use longhand_archive::{Entry, NewEntry};
-use longhand_core::{Message, Part, Role, Scale, Text, Tokens};
+use longhand_core::Role;
 use longhand_dialect::{Dialect, Finding, read};
 use serde_json::{Value, json};
 
-use crate::said::Said;
-use crate::{SessionError, note};
+use crate::SessionError;
+use crate::entry::{Form, entry, entry_of};
 
 /// A round to be recorded.
 #[derive(Clone, Debug)]
@@ -48,8 +48,7 @@ impl Call {
 
     /// The entry that keeps it.
     pub fn entry(&self, at_ms: i64) -> NewEntry {
-        let (form, raw) = (Form::Call.as_str().to_owned(), self.json());
-        NewEntry { opens_round: false, form, raw, text: String::new(), at_ms }
+        entry(Form::Call, self.json(), false, at_ms)
     }
 
     fn json(&self) -> String {
@@ -67,39 +66,6 @@ impl Call {
 struct Piece {
     form: Form,
     raw: String,
-}
-
-/// How an entry's bytes are to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// A message of that wire format.
-    Message(Dialect),
-    /// A tool's name and a short account of what it did.
-    Trace,
-    /// What a call of a model took.
-    Call,
-    /// What a ledger says of itself.
-    Note,
-}
-
-impl Form {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Form::Message(dialect) => dialect.as_str(),
-            Form::Trace => "trace",
-            Form::Call => "call",
-            Form::Note => "note",
-        }
-    }
-
-    fn parse(name: &str) -> Option<Self> {
-        match name {
-            "trace" => Some(Form::Trace),
-            "call" => Some(Form::Call),
-            "note" => Some(Form::Note),
-            _ => name.parse().ok().map(Form::Message),
-        }
-    }
 }
 
 impl Round {
@@ -185,38 +151,17 @@ impl Round {
     /// Splits a whole conversation into rounds: each begins with what the user says.
     pub fn split_conversation(bytes: Vec<u8>, at_ms: i64) -> Result<Vec<NewEntry>, SessionError> {
         let conversation = read(bytes, None)?;
-        let form = Form::Message(conversation.dialect);
-        let mut entries: Vec<NewEntry> = Vec::new();
-        for message in conversation.messages.iter().filter(|message| message.role != Role::System) {
-            let raw = message.raw.raw().to_owned();
-            entries.push(NewEntry {
-                opens_round: message.is_user_turn() || entries.is_empty(),
-                form: form.as_str().to_owned(),
-                text: texts(form, &raw).join("\n"),
-                raw,
-                at_ms,
-            });
-        }
-        Ok(entries)
+        let said = conversation.messages.iter().filter(|message| message.role != Role::System);
+        Ok(said.map(|message| entry_of(conversation.dialect, message, at_ms)).collect())
     }
 
     /// The entries that the archive is to keep.
     pub fn entries(&self) -> Vec<NewEntry> {
-        let mut entries: Vec<NewEntry> = self
-            .pieces
-            .iter()
-            .map(|piece| NewEntry {
-                opens_round: false,
-                form: piece.form.as_str().to_owned(),
-                text: texts(piece.form, &piece.raw).join("\n"),
-                raw: piece.raw.clone(),
-                at_ms: self.at_ms,
-            })
-            .collect();
-        if let Some(first) = entries.first_mut() {
-            first.opens_round = true;
-        }
-        entries
+        let pieces = self.pieces.iter().enumerate();
+        let entry = |(at, piece): (usize, &Piece)| {
+            entry(piece.form, piece.raw.clone(), at == 0, self.at_ms)
+        };
+        pieces.map(entry).collect()
     }
 }
 
@@ -232,130 +177,3 @@ fn timestamp(value: &Value) -> Result<i64, String> {
     }
 }
 
-/// Whether entries of this form can be read.
-pub fn is_form(form: &str) -> bool {
-    Form::parse(form).is_some()
-}
-
-/// What search sees of an entry, by its form.
-pub fn searchable(form: &str, raw: &str) -> String {
-    Form::parse(form).map(|form| texts(form, raw).join("\n")).unwrap_or_default()
-}
-
-/// All that can be read of an archived entry.
-pub(crate) fn texts_of(entry: &Entry) -> Vec<String> {
-    Form::parse(&entry.form).map(|form| texts(form, &entry.raw)).unwrap_or_default()
-}
-
-/// All that can be read of a message or trace.
-fn texts(form: Form, raw: &str) -> Vec<String> {
-    match form {
-        Form::Call => return Vec::new(),
-        Form::Note => return note::texts(raw),
-        Form::Message(_) | Form::Trace => {}
-    }
-    let Form::Message(dialect) = form else {
-        let value: Value = serde_json::from_str(raw).unwrap_or_default();
-        return ["name", "summary"]
-            .iter()
-            .filter_map(|key| Some(value.get(key)?.as_str()?.to_owned()))
-            .collect();
-    };
-    let mut out = Vec::new();
-    for message in messages(dialect, raw) {
-        for part in &message.parts {
-            match part {
-                Part::Text(text) | Part::Other(text) => out.push(text.decode().into_owned()),
-                Part::Call(call) => {
-                    out.push(format!("{} {}", call.name.decode(), call.arguments.decode()));
-                }
-                Part::Result(result) => {
-                    out.extend(result.content.iter().filter_map(|part| match part {
-                        Part::Text(text) => Some(text.decode().into_owned()),
-                        _ => None,
-                    }));
-                }
-                Part::Thinking(_) | Part::Image(_) | Part::File(_) => {}
-            }
-        }
-    }
-    out
-}
-
-/// Reads the message of an entry again.
-pub(crate) fn messages(dialect: Dialect, raw: &str) -> Vec<Message> {
-    let text = if dialect.is_session_file() { raw.to_owned() } else { format!("[{raw}]") };
-    read(text.into_bytes(), Some(dialect))
-        .map(|conversation| conversation.messages)
-        .unwrap_or_default()
-}
-
-/// A round as the window holds it.
-#[derive(Clone, Debug)]
-pub(crate) struct Kept {
-    pub(crate) number: u64,
-    pub(crate) entries: std::ops::Range<u64>,
-    pub(crate) at_ms: i64,
-    pub(crate) messages: Vec<(Dialect, Message)>,
-    pub(crate) traces: Vec<(String, String)>,
-    pub(crate) tokens: Tokens,
-}
-
-impl Kept {
-    /// Puts rounds together from entries that are in order.
-    pub(crate) fn from_entries(entries: &[Entry], scale: &Scale) -> Vec<Self> {
-        let mut rounds: Vec<Self> = Vec::new();
-        for entry in entries {
-            let own = match rounds.last_mut() {
-                Some(last) if last.number == entry.round => last,
-                _ => {
-                    rounds.push(Self {
-                        number: entry.round,
-                        entries: entry.seq..entry.seq,
-                        at_ms: entry.at_ms,
-                        messages: Vec::new(),
-                        traces: Vec::new(),
-                        tokens: Tokens::ZERO,
-                    });
-                    let Some(last) = rounds.last_mut() else { continue };
-                    last
-                }
-            };
-            own.entries.end = entry.seq + 1;
-            own.at_ms = entry.at_ms;
-            match Form::parse(&entry.form) {
-                Some(Form::Message(dialect)) => {
-                    for message in messages(dialect, &entry.raw) {
-                        own.tokens += scale.message(&message, Tokens::MAX);
-                        own.messages.push((dialect, message));
-                    }
-                }
-                Some(Form::Trace) => {
-                    let mut fields = texts(Form::Trace, &entry.raw).into_iter();
-                    if let (Some(name), Some(summary)) = (fields.next(), fields.next()) {
-                        own.traces.push((name, summary));
-                    }
-                }
-                Some(Form::Call | Form::Note) => {}
-                None => own.messages.push((
-                    Dialect::Chat,
-                    Message {
-                        role: Role::User,
-                        name: None,
-                        parts: Vec::new(),
-                        raw: Text::from(entry.raw.as_str()),
-                    },
-                )),
-            }
-        }
-        rounds
-    }
-
-    /// What was said in it.
-    pub(crate) fn said(&self) -> Said {
-        let messages: Vec<&Message> = self.messages.iter().map(|(_, message)| message).collect();
-        let mut said = Said::of(self.number, &messages);
-        said.tools.splice(..0, self.traces.iter().cloned());
-        said
-    }
-}

@@ -1,27 +1,29 @@
 //! A conversation that is open.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhand_archive::{Archive, ArchiveError, Batch, NewBatch, fold_handle};
+use longhand_archive::{
+    After, Archive, ArchiveError, Entry, LoggedBatch, NewBatch, NewSession, Owner, Page, SessionId,
+};
 use longhand_core::anchor::Miner;
 use longhand_core::{
-    Budget, Effect, Engine, Event, FoldId, Message, Meter, Part, Role, Rolling, Scale, State, Text,
-    Tokens, plan,
+    Batch, Budget, History, Message, Meter, Part, Path, Plan, Policy, Projection, Role, Rolling,
+    Scale, Seq, Shown, Size, Text, Tokens, Wire, plan_with, project,
 };
-use longhand_dialect::{Dialect, DialectError, Finding, read, write};
+use longhand_dialect::{Dialect, DialectError, Finding, Sourced, change_message, read, write};
 use longhand_meter::{ImageRule, MeterSpec};
 use longhand_summary::{Extractive, Summariser};
 use serde_json::json;
 use thiserror::Error;
 
-use crate::fold::{Block, Folding, NoBlock};
-use crate::pending::Pending;
-use crate::prompt::{Earlier, Prompt, Window, sections};
-use crate::round::{Kept, Round, texts_of};
+use crate::digest::{State, Summarised};
+use crate::entry::{Form, messages, trace};
+use crate::prompt::{Placement, Prompt, Window, quoted_block, quoted_recall};
+use crate::round::Round;
 use crate::said::Said;
+use crate::story::Story;
 
 /// Why a session could not do what was asked.
 #[derive(Debug, Error)]
@@ -44,9 +46,15 @@ pub enum SessionError {
 /// How a session is kept.
 #[derive(Clone)]
 pub struct Settings {
-    /// Sizes.
-    pub rolling: Rolling,
-    /// Summarisers in the order they are tried; with none, nothing is ever folded.
+    /// The most tokens of a window.
+    pub budget: Tokens,
+    /// What a window comes down to when it no longer fits, in percent of the budget.
+    ///
+    /// A provider bills what it has seen before at a fraction, so a window is changed seldom and deeply.
+    pub low_water_percent: u64,
+    /// How the window is made to fit.
+    pub plan: longhand_core::Settings,
+    /// Summarisers in the order they are tried; with none, blocks list names and the users' words.
     pub summarisers: Vec<Arc<dyn Summariser>>,
     /// How tokens are counted.
     pub meter: Arc<dyn Meter + Send + Sync>,
@@ -55,37 +63,52 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The defaults: exact counts and the built-in summariser.
+    /// The defaults: a budget of 24,000 exact tokens, the policy `auto`, the built-in summariser.
     pub fn new() -> Result<Self, SessionError> {
         let meter = MeterSpec::O200k.open(ImageRule::OpenAiDearer)?;
         Ok(Self {
-            rolling: Rolling::default(),
+            budget: Tokens(24_000),
+            low_water_percent: 40,
+            plan: longhand_core::Settings::default(),
             summarisers: vec![Arc::new(Extractive)],
             meter: Arc::from(meter),
             miner: Miner::default(),
         })
     }
+
+    /// Keeps the newest rounds verbatim and folds on every round, as the reference system does.
+    #[must_use]
+    pub fn rolling(mut self, rolling: Rolling) -> Self {
+        self.plan.policy = Policy::Rolling(rolling);
+        self
+    }
+
+    fn is_rolling(&self) -> bool {
+        matches!(self.plan.policy, Policy::Rolling(_))
+    }
 }
 
 /// What recording a round led to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Recorded {
     /// The round's number, from 0.
     pub round: u64,
     /// How many rounds were folded; 0 is the normal case.
     pub folded: u64,
-    /// What summary and verbatim rounds count for now.
+    /// What block and verbatim rounds count for now.
     pub tokens: Tokens,
     /// How far they are over budget, where nothing more could be done.
     pub over: Option<Tokens>,
+    /// What went wrong after the round was durable. It is recorded all the same: do not record it again.
+    pub problem: Option<SessionError>,
 }
 
 /// What folding led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Folded {
+pub struct Folding {
     /// How many rounds were folded.
     pub rounds: u64,
-    /// How far summary and rounds are over budget, where nothing more could be done.
+    /// How far block and rounds are over budget, where nothing more could be done.
     pub over: Option<Tokens>,
 }
 
@@ -104,352 +127,598 @@ pub struct PlainRound {
 
 /// One conversation, from its first message to its last.
 ///
-/// A summariser that takes its time is asked in the background: neither recording nor the window waits
-/// for it, and until it has answered the window is made to fit by stubs.
+/// A window shows the ledger's messages as its live batches say. Between batches it only grows at its
+/// end. A summariser that takes its time works in the background; what it writes comes with the next batch.
 pub struct Session {
     archive: Arc<dyn Archive>,
-    id: String,
+    id: SessionId,
+    name: String,
     settings: Settings,
-    engine: Engine,
-    rounds: VecDeque<Kept>,
-    batch: Option<Batch>,
-    next_entry: u64,
-    pending: Option<Pending>,
-    ready: Option<Ready>,
-    refusals: Vec<String>,
+    /// The entries that no fold takes, oldest first.
+    shown: Vec<ShownEntry>,
+    live: Vec<LoggedBatch>,
+    pins: Vec<Seq>,
+    entries: u64,
+    rounds: u64,
+    /// Whether the newest batch was taken back: then no more is edited than must be.
+    is_undone: bool,
+    story: Option<Story>,
 }
 
-/// A block that is to be committed.
-struct Ready {
-    block: Block,
-    rung: usize,
+/// An entry that a window may show.
+#[derive(Clone, Debug)]
+struct ShownEntry {
+    seq: Seq,
+    round: u64,
+    at_ms: i64,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Message(Dialect, Message),
+    Trace(String, String),
+    /// Not for models.
+    Aside,
 }
 
 impl Session {
     /// Opens a conversation with the default settings; an absent one opens empty.
-    pub fn open(archive: Arc<dyn Archive>, id: &str) -> Result<Self, SessionError> {
-        Self::open_with(archive, id, Settings::new()?)
+    pub fn open(archive: Arc<dyn Archive>, name: &str) -> Result<Self, SessionError> {
+        Self::open_with(archive, name, Settings::new()?)
     }
 
     /// Opens a conversation.
     pub fn open_with(
         archive: Arc<dyn Archive>,
-        id: &str,
-        mut settings: Settings,
+        name: &str,
+        settings: Settings,
     ) -> Result<Self, SessionError> {
-        settings.rolling.rungs = settings.summarisers.len();
-        let engine = Engine::open(settings.rolling, State::default());
+        Self::open_id(archive, SessionId::named(Owner::LOCAL, name), name, settings)
+    }
+
+    /// Opens a conversation by its id.
+    pub fn open_id(
+        archive: Arc<dyn Archive>,
+        id: SessionId,
+        name: &str,
+        settings: Settings,
+    ) -> Result<Self, SessionError> {
         let mut session = Self {
             archive,
-            id: id.to_owned(),
+            id,
+            name: name.to_owned(),
             settings,
-            engine,
-            rounds: VecDeque::new(),
-            batch: None,
-            next_entry: 0,
-            pending: None,
-            ready: None,
-            refusals: Vec::new(),
+            shown: Vec::new(),
+            live: Vec::new(),
+            pins: Vec::new(),
+            entries: 0,
+            rounds: 0,
+            is_undone: false,
+            story: None,
         };
         session.reload()?;
         Ok(session)
     }
 
-    /// Reads the state from the archive: never an estimate that was stored.
-    ///
-    /// A summary that is still being written is of no use any more.
+    /// Reads from the archive where the conversation stands. What is folded is not read.
     pub fn reload(&mut self) -> Result<(), SessionError> {
-        (self.pending, self.ready) = (None, None);
-        let head = self.archive.head(&self.id)?.unwrap_or_default();
-        self.batch = head.batch;
-        self.next_entry = head.entries;
-        let scale = Scale::new(&*self.settings.meter);
-        let entries = self.archive.entries(&self.id, self.folded().end..self.next_entry)?;
-        self.rounds = Kept::from_entries(&entries, &scale).into();
-        let state = State {
-            first: self.rounds.front().map_or(head.rounds, |round| round.number),
-            summary: self.summary_tokens(),
-            rounds: self.rounds.iter().map(|round| round.tokens).collect(),
-            undone: head.undone,
-        };
-        self.engine = Engine::open(self.settings.rolling, state);
+        let head = self.archive.head(self.id)?.unwrap_or_default();
+        self.live = self.archive.live(self.id, None)?;
+        let newest = self.archive.batches(self.id, Page::first(1))?.items;
+        self.is_undone = newest.first().is_some_and(|batch| !batch.is_live);
+        (self.pins, self.entries, self.rounds) = (head.pins, head.entries, head.rounds);
+        self.shown = Vec::new();
+        for range in self.gaps() {
+            let entries = self.archive.path(self.id, None, range)?;
+            self.shown.extend(entries.iter().map(shown));
+        }
         Ok(())
+    }
+
+    /// The numbers of entries that no fold takes.
+    fn gaps(&self) -> Vec<Range<u64>> {
+        let fold = self.live.iter().rev().find_map(|batch| batch.batch.fold());
+        let spans = fold.map(|fold| fold.spans.clone()).unwrap_or_default();
+        let mut gaps = Vec::new();
+        let mut start = 0;
+        for span in spans {
+            gaps.push(start..span.first.0);
+            start = span.last.0 + 1;
+        }
+        gaps.push(start..self.entries);
+        gaps.retain(|gap| gap.start < gap.end);
+        gaps
     }
 
     /// Records a round: it is durable before anything else happens.
+    ///
+    /// An error means that nothing was recorded. What goes wrong later is in [`Recorded::problem`].
     pub fn record(&mut self, round: &Round) -> Result<Recorded, SessionError> {
         let entries = round.entries();
-        let appended = self.archive.append(&self.id, &entries)?;
-        let end = appended.first + entries.len() as u64;
-        // Other writers may have come first; their rounds are part of the conversation.
-        let new = self.archive.entries(&self.id, self.next_entry..end)?;
-        self.next_entry = end;
-        let scale = Scale::new(&*self.settings.meter);
-        for round in Kept::from_entries(&new, &scale) {
-            self.engine.handle(Event::Recorded { round: round.number, tokens: round.tokens });
-            self.rounds.push_back(round);
-        }
-        let Folded { rounds, over } = self.fold(round.at_ms, Duration::ZERO)?;
-        Ok(Recorded { round: appended.round, folded: rounds, tokens: self.engine.tokens(), over })
-    }
-
-    /// Folds what does not fit: does what the engine asks for until it asks no more.
-    ///
-    /// Waits at most `wait` for each summariser in the background, and takes in what one has written
-    /// meanwhile.
-    pub fn fold(&mut self, now_ms: i64, wait: Duration) -> Result<Folded, SessionError> {
-        let mut folded = Folded::default();
-        loop {
-            while let Some(effect) = self.engine.next_effect() {
-                match effect {
-                    Effect::Summarise { fold, rounds, rung, limit } => {
-                        self.summarise(fold, rounds.end - rounds.start, rung, limit)?;
-                    }
-                    Effect::Commit { fold, upto } => {
-                        folded.rounds += self.commit(fold, upto, now_ms)?;
-                    }
-                    Effect::OverBudget { by } => folded.over = Some(by),
-                }
-            }
-            let Some(pending) = self.pending.take() else { return Ok(folded) };
-            match pending.answer(wait) {
-                Ok((fold, rung, answer)) => self.answered(fold, rung, answer),
-                Err(pending) => {
-                    self.pending = Some(pending);
-                    return Ok(folded);
-                }
-            }
-        }
-    }
-
-    /// Folds all but the newest round, whatever there is room for; waits as [`Session::fold`] does.
-    pub fn compact(&mut self, now_ms: i64, wait: Duration) -> Result<Folded, SessionError> {
-        let before = self.fold(now_ms, wait)?;
-        self.engine.handle(Event::Compact);
-        let after = self.fold(now_ms, wait)?;
-        Ok(Folded { rounds: before.rounds + after.rounds, over: after.over })
-    }
-
-    /// Has others summarise from now on.
-    pub fn set_summarisers(
-        &mut self,
-        summarisers: Vec<Arc<dyn Summariser>>,
-    ) -> Result<(), SessionError> {
-        self.settings.rolling.rungs = summarisers.len();
-        self.settings.summarisers = summarisers;
-        self.reload()
-    }
-
-    /// Asks a summariser: at once, or in the background if it takes its time.
-    fn summarise(
-        &mut self,
-        fold: FoldId,
-        count: u64,
-        rung: usize,
-        limit: Tokens,
-    ) -> Result<(), SessionError> {
-        let Some(summariser) = self.settings.summarisers.get(rung).cloned() else {
-            self.engine.handle(Event::Refused { fold });
-            return Ok(());
+        let dialect = entries.first().map_or(String::new(), |entry| entry.form.clone());
+        let session = NewSession {
+            owner: Owner::LOCAL,
+            dialect,
+            name: self.name.clone(),
+            continues: None,
+            begun_ms: round.at_ms,
         };
-        let rounds = || self.rounds.iter().take(count as usize);
-        let folding = Folding {
-            earlier: self.summary().map(str::to_owned),
-            rounds: rounds().map(Kept::said).collect(),
-            pins: self.pins()?,
-            replaced: self.summary_tokens() + rounds().map(|round| round.tokens).sum(),
-            limit,
-            miner: self.settings.miner.clone(),
-            summariser,
-            meter: Arc::clone(&self.settings.meter),
+        self.archive.begin(self.id, &session)?;
+        let appended = self.archive.append(self.id, After::Newest, &entries)?;
+        let mut recorded = Recorded {
+            round: appended.round,
+            folded: 0,
+            tokens: Tokens::ZERO,
+            over: None,
+            problem: None,
         };
-        if folding.summariser.is_instant() {
-            let answer = folding.run();
-            self.answered(fold, rung, answer);
-        } else {
-            self.pending = Some(Pending::start(fold, rung, folding));
+        match self.after_record(round.at_ms) {
+            Ok(folding) => (recorded.folded, recorded.over) = (folding.rounds, folding.over),
+            Err(problem) => recorded.problem = Some(problem),
         }
+        recorded.tokens = self.tokens();
+        Ok(recorded)
+    }
+
+    /// Takes in what is new, and folds at once if the policy wants that.
+    fn after_record(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
+        self.catch_up()?;
+        self.hear_story(Duration::ZERO)?;
+        if self.settings.is_rolling() { self.fit(now_ms) } else { Ok(Folding::default()) }
+    }
+
+    /// Reads the entries that were appended since, by whomever.
+    fn catch_up(&mut self) -> Result<(), SessionError> {
+        let head = self.archive.head(self.id)?.unwrap_or_default();
+        if head.batches != self.live.last().map_or(0, |batch| batch.number) && !self.is_undone {
+            return self.reload();
+        }
+        let entries = self.archive.path(self.id, None, self.entries..head.entries)?;
+        self.shown.extend(entries.iter().map(shown));
+        (self.pins, self.entries, self.rounds) = (head.pins, head.entries, head.rounds);
         Ok(())
     }
 
-    fn answered(&mut self, fold: FoldId, rung: usize, answer: Result<Block, NoBlock>) {
-        match answer {
-            Ok(block) => {
-                let tokens = block.tokens;
-                self.ready = Some(Ready { block, rung });
-                self.engine.handle(Event::Summarised { fold, tokens });
-            }
-            Err(why) => {
-                self.refusals.push(why.to_string());
-                self.engine.handle(Event::Refused { fold });
-            }
-        }
+    /// Makes the conversation fit without a new message, in one batch if it does not.
+    fn fit(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
+        let before = self.verbatim().start;
+        let window = self.made(None, &Prompt::default(), self.settings.plan, Some(now_ms))?;
+        let over = Some(window.shortfall).filter(|over| *over > Tokens::ZERO);
+        Ok(Folding { rounds: self.verbatim().start.saturating_sub(before), over })
     }
 
-    /// Writes the accepted block down; says how many rounds it folds.
-    fn commit(&mut self, fold: FoldId, upto: u64, now_ms: i64) -> Result<u64, SessionError> {
-        let count = upto - self.engine.verbatim().start;
-        let Some(ready) = self.ready.take() else {
-            self.engine.handle(Event::NotCommitted { fold });
-            return Ok(0);
-        };
-        let batch = self.batch_of(ready, count as usize, now_ms);
-        match self.archive.commit(&self.id, &batch) {
-            Ok(number) => {
-                let NewBatch { after, at_ms, entries, text, receipt } = batch;
-                let undone = false;
-                self.batch = Some(Batch { number, after, at_ms, entries, text, receipt, undone });
-                self.rounds.drain(..count as usize);
-                self.engine.handle(Event::Committed { fold });
-                Ok(count)
-            }
-            // Another writer folded first: take its state and go on from there.
-            Err(ArchiveError::Conflict { .. }) => {
-                self.reload()?;
-                Ok(0)
-            }
-            Err(error) => {
-                self.engine.handle(Event::NotCommitted { fold });
-                Err(error.into())
-            }
-        }
+    /// Waits at most `wait` for a summary that is being written; it comes with the next batch.
+    ///
+    /// Returns whether none is being written any more.
+    pub fn settle(&mut self, wait: Duration) -> Result<bool, SessionError> {
+        self.hear_story(wait)
     }
 
-    fn batch_of(&mut self, ready: Ready, count: usize, now_ms: i64) -> NewBatch {
-        let Ready { block, rung } = ready;
-        let start = self.folded().end;
-        let end = if count == 0 { start } else { self.rounds[count - 1].entries.end };
-        let before: Tokens = self.rounds.iter().take(count).map(|round| round.tokens).sum();
-        let receipt = json!({
-            "at": crate::time::format(now_ms),
-            "entries": [start, end],
-            "rounds": count,
-            "tokens_before": (self.summary_tokens() + before).0,
-            "tokens_after": block.tokens.0,
-            "rung": rung,
-            "refused": std::mem::take(&mut self.refusals),
-            "fold": block.account,
-        });
-        NewBatch {
-            after: self.batch.as_ref().map_or(0, |batch| batch.number),
-            at_ms: now_ms,
-            entries: 0..end,
-            text: block.text,
-            receipt: receipt.to_string(),
-        }
+    /// Folds all but the newest round, whatever there is room for.
+    pub fn compact(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
+        let before = self.verbatim().start;
+        let summary_max = Tokens(self.settings.budget.0 / 6).min(Rolling::default().summary_max);
+        let policy = Policy::Rolling(Rolling { rounds_max: 1, summary_max });
+        let plan = longhand_core::Settings { policy, ..self.settings.plan };
+        self.is_undone = false;
+        let window = self.made(None, &Prompt::default(), plan, Some(now_ms))?;
+        let over = Some(window.shortfall).filter(|over| *over > Tokens::ZERO);
+        Ok(Folding { rounds: self.verbatim().start.saturating_sub(before), over })
     }
 
-    /// The texts of pinned entries that are folded, or are about to be.
-    fn pins(&self) -> Result<Vec<String>, SessionError> {
-        let pins = self.archive.head(&self.id)?.unwrap_or_default().pins;
-        let mut texts = Vec::new();
-        for seq in pins {
-            for entry in self.archive.entries(&self.id, seq..seq + 1)? {
-                texts.extend(texts_of(&entry));
-            }
-        }
-        Ok(texts)
+    /// Has others summarise from now on.
+    pub fn set_summarisers(&mut self, summarisers: Vec<Arc<dyn Summariser>>) {
+        self.settings.summarisers = summarisers;
     }
 
-    /// Keeps an entry in the window through every fold, or lets it go again.
+    /// Keeps an entry in the window through every plan, or lets it go again.
     pub fn pin(&mut self, seq: u64, pinned: bool) -> Result<(), SessionError> {
-        Ok(self.archive.pin(&self.id, seq, pinned)?)
+        self.archive.pin(self.id, Seq(seq), pinned)?;
+        self.reload()
     }
 
-    /// Takes the newest fold back; what it folded is verbatim again, for as long as there is room.
-    pub fn undo(&mut self) -> Result<Option<Batch>, SessionError> {
-        let undone = self.archive.undo(&self.id)?;
+    /// Takes the newest batch back. What it left out is shown again, for as long as there is room.
+    pub fn undo(&mut self) -> Result<Option<LoggedBatch>, SessionError> {
+        let undone = self.archive.undo(self.id, None)?;
+        self.story = None;
         self.reload()?;
         Ok(undone)
     }
 
-    /// The window for a new message of the user.
-    pub fn window(&self, message: &str, prompt: &Prompt) -> Result<Window, SessionError> {
-        let earlier = self.batch.as_ref().map(|batch| Earlier {
-            text: &batch.text,
-            rounds: self.engine.verbatim().start,
-            handle: fold_handle(&self.id, &batch.entries),
-        });
-        let (system, quoted) = sections(prompt, earlier);
-        let around: Vec<Message> = [(Role::System, system), (Role::User, quoted)]
-            .into_iter()
-            .filter_map(|(role, text)| Some(plain(role, &text?)))
-            .collect();
-        let current = (!message.is_empty()).then(|| plain(Role::User, message));
-        let mut messages: Vec<(Dialect, &Message)> =
-            around.iter().map(|message| (Dialect::Chat, message)).collect();
-        let rounds = self.rounds.iter().flat_map(|round| &round.messages);
-        messages.extend(rounds.map(|(dialect, message)| (*dialect, message)));
-        messages.extend(current.iter().map(|message| (Dialect::Chat, message)));
-        self.fitted(&write(&messages, prompt.dialect), prompt)
+    /// The window for a new message of the user; a batch is committed if it does not fit otherwise.
+    pub fn window(
+        &mut self,
+        message: &str,
+        prompt: &Prompt,
+        now_ms: i64,
+    ) -> Result<Window, SessionError> {
+        self.catch_up()?;
+        self.hear_story(Duration::ZERO)?;
+        let message = Some(message).filter(|message| !message.is_empty());
+        self.made(message, prompt, self.settings.plan, Some(now_ms))
     }
 
-    /// Makes sure that a window is valid and fits, whatever the archive holds and the newest message
-    /// brought.
-    fn fitted(&self, json: &str, prompt: &Prompt) -> Result<Window, SessionError> {
-        let mut conversation = read(json.as_bytes().to_vec(), Some(prompt.dialect))?;
-        // What was recorded may have been broken off in the middle of a call.
-        if conversation.check().iter().any(Finding::is_fault) {
-            conversation = conversation.repair()?;
+    /// The window that [`Session::window`] would make; nothing is committed.
+    pub fn preview(&mut self, message: &str, prompt: &Prompt) -> Result<Window, SessionError> {
+        self.catch_up()?;
+        let message = Some(message).filter(|message| !message.is_empty());
+        self.made(message, prompt, self.settings.plan, None)
+    }
+
+    /// Plans, commits and writes a window; without a time nothing is committed.
+    fn made(
+        &mut self,
+        message: Option<&str>,
+        prompt: &Prompt,
+        settings: longhand_core::Settings,
+        commit_ms: Option<i64>,
+    ) -> Result<Window, SessionError> {
+        let mut slack = Tokens::ZERO;
+        let mut conflicts = 0;
+        loop {
+            let digest = self.digest()?;
+            let request = Request::of(self, message, prompt);
+            let plan = self.plan(&request, prompt, settings, slack, &digest);
+            let mut live: Vec<Batch> = self.live.iter().map(|own| own.batch.clone()).collect();
+            if !plan.is_noop() {
+                live.push(plan.batch.clone());
+            }
+            let window = request.write(&live, prompt, &*self.settings.meter)?;
+            let room = prompt.budget.unwrap_or(self.settings.budget);
+            // Another format may count for more than what was planned with.
+            if plan.fits() && window.tokens > room && slack < room {
+                slack += window.tokens - room;
+                continue;
+            }
+            let window = Window { shortfall: window.tokens.saturating_sub(room), ..window };
+            let Some(now_ms) = commit_ms.filter(|_| !plan.is_noop()) else { return Ok(window) };
+            match self.commit(&plan, &digest, now_ms) {
+                Ok(()) => return Ok(window),
+                // Another process was first: go on from what it did.
+                Err(SessionError::Archive(ArchiveError::Conflict { .. })) if conflicts < 8 => {
+                    conflicts += 1;
+                    self.reload()?;
+                }
+                Err(error) => return Err(error),
+            }
         }
-        let budget = Budget::of(prompt.budget.unwrap_or(self.settings.rolling.budget));
-        let settings = longhand_core::Settings::default();
-        let history = conversation.history(Tokens::ZERO);
-        let plan = plan(&history, &budget, &settings, &*self.settings.meter);
-        Ok(Window {
-            json: conversation.apply(&plan.edits),
-            tokens: plan.tokens,
-            shortfall: plan.shortfall,
-        })
+    }
+
+    fn plan(
+        &self,
+        request: &Request,
+        prompt: &Prompt,
+        settings: longhand_core::Settings,
+        slack: Tokens,
+        digest: &Summarised,
+    ) -> Plan {
+        let live: Vec<Batch> = self.live.iter().map(|own| own.batch.clone()).collect();
+        let history = History {
+            path: request.path(),
+            live: &live,
+            pins: &self.pins,
+            fixed: Size::ZERO,
+            wire: request.wire,
+        };
+        let limit = prompt.budget.unwrap_or(self.settings.budget).saturating_sub(slack);
+        let mut budget = Budget::of(limit);
+        let mut settings = settings;
+        match &mut settings.policy {
+            Policy::Rolling(rolling) if self.is_undone => rolling.rounds_max = usize::MAX,
+            Policy::Auto if !self.is_undone => {
+                let system = request.system_tokens(&*self.settings.meter);
+                budget = budget.with_low_water(self.settings.low_water_percent, system);
+            }
+            _ => {}
+        }
+        plan_with(&history, &budget, &settings, &*self.settings.meter, digest)
+    }
+
+    fn digest(&self) -> Result<Summarised, SessionError> {
+        let settings = &self.settings;
+        let instant = settings.summarisers.iter().filter(|own| own.is_instant()).cloned();
+        let mut summarisers: Vec<Arc<dyn Summariser>> = instant.collect();
+        // Until a model has answered, the built-in summariser stands in for it.
+        if summarisers.is_empty() && !settings.summarisers.is_empty() {
+            summarisers.push(Arc::new(Extractive));
+        }
+        let traces = self.shown.iter().filter_map(|entry| match &entry.content {
+            Content::Trace(name, summary) => Some((entry.seq, (name.clone(), summary.clone()))),
+            _ => None,
+        });
+        let story = self.archive.derived(self.id, Story::KEY)?;
+        let digest =
+            Summarised::new(summarisers, Arc::clone(&settings.meter), settings.miner.clone());
+        Ok(digest
+            .keeping_state()
+            .with_traces(traces.collect())
+            .with_story(story.map(|story| State::parse(&story))))
+    }
+
+    fn commit(
+        &mut self,
+        plan: &Plan,
+        digest: &Summarised,
+        now_ms: i64,
+    ) -> Result<(), SessionError> {
+        let before = self.tokens();
+        let mut batch = plan.batch.clone();
+        // The newest message may not be recorded yet.
+        batch.head = batch.head.min(Seq(self.entries.saturating_sub(1)));
+        let receipt = json!({
+            "at": crate::time::format(now_ms),
+            "tokens_before": before.0,
+            "tokens_after": plan.tokens().0,
+            "floor": plan.floor.0,
+            "refused": digest.refused(),
+            "fold": batch.fold().is_some().then(|| digest.account()).flatten(),
+        });
+        let new = NewBatch {
+            after: self.live.last().map_or(0, |batch| batch.number),
+            at_ms: now_ms,
+            batch,
+            receipt: receipt.to_string(),
+        };
+        let number = self.archive.commit(self.id, &new)?;
+        let NewBatch { after, at_ms, batch, receipt } = new;
+        if let Some(fold) = batch.fold() {
+            self.shown.retain(|entry| !fold.contains(entry.seq));
+            self.tell_story(digest);
+        }
+        self.live.push(LoggedBatch { number, after, at_ms, batch, receipt, is_live: true });
+        self.is_undone = false;
+        Ok(())
+    }
+
+    /// Has a model summarise what was just folded, in the background.
+    fn tell_story(&mut self, digest: &Summarised) {
+        let slow = self.settings.summarisers.iter().filter(|own| !own.is_instant()).cloned();
+        let slow: Vec<_> = slow.collect();
+        if let Some((folding, rounds)) = digest.folding().filter(|_| !slow.is_empty()) {
+            self.story = Some(Story::start(folding, rounds, slow));
+        }
+    }
+
+    /// Keeps what a model has written meanwhile. Returns whether none is at work any more.
+    fn hear_story(&mut self, wait: Duration) -> Result<bool, SessionError> {
+        let Some(story) = self.story.take() else { return Ok(true) };
+        match story.told(wait) {
+            Ok(Some(state)) => {
+                self.archive.put_derived(self.id, Story::KEY, &state.write())?;
+                Ok(true)
+            }
+            Ok(None) => Ok(true),
+            Err(story) => {
+                self.story = Some(story);
+                Ok(false)
+            }
+        }
     }
 
     /// Its id.
-    pub fn id(&self) -> &str {
-        &self.id
+    pub fn id(&self) -> SessionId {
+        self.id
     }
 
-    /// Its sizes.
-    pub fn rolling(&self) -> &Rolling {
-        &self.settings.rolling
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    /// Summary and verbatim rounds together.
+    /// The most tokens of a window.
+    pub fn budget(&self) -> Tokens {
+        self.settings.budget
+    }
+
+    /// What the window counts for without a new message.
     pub fn tokens(&self) -> Tokens {
-        self.engine.tokens()
+        let live: Vec<Batch> = self.live.iter().map(|own| own.batch.clone()).collect();
+        let request = Request::of(self, None, &Prompt::default());
+        let window = project(&request.path(), &live, request.wire);
+        let scale = Scale::new(&*self.settings.meter);
+        let messages = request.shown_messages(&window);
+        messages.iter().map(|(_, message)| scale.message(message, Tokens::MAX)).sum()
     }
 
-    /// What the summary counts for.
+    /// What the block of the fold counts for.
     pub fn summary_tokens(&self) -> Tokens {
         self.summary().map_or(Tokens::ZERO, |text| Scale::new(&*self.settings.meter).text(text))
     }
 
+    /// The block of the fold, if anything is folded.
+    pub fn summary(&self) -> Option<&str> {
+        let fold = self.live.iter().rev().find_map(|batch| batch.batch.fold());
+        fold.map(|fold| fold.text.as_str())
+    }
+
+    /// The rounds that are shown as they were, but for edits: those after the fold.
+    pub fn verbatim(&self) -> Range<u64> {
+        let fold = self.live.iter().rev().find_map(|batch| batch.batch.fold());
+        let last = fold.and_then(|fold| fold.spans.last()).map(|span| span.last);
+        let after = self.shown.iter().find(|entry| last.is_none_or(|last| entry.seq > last));
+        after.map_or(self.rounds, |entry| entry.round)..self.rounds
+    }
+
     /// The verbatim rounds as plain words.
     pub fn plain_rounds(&self) -> Vec<PlainRound> {
-        let plain = |round: &Kept| {
-            let Said { user, assistant, tools, .. } = round.said();
-            PlainRound { user, assistant, tools, at_ms: round.at_ms }
+        let verbatim = self.verbatim();
+        let shown = self.shown.iter().filter(|entry| verbatim.contains(&entry.round));
+        let shown: Vec<&ShownEntry> = shown.collect();
+        let plain = |entries: &[&ShownEntry]| {
+            let (mut messages, mut traces) = (Vec::new(), Vec::new());
+            for entry in entries {
+                match &entry.content {
+                    Content::Message(_, message) => messages.push(message),
+                    Content::Trace(name, summary) => traces.push((name.clone(), summary.clone())),
+                    Content::Aside => {}
+                }
+            }
+            let mut said = Said::of(0, &messages);
+            said.tools.splice(..0, traces);
+            let Said { user, assistant, tools, .. } = said;
+            PlainRound { user, assistant, tools, at_ms: entries.last().map_or(0, |own| own.at_ms) }
         };
-        self.rounds.iter().map(plain).collect()
-    }
-
-    /// The summary block, if anything was folded.
-    pub fn summary(&self) -> Option<&str> {
-        self.batch.as_ref().map(|batch| batch.text.as_str())
-    }
-
-    /// The rounds that are verbatim.
-    pub fn verbatim(&self) -> Range<u64> {
-        self.engine.verbatim()
+        shown.chunk_by(|one, next| one.round == next.round).map(plain).collect()
     }
 
     /// Whether a summariser is at work in the background.
     pub fn is_folding(&self) -> bool {
-        self.pending.is_some()
+        self.story.is_some()
+    }
+}
+
+fn shown(entry: &Entry) -> ShownEntry {
+    let content = match Form::parse(&entry.form) {
+        Some(Form::Message(dialect)) => match messages(dialect, &entry.raw).into_iter().next() {
+            Some(message) => Content::Message(dialect, message),
+            None => Content::Aside,
+        },
+        Some(Form::Trace) => match trace(&entry.raw) {
+            Some((name, summary)) => Content::Trace(name, summary),
+            None => Content::Aside,
+        },
+        Some(Form::Call | Form::Note) | None => Content::Aside,
+    };
+    ShownEntry { seq: entry.seq, round: entry.round, at_ms: entry.at_ms, content }
+}
+
+/// What a window is made of: the prompt around the conversation, and the conversation's messages.
+struct Request {
+    messages: Vec<Message>,
+    dialects: Vec<Dialect>,
+    lead: usize,
+    seqs: Vec<Seq>,
+    wire: Wire,
+    /// What the system message says before a block is put into it.
+    base: String,
+    recall: String,
+}
+
+impl Request {
+    fn of(session: &Session, message: Option<&str>, prompt: &Prompt) -> Self {
+        let base = prompt.base.trim().to_owned();
+        let recall = prompt.recall.trim().to_owned();
+        let in_system = prompt.placement == Placement::System;
+        let mut request = Self {
+            messages: Vec::new(),
+            dialects: Vec::new(),
+            lead: 0,
+            seqs: Vec::new(),
+            wire: prompt.dialect.wire(),
+            base,
+            recall,
+        };
+        // The room that the quote of a block will take in the system message is counted from the start.
+        let mut system = request.base.clone();
+        if in_system {
+            system = request.system(Some(""));
+        }
+        if !system.is_empty() {
+            request.push(Dialect::Chat, plain(Role::System, &system), None);
+            request.lead = 1;
+        }
+        for entry in &session.shown {
+            if let Content::Message(dialect, message) = &entry.content {
+                request.push(*dialect, message.clone(), Some(entry.seq));
+            }
+        }
+        let mut next = session.entries;
+        if !in_system && !request.recall.is_empty() {
+            let recall = quoted_recall(&request.recall);
+            request.push(Dialect::Chat, plain(Role::User, &recall), Some(Seq(next)));
+            next += 1;
+        }
+        if let Some(message) = message {
+            request.push(Dialect::Chat, plain(Role::User, message), Some(Seq(next)));
+        }
+        request
     }
 
-    /// The entries that are folded.
-    fn folded(&self) -> Range<u64> {
-        self.batch.as_ref().map_or(0..0, |batch| batch.entries.clone())
+    fn push(&mut self, dialect: Dialect, message: Message, seq: Option<Seq>) {
+        self.messages.push(message);
+        self.dialects.push(dialect);
+        self.seqs.extend(seq);
+    }
+
+    fn path(&self) -> Path<'_> {
+        Path { messages: &self.messages, lead: self.lead, seqs: &self.seqs }
+    }
+
+    fn system_tokens(&self, meter: &dyn Meter) -> Tokens {
+        let scale = Scale::new(meter);
+        self.messages[..self.lead].iter().map(|own| scale.message(own, Tokens::MAX)).sum()
+    }
+
+    /// The one system message: base prompt, block and recall, with a blank line between.
+    fn system(&self, block: Option<&str>) -> String {
+        let block = block.map(quoted_block);
+        let recall = Some(&self.recall).filter(|recall| !recall.is_empty());
+        let recall = recall.map(|recall| quoted_recall(recall));
+        let base = Some(self.base.clone()).filter(|base| !base.is_empty());
+        let sections: Vec<String> = base.into_iter().chain(block).chain(recall).collect();
+        sections.join("\n\n")
+    }
+
+    /// The messages that a window shows, with their formats.
+    fn shown_messages(&self, window: &Projection) -> Vec<(Dialect, Message)> {
+        let mut out = Vec::new();
+        let mut inserts = window.inserts.iter().peekable();
+        for at in 0..=self.messages.len() {
+            if let Some(block) = window.block.as_ref().filter(|block| block.before == at) {
+                out.push((Dialect::Chat, plain(Role::User, &block.text)));
+            }
+            while let Some((_, text)) = inserts.next_if(|(before, _)| *before == at) {
+                out.push((Dialect::Chat, plain(Role::User, text)));
+            }
+            let Some(message) = self.messages.get(at) else { break };
+            match &window.messages[at] {
+                Shown::Unchanged => out.push((self.dialects[at], message.clone())),
+                Shown::Folded => {}
+                Shown::Changed(changes) => {
+                    let dialect = self.dialects[at];
+                    out.extend(
+                        change_message(dialect, message, changes).map(|own| (dialect, own)),
+                    );
+                }
+            }
+        }
+        out
+    }
+
+    /// Writes the window of some live batches in the format of the prompt.
+    fn write(
+        &self,
+        live: &[Batch],
+        prompt: &Prompt,
+        meter: &dyn Meter,
+    ) -> Result<Window, SessionError> {
+        let mut window = project(&self.path(), live, self.wire);
+        let mut system = None;
+        if prompt.placement == Placement::System {
+            let block = window.block.take().map(|block| block.text);
+            system = Some(self.system(block.as_deref())).filter(|system| !system.is_empty());
+        }
+        let mut shown = self.shown_messages(&window);
+        if let Some(system) = system {
+            shown.drain(..self.lead);
+            shown.insert(0, (Dialect::Chat, plain(Role::System, &system)));
+        } else if prompt.placement == Placement::System {
+            shown.drain(..self.lead);
+        }
+        let sourced: Vec<Sourced> = shown.iter().map(|(own, message)| (*own, message)).collect();
+        let json = write(&sourced, prompt.dialect);
+        let mut conversation = read(json.into_bytes(), Some(prompt.dialect))?;
+        // What was recorded may have been broken off in the middle of a call.
+        if conversation.check().iter().any(Finding::is_fault) {
+            conversation = conversation.repair()?;
+        }
+        let scale = Scale::new(meter);
+        let messages = conversation.messages.iter();
+        let tokens: Tokens = messages.map(|own| scale.message(own, Tokens::MAX)).sum();
+        let tokens = tokens + scale.framing().reply;
+        let json = conversation.bytes().to_owned();
+        Ok(Window { json, tokens, shortfall: Tokens::ZERO })
     }
 }
 

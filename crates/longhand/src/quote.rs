@@ -1,17 +1,15 @@
 //! Words of a conversation, quoted so that they cannot pass for anything but quotes.
 
-use longhand::Tokens;
 use longhand_archive::Entry;
-use longhand_core::{Message, Part, Scale, grouped};
+use longhand_core::json::Cursor;
+use longhand_core::{Message, Part, Scale, Tokens, grouped};
 use longhand_dialect::{Dialect, read};
-
-use super::json;
 
 /// How many lines are told around one that a query finds.
 const AROUND: usize = 2;
 
 /// Quotes a text in at most so many tokens; with a query, what is about that.
-pub(super) fn quoted(
+pub fn quoted(
     title: &str,
     own: &str,
     query: Option<&str>,
@@ -32,7 +30,7 @@ pub(super) fn quoted(
 }
 
 /// Tells where words were found.
-pub(super) fn hits(query: &str, hits: &[(String, String)], scale: &Scale, limit: Tokens) -> String {
+pub fn hits(query: &str, hits: &[(String, String)], scale: &Scale, limit: Tokens) -> String {
     let query: String =
         query.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let mut told =
@@ -48,7 +46,7 @@ pub(super) fn hits(query: &str, hits: &[(String, String)], scale: &Scale, limit:
 }
 
 /// What was said in an entry.
-pub(super) fn entry(entry: &Entry) -> String {
+pub fn entry(entry: &Entry) -> String {
     match entry.form.parse() {
         Ok(dialect) => messages(dialect, &entry.raw),
         Err(_) => entry.raw.clone(),
@@ -56,9 +54,11 @@ pub(super) fn entry(entry: &Entry) -> String {
 }
 
 /// Messages that stand on a line each, as people would read them; anything else as it is.
-pub(super) fn messages(dialect: Dialect, lines: &str) -> String {
-    let is_message =
-        |line: &str| json::get(line, &["role"]).or(json::get(line, &["type"])).is_some();
+pub fn messages(dialect: Dialect, lines: &str) -> String {
+    let is_message = |line: &str| {
+        let node = Cursor::new(line).node().unwrap_or_default();
+        node.get(line, "role").or(node.get(line, "type")).is_some()
+    };
     if !lines.lines().all(is_message) {
         return lines.to_owned();
     }

@@ -1,0 +1,178 @@
+//! A conversation from outside, made to fit by the one mechanism.
+
+use std::sync::Arc;
+
+use longhand_archive::{After, Archive, LoggedBatch, NewBatch, NewSession, Owner, SessionId};
+use longhand_core::{
+    Batch, Budget, Digest, History, Link, Meaning, Meter, Plan, Seq, Tokens, plan_with,
+};
+use longhand_dialect::Conversation;
+
+use crate::SessionError;
+use crate::entry::entry_of;
+
+/// A conversation whose messages are entries of a ledger: one in an archive, or one of its own.
+pub struct Admitted {
+    conversation: Conversation,
+    archived: Option<Archived>,
+    live: Vec<LoggedBatch>,
+    pins: Vec<Seq>,
+}
+
+struct Archived {
+    archive: Arc<dyn Archive>,
+    session: SessionId,
+    /// How many of the messages the archive had before.
+    known: usize,
+}
+
+/// What a window is to be like.
+pub struct Request<'r> {
+    /// The room it has.
+    pub budget: Budget,
+    /// How it is made to fit.
+    pub settings: longhand_core::Settings,
+    /// Counts tokens.
+    pub meter: &'r dyn Meter,
+    /// Tells of what is folded.
+    pub digest: &'r dyn Digest,
+    /// What the request takes outside its messages.
+    pub fixed: Tokens,
+    /// What a receipt says besides the figures of the plan, as JSON fields.
+    pub receipt: &'r dyn Fn() -> serde_json::Value,
+    /// The time, in milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// A window, with the plan that led to it.
+pub struct Fitted {
+    /// The window in the format of the conversation.
+    pub text: String,
+    /// What was planned; its batch is the newest of [`Fitted::live`] unless it has no edits.
+    pub plan: Plan,
+    /// All batches that the window shows.
+    pub live: Vec<Batch>,
+}
+
+impl Admitted {
+    /// Admits a conversation that no archive keeps.
+    pub fn alone(conversation: Conversation) -> Self {
+        Self { conversation, archived: None, live: Vec::new(), pins: Vec::new() }
+    }
+
+    /// Admits a conversation to an archive: it goes on from the longest beginning that is known there.
+    ///
+    /// All its messages are durable when this returns. `name` is what people call a session that is new.
+    pub fn archived(
+        archive: Arc<dyn Archive>,
+        owner: Owner,
+        mut conversation: Conversation,
+        name: &str,
+        now_ms: i64,
+    ) -> Result<Self, SessionError> {
+        let path = conversation.path();
+        let messages = &path.messages[path.lead..];
+        let mut links: Vec<Link> = Vec::with_capacity(messages.len());
+        for message in messages {
+            let last = links.last().copied().unwrap_or_else(|| owner.root());
+            links.push(last.next(Meaning::of(message)));
+        }
+        let Some(first) = links.first() else { return Ok(Self::alone(conversation)) };
+        let found = archive.find_path(owner, &links)?;
+        let known = found.map_or(0, |found| found.known);
+        let session = found.map_or_else(
+            || SessionId::named(owner, &format!("{:032x}", first.0)),
+            |found| found.session,
+        );
+        if found.is_none() {
+            let new = NewSession {
+                owner,
+                dialect: conversation.dialect.as_str().to_owned(),
+                name: name.to_owned(),
+                continues: None,
+                begun_ms: now_ms,
+            };
+            archive.begin(session, &new)?;
+        }
+        let new: Vec<_> = messages[known..]
+            .iter()
+            .map(|message| entry_of(conversation.dialect, message, now_ms))
+            .collect();
+        let last = found.map(|found| found.seq);
+        let appended = archive.append(session, After::Entry(last), &new)?;
+        let mut seqs: Vec<Seq> = match last {
+            Some(last) => {
+                let known = archive.path(session, Some(last), 0..last.0 + 1)?;
+                known.iter().map(|entry| entry.seq).collect()
+            }
+            None => Vec::new(),
+        };
+        seqs.extend(appended.seqs);
+        let head = seqs.last().copied();
+        conversation.number(seqs);
+        let live = archive.live(session, head)?;
+        let pins = archive.head(session)?.map(|head| head.pins).unwrap_or_default();
+        let archived = Some(Archived { archive, session, known });
+        Ok(Self { conversation, archived, live, pins })
+    }
+
+    /// The conversation.
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// The session it is in, and how many of its messages were there before.
+    pub fn session(&self) -> Option<(SessionId, usize)> {
+        self.archived.as_ref().map(|archived| (archived.session, archived.known))
+    }
+
+    /// Makes the window. A new batch is durable before it is returned.
+    pub fn window(&mut self, request: &Request) -> Result<Fitted, SessionError> {
+        loop {
+            let mut live: Vec<Batch> = self.live.iter().map(|logged| logged.batch.clone()).collect();
+            let history = History {
+                live: &live,
+                pins: &self.pins,
+                ..self.conversation.history(request.fixed)
+            };
+            let plan = plan_with(
+                &history,
+                &request.budget,
+                &request.settings,
+                request.meter,
+                request.digest,
+            );
+            if !plan.is_noop() {
+                if !self.commit(&plan, request)? {
+                    continue;
+                }
+                live.push(plan.batch.clone());
+            }
+            return Ok(Fitted { text: self.conversation.apply(&live), plan, live });
+        }
+    }
+
+    /// Writes a batch down. Returns false if another process was first.
+    fn commit(&mut self, plan: &Plan, request: &Request) -> Result<bool, SessionError> {
+        let Some(Archived { archive, session, .. }) = &self.archived else { return Ok(true) };
+        let mut receipt = (request.receipt)();
+        receipt["at"] = crate::time::format(request.now_ms).into();
+        receipt["tokens_after"] = plan.tokens().0.into();
+        receipt["budget"] = request.budget.limit.0.into();
+        let batch = NewBatch {
+            after: self.live.last().map_or(0, |batch| batch.number),
+            at_ms: request.now_ms,
+            batch: plan.batch.clone(),
+            receipt: receipt.to_string(),
+        };
+        match archive.commit(*session, &batch) {
+            Ok(_) => Ok(true),
+            Err(longhand_archive::ArchiveError::Conflict { .. }) => {
+                let head = self.conversation.path().seqs.last().copied();
+                self.live = archive.live(*session, head)?;
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}

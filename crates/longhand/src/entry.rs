@@ -1,0 +1,149 @@
+//! Entries of a ledger: what is in them, and how they are read again.
+
+use longhand_archive::{Entry, NewEntry};
+use longhand_core::{Meaning, Message, Part, content_hash};
+use longhand_dialect::{Dialect, read};
+use serde_json::Value;
+
+use crate::note;
+
+/// How an entry's bytes are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A message of that wire format.
+    Message(Dialect),
+    /// A tool's name and a short account of what it did.
+    Trace,
+    /// What a call of a model took.
+    Call,
+    /// What a ledger says of itself.
+    Note,
+}
+
+impl Form {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Form::Message(dialect) => dialect.as_str(),
+            Form::Trace => "trace",
+            Form::Call => "call",
+            Form::Note => "note",
+        }
+    }
+
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        match name {
+            "trace" => Some(Form::Trace),
+            "call" => Some(Form::Call),
+            "note" => Some(Form::Note),
+            _ => name.parse().ok().map(Form::Message),
+        }
+    }
+}
+
+/// An entry on its way into a ledger; `None` if there is no such form.
+pub fn new_entry(form: &str, raw: String, opens_round: bool, at_ms: i64) -> Option<NewEntry> {
+    Some(entry(Form::parse(form)?, raw, opens_round, at_ms))
+}
+
+pub(crate) fn entry(form: Form, raw: String, opens_round: bool, at_ms: i64) -> NewEntry {
+    let meaning = match form {
+        Form::Message(dialect) => meaning(&messages(dialect, &raw), &raw),
+        Form::Trace | Form::Call | Form::Note => Meaning(content_hash(&raw)),
+    };
+    let text = texts(form, &raw).join("\n");
+    NewEntry { meaning, opens_round, form: form.as_str().to_owned(), raw, text, at_ms }
+}
+
+/// An entry for a message that has been read already.
+pub(crate) fn entry_of(dialect: Dialect, message: &Message, at_ms: i64) -> NewEntry {
+    let raw = raw_of(dialect, message);
+    NewEntry {
+        meaning: Meaning::of(message),
+        opens_round: message.is_user_turn(),
+        form: dialect.as_str().to_owned(),
+        text: texts_of_message(message).join("\n"),
+        raw,
+        at_ms,
+    }
+}
+
+fn meaning(messages: &[Message], raw: &str) -> Meaning {
+    match messages {
+        [message] => Meaning::of(message),
+        _ => Meaning(content_hash(raw)),
+    }
+}
+
+/// A message as an element of its format: the one message of a request may be a bare string.
+fn raw_of(dialect: Dialect, message: &Message) -> String {
+    let raw = message.raw.raw();
+    if raw.trim_start().starts_with('{') {
+        return raw.to_owned();
+    }
+    let other = if dialect == Dialect::Chat { Dialect::Responses } else { Dialect::Chat };
+    let list = longhand_dialect::write(&[(other, message)], dialect);
+    list.trim_start_matches('[').trim_end_matches(']').to_owned()
+}
+
+/// Whether entries of this form can be read.
+pub fn is_form(form: &str) -> bool {
+    Form::parse(form).is_some()
+}
+
+/// What search sees of an entry, by its form.
+pub fn searchable(form: &str, raw: &str) -> String {
+    Form::parse(form).map(|form| texts(form, raw).join("\n")).unwrap_or_default()
+}
+
+/// All that can be read of an archived entry.
+pub(crate) fn texts_of(entry: &Entry) -> Vec<String> {
+    Form::parse(&entry.form).map(|form| texts(form, &entry.raw)).unwrap_or_default()
+}
+
+/// All that can be read of a message or trace.
+fn texts(form: Form, raw: &str) -> Vec<String> {
+    match form {
+        Form::Call => Vec::new(),
+        Form::Note => note::texts(raw),
+        Form::Trace => trace(raw).map_or_else(Vec::new, |(name, summary)| vec![name, summary]),
+        Form::Message(dialect) => {
+            messages(dialect, raw).iter().flat_map(texts_of_message).collect()
+        }
+    }
+}
+
+/// A tool's name and the account of what it did.
+pub(crate) fn trace(raw: &str) -> Option<(String, String)> {
+    let value: Value = serde_json::from_str(raw).ok()?;
+    let field = |key: &str| Some(value.get(key)?.as_str()?.to_owned());
+    Some((field("name")?, field("summary")?))
+}
+
+/// All that can be read of a message.
+pub(crate) fn texts_of_message(message: &Message) -> Vec<String> {
+    let mut out = Vec::new();
+    for part in &message.parts {
+        match part {
+            Part::Text(text) | Part::Other(text) => out.push(text.decode().into_owned()),
+            Part::Call(call) => {
+                out.push(format!("{} {}", call.name.decode(), call.arguments.decode()));
+            }
+            Part::Result(result) => {
+                out.extend(result.content.iter().filter_map(|part| match part {
+                    Part::Text(text) => Some(text.decode().into_owned()),
+                    _ => None,
+                }));
+            }
+            Part::Thinking(_) | Part::Image(_) | Part::File(_) => {}
+        }
+    }
+    out
+}
+
+/// Reads the message of an entry again.
+pub(crate) fn messages(dialect: Dialect, raw: &str) -> Vec<Message> {
+    let text = if dialect.is_session_file() { raw.to_owned() } else { format!("[{raw}]") };
+    read(text.into_bytes(), Some(dialect))
+        .map(|conversation| conversation.messages)
+        .unwrap_or_default()
+}

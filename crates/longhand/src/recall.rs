@@ -1,0 +1,136 @@
+//! Bringing back what a window left out.
+
+use longhand_archive::{Archive, Entry, Form as KeptForm, Reference, Scope, SessionId};
+use longhand_core::json::quote;
+use longhand_core::{Fold, Handle, Original, Path, content, content_hash};
+use longhand_dialect::{Conversation, Dialect};
+
+use crate::SessionError;
+use crate::entry::{Form, messages};
+pub use crate::quote::{entry, hits, messages as readable_messages, quoted};
+
+/// What a handle stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recalled {
+    /// The session that has it.
+    pub session: SessionId,
+    /// The content.
+    pub original: Original,
+    /// The format of the messages in it, where it is messages.
+    pub dialect: Option<Dialect>,
+    /// The entries of a fold; empty for a part of an entry.
+    pub entries: Vec<Entry>,
+}
+
+/// Opens a handle in an archive; `None` if nothing within the scope has it.
+///
+/// A handle has few bits, so what is found is checked to be what the handle names.
+pub fn open(
+    archive: &dyn Archive,
+    scope: &Scope,
+    handle: Handle,
+) -> Result<Option<Recalled>, SessionError> {
+    let recalled = match archive.reference(scope, handle)? {
+        None => return Ok(None),
+        Some(Reference::Kept { session, form, text }) => {
+            let original = match form {
+                KeptForm::Text => Original::Text(text),
+                KeptForm::Json => Original::Json(text),
+            };
+            return Ok(Some(Recalled { session, original, dialect: None, entries: Vec::new() }));
+        }
+        Some(Reference::Part { session, place }) => {
+            let seq = place.entry.0;
+            let entries = archive.entries(session, seq..seq + 1)?;
+            let part = entries.first().and_then(|entry| {
+                let Form::Message(dialect) = Form::parse(&entry.form)? else { return None };
+                let message = messages(dialect, &entry.raw).into_iter().next()?;
+                Some((dialect, content(message.parts.get(place.part)?)))
+            });
+            part.map(|(dialect, original)| Recalled {
+                session,
+                original,
+                dialect: Some(dialect),
+                entries: Vec::new(),
+            })
+        }
+        Some(Reference::Fold { session, fold, .. }) => Some(folded(archive, session, &fold)?),
+    };
+    Ok(recalled.filter(|recalled| names(handle, recalled)))
+}
+
+/// Reads what a fold took: blocks that it took up first, then its entries, a line each.
+fn folded(
+    archive: &dyn Archive,
+    session: SessionId,
+    fold: &Fold,
+) -> Result<Recalled, SessionError> {
+    let mut lines = Vec::new();
+    for place in &fold.blocks {
+        let seq = place.entry.0;
+        for entry in archive.entries(session, seq..seq + 1)? {
+            if let Some(Form::Message(dialect)) = Form::parse(&entry.form) {
+                let message = messages(dialect, &entry.raw).into_iter().next();
+                let part = message.as_ref().and_then(|message| message.parts.get(place.part));
+                lines.extend(part.map(|part| quote(content(part).as_str())));
+            }
+        }
+    }
+    let mut entries = Vec::new();
+    for span in &fold.spans {
+        let range = span.first.0..span.last.0 + 1;
+        entries.extend(archive.path(session, Some(span.last), range)?);
+    }
+    let is_message = |entry: &Entry| matches!(Form::parse(&entry.form), Some(Form::Message(_)));
+    lines.extend(entries.iter().filter(|own| is_message(own)).map(|entry| entry.raw.clone()));
+    let dialect = entries.iter().find_map(|entry| entry.form.parse().ok());
+    Ok(Recalled { session, original: Original::Json(lines.join("\n")), dialect, entries })
+}
+
+/// Whether a content is what a handle names.
+fn names(handle: Handle, recalled: &Recalled) -> bool {
+    let of_part = Handle::of([recalled.original.as_str()]) == handle;
+    of_part || !recalled.entries.is_empty()
+}
+
+/// Opens a handle in the conversation that a window was made from.
+///
+/// A handle of a part is the hash of its content, and that of a fold the sum of those of its messages.
+/// Folds begin with the oldest message that may be folded, so every end is tried.
+pub fn open_from(conversation: &Conversation, handle: Handle) -> Option<Original> {
+    let path = conversation.path();
+    for message in path.messages {
+        for part in &message.parts {
+            let original = content(part);
+            if Handle::of([original.as_str()]) == handle {
+                return Some(original);
+            }
+        }
+    }
+    fold_from(&path, handle)
+}
+
+fn fold_from(path: &Path, handle: Handle) -> Option<Original> {
+    let messages = &path.messages[path.lead..];
+    let is_system = |at: &usize| messages[*at].role == longhand_core::Role::System;
+    let first_user = messages.iter().position(longhand_core::Message::is_user_turn);
+    let hashes: Vec<u128> =
+        messages.iter().map(|message| content_hash(message.raw.raw())).collect();
+    // A fold takes the oldest messages but for the first of the user and those of the operator; as the
+    // last resort that one too, and then all but the newest of the user.
+    for kept in [first_user, None] {
+        let mut sum = 0u128;
+        for end in 0..messages.len() {
+            if Some(end) == kept || is_system(&end) {
+                continue;
+            }
+            sum = sum.wrapping_add(hashes[end]);
+            if Handle::of_sum(sum) == handle {
+                let folded = (0..=end).filter(|at| Some(*at) != kept && !is_system(at));
+                let lines: Vec<&str> = folded.map(|at| messages[at].raw.raw()).collect();
+                return Some(Original::Json(lines.join("\n")));
+            }
+        }
+    }
+    None
+}
