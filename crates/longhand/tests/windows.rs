@@ -1,0 +1,118 @@
+//! Windows of a session: stable, cheap, and nothing lost.
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+use std::sync::Arc;
+
+use longhand::{Archive, MemoryArchive, Prompt, Round, Session, Settings, Tokens, recall};
+use longhand_archive::Scope;
+use longhand_core::{Handle, Scale};
+use longhand_testkit::filler;
+use serde_json::{Value, json};
+
+fn memory() -> Arc<dyn Archive> {
+    Arc::new(MemoryArchive::default())
+}
+
+fn open(archive: &Arc<dyn Archive>, budget: u64) -> Session {
+    let settings = Settings { budget: Tokens(budget), ..Settings::new().unwrap() };
+    Session::open_with(Arc::clone(archive), "x", settings).unwrap()
+}
+
+/// All handles that a text shows.
+fn handles(text: &str) -> Vec<Handle> {
+    let at = text.match_indices("h:").map(|(at, _)| at);
+    let mut found: Vec<Handle> =
+        at.filter_map(|at| Handle::parse(text.get(at..at + 14)?)).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+#[test]
+fn every_handle_in_a_window_of_long_results_opens() {
+    let archive = memory();
+    let mut session = open(&archive, 12_000);
+    let mut bodies = Vec::new();
+    for number in 0..9 {
+        let body = filler::words(4_000, number);
+        let id = format!("call_{number}");
+        let messages = json!([
+            {"role": "user", "content": format!("Read file {number}.")},
+            {"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function",
+                "function": {"name": "read", "arguments": format!("{{\"path\":\"f{number}\"}}")}}]},
+            {"role": "tool", "tool_call_id": id, "content": body},
+            {"role": "assistant", "content": format!("File {number} is fine.")},
+        ]);
+        let line = json!({ "messages": messages }).to_string();
+        session.record(&Round::parse(&line, 0).unwrap()).unwrap();
+        bodies.push(body);
+    }
+    let window = session.window("And now?", &Prompt::default(), 0).unwrap();
+    assert_eq!(window.shortfall, Tokens::ZERO);
+    let shown = handles(&window.json);
+    assert!(!shown.is_empty());
+    for handle in shown {
+        let opened = recall::open(&*archive, &Scope::Session(session.id()), handle).unwrap();
+        let opened = opened.unwrap_or_else(|| panic!("{handle} does not open"));
+        let is_body = bodies.iter().any(|body| body == opened.original.as_str());
+        assert!(is_body || !opened.entries.is_empty(), "{handle}");
+    }
+}
+
+#[test]
+fn a_chat_of_short_rounds_costs_no_more_than_sending_everything_and_breaks_seldom() {
+    let archive = memory();
+    let round = |number: u64| {
+        let user = format!("Question {number}: {}", filler::words(30, number));
+        let answer = filler::words(60, number + 1_000);
+        (user, answer)
+    };
+    let meter = Settings::new().unwrap().meter;
+    let scale = Scale::new(&*meter);
+    let whole: u64 = (0..120)
+        .map(|number| {
+            let (user, answer) = round(number);
+            (scale.text(&user) + scale.text(&answer)).0 + 8
+        })
+        .sum();
+    let mut session = open(&archive, whole / 2);
+    let (mut cost, mut everything, mut breaks) = (0.0, 0.0, 0);
+    let (mut last, mut sent_before, mut all) = (String::new(), 0.0, 0.0);
+    for number in 0..120 {
+        let (user, answer) = round(number);
+        let window = session.window(&user, &Prompt::default(), 0).unwrap();
+        assert_eq!(window.shortfall, Tokens::ZERO);
+        let json = window.json.trim_end_matches(']').to_owned();
+        let is_prefix = json.starts_with(&last);
+        breaks += u32::from(!is_prefix);
+        let tokens = window.tokens.0 as f64;
+        let common = json.bytes().zip(last.bytes()).take_while(|(one, two)| one == two).count();
+        let cached = sent_before * common as f64 / last.len().max(1) as f64;
+        cost += tokens - cached * 0.9;
+        let now = all + scale.text(&user).0 as f64 + 4.0;
+        everything += now - all * 0.9;
+        all = now + scale.text(&answer).0 as f64 + 4.0;
+        (last, sent_before) = (json, tokens);
+        session.record(&Round::new(&user, &answer, 0)).unwrap();
+    }
+    let ratio = cost / everything;
+    println!("cost {ratio:.2} of sending everything, {breaks} breaks");
+    assert!(ratio <= 1.0, "{ratio}");
+    assert!(breaks <= 10, "{breaks}");
+}
+
+#[test]
+fn nothing_is_folded_while_there_is_room() {
+    let archive = memory();
+    let mut session = open(&archive, 24_000);
+    let first = "I am allergic to nuts. Write a poem on rain.";
+    session.record(&Round::new(first, "Rain falls.", 0)).unwrap();
+    for _ in 0..10 {
+        assert_eq!(session.record(&Round::new("hi", "ok", 0)).unwrap().folded, 0);
+    }
+    let window = session.window("What may I eat?", &Prompt::default(), 0).unwrap();
+    assert!(window.json.contains("allergic to nuts"));
+    assert!(!window.json.contains("[longhand"));
+    let messages: Vec<Value> = serde_json::from_str(&window.json).unwrap();
+    assert_eq!(messages.len(), 2 + 20 + 1);
+}
