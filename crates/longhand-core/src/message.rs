@@ -59,14 +59,15 @@ pub enum Part {
     /// A tool answers.
     Result(ToolResult),
     /// Something that we do not know, as it came; it is carried through unharmed.
-    Other(Text),
+    Other(Other),
 }
 
 impl Part {
     fn move_to(&mut self, from: &Arc<String>, to: &Arc<String>) {
         let moved = |text: &mut Text| text.move_to(from, to);
         match self {
-            Part::Text(text) | Part::Other(text) => moved(text),
+            Part::Text(text) => moved(text),
+            Part::Other(own) => own.link.id_mut().into_iter().chain([&mut own.raw]).for_each(moved),
             Part::Thinking(own) => own.seal.iter_mut().chain([&mut own.text]).for_each(moved),
             Part::File(own) => own.name.iter_mut().chain(&mut own.text).for_each(moved),
             Part::Call(own) => {
@@ -77,6 +78,44 @@ impl Part {
                 [&mut own.call, &mut own.raw].into_iter().for_each(moved);
             }
             Part::Image(_) => {}
+        }
+    }
+}
+
+/// Something that we do not know.
+#[derive(Clone, Debug, Default)]
+pub struct Other {
+    /// Its bytes as they came.
+    pub raw: Text,
+    /// What it belongs to.
+    pub link: PartLink,
+}
+
+impl From<Text> for Other {
+    fn from(raw: Text) -> Self {
+        Self { raw, link: PartLink::None }
+    }
+}
+
+/// How a part that we do not know belongs to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PartLink {
+    /// It stands alone.
+    #[default]
+    None,
+    /// A request with this id that another part answers, such as a call of a tool that the provider runs.
+    Call(Text),
+    /// The answer to the request with this id.
+    Result(Text),
+    /// The id of an item that the provider holds; the item may be a call.
+    Reference(Text),
+}
+
+impl PartLink {
+    fn id_mut(&mut self) -> Option<&mut Text> {
+        match self {
+            PartLink::None => None,
+            PartLink::Call(id) | PartLink::Result(id) | PartLink::Reference(id) => Some(id),
         }
     }
 }
@@ -173,6 +212,11 @@ impl Message {
             Part::Result(result) => Some(result),
             _ => None,
         })
+    }
+
+    /// Whether it is nothing but a reference to an item that the provider holds.
+    pub fn is_reference(&self) -> bool {
+        matches!(self.parts.as_slice(), [Part::Other(Other { link: PartLink::Reference(_), .. })])
     }
 
     /// Whether a person speaks in it: a user message that is more than the carrier of results.

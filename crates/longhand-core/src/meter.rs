@@ -130,7 +130,7 @@ impl<'m> Scale<'m> {
                 }
                 grains
             }
-            Part::Other(raw) => self.weigh(raw, limit),
+            Part::Other(other) => self.weigh(&other.raw, limit),
         }
     }
 

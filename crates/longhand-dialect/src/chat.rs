@@ -161,7 +161,7 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     if let Some(value) = get("refusal").filter(|_| role == Role::Assistant)
         && let Some(text) = builder.source.string(value)
     {
-        made.add(Part::Other(text), Slot::Fixed);
+        made.add(Part::Other(text.into()), Slot::Fixed);
     }
     if let Some(value) = get("tool_calls") {
         calls(builder, value, role, &at("tool_calls"), &mut made);
@@ -205,7 +205,7 @@ fn words(builder: &mut Builder, content: Value, role: Role, at: &str, made: &mut
             at,
             format!("expected a string or a list of parts, found {}", content.kind.describe()),
         );
-        made.add(Part::Other(builder.source.raw(content)), Slot::Fixed);
+        made.add(builder.source.other(content), Slot::Fixed);
         return;
     }
     let nodes = builder.source.nodes(content);
@@ -250,7 +250,7 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
                 if kind == "text" {
                     made.add(Part::Text(own), Slot::Text(value.span()));
                 } else {
-                    made.add(Part::Other(own), Slot::Fixed);
+                    made.add(Part::Other(own.into()), Slot::Fixed);
                 }
                 return;
             }
@@ -276,7 +276,7 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
         }
         _ => {}
     }
-    made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+    made.add(builder.source.other(node.value), Slot::Fixed);
 }
 
 /// Reads a picture from its address, which may hold the picture itself.
@@ -349,7 +349,7 @@ fn calls(builder: &mut Builder, value: Value, role: Role, at: &str, made: &mut M
             }
             _ => {
                 builder.wrong(format!("{at}.{kind}"), "a call needs a function");
-                made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+                made.add(builder.source.other(node.value), Slot::Fixed);
             }
         }
     }

@@ -129,7 +129,7 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
         }
         // Commands that the person ran, and notes of extensions: the model sees them as user turns.
         _ => {
-            made.add(Part::Other(builder.source.raw(message.value)), Slot::Fixed);
+            made.add(builder.source.other(message.value), Slot::Fixed);
             Role::User
         }
     };
@@ -192,7 +192,7 @@ fn parts(builder: &mut Builder, content: Option<Value>, made: &mut Made) {
                     Image { pixels: pixels(data.raw()), low_detail: false, bytes: data.raw_len() };
                 made.add(Part::Image(image), Slot::Fixed);
             }
-            _ => made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed),
+            _ => made.add(builder.source.other(node.value), Slot::Fixed),
         }
     }
 }

@@ -9,7 +9,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::chat::is_function;
 use crate::check::{
-    At, is_compaction, is_paired, is_reasoning, may_follow_reasoning, unpaired_server_tools,
+    At, is_compaction, is_paired, is_reasoning, may_follow_reasoning, unasked_approvals,
+    unpaired_server_tools,
 };
 use crate::conversation::Conversation;
 use crate::render::{input_message, text_block};
@@ -124,8 +125,14 @@ impl Conversation {
         let mut out: Vec<(Piece, Option<usize>)> = Vec::new();
         // Results for calls that stand side by side, and quotes: they wait for a gap.
         let (mut results, mut quotes) = (Vec::new(), Vec::new());
+        let unasked: FxHashSet<usize> =
+            unasked_approvals(self).into_iter().map(|(at, _)| at).collect();
         for at in self.turns() {
             let message = &self.messages[at];
+            if unasked.contains(&at) {
+                quotes.push((Piece::New(input_message(NO_PARTNER)), None));
+                continue;
+            }
             let call = message.calls().next().map(|_| (at, 0));
             if call.is_none() {
                 out.append(&mut results);
@@ -487,7 +494,8 @@ fn take_nearest(open: &mut Vec<At>) -> Option<At> {
 
 fn words_of(part: &Part) -> String {
     match part {
-        Part::Text(text) | Part::Other(text) => text.decode().into_owned(),
+        Part::Text(text) => text.decode().into_owned(),
+        Part::Other(other) => other.raw.decode().into_owned(),
         Part::Image(_) => "(an image)".to_owned(),
         _ => "(a file)".to_owned(),
     }

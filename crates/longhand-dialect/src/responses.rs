@@ -1,7 +1,9 @@
 //! `OpenAI` Responses.
 
 use longhand_core::json::{Kind, Node, Value};
-use longhand_core::{Call, File, Message, Part, Role, Text, Thinking, ToolResult, grouped};
+use longhand_core::{
+    Call, File, Message, Other, Part, PartLink, Role, Text, Thinking, ToolResult, grouped,
+};
 
 use crate::chat::{Made, check_name, image, no_messages};
 use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
@@ -137,7 +139,10 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
         (Some("item_reference"), _) | (None, None) if has("id") && !has("content") => {
             let at = builder.messages.len();
             builder.continues.get_or_insert(at);
-            made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+            let id = node.get(&text, "id").and_then(|id| builder.source.string(id));
+            let link = PartLink::Reference(id.unwrap_or_default());
+            let raw = builder.source.raw(node.value);
+            made.add(Part::Other(Other { raw, link }), Slot::Fixed);
             Role::Assistant
         }
         (None | Some("message"), role) => {
@@ -182,13 +187,14 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
                 }
                 None => builder.wrong(format!("{name}.encrypted_content"), "expected a string"),
             }
-            made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+            made.add(builder.source.other(node.value), Slot::Fixed);
             // It stands for all that came before it.
             Role::System
         }
         (Some(kind), _) => {
             foreign_call(builder, node, kind, &mut made);
-            Role::Assistant
+            // The client says whether the tool may be called.
+            if kind == "mcp_approval_response" { Role::Tool } else { Role::Assistant }
         }
     };
     let message =
@@ -235,7 +241,7 @@ fn message(
                 at,
                 format!("expected a string or a list of parts, found {}", value.kind.describe()),
             );
-            made.add(Part::Other(builder.source.raw(value)), Slot::Fixed);
+            made.add(builder.source.other(value), Slot::Fixed);
         }
         None => builder.wrong(at, "a message needs content"),
     }
@@ -258,7 +264,7 @@ fn part(builder: &mut Builder, node: &Node, kinds: &[&str], at: &str, made: &mut
                 check_length(builder, &own, TEXT_CHARS_MAX, format!("{at}.text"));
                 // Annotations point into the text of an answer.
                 return if kind == "output_text" && annotated(builder, node) {
-                    made.add(Part::Other(own), Slot::Fixed);
+                    made.add(Part::Other(own.into()), Slot::Fixed);
                 } else {
                     made.add(Part::Text(own), Slot::Text(value.span()));
                 };
@@ -281,7 +287,7 @@ fn part(builder: &mut Builder, node: &Node, kinds: &[&str], at: &str, made: &mut
         "" => builder.wrong(format!("{at}.type"), "a part needs a type"),
         _ => {}
     }
-    made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+    made.add(builder.source.other(node.value), Slot::Fixed);
 }
 
 fn annotated(builder: &Builder, node: &Node) -> bool {
@@ -332,7 +338,22 @@ fn foreign_call(builder: &mut Builder, node: &Node, kind: &str, made: &mut Made)
             Slot::Fixed,
         );
     }
-    made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+    let (raw, link) = (builder.source.raw(node.value), approval(builder, node, kind));
+    made.add(Part::Other(Other { raw, link }), Slot::Fixed);
+}
+
+/// How an item belongs to a request for approval: it is one, answers one, or is the call that was
+/// approved.
+fn approval(builder: &Builder, node: &Node, kind: &str) -> PartLink {
+    let string = |key: &str| {
+        node.get(&builder.source.text, key).and_then(|value| builder.source.string(value))
+    };
+    let link = match kind {
+        "mcp_approval_request" => string("id").map(PartLink::Call),
+        "mcp_approval_response" | "mcp_call" => string("approval_request_id").map(PartLink::Result),
+        _ => None,
+    };
+    link.unwrap_or_default()
 }
 
 /// The output of a local shell may name its call in `id`.
@@ -345,7 +366,7 @@ fn foreign_output(builder: &mut Builder, node: &Node, made: &mut Made) {
     let text = builder.source.text.clone();
     let get = |key: &str| node.get(&text, key).filter(|value| value.kind == Kind::String);
     let Some(call) = get("call_id").or(get("id")).and_then(|id| builder.source.string(id)) else {
-        return made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+        return made.add(builder.source.other(node.value), Slot::Fixed);
     };
     if let Some(value) = get("output") {
         let content = vec![Part::Text(builder.source.string(value).unwrap_or_default())];
@@ -354,7 +375,7 @@ fn foreign_output(builder: &mut Builder, node: &Node, made: &mut Made) {
     }
     let result = ToolResult { call, content: Vec::new(), raw: Text::default(), error: false };
     made.add(Part::Result(result), Slot::Fixed);
-    made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+    made.add(builder.source.other(node.value), Slot::Fixed);
 }
 
 fn output(builder: &mut Builder, node: &Node, name: &str, made: &mut Made) {

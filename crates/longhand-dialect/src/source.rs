@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longhand_core::Text;
 use longhand_core::json::{Cursor, JsonError, Kind, Node, Value};
+use longhand_core::{Part, Text};
 
 use crate::error::DialectError;
 
@@ -97,6 +97,11 @@ impl Source {
     /// The bytes of a value.
     pub(crate) fn raw(&self, value: Value) -> Text {
         Text::slice(&self.text, value.span().start, value.span().end)
+    }
+
+    /// The bytes of a value as a part that we do not know.
+    pub(crate) fn other(&self, value: Value) -> Part {
+        Part::Other(self.raw(value).into())
     }
 
     /// A field of a request body.

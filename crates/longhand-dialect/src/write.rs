@@ -38,7 +38,7 @@ fn words(parts: &[Part]) -> String {
         Part::Text(text) => Some(text.decode().into_owned()),
         Part::Image(_) => Some("[image]".to_owned()),
         Part::File(_) => Some("[file]".to_owned()),
-        Part::Other(raw) => Some(raw.decode().into_owned()),
+        Part::Other(other) => Some(other.raw.decode().into_owned()),
         Part::Thinking(_) | Part::Call(_) | Part::Result(_) => None,
     });
     texts.filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join("\n\n")

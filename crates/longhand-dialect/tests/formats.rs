@@ -228,7 +228,7 @@ fn chat_parts() {
             "Image(Image { pixels: None, low_detail: true, bytes: 9 })",
             "File(File { name: None, text: None, bytes: 25 })",
             "File(File { name: None, text: None, bytes: 39 })",
-            r#"Other("{\"type\":\"video\"}")"#,
+            r#"Other(Other { raw: "{\"type\":\"video\"}", link: None })"#,
         ],
     );
     check(
@@ -237,7 +237,7 @@ fn chat_parts() {
         &[
             r#"Thinking(Thinking { text: "hm", seal: None })"#,
             r#"Text("ok")"#,
-            r#"Other("no")"#,
+            r#"Other(Other { raw: "no", link: None })"#,
             r#"Call(Call { id: "c1", name: "f", arguments: "{\"a\":1.0}", freeform: false })"#,
             r#"Call(Call { id: "c2", name: "g", arguments: "x", freeform: true })"#,
         ],
@@ -276,7 +276,7 @@ fn anthropic_parts() {
             r#"Thinking(Thinking { text: "", seal: Some("d") })"#,
             r#"Text("a")"#,
             r#"Call(Call { id: "t1", name: "f", arguments: "{ \"a\":1.0 }", freeform: false })"#,
-            r#"Other("{\"type\":\"server_tool_use\",\"id\":\"s\"}")"#,
+            r#"Other(Other { raw: "{\"type\":\"server_tool_use\",\"id\":\"s\"}", link: Call("s") })"#,
         ],
     );
     check(
@@ -284,7 +284,7 @@ fn anthropic_parts() {
         Role::User,
         &[
             r#"Result(ToolResult { call: "t1", content: [Text("a")], raw: "\"a\"", error: true })"#,
-            r#"Result(ToolResult { call: "t2", content: [Text("a"), Image(Image { pixels: None, low_detail: false, bytes: 24 }), Other("{\"type\":\"tool_reference\"}")], raw: "[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"u\"}},{\"type\":\"tool_reference\"}]", error: false })"#,
+            r#"Result(ToolResult { call: "t2", content: [Text("a"), Image(Image { pixels: None, low_detail: false, bytes: 24 }), Other(Other { raw: "{\"type\":\"tool_reference\"}", link: None })], raw: "[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"u\"}},{\"type\":\"tool_reference\"}]", error: false })"#,
             r#"Result(ToolResult { call: "t3", content: [], raw: "", error: false })"#,
         ],
     );
@@ -312,14 +312,14 @@ fn responses_parts() {
             r#"Text("a")"#,
             "Image(Image { pixels: None, low_detail: true, bytes: 1 })",
             "File(File { name: None, text: None, bytes: 35 })",
-            r#"Other("{\"type\":\"input_smell\"}")"#,
+            r#"Other(Other { raw: "{\"type\":\"input_smell\"}", link: None })"#,
         ],
     );
     // Annotations point into their text, so it is not to be edited.
     check(
         r#"{"role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]},{"type":"output_text","text":"b","annotations":[1]},{"type":"refusal","refusal":"c"}]}"#,
         Role::Assistant,
-        &[r#"Text("a")"#, r#"Other("b")"#, r#"Other("{\"type\":\"refusal\",\"refusal\":\"c\"}")"#],
+        &[r#"Text("a")"#, r#"Other(Other { raw: "b", link: None })"#, r#"Other(Other { raw: "{\"type\":\"refusal\",\"refusal\":\"c\"}", link: None })"#],
     );
     check(
         r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}],"content":[{"type":"reasoning_text","text":"b"}],"encrypted_content":"e"}"#,
@@ -340,18 +340,18 @@ fn responses_parts() {
     ]);
     check(r#"{"type":"computer_call_output","call_id":"c","output":{}}"#, Role::Tool, &[
         r#"Result(ToolResult { call: "c", content: [], raw: "", error: false })"#,
-        r#"Other("{\"type\":\"computer_call_output\",\"call_id\":\"c\",\"output\":{}}")"#,
+        r#"Other(Other { raw: "{\"type\":\"computer_call_output\",\"call_id\":\"c\",\"output\":{}}", link: None })"#,
     ]);
     check(r#"{"type":"local_shell_call_output","id":"c","output":"a"}"#, Role::Tool, &[
         r#"Result(ToolResult { call: "c", content: [Text("a")], raw: "\"a\"", error: false })"#,
     ]);
     check(r#"{"type":"shell_call","call_id":"c"}"#, Role::Assistant, &[
         r#"Call(Call { id: "c", name: "shell", arguments: "", freeform: false })"#,
-        r#"Other("{\"type\":\"shell_call\",\"call_id\":\"c\"}")"#,
+        r#"Other(Other { raw: "{\"type\":\"shell_call\",\"call_id\":\"c\"}", link: None })"#,
     ]);
-    check(r#"{"type":"compaction","encrypted_content":"e"}"#, Role::System, &[r#"Other("{\"type\":\"compaction\",\"encrypted_content\":\"e\"}")"#]);
-    check(r#"{"type":"hologram"}"#, Role::Assistant, &[r#"Other("{\"type\":\"hologram\"}")"#]);
-    check(r#"{"type":"item_reference","id":"i"}"#, Role::Assistant, &[r#"Other("{\"type\":\"item_reference\",\"id\":\"i\"}")"#]);
+    check(r#"{"type":"compaction","encrypted_content":"e"}"#, Role::System, &[r#"Other(Other { raw: "{\"type\":\"compaction\",\"encrypted_content\":\"e\"}", link: None })"#]);
+    check(r#"{"type":"hologram"}"#, Role::Assistant, &[r#"Other(Other { raw: "{\"type\":\"hologram\"}", link: None })"#]);
+    check(r#"{"type":"item_reference","id":"i"}"#, Role::Assistant, &[r#"Other(Other { raw: "{\"type\":\"item_reference\",\"id\":\"i\"}", link: Reference("i") })"#]);
     let strings = parse(r#"{"instructions":"s","input":"hi","model":"m","tools":[]}"#);
     let shown: Vec<_> = strings.messages.iter().map(|message| (message.role, parts(message))).collect();
     assert_eq!(shown, [(Role::System, vec![r#"Text("s")"#.to_owned()]), (Role::User, vec![r#"Text("hi")"#.to_owned()])]);

@@ -75,7 +75,7 @@ fn meaning(message: &Message, hasher: &mut Hasher) -> bool {
                     raw(hasher, result.raw.raw());
                 }
             }
-            Part::Other(other) => raw(hasher, &other.decode()),
+            Part::Other(other) => raw(hasher, &other.raw.decode()),
             Part::Image(_) | Part::File(_) => raw(hasher, message.raw.raw()),
         }
         says = true;

@@ -265,7 +265,8 @@ fn texts(form: Form, raw: &str) -> Vec<String> {
     for message in messages(dialect, raw) {
         for part in &message.parts {
             match part {
-                Part::Text(text) | Part::Other(text) => out.push(text.decode().into_owned()),
+                Part::Text(text) => out.push(text.decode().into_owned()),
+                Part::Other(other) => out.push(other.raw.decode().into_owned()),
                 Part::Call(call) => {
                     out.push(format!("{} {}", call.name.decode(), call.arguments.decode()));
                 }

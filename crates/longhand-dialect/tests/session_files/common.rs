@@ -36,7 +36,7 @@ pub(crate) fn shown(part: &Part) -> String {
             let mark = if result.error { "!" } else { "" };
             format!("{}->{mark}{}", result.call.decode(), content.join(","))
         }
-        Part::Other(raw) => format!("<{}>", raw.raw().chars().take(24).collect::<String>()),
+        Part::Other(other) => format!("<{}>", other.raw.raw().chars().take(24).collect::<String>()),
     }
 }
 

@@ -88,7 +88,7 @@ fn part(part: &Part) -> Option<String> {
             Some(text) => text.decode().into_owned(),
             None => "(a file)".to_owned(),
         },
-        Part::Other(raw) => raw.decode().into_owned(),
+        Part::Other(other) => other.raw.decode().into_owned(),
         Part::Thinking(_) => return None,
     })
 }
