@@ -114,7 +114,7 @@ fn texts(message: &Message, into: &mut Vec<String>) {
     fn of(part: &Part, into: &mut Vec<String>) {
         let mut add = |text: &Text| into.push(text.decode().into_owned());
         match part {
-            Part::Text(text) => add(text),
+            Part::Text(text) | Part::FixedText(text) => add(text),
             Part::Other(other) => add(&other.raw),
             Part::Call(call) => add(&call.arguments),
             Part::Result(result) => result.content.iter().for_each(|part| of(part, into)),

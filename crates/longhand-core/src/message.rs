@@ -48,6 +48,8 @@ impl Role {
 pub enum Part {
     /// Words.
     Text(Text),
+    /// Words that people read but that may not be edited: an answer with citations, or a refusal.
+    FixedText(Text),
     /// The model's reasoning.
     Thinking(Thinking),
     /// A picture.
@@ -63,10 +65,18 @@ pub enum Part {
 }
 
 impl Part {
+    /// Its words, whether they may be edited or not.
+    pub fn text(&self) -> Option<&Text> {
+        match self {
+            Part::Text(text) | Part::FixedText(text) => Some(text),
+            _ => None,
+        }
+    }
+
     fn move_to(&mut self, from: &Arc<String>, to: &Arc<String>) {
         let moved = |text: &mut Text| text.move_to(from, to);
         match self {
-            Part::Text(text) => moved(text),
+            Part::Text(text) | Part::FixedText(text) => moved(text),
             Part::Other(own) => own.link.id_mut().into_iter().chain([&mut own.raw]).for_each(moved),
             Part::Thinking(own) => own.seal.iter_mut().chain([&mut own.text]).for_each(moved),
             Part::File(own) => own.name.iter_mut().chain(&mut own.text).for_each(moved),

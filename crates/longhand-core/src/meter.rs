@@ -104,7 +104,7 @@ impl<'m> Scale<'m> {
     /// Weighs a part; anything above `limit` means "too much" and no more.
     pub fn part(&self, part: &Part, limit: u64) -> u64 {
         match part {
-            Part::Text(text) => self.weigh(text, limit),
+            Part::Text(text) | Part::FixedText(text) => self.weigh(text, limit),
             // A seal is opaque: base64, billed by a tokenizer we cannot see.
             Part::Thinking(thinking) => {
                 let seal = thinking.seal.as_ref().map_or(0, Text::raw_len) as u64;

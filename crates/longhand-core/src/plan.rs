@@ -142,7 +142,7 @@ pub(crate) fn content(part: &Part) -> Original {
     };
     let text = |own: &Text| form(own, Original::Text);
     match part {
-        Part::Text(own) => text(own),
+        Part::Text(own) | Part::FixedText(own) => text(own),
         Part::Other(other) => text(&other.raw),
         Part::Thinking(thinking) => text(&thinking.text),
         Part::Call(call) if call.freeform => text(&call.arguments),

@@ -21,7 +21,7 @@ pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversatio
             blocks(&mut builder, system, None, "system", &mut made);
         }
         for (index, part) in made.parts.iter().enumerate() {
-            if system.kind == Kind::Array && !matches!(part, Part::Text(_)) {
+            if system.kind == Kind::Array && part.text().is_none() {
                 builder.wrong(format!("system[{index}]"), "a system prompt holds only text");
             }
         }
@@ -200,7 +200,12 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
                 if own.is_blank() {
                     builder.wrong(format!("{at}.text"), "text must hold more than white space");
                 }
-                (Part::Text(own), Slot::Text(value.span()))
+                // Citations point into the text.
+                if builder.source.has_elements(get("citations")) {
+                    (Part::FixedText(own), Slot::Fixed)
+                } else {
+                    (Part::Text(own), Slot::Text(value.span()))
+                }
             } else {
                 builder.wrong(format!("{at}.text"), "expected a string");
                 other(builder)

@@ -161,7 +161,7 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     if let Some(value) = get("refusal").filter(|_| role == Role::Assistant)
         && let Some(text) = builder.source.string(value)
     {
-        made.add(Part::Other(text.into()), Slot::Fixed);
+        made.add(Part::FixedText(text), Slot::Fixed);
     }
     if let Some(value) = get("tool_calls") {
         calls(builder, value, role, &at("tool_calls"), &mut made);
@@ -250,7 +250,7 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
                 if kind == "text" {
                     made.add(Part::Text(own), Slot::Text(value.span()));
                 } else {
-                    made.add(Part::Other(own.into()), Slot::Fixed);
+                    made.add(Part::FixedText(own), Slot::Fixed);
                 }
                 return;
             }

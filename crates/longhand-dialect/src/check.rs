@@ -294,7 +294,7 @@ impl<'c> Check<'c> {
             self.odd(self.of(at, "role"), what);
         }
         for (index, part) in conversation.messages[at].parts.iter().enumerate() {
-            if !matches!(part, Part::Text(_)) {
+            if part.text().is_none() {
                 self.wrong(self.field((at, index)), "a system message holds only text");
             }
         }
@@ -304,7 +304,7 @@ impl<'c> Check<'c> {
     fn prefill(&mut self, at: usize) {
         let conversation = self.conversation;
         let parts = &conversation.messages[at].parts;
-        if let Some(Part::Text(text)) = parts.last()
+        if let Some(text) = parts.last().and_then(Part::text)
             && text.decode().ends_with(char::is_whitespace)
         {
             let what = "a last message of the assistant must not end in white space";

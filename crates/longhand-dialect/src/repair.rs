@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use longhand_core::json::{self, Cursor, Kind, Value};
-use longhand_core::{Part, Role, ToolResult};
+use longhand_core::{Part, Role, Text, ToolResult};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::chat::is_function;
@@ -292,7 +292,7 @@ impl Conversation {
                 Part::Result(_) if in_place(&index) => {}
                 Part::Result(_) if pairs.call_of((at, index)).is_some() => moved = true,
                 Part::Result(_) => blocks.push(text_block(&json::quote(&self.quoted(at, index)))),
-                Part::Text(text) if text.is_blank() => {}
+                Part::Text(text) | Part::FixedText(text) if text.is_blank() => {}
                 _ if alone.contains(&(at, index)) => {
                     blocks.push(text_block(&json::quote(NO_PARTNER)));
                 }
@@ -494,7 +494,7 @@ fn take_nearest(open: &mut Vec<At>) -> Option<At> {
 
 fn words_of(part: &Part) -> String {
     match part {
-        Part::Text(text) => text.decode().into_owned(),
+        Part::Text(text) | Part::FixedText(text) => text.decode().into_owned(),
         Part::Other(other) => other.raw.decode().into_owned(),
         Part::Image(_) => "(an image)".to_owned(),
         _ => "(a file)".to_owned(),
@@ -502,7 +502,7 @@ fn words_of(part: &Part) -> String {
 }
 
 fn is_blank(part: &Part) -> bool {
-    matches!(part, Part::Text(text) if text.is_blank())
+    part.text().is_some_and(Text::is_blank)
 }
 
 /// A result's block without the blank texts in its list.

@@ -263,13 +263,19 @@ fn part(builder: &mut Builder, node: &Node, kinds: &[&str], at: &str, made: &mut
                 let own = builder.source.string(value).unwrap_or_default();
                 check_length(builder, &own, TEXT_CHARS_MAX, format!("{at}.text"));
                 // Annotations point into the text of an answer.
-                return if kind == "output_text" && annotated(builder, node) {
-                    made.add(Part::Other(own.into()), Slot::Fixed);
+                return if kind == "output_text"
+                    && builder.source.has_elements(node.get(&text, "annotations"))
+                {
+                    made.add(Part::FixedText(own), Slot::Fixed);
                 } else {
                     made.add(Part::Text(own), Slot::Text(value.span()));
                 };
             }
             _ => builder.wrong(format!("{at}.text"), "expected a string"),
+        },
+        "refusal" => match string(builder, "refusal") {
+            Some(own) => return made.add(Part::FixedText(own), Slot::Fixed),
+            None => builder.wrong(format!("{at}.refusal"), "expected a string"),
         },
         "input_image" => {
             let url = string(builder, "image_url").unwrap_or_default();
@@ -288,11 +294,6 @@ fn part(builder: &mut Builder, node: &Node, kinds: &[&str], at: &str, made: &mut
         _ => {}
     }
     made.add(builder.source.other(node.value), Slot::Fixed);
-}
-
-fn annotated(builder: &Builder, node: &Node) -> bool {
-    let list = node.get(&builder.source.text, "annotations");
-    list.is_some_and(|value| !builder.source.nodes(value).is_empty())
 }
 
 fn reasoning(builder: &mut Builder, node: &Node, made: &mut Made) {

@@ -114,6 +114,14 @@ impl Source {
         Cursor::at(&self.text, value.span().start).node().unwrap_or_default()
     }
 
+    /// Whether a value is an array with something in it.
+    pub(crate) fn has_elements(&self, value: Option<Value>) -> bool {
+        value.is_some_and(|value| {
+            let inside = &self.text[value.span()];
+            value.kind == Kind::Array && !inside[1..inside.len() - 1].trim_ascii().is_empty()
+        })
+    }
+
     /// Reads the elements of an array that has been passed over before.
     pub(crate) fn nodes(&self, value: Value) -> Vec<Node> {
         let mut nodes = Vec::new();

@@ -35,7 +35,7 @@ fn list(
 /// All the text of a message, a note for what is not text.
 fn words(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.decode().into_owned()),
+        Part::Text(text) | Part::FixedText(text) => Some(text.decode().into_owned()),
         Part::Image(_) => Some("[image]".to_owned()),
         Part::File(_) => Some("[file]".to_owned()),
         Part::Other(other) => Some(other.raw.decode().into_owned()),

@@ -237,7 +237,7 @@ fn chat_parts() {
         &[
             r#"Thinking(Thinking { text: "hm", seal: None })"#,
             r#"Text("ok")"#,
-            r#"Other(Other { raw: "no", link: None })"#,
+            r#"FixedText("no")"#,
             r#"Call(Call { id: "c1", name: "f", arguments: "{\"a\":1.0}", freeform: false })"#,
             r#"Call(Call { id: "c2", name: "g", arguments: "x", freeform: true })"#,
         ],
@@ -319,7 +319,7 @@ fn responses_parts() {
     check(
         r#"{"role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]},{"type":"output_text","text":"b","annotations":[1]},{"type":"refusal","refusal":"c"}]}"#,
         Role::Assistant,
-        &[r#"Text("a")"#, r#"Other(Other { raw: "b", link: None })"#, r#"Other(Other { raw: "{\"type\":\"refusal\",\"refusal\":\"c\"}", link: None })"#],
+        &[r#"Text("a")"#, r#"FixedText("b")"#, r#"FixedText("c")"#],
     );
     check(
         r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}],"content":[{"type":"reasoning_text","text":"b"}],"encrypted_content":"e"}"#,

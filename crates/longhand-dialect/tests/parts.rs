@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{graves, parse};
-use longhand_core::{Role, steps};
-use longhand_dialect::{Conversation, Dialect};
+use common::{POLICIES, compact, graves, o200k, parse};
+use longhand_core::{Budget, Part, Role, Settings, Tokens, steps};
+use longhand_dialect::{Conversation, Dialect, write};
 
 fn responses(items: &str) -> Conversation {
     parse(&format!("[{items}]"), Some(Dialect::Responses))
@@ -58,4 +58,66 @@ fn calls_of_server_tools_are_told_by_their_type() {
     );
     let conversation = parse(&json, Some(Dialect::Anthropic));
     assert_eq!(steps(&conversation.messages), [0..1, 1..4]);
+}
+
+/// An answer that may not be edited, in each dialect, with `WORDS` for its text.
+const FIXED: [(Dialect, &str); 5] = [
+    (
+        Dialect::Responses,
+        r#"{"role":"assistant","content":[{"type":"output_text","text":"WORDS","annotations":[{"type":"url_citation"}]}]}"#,
+    ),
+    (
+        Dialect::Responses,
+        r#"{"role":"assistant","content":[{"type":"refusal","refusal":"WORDS"}]}"#,
+    ),
+    (
+        Dialect::Anthropic,
+        r#"{"role":"assistant","content":[{"type":"text","text":"WORDS","citations":[{"type":"char_location"}]}]}"#,
+    ),
+    (Dialect::Chat, r#"{"role":"assistant","content":null,"refusal":"WORDS"}"#),
+    (Dialect::Chat, r#"{"role":"assistant","content":[{"type":"refusal","refusal":"WORDS"}]}"#),
+];
+
+#[test]
+fn words_that_may_not_be_edited_are_read_and_never_edited() {
+    let words = "The tide table of Brest is in data/tides/brest.csv now. ".repeat(60);
+    for (dialect, answer) in FIXED {
+        let answer = answer.replace("WORDS", &words);
+        let json = format!("[{USER},{answer},{USER},{answer},{USER}]");
+        let before = parse(&json, Some(dialect));
+        assert_eq!(graves(&before), Vec::<String>::new(), "{answer}");
+        let [Part::FixedText(text)] = before.messages[1].parts.as_slice() else {
+            panic!("{:?}", before.messages[1].parts)
+        };
+        assert_eq!(text.decode(), words);
+        for to in [Dialect::Chat, Dialect::Responses, Dialect::Anthropic] {
+            assert!(write(&[(dialect, &before.messages[1])], to).contains(&words));
+        }
+        for policy in POLICIES {
+            let settings = Settings { policy, ..Settings::default() };
+            let budget = Budget::of(Tokens(600));
+            let compacted = compact(&json, Some(dialect), &budget, &settings, o200k());
+            assert_eq!(graves(&compacted.after), Vec::<String>::new());
+            for message in &compacted.after.messages {
+                let raw = message.raw.raw();
+                assert!(
+                    !raw.contains("[longhand stub") && !raw.contains("[longhand clip"),
+                    "{raw}"
+                );
+            }
+            let is_folded = compacted.text.contains("[longhand fold");
+            assert!(!is_folded || compacted.text.contains("data/tides/brest.csv"), "{policy:?}");
+        }
+    }
+}
+
+#[test]
+fn empty_lists_of_citations_leave_text_editable() {
+    for citations in ["null", "[ ]", "[]"] {
+        let json = format!(
+            r#"[{USER},{{"role":"assistant","content":[{{"type":"text","text":"a","citations":{citations}}}]}}]"#
+        );
+        let conversation = parse(&json, Some(Dialect::Anthropic));
+        assert!(matches!(conversation.messages[1].parts[0], Part::Text(_)), "{citations}");
+    }
 }

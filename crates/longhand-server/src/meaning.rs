@@ -1,7 +1,7 @@
 //! What a message means, whatever way it is written.
 
 use blake3::Hasher;
-use longhand_core::{Message, Part, Role};
+use longhand_core::{Message, Part, Role, Text};
 use serde_json::Value;
 
 /// A place in the chain of hashes: the meaning of a message and of all before it.
@@ -58,7 +58,7 @@ fn meaning(message: &Message, hasher: &mut Hasher) -> bool {
     let mut says = !text.trim().is_empty() || message.role == Role::User;
     for part in &message.parts {
         match part {
-            Part::Text(_) | Part::Thinking(_) => continue,
+            Part::Text(_) | Part::FixedText(_) | Part::Thinking(_) => continue,
             Part::Call(call) => {
                 field(hasher, b'c', call.id.decode().trim().as_bytes());
                 field(hasher, b'n', call.name.decode().as_bytes());
@@ -71,7 +71,7 @@ fn meaning(message: &Message, hasher: &mut Hasher) -> bool {
             Part::Result(result) => {
                 field(hasher, b'o', result.call.decode().trim().as_bytes());
                 field(hasher, b't', words(&result.content).trim().as_bytes());
-                if result.content.iter().any(|part| !matches!(part, Part::Text(_))) {
+                if result.content.iter().any(|part| part.text().is_none()) {
                     raw(hasher, result.raw.raw());
                 }
             }
@@ -85,11 +85,7 @@ fn meaning(message: &Message, hasher: &mut Hasher) -> bool {
 
 /// All text of some parts in one: a client may cut it differently.
 fn words(parts: &[Part]) -> String {
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.decode()),
-        _ => None,
-    });
-    texts.collect()
+    parts.iter().filter_map(Part::text).map(Text::decode).collect()
 }
 
 /// Hashes a piece so that no two lists of pieces are the same bytes.

@@ -265,16 +265,14 @@ fn texts(form: Form, raw: &str) -> Vec<String> {
     for message in messages(dialect, raw) {
         for part in &message.parts {
             match part {
-                Part::Text(text) => out.push(text.decode().into_owned()),
+                Part::Text(text) | Part::FixedText(text) => out.push(text.decode().into_owned()),
                 Part::Other(other) => out.push(other.raw.decode().into_owned()),
                 Part::Call(call) => {
                     out.push(format!("{} {}", call.name.decode(), call.arguments.decode()));
                 }
                 Part::Result(result) => {
-                    out.extend(result.content.iter().filter_map(|part| match part {
-                        Part::Text(text) => Some(text.decode().into_owned()),
-                        _ => None,
-                    }));
+                    let texts = result.content.iter().filter_map(Part::text);
+                    out.extend(texts.map(|text| text.decode().into_owned()));
                 }
                 Part::Thinking(_) | Part::Image(_) | Part::File(_) => {}
             }

@@ -28,6 +28,7 @@ pub(crate) fn shown(part: &Part) -> String {
     match part {
         Part::Text(text) => text.decode().into_owned(),
         Part::Thinking(thinking) => format!("({})", thinking.text.decode()),
+        Part::FixedText(text) => format!("fixed {:?}", text.decode()),
         Part::Image(image) => format!("image {:?}", image.pixels),
         Part::File(_) => "file".to_owned(),
         Part::Call(call) => format!("{}={}", call.id.decode(), call.name.decode()),

@@ -78,7 +78,7 @@ fn message(message: &Message) -> String {
 
 fn part(part: &Part) -> Option<String> {
     Some(match part {
-        Part::Text(text) => text.decode().into_owned(),
+        Part::Text(text) | Part::FixedText(text) => text.decode().into_owned(),
         Part::Call(call) => format!("calls {} {}", call.name.decode(), call.arguments.decode()),
         Part::Result(result) => {
             result.content.iter().filter_map(self::part).collect::<Vec<_>>().join("\n")
