@@ -83,6 +83,7 @@ fn gist(message: &Message) -> String {
         },
         Some(Part::Thinking(_)) => "(thinking)".to_owned(),
         Some(Part::Image(_)) => "(image)".to_owned(),
+        Some(Part::Media(_)) => "(recording)".to_owned(),
         Some(Part::File(_)) => "(file)".to_owned(),
         None => String::new(),
     };

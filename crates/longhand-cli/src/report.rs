@@ -118,6 +118,7 @@ fn texts(message: &Message, into: &mut Vec<String>) {
             Part::Other(other) => add(&other.raw),
             Part::Call(call) => add(&call.arguments),
             Part::Result(result) => result.content.iter().for_each(|part| of(part, into)),
+            Part::Media(media) => media.transcript.iter().for_each(add),
             Part::Thinking(_) | Part::Image(_) | Part::File(_) => {}
         }
     }

@@ -221,6 +221,9 @@ impl Rescue {
         for message in layout.kept().into_iter().filter(|at| messages[*at].role != Role::System) {
             for (part, own) in messages[message].parts.iter().enumerate() {
                 let Part::Result(result) = own else { continue };
+                if result.fixed {
+                    continue;
+                }
                 let (Original::Text(body) | Original::Json(body)) = content(own);
                 let handle = Handle::of([body.as_str()]);
                 let Some(text) = clip_least(handle, &body).filter(|_| !is_ours(&body)) else {

@@ -269,6 +269,7 @@ impl<'h> Draft<'h> {
             Part::Result(result) => {
                 if result.single_text().is_some_and(|text| !is_bulky(text, self.chars_min))
                     || result.content.is_empty()
+                    || result.fixed
                 {
                     return None;
                 }

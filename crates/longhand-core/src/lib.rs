@@ -31,7 +31,9 @@ pub use clear::{Clear, Trigger, clear};
 pub use engine::{Effect, Engine, Event, FoldId, Rolling, State};
 pub use fold::{Digest, Index, earlier, is_fold};
 pub use handle::Handle;
-pub use message::{Call, File, Image, Message, Other, Part, PartLink, Role, Thinking, ToolResult};
+pub use message::{
+    Call, File, Image, Media, MediaKind, Message, Other, Part, PartLink, Role, Thinking, ToolResult,
+};
 pub use meter::{Framing, Meter, Scale};
 pub use plan::{Edit, History, Original, Place, Plan, Policy, Settings, Wire, plan, plan_with};
 pub use step::steps;

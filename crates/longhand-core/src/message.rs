@@ -54,6 +54,8 @@ pub enum Part {
     Thinking(Thinking),
     /// A picture.
     Image(Image),
+    /// A recording: sound or video.
+    Media(Media),
     /// A document or other attachment.
     File(File),
     /// The model asks for a tool.
@@ -65,10 +67,11 @@ pub enum Part {
 }
 
 impl Part {
-    /// Its words, whether they may be edited or not.
+    /// Its words, whether they may be edited or not; those of a recording if they were written down.
     pub fn text(&self) -> Option<&Text> {
         match self {
             Part::Text(text) | Part::FixedText(text) => Some(text),
+            Part::Media(media) => media.transcript.as_ref(),
             _ => None,
         }
     }
@@ -87,6 +90,7 @@ impl Part {
                 own.content.iter_mut().for_each(|part| part.move_to(from, to));
                 [&mut own.call, &mut own.raw].into_iter().for_each(moved);
             }
+            Part::Media(own) => own.transcript.iter_mut().for_each(moved),
             Part::Image(_) => {}
         }
     }
@@ -150,6 +154,35 @@ pub struct Image {
     pub bytes: usize,
 }
 
+/// A recording, by what its price depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Media {
+    /// What it is a recording of.
+    pub kind: MediaKind,
+    /// The size of the recording itself; zero where only its name or address is in the message.
+    pub bytes: usize,
+    /// How long it plays, where its format tells.
+    pub duration_ms: Option<u64>,
+    /// What is said in it, where the provider wrote it down.
+    pub transcript: Option<Text>,
+}
+
+impl Media {
+    /// A recording that is not in the message.
+    pub fn elsewhere(kind: MediaKind) -> Self {
+        Self { kind, bytes: 0, duration_ms: None, transcript: None }
+    }
+}
+
+/// What a recording is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MediaKind {
+    /// Sound.
+    Audio,
+    /// Moving pictures.
+    Video,
+}
+
 /// An attachment.
 #[derive(Clone, Debug)]
 pub struct File {
@@ -185,9 +218,18 @@ pub struct ToolResult {
     pub raw: Text,
     /// Whether the tool failed.
     pub error: bool,
+    /// Whether its provider takes no text in the place of the content, such as a screenshot.
+    pub fixed: bool,
 }
 
 impl ToolResult {
+    /// Whether there is something in it that is not text, so that it cannot be cut to head and tail.
+    pub fn is_binary(&self) -> bool {
+        let is_binary =
+            |part: &Part| matches!(part, Part::Image(_) | Part::Media(_) | Part::File(_));
+        self.content.iter().any(is_binary)
+    }
+
     /// The answer's text where it is nothing but one text.
     pub fn single_text(&self) -> Option<&Text> {
         match self.content.as_slice() {

@@ -1,6 +1,6 @@
 //! The seam to token counting.
 
-use crate::{Image, Message, Part, Text, Tokens};
+use crate::{Image, MediaKind, Message, Part, Text, Tokens};
 
 /// Counts tokens for one model.
 ///
@@ -111,6 +111,19 @@ impl<'m> Scale<'m> {
                 self.weigh(&thinking.text, limit) + self.grains(Tokens(seal.div_ceil(8)))
             }
             Part::Image(image) => self.grains(self.meter.image(image)),
+            // OpenAI documents a token for 100 ms of sound; Gemini 300 for a second of video. Where no
+            // header tells how long a recording plays, 64 kbit/s of sound and 1 Mbit/s of video are
+            // assumed, which is 8 and 125 bytes per ms; one that is held elsewhere counts for 30 s.
+            Part::Media(media) => {
+                let bytes_per_ms = if media.kind == MediaKind::Audio { 8 } else { 125 };
+                let estimate =
+                    if media.bytes == 0 { 30_000 } else { media.bytes as u64 / bytes_per_ms };
+                let ms = media.duration_ms.unwrap_or(estimate);
+                self.grains(Tokens(match media.kind {
+                    MediaKind::Audio => ms.div_ceil(100),
+                    MediaKind::Video => ms.saturating_mul(3).div_ceil(10),
+                }))
+            }
             Part::File(file) => match &file.text {
                 Some(text) => self.weigh(text, limit),
                 None => self.grains(Tokens((file.bytes as u64).div_ceil(8))),

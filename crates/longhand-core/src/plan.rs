@@ -151,7 +151,7 @@ pub(crate) fn content(part: &Part) -> Original {
             Some(own) => text(own),
             None => Original::Json(result.raw.raw().to_owned()),
         },
-        Part::Image(_) | Part::File(_) => Original::Text(String::new()),
+        Part::Image(_) | Part::Media(_) | Part::File(_) => Original::Text(String::new()),
     }
 }
 

@@ -261,7 +261,7 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
             });
             let error = get("is_error").is_some_and(|value| &text[value.span()] == "true");
             let raw = content.map_or_else(Text::default, |value| builder.source.raw(value));
-            let result = ToolResult { call, content: inner, raw, error };
+            let result = ToolResult { call, content: inner, raw, error, fixed: false };
             (Part::Result(result), content.map_or(Slot::Fixed, |value| Slot::Content(value.span())))
         }
         Some("image") => (Part::Image(image(builder, node, at)), Slot::Fixed),

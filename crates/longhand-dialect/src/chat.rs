@@ -1,10 +1,13 @@
 //! `OpenAI` Chat Completions.
 
 use longhand_core::json::{Cursor, Kind, Node, Value};
-use longhand_core::{Call, File, Image, Message, Part, Role, Text, Thinking, ToolResult};
+use longhand_core::{
+    Call, File, Image, Media, MediaKind, Message, Part, Role, Text, Thinking, ToolResult,
+};
 
 use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
 use crate::image::pixels;
+use crate::media::{recording, recording_at};
 use crate::source::{Shape, Source};
 
 pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversation {
@@ -163,6 +166,10 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     {
         made.add(Part::FixedText(text), Slot::Fixed);
     }
+    if let Some(value) = get("audio").filter(|_| role == Role::Assistant) {
+        let media = spoken(builder, &builder.source.node(value));
+        made.add(Part::Media(media), Slot::Fixed);
+    }
     if let Some(value) = get("tool_calls") {
         calls(builder, value, role, &at("tool_calls"), &mut made);
     }
@@ -269,7 +276,20 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
             made.add(Part::Image(image(&url, low)), Slot::Fixed);
             return;
         }
-        "input_audio" | "file" => {
+        "input_audio" => {
+            made.add(Part::Media(input_audio(builder, node)), Slot::Fixed);
+            return;
+        }
+        // Servers other than OpenAI's take these.
+        "audio_url" | "video_url" => {
+            let media = if kind == "audio_url" { MediaKind::Audio } else { MediaKind::Video };
+            let inner = node.get(&text, &kind).map(|value| builder.source.node(value));
+            let url = inner.and_then(|inner| inner.get(&text, "url"));
+            let url = url.and_then(|url| url.str(&text)).unwrap_or_default();
+            made.add(Part::Media(recording_at(media, &url)), Slot::Fixed);
+            return;
+        }
+        "file" => {
             let bytes = node.value.span().len();
             made.add(Part::File(File { name: None, text: None, bytes }), Slot::Fixed);
             return;
@@ -277,6 +297,30 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
         _ => {}
     }
     made.add(builder.source.other(node.value), Slot::Fixed);
+}
+
+/// Reads `{"type":"input_audio","input_audio":{"data":…,"format":…}}`.
+pub(crate) fn input_audio(builder: &Builder, node: &Node) -> Media {
+    let text = &builder.source.text;
+    let inner = node.get(text, "input_audio").map(|value| builder.source.node(value));
+    let inner = inner.unwrap_or_default();
+    let string = |key: &str| inner.get(text, key).and_then(|value| value.str(text));
+    match string("data") {
+        Some(data) => recording(MediaKind::Audio, &data, string("format").as_deref()),
+        None => Media::elsewhere(MediaKind::Audio),
+    }
+}
+
+/// Reads what the model said aloud; a client need not send back more than its id.
+pub(crate) fn spoken(builder: &Builder, node: &Node) -> Media {
+    let text = &builder.source.text;
+    let data = node.get(text, "data").and_then(|value| value.str(text));
+    let media = match data {
+        Some(data) => recording(MediaKind::Audio, &data, None),
+        None => Media::elsewhere(MediaKind::Audio),
+    };
+    let transcript = node.get(text, "transcript").and_then(|value| builder.source.string(value));
+    Media { transcript, ..media }
 }
 
 /// Reads a picture from its address, which may hold the picture itself.
@@ -317,8 +361,13 @@ fn tool(
         None => builder.wrong(format!("{name}.content"), "a tool result needs content"),
     }
     let raw = content.map_or_else(Text::default, |value| builder.source.raw(value));
-    let result =
-        ToolResult { call: call.unwrap_or_default(), content: inner.parts, raw, error: false };
+    let result = ToolResult {
+        call: call.unwrap_or_default(),
+        content: inner.parts,
+        raw,
+        error: false,
+        fixed: false,
+    };
     made.add(Part::Result(result), slot);
 }
 

@@ -120,6 +120,7 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
                 error: message
                     .get(&text, "isError")
                     .is_some_and(|value| &text[value.span()] == "true"),
+                fixed: false,
             };
             made.add(
                 Part::Result(result),
@@ -188,8 +189,8 @@ fn parts(builder: &mut Builder, content: Option<Value>, made: &mut Made) {
             }
             ("image", ..) => {
                 let data = string("data").unwrap_or_default();
-                let image =
-                    Image { pixels: pixels(data.raw()), low_detail: false, bytes: data.raw_len() };
+                let data = data.decode();
+                let image = Image { pixels: pixels(&data), low_detail: false, bytes: data.len() };
                 made.add(Part::Image(image), Slot::Fixed);
             }
             _ => made.add(builder.source.other(node.value), Slot::Fixed),

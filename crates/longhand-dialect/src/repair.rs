@@ -497,6 +497,7 @@ fn words_of(part: &Part) -> String {
         Part::Text(text) | Part::FixedText(text) => text.decode().into_owned(),
         Part::Other(other) => other.raw.decode().into_owned(),
         Part::Image(_) => "(an image)".to_owned(),
+        Part::Media(_) => "(a recording)".to_owned(),
         _ => "(a file)".to_owned(),
     }
 }

@@ -2,12 +2,13 @@
 
 use longhand_core::json::{Kind, Node, Value};
 use longhand_core::{
-    Call, File, Message, Other, Part, PartLink, Role, Text, Thinking, ToolResult, grouped,
+    Call, File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolResult, grouped,
 };
 
-use crate::chat::{Made, check_name, image, no_messages};
+use crate::chat::{Made, check_name, image, input_audio, no_messages, spoken};
 use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
-use crate::source::Source;
+use crate::image::pixels;
+use crate::source::{Shape, Source};
 
 pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversation {
     let mut builder = Builder::new(source);
@@ -174,6 +175,14 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
             foreign_output(builder, node, &mut made);
             Role::Tool
         }
+        (Some("image_generation_call"), _) => {
+            let part = match generated_image(builder, node) {
+                Some(image) => Part::Image(image),
+                None => builder.source.other(node.value),
+            };
+            made.add(part, Slot::Fixed);
+            Role::Assistant
+        }
         (Some("compaction"), _) => {
             let seal = node.get(&text, "encrypted_content");
             match seal.and_then(|value| builder.source.string(value)) {
@@ -290,6 +299,10 @@ fn part(builder: &mut Builder, node: &Node, kinds: &[&str], at: &str, made: &mut
             let bytes = node.value.span().len();
             return made.add(Part::File(File { name: None, text: None, bytes }), Slot::Fixed);
         }
+        "input_audio" => {
+            return made.add(Part::Media(input_audio(builder, node)), Slot::Fixed);
+        }
+        "output_audio" => return made.add(Part::Media(spoken(builder, node)), Slot::Fixed),
         "" => builder.wrong(format!("{at}.type"), "a part needs a type"),
         _ => {}
     }
@@ -371,12 +384,44 @@ fn foreign_output(builder: &mut Builder, node: &Node, made: &mut Made) {
     };
     if let Some(value) = get("output") {
         let content = vec![Part::Text(builder.source.string(value).unwrap_or_default())];
-        let result = ToolResult { call, content, raw: builder.source.raw(value), error: false };
+        let result = ToolResult {
+            call,
+            content,
+            raw: builder.source.raw(value),
+            error: false,
+            fixed: false,
+        };
         return made.add(Part::Result(result), Slot::Content(value.span()));
     }
-    let result = ToolResult { call, content: Vec::new(), raw: Text::default(), error: false };
+    if let Some(output) = node.get(&text, "output")
+        && let Some(image) = screenshot(builder, output)
+    {
+        let (content, raw) = (vec![Part::Image(image)], builder.source.raw(output));
+        let result = ToolResult { call, content, raw, error: false, fixed: true };
+        return made.add(Part::Result(result), Slot::Fixed);
+    }
+    let result =
+        ToolResult { call, content: Vec::new(), raw: Text::default(), error: false, fixed: true };
     made.add(Part::Result(result), Slot::Fixed);
     made.add(builder.source.other(node.value), Slot::Fixed);
+}
+
+/// Reads what a computer shows: `{"type":"computer_screenshot"}` with an `image_url` or a `file_id`.
+fn screenshot(builder: &Builder, output: Value) -> Option<Image> {
+    let text = &builder.source.text;
+    let node = builder.source.node(output);
+    let kind = node.get(text, "type")?.str(text)?;
+    if !matches!(kind.as_ref(), "computer_screenshot" | "input_image") {
+        return None;
+    }
+    let url = node.get(text, "image_url").and_then(|url| url.str(text)).unwrap_or_default();
+    Some(image(&url, false))
+}
+
+/// Reads a picture that the provider made, if it is in the item.
+fn generated_image(builder: &Builder, node: &Node) -> Option<Image> {
+    let data = node.get(&builder.source.text, "result")?.str(&builder.source.text)?;
+    Some(Image { pixels: pixels(&data), low_detail: false, bytes: data.len() })
 }
 
 fn output(builder: &mut Builder, node: &Node, name: &str, made: &mut Made) {
@@ -390,12 +435,30 @@ fn output(builder: &mut Builder, node: &Node, name: &str, made: &mut Made) {
     let at = format!("{name}.output");
     let Some(value) = node.get(&text, "output") else {
         builder.wrong(at, "a tool result needs an output");
-        let result = ToolResult { call, content: Vec::new(), raw: Text::default(), error: false };
+        let result = ToolResult {
+            call,
+            content: Vec::new(),
+            raw: Text::default(),
+            error: false,
+            fixed: false,
+        };
         return made.add(Part::Result(result), Slot::Fixed);
     };
     let mut inner = Made::default();
-    message(builder, Some(value), INPUT_KINDS, &at, &mut inner);
+    message(builder, Some(logged_content(builder, value)), INPUT_KINDS, &at, &mut inner);
     let raw = builder.source.raw(value);
-    let result = ToolResult { call, content: inner.parts, raw, error: false };
+    let result = ToolResult { call, content: inner.parts, raw, error: false, fixed: false };
     made.add(Part::Result(result), Slot::Content(value.span()));
+}
+
+/// The content of an output that a Codex session wraps in an object, with what else it noted.
+fn logged_content(builder: &Builder, output: Value) -> Value {
+    if output.kind != Kind::Object || builder.source.shape != Shape::Lines {
+        return output;
+    }
+    let node = builder.source.node(output);
+    let get = |key: &str, kind: Kind| {
+        node.get(&builder.source.text, key).filter(|value| value.kind == kind)
+    };
+    get("content_items", Kind::Array).or(get("content", Kind::String)).unwrap_or(output)
 }

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{POLICIES, compact, graves, o200k, parse};
-use longhand_core::{Budget, Part, Role, Settings, Tokens, steps};
+use common::{POLICIES, compact, count, graves, o200k, parse};
+use longhand_core::{Budget, MediaKind, Part, Role, Settings, Tokens, ToolResult, steps};
 use longhand_dialect::{Conversation, Dialect, write};
 
 fn responses(items: &str) -> Conversation {
@@ -120,4 +120,145 @@ fn empty_lists_of_citations_leave_text_editable() {
         let conversation = parse(&json, Some(Dialect::Anthropic));
         assert!(matches!(conversation.messages[1].parts[0], Part::Text(_)), "{citations}");
     }
+}
+
+/// The header of a picture of 2 × 3 pixels, and much more than such a picture has.
+fn png() -> String {
+    format!("iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAIAAAA2iEnW{}", "A".repeat(300_000))
+}
+
+fn result_of(conversation: &Conversation, message: usize) -> &ToolResult {
+    conversation.messages[message].results().next().unwrap()
+}
+
+#[test]
+fn recordings_are_priced_by_how_long_they_play() {
+    // 750,000 bytes of mp3 at 64 kbit/s are 93.75 s, at 10 tokens a second.
+    let data = "A".repeat(1_000_000);
+    let audio =
+        format!(r#"{{"type":"input_audio","input_audio":{{"data":"{data}","format":"mp3"}}}}"#);
+    let video =
+        format!(r#"{{"type":"video_url","video_url":{{"url":"data:video/mp4;base64,{data}"}}}}"#);
+    let said = format!(
+        r#"[{USER},{{"role":"assistant","content":null,"audio":{{"id":"a","data":"{data}","transcript":"Hello."}}}}]"#
+    );
+    let user = |part: &str| format!(r#"[{{"role":"user","content":[{part}]}}]"#);
+    for (json, dialect, kind, range) in [
+        (user(&audio), Dialect::Chat, MediaKind::Audio, 938..950),
+        (user(&audio), Dialect::Responses, MediaKind::Audio, 938..950),
+        (user(&video), Dialect::Chat, MediaKind::Video, 1_800..1_815),
+        (said, Dialect::Chat, MediaKind::Audio, 938..960),
+    ] {
+        let conversation = parse(&json, Some(dialect));
+        assert_eq!(graves(&conversation), Vec::<String>::new());
+        let tokens = count(&conversation, o200k()).0;
+        assert!(range.contains(&tokens), "{dialect} {tokens}");
+        let part = conversation.messages.last().unwrap().parts.last().unwrap();
+        assert!(matches!(part, Part::Media(media) if media.kind == kind), "{part:?}");
+    }
+    let id_only = format!(r#"[{USER},{{"role":"assistant","audio":{{"id":"a"}}}}]"#);
+    let tokens = count(&parse(&id_only, Some(Dialect::Chat)), o200k()).0;
+    assert!((300..320).contains(&tokens), "{tokens}");
+}
+
+#[test]
+fn what_was_said_aloud_is_read() {
+    let json = format!(
+        r#"[{USER},{{"role":"assistant","audio":{{"id":"a","transcript":"High tide at five."}}}}]"#
+    );
+    let conversation = parse(&json, Some(Dialect::Chat));
+    let said = &conversation.messages[1];
+    assert_eq!(said.parts[0].text().unwrap().decode(), "High tide at five.");
+    assert!(write(&[(Dialect::Chat, said)], Dialect::Anthropic).contains("High tide at five."));
+}
+
+#[test]
+fn screenshots_and_generated_pictures_are_images() {
+    let png = png();
+    let call = r#"{"type":"computer_call","call_id":"c","action":{"type":"screenshot"}}"#;
+    let output = format!(
+        r#"{{"type":"computer_call_output","call_id":"c","output":{{"type":"computer_screenshot","image_url":"data:image/png;base64,{png}"}}}}"#
+    );
+    let generated = format!(
+        r#"{{"type":"image_generation_call","id":"ig_1","status":"completed","result":"{png}"}}"#
+    );
+    let items = [USER, call, &output, &generated, USER, USER, USER, USER, USER].join(",");
+    let conversation = responses(&items);
+    assert_eq!(graves(&conversation), Vec::<String>::new());
+    let result = result_of(&conversation, 2);
+    assert!(result.is_binary() && result.fixed);
+    let is_small = |part: &Part| matches!(part, Part::Image(image) if image.pixels == Some((2, 3)));
+    assert!(is_small(&result.content[0]) && is_small(&conversation.messages[3].parts[0]));
+    let tokens = count(&conversation, o200k()).0;
+    assert!(tokens < 2_000, "{tokens}");
+    // Nothing but another screenshot may stand in its place, so no policy puts text there.
+    for policy in POLICIES {
+        for limit in [20, 60, 200, 500] {
+            let settings = Settings { policy, keep_tail: Some(8), ..Settings::default() };
+            let budget = Budget::of(Tokens(limit));
+            let compacted = compact(&format!("[{items}]"), None, &budget, &settings, o200k());
+            assert_eq!(graves(&compacted.after), Vec::<String>::new());
+            let kept = compacted.text.contains("computer_call_output");
+            assert_eq!(kept, compacted.text.contains(&output), "{policy:?} {limit}");
+        }
+    }
+    let by_id = r#"{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","file_id":"f"}}"#;
+    assert!(result_of(&responses(&[call, by_id].join(",")), 1).is_binary());
+}
+
+#[test]
+fn results_with_pictures_are_binary_wherever_they_come_from() {
+    let png = png();
+    let escaped = png.replace('/', "\\/");
+    let codex = |output: &str| {
+        format!(
+            r#"{{"timestamp":"t","type":"session_meta","payload":{{"id":"s"}}}}
+{{"timestamp":"t","type":"response_item","payload":{{"type":"function_call_output","call_id":"c","output":{output}}}}}"#
+        )
+    };
+    let url = format!(r#"{{"type":"input_image","image_url":"data:image/png;base64,{png}"}}"#);
+    for (dialect, json) in [
+        (
+            Dialect::Chat,
+            format!(
+                r#"[{{"role":"tool","tool_call_id":"c","content":[{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{png}"}}}}]}}]"#
+            ),
+        ),
+        (
+            Dialect::Responses,
+            format!(r#"[{{"type":"function_call_output","call_id":"c","output":[{url}]}}]"#),
+        ),
+        (
+            Dialect::Anthropic,
+            format!(
+                r#"[{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c","content":[{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{escaped}"}}}}]}}]}}]"#
+            ),
+        ),
+        (
+            Dialect::ClaudeCode,
+            format!(
+                r#"{{"type":"user","uuid":"1","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c","content":[{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{png}"}}}}]}}]}}}}"#
+            ),
+        ),
+        (Dialect::Codex, codex(&format!("[{url}]"))),
+        (
+            Dialect::Codex,
+            codex(&format!(r#"{{"content":"x","content_items":[{url}],"success":true}}"#)),
+        ),
+        (
+            Dialect::Pi,
+            format!(
+                r#"{{"type":"message","message":{{"role":"toolResult","toolCallId":"c","content":[{{"type":"image","data":"{escaped}","mimeType":"image/png"}}]}}}}"#
+            ),
+        ),
+    ] {
+        let conversation = parse(&json, Some(dialect));
+        let result = result_of(&conversation, 0);
+        assert!(result.is_binary() && result.single_text().is_none(), "{dialect}");
+        let [Part::Image(image)] = result.content.as_slice() else { panic!("{dialect}") };
+        assert_eq!(image.pixels, Some((2, 3)), "{dialect}");
+        assert!(count(&conversation, o200k()).0 < 2_000, "{dialect}");
+    }
+    let wrapped = parse(&codex(r#"{"content":"words","success":false}"#), Some(Dialect::Codex));
+    assert_eq!(result_of(&wrapped, 0).single_text().unwrap().decode(), "words");
 }

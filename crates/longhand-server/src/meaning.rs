@@ -1,7 +1,7 @@
 //! What a message means, whatever way it is written.
 
 use blake3::Hasher;
-use longhand_core::{Message, Part, Role, Text};
+use longhand_core::{Message, Part, Role};
 use serde_json::Value;
 
 /// A place in the chain of hashes: the meaning of a message and of all before it.
@@ -76,7 +76,9 @@ fn meaning(message: &Message, hasher: &mut Hasher) -> bool {
                 }
             }
             Part::Other(other) => raw(hasher, &other.raw.decode()),
-            Part::Image(_) | Part::File(_) => raw(hasher, message.raw.raw()),
+            // A client sends a recording of the model's back as no more than its id.
+            Part::Media(_) if message.role == Role::Assistant => continue,
+            Part::Image(_) | Part::Media(_) | Part::File(_) => raw(hasher, message.raw.raw()),
         }
         says = true;
     }
@@ -85,7 +87,11 @@ fn meaning(message: &Message, hasher: &mut Hasher) -> bool {
 
 /// All text of some parts in one: a client may cut it differently.
 fn words(parts: &[Part]) -> String {
-    parts.iter().filter_map(Part::text).map(Text::decode).collect()
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) | Part::FixedText(text) => Some(text.decode()),
+        _ => None,
+    });
+    texts.collect()
 }
 
 /// Hashes a piece so that no two lists of pieces are the same bytes.

@@ -274,6 +274,9 @@ fn texts(form: Form, raw: &str) -> Vec<String> {
                     let texts = result.content.iter().filter_map(Part::text);
                     out.extend(texts.map(|text| text.decode().into_owned()));
                 }
+                Part::Media(media) => {
+                    out.extend(media.transcript.iter().map(|text| text.decode().into_owned()));
+                }
                 Part::Thinking(_) | Part::Image(_) | Part::File(_) => {}
             }
         }

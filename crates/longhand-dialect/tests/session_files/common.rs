@@ -29,6 +29,7 @@ pub(crate) fn shown(part: &Part) -> String {
         Part::Text(text) => text.decode().into_owned(),
         Part::Thinking(thinking) => format!("({})", thinking.text.decode()),
         Part::FixedText(text) => format!("fixed {:?}", text.decode()),
+        Part::Media(media) => format!("media {:?}", media.kind),
         Part::Image(image) => format!("image {:?}", image.pixels),
         Part::File(_) => "file".to_owned(),
         Part::Call(call) => format!("{}={}", call.id.decode(), call.name.decode()),

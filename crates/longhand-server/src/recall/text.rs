@@ -84,6 +84,10 @@ fn part(part: &Part) -> Option<String> {
             result.content.iter().filter_map(self::part).collect::<Vec<_>>().join("\n")
         }
         Part::Image(_) => "(a picture)".to_owned(),
+        Part::Media(media) => match &media.transcript {
+            Some(text) => text.decode().into_owned(),
+            None => "(a recording)".to_owned(),
+        },
         Part::File(file) => match &file.text {
             Some(text) => text.decode().into_owned(),
             None => "(a file)".to_owned(),
