@@ -262,3 +262,37 @@ fn results_with_pictures_are_binary_wherever_they_come_from() {
     let wrapped = parse(&codex(r#"{"content":"words","success":false}"#), Some(Dialect::Codex));
     assert_eq!(result_of(&wrapped, 0).single_text().unwrap().decode(), "words");
 }
+
+/// The least time of three that it takes to plan a conversation with nested arguments of so many bytes.
+fn planning_time(dialect: Dialect, bytes: usize) -> std::time::Duration {
+    let nested = format!(r#"{{"a":{}1{}}}"#, "[".repeat(bytes / 2), "]".repeat(bytes / 2));
+    let json = match dialect {
+        Dialect::Anthropic => format!(
+            r#"[{USER},{{"role":"assistant","content":[{{"type":"tool_use","id":"c","name":"f","input":{nested}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c","content":"{}"}}]}},{USER}]"#,
+            "words ".repeat(400)
+        ),
+        _ => format!(
+            r#"[{USER},{{"role":"assistant","tool_calls":[{{"id":"c","type":"function","function":{{"name":"f","arguments":"{}"}}}}]}},{{"role":"tool","tool_call_id":"c","content":"{}"}},{USER}]"#,
+            nested.replace('"', "\\\""),
+            "words ".repeat(400)
+        ),
+    };
+    let meter = common::chars();
+    let times = (0..3).map(|_| {
+        let start = std::time::Instant::now();
+        for policy in POLICIES {
+            let settings = Settings { policy, keep_tail: Some(0), ..Settings::default() };
+            compact(&json, Some(dialect), &Budget::of(Tokens(500)), &settings, &*meter);
+        }
+        start.elapsed()
+    });
+    times.min().unwrap()
+}
+
+#[test]
+fn nested_arguments_take_time_in_proportion_to_their_size() {
+    for dialect in [Dialect::Chat, Dialect::Anthropic] {
+        let (small, large) = (planning_time(dialect, 1 << 20), planning_time(dialect, 4 << 20));
+        assert!(large < small * 10, "{dialect}: {small:?} for 1 MB, {large:?} for 4 MB");
+    }
+}
