@@ -15,7 +15,7 @@ pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversatio
     builder.attributes(&["tools"], &["output_format"]);
     if let Some(system) = builder.source.field("system").filter(|value| value.kind != Kind::Null) {
         let mut made = Made::default();
-        if &builder.source.text[system.span()] == "[]" {
+        if system.kind == Kind::Array && !builder.source.has_elements(Some(system)) {
             builder.odd("system", "the list of blocks is empty");
         } else {
             blocks(&mut builder, system, None, "system", &mut made);
@@ -116,7 +116,10 @@ fn message(builder: &mut Builder, node: &Node, name: &str, element: usize) {
     }
     let message =
         Message { role, name: None, parts: made.parts, raw: builder.source.raw(node.value) };
-    builder.push(message, Layout { elements: vec![element], slots: made.slots, content: own });
+    builder.push(
+        message,
+        Layout { elements: vec![element], slots: made.slots, content: own, ..Layout::default() },
+    );
 }
 
 fn role(builder: &mut Builder, node: &Node, name: &str) -> Role {

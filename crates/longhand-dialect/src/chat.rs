@@ -1,6 +1,6 @@
 //! `OpenAI` Chat Completions.
 
-use longhand_core::json::{Cursor, Kind, Node, Value};
+use longhand_core::json::{Kind, Node, Value};
 use longhand_core::{
     Call, File, Image, Media, MediaKind, Message, Part, Role, Text, Thinking, ToolResult,
 };
@@ -94,21 +94,6 @@ fn mistral(builder: &mut Builder) {
     }
 }
 
-/// Whether a message uses the deprecated functions: they have no ids and need no answer.
-pub(crate) fn is_function(message: &Message) -> bool {
-    let raw = message.raw.raw();
-    let may_be = match message.role {
-        Role::Assistant => message.calls().any(|call| call.id == call.name),
-        Role::Tool => raw.contains("\"function\""),
-        _ => false,
-    };
-    let is = |node: Node| {
-        node.get(raw, "role").is_some_and(|role| role.is(raw, "function"))
-            || node.get(raw, "function_call").is_some_and(|value| value.kind != Kind::Null)
-    };
-    may_be && Cursor::new(raw).node().is_ok_and(is)
-}
-
 fn message(builder: &mut Builder, node: &Node, index: usize) {
     let name = builder.source.element(index);
     let at = |field: &str| format!("{name}.{field}");
@@ -182,7 +167,9 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     let message =
         Message { role, name: speaker, parts: made.parts, raw: builder.source.raw(node.value) };
     let content = content.map(|value| Content { span: value.span(), blocks: None });
-    builder.push(message, Layout { elements: vec![index], slots: made.slots, content });
+    let is_function = role_name.as_deref() == Some("function") || get("function_call").is_some();
+    builder
+        .push(message, Layout { elements: vec![index], slots: made.slots, content, is_function });
 }
 
 /// Parts with their places.

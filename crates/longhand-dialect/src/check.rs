@@ -8,7 +8,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Dialect;
 use crate::anthropic::claude_version;
-use crate::chat::is_function;
 use crate::conversation::Conversation;
 use crate::mark::{CACHE_CONTROL, CACHE_MARKS_MAX, marks};
 
@@ -145,8 +144,8 @@ impl<'c> Check<'c> {
     fn ids(&mut self) {
         let conversation = self.conversation;
         let mut seen: FxHashMap<String, usize> = FxHashMap::default();
-        for (at, message) in conversation.messages.iter().enumerate() {
-            if conversation.dialect == Dialect::Chat && is_function(message) {
+        for at in 0..conversation.messages.len() {
+            if conversation.is_function(at) {
                 continue;
             }
             for (place, id) in self.calls(at) {
@@ -167,7 +166,7 @@ impl<'c> Check<'c> {
         let mut open: FxHashMap<String, At> = FxHashMap::default();
         let mut done: FxHashSet<String> = FxHashSet::default();
         for (at, message) in self.conversation.messages.iter().enumerate() {
-            let function = is_function(message);
+            let function = self.conversation.is_function(at);
             if message.role != Role::Tool || function {
                 self.unanswered(&mut open, " right after it", |_| true);
                 done.clear();

@@ -7,7 +7,6 @@ use longhand_core::json::{self, Cursor, Kind, Value};
 use longhand_core::{Part, Role, Text, ToolResult};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::chat::is_function;
 use crate::check::{
     At, is_compaction, is_paired, is_reasoning, may_follow_reasoning, unasked_approvals,
     unpaired_server_tools,
@@ -87,8 +86,7 @@ impl Conversation {
     }
 
     fn repair_chat(&self) -> Vec<Piece> {
-        let is_result =
-            |at: usize| self.messages[at].role == Role::Tool && !is_function(&self.messages[at]);
+        let is_result = |at: usize| self.messages[at].role == Role::Tool && !self.is_function(at);
         let pairs = Pairs::of(self);
         let mut out = Vec::new();
         let mut at = 0;
@@ -402,7 +400,7 @@ impl Pairs {
         let mut open: FxHashMap<String, Vec<At>> = FxHashMap::default();
         let mut early: Vec<(At, String)> = Vec::new();
         for (at, message) in conversation.messages.iter().enumerate() {
-            if conversation.dialect == Dialect::Chat && is_function(message) {
+            if conversation.is_function(at) {
                 continue;
             }
             for (index, part) in message.parts.iter().enumerate() {

@@ -209,7 +209,10 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
     let message =
         Message { role, name: None, parts: made.parts, raw: builder.source.raw(node.value) };
     let content = content.map(|value| Content { span: value.span(), blocks: None });
-    builder.push(message, Layout { elements: vec![element], slots: made.slots, content });
+    builder.push(
+        message,
+        Layout { elements: vec![element], slots: made.slots, content, ..Layout::default() },
+    );
 }
 
 fn speaker(builder: &mut Builder, role: Option<&str>, name: &str) -> Role {

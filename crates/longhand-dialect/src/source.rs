@@ -139,6 +139,17 @@ pub(crate) fn start_of(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
 
+/// Whether one of `keys` may stand in a JSON text, perhaps with escaped letters.
+///
+/// Encoders leave the letters of keys alone, so the answer is hardly ever yes without reason.
+pub(crate) fn mentions(json: &str, keys: &[&str]) -> bool {
+    let json = json.as_bytes();
+    let has_key = |key: &&str| memchr::memmem::find(json, key.as_bytes()).is_some();
+    // `\u0040` to `\u007f`: letters and the underscore are among them.
+    let is_letter = |at: usize| matches!(json.get(at + 4), Some(b'4'..=b'7'));
+    keys.iter().any(has_key) || memchr::memmem::find_iter(json, r"\u00").any(is_letter)
+}
+
 fn array(cursor: &mut Cursor, into: &mut Vec<Node>) -> Result<(), JsonError> {
     cursor.elements(|cursor| {
         into.push(cursor.node()?);

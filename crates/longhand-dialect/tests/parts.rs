@@ -296,3 +296,36 @@ fn nested_arguments_take_time_in_proportion_to_their_size() {
         assert!(large < small * 10, "{dialect}: {small:?} for 1 MB, {large:?} for 4 MB");
     }
 }
+
+#[test]
+fn an_empty_list_is_empty_however_it_is_written() {
+    for system in ["[]", "[ ]", "[\n\t]"] {
+        let json = format!(r#"{{"system":{system},"messages":[{USER}]}}"#);
+        let conversation = parse(&json, None);
+        assert_eq!(graves(&conversation), Vec::<String>::new(), "{system:?}");
+        assert_eq!(conversation.check()[0].to_string(), "system: the list of blocks is empty");
+    }
+}
+
+#[test]
+fn escaped_letters_mean_what_the_letters_mean() {
+    let plain = format!(
+        r#"[{USER},{{"role":"assistant","content":null,"function_call":{{"name":"f","arguments":"{{}}"}}}},{{"role":"function","name":"f","content":"r"}},{USER}]"#
+    );
+    let escaped = plain
+        .replace(r#""role":"function""#, r#""role":"f\u0075nction""#)
+        .replace(r#""function_call""#, r#""function_c\u0061ll""#);
+    for json in [plain, escaped] {
+        let conversation = parse(&json, Some(Dialect::Chat));
+        assert_eq!(graves(&conversation), Vec::<String>::new(), "{json}");
+        assert_eq!(conversation.repair().unwrap().bytes(), json);
+    }
+    // The fifth mark is one too many, and it is one.
+    let mark = r#"{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}"#;
+    let marks = [mark; 5].join(",");
+    for marks in [marks.clone(), marks.replace("cache_control", "c\\u0061che_control")] {
+        let json = format!(r#"[{{"role":"user","content":[{marks}]}}]"#);
+        let conversation = parse(&json, Some(Dialect::Anthropic));
+        assert_eq!(graves(&conversation).len(), 1, "{json}");
+    }
+}
