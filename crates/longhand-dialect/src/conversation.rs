@@ -247,6 +247,10 @@ impl Builder {
 
     pub(crate) fn push(&mut self, message: Message, layout: Layout) {
         debug_assert_eq!(message.parts.len(), layout.slots.len());
+        // It may stand for a call.
+        if message.is_reference() {
+            self.continues.get_or_insert(self.messages.len());
+        }
         self.messages.push(message);
         self.layout.push(layout);
     }
@@ -332,3 +336,6 @@ impl Builder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! `OpenAI` Responses.
 
-use longhand_core::json::{Kind, Node, Value};
+use longhand_core::json::{Cursor, Kind, Node, Value};
 use longhand_core::{
     Call, File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolResult, grouped,
 };
@@ -38,15 +38,9 @@ pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversatio
         let name = builder.source.element(index);
         item(&mut builder, node, &name, index);
     }
-    for (index, node) in elements.iter().enumerate().rev().skip(1) {
-        let text = &builder.source.text;
-        if node.get(text, "type").is_some_and(|kind| kind.is(text, "compaction_trigger")) {
-            let name = builder.source.element(index);
-            builder.wrong(name, "a compaction is triggered by the last item only");
-        }
-    }
     builder.source.elements = elements;
     no_messages(&mut builder);
+    triggered_last(&mut builder);
     settings(&mut builder);
     builder.finish(Dialect::Responses)
 }
@@ -100,22 +94,41 @@ fn settings(builder: &mut Builder) {
     }
 }
 
+/// Notes a trigger of a compaction that is not the last item.
+fn triggered_last(builder: &mut Builder) {
+    let last = builder.messages.len().saturating_sub(1);
+    let is_trigger = |message: &Message| {
+        let [Part::Other(other)] = message.parts.as_slice() else { return false };
+        let raw = other.raw.raw();
+        let node = Cursor::new(raw).node().unwrap_or_default();
+        node.get(raw, "type").is_some_and(|kind| kind.is(raw, "compaction_trigger"))
+    };
+    for at in (0..last).filter(|at| is_trigger(&builder.messages[*at])).collect::<Vec<_>>() {
+        let name = name_of(builder, at);
+        builder.wrong(name, "a compaction is triggered by the last item only");
+    }
+}
+
+/// How the item of a message is called.
+fn name_of(builder: &Builder, message: usize) -> String {
+    let element = builder.layout[message].elements.first();
+    element.map_or_else(String::new, |element| builder.source.element(*element))
+}
+
 /// Notes items that the provider would have to look up but never kept.
 fn stored_nowhere(builder: &mut Builder) {
-    let lost = |node: &Node| {
-        let has = |key: &str| {
-            node.get(&builder.source.text, key).is_some_and(|it| it.kind == Kind::String)
-        };
-        match node.get(&builder.source.text, "type")?.str(&builder.source.text)?.as_ref() {
-            "item_reference" => Some("id"),
-            "reasoning" if has("id") && !has("encrypted_content") => Some("encrypted_content"),
-            _ => None,
+    let lost = |message: &Message| match message.parts.as_slice() {
+        _ if message.is_reference() => Some("id"),
+        [Part::Thinking(thinking)] if thinking.seal.is_none() => {
+            let raw = message.raw.raw();
+            let id = Cursor::new(raw).node().unwrap_or_default().get(raw, "id");
+            id.filter(|id| id.kind == Kind::String).map(|_| "encrypted_content")
         }
+        _ => None,
     };
-    let lost: Vec<_> = builder.source.elements.iter().map(lost).collect();
-    for (index, key) in lost.into_iter().enumerate().filter_map(|(index, key)| Some((index, key?)))
-    {
-        let name = builder.source.element(index);
+    let lost: Vec<_> = builder.messages.iter().map(lost).collect();
+    for (at, key) in lost.into_iter().enumerate().filter_map(|(at, key)| Some((at, key?))) {
+        let name = name_of(builder, at);
         builder.odd(format!("{name}.{key}"), "with store false nothing is kept under this id");
     }
 }
@@ -136,10 +149,7 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
     let mut content = None;
     let has = |key: &str| node.get(&text, key).is_some_and(|value| value.kind != Kind::Null);
     let role = match (kind.as_deref(), role.as_deref()) {
-        // It may stand for a call.
         (Some("item_reference"), _) | (None, None) if has("id") && !has("content") => {
-            let at = builder.messages.len();
-            builder.continues.get_or_insert(at);
             let id = node.get(&text, "id").and_then(|id| builder.source.string(id));
             let link = PartLink::Reference(id.unwrap_or_default());
             let raw = builder.source.raw(node.value);
