@@ -7,15 +7,21 @@ use std::ops::Range;
 pub(crate) struct Splices(Vec<Splice>);
 
 /// A range of the source and what takes its place.
-type Splice = (Range<usize>, String);
+#[derive(Clone)]
+struct Splice {
+    range: Range<usize>,
+    text: String,
+    /// Whether it takes out elements of a list, and with them all edits to them.
+    is_removal: bool,
+}
 
 impl Splices {
     pub(crate) fn replace(&mut self, range: Range<usize>, with: String) {
-        self.0.push((range, with));
+        self.0.push(Splice { range, text: with, is_removal: false });
     }
 
     pub(crate) fn insert(&mut self, at: usize, text: String) {
-        self.0.push((at..at, text));
+        self.replace(at..at, text);
     }
 
     /// Takes elements out of a list together with one separator each; `instead` may put something in
@@ -37,7 +43,7 @@ impl Splices {
                 at += 1;
             }
             let whole = list[first].start..list[at - 1].end;
-            let (range, with) = match (&instead, first.checked_sub(1), list.get(at)) {
+            let (range, text) = match (&instead, first.checked_sub(1), list.get(at)) {
                 (Some((index, with)), ..) if (first..at).contains(index) => {
                     (whole, (*with).to_owned())
                 }
@@ -45,7 +51,7 @@ impl Splices {
                 (_, None, Some(after)) => (whole.start..after.start, String::new()),
                 (_, None, None) => (whole, String::new()),
             };
-            self.replace(range, with);
+            self.0.push(Splice { range, text, is_removal: true });
         }
     }
 
@@ -59,21 +65,22 @@ impl Splices {
 
     /// Writes a range of the source with the edits in it.
     pub(crate) fn apply_within(&self, source: &str, within: Range<usize>) -> String {
-        let inside = |range: &Range<usize>| within.start <= range.start && range.end <= within.end;
-        let edits = self.0.iter().filter(|(range, _)| inside(range)).cloned().collect();
+        let inside =
+            |edit: &&Splice| within.start <= edit.range.start && edit.range.end <= within.end;
+        let edits = self.0.iter().filter(inside).cloned().collect();
         write(edits, source, within)
     }
 }
 
 fn write(mut edits: Vec<Splice>, source: &str, within: Range<usize>) -> String {
-    // The sort is stable: insertions at one place keep their order.
-    edits.sort_by_key(|(range, _)| {
-        let is_range = !range.is_empty();
-        (range.start, is_range, within.end.saturating_sub(range.end))
+    // What covers others comes first, but for insertions, which nothing at their place covers. The sort is
+    // stable: insertions at one place keep their order.
+    edits.sort_by_key(|Splice { range, is_removal, .. }| {
+        (range.start, !range.is_empty(), within.end.saturating_sub(range.end), !is_removal)
     });
     let mut out = String::with_capacity(4_096);
     let mut at = within.start;
-    for (range, text) in edits {
+    for Splice { range, text, .. } in edits {
         if range.start < at && range.end <= at {
             continue;
         }
