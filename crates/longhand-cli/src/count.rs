@@ -73,15 +73,17 @@ pub(crate) fn run(args: &CountArgs) -> Result<Outcome> {
 /// The first words of a message, on one line and with nothing that a terminal would obey.
 fn gist(message: &Message) -> String {
     let text = match message.parts.first() {
-        Some(Part::Text(text) | Part::Other(text)) => text.decode().into_owned(),
+        Some(Part::Text(text) | Part::FixedText(text)) => text.decode().into_owned(),
+        Some(Part::Other(other)) => other.raw.decode().into_owned(),
         Some(Part::Call(call)) => format!("{}({})", call.name.decode(), call.arguments.decode()),
         Some(Part::Result(result)) => match result.content.first() {
-            Some(Part::Text(text)) => text.decode().into_owned(),
+            Some(Part::Text(text) | Part::FixedText(text)) => text.decode().into_owned(),
             Some(_) => "(not text)".to_owned(),
             None => String::new(),
         },
         Some(Part::Thinking(_)) => "(thinking)".to_owned(),
         Some(Part::Image(_)) => "(image)".to_owned(),
+        Some(Part::Media(_)) => "(recording)".to_owned(),
         Some(Part::File(_)) => "(file)".to_owned(),
         None => String::new(),
     };

@@ -114,9 +114,11 @@ fn texts(message: &Message, into: &mut Vec<String>) {
     fn of(part: &Part, into: &mut Vec<String>) {
         let mut add = |text: &Text| into.push(text.decode().into_owned());
         match part {
-            Part::Text(text) | Part::Other(text) => add(text),
+            Part::Text(text) | Part::FixedText(text) => add(text),
+            Part::Other(other) => add(&other.raw),
             Part::Call(call) => add(&call.arguments),
             Part::Result(result) => result.content.iter().for_each(|part| of(part, into)),
+            Part::Media(media) => media.transcript.iter().for_each(add),
             Part::Thinking(_) | Part::Image(_) | Part::File(_) => {}
         }
     }

@@ -46,7 +46,7 @@ impl Meaning {
         let mut has_media = false;
         for part in &message.parts {
             match part {
-                Part::Text(_) | Part::Thinking(_) => {}
+                Part::Text(_) | Part::FixedText(_) | Part::Thinking(_) => {}
                 Part::Call(call) => {
                     field(&mut hasher, b'c', call.id.decode().trim().as_bytes());
                     field(&mut hasher, b'n', call.name.decode().as_bytes());
@@ -57,7 +57,7 @@ impl Meaning {
                 Part::Result(result) => {
                     field(&mut hasher, b'o', result.call.decode().trim().as_bytes());
                     field(&mut hasher, b't', words(&result.content).trim().as_bytes());
-                    if !result.content.iter().all(|part| matches!(part, Part::Text(_))) {
+                    if !result.content.iter().all(|part| part.text().is_some()) {
                         raw(&mut hasher, &result.raw);
                     }
                 }
@@ -73,11 +73,7 @@ impl Meaning {
 
 /// All words in one: a client may cut them into parts differently.
 fn words(parts: &[Part]) -> String {
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.decode()),
-        _ => None,
-    });
-    texts.collect()
+    parts.iter().filter_map(Part::text).map(Text::decode).collect()
 }
 
 /// A mark that clients move from message to message to say where a cache entry ends.

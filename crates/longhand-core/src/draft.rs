@@ -368,7 +368,7 @@ impl<'h> Draft<'h> {
             Part::Result(result) => {
                 let is_small =
                     result.single_text().is_some_and(|text| !is_bulky(text, self.chars_min));
-                if is_small || result.content.is_empty() {
+                if is_small || result.content.is_empty() || result.fixed {
                     return None;
                 }
                 Some(self.stubber.result(place, at.0, result))
@@ -410,7 +410,8 @@ pub(crate) const WRAP_BYTES: u64 = 96;
 /// The bytes of a part's body in the request.
 fn raw_len(part: &Part) -> usize {
     match part {
-        Part::Text(text) => text.raw_len(),
+        Part::Text(text) | Part::FixedText(text) => text.raw_len(),
+        Part::Media(media) => media.bytes,
         Part::Thinking(thinking) => {
             thinking.text.raw_len() + thinking.seal.as_ref().map_or(0, Text::raw_len)
         }
@@ -418,7 +419,7 @@ fn raw_len(part: &Part) -> usize {
         Part::File(file) => file.bytes,
         Part::Call(call) => call.arguments.raw_len(),
         Part::Result(result) => result.raw.raw_len(),
-        Part::Other(raw) => raw.raw_len(),
+        Part::Other(other) => other.raw.raw_len(),
     }
 }
 

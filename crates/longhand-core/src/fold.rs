@@ -381,10 +381,10 @@ fn recent_texts(gone: &[&Message]) -> Vec<String> {
             texts.push(text.decode().into_owned());
         };
         match part {
-            Part::Text(text) => read(text),
+            Part::Text(text) | Part::FixedText(text) => read(text),
             Part::Call(call) => read(&call.arguments),
             Part::Result(result) => result.content.iter().for_each(|part| {
-                if let Part::Text(text) = part {
+                if let Some(text) = part.text() {
                     read(text);
                 }
             }),
@@ -399,10 +399,7 @@ fn recent_texts(gone: &[&Message]) -> Vec<String> {
 }
 
 fn text_of(part: &Part) -> Option<String> {
-    match part {
-        Part::Text(text) if !text.is_blank() => Some(text.decode().into_owned()),
-        _ => None,
-    }
+    part.text().filter(|text| !text.is_blank()).map(|text| text.decode().into_owned())
 }
 
 /// The handle that a fold block cites.

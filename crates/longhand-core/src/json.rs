@@ -162,7 +162,7 @@ impl<'s> Cursor<'s> {
                 Kind::String
             }
             b'{' | b'[' => {
-                self.nested()?;
+                self.nested(|_| {})?;
                 if first == b'{' { Kind::Object } else { Kind::Array }
             }
             _ => self.scalar(first)?,
@@ -236,8 +236,8 @@ impl<'s> Cursor<'s> {
         Ok(key)
     }
 
-    /// Passes over an object or array of any depth.
-    fn nested(&mut self) -> Read<()> {
+    /// Passes over an object or array of any depth and shows every string value in it; keys are not values.
+    fn nested(&mut self, mut show: impl FnMut(Value)) -> Read<()> {
         let mut open: Vec<u8> = Vec::new();
         loop {
             // Here a value begins.
@@ -258,7 +258,9 @@ impl<'s> Cursor<'s> {
                     }
                 }
                 Some(b'"') => {
-                    self.string()?;
+                    let start = self.at as u32;
+                    let escaped = self.string()?;
+                    show(Value { kind: Kind::String, escaped, start, end: self.at as u32 });
                 }
                 Some(first) => {
                     self.scalar(first)?;
@@ -421,30 +423,17 @@ pub fn quoted_len(text: &str) -> usize {
     text.len() + 2 + text.bytes().map(escape).sum::<usize>()
 }
 
-/// Finds every string value in `source`, at any depth; keys are not values.
+/// Finds every string value in `source`, at any depth and in order; keys are not values.
 ///
 /// Answers with `None` if `source` is not one object.
 pub fn strings_of_object(source: &str) -> Option<Vec<Value>> {
     let mut cursor = Cursor::new(source);
-    let whole = cursor.value().ok().filter(|value| value.kind == Kind::Object)?;
-    cursor.end().ok()?;
-    let mut found = Vec::new();
-    let mut pending = vec![whole];
-    while let Some(value) = pending.pop() {
-        let mut keep = |inner: Value| match inner.kind {
-            Kind::String => found.push(inner),
-            Kind::Object | Kind::Array => pending.push(inner),
-            _ => {}
-        };
-        let mut cursor = Cursor::at(source, value.span().start);
-        let read = if value.kind == Kind::Object {
-            cursor.fields(|cursor, _| cursor.value().map(&mut keep))
-        } else {
-            cursor.elements(|cursor| cursor.value().map(&mut keep))
-        };
-        read.ok()?;
+    if cursor.peek() != Some(b'{') {
+        return None;
     }
-    found.sort_by_key(|value| value.start);
+    let mut found = Vec::new();
+    cursor.nested(|value| found.push(value)).ok()?;
+    cursor.end().ok()?;
     Some(found)
 }
 
@@ -508,6 +497,14 @@ mod tests {
         let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
         assert_eq!(read(&deep), Ok(Kind::Array));
         assert!(read(&deep[1..]).is_err());
+        // One pass finds the strings: a pass for each level would take minutes.
+        let arguments =
+            format!(r#"{{"a":{}"b"{},"c":"d"}}"#, "[".repeat(500_000), "]".repeat(500_000));
+        let found = strings_of_object(&arguments).unwrap();
+        assert_eq!(
+            found.iter().map(|value| value.str(&arguments).unwrap()).collect::<Vec<_>>(),
+            ["b", "d"]
+        );
     }
 
     #[test]

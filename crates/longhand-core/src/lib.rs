@@ -37,7 +37,9 @@ pub use clear::{Clear, Trigger, clear};
 pub use edit::{Batch, Edit, Fold, Place, Seq, Span};
 pub use fold::{Digest, Digested, Folded, Index, earlier, folded_messages, is_fold};
 pub use handle::{Handle, content_hash};
-pub use message::{Call, File, Image, Message, Part, Role, Thinking, ToolResult};
+pub use message::{
+    Call, File, Image, Media, MediaKind, Message, Other, Part, PartLink, Role, Thinking, ToolResult,
+};
 pub use meter::{Framing, Meter, Scale};
 pub use plan::{
     History, Original, Plan, Policy, Rolling, Settings, Tally, Wire, content, original, plan, plan_with,

@@ -48,10 +48,14 @@ impl Role {
 pub enum Part {
     /// Words.
     Text(Text),
+    /// Words that people read but that may not be edited: an answer with citations, or a refusal.
+    FixedText(Text),
     /// The model's reasoning.
     Thinking(Thinking),
     /// A picture.
     Image(Image),
+    /// A recording: sound or video.
+    Media(Media),
     /// A document or other attachment.
     File(File),
     /// The model asks for a tool.
@@ -59,14 +63,24 @@ pub enum Part {
     /// A tool answers.
     Result(ToolResult),
     /// Something that we do not know, as it came; it is carried through unharmed.
-    Other(Text),
+    Other(Other),
 }
 
 impl Part {
+    /// Its words, whether they may be edited or not; those of a recording if they were written down.
+    pub fn text(&self) -> Option<&Text> {
+        match self {
+            Part::Text(text) | Part::FixedText(text) => Some(text),
+            Part::Media(media) => media.transcript.as_ref(),
+            _ => None,
+        }
+    }
+
     fn move_to(&mut self, from: &Arc<String>, to: &Arc<String>) {
         let moved = |text: &mut Text| text.move_to(from, to);
         match self {
-            Part::Text(text) | Part::Other(text) => moved(text),
+            Part::Text(text) | Part::FixedText(text) => moved(text),
+            Part::Other(own) => own.link.id_mut().into_iter().chain([&mut own.raw]).for_each(moved),
             Part::Thinking(own) => own.seal.iter_mut().chain([&mut own.text]).for_each(moved),
             Part::File(own) => own.name.iter_mut().chain(&mut own.text).for_each(moved),
             Part::Call(own) => {
@@ -76,7 +90,46 @@ impl Part {
                 own.content.iter_mut().for_each(|part| part.move_to(from, to));
                 [&mut own.call, &mut own.raw].into_iter().for_each(moved);
             }
+            Part::Media(own) => own.transcript.iter_mut().for_each(moved),
             Part::Image(_) => {}
+        }
+    }
+}
+
+/// Something that we do not know.
+#[derive(Clone, Debug, Default)]
+pub struct Other {
+    /// Its bytes as they came.
+    pub raw: Text,
+    /// What it belongs to.
+    pub link: PartLink,
+}
+
+impl From<Text> for Other {
+    fn from(raw: Text) -> Self {
+        Self { raw, link: PartLink::None }
+    }
+}
+
+/// How a part that we do not know belongs to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PartLink {
+    /// It stands alone.
+    #[default]
+    None,
+    /// A request with this id that another part answers, such as a call of a tool that the provider runs.
+    Call(Text),
+    /// The answer to the request with this id.
+    Result(Text),
+    /// The id of an item that the provider holds; the item may be a call.
+    Reference(Text),
+}
+
+impl PartLink {
+    fn id_mut(&mut self) -> Option<&mut Text> {
+        match self {
+            PartLink::None => None,
+            PartLink::Call(id) | PartLink::Result(id) | PartLink::Reference(id) => Some(id),
         }
     }
 }
@@ -99,6 +152,35 @@ pub struct Image {
     pub low_detail: bool,
     /// Its size in the request.
     pub bytes: usize,
+}
+
+/// A recording, by what its price depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Media {
+    /// What it is a recording of.
+    pub kind: MediaKind,
+    /// The size of the recording itself; zero where only its name or address is in the message.
+    pub bytes: usize,
+    /// How long it plays, where its format tells.
+    pub duration_ms: Option<u64>,
+    /// What is said in it, where the provider wrote it down.
+    pub transcript: Option<Text>,
+}
+
+impl Media {
+    /// A recording that is not in the message.
+    pub fn elsewhere(kind: MediaKind) -> Self {
+        Self { kind, bytes: 0, duration_ms: None, transcript: None }
+    }
+}
+
+/// What a recording is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MediaKind {
+    /// Sound.
+    Audio,
+    /// Moving pictures.
+    Video,
 }
 
 /// An attachment.
@@ -136,9 +218,18 @@ pub struct ToolResult {
     pub raw: Text,
     /// Whether the tool failed.
     pub error: bool,
+    /// Whether its provider takes no text in the place of the content, such as a screenshot.
+    pub fixed: bool,
 }
 
 impl ToolResult {
+    /// Whether there is something in it that is not text, so that it cannot be cut to head and tail.
+    pub fn is_binary(&self) -> bool {
+        let is_binary =
+            |part: &Part| matches!(part, Part::Image(_) | Part::Media(_) | Part::File(_));
+        self.content.iter().any(is_binary)
+    }
+
     /// The answer's text where it is nothing but one text.
     pub fn single_text(&self) -> Option<&Text> {
         match self.content.as_slice() {
@@ -173,6 +264,11 @@ impl Message {
             Part::Result(result) => Some(result),
             _ => None,
         })
+    }
+
+    /// Whether it is nothing but a reference to an item that the provider holds.
+    pub fn is_reference(&self) -> bool {
+        matches!(self.parts.as_slice(), [Part::Other(Other { link: PartLink::Reference(_), .. })])
     }
 
     /// Whether a person speaks in it: a user message that is more than the carrier of results.

@@ -1,6 +1,6 @@
 //! The seam to token counting.
 
-use crate::{Image, Message, Part, Text, Tokens};
+use crate::{Image, MediaKind, Message, Part, Text, Tokens};
 
 /// Counts tokens for one model.
 ///
@@ -104,13 +104,26 @@ impl<'m> Scale<'m> {
     /// Weighs a part; anything above `limit` means "too much" and no more.
     pub fn part(&self, part: &Part, limit: u64) -> u64 {
         match part {
-            Part::Text(text) => self.weigh(text, limit),
+            Part::Text(text) | Part::FixedText(text) => self.weigh(text, limit),
             // A seal is opaque: base64, billed by a tokenizer we cannot see.
             Part::Thinking(thinking) => {
                 let seal = thinking.seal.as_ref().map_or(0, Text::raw_len) as u64;
                 self.weigh(&thinking.text, limit) + self.grains(Tokens(seal.div_ceil(8)))
             }
             Part::Image(image) => self.grains(self.meter.image(image)),
+            // OpenAI documents a token for 100 ms of sound; Gemini 300 for a second of video. Where no
+            // header tells how long a recording plays, 64 kbit/s of sound and 1 Mbit/s of video are
+            // assumed, which is 8 and 125 bytes per ms; one that is held elsewhere counts for 30 s.
+            Part::Media(media) => {
+                let bytes_per_ms = if media.kind == MediaKind::Audio { 8 } else { 125 };
+                let estimate =
+                    if media.bytes == 0 { 30_000 } else { media.bytes as u64 / bytes_per_ms };
+                let ms = media.duration_ms.unwrap_or(estimate);
+                self.grains(Tokens(match media.kind {
+                    MediaKind::Audio => ms.div_ceil(100),
+                    MediaKind::Video => ms.saturating_mul(3).div_ceil(10),
+                }))
+            }
             Part::File(file) => match &file.text {
                 Some(text) => self.weigh(text, limit),
                 None => self.grains(Tokens((file.bytes as u64).div_ceil(8))),
@@ -130,7 +143,7 @@ impl<'m> Scale<'m> {
                 }
                 grains
             }
-            Part::Other(raw) => self.weigh(raw, limit),
+            Part::Other(other) => self.weigh(&other.raw, limit),
         }
     }
 

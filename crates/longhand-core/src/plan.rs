@@ -130,14 +130,15 @@ pub fn content(part: &Part) -> Original {
         decoded => Original::Text(decoded.into_owned()),
     };
     match part {
-        Part::Text(own) | Part::Other(own) => text(own),
+        Part::Text(own) | Part::FixedText(own) => text(own),
+        Part::Other(other) => text(&other.raw),
         Part::Thinking(thinking) => text(&thinking.text),
         Part::Call(call) => arguments(call),
         Part::Result(result) => match result.single_text() {
             Some(own) => text(own),
             None => Original::Json(result.raw.raw().to_owned()),
         },
-        Part::Image(_) | Part::File(_) => Original::Text(String::new()),
+        Part::Image(_) | Part::Media(_) | Part::File(_) => Original::Text(String::new()),
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn candidates(
         }
         for (part, body) in content.parts.iter().enumerate() {
             let tier = match body {
-                Part::Result(_) => Tier::Results,
+                Part::Result(result) if !result.fixed => Tier::Results,
                 Part::Text(_) if Some(message) == first_user => Tier::FirstUser,
                 Part::Text(_) | Part::Call(_) if !is_block(body) => Tier::Texts,
                 _ => continue,

@@ -4,19 +4,17 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use crate::json::Cursor;
-use crate::{Message, Part, Role};
+use crate::{Message, Part, PartLink, Role};
 
 /// Groups messages into ranges that move as a whole, in order and without gaps.
 ///
 /// A call and its results stay together, however they are interleaved; so do reasoning and the item
-/// that it led to, and calls of the provider's own tools whose results come later. A result whose call is
-/// not here stays with the references before it: one of them may be the call. Providers refuse the one
-/// without the other.
+/// that it led to, and unknown parts that a [`PartLink`] joins. A result whose call is not here stays with the
+/// references before it: one of them may be the call. Providers refuse the one without the other.
 pub fn steps(messages: &[Message]) -> Vec<Range<usize>> {
     let mut last: Vec<usize> = (0..messages.len()).collect();
     let mut asked: FxHashMap<String, usize> = FxHashMap::default();
-    let mut asked_elsewhere: FxHashMap<String, usize> = FxHashMap::default();
+    let mut linked: FxHashMap<String, usize> = FxHashMap::default();
     let mut reference = None;
     for (at, message) in messages.iter().enumerate() {
         for result in message.results() {
@@ -25,7 +23,7 @@ pub fn steps(messages: &[Message]) -> Vec<Range<usize>> {
                 last[call] = last[call].max(at);
             }
         }
-        if is_reference(message) {
+        if message.is_reference() {
             if let Some(before) = at.checked_sub(1).filter(|before| reference == Some(*before)) {
                 last[before] = at;
             }
@@ -35,14 +33,18 @@ pub fn steps(messages: &[Message]) -> Vec<Range<usize>> {
             asked.insert(call.id.decode().into_owned(), at);
         }
         for part in &message.parts {
-            match foreign(part) {
-                Some(Foreign::Call(id)) => _ = asked_elsewhere.insert(id, at),
-                Some(Foreign::Result(id)) => {
-                    if let Some(&call) = asked_elsewhere.get(&id) {
+            let Part::Other(other) = part else { continue };
+            match &other.link {
+                // What the provider holds may be the call.
+                PartLink::Call(id) | PartLink::Reference(id) => {
+                    linked.insert(id.decode().into_owned(), at);
+                }
+                PartLink::Result(id) => {
+                    if let Some(&call) = linked.get(id.decode().as_ref()) {
                         last[call] = last[call].max(at);
                     }
                 }
-                None => {}
+                PartLink::None => {}
             }
         }
         if leads_on(message) && at + 1 < messages.len() {
@@ -68,32 +70,4 @@ fn leads_on(message: &Message) -> bool {
     message.role == Role::Assistant
         && !message.parts.is_empty()
         && message.parts.iter().all(|part| matches!(part, Part::Thinking(_)))
-}
-
-/// Whether a message is nothing but the name of one that the provider holds.
-fn is_reference(message: &Message) -> bool {
-    let (Role::Assistant, [Part::Other(raw)]) = (message.role, message.parts.as_slice()) else {
-        return false;
-    };
-    let raw = raw.raw();
-    let node = Cursor::new(raw).node().unwrap_or_default();
-    let kind = node.get(raw, "type").and_then(|kind| kind.str(raw));
-    node.get(raw, "id").is_some() && kind.is_none_or(|kind| kind == "item_reference")
-}
-
-/// A tool that is run by the provider, which we pass on as it came.
-enum Foreign {
-    Call(String),
-    Result(String),
-}
-
-fn foreign(part: &Part) -> Option<Foreign> {
-    let Part::Other(raw) = part else { return None };
-    let raw = raw.raw();
-    if !raw.contains("tool_use") {
-        return None;
-    }
-    let node = Cursor::new(raw).node().ok()?;
-    let string = |key: &str| Some(node.get(raw, key)?.str(raw)?.into_owned());
-    string("tool_use_id").map(Foreign::Result).or_else(|| string("id").map(Foreign::Call))
 }

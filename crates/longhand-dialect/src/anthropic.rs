@@ -1,7 +1,9 @@
 //! Anthropic Messages.
 
-use longhand_core::json::{Cursor, Kind, Node, Value};
-use longhand_core::{Call, File, Image, Message, Part, Role, Text, Thinking, ToolResult};
+use longhand_core::json::{Kind, Node, Value};
+use longhand_core::{
+    Call, File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolResult,
+};
 
 use crate::chat::{Made, no_messages};
 use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
@@ -13,13 +15,13 @@ pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversatio
     builder.attributes(&["tools"], &["output_format"]);
     if let Some(system) = builder.source.field("system").filter(|value| value.kind != Kind::Null) {
         let mut made = Made::default();
-        if &builder.source.text[system.span()] == "[]" {
+        if system.kind == Kind::Array && !builder.source.has_elements(Some(system)) {
             builder.odd("system", "the list of blocks is empty");
         } else {
             blocks(&mut builder, system, None, "system", &mut made);
         }
         for (index, part) in made.parts.iter().enumerate() {
-            if system.kind == Kind::Array && !matches!(part, Part::Text(_)) {
+            if system.kind == Kind::Array && part.text().is_none() {
                 builder.wrong(format!("system[{index}]"), "a system prompt holds only text");
             }
         }
@@ -96,29 +98,6 @@ pub(crate) fn claude_version(model: &str) -> Option<(u32, u32)> {
     Some((next()?, next().unwrap_or(0)))
 }
 
-/// A block that belongs to a tool which the provider runs.
-pub(crate) enum ServerTool {
-    /// A call, by its id.
-    Call(String),
-    /// What it led to, by the id of its call.
-    Result(String),
-}
-
-impl ServerTool {
-    /// Reads a block that is neither ours nor plain.
-    pub(crate) fn of(part: &Part) -> Option<Self> {
-        let Part::Other(raw) = part else { return None };
-        let source = raw.raw();
-        let node = Cursor::new(source).node().ok()?;
-        let get = |key: &str| Some(node.get(source, key)?.str(source)?.into_owned());
-        match get("type")?.as_str() {
-            "server_tool_use" | "mcp_tool_use" => Some(Self::Call(get("id")?)),
-            kind if kind.ends_with("_result") => Some(Self::Result(get("tool_use_id")?)),
-            _ => None,
-        }
-    }
-}
-
 fn message(builder: &mut Builder, node: &Node, name: &str, element: usize) {
     let text = builder.source.text.clone();
     if node.value.kind != Kind::Object {
@@ -137,7 +116,10 @@ fn message(builder: &mut Builder, node: &Node, name: &str, element: usize) {
     }
     let message =
         Message { role, name: None, parts: made.parts, raw: builder.source.raw(node.value) };
-    builder.push(message, Layout { elements: vec![element], slots: made.slots, content: own });
+    builder.push(
+        message,
+        Layout { elements: vec![element], slots: made.slots, content: own, ..Layout::default() },
+    );
 }
 
 fn role(builder: &mut Builder, node: &Node, name: &str) -> Role {
@@ -198,7 +180,7 @@ pub(crate) fn blocks(
 fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
     let text = builder.source.text.clone();
     let get = |key: &str| node.get(&text, key);
-    let other = |builder: &Builder| (Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+    let other = |builder: &Builder| (builder.source.other(node.value), Slot::Fixed);
     if node.value.kind != Kind::Object {
         builder.wrong(at, format!("expected a block, found {}", node.value.kind.describe()));
         return other(builder);
@@ -221,7 +203,12 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
                 if own.is_blank() {
                     builder.wrong(format!("{at}.text"), "text must hold more than white space");
                 }
-                (Part::Text(own), Slot::Text(value.span()))
+                // Citations point into the text.
+                if builder.source.has_elements(get("citations")) {
+                    (Part::FixedText(own), Slot::Fixed)
+                } else {
+                    (Part::Text(own), Slot::Text(value.span()))
+                }
             } else {
                 builder.wrong(format!("{at}.text"), "expected a string");
                 other(builder)
@@ -277,7 +264,7 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
             });
             let error = get("is_error").is_some_and(|value| &text[value.span()] == "true");
             let raw = content.map_or_else(Text::default, |value| builder.source.raw(value));
-            let result = ToolResult { call, content: inner, raw, error };
+            let result = ToolResult { call, content: inner, raw, error, fixed: false };
             (Part::Result(result), content.map_or(Slot::Fixed, |value| Slot::Content(value.span())))
         }
         Some("image") => (Part::Image(image(builder, node, at)), Slot::Fixed),
@@ -292,8 +279,25 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
             };
             (Part::File(file), Slot::Fixed)
         }
-        Some(_) => other(builder),
+        Some(kind) => {
+            let raw = builder.source.raw(node.value);
+            let link = server_tool(kind, |key| string(builder, key));
+            (Part::Other(Other { raw, link }), Slot::Fixed)
+        }
     }
+}
+
+/// How a block of a tool that the provider runs belongs to others: it is a call, such as
+/// `server_tool_use` or `mcp_tool_use`, or a result, such as `web_search_tool_result`.
+fn server_tool(kind: &str, string: impl Fn(&str) -> Option<Text>) -> PartLink {
+    let link = if kind.ends_with("_tool_use") {
+        string("id").map(PartLink::Call)
+    } else if kind.ends_with("_result") {
+        string("tool_use_id").map(PartLink::Result)
+    } else {
+        None
+    };
+    link.unwrap_or_default()
 }
 
 /// Reads what a tool answered: a string or blocks. Empty is legal here.
@@ -306,7 +310,7 @@ pub(crate) fn result_content(builder: &mut Builder, content: Value, at: &str) ->
             at,
             format!("expected a string or a list of blocks, found {}", content.kind.describe()),
         );
-        return vec![Part::Other(builder.source.raw(content))];
+        return vec![builder.source.other(content)];
     }
     let nodes = builder.source.nodes(content);
     let text = builder.source.text.clone();
@@ -316,7 +320,7 @@ pub(crate) fn result_content(builder: &mut Builder, content: Value, at: &str) ->
         if let Some("tool_use" | "tool_result" | "thinking" | "redacted_thinking") = kind.as_deref()
         {
             builder.wrong(at, "a tool result holds no calls, results or thinking");
-            return Part::Other(builder.source.raw(node.value));
+            return builder.source.other(node.value);
         }
         block(builder, node, &at).0
     };

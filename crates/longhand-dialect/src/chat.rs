@@ -1,10 +1,13 @@
 //! `OpenAI` Chat Completions.
 
-use longhand_core::json::{Cursor, Kind, Node, Value};
-use longhand_core::{Call, File, Image, Message, Part, Role, Text, Thinking, ToolResult};
+use longhand_core::json::{Kind, Node, Value};
+use longhand_core::{
+    Call, File, Image, Media, MediaKind, Message, Part, Role, Text, Thinking, ToolResult,
+};
 
 use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
 use crate::image::pixels;
+use crate::media::{recording, recording_at};
 use crate::source::{Shape, Source};
 
 pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversation {
@@ -91,21 +94,6 @@ fn mistral(builder: &mut Builder) {
     }
 }
 
-/// Whether a message uses the deprecated functions: they have no ids and need no answer.
-pub(crate) fn is_function(message: &Message) -> bool {
-    let raw = message.raw.raw();
-    let may_be = match message.role {
-        Role::Assistant => message.calls().any(|call| call.id == call.name),
-        Role::Tool => raw.contains("\"function\""),
-        _ => false,
-    };
-    let is = |node: Node| {
-        node.get(raw, "role").is_some_and(|role| role.is(raw, "function"))
-            || node.get(raw, "function_call").is_some_and(|value| value.kind != Kind::Null)
-    };
-    may_be && Cursor::new(raw).node().is_ok_and(is)
-}
-
 fn message(builder: &mut Builder, node: &Node, index: usize) {
     let name = builder.source.element(index);
     let at = |field: &str| format!("{name}.{field}");
@@ -161,7 +149,11 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     if let Some(value) = get("refusal").filter(|_| role == Role::Assistant)
         && let Some(text) = builder.source.string(value)
     {
-        made.add(Part::Other(text), Slot::Fixed);
+        made.add(Part::FixedText(text), Slot::Fixed);
+    }
+    if let Some(value) = get("audio").filter(|_| role == Role::Assistant) {
+        let media = spoken(builder, &builder.source.node(value));
+        made.add(Part::Media(media), Slot::Fixed);
     }
     if let Some(value) = get("tool_calls") {
         calls(builder, value, role, &at("tool_calls"), &mut made);
@@ -175,7 +167,9 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     let message =
         Message { role, name: speaker, parts: made.parts, raw: builder.source.raw(node.value) };
     let content = content.map(|value| Content { span: value.span(), blocks: None });
-    builder.push(message, Layout { elements: vec![index], slots: made.slots, content });
+    let is_function = role_name.as_deref() == Some("function") || get("function_call").is_some();
+    builder
+        .push(message, Layout { elements: vec![index], slots: made.slots, content, is_function });
 }
 
 /// Parts with their places.
@@ -205,7 +199,7 @@ fn words(builder: &mut Builder, content: Value, role: Role, at: &str, made: &mut
             at,
             format!("expected a string or a list of parts, found {}", content.kind.describe()),
         );
-        made.add(Part::Other(builder.source.raw(content)), Slot::Fixed);
+        made.add(builder.source.other(content), Slot::Fixed);
         return;
     }
     let nodes = builder.source.nodes(content);
@@ -250,7 +244,7 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
                 if kind == "text" {
                     made.add(Part::Text(own), Slot::Text(value.span()));
                 } else {
-                    made.add(Part::Other(own), Slot::Fixed);
+                    made.add(Part::FixedText(own), Slot::Fixed);
                 }
                 return;
             }
@@ -269,14 +263,51 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
             made.add(Part::Image(image(&url, low)), Slot::Fixed);
             return;
         }
-        "input_audio" | "file" => {
+        "input_audio" => {
+            made.add(Part::Media(input_audio(builder, node)), Slot::Fixed);
+            return;
+        }
+        // Servers other than OpenAI's take these.
+        "audio_url" | "video_url" => {
+            let media = if kind == "audio_url" { MediaKind::Audio } else { MediaKind::Video };
+            let inner = node.get(&text, &kind).map(|value| builder.source.node(value));
+            let url = inner.and_then(|inner| inner.get(&text, "url"));
+            let url = url.and_then(|url| url.str(&text)).unwrap_or_default();
+            made.add(Part::Media(recording_at(media, &url)), Slot::Fixed);
+            return;
+        }
+        "file" => {
             let bytes = node.value.span().len();
             made.add(Part::File(File { name: None, text: None, bytes }), Slot::Fixed);
             return;
         }
         _ => {}
     }
-    made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+    made.add(builder.source.other(node.value), Slot::Fixed);
+}
+
+/// Reads `{"type":"input_audio","input_audio":{"data":…,"format":…}}`.
+pub(crate) fn input_audio(builder: &Builder, node: &Node) -> Media {
+    let text = &builder.source.text;
+    let inner = node.get(text, "input_audio").map(|value| builder.source.node(value));
+    let inner = inner.unwrap_or_default();
+    let string = |key: &str| inner.get(text, key).and_then(|value| value.str(text));
+    match string("data") {
+        Some(data) => recording(MediaKind::Audio, &data, string("format").as_deref()),
+        None => Media::elsewhere(MediaKind::Audio),
+    }
+}
+
+/// Reads what the model said aloud; a client need not send back more than its id.
+pub(crate) fn spoken(builder: &Builder, node: &Node) -> Media {
+    let text = &builder.source.text;
+    let data = node.get(text, "data").and_then(|value| value.str(text));
+    let media = match data {
+        Some(data) => recording(MediaKind::Audio, &data, None),
+        None => Media::elsewhere(MediaKind::Audio),
+    };
+    let transcript = node.get(text, "transcript").and_then(|value| builder.source.string(value));
+    Media { transcript, ..media }
 }
 
 /// Reads a picture from its address, which may hold the picture itself.
@@ -317,8 +348,13 @@ fn tool(
         None => builder.wrong(format!("{name}.content"), "a tool result needs content"),
     }
     let raw = content.map_or_else(Text::default, |value| builder.source.raw(value));
-    let result =
-        ToolResult { call: call.unwrap_or_default(), content: inner.parts, raw, error: false };
+    let result = ToolResult {
+        call: call.unwrap_or_default(),
+        content: inner.parts,
+        raw,
+        error: false,
+        fixed: false,
+    };
     made.add(Part::Result(result), slot);
 }
 
@@ -349,7 +385,7 @@ fn calls(builder: &mut Builder, value: Value, role: Role, at: &str, made: &mut M
             }
             _ => {
                 builder.wrong(format!("{at}.{kind}"), "a call needs a function");
-                made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+                made.add(builder.source.other(node.value), Slot::Fixed);
             }
         }
     }

@@ -3,12 +3,11 @@
 use std::fmt;
 
 use longhand_core::json::Cursor;
-use longhand_core::{Image, Message, Part, Role, grouped};
+use longhand_core::{Image, Message, Other, Part, PartLink, Role, grouped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Dialect;
-use crate::anthropic::{ServerTool, claude_version};
-use crate::chat::is_function;
+use crate::anthropic::claude_version;
 use crate::conversation::Conversation;
 use crate::mark::{CACHE_CONTROL, CACHE_MARKS_MAX, marks};
 
@@ -82,6 +81,7 @@ impl Conversation {
             Dialect::Anthropic => check.anthropic(),
             Dialect::Responses => {
                 check.results_follow();
+                check.approvals_follow();
                 check.reasoning_leads_on();
             }
             Dialect::ClaudeCode | Dialect::Codex | Dialect::Pi => check.results_follow(),
@@ -157,8 +157,8 @@ impl<'c> Check<'c> {
     fn ids(&mut self) {
         let conversation = self.conversation;
         let mut seen: FxHashMap<String, usize> = FxHashMap::default();
-        for (at, message) in conversation.messages.iter().enumerate() {
-            if conversation.dialect == Dialect::Chat && is_function(message) {
+        for at in 0..conversation.messages.len() {
+            if conversation.is_function(at) {
                 continue;
             }
             for (place, id) in self.calls(at) {
@@ -179,7 +179,7 @@ impl<'c> Check<'c> {
         let mut open: FxHashMap<String, At> = FxHashMap::default();
         let mut done: FxHashSet<String> = FxHashSet::default();
         for (at, message) in self.conversation.messages.iter().enumerate() {
-            let function = is_function(message);
+            let function = self.conversation.is_function(at);
             if message.role != Role::Tool || function {
                 self.unanswered(&mut open, " right after it", |_| true);
                 done.clear();
@@ -242,6 +242,14 @@ impl<'c> Check<'c> {
         self.unanswered(&mut open, "", grave);
     }
 
+    /// Responses: every approval has its request somewhere before it.
+    fn approvals_follow(&mut self) {
+        for (at, id) in unasked_approvals(self.conversation) {
+            let what = format!("the approval of {id:?} has no request before it");
+            self.wrong(self.of(at, "approval_request_id"), what);
+        }
+    }
+
     /// Responses: reasoning is followed by what it led to.
     fn reasoning_leads_on(&mut self) {
         let messages = &self.conversation.messages;
@@ -298,7 +306,7 @@ impl<'c> Check<'c> {
             self.odd(self.of(at, "role"), what);
         }
         for (index, part) in conversation.messages[at].parts.iter().enumerate() {
-            if !matches!(part, Part::Text(_)) {
+            if part.text().is_none() {
                 self.wrong(self.field((at, index)), "a system message holds only text");
             }
         }
@@ -308,14 +316,14 @@ impl<'c> Check<'c> {
     fn prefill(&mut self, at: usize) {
         let conversation = self.conversation;
         let parts = &conversation.messages[at].parts;
-        if let Some(Part::Text(text)) = parts.last()
+        if let Some(text) = parts.last().and_then(Part::text)
             && text.decode().ends_with(char::is_whitespace)
         {
             let what = "a last message of the assistant must not end in white space";
             self.odd(self.field((at, parts.len() - 1)), what);
         }
         // A turn that a server tool holds up is sent back as it is.
-        let paused = parts.iter().any(|part| ServerTool::of(part).is_some());
+        let paused = parts.iter().any(|part| link_of(part).is_some());
         let version = conversation.model.as_deref().and_then(claude_version);
         if version >= Some((4, 6)) && !paused {
             let what = "Claude 4.6 and later take no last message of the assistant";
@@ -417,6 +425,28 @@ impl<'c> Check<'c> {
     }
 }
 
+/// Finds approvals whose request is neither here nor perhaps held by the provider, with their ids.
+pub(crate) fn unasked_approvals(conversation: &Conversation) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut asked: FxHashSet<String> = FxHashSet::default();
+    for (at, message) in conversation.messages.iter().enumerate() {
+        for link in message.parts.iter().filter_map(link_of) {
+            match link {
+                PartLink::Call(id) => _ = asked.insert(id.decode().into_owned()),
+                PartLink::Result(id)
+                    if is_approval(message)
+                        && !conversation.continues_at(at)
+                        && !asked.contains(id.decode().as_ref()) =>
+                {
+                    found.push((at, id.decode().into_owned()));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
 /// Finds calls and results of server tools that stand alone.
 ///
 /// A result is in the message of its call. It may come later only where the turn is not over: at the
@@ -426,20 +456,23 @@ pub(crate) fn unpaired_server_tools(messages: &[Message], turns: &[usize]) -> Ve
     let mut asked: FxHashSet<String> = FxHashSet::default();
     for (index, &at) in turns.iter().enumerate() {
         let mut open: Vec<(At, String)> = Vec::new();
-        for (part, tool) in messages[at].parts.iter().map(ServerTool::of).enumerate() {
-            match tool {
-                Some(ServerTool::Call(id)) => {
+        for (part, link) in messages[at].parts.iter().map(link_of).enumerate() {
+            match link {
+                Some(PartLink::Call(id)) => {
+                    let id = id.decode().into_owned();
                     asked.insert(id.clone());
                     open.push(((at, part), id));
                 }
-                Some(ServerTool::Result(id)) if asked.remove(&id) => {
-                    open.retain(|(_, open)| *open != id);
+                Some(PartLink::Result(id)) => {
+                    let id = id.decode();
+                    if asked.remove(id.as_ref()) {
+                        open.retain(|(_, open)| *open != id);
+                    } else {
+                        let what = format!("the result of {id:?} has no call in its message");
+                        found.push(((at, part), what));
+                    }
                 }
-                Some(ServerTool::Result(id)) => {
-                    let what = format!("the result of {id:?} has no call in its message");
-                    found.push(((at, part), what));
-                }
-                None => {}
+                _ => {}
             }
         }
         if index + 1 < turns.len() && messages[at].calls().next().is_none() {
@@ -448,6 +481,15 @@ pub(crate) fn unpaired_server_tools(messages: &[Message], turns: &[usize]) -> Ve
         }
     }
     found
+}
+
+/// How a part that we do not know belongs to others, if it does.
+fn link_of(part: &Part) -> Option<&PartLink> {
+    match part {
+        Part::Other(Other { link: PartLink::None, .. }) => None,
+        Part::Other(other) => Some(&other.link),
+        _ => None,
+    }
 }
 
 /// All images with their places; those of a result have a place in it.
@@ -487,6 +529,11 @@ pub(crate) fn is_paired(message: &Message) -> bool {
     PAIRED.contains(&kind.strip_suffix("_output").unwrap_or(&kind))
 }
 
+/// Whether an item of Responses says if a tool of an MCP server may be called.
+fn is_approval(message: &Message) -> bool {
+    kind_of(message).as_deref() == Some("mcp_approval_response")
+}
+
 fn kind_of(message: &Message) -> Option<String> {
     let raw = message.raw.raw();
     Some(Cursor::new(raw).node().ok()?.get(raw, "type")?.str(raw)?.into_owned())
@@ -494,8 +541,8 @@ fn kind_of(message: &Message) -> Option<String> {
 
 /// Whether a block is the provider's own summary, which may lead a conversation.
 pub(crate) fn is_compaction(part: Option<&Part>) -> bool {
-    let Some(Part::Other(raw)) = part else { return false };
-    let raw = raw.raw();
+    let Some(Part::Other(other)) = part else { return false };
+    let raw = other.raw.raw();
     let node = Cursor::new(raw).node().unwrap_or_default();
     node.get(raw, "type").is_some_and(|kind| kind.is(raw, "compaction"))
 }

@@ -112,6 +112,8 @@ pub(crate) struct Layout {
     pub(crate) slots: Vec<Slot>,
     /// The value that holds its blocks or text, where blocks can be added to it.
     pub(crate) content: Option<Content>,
+    /// Whether it uses the deprecated functions of Chat, which have no ids and need no answer.
+    pub(crate) is_function: bool,
 }
 
 /// The content of a message that is a string or a list of blocks.
@@ -172,6 +174,11 @@ impl Conversation {
     /// Whether a result in a message may answer a call that the provider holds.
     pub(crate) fn continues_at(&self, message: usize) -> bool {
         self.continues.is_some_and(|from| from <= message)
+    }
+
+    /// Whether a message of Chat uses the deprecated functions.
+    pub(crate) fn is_function(&self, message: usize) -> bool {
+        self.layout[message].is_function
     }
 
     /// The elements that lie within the first `common` bytes, if a request that shares these may take
@@ -265,6 +272,10 @@ impl Builder {
 
     pub(crate) fn push(&mut self, message: Message, layout: Layout) {
         debug_assert_eq!(message.parts.len(), layout.slots.len());
+        // It may stand for a call.
+        if message.is_reference() {
+            self.continues.get_or_insert(self.messages.len());
+        }
         self.messages.push(message);
         self.layout.push(layout);
     }
@@ -355,3 +366,6 @@ impl Builder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,7 +41,7 @@ pub(crate) fn pixels(base64: &str) -> Option<(u32, u32)> {
 }
 
 /// Decodes at most `most` bytes, up to the first character that is not base64.
-fn decode(base64: &str, most: usize) -> Vec<u8> {
+pub(crate) fn decode(base64: &str, most: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut bits, mut held) = (0u32, 0);
     for byte in base64.bytes() {

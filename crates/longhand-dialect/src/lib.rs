@@ -23,6 +23,7 @@ mod detect;
 mod error;
 mod image;
 mod mark;
+mod media;
 mod model;
 mod options;
 mod overflow;

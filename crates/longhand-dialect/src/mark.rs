@@ -5,7 +5,7 @@ use std::ops::Range;
 use longhand_core::json::{Cursor, Kind, Value};
 
 use crate::conversation::Conversation;
-use crate::source::start_of;
+use crate::source::{mentions, start_of};
 
 /// Anthropic's mark, which gateways take in Chat Completions too.
 pub(crate) const CACHE_CONTROL: &str = "cache_control";
@@ -38,7 +38,7 @@ pub(crate) struct Mark {
 /// one does not count.
 pub(crate) fn marks(source: &str) -> Vec<Mark> {
     let mut found = Vec::new();
-    if mentions(source)
+    if mentions(source, &KEYS)
         && let Ok(request) = Cursor::at(source, start_of(source)).node()
     {
         gather(source, request.value, DEPTH, &mut found);
@@ -48,10 +48,6 @@ pub(crate) fn marks(source: &str) -> Vec<Mark> {
         }
     }
     found
-}
-
-fn mentions(source: &str) -> bool {
-    KEYS.iter().any(|key| memchr::memmem::find(source.as_bytes(), key.as_bytes()).is_some())
 }
 
 fn gather(source: &str, value: Value, depth: usize, found: &mut Vec<Mark>) {
@@ -93,7 +89,7 @@ impl Conversation {
         let (Some(start), Some(end)) = (self.elements.get(first), self.elements.last()) else {
             return String::new();
         };
-        if self.dialect.is_session_file() || !mentions(source) {
+        if self.dialect.is_session_file() || !mentions(source, &KEYS) {
             return String::new();
         }
         let is_folded = |mark: &Mark| {
@@ -117,7 +113,7 @@ impl Conversation {
         let source = self.bytes();
         let mut found = Vec::new();
         if !self.dialect.is_session_file()
-            && mentions(&source[span.clone()])
+            && mentions(&source[span.clone()], &KEYS)
             && let Ok(value) = Cursor::at(source, span.start).value()
         {
             gather(source, value, 1, &mut found);

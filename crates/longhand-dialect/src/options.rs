@@ -4,7 +4,7 @@ use longhand_core::json::Cursor;
 use longhand_core::{Clear, Tokens, Trigger};
 
 use crate::Dialect;
-use crate::source::start_of;
+use crate::source::{mentions, start_of};
 use crate::splice::Splices;
 use crate::view::View;
 
@@ -45,7 +45,8 @@ impl Options {
     /// ```
     pub fn of(dialect: Dialect, request: &str) -> Self {
         let mut options = Self::default();
-        let Some(view) = mentions(dialect, request).then(|| View::parse(request)).flatten() else {
+        let Some(view) = mentions(request, fields(dialect)).then(|| View::parse(request)).flatten()
+        else {
             return options;
         };
         let managed = view.get("context_management");
@@ -129,14 +130,9 @@ fn fields(dialect: Dialect) -> &'static [&'static str] {
     }
 }
 
-fn mentions(dialect: Dialect, request: &str) -> bool {
-    let found = |key: &&str| memchr::memmem::find(request.as_bytes(), key.as_bytes()).is_some();
-    fields(dialect).iter().any(found)
-}
-
 /// Takes the options out of a request, for a server that does not know them; `None` if there are none.
 pub fn without_options(dialect: Dialect, request: &str) -> Option<String> {
-    if !mentions(dialect, request) {
+    if !mentions(request, fields(dialect)) {
         return None;
     }
     let node = Cursor::at(request, start_of(request)).node().ok()?;
@@ -228,6 +224,7 @@ mod tests {
             "{}",
             r#"{"truncation":"disabled","context_management":null}"#,
             r#"{"truncation":["auto"],"context_management":{"type":"compaction"}}"#,
+            r#"{"input":"\u0061\u005f"}"#,
             r#"{"context_management":[{"type":"compaction"},7,{"type":"compaction","compact_threshold":1}]}"#,
             r#"{"input":[{"truncation":"auto"}]}"#,
         ] {
@@ -258,6 +255,11 @@ mod tests {
             "\u{feff}{\"a\":\"context_management\"}\n",
         );
         anthropic(r#"{$,"a":1,$,$,"b":2,"context_m\u0061nagement":3}"#, r#"{"a":1,"b":2}"#);
+        check(
+            Dialect::Responses,
+            r#"{"trunc\u0061tion":"auto","input":"a"}"#,
+            Some(r#"{"input":"a"}"#),
+        );
         check(
             Dialect::Responses,
             r#"{"truncation":"auto","input":"a","context_management":null,"b":2}"#,

@@ -120,6 +120,7 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
                 error: message
                     .get(&text, "isError")
                     .is_some_and(|value| &text[value.span()] == "true"),
+                fixed: false,
             };
             made.add(
                 Part::Result(result),
@@ -129,7 +130,7 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
         }
         // Commands that the person ran, and notes of extensions: the model sees them as user turns.
         _ => {
-            made.add(Part::Other(builder.source.raw(message.value)), Slot::Fixed);
+            made.add(builder.source.other(message.value), Slot::Fixed);
             Role::User
         }
     };
@@ -188,11 +189,11 @@ fn parts(builder: &mut Builder, content: Option<Value>, made: &mut Made) {
             }
             ("image", ..) => {
                 let data = string("data").unwrap_or_default();
-                let image =
-                    Image { pixels: pixels(data.raw()), low_detail: false, bytes: data.raw_len() };
+                let data = data.decode();
+                let image = Image { pixels: pixels(&data), low_detail: false, bytes: data.len() };
                 made.add(Part::Image(image), Slot::Fixed);
             }
-            _ => made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed),
+            _ => made.add(builder.source.other(node.value), Slot::Fixed),
         }
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use longhand_core::json::{self, Cursor, Kind, Value};
-use longhand_core::{Part, Role, ToolResult};
+use longhand_core::{Part, Role, Text, ToolResult};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::chat::is_function;
 use crate::check::{
-    At, is_compaction, is_paired, is_reasoning, may_follow_reasoning, unpaired_server_tools,
+    At, is_compaction, is_paired, is_reasoning, may_follow_reasoning, unasked_approvals,
+    unpaired_server_tools,
 };
 use crate::conversation::Conversation;
 use crate::render::{input_message, text_block};
@@ -86,8 +86,7 @@ impl Conversation {
     }
 
     fn repair_chat(&self) -> Vec<Piece> {
-        let is_result =
-            |at: usize| self.messages[at].role == Role::Tool && !is_function(&self.messages[at]);
+        let is_result = |at: usize| self.messages[at].role == Role::Tool && !self.is_function(at);
         let pairs = Pairs::of(self);
         let mut out = Vec::new();
         let mut at = 0;
@@ -124,8 +123,14 @@ impl Conversation {
         let mut out: Vec<(Piece, Option<usize>)> = Vec::new();
         // Results for calls that stand side by side, and quotes: they wait for a gap.
         let (mut results, mut quotes) = (Vec::new(), Vec::new());
+        let unasked: FxHashSet<usize> =
+            unasked_approvals(self).into_iter().map(|(at, _)| at).collect();
         for at in self.turns() {
             let message = &self.messages[at];
+            if unasked.contains(&at) {
+                quotes.push((Piece::New(input_message(NO_PARTNER)), None));
+                continue;
+            }
             let call = message.calls().next().map(|_| (at, 0));
             if call.is_none() {
                 out.append(&mut results);
@@ -285,7 +290,7 @@ impl Conversation {
                 Part::Result(_) if in_place(&index) => {}
                 Part::Result(_) if pairs.call_of((at, index)).is_some() => moved = true,
                 Part::Result(_) => blocks.push(text_block(&json::quote(&self.quoted(at, index)))),
-                Part::Text(text) if text.is_blank() => {}
+                Part::Text(text) | Part::FixedText(text) if text.is_blank() => {}
                 _ if alone.contains(&(at, index)) => {
                     blocks.push(text_block(&json::quote(NO_PARTNER)));
                 }
@@ -395,7 +400,7 @@ impl Pairs {
         let mut open: FxHashMap<String, Vec<At>> = FxHashMap::default();
         let mut early: Vec<(At, String)> = Vec::new();
         for (at, message) in conversation.messages.iter().enumerate() {
-            if conversation.dialect == Dialect::Chat && is_function(message) {
+            if conversation.is_function(at) {
                 continue;
             }
             for (index, part) in message.parts.iter().enumerate() {
@@ -487,14 +492,16 @@ fn take_nearest(open: &mut Vec<At>) -> Option<At> {
 
 fn words_of(part: &Part) -> String {
     match part {
-        Part::Text(text) | Part::Other(text) => text.decode().into_owned(),
+        Part::Text(text) | Part::FixedText(text) => text.decode().into_owned(),
+        Part::Other(other) => other.raw.decode().into_owned(),
         Part::Image(_) => "(an image)".to_owned(),
+        Part::Media(_) => "(a recording)".to_owned(),
         _ => "(a file)".to_owned(),
     }
 }
 
 fn is_blank(part: &Part) -> bool {
-    matches!(part, Part::Text(text) if text.is_blank())
+    part.text().is_some_and(Text::is_blank)
 }
 
 /// A result's block without the blank texts in its list.

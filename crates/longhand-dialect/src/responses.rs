@@ -1,11 +1,14 @@
 //! `OpenAI` Responses.
 
-use longhand_core::json::{Kind, Node, Value};
-use longhand_core::{Call, File, Message, Part, Role, Text, Thinking, ToolResult, grouped};
+use longhand_core::json::{Cursor, Kind, Node, Value};
+use longhand_core::{
+    Call, File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolResult, grouped,
+};
 
-use crate::chat::{Made, check_name, image, no_messages};
+use crate::chat::{Made, check_name, image, input_audio, no_messages, spoken};
 use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
-use crate::source::Source;
+use crate::image::pixels;
+use crate::source::{Shape, Source};
 
 pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversation {
     let mut builder = Builder::new(source);
@@ -35,15 +38,9 @@ pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversatio
         let name = builder.source.element(index);
         item(&mut builder, node, &name, index);
     }
-    for (index, node) in elements.iter().enumerate().rev().skip(1) {
-        let text = &builder.source.text;
-        if node.get(text, "type").is_some_and(|kind| kind.is(text, "compaction_trigger")) {
-            let name = builder.source.element(index);
-            builder.wrong(name, "a compaction is triggered by the last item only");
-        }
-    }
     builder.source.elements = elements;
     no_messages(&mut builder);
+    triggered_last(&mut builder);
     settings(&mut builder);
     builder.finish(Dialect::Responses)
 }
@@ -97,22 +94,41 @@ fn settings(builder: &mut Builder) {
     }
 }
 
+/// Notes a trigger of a compaction that is not the last item.
+fn triggered_last(builder: &mut Builder) {
+    let last = builder.messages.len().saturating_sub(1);
+    let is_trigger = |message: &Message| {
+        let [Part::Other(other)] = message.parts.as_slice() else { return false };
+        let raw = other.raw.raw();
+        let node = Cursor::new(raw).node().unwrap_or_default();
+        node.get(raw, "type").is_some_and(|kind| kind.is(raw, "compaction_trigger"))
+    };
+    for at in (0..last).filter(|at| is_trigger(&builder.messages[*at])).collect::<Vec<_>>() {
+        let name = name_of(builder, at);
+        builder.wrong(name, "a compaction is triggered by the last item only");
+    }
+}
+
+/// How the item of a message is called.
+fn name_of(builder: &Builder, message: usize) -> String {
+    let element = builder.layout[message].elements.first();
+    element.map_or_else(String::new, |element| builder.source.element(*element))
+}
+
 /// Notes items that the provider would have to look up but never kept.
 fn stored_nowhere(builder: &mut Builder) {
-    let lost = |node: &Node| {
-        let has = |key: &str| {
-            node.get(&builder.source.text, key).is_some_and(|it| it.kind == Kind::String)
-        };
-        match node.get(&builder.source.text, "type")?.str(&builder.source.text)?.as_ref() {
-            "item_reference" => Some("id"),
-            "reasoning" if has("id") && !has("encrypted_content") => Some("encrypted_content"),
-            _ => None,
+    let lost = |message: &Message| match message.parts.as_slice() {
+        _ if message.is_reference() => Some("id"),
+        [Part::Thinking(thinking)] if thinking.seal.is_none() => {
+            let raw = message.raw.raw();
+            let id = Cursor::new(raw).node().unwrap_or_default().get(raw, "id");
+            id.filter(|id| id.kind == Kind::String).map(|_| "encrypted_content")
         }
+        _ => None,
     };
-    let lost: Vec<_> = builder.source.elements.iter().map(lost).collect();
-    for (index, key) in lost.into_iter().enumerate().filter_map(|(index, key)| Some((index, key?)))
-    {
-        let name = builder.source.element(index);
+    let lost: Vec<_> = builder.messages.iter().map(lost).collect();
+    for (at, key) in lost.into_iter().enumerate().filter_map(|(at, key)| Some((at, key?))) {
+        let name = name_of(builder, at);
         builder.odd(format!("{name}.{key}"), "with store false nothing is kept under this id");
     }
 }
@@ -133,11 +149,11 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
     let mut content = None;
     let has = |key: &str| node.get(&text, key).is_some_and(|value| value.kind != Kind::Null);
     let role = match (kind.as_deref(), role.as_deref()) {
-        // It may stand for a call.
         (Some("item_reference"), _) | (None, None) if has("id") && !has("content") => {
-            let at = builder.messages.len();
-            builder.continues.get_or_insert(at);
-            made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+            let id = node.get(&text, "id").and_then(|id| builder.source.string(id));
+            let link = PartLink::Reference(id.unwrap_or_default());
+            let raw = builder.source.raw(node.value);
+            made.add(Part::Other(Other { raw, link }), Slot::Fixed);
             Role::Assistant
         }
         (None | Some("message"), role) => {
@@ -169,6 +185,14 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
             foreign_output(builder, node, &mut made);
             Role::Tool
         }
+        (Some("image_generation_call"), _) => {
+            let part = match generated_image(builder, node) {
+                Some(image) => Part::Image(image),
+                None => builder.source.other(node.value),
+            };
+            made.add(part, Slot::Fixed);
+            Role::Assistant
+        }
         (Some("compaction"), _) => {
             let seal = node.get(&text, "encrypted_content");
             match seal.and_then(|value| builder.source.string(value)) {
@@ -182,19 +206,23 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
                 }
                 None => builder.wrong(format!("{name}.encrypted_content"), "expected a string"),
             }
-            made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+            made.add(builder.source.other(node.value), Slot::Fixed);
             // It stands for all that came before it.
             Role::System
         }
         (Some(kind), _) => {
             foreign_call(builder, node, kind, &mut made);
-            Role::Assistant
+            // The client says whether the tool may be called.
+            if kind == "mcp_approval_response" { Role::Tool } else { Role::Assistant }
         }
     };
     let message =
         Message { role, name: None, parts: made.parts, raw: builder.source.raw(node.value) };
     let content = content.map(|value| Content { span: value.span(), blocks: None });
-    builder.push(message, Layout { elements: vec![element], slots: made.slots, content });
+    builder.push(
+        message,
+        Layout { elements: vec![element], slots: made.slots, content, ..Layout::default() },
+    );
 }
 
 fn speaker(builder: &mut Builder, role: Option<&str>, name: &str) -> Role {
@@ -235,7 +263,7 @@ fn message(
                 at,
                 format!("expected a string or a list of parts, found {}", value.kind.describe()),
             );
-            made.add(Part::Other(builder.source.raw(value)), Slot::Fixed);
+            made.add(builder.source.other(value), Slot::Fixed);
         }
         None => builder.wrong(at, "a message needs content"),
     }
@@ -257,13 +285,19 @@ fn part(builder: &mut Builder, node: &Node, kinds: &[&str], at: &str, made: &mut
                 let own = builder.source.string(value).unwrap_or_default();
                 check_length(builder, &own, TEXT_CHARS_MAX, format!("{at}.text"));
                 // Annotations point into the text of an answer.
-                return if kind == "output_text" && annotated(builder, node) {
-                    made.add(Part::Other(own), Slot::Fixed);
+                return if kind == "output_text"
+                    && builder.source.has_elements(node.get(&text, "annotations"))
+                {
+                    made.add(Part::FixedText(own), Slot::Fixed);
                 } else {
                     made.add(Part::Text(own), Slot::Text(value.span()));
                 };
             }
             _ => builder.wrong(format!("{at}.text"), "expected a string"),
+        },
+        "refusal" => match string(builder, "refusal") {
+            Some(own) => return made.add(Part::FixedText(own), Slot::Fixed),
+            None => builder.wrong(format!("{at}.refusal"), "expected a string"),
         },
         "input_image" => {
             let url = string(builder, "image_url").unwrap_or_default();
@@ -278,15 +312,14 @@ fn part(builder: &mut Builder, node: &Node, kinds: &[&str], at: &str, made: &mut
             let bytes = node.value.span().len();
             return made.add(Part::File(File { name: None, text: None, bytes }), Slot::Fixed);
         }
+        "input_audio" => {
+            return made.add(Part::Media(input_audio(builder, node)), Slot::Fixed);
+        }
+        "output_audio" => return made.add(Part::Media(spoken(builder, node)), Slot::Fixed),
         "" => builder.wrong(format!("{at}.type"), "a part needs a type"),
         _ => {}
     }
-    made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
-}
-
-fn annotated(builder: &Builder, node: &Node) -> bool {
-    let list = node.get(&builder.source.text, "annotations");
-    list.is_some_and(|value| !builder.source.nodes(value).is_empty())
+    made.add(builder.source.other(node.value), Slot::Fixed);
 }
 
 fn reasoning(builder: &mut Builder, node: &Node, made: &mut Made) {
@@ -332,7 +365,22 @@ fn foreign_call(builder: &mut Builder, node: &Node, kind: &str, made: &mut Made)
             Slot::Fixed,
         );
     }
-    made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+    let (raw, link) = (builder.source.raw(node.value), approval(builder, node, kind));
+    made.add(Part::Other(Other { raw, link }), Slot::Fixed);
+}
+
+/// How an item belongs to a request for approval: it is one, answers one, or is the call that was
+/// approved.
+fn approval(builder: &Builder, node: &Node, kind: &str) -> PartLink {
+    let string = |key: &str| {
+        node.get(&builder.source.text, key).and_then(|value| builder.source.string(value))
+    };
+    let link = match kind {
+        "mcp_approval_request" => string("id").map(PartLink::Call),
+        "mcp_approval_response" | "mcp_call" => string("approval_request_id").map(PartLink::Result),
+        _ => None,
+    };
+    link.unwrap_or_default()
 }
 
 /// The output of a local shell may name its call in `id`.
@@ -345,16 +393,48 @@ fn foreign_output(builder: &mut Builder, node: &Node, made: &mut Made) {
     let text = builder.source.text.clone();
     let get = |key: &str| node.get(&text, key).filter(|value| value.kind == Kind::String);
     let Some(call) = get("call_id").or(get("id")).and_then(|id| builder.source.string(id)) else {
-        return made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+        return made.add(builder.source.other(node.value), Slot::Fixed);
     };
     if let Some(value) = get("output") {
         let content = vec![Part::Text(builder.source.string(value).unwrap_or_default())];
-        let result = ToolResult { call, content, raw: builder.source.raw(value), error: false };
+        let result = ToolResult {
+            call,
+            content,
+            raw: builder.source.raw(value),
+            error: false,
+            fixed: false,
+        };
         return made.add(Part::Result(result), Slot::Content(value.span()));
     }
-    let result = ToolResult { call, content: Vec::new(), raw: Text::default(), error: false };
+    if let Some(output) = node.get(&text, "output")
+        && let Some(image) = screenshot(builder, output)
+    {
+        let (content, raw) = (vec![Part::Image(image)], builder.source.raw(output));
+        let result = ToolResult { call, content, raw, error: false, fixed: true };
+        return made.add(Part::Result(result), Slot::Fixed);
+    }
+    let result =
+        ToolResult { call, content: Vec::new(), raw: Text::default(), error: false, fixed: true };
     made.add(Part::Result(result), Slot::Fixed);
-    made.add(Part::Other(builder.source.raw(node.value)), Slot::Fixed);
+    made.add(builder.source.other(node.value), Slot::Fixed);
+}
+
+/// Reads what a computer shows: `{"type":"computer_screenshot"}` with an `image_url` or a `file_id`.
+fn screenshot(builder: &Builder, output: Value) -> Option<Image> {
+    let text = &builder.source.text;
+    let node = builder.source.node(output);
+    let kind = node.get(text, "type")?.str(text)?;
+    if !matches!(kind.as_ref(), "computer_screenshot" | "input_image") {
+        return None;
+    }
+    let url = node.get(text, "image_url").and_then(|url| url.str(text)).unwrap_or_default();
+    Some(image(&url, false))
+}
+
+/// Reads a picture that the provider made, if it is in the item.
+fn generated_image(builder: &Builder, node: &Node) -> Option<Image> {
+    let data = node.get(&builder.source.text, "result")?.str(&builder.source.text)?;
+    Some(Image { pixels: pixels(&data), low_detail: false, bytes: data.len() })
 }
 
 fn output(builder: &mut Builder, node: &Node, name: &str, made: &mut Made) {
@@ -368,12 +448,30 @@ fn output(builder: &mut Builder, node: &Node, name: &str, made: &mut Made) {
     let at = format!("{name}.output");
     let Some(value) = node.get(&text, "output") else {
         builder.wrong(at, "a tool result needs an output");
-        let result = ToolResult { call, content: Vec::new(), raw: Text::default(), error: false };
+        let result = ToolResult {
+            call,
+            content: Vec::new(),
+            raw: Text::default(),
+            error: false,
+            fixed: false,
+        };
         return made.add(Part::Result(result), Slot::Fixed);
     };
     let mut inner = Made::default();
-    message(builder, Some(value), INPUT_KINDS, &at, &mut inner);
+    message(builder, Some(logged_content(builder, value)), INPUT_KINDS, &at, &mut inner);
     let raw = builder.source.raw(value);
-    let result = ToolResult { call, content: inner.parts, raw, error: false };
+    let result = ToolResult { call, content: inner.parts, raw, error: false, fixed: false };
     made.add(Part::Result(result), Slot::Content(value.span()));
+}
+
+/// The content of an output that a Codex session wraps in an object, with what else it noted.
+fn logged_content(builder: &Builder, output: Value) -> Value {
+    if output.kind != Kind::Object || builder.source.shape != Shape::Lines {
+        return output;
+    }
+    let node = builder.source.node(output);
+    let get = |key: &str, kind: Kind| {
+        node.get(&builder.source.text, key).filter(|value| value.kind == kind)
+    };
+    get("content_items", Kind::Array).or(get("content", Kind::String)).unwrap_or(output)
 }

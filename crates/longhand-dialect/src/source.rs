@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longhand_core::Text;
 use longhand_core::json::{Cursor, JsonError, Kind, Node, Value};
+use longhand_core::{Part, Text};
 
 use crate::error::DialectError;
 
@@ -99,6 +99,11 @@ impl Source {
         Text::slice(&self.text, value.span().start, value.span().end)
     }
 
+    /// The bytes of a value as a part that we do not know.
+    pub(crate) fn other(&self, value: Value) -> Part {
+        Part::Other(self.raw(value).into())
+    }
+
     /// A field of a request body.
     pub(crate) fn field(&self, key: &str) -> Option<Value> {
         self.fields.get(&self.text, key)
@@ -107,6 +112,14 @@ impl Source {
     /// Reads an object that has been passed over before.
     pub(crate) fn node(&self, value: Value) -> Node {
         Cursor::at(&self.text, value.span().start).node().unwrap_or_default()
+    }
+
+    /// Whether a value is an array with something in it.
+    pub(crate) fn has_elements(&self, value: Option<Value>) -> bool {
+        value.is_some_and(|value| {
+            let inside = &self.text[value.span()];
+            value.kind == Kind::Array && !inside[1..inside.len() - 1].trim_ascii().is_empty()
+        })
     }
 
     /// Reads the elements of an array that has been passed over before.
@@ -124,6 +137,17 @@ impl Source {
 /// Where the JSON begins: some editors put a mark before it.
 pub(crate) fn start_of(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
+}
+
+/// Whether one of `keys` may stand in a JSON text, perhaps with escaped letters.
+///
+/// Encoders leave the letters of keys alone, so the answer is hardly ever yes without reason.
+pub(crate) fn mentions(json: &str, keys: &[&str]) -> bool {
+    let json = json.as_bytes();
+    let has_key = |key: &&str| memchr::memmem::find(json, key.as_bytes()).is_some();
+    // `\u0040` to `\u007f`: letters and the underscore are among them.
+    let is_letter = |at: usize| matches!(json.get(at + 4), Some(b'4'..=b'7'));
+    keys.iter().any(has_key) || memchr::memmem::find_iter(json, r"\u00").any(is_letter)
 }
 
 fn array(cursor: &mut Cursor, into: &mut Vec<Node>) -> Result<(), JsonError> {

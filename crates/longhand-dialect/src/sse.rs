@@ -64,7 +64,7 @@ impl SseReader {
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, SseTooLarge> {
         let mut events = Vec::new();
         let mut rest = bytes;
-        if mem::take(&mut self.after_return) && !rest.is_empty() {
+        if !rest.is_empty() && mem::take(&mut self.after_return) {
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
         while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
@@ -182,6 +182,12 @@ mod tests {
             assert!(reader.push(b"data: 1234567890\n").is_ok());
         }
         assert_eq!(reader.push(&[b'x'; 90]), Err(SseTooLarge { max: 100 }));
+    }
+
+    #[test]
+    fn a_push_of_nothing_does_not_part_a_carriage_return_from_its_line_feed() {
+        let pieces: [&[u8]; 3] = [b"data: a\r", b"", b"\ndata: b\r\n\r\n"];
+        assert_eq!(read(&pieces), [(String::new(), "a\nb".to_owned())]);
     }
 
     proptest! {

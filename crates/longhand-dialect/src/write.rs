@@ -1,7 +1,7 @@
 //! Messages of any origin in one wire format.
 
 use longhand_core::json::quote;
-use longhand_core::{Message, Part, Role};
+use longhand_core::{MediaKind, Message, Part, Role};
 
 use crate::Dialect;
 use crate::render::{input_message, text_block};
@@ -35,10 +35,15 @@ fn list(
 /// All the text of a message, a note for what is not text.
 fn words(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.decode().into_owned()),
+        Part::Text(text) | Part::FixedText(text) => Some(text.decode().into_owned()),
         Part::Image(_) => Some("[image]".to_owned()),
+        Part::Media(media) => Some(match (&media.transcript, media.kind) {
+            (Some(text), _) => text.decode().into_owned(),
+            (None, MediaKind::Audio) => "[audio]".to_owned(),
+            (None, MediaKind::Video) => "[video]".to_owned(),
+        }),
         Part::File(_) => Some("[file]".to_owned()),
-        Part::Other(raw) => Some(raw.decode().into_owned()),
+        Part::Other(other) => Some(other.raw.decode().into_owned()),
         Part::Thinking(_) | Part::Call(_) | Part::Result(_) => None,
     });
     texts.filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join("\n\n")

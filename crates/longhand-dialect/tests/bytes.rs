@@ -273,3 +273,17 @@ fn nothing_to_do_changes_nothing() {
         assert_eq!(conversation.bytes(), source);
     }
 }
+
+#[test]
+fn a_turn_that_is_shortened_and_takes_a_fold_in_stays_whole() {
+    let source = r#"{"system":"s","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"long"},{"role":"assistant","content":"c"},{"role":"user","content":"d"},{"role":"assistant","content":"e"}]}"#;
+    check(
+        source,
+        Dialect::Anthropic,
+        &[clip(3, 0, "short"), fold(&[(4, 6)], "FOLD")],
+        &[(
+            r#"{"role":"user","content":"long"},{"role":"assistant","content":"c"},{"role":"user","content":"d"}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"short"},{"type":"text","text":"FOLD"}]}"#,
+        )],
+    );
+}

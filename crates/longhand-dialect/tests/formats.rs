@@ -227,8 +227,8 @@ fn chat_parts() {
         &[
             "Image(Image { pixels: None, low_detail: true, bytes: 9 })",
             "File(File { name: None, text: None, bytes: 25 })",
-            "File(File { name: None, text: None, bytes: 39 })",
-            r#"Other("{\"type\":\"video\"}")"#,
+            "Media(Media { kind: Audio, bytes: 0, duration_ms: None, transcript: None })",
+            r#"Other(Other { raw: "{\"type\":\"video\"}", link: None })"#,
         ],
     );
     check(
@@ -237,7 +237,7 @@ fn chat_parts() {
         &[
             r#"Thinking(Thinking { text: "hm", seal: None })"#,
             r#"Text("ok")"#,
-            r#"Other("no")"#,
+            r#"FixedText("no")"#,
             r#"Call(Call { id: "c1", name: "f", arguments: "{\"a\":1.0}", freeform: false })"#,
             r#"Call(Call { id: "c2", name: "g", arguments: "x", freeform: true })"#,
         ],
@@ -248,13 +248,13 @@ fn chat_parts() {
         &[r#"Call(Call { id: "f", name: "f", arguments: "{}", freeform: false })"#],
     );
     check(r#"{"role":"tool","tool_call_id":"c1","content":"a\tb"}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c1", content: [Text("a\tb")], raw: "\"a\\tb\"", error: false })"#,
+        r#"Result(ToolResult { call: "c1", content: [Text("a\tb")], raw: "\"a\\tb\"", error: false, fixed: false })"#,
     ]);
     check(r#"{"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"a"}]}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c1", content: [Text("a")], raw: "[{\"type\":\"text\",\"text\":\"a\"}]", error: false })"#,
+        r#"Result(ToolResult { call: "c1", content: [Text("a")], raw: "[{\"type\":\"text\",\"text\":\"a\"}]", error: false, fixed: false })"#,
     ]);
     check(r#"{"role":"function","name":"f","content":null}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "f", content: [], raw: "", error: false })"#,
+        r#"Result(ToolResult { call: "f", content: [], raw: "", error: false, fixed: false })"#,
     ]);
     let named = parse(r#"{"model":"m","tools":[{"type":"function","function":{}}],"messages":[{"role":"user","name":"ann","content":"hi"}]}"#);
     assert_eq!(named.messages[0].name.as_ref().map(|name| name.decode().into_owned()), Some("ann".to_owned()));
@@ -276,16 +276,16 @@ fn anthropic_parts() {
             r#"Thinking(Thinking { text: "", seal: Some("d") })"#,
             r#"Text("a")"#,
             r#"Call(Call { id: "t1", name: "f", arguments: "{ \"a\":1.0 }", freeform: false })"#,
-            r#"Other("{\"type\":\"server_tool_use\",\"id\":\"s\"}")"#,
+            r#"Other(Other { raw: "{\"type\":\"server_tool_use\",\"id\":\"s\"}", link: Call("s") })"#,
         ],
     );
     check(
         r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a","is_error":true},{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"url","url":"u"}},{"type":"tool_reference"}]},{"type":"tool_result","tool_use_id":"t3"}]}"#,
         Role::User,
         &[
-            r#"Result(ToolResult { call: "t1", content: [Text("a")], raw: "\"a\"", error: true })"#,
-            r#"Result(ToolResult { call: "t2", content: [Text("a"), Image(Image { pixels: None, low_detail: false, bytes: 24 }), Other("{\"type\":\"tool_reference\"}")], raw: "[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"u\"}},{\"type\":\"tool_reference\"}]", error: false })"#,
-            r#"Result(ToolResult { call: "t3", content: [], raw: "", error: false })"#,
+            r#"Result(ToolResult { call: "t1", content: [Text("a")], raw: "\"a\"", error: true, fixed: false })"#,
+            r#"Result(ToolResult { call: "t2", content: [Text("a"), Image(Image { pixels: None, low_detail: false, bytes: 24 }), Other(Other { raw: "{\"type\":\"tool_reference\"}", link: None })], raw: "[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"u\"}},{\"type\":\"tool_reference\"}]", error: false, fixed: false })"#,
+            r#"Result(ToolResult { call: "t3", content: [], raw: "", error: false, fixed: false })"#,
         ],
     );
     check(
@@ -312,14 +312,14 @@ fn responses_parts() {
             r#"Text("a")"#,
             "Image(Image { pixels: None, low_detail: true, bytes: 1 })",
             "File(File { name: None, text: None, bytes: 35 })",
-            r#"Other("{\"type\":\"input_smell\"}")"#,
+            r#"Other(Other { raw: "{\"type\":\"input_smell\"}", link: None })"#,
         ],
     );
     // Annotations point into their text, so it is not to be edited.
     check(
         r#"{"role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]},{"type":"output_text","text":"b","annotations":[1]},{"type":"refusal","refusal":"c"}]}"#,
         Role::Assistant,
-        &[r#"Text("a")"#, r#"Other("b")"#, r#"Other("{\"type\":\"refusal\",\"refusal\":\"c\"}")"#],
+        &[r#"Text("a")"#, r#"FixedText("b")"#, r#"FixedText("c")"#],
     );
     check(
         r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}],"content":[{"type":"reasoning_text","text":"b"}],"encrypted_content":"e"}"#,
@@ -333,25 +333,25 @@ fn responses_parts() {
         r#"Call(Call { id: "c", name: "f", arguments: "x", freeform: true })"#,
     ]);
     check(r#"{"type":"function_call_output","call_id":"c","output":"a"}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c", content: [Text("a")], raw: "\"a\"", error: false })"#,
+        r#"Result(ToolResult { call: "c", content: [Text("a")], raw: "\"a\"", error: false, fixed: false })"#,
     ]);
     check(r#"{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"u"}]}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c", content: [Text("a"), Image(Image { pixels: None, low_detail: false, bytes: 1 })], raw: "[{\"type\":\"input_text\",\"text\":\"a\"},{\"type\":\"input_image\",\"image_url\":\"u\"}]", error: false })"#,
+        r#"Result(ToolResult { call: "c", content: [Text("a"), Image(Image { pixels: None, low_detail: false, bytes: 1 })], raw: "[{\"type\":\"input_text\",\"text\":\"a\"},{\"type\":\"input_image\",\"image_url\":\"u\"}]", error: false, fixed: false })"#,
     ]);
     check(r#"{"type":"computer_call_output","call_id":"c","output":{}}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c", content: [], raw: "", error: false })"#,
-        r#"Other("{\"type\":\"computer_call_output\",\"call_id\":\"c\",\"output\":{}}")"#,
+        r#"Result(ToolResult { call: "c", content: [], raw: "", error: false, fixed: true })"#,
+        r#"Other(Other { raw: "{\"type\":\"computer_call_output\",\"call_id\":\"c\",\"output\":{}}", link: None })"#,
     ]);
     check(r#"{"type":"local_shell_call_output","id":"c","output":"a"}"#, Role::Tool, &[
-        r#"Result(ToolResult { call: "c", content: [Text("a")], raw: "\"a\"", error: false })"#,
+        r#"Result(ToolResult { call: "c", content: [Text("a")], raw: "\"a\"", error: false, fixed: false })"#,
     ]);
     check(r#"{"type":"shell_call","call_id":"c"}"#, Role::Assistant, &[
         r#"Call(Call { id: "c", name: "shell", arguments: "", freeform: false })"#,
-        r#"Other("{\"type\":\"shell_call\",\"call_id\":\"c\"}")"#,
+        r#"Other(Other { raw: "{\"type\":\"shell_call\",\"call_id\":\"c\"}", link: None })"#,
     ]);
-    check(r#"{"type":"compaction","encrypted_content":"e"}"#, Role::System, &[r#"Other("{\"type\":\"compaction\",\"encrypted_content\":\"e\"}")"#]);
-    check(r#"{"type":"hologram"}"#, Role::Assistant, &[r#"Other("{\"type\":\"hologram\"}")"#]);
-    check(r#"{"type":"item_reference","id":"i"}"#, Role::Assistant, &[r#"Other("{\"type\":\"item_reference\",\"id\":\"i\"}")"#]);
+    check(r#"{"type":"compaction","encrypted_content":"e"}"#, Role::System, &[r#"Other(Other { raw: "{\"type\":\"compaction\",\"encrypted_content\":\"e\"}", link: None })"#]);
+    check(r#"{"type":"hologram"}"#, Role::Assistant, &[r#"Other(Other { raw: "{\"type\":\"hologram\"}", link: None })"#]);
+    check(r#"{"type":"item_reference","id":"i"}"#, Role::Assistant, &[r#"Other(Other { raw: "{\"type\":\"item_reference\",\"id\":\"i\"}", link: Reference("i") })"#]);
     let strings = parse(r#"{"instructions":"s","input":"hi","model":"m","tools":[]}"#);
     let shown: Vec<_> = strings.messages.iter().map(|message| (message.role, parts(message))).collect();
     assert_eq!(shown, [(Role::System, vec![r#"Text("s")"#.to_owned()]), (Role::User, vec![r#"Text("hi")"#.to_owned()])]);

@@ -58,7 +58,7 @@ fn meaning(message: &Message, hasher: &mut Hasher) -> bool {
     let mut says = !text.trim().is_empty() || message.role == Role::User;
     for part in &message.parts {
         match part {
-            Part::Text(_) | Part::Thinking(_) => continue,
+            Part::Text(_) | Part::FixedText(_) | Part::Thinking(_) => continue,
             Part::Call(call) => {
                 field(hasher, b'c', call.id.decode().trim().as_bytes());
                 field(hasher, b'n', call.name.decode().as_bytes());
@@ -71,12 +71,14 @@ fn meaning(message: &Message, hasher: &mut Hasher) -> bool {
             Part::Result(result) => {
                 field(hasher, b'o', result.call.decode().trim().as_bytes());
                 field(hasher, b't', words(&result.content).trim().as_bytes());
-                if result.content.iter().any(|part| !matches!(part, Part::Text(_))) {
+                if result.content.iter().any(|part| part.text().is_none()) {
                     raw(hasher, result.raw.raw());
                 }
             }
-            Part::Other(other) => raw(hasher, &other.decode()),
-            Part::Image(_) | Part::File(_) => raw(hasher, message.raw.raw()),
+            Part::Other(other) => raw(hasher, &other.raw.decode()),
+            // A client sends a recording of the model's back as no more than its id.
+            Part::Media(_) if message.role == Role::Assistant => continue,
+            Part::Image(_) | Part::Media(_) | Part::File(_) => raw(hasher, message.raw.raw()),
         }
         says = true;
     }
@@ -86,7 +88,7 @@ fn meaning(message: &Message, hasher: &mut Hasher) -> bool {
 /// All text of some parts in one: a client may cut it differently.
 fn words(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.decode()),
+        Part::Text(text) | Part::FixedText(text) => Some(text.decode()),
         _ => None,
     });
     texts.collect()

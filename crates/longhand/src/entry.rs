@@ -1,6 +1,6 @@
 //! Entries of a ledger: what is in them, and how they are read again.
 
-use longhand_archive::{Entry, NewEntry};
+use longhand_archive::NewEntry;
 use longhand_core::{Meaning, Message, Part, content_hash};
 use longhand_dialect::{Dialect, read};
 use serde_json::Value;
@@ -95,11 +95,6 @@ pub fn searchable(form: &str, raw: &str) -> String {
     Form::parse(form).map(|form| texts(form, raw).join("\n")).unwrap_or_default()
 }
 
-/// All that can be read of an archived entry.
-pub(crate) fn texts_of(entry: &Entry) -> Vec<String> {
-    Form::parse(&entry.form).map(|form| texts(form, &entry.raw)).unwrap_or_default()
-}
-
 /// All that can be read of a message or trace.
 fn texts(form: Form, raw: &str) -> Vec<String> {
     match form {
@@ -124,17 +119,15 @@ pub(crate) fn texts_of_message(message: &Message) -> Vec<String> {
     let mut out = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text(text) | Part::Other(text) => out.push(text.decode().into_owned()),
             Part::Call(call) => {
                 out.push(format!("{} {}", call.name.decode(), call.arguments.decode()));
             }
             Part::Result(result) => {
-                out.extend(result.content.iter().filter_map(|part| match part {
-                    Part::Text(text) => Some(text.decode().into_owned()),
-                    _ => None,
-                }));
+                let texts = result.content.iter().filter_map(Part::text);
+                out.extend(texts.map(|text| text.decode().into_owned()));
             }
-            Part::Thinking(_) | Part::Image(_) | Part::File(_) => {}
+            Part::Other(other) => out.push(other.raw.decode().into_owned()),
+            part => out.extend(part.text().map(|text| text.decode().into_owned())),
         }
     }
     out

@@ -78,17 +78,21 @@ fn message(message: &Message) -> String {
 
 fn part(part: &Part) -> Option<String> {
     Some(match part {
-        Part::Text(text) => text.decode().into_owned(),
+        Part::Text(text) | Part::FixedText(text) => text.decode().into_owned(),
         Part::Call(call) => format!("calls {} {}", call.name.decode(), call.arguments.decode()),
         Part::Result(result) => {
             result.content.iter().filter_map(self::part).collect::<Vec<_>>().join("\n")
         }
         Part::Image(_) => "(a picture)".to_owned(),
+        Part::Media(media) => match &media.transcript {
+            Some(text) => text.decode().into_owned(),
+            None => "(a recording)".to_owned(),
+        },
         Part::File(file) => match &file.text {
             Some(text) => text.decode().into_owned(),
             None => "(a file)".to_owned(),
         },
-        Part::Other(raw) => raw.decode().into_owned(),
+        Part::Other(other) => other.raw.decode().into_owned(),
         Part::Thinking(_) => return None,
     })
 }

@@ -31,10 +31,8 @@ impl Said {
 /// The words of one side; what an earlier fold says is nobody's.
 fn words(messages: &[&Message], role: Role) -> String {
     let own = messages.iter().filter(|message| message.role == role);
-    let texts = own.flat_map(|message| &message.parts).filter_map(|part| match part {
-        Part::Text(text) if earlier(part).is_none() => Some(text.decode().into_owned()),
-        _ => None,
-    });
+    let parts = own.flat_map(|message| &message.parts).filter(|part| earlier(part).is_none());
+    let texts = parts.filter_map(Part::text).map(|text| text.decode().into_owned());
     texts.collect::<Vec<_>>().join("\n")
 }
 
@@ -44,10 +42,8 @@ fn tools(messages: &[&Message]) -> Vec<(String, String)> {
     let answer = |id: &str| {
         let mut results = messages.iter().flat_map(|message| message.results());
         let result = results.find(|result| result.call.decode() == id)?;
-        result.content.iter().find_map(|part| match part {
-            Part::Text(text) => Some(clipped(&text.decode(), RESULT_CHARS_MAX)),
-            _ => None,
-        })
+        let text = result.content.iter().find_map(Part::text)?;
+        Some(clipped(&text.decode(), RESULT_CHARS_MAX))
     };
     let calls = messages.iter().flat_map(|message| message.calls());
     calls

@@ -171,7 +171,8 @@ pub fn show(conversation: &Conversation) -> String {
             .parts
             .iter()
             .map(|part| match part {
-                Part::Text(text) | Part::Other(text) => gist(&text.decode()),
+                Part::Text(text) | Part::FixedText(text) => gist(&text.decode()),
+                Part::Other(other) => gist(&other.raw.decode()),
                 Part::Call(call) => {
                     format!("call:{} {}", call.name.decode(), gist(&call.arguments.decode()))
                 }

@@ -60,7 +60,7 @@ const CODEX: &[&str] = &[
     "line 9 assistant: c3=local_shell + <{\"type\":\"local_shell_cal>",
     "line 10 tool: c1->one",
     "line 11 tool: c2->two",
-    "line 12 tool: c3-><{\"content\":\"three\",\"succ>",
+    "line 12 tool: c3->three",
     "line 13 assistant: <{\"type\":\"web_search_call>",
     "line 16 assistant: done",
 ];

@@ -28,6 +28,8 @@ pub(crate) fn shown(part: &Part) -> String {
     match part {
         Part::Text(text) => text.decode().into_owned(),
         Part::Thinking(thinking) => format!("({})", thinking.text.decode()),
+        Part::FixedText(text) => format!("fixed {:?}", text.decode()),
+        Part::Media(media) => format!("media {:?}", media.kind),
         Part::Image(image) => format!("image {:?}", image.pixels),
         Part::File(_) => "file".to_owned(),
         Part::Call(call) => format!("{}={}", call.id.decode(), call.name.decode()),
@@ -36,7 +38,7 @@ pub(crate) fn shown(part: &Part) -> String {
             let mark = if result.error { "!" } else { "" };
             format!("{}->{mark}{}", result.call.decode(), content.join(","))
         }
-        Part::Other(raw) => format!("<{}>", raw.raw().chars().take(24).collect::<String>()),
+        Part::Other(other) => format!("<{}>", other.raw.raw().chars().take(24).collect::<String>()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The messages of a request as a chain.
 
-use longhand_core::{Message, Part, Role};
+use longhand_core::{Message, Part, Role, Text};
 
 use crate::meaning::Link;
 
@@ -104,9 +104,5 @@ fn lead_of(messages: &[Message]) -> usize {
 
 /// The words of a message.
 pub(super) fn words_of(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.decode()),
-        _ => None,
-    });
-    texts.collect()
+    message.parts.iter().filter_map(Part::text).map(Text::decode).collect()
 }
