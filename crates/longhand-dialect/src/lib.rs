@@ -23,7 +23,6 @@ mod detect;
 mod error;
 mod image;
 mod mark;
-mod model;
 mod options;
 mod overflow;
 mod pi;

@@ -6,8 +6,7 @@ use std::str::FromStr;
 
 use longhand_core::Meter;
 
-use crate::model::version;
-use crate::{Cached, Chars, CharsPerToken, ImageRule, MeterError, Vocabulary};
+use crate::{Cached, Chars, CharsPerToken, ImageRule, MeterError, ModelFacts, Vocabulary};
 
 /// Which meter to count with: `o200k`, `cl100k`, `chars:3.5` or a path to a tokenizer.json.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,12 +25,7 @@ pub enum MeterSpec {
 impl MeterSpec {
     /// Chooses the vocabulary of a model, `o200k` where the model is unknown.
     pub fn for_model(model: &str) -> Self {
-        match version(model, "gpt") {
-            // Azure writes gpt-35 for 3.5.
-            Some((3 | 35, _)) => Self::Cl100k,
-            Some((4, 0)) if !model.to_ascii_lowercase().contains("gpt-4o") => Self::Cl100k,
-            _ => Self::O200k,
-        }
+        ModelFacts::of(model).meter
     }
 
     /// Readies the meter; `images` prices pictures, which an estimate has a flat price for.
@@ -113,7 +107,7 @@ mod tests {
     fn a_path_needs_the_feature() {
         let parsed = "models/qwen/tokenizer.json".parse::<MeterSpec>().unwrap_err();
         let opened = MeterSpec::TokenizerJson("models/qwen/tokenizer.json".into())
-            .open(ImageRule::OpenAiTiles)
+            .open(ImageRule::OPENAI_TILES)
             .err()
             .unwrap();
         for error in [parsed.to_string(), opened.to_string()] {

@@ -11,7 +11,7 @@ use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json};
 use proptest::prelude::*;
 
 fn meter() -> Arc<dyn Meter + Send + Sync> {
-    Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiTiles).unwrap())
+    Arc::from(MeterSpec::O200k.open(ImageRule::OPENAI_TILES).unwrap())
 }
 
 fn count(conversation: &Conversation, scale: &Scale) -> Tokens {
