@@ -17,6 +17,7 @@ mod estimate;
 mod image;
 mod pieces;
 mod price;
+mod scaled;
 mod spec;
 #[cfg(feature = "tokenizer-json")]
 mod tokenizer_json;
@@ -28,6 +29,7 @@ pub use error::MeterError;
 pub use estimate::{Chars, CharsPerToken};
 pub use image::{ImageRule, Provider};
 pub use price::Price;
+pub use scaled::Scaled;
 pub use spec::MeterSpec;
 #[cfg(feature = "tokenizer-json")]
 pub use tokenizer_json::TokenizerJson;
