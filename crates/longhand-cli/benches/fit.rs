@@ -14,7 +14,7 @@ const BUDGET: Tokens = Tokens(32_000);
 
 /// Counts from nothing, as the first request of a session does; the vocabulary itself is loaded once.
 fn fit(conversation: &Conversation, policy: Policy) -> longhand_core::Plan {
-    let meter = MeterSpec::O200k.open(ImageRule::OpenAiTiles).expect("the vocabulary is built in");
+    let meter = MeterSpec::O200k.open(ImageRule::OPENAI_TILES).expect("the vocabulary is built in");
     let settings = Settings { policy, ..Settings::default() };
     plan(&conversation.history(Tokens(0)), &Budget::of(BUDGET), &settings, &*meter)
 }

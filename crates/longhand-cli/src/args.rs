@@ -419,7 +419,7 @@ pub(crate) struct InputArgs {
 
 #[derive(Args)]
 pub(crate) struct MeterArgs {
-    /// How to count: o200k, cl100k, chars:3.5 or the path of a tokenizer.json [default: by the model it names]
+    /// How to count: o200k, cl100k, chars:3.5 or the path of a tokenizer.json [default: by the model it names, ≈o200k times a factor if its vocabulary is not public]
     #[arg(long, value_name = "METER")]
     pub(crate) meter: Option<MeterSpec>,
 }

@@ -30,8 +30,9 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
     apart(&args)?;
     let name = input::name(&args.input);
     let conversation = valid(input::read(&args.input)?, args.repair, &name)?;
-    let (meter_name, meter) = weigh::open(args.meter.meter, &conversation)?;
-    let scale = Scale::new(&*meter);
+    let named = weigh::open(args.meter.meter, &conversation)?;
+    let meter = &named.meter;
+    let scale = Scale::new(&**meter);
     let budget = Budget {
         limit: Tokens(args.budget),
         reserve: Tokens(args.reserve),
@@ -43,8 +44,8 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
         chars_min: args.min_chars,
     };
     let history = conversation.history(weigh::attributes(&conversation, &scale));
-    let digest = store::digest(&args.summariser, &meter)?;
-    let plan = plan_with(&history, &budget, &settings, &*meter, &*digest);
+    let digest = store::digest(&args.summariser, meter)?;
+    let plan = plan_with(&history, &budget, &settings, &**meter, &*digest);
 
     // What goes out of sight is safe before anything relies on it.
     let originals: Vec<_> =
@@ -54,14 +55,14 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
     }
     let text = conversation.apply(&plan.edits);
     let (window, over) = verified(&text, &conversation)?;
-    let after = weigh::total(&window, &meter);
+    let after = weigh::total(&window, meter);
     let report = (args.report.is_some() || !args.quiet).then(|| Report {
-        before: weigh::total(&conversation, &meter),
+        before: weigh::total(&conversation, meter),
         conversation: &conversation,
         window: &window,
         plan: &plan,
         budget,
-        meter: &meter_name,
+        meter: &named,
         after,
     });
     // The report goes first: if it cannot be written, the window is not replaced either.
@@ -86,7 +87,7 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
         let terminal = std::io::stderr().is_terminal();
         if matches!(args.map, MapWhen::Always) || (matches!(args.map, MapWhen::Auto) && terminal) {
             let colour = terminal && std::env::var_os("NO_COLOR").is_none();
-            output::say(map::draw(&window, &meter, budget, colour).trim_end());
+            output::say(map::draw(&window, &named, budget, colour).trim_end());
         }
     }
     Ok(if plan.fits() && over.is_empty() { Outcome::Done } else { Outcome::TooBig })

@@ -67,6 +67,7 @@ const KNOWN: &[Known] = &[
     in_file("endpoints.*.key_file", Kind::Text),
     in_file("prices.*.input", Kind::Number),
     in_file("prices.*.cached_input", Kind::Number),
+    in_file("prices.*.cache_write", Kind::Number),
     in_file("prices.*.output", Kind::Number),
     in_file("windows.*.tokens", Kind::Whole),
 ];

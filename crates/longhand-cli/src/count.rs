@@ -9,9 +9,10 @@ use crate::{Outcome, input, output, weigh};
 
 pub(crate) fn run(args: &CountArgs) -> Result<Outcome> {
     let conversation = input::read(&args.input)?;
-    let (name, meter) = weigh::open(args.meter.meter.clone(), &conversation)?;
-    let scale = Scale::new(&*meter);
-    let own = weigh::messages(&conversation.messages, &meter);
+    let named = weigh::open(args.meter.meter.clone(), &conversation)?;
+    let meter = &named.meter;
+    let scale = Scale::new(&**meter);
+    let own = weigh::messages(&conversation.messages, meter);
     let attributes = weigh::attributes(&conversation, &scale);
     let reply = scale.framing().reply;
     let total = own.iter().copied().sum::<Tokens>() + attributes + reply;
@@ -27,7 +28,8 @@ pub(crate) fn run(args: &CountArgs) -> Result<Outcome> {
             .collect();
         let report = json!({
             "dialect": conversation.dialect.as_str(),
-            "meter": name,
+            "meter": named.name,
+            "exact": named.is_exact,
             "tokens": total.0,
             "attributes": attributes.0,
             "reply": reply.0,
@@ -47,24 +49,20 @@ pub(crate) fn run(args: &CountArgs) -> Result<Outcome> {
             "{:>5}  {:<9} {:>9}  {}\n",
             at,
             message.role.as_str(),
-            grouped(tokens.0 as usize),
+            named.figure(*tokens),
             gist(message)
         );
         text.push_str(&line);
     }
     if attributes > Tokens::ZERO {
-        text.push_str(&format!(
-            "{:>5}  {:<9} {:>9}\n",
-            "",
-            "tools",
-            grouped(attributes.0 as usize)
-        ));
+        text.push_str(&format!("{:>5}  {:<9} {:>9}\n", "", "tools", named.figure(attributes)));
     }
     let messages = grouped(own.len());
     text.push_str(&format!(
-        "{} tokens in {messages} messages ({}, {name})\n",
-        grouped(total.0 as usize),
-        conversation.dialect
+        "{} tokens in {messages} messages ({}, {})\n",
+        named.figure(total),
+        conversation.dialect,
+        named.name
     ));
     output::print(&text)?;
     Ok(Outcome::Done)

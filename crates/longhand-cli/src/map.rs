@@ -6,7 +6,7 @@ use longhand::Session;
 use longhand_core::{Budget, Part, Role, Scale, Tokens, grouped, is_fold};
 use longhand_dialect::Conversation;
 
-use crate::weigh::{self, SharedMeter};
+use crate::weigh::{self, NamedMeter};
 
 /// The cells of the bar.
 const WIDTH: usize = 64;
@@ -29,11 +29,11 @@ const KINDS: [(&str, char, u8); 8] = [
 /// Draws the window as a bar from its first token to its last, with a legend.
 pub(crate) fn draw(
     window: &Conversation,
-    meter: &SharedMeter,
+    meter: &NamedMeter,
     budget: Budget,
     colour: bool,
 ) -> String {
-    let scale = Scale::new(&**meter);
+    let scale = Scale::new(&*meter.meter);
     let mut runs = vec![(1, weigh::attributes(window, &scale))];
     for message in &window.messages {
         let around = scale.tokens(scale.around(message));
@@ -69,7 +69,7 @@ pub(crate) fn draw(
         let _ = writeln!(
             out,
             "  {mark} {name:<10} {:>9} tokens {percent:>3}%",
-            grouped(sums[kind].0 as usize)
+            meter.figure(sums[kind])
         );
     }
     let left = budget.limit.saturating_sub(total);
@@ -77,7 +77,7 @@ pub(crate) fn draw(
         out,
         "  · {:<10} {:>9} tokens {:>3}%",
         "free",
-        grouped(left.0 as usize),
+        meter.figure(left),
         left.0 * 100 / whole.0.max(1)
     );
     out

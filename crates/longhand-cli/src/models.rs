@@ -114,13 +114,16 @@ pub(crate) fn prices(config: &Config) -> Prices {
     let mut prices = Prices::default();
     for name in config.names("prices") {
         let micros = |key: &str| {
-            let usd = config.number(&format!("prices.{name}.{key}")).unwrap_or(0.0);
-            (usd * 1_000_000.0) as u64
+            let usd = config.number(&format!("prices.{name}.{key}"))?;
+            Some((usd * 1_000_000.0) as u64)
         };
+        let input = micros("input").unwrap_or(0);
         let price = Price {
-            input: micros("input"),
-            cached_input: micros("cached_input"),
-            output: micros("output"),
+            input,
+            cached_input: micros("cached_input").unwrap_or(0),
+            // Providers that charge for writing to a cache charge a quarter more.
+            cache_write: micros("cache_write").unwrap_or(input + input / 4),
+            output: micros("output").unwrap_or(0),
         };
         prices.set(&name, price);
     }

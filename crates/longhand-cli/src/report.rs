@@ -8,12 +8,14 @@ use longhand_dialect::Conversation;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
+use crate::weigh::NamedMeter;
+
 pub(crate) struct Report<'r> {
     pub(crate) conversation: &'r Conversation,
     pub(crate) window: &'r Conversation,
     pub(crate) plan: &'r Plan,
     pub(crate) budget: Budget,
-    pub(crate) meter: &'r str,
+    pub(crate) meter: &'r NamedMeter,
     pub(crate) before: Tokens,
     pub(crate) after: Tokens,
 }
@@ -50,7 +52,8 @@ impl Report<'_> {
         let anchors = self.anchors();
         let report = json!({
             "dialect": self.conversation.dialect.as_str(),
-            "meter": self.meter,
+            "meter": self.meter.name,
+            "exact": self.meter.is_exact,
             "budget": self.budget.limit.0,
             "reserve": self.budget.reserve.0,
             "before": size(self.conversation, self.before),
@@ -131,11 +134,11 @@ impl fmt::Display for Report<'_> {
         write!(
             f,
             "longhand: {} -> {} tokens of {} ({}, {})",
-            number(self.before),
-            number(self.after),
+            self.meter.figure(self.before),
+            self.meter.figure(self.after),
             number(self.budget.limit),
             self.conversation.dialect,
-            self.meter
+            self.meter.name
         )?;
         if self.plan.is_noop() && self.plan.fits() {
             return f.write_str("; it fits as it is");
@@ -169,8 +172,8 @@ impl fmt::Display for Report<'_> {
             write!(
                 f,
                 "\ndoes not fit: {} over; the smallest window is {} tokens\nhint: --budget {} would do, or another --policy or a smaller --keep-tail",
-                number(self.plan.shortfall),
-                number(self.plan.floor.min(self.after)),
+                self.meter.figure(self.plan.shortfall),
+                self.meter.figure(self.plan.floor.min(self.after)),
                 self.plan.floor.min(self.after).0 + self.budget.reserve.0
             )?;
         }

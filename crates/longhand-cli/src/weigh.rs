@@ -2,27 +2,42 @@
 
 use std::sync::Arc;
 
-use longhand_core::{Message, Meter, Scale, Text, Tokens};
+use longhand_core::{Message, Meter, Scale, Text, Tokens, grouped};
 use longhand_dialect::{Conversation, Dialect};
 use longhand_meter::{ImageRule, MeterSpec, Provider};
 
 /// A meter that threads can share.
 pub(crate) type SharedMeter = Arc<dyn Meter + Send + Sync>;
 
+/// A meter with the name that reports give it.
+pub(crate) struct NamedMeter {
+    pub(crate) name: String,
+    pub(crate) is_exact: bool,
+    pub(crate) meter: SharedMeter,
+}
+
+impl NamedMeter {
+    /// Writes a figure of this meter, with `≈` if it is an estimate.
+    pub(crate) fn figure(&self, tokens: Tokens) -> String {
+        let mark = if self.is_exact { "" } else { "≈" };
+        format!("{mark}{}", grouped(tokens.0 as usize))
+    }
+}
+
 /// Opens the meter that was asked for, or the one that suits the conversation's model.
 pub(crate) fn open(
     spec: Option<MeterSpec>,
     conversation: &Conversation,
-) -> anyhow::Result<(String, SharedMeter)> {
+) -> anyhow::Result<NamedMeter> {
     let model = conversation.model.as_deref();
     let provider = match conversation.dialect {
         Dialect::Chat | Dialect::Responses | Dialect::Codex => Provider::OpenAi,
         Dialect::Anthropic | Dialect::ClaudeCode | Dialect::Pi => Provider::Anthropic,
     };
     let spec = spec.unwrap_or_else(|| MeterSpec::for_model(model.unwrap_or_default()));
-    let name = spec.to_string();
-    let meter = spec.open(ImageRule::for_model(provider, model))?;
-    Ok((name, Arc::from(meter)))
+    let (name, is_exact) = (spec.to_string(), spec.is_exact());
+    let meter = Arc::from(spec.open(ImageRule::for_model(provider, model))?);
+    Ok(NamedMeter { name, is_exact, meter })
 }
 
 /// What the request counts for besides its messages.

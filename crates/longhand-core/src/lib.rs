@@ -18,6 +18,7 @@ mod handle;
 pub mod json;
 mod message;
 mod meter;
+mod model_name;
 mod observation;
 mod plan;
 mod project;
@@ -41,6 +42,7 @@ pub use message::{
     Call, File, Image, Media, MediaKind, Message, Other, Part, PartLink, Role, Thinking, ToolResult,
 };
 pub use meter::{Framing, Meter, Scale};
+pub use model_name::{ModelFamily, ModelName, undated};
 pub use plan::{
     History, Original, Plan, Policy, Rolling, Settings, Tally, Wire, content, original, plan, plan_with,
 };

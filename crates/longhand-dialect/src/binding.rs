@@ -1,9 +1,9 @@
 //! What becomes of thinking when something before it is edited.
 
+use longhand_core::ModelName;
 use longhand_core::json::{Cursor, Kind, Value};
 
 use crate::conversation::Conversation;
-use crate::model::binds_thinking;
 use crate::source::start_of;
 
 /// The beta that a request names in `anthropic-beta` if it says what becomes of voided thinking.
@@ -49,7 +49,8 @@ impl Bound {
         }
         let adaptive = settings.get(source, "type").is_some_and(|it| it.is(source, "adaptive"));
         let last = settings.fields.last().filter(|_| adaptive);
-        match last.filter(|_| model.is_some_and(binds_thinking)) {
+        let binds = model.is_some_and(|model| ModelName::parse(model).binds_thinking());
+        match last.filter(|_| binds) {
             Some((_, last)) => Self { at: last.span().end, ..Self::new(Binding::Switch) },
             None => Self::new(Binding::Removed),
         }

@@ -24,7 +24,6 @@ mod error;
 mod image;
 mod mark;
 mod media;
-mod model;
 mod options;
 mod overflow;
 mod pi;

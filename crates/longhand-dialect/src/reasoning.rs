@@ -1,11 +1,10 @@
 //! Reasoning that some models want beside every call.
 
-use longhand_core::Role;
 use longhand_core::json::{Cursor, Kind};
+use longhand_core::{ModelName, Role};
 
 use crate::Dialect;
 use crate::conversation::Conversation;
-use crate::model::demands_reasoning;
 use crate::splice::Splices;
 
 /// The names that reasoning goes by.
@@ -14,7 +13,8 @@ const KEYS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 impl Conversation {
     /// Gives calls without reasoning an empty one where the model demands it.
     pub(crate) fn add_reasoning(&self, splices: &mut Splices, gone: &[bool]) {
-        let demands = self.model.as_deref().is_some_and(demands_reasoning);
+        let model = self.model.as_deref();
+        let demands = model.is_some_and(|model| ModelName::parse(model).demands_reasoning());
         if self.dialect != Dialect::Chat || !demands {
             return;
         }

@@ -19,7 +19,7 @@ fn main() {
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_secs(1))
         .configure_from_args();
-    let meter = Vocabulary::o200k(ImageRule::OpenAiTiles);
+    let meter = Vocabulary::o200k(ImageRule::OPENAI_TILES);
     let mut ratios = Vec::new();
     for (name, text) in texts(4 * MEGABYTE) {
         let short = &text[..text.floor_char_boundary(MEGABYTE)];

@@ -2,7 +2,7 @@
 
 use longhand_core::{Image, Tokens};
 
-use crate::model::version;
+use crate::ModelFacts;
 
 /// Who prices the pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,66 +18,81 @@ pub enum Provider {
 #[non_exhaustive]
 pub enum ImageRule {
     /// `OpenAI` before GPT-5.5: a base price and one for each tile of 512 pixels, after scaling.
-    OpenAiTiles,
-    /// `OpenAI` from GPT-5.5 on: 1.2 for each patch of 32 pixels, without a cap or a coarse reading.
-    OpenAiPatches,
-    /// The dearer of the two, for a model that we do not know.
+    OpenAiTiles {
+        /// The price of any picture, and of one in low detail.
+        base: u32,
+        /// The price of a tile.
+        tile: u32,
+    },
+    /// `OpenAI`'s small models, and all from GPT-5.5 on: a price for each patch of 32 pixels.
+    OpenAiPatches {
+        /// The price of a hundred patches.
+        percent: u32,
+        /// The most patches, because larger pictures are scaled down; `None` if they are not.
+        patches_max: Option<u32>,
+    },
+    /// The dearer of tiles and patches, for a model that we do not know.
     OpenAiDearer,
     /// Anthropic: one for each patch of 28 pixels, up to a cap.
     Anthropic {
         /// The most that a picture costs, because larger ones are scaled down.
         cap: u64,
     },
+    /// Gemini before 3: 258 for a small picture and for each tile of a larger one.
+    GeminiTiles,
     /// One price for every picture.
     Flat(u64),
 }
 
 impl ImageRule {
-    const ANTHROPIC_CAP: u64 = 1_568;
-    const ANTHROPIC_CAP_FROM_4_7: u64 = 4_784;
+    /// GPT-4o and most models before GPT-5.5.
+    pub const OPENAI_TILES: Self = Self::OpenAiTiles { base: 85, tile: 170 };
+    /// GPT-5.5 and later: 1.2 for each patch, measured on pictures of up to 12 megapixels.
+    pub const OPENAI_PATCHES: Self = Self::OpenAiPatches { percent: 120, patches_max: None };
+    /// Claude before 4.7.
+    pub const CLAUDE: Self = Self::Anthropic { cap: 1_568 };
+    /// Claude from 4.7 on.
+    pub const CLAUDE_FROM_4_7: Self = Self::Anthropic { cap: 4_784 };
+    /// What a picture counts at Gemini from 3 on.
+    pub(crate) const GEMINI_FROM_3: u64 = 1_100;
 
-    /// Chooses the rule of a model, the dearest of its provider where the model is unknown.
+    /// `OpenAI`'s small models before GPT-5.5.
+    pub(crate) const fn capped_patches(percent: u32) -> Self {
+        Self::OpenAiPatches { percent, patches_max: Some(1_536) }
+    }
+
+    /// Chooses the rule of a model, or the dearest of its provider for an unknown model.
     pub fn for_model(provider: Provider, model: Option<&str>) -> Self {
-        let model = model.unwrap_or_default();
-        match provider {
-            Provider::OpenAi => match version(model, "gpt") {
-                Some(version) if version >= (5, 5) => Self::OpenAiPatches,
-                Some(_) => Self::OpenAiTiles,
-                None if is_o_series(model) => Self::OpenAiTiles,
-                None => Self::OpenAiDearer,
-            },
-            Provider::Anthropic => match version(model, "claude") {
-                Some(version) if version < (4, 7) => Self::Anthropic { cap: Self::ANTHROPIC_CAP },
-                _ => Self::Anthropic { cap: Self::ANTHROPIC_CAP_FROM_4_7 },
-            },
-        }
+        model.and_then(|model| ModelFacts::of(model).images).unwrap_or(match provider {
+            Provider::OpenAi => Self::OpenAiDearer,
+            Provider::Anthropic => Self::CLAUDE_FROM_4_7,
+        })
     }
 
     /// Prices a picture; one of unknown size at the most that an ordinary picture costs.
     pub fn tokens(self, image: &Image) -> Tokens {
         let pixels = image.pixels.filter(|&(width, height)| width > 0 && height > 0);
         Tokens(match self {
-            Self::OpenAiTiles => tiles_price(pixels, image.low_detail),
-            Self::OpenAiPatches => patches_price(pixels),
-            Self::OpenAiDearer => tiles_price(pixels, image.low_detail).max(patches_price(pixels)),
+            Self::OpenAiTiles { base, tile } => tiles_price(base, tile, pixels, image.low_detail),
+            Self::OpenAiPatches { percent, patches_max } => {
+                patches_price(percent, patches_max, pixels)
+            }
+            Self::OpenAiDearer => {
+                let price = |rule: Self| rule.tokens(image).0;
+                price(Self::OPENAI_TILES).max(price(Self::OPENAI_PATCHES))
+            }
             Self::Anthropic { cap } => pixels.map_or(cap, |pixels| squares(pixels, 28).min(cap)),
+            Self::GeminiTiles => gemini_price(pixels),
             Self::Flat(tokens) => tokens,
         })
     }
 }
 
-fn is_o_series(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    ["o1", "o3", "o4"].iter().any(|series| name.starts_with(series))
-}
-
-fn tiles_price(pixels: Option<(u32, u32)>, low_detail: bool) -> u64 {
-    const BASE: u64 = 85;
-    const TILE: u64 = 170;
+fn tiles_price(base: u32, tile: u32, pixels: Option<(u32, u32)>, low_detail: bool) -> u64 {
     // A picture is scaled into 2048 × 768 pixels, either way up.
     const LARGEST: (u32, u32) = (2048, 768);
     if low_detail {
-        return BASE;
+        return u64::from(base);
     }
     let (width, height) = pixels.unwrap_or(LARGEST);
     let (long, short) = (u64::from(width.max(height)), u64::from(width.min(height)));
@@ -91,12 +106,27 @@ fn tiles_price(pixels: Option<(u32, u32)>, low_detail: bool) -> u64 {
         (short_max, short)
     };
     let tiles = |side: u64| (side * numerator).div_ceil(denominator * 512);
-    BASE + TILE * tiles(long) * tiles(short)
+    u64::from(base) + u64::from(tile) * tiles(long) * tiles(short)
 }
 
-fn patches_price(pixels: Option<(u32, u32)>) -> u64 {
-    // There is no cap to fall back on, so an unknown picture counts as a megapixel.
-    (squares(pixels.unwrap_or((1024, 1024)), 32) * 6).div_ceil(5)
+fn patches_price(percent: u32, patches_max: Option<u32>, pixels: Option<(u32, u32)>) -> u64 {
+    // Without a cap to fall back on, an unknown picture counts as a megapixel.
+    let unknown = || patches_max.map_or_else(|| squares((1024, 1024), 32), u64::from);
+    let patches = pixels.map_or_else(unknown, |pixels| squares(pixels, 32));
+    let patches = patches_max.map_or(patches, |most| patches.min(u64::from(most)));
+    (u128::from(patches) * u128::from(percent)).div_ceil(100).try_into().unwrap_or(u64::MAX)
+}
+
+fn gemini_price(pixels: Option<(u32, u32)>) -> u64 {
+    const TILE: u64 = 258;
+    const SMALL: u32 = 384;
+    // A square is four tiles.
+    let Some((width, height)) = pixels else { return 4 * TILE };
+    if width <= SMALL && height <= SMALL {
+        return TILE;
+    }
+    let side = (u64::from(width.min(height)) * 2 / 3).max(1);
+    TILE * u64::from(width).div_ceil(side) * u64::from(height).div_ceil(side)
 }
 
 fn squares((width, height): (u32, u32), side: u32) -> u64 {
@@ -107,7 +137,6 @@ fn squares((width, height): (u32, u32), side: u32) -> u64 {
 mod tests {
     use super::*;
 
-    const CLAUDE: ImageRule = ImageRule::Anthropic { cap: 1_568 };
     const MAX: u32 = u32::MAX;
 
     fn check(rule: ImageRule, pixels: impl Into<Option<(u32, u32)>>, expected: u64) {
@@ -117,7 +146,7 @@ mod tests {
 
     #[test]
     fn tiles_are_counted_after_scaling() {
-        let rule = ImageRule::OpenAiTiles;
+        let rule = ImageRule::OPENAI_TILES;
         check(rule, (1024, 1024), 765);
         check(rule, (2048, 4096), 1_105);
         check(rule, (512, 512), 255);
@@ -134,13 +163,13 @@ mod tests {
     #[test]
     fn low_detail_is_cheap_where_there_are_tiles() {
         let image = Image { pixels: Some((4000, 3000)), low_detail: true, bytes: 0 };
-        assert_eq!(ImageRule::OpenAiTiles.tokens(&image), Tokens(85));
+        assert_eq!(ImageRule::OPENAI_TILES.tokens(&image), Tokens(85));
         assert_eq!(ImageRule::OpenAiDearer.tokens(&image), Tokens(14_100));
     }
 
     #[test]
     fn patches_are_counted_as_measured() {
-        let rule = ImageRule::OpenAiPatches;
+        let rule = ImageRule::OPENAI_PATCHES;
         check(rule, (4032, 3024), 14_364);
         check(rule, (1024, 1024), 1_229);
         check(rule, (1, 1), 2);
@@ -158,11 +187,11 @@ mod tests {
 
     #[test]
     fn anthropic_has_a_cap() {
-        check(CLAUDE, (28, 28), 1);
-        check(CLAUDE, (1000, 1000), 1_296);
-        check(CLAUDE, (4000, 3000), 1_568);
-        check(CLAUDE, (MAX, MAX), 1_568);
-        check(CLAUDE, None, 1_568);
+        check(ImageRule::CLAUDE, (28, 28), 1);
+        check(ImageRule::CLAUDE, (1000, 1000), 1_296);
+        check(ImageRule::CLAUDE, (4000, 3000), 1_568);
+        check(ImageRule::CLAUDE, (MAX, MAX), 1_568);
+        check(ImageRule::CLAUDE, None, 1_568);
     }
 
     #[test]
@@ -172,24 +201,33 @@ mod tests {
     }
 
     #[test]
-    fn models_have_their_rule() {
-        let openai = |model| ImageRule::for_model(Provider::OpenAi, model);
-        for model in ["gpt-4o", "gpt-4.1", "gpt-5", "gpt-5.4-mini", "o3", "openai/o4-mini"] {
-            assert_eq!(openai(Some(model)), ImageRule::OpenAiTiles, "{model}");
-        }
-        for model in ["gpt-5.5", "gpt-5.6-pro", "gpt-6", "openai/gpt-6-mini"] {
-            assert_eq!(openai(Some(model)), ImageRule::OpenAiPatches, "{model}");
-        }
+    fn small_models_have_a_cap_on_patches() {
+        let rule = ImageRule::capped_patches(162);
+        check(rule, (1024, 1024), 1_659);
+        check(rule, (4000, 3000), 2_489);
+        check(rule, None, 2_489);
+    }
+
+    #[test]
+    fn gemini_has_tiles() {
+        let rule = ImageRule::GeminiTiles;
+        check(rule, (384, 384), 258);
+        check(rule, (1000, 1000), 4 * 258);
+        check(rule, (960, 540), 6 * 258);
+        check(rule, (1, MAX), 258 * u64::from(MAX));
+        check(rule, None, 4 * 258);
+    }
+
+    #[test]
+    fn an_unknown_model_has_the_dearest_rule_of_its_provider() {
         for model in [None, Some("olmo"), Some("qwen3-vl")] {
-            assert_eq!(openai(model), ImageRule::OpenAiDearer, "{model:?}");
+            assert_eq!(ImageRule::for_model(Provider::OpenAi, model), ImageRule::OpenAiDearer);
+            assert_eq!(
+                ImageRule::for_model(Provider::Anthropic, model),
+                ImageRule::CLAUDE_FROM_4_7
+            );
         }
-        let anthropic = |model| ImageRule::for_model(Provider::Anthropic, model);
-        for model in ["claude-3-5-sonnet-20241022", "claude-opus-4-20250514", "claude-opus-4-6"] {
-            assert_eq!(anthropic(Some(model)), CLAUDE, "{model}");
-        }
-        for model in [None, Some("claude-opus-4-7"), Some("claude-haiku-5-5"), Some("claude-fable")]
-        {
-            assert_eq!(anthropic(model), ImageRule::Anthropic { cap: 4_784 }, "{model:?}");
-        }
+        let claude = ImageRule::for_model(Provider::OpenAi, Some("claude-opus-4-6"));
+        assert_eq!(claude, ImageRule::CLAUDE);
     }
 }

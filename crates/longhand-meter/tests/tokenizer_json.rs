@@ -36,7 +36,7 @@ fn a_vocabulary_counts_the_same_from_its_file() {
     let tokens: Vec<_> =
         (0..encoding.vocab_size() as u32).map(|id| encoding.decode(&[id])).collect();
     let ours = open(&write("cl100k", &tokens));
-    let exact = Vocabulary::cl100k(ImageRule::OpenAiTiles);
+    let exact = Vocabulary::cl100k(ImageRule::OPENAI_TILES);
     for text in [
         include_str!("tokenizer_json.rs"),
         "I'm sure they'LL say it's theirs, don't you'd?  \r\n\r\n\tx   y",

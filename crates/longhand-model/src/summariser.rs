@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::clean::{clean, finished, is_refusal};
 use crate::pieces::{self, Segment};
-use crate::{Client, Model, ModelError, Price, Prices, Request, Spending, prompt};
+use crate::{Client, Model, ModelError, Price, Prices, Request, Spending, cost_micros, prompt};
 
 /// Has a model write summaries.
 ///
@@ -71,7 +71,7 @@ const SHRINKS_MAX: u32 = 5;
 
 /// What a model is taken to cost where that is not known, so that no cap is without effect.
 const UNKNOWN_PRICE: Price =
-    Price { input: 5_000_000, cached_input: 5_000_000, output: 25_000_000 };
+    Price { input: 5_000_000, cached_input: 5_000_000, cache_write: 6_250_000, output: 25_000_000 };
 
 /// The most pieces that an input may take.
 const PIECES_MAX: u32 = 64;
@@ -195,7 +195,7 @@ impl ModelSummariser {
         };
         let cost = self.note(&reply, call, scale, account);
         if let Some(spending) = &self.spending {
-            let guess = || reply.usage.map_or(0, |usage| UNKNOWN_PRICE.cost_micros(&usage));
+            let guess = || reply.usage.map_or(0, |usage| cost_micros(&UNKNOWN_PRICE, &usage));
             spending.add(self.client.clock().now(), cost.unwrap_or_else(guess));
         }
         let text = clean(&reply.text);

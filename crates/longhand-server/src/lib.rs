@@ -34,7 +34,6 @@ mod lineage;
 mod meaning;
 mod memo;
 mod metrics;
-mod model;
 mod own;
 mod passage;
 mod proxy;

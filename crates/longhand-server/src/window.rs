@@ -10,7 +10,7 @@ use longhand_dialect::{
     Binding, Conversation, Dialect, DialectError, Options, Overflow, Reply, Stop, Usage, read,
     read_after, read_shared, without_options,
 };
-use longhand_meter::{ImageRule, MeterError, MeterSpec, Provider};
+use longhand_meter::{ImageRule, MeterError, MeterSpec, ModelFacts, Provider};
 use serde_json::json;
 
 use crate::archivist::Ticket;
@@ -25,7 +25,7 @@ use crate::metrics::{Flow, Metrics, Rung};
 use crate::recorder::{Heard, Kept, Recorder, besides};
 use crate::route::{Caller, Fields, Route};
 use crate::sticky::Sticky;
-use crate::{Settings, held, model, recall};
+use crate::{Settings, held, recall};
 
 /// Makes windows.
 pub(crate) struct Windows {
@@ -232,7 +232,7 @@ impl Windows {
     fn bill(&self, asked: &Asked, reply: &Reply, usage: Usage) -> Call {
         let model = reply.model.as_deref().unwrap_or_else(|| asked.model());
         let price = self.settings.prices.named(model);
-        let cost_micros = price.map(|price| price.cost_micros(&usage));
+        let cost_micros = price.map(|price| longhand_model::cost_micros(&price, &usage));
         self.metrics.flow(Flow::Billed, usage.input);
         self.metrics.flow(Flow::Cached, usage.cached_input);
         self.metrics.flow(Flow::Output, usage.output);
@@ -252,8 +252,14 @@ impl Windows {
     pub(crate) fn limit(&self, asked: &Asked) -> Option<Tokens> {
         let model = asked.model();
         let reply = Tokens(asked.fields.reply_max.unwrap_or(0));
-        let window = || self.settings.windows.get(model).copied().or_else(|| model::window(model));
-        let known = || window().map(|window| window.saturating_sub(reply));
+        let known = || {
+            let facts = ModelFacts::of(model);
+            let facts = match self.settings.windows.get(model) {
+                Some(window) => facts.with_window(*window),
+                None => facts,
+            };
+            facts.input_limit(reply)
+        };
         let own = self.settings.budget.or_else(known);
         let limit = self.calibration.limit(model, own);
         limit.into_iter().chain(asked.options.compact_at).min()

@@ -21,7 +21,7 @@ fn main() {
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(3))
         .configure_from_args();
-    let meter = Vocabulary::o200k(ImageRule::OpenAiTiles);
+    let meter = Vocabulary::o200k(ImageRule::OPENAI_TILES);
     let scale = Scale::new(&meter);
     let texts = texts();
     let mut best = Vec::new();

@@ -8,7 +8,7 @@
 //! use longhand_meter::{ImageRule, Vocabulary};
 //! use longhand_summary::{Extractive, Facts, Input, Round, Summariser, accept, settle};
 //!
-//! let meter = Vocabulary::o200k(ImageRule::OpenAiTiles);
+//! let meter = Vocabulary::o200k(ImageRule::OPENAI_TILES);
 //! let (scale, limit) = (Scale::new(&meter), Tokens(100));
 //! let rounds = [Round {
 //!     number: 12,

@@ -6,7 +6,7 @@ use longhand_summary::{Extractive, Input, Round, Summariser, SummaryError, Trace
 
 #[track_caller]
 fn check(earlier: Option<&str>, rounds: &[Round], limit: u64, expected: &str) {
-    let meter = Vocabulary::o200k(ImageRule::OpenAiTiles);
+    let meter = Vocabulary::o200k(ImageRule::OPENAI_TILES);
     let scale = Scale::new(&meter);
     assert_eq!(extract(&Input { earlier, rounds }, Tokens(limit), &scale), expected);
 }
@@ -20,7 +20,7 @@ fn nothing_gives_nothing() {
     check(None, &[], 100, "");
     check(Some(" \n"), &[Round::default()], 100, "");
     check(None, &[said(1, "Decision: keep it all as it is.")], 0, "");
-    let meter = Vocabulary::o200k(ImageRule::OpenAiTiles);
+    let meter = Vocabulary::o200k(ImageRule::OPENAI_TILES);
     let empty = Extractive.summarise(&Input::default(), Tokens(9), &Scale::new(&meter));
     assert!(matches!(empty, Err(SummaryError::Empty { .. })));
 }
@@ -135,7 +135,7 @@ fn tools_cannot_pose_as_others() {
 
 #[test]
 fn old_words_fade_slowly() {
-    let meter = Vocabulary::o200k(ImageRule::OpenAiTiles);
+    let meter = Vocabulary::o200k(ImageRule::OPENAI_TILES);
     let scale = Scale::new(&meter);
     let mut summary = String::new();
     for number in 1..=12 {

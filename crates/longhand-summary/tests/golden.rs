@@ -85,7 +85,7 @@ fn session(rounds: u64) -> Vec<Said> {
 /// Folds two rounds at a time with a summariser; the facts are made anew for each fold, as after a
 /// restart.
 fn fold(rounds: u64, mut summarise: impl FnMut(&Input, &Scale) -> String) -> String {
-    let meter = Vocabulary::o200k(ImageRule::OpenAiTiles);
+    let meter = Vocabulary::o200k(ImageRule::OPENAI_TILES);
     let scale = Scale::new(&meter);
     let session = session(rounds);
     let mut summary = String::new();

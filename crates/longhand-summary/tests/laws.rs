@@ -87,7 +87,7 @@ fn borrowed(said: &[Said]) -> Vec<Round<'_>> {
 
 fn meters() -> [&'static dyn Meter; 2] {
     static O200K: LazyLock<Vocabulary> =
-        LazyLock::new(|| Vocabulary::o200k(ImageRule::OpenAiTiles));
+        LazyLock::new(|| Vocabulary::o200k(ImageRule::OPENAI_TILES));
     static CHARS: LazyLock<Chars> = LazyLock::new(|| Chars::new("3.5".parse().expect("a number")));
     [&*O200K, &*CHARS]
 }

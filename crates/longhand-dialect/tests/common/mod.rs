@@ -13,12 +13,12 @@ use proptest::prelude::ProptestConfig;
 /// The exact meter, loaded once.
 pub fn o200k() -> &'static (dyn Meter + Send + Sync) {
     static METER: OnceLock<Box<dyn Meter + Send + Sync>> = OnceLock::new();
-    &**METER.get_or_init(|| MeterSpec::O200k.open(ImageRule::OpenAiTiles).unwrap())
+    &**METER.get_or_init(|| MeterSpec::O200k.open(ImageRule::OPENAI_TILES).unwrap())
 }
 
 /// The estimate of the reference elider.
 pub fn chars() -> Box<dyn Meter + Send + Sync> {
-    "chars:3.5".parse::<MeterSpec>().unwrap().open(ImageRule::OpenAiTiles).unwrap()
+    "chars:3.5".parse::<MeterSpec>().unwrap().open(ImageRule::OPENAI_TILES).unwrap()
 }
 
 /// How many cases a law is tried on; `LONGHAND_CASES` asks for more.

@@ -58,7 +58,7 @@ fn unbroken_runs_are_counted_in_pieces() {
 #[test]
 fn a_limit_stops_the_count() {
     let text = "All work and no play. ".repeat(1_000_000);
-    let meter = Vocabulary::o200k(ImageRule::OpenAiTiles);
+    let meter = Vocabulary::o200k(ImageRule::OPENAI_TILES);
     let count = meter.weigh(&text, 1_000);
     assert!(count > 1_000 && count < 5_000);
 }

@@ -6,8 +6,8 @@ use longhand_meter::{ImageRule, Vocabulary};
 /// Our vocabularies, each with the tokenizer that checks it.
 pub(crate) fn vocabularies() -> [(Vocabulary, &'static bpe_openai::Tokenizer); 2] {
     [
-        (Vocabulary::o200k(ImageRule::OpenAiTiles), bpe_openai::o200k_base()),
-        (Vocabulary::cl100k(ImageRule::OpenAiTiles), bpe_openai::cl100k_base()),
+        (Vocabulary::o200k(ImageRule::OPENAI_TILES), bpe_openai::o200k_base()),
+        (Vocabulary::cl100k(ImageRule::OPENAI_TILES), bpe_openai::cl100k_base()),
     ]
 }
 

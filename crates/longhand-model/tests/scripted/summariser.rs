@@ -271,7 +271,7 @@ fn spending_ends_at_its_cap() {
     let server = ScriptedServer::start(answers(9));
     let (client, clock) = client(limits());
     let mut prices = Prices::default();
-    let price = Price { input: 1_000_000, cached_input: 0, output: 10_000_000 };
+    let price = Price { input: 1_000_000, cached_input: 0, cache_write: 0, output: 10_000_000 };
     prices.set("scripted/m-1", price);
     let own = ModelSummariser::new(Arc::new(client), model_at(Api::Anthropic, &server))
         .unwrap()
