@@ -9,3 +9,6 @@ pub mod rng;
 #[cfg(feature = "server")]
 pub mod scripted;
 pub mod session;
+pub mod validator;
+
+pub use self::validator::{Wire, validate, validate_edit};
