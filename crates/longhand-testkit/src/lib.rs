@@ -5,6 +5,7 @@ pub mod filler;
 pub mod history;
 mod json;
 pub mod notation;
+pub mod picture;
 pub mod rng;
 #[cfg(feature = "server")]
 pub mod scripted;

@@ -1,6 +1,8 @@
 //! Valid conversations that are broken on purpose, and that the validator notices it.
 
-use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json};
+use longhand_testkit::arbitrary::{
+    anthropic_json, chat_json, responses_json, rich_anthropic, rich_chat, rich_responses,
+};
 use longhand_testkit::rng::Rng;
 use longhand_testkit::{Wire, validate};
 use proptest::strategy::{Strategy, ValueTree};
@@ -94,8 +96,10 @@ fn remove_part(message: &mut Value, kind: &str) {
     parts.remove(at);
 }
 
+/// Whether a message has a text that must not be empty; results may be.
 fn is_written(message: &Value) -> bool {
-    message["content"].is_string() && message["role"] != "tool" && message["tool_calls"].is_null()
+    let is_result = message["role"] == "tool" || message["role"] == "function";
+    message["content"].is_string() && !is_result && message["tool_calls"].is_null()
 }
 
 fn calls(message: &Value) -> usize {
@@ -298,14 +302,17 @@ const ANTHROPIC: &[(&str, Mutation)] = &[
 #[test]
 fn broken_chat_is_noticed() {
     check(Wire::Chat, chat_json(), CHAT);
+    check(Wire::Chat, rich_chat(), CHAT);
 }
 
 #[test]
 fn broken_responses_are_noticed() {
     check(Wire::Responses, responses_json(), RESPONSES);
+    check(Wire::Responses, rich_responses(), RESPONSES);
 }
 
 #[test]
 fn broken_anthropic_is_noticed() {
     check(Wire::Anthropic, anthropic_json(), ANTHROPIC);
+    check(Wire::Anthropic, rich_anthropic(), ANTHROPIC);
 }
