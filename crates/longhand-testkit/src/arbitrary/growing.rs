@@ -5,6 +5,8 @@ mod chat;
 mod content;
 mod responses;
 
+use serde_json::Value;
+
 use self::content::prose;
 use crate::json::{Json, Layout};
 use crate::rng::Rng;
@@ -130,6 +132,19 @@ impl GrowingRequest {
         document.to_text(self.style.layout)
     }
 
+    /// Goes on from an edited form of this request, as a client does that keeps what it sent.
+    ///
+    /// The edit must have kept the newest message. Cache marks are taken out, because
+    /// [`json`](Self::json) sets its own.
+    pub fn adopt(&mut self, edited_json: &str) {
+        let document: Value =
+            serde_json::from_str(edited_json).expect("the edited request is JSON");
+        let field = self.style.wire.list_field();
+        let messages = document.as_array().or_else(|| document[field].as_array());
+        let messages = messages.expect("the edited request has messages").iter().cloned();
+        self.messages = messages.map(|message| Json::Raw(unmarked(message).to_string())).collect();
+    }
+
     /// The model that the request names, if it is not a bare list.
     pub fn model(&self) -> Option<&str> {
         self.style.model
@@ -211,6 +226,19 @@ impl GrowingRequest {
         self.numbers.images += usize::from(shows);
         shows
     }
+}
+
+/// Takes the cache marks from the blocks of a message, and from those within results.
+fn unmarked(mut message: Value) -> Value {
+    if let Some(blocks) = message.get_mut("content").and_then(Value::as_array_mut) {
+        for block in blocks {
+            if let Some(fields) = block.as_object_mut() {
+                fields.shift_remove("cache_control");
+            }
+            *block = unmarked(block.take());
+        }
+    }
+    message
 }
 
 impl Style {

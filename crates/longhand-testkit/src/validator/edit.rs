@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use super::rules::{Report, kind_of, text_field};
 use super::{Wire, messages_of};
 
+/// How the block begins that stands for folded messages; no user wrote it.
+const FOLD_START: &str = "[longhand fold ";
+
 /// Returns every rule that an edit of `before_json` into `after_json` breaks.
 ///
 /// System prompt and tools are unchanged, the newest user message is there, and thinking is kept only
@@ -98,10 +101,14 @@ fn unmarked(part: &Value) -> Value {
     part
 }
 
-/// Returns what a user said in a message, which may hold results beside it.
+/// Returns what a user said in a message, which may hold results and the summary of a fold beside it.
 fn said_by_user(message: &Value) -> Vec<Value> {
     let mut parts = parts_of(message);
-    parts.retain(|part| role_of(message) == "user" && kind_of(part) != "tool_result");
+    let is_fold =
+        |part: &Value| text_field(part, "text").is_some_and(|text| text.starts_with(FOLD_START));
+    parts.retain(|part| {
+        role_of(message) == "user" && kind_of(part) != "tool_result" && !is_fold(part)
+    });
     parts
 }
 

@@ -71,6 +71,9 @@ fn system_prompt_and_tools_stay() {
 fn the_newest_user_message_stays() {
     let gone = "the newest user message is not there as it was";
     check(Wire::Chat, false, "[$go,$bare1,$more]", "[$fold,$more]", &[]);
+    // A fold block is no user message, though it stands in one.
+    let block = r#"{"role":"user","content":"[longhand fold h:x: 2 earlier messages]"}"#;
+    check(Wire::Chat, false, &format!("[$go,{block},$bare1]"), "[$go,$bare1]", &[]);
     check(
         Wire::Chat,
         false,
