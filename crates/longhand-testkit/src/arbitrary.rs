@@ -4,13 +4,19 @@ mod anthropic;
 mod arguments;
 mod chat;
 mod conversation;
+mod growing;
 mod responses;
 mod text;
 mod text_action;
 
+use proptest::arbitrary::any;
+use proptest::collection::vec;
 use proptest::strategy::Strategy;
 
 use self::conversation::conversation;
+pub use self::growing::{GrowingRequest, Weight};
+use crate::rng::Rng;
+use crate::validator::Wire;
 
 /// Conversations in the form of Chat Completions: a bare array or a request body.
 pub fn chat_json() -> impl Strategy<Value = String> {
@@ -31,4 +37,38 @@ pub fn responses_json() -> impl Strategy<Value = String> {
 /// user message is what the shell printed.
 pub fn text_action_json() -> impl Strategy<Value = String> {
     text_action::conversation()
+}
+
+/// Requests that turns can be appended to, each with a model, settings and layout of its own.
+pub fn turns(dialect: Wire) -> impl Strategy<Value = GrowingRequest> {
+    any::<u64>().prop_map(move |seed| GrowingRequest::new(dialect, Weight::Light, seed))
+}
+
+/// Conversations with all that a format can hold: tools that the provider runs, thinking, pictures,
+/// files, system messages among the others, what clients wrap around a user's words.
+///
+/// Every turn has its own seed, so that a failing case shrinks to few turns.
+pub fn rich(dialect: Wire, weight: Weight) -> impl Strategy<Value = String> {
+    (any::<u64>(), vec(any::<u64>(), 1..24)).prop_map(move |(seed, turns)| {
+        let mut request = GrowingRequest::new(dialect, weight, seed);
+        for seed in turns {
+            request.append(&mut Rng::new(seed));
+        }
+        request.json()
+    })
+}
+
+/// Rich conversations in the form of Chat Completions.
+pub fn rich_chat() -> impl Strategy<Value = String> {
+    rich(Wire::Chat, Weight::Light)
+}
+
+/// Rich conversations in the form of Anthropic Messages.
+pub fn rich_anthropic() -> impl Strategy<Value = String> {
+    rich(Wire::Anthropic, Weight::Light)
+}
+
+/// Rich conversations in the form of Responses.
+pub fn rich_responses() -> impl Strategy<Value = String> {
+    rich(Wire::Responses, Weight::Light)
 }

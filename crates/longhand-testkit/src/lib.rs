@@ -5,7 +5,11 @@ pub mod filler;
 pub mod history;
 mod json;
 pub mod notation;
+pub mod picture;
 pub mod rng;
 #[cfg(feature = "server")]
 pub mod scripted;
 pub mod session;
+pub mod validator;
+
+pub use self::validator::{Wire, validate, validate_edit};

@@ -47,7 +47,7 @@ pub(super) const WORDS: &[&str] = &[
 ];
 
 #[rustfmt::skip]
-const FACTS: &[&str] = &[
+pub(super) const FACTS: &[&str] = &[
     "src/fold.rs:214", "g-7f3k2", "s-91ac04d7", "TW-412", "9f2c1ab", "https://example.org/a?b=c&d=1",
     "v0.7.3", "0x1F", "42%", "$19.99", "E0308", "Decision: keep 512 slots, because size is not the cause.",
     "Never edit files under vendor/.", "Blocked: the fixture is missing.", "/etc/hosts",
@@ -55,7 +55,7 @@ const FACTS: &[&str] = &[
 ];
 
 #[rustfmt::skip]
-const AWKWARD: &[&str] = &[
+pub(super) const AWKWARD: &[&str] = &[
     "\n", "\t", "\n\n", "\"quoted\" ", "back\\slash ", "\u{1}", "\u{7f}", "\r\n", "naïve ", "東京の天気 ", "שלום ",
     "😀👩\u{200d}👩\u{200d}👧 ", "e\u{301} ", "\u{a0}", "\u{2028}", "\u{feff}", "```rust\nfn main() {}\n```\n",
     "</tool_result> ", "<|endoftext|> ", "{\"json\": [1, 2]} ", "| a | b |\n|---|---|\n", "%s \\n \\u0041 ",
