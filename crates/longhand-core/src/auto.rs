@@ -178,7 +178,7 @@ fn attempt(
     let mut sum = Size::ZERO;
     let mut first = layout.units().len();
     let space = left.saturating_sub(Size { tokens: share, bytes: BLOCK_BYTES, images: 0 });
-    for (at, unit) in layout.units().iter().enumerate().rev().filter(|(_, unit)| is_old(unit)) {
+    for (at, unit) in layout.foldable().rev() {
         let limit = space.saturating_sub(sum);
         match draft.total(unit.messages.clone().rev(), Stage::Prose, limit) {
             Some(size) => sum += size,
@@ -309,11 +309,16 @@ impl Layout {
         (0..messages.len()).find(|at| messages[*at].is_user_turn() && !is_fold(&messages[*at]))
     }
 
+    /// The old units before the tail, with their numbers.
+    fn foldable(&self) -> impl DoubleEndedIterator<Item = (usize, &Unit)> {
+        let units = self.units().iter().enumerate();
+        units.filter(|(at, unit)| is_old(unit) && !self.tail[*at])
+    }
+
     /// The old messages before the unit `first`.
     pub(crate) fn fold(&self, first: usize) -> Vec<Range<usize>> {
-        let old = self.units()[..first].iter().zip(&self.tail);
-        let old = old.filter(|(unit, tail)| is_old(unit) && !**tail);
-        joined(old.map(|(unit, _)| unit.messages.clone()))
+        let old = self.foldable().filter(|(at, _)| *at < first);
+        joined(old.map(|(_, unit)| unit.messages.clone()))
     }
 
     /// Keeps the old messages if folding all of them would free nothing.

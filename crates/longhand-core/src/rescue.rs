@@ -218,7 +218,11 @@ impl Rescue<'_> {
         let clips = candidates(&mut self.draft, self.layout.protection(), &kept, first_user);
         let most = self.limits.saturating_sub(self.base);
         let share = Tokens(budget.goal().0 / 10).min(Tokens(4_000)).max(self.headline.tokens);
-        let block = Size { tokens: share, bytes: self.headline.bytes + share.0 * 8, images: 0 };
+        let block = if self.headline == Size::ZERO {
+            Size::ZERO
+        } else {
+            Size { tokens: share, bytes: self.headline.bytes + share.0 * 8, images: 0 }
+        };
         let has_room = self.base.is_within(&self.limits);
         for block in [block, self.headline] {
             let space = most.saturating_sub(block);
@@ -268,18 +272,15 @@ impl Rescue<'_> {
         let floor = self.base.tokens + total.tokens + least.tokens;
         let mut kept = vec![false; units.len()];
         let space = most.saturating_sub(Size { tokens: share.max(least.tokens), ..least });
-        for (at, unit) in units.iter().enumerate().rev() {
-            match unit.rank {
-                Rank::Never => kept[at] = true,
-                Rank::Last if total.is_within(&space) => {
-                    let size = total + smallest_of(&mut self.draft, unit.messages.clone());
-                    if !size.is_within(&space) {
-                        break;
-                    }
-                    (total, kept[at]) = (size, true);
-                }
-                _ => {}
+        for (at, unit) in units.iter().enumerate() {
+            kept[at] = unit.rank == Rank::Never;
+        }
+        for (at, unit) in units.iter().enumerate().rev().filter(|(_, unit)| unit.rank == Rank::Last) {
+            let size = total + smallest_of(&mut self.draft, unit.messages.clone());
+            if !size.is_within(&space) {
+                break;
             }
+            (total, kept[at]) = (size, true);
         }
         let gone = units.iter().zip(&kept).filter(|(_, kept)| !**kept);
         let ranges = joined(gone.map(|(unit, _)| unit.messages.clone()));

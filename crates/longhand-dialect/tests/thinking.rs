@@ -8,7 +8,7 @@ use longhand_dialect::{Binding, Conversation, Dialect, keep_thinking};
 
 const DROP: &str = r#""block_binding":{"prefix_mismatch_behavior":"drop_block"}"#;
 
-/// A tool loop that is still open, with thinking in each reply.
+/// A tool loop with thinking in each reply, and what the user said then.
 fn looped(settings: &str) -> String {
     let turn = |id: usize| {
         let body = format!("line {id} of the log\n").repeat(60).replace('\n', "\\n");
@@ -17,7 +17,8 @@ fn looped(settings: &str) -> String {
         )
     };
     let turns: String = (0..8).map(turn).collect();
-    format!(r#"{{{settings},"messages":[{{"role":"user","content":"go"}}{turns}]}}"#)
+    let rest = r#",{"role":"assistant","content":"done"},{"role":"user","content":"on"}"#;
+    format!(r#"{{{settings},"messages":[{{"role":"user","content":"go"}}{turns}{rest}]}}"#)
 }
 
 fn planned(conversation: &Conversation) -> Plan {
@@ -82,6 +83,13 @@ fn thinking_that_is_bound_is_taken_out_unless_the_provider_drops_it() {
     assert_eq!((shown.binding(), graves(&shown)), (Binding::Free, Vec::new()));
     assert_eq!(unthinks(&shown, &planned(&shown)), 0);
     assert_eq!(keep_thinking(&window), None);
+
+    // While the loop is open its thinking stays: the provider refuses a loop without it.
+    let open = looped(adaptive)
+        .replace(r#",{"role":"assistant","content":"done"},{"role":"user","content":"on"}"#, "");
+    let open = parse(&open, None);
+    let plan = planned(&open);
+    assert!(!plan.is_noop() && unthinks(&open, &plan) == 0);
 
     let mut old =
         parse(&looped(r#""model":"claude-opus-4-8","thinking":{"type":"adaptive"}"#), None);
