@@ -127,7 +127,9 @@ fn attempt(
     let blocks = blocks_in(&draft, &layout.kept());
     layout.fold_only_what_frees(&mut draft, &blocks);
     let all = NewFold::of(&draft, &layout.fold(layout.units().len()), &blocks);
-    let headline = if layout.has_old() || live.is_some() { all.least(&scale) } else { Size::ZERO };
+    let folds = layout.has_old() || live.is_some();
+    let headline = if folds { all.least(&scale) } else { Size::ZERO };
+    let reserve = if folds { all.reserve(&scale) } else { Size::ZERO };
     draft.absorb(&blocks);
     let kept = draft.total(layout.kept(), Stage::Edited, most);
     let Some(kept) = kept.filter(|kept| (*kept + headline).is_within(&most) && has_room) else {
@@ -136,13 +138,13 @@ fn attempt(
     };
     // The target is a wish: for its sake the block is kept small, but nothing protected is clipped.
     let goal = budget.goal();
-    let share = Tokens(goal.0 / 10).min(FOLD_TOKENS_MAX).max(headline.tokens);
+    let share = Tokens(goal.0 / 10).min(FOLD_TOKENS_MAX).max(reserve.tokens);
     let wanted = goal.saturating_sub(base.tokens).max(kept.tokens + share).min(most.tokens);
     let left = Size { tokens: wanted, ..most }.saturating_sub(kept);
     let tail = if settings.keep_tail.is_some() {
         Size::ZERO
     } else {
-        let half = Tokens(left.tokens.saturating_sub(headline.tokens).0 / 2);
+        let half = Tokens(left.tokens.saturating_sub(reserve.tokens).0 / 2);
         layout.grow_tail(&mut draft, Size { tokens: half, ..left })
     };
     let left = left.saturating_sub(tail);

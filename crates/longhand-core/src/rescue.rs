@@ -264,14 +264,12 @@ impl Rescue<'_> {
         let all = units.iter().filter(|unit| unit.rank < Rank::Never);
         let all = joined(all.map(|unit| unit.messages.clone()));
         let fold = NewFold::of(&self.draft, &all, &self.blocks);
-        let least = if all.is_empty() && self.headline == Size::ZERO {
-            Size::ZERO
-        } else {
-            fold.least(&self.draft.scale)
-        };
+        let folds = !all.is_empty() || self.headline != Size::ZERO;
+        let least = if folds { fold.least(&self.draft.scale) } else { Size::ZERO };
+        let reserve = if folds { fold.reserve(&self.draft.scale) } else { Size::ZERO };
         let floor = self.base.tokens + total.tokens + least.tokens;
         let mut kept = vec![false; units.len()];
-        let space = most.saturating_sub(Size { tokens: share.max(least.tokens), ..least });
+        let space = most.saturating_sub(Size { tokens: share.max(reserve.tokens), ..reserve });
         for (at, unit) in units.iter().enumerate() {
             kept[at] = unit.rank == Rank::Never;
         }
@@ -288,7 +286,7 @@ impl Rescue<'_> {
         let edits = clips.iter().filter(|clip| is_kept(clip.at.0));
         let edits: Vec<Edit> =
             edits.filter_map(|clip| Some(clip.shrink(&self.draft, 0)?.0)).collect();
-        let left = most.saturating_sub(total).tokens.min(share).max(least.tokens);
+        let left = most.saturating_sub(total).tokens.min(share.max(reserve.tokens)).max(least.tokens);
         self.finish(edits, &ranges, total, left, Some(floor), digest)
     }
 

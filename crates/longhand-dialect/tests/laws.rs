@@ -100,20 +100,32 @@ proptest! {
         }
     }
 
-    /// What `auto` promises to leave alone.
+    /// What `auto` leaves alone for ever, and what until nothing else helps.
     #[test]
     fn auto_keeps_the_first_and_newest_user_message((json, dialect) in conversation(), share in share()) {
         let budget = budget(count(&parse(&json, Some(dialect)), o200k()), share);
         let compacted = compact(&json, Some(dialect), &budget, &Settings::default(), o200k());
         let messages = &compacted.before.messages;
+        let is_shown = |at: usize| {
+            let mut texts = messages[at].parts.iter().filter_map(|part| match part {
+                longhand_core::Part::Text(text) => Some(text.raw()),
+                _ => None,
+            });
+            texts.all(|text| compacted.text.contains(text))
+        };
+        for at in (0..messages.len()).filter(|at| messages[*at].role == Role::System) {
+            prop_assert!(is_shown(at), "{}", compacted.before.name_of(at));
+        }
+        let is_text_action = |at: usize| messages[at].raw.raw().contains("bash-$");
         let users: Vec<usize> = (0..messages.len()).filter(|at| messages[*at].is_user_turn()).collect();
-        let kept = users.first().into_iter().chain(users.last()).chain((!messages.is_empty()).then_some(&0).filter(|_| messages[0].role == Role::System));
-        for &at in kept {
-            for part in &messages[at].parts {
-                if let longhand_core::Part::Text(text) = part {
-                    prop_assert!(compacted.text.contains(text.raw()), "{}", compacted.before.name_of(at));
-                }
-            }
+        if let Some(&newest) = users.iter().rev().find(|at| !is_text_action(**at)) {
+            prop_assert!(is_shown(newest), "{}", compacted.before.name_of(newest));
+        }
+        if let Some(&first) = users.first().filter(|first| !is_shown(**first)) {
+            let whole = longhand_core::Scale::new(o200k()).message(&messages[first], Tokens::MAX);
+            let room = budget.room();
+            let reserved = Tokens(room.0 / 10 + 40);
+            prop_assert!(compacted.plan.tokens() + whole + reserved > room, "{}", compacted.plan);
         }
     }
 
