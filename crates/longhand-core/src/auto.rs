@@ -127,7 +127,9 @@ fn attempt(
     let blocks = blocks_in(&draft, &layout.kept());
     layout.fold_only_what_frees(&mut draft, &blocks);
     let all = NewFold::of(&draft, &layout.fold(layout.units().len()), &blocks);
-    let headline = if layout.has_old() || live.is_some() { all.least(&scale) } else { Size::ZERO };
+    let folds = layout.has_old() || live.is_some();
+    let headline = if folds { all.least(&scale) } else { Size::ZERO };
+    let reserve = if folds { all.reserve(&scale) } else { Size::ZERO };
     draft.absorb(&blocks);
     let kept = draft.total(layout.kept(), Stage::Edited, most);
     let Some(kept) = kept.filter(|kept| (*kept + headline).is_within(&most) && has_room) else {
@@ -136,13 +138,13 @@ fn attempt(
     };
     // The target is a wish: for its sake the block is kept small, but nothing protected is clipped.
     let goal = budget.goal();
-    let share = Tokens(goal.0 / 10).min(FOLD_TOKENS_MAX).max(headline.tokens);
+    let share = Tokens(goal.0 / 10).min(FOLD_TOKENS_MAX).max(reserve.tokens);
     let wanted = goal.saturating_sub(base.tokens).max(kept.tokens + share).min(most.tokens);
     let left = Size { tokens: wanted, ..most }.saturating_sub(kept);
     let tail = if settings.keep_tail.is_some() {
         Size::ZERO
     } else {
-        let half = Tokens(left.tokens.saturating_sub(headline.tokens).0 / 2);
+        let half = Tokens(left.tokens.saturating_sub(reserve.tokens).0 / 2);
         layout.grow_tail(&mut draft, Size { tokens: half, ..left })
     };
     let left = left.saturating_sub(tail);
@@ -178,7 +180,7 @@ fn attempt(
     let mut sum = Size::ZERO;
     let mut first = layout.units().len();
     let space = left.saturating_sub(Size { tokens: share, bytes: BLOCK_BYTES, images: 0 });
-    for (at, unit) in layout.units().iter().enumerate().rev().filter(|(_, unit)| is_old(unit)) {
+    for (at, unit) in layout.foldable().rev() {
         let limit = space.saturating_sub(sum);
         match draft.total(unit.messages.clone().rev(), Stage::Prose, limit) {
             Some(size) => sum += size,
@@ -309,11 +311,16 @@ impl Layout {
         (0..messages.len()).find(|at| messages[*at].is_user_turn() && !is_fold(&messages[*at]))
     }
 
+    /// The old units before the tail, with their numbers.
+    fn foldable(&self) -> impl DoubleEndedIterator<Item = (usize, &Unit)> {
+        let units = self.units().iter().enumerate();
+        units.filter(|(at, unit)| is_old(unit) && !self.tail[*at])
+    }
+
     /// The old messages before the unit `first`.
     pub(crate) fn fold(&self, first: usize) -> Vec<Range<usize>> {
-        let old = self.units()[..first].iter().zip(&self.tail);
-        let old = old.filter(|(unit, tail)| is_old(unit) && !**tail);
-        joined(old.map(|(unit, _)| unit.messages.clone()))
+        let old = self.foldable().filter(|(at, _)| *at < first);
+        joined(old.map(|(_, unit)| unit.messages.clone()))
     }
 
     /// Keeps the old messages if folding all of them would free nothing.

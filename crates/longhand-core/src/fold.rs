@@ -15,6 +15,9 @@ use crate::{Handle, Message, Part, Role, Scale, Size, Text, Tokens};
 /// How much of the folded text is read for its index, newest first.
 const READ_BYTES_MAX: usize = 128 * 1024;
 
+/// By how much the tokens of two handles differ at the most: each has 14 characters.
+const HANDLE_TOKENS_SPREAD: Tokens = Tokens(8);
+
 const FOLD: &str = "[longhand fold ";
 const BEFORE: &str = "before that: ";
 
@@ -153,10 +156,18 @@ impl<'h> NewFold<'h> {
         format!("{FOLD}{handle}: {count} earlier {noun} {verb} not shown here]")
     }
 
-    /// The most that the shortest block can take.
+    /// What the shortest block takes.
     pub(crate) fn least(&self, scale: &Scale) -> Size {
         let handle = Handle::of_sum(self.sum);
         self.frame.with(&self.headline(handle), scale)
+    }
+
+    /// The most that the shortest block of a fold of fewer messages can take: its handle is another, and
+    /// it may join no turn.
+    pub(crate) fn reserve(&self, scale: &Scale) -> Size {
+        let least = self.least(scale);
+        let tokens = least.tokens + HANDLE_TOKENS_SPREAD + scale.framing().message;
+        Size { tokens, ..least }
     }
 
     /// Writes the block in at most `limit` tokens, its frame included: what went, and what it was about.

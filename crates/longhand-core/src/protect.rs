@@ -108,18 +108,24 @@ impl Protection {
     }
 }
 
-/// Joins steps that cannot be parted: where roles alternate, a system message in the middle must follow
-/// the user and come before the assistant.
+/// Joins steps that cannot be parted.
+///
+/// Where roles alternate, a system message in the middle must follow the user and come before the
+/// assistant. An observation is known by the reply before it, so that it goes with that reply.
 fn units(history: &History, steps: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    if !history.wire.alternates {
-        return steps;
-    }
     let messages = history.path.messages;
-    let is_system = |at: usize| at >= history.path.lead && messages[at].role == Role::System;
+    let alternates = history.wire.alternates;
+    let is_system = |at: usize| {
+        alternates && at >= history.path.lead && messages[at].role == Role::System
+    };
+    let observes = |at: usize| observation(Some(&messages[at - 1]), &messages[at]).is_some();
     let mut units: Vec<Range<usize>> = Vec::with_capacity(steps.len());
     for step in steps {
+        let (start, end) = (step.start, step.end);
         match units.last_mut() {
-            Some(unit) if is_system(step.start) || is_system(unit.end - 1) => unit.end = step.end,
+            Some(unit) if is_system(start) || is_system(unit.end - 1) || observes(start) => {
+                unit.end = end;
+            }
             _ => units.push(step),
         }
     }

@@ -218,7 +218,11 @@ impl Rescue<'_> {
         let clips = candidates(&mut self.draft, self.layout.protection(), &kept, first_user);
         let most = self.limits.saturating_sub(self.base);
         let share = Tokens(budget.goal().0 / 10).min(Tokens(4_000)).max(self.headline.tokens);
-        let block = Size { tokens: share, bytes: self.headline.bytes + share.0 * 8, images: 0 };
+        let block = if self.headline == Size::ZERO {
+            Size::ZERO
+        } else {
+            Size { tokens: share, bytes: self.headline.bytes + share.0 * 8, images: 0 }
+        };
         let has_room = self.base.is_within(&self.limits);
         for block in [block, self.headline] {
             let space = most.saturating_sub(block);
@@ -260,26 +264,21 @@ impl Rescue<'_> {
         let all = units.iter().filter(|unit| unit.rank < Rank::Never);
         let all = joined(all.map(|unit| unit.messages.clone()));
         let fold = NewFold::of(&self.draft, &all, &self.blocks);
-        let least = if all.is_empty() && self.headline == Size::ZERO {
-            Size::ZERO
-        } else {
-            fold.least(&self.draft.scale)
-        };
+        let folds = !all.is_empty() || self.headline != Size::ZERO;
+        let least = if folds { fold.least(&self.draft.scale) } else { Size::ZERO };
+        let reserve = if folds { fold.reserve(&self.draft.scale) } else { Size::ZERO };
         let floor = self.base.tokens + total.tokens + least.tokens;
         let mut kept = vec![false; units.len()];
-        let space = most.saturating_sub(Size { tokens: share.max(least.tokens), ..least });
-        for (at, unit) in units.iter().enumerate().rev() {
-            match unit.rank {
-                Rank::Never => kept[at] = true,
-                Rank::Last if total.is_within(&space) => {
-                    let size = total + smallest_of(&mut self.draft, unit.messages.clone());
-                    if !size.is_within(&space) {
-                        break;
-                    }
-                    (total, kept[at]) = (size, true);
-                }
-                _ => {}
+        let space = most.saturating_sub(Size { tokens: share.max(reserve.tokens), ..reserve });
+        for (at, unit) in units.iter().enumerate() {
+            kept[at] = unit.rank == Rank::Never;
+        }
+        for (at, unit) in units.iter().enumerate().rev().filter(|(_, unit)| unit.rank == Rank::Last) {
+            let size = total + smallest_of(&mut self.draft, unit.messages.clone());
+            if !size.is_within(&space) {
+                break;
             }
+            (total, kept[at]) = (size, true);
         }
         let gone = units.iter().zip(&kept).filter(|(_, kept)| !**kept);
         let ranges = joined(gone.map(|(unit, _)| unit.messages.clone()));
@@ -287,7 +286,7 @@ impl Rescue<'_> {
         let edits = clips.iter().filter(|clip| is_kept(clip.at.0));
         let edits: Vec<Edit> =
             edits.filter_map(|clip| Some(clip.shrink(&self.draft, 0)?.0)).collect();
-        let left = most.saturating_sub(total).tokens.min(share).max(least.tokens);
+        let left = most.saturating_sub(total).tokens.min(share.max(reserve.tokens)).max(least.tokens);
         self.finish(edits, &ranges, total, left, Some(floor), digest)
     }
 

@@ -137,14 +137,15 @@ fn attempt(
         old.map(|unit| unit.messages.clone()).collect()
     };
     let all = joined(groups.iter().flat_map(|group| foldable(group)));
-    let least = if all.is_empty() && live.is_none() {
-        Size::ZERO
+    let (least, reserve) = if all.is_empty() && live.is_none() {
+        (Size::ZERO, Size::ZERO)
     } else {
-        NewFold::of(&draft, &all, &blocks).least(&scale)
+        let fold = NewFold::of(&draft, &all, &blocks);
+        (fold.least(&scale), fold.reserve(&scale))
     };
     let floor = base.tokens + never.tokens + least.tokens;
     let goal = budget.goal().saturating_sub(base.tokens);
-    let note = keep.note_max.max(least.tokens);
+    let note = keep.note_max.max(reserve.tokens);
     let space = Size { tokens: goal, ..most }.saturating_sub(never);
     let space = space.saturating_sub(Size { tokens: note, bytes: least.bytes + note.0 * 8, images: 0 });
     let mut kept = Size::ZERO;

@@ -1,6 +1,8 @@
 //! An edit changes what it names and not a byte more.
 
-use longhand_core::{Edit, Handle, Place};
+mod common;
+
+use common::{Operation, fold, remove, render, replace};
 use longhand_dialect::{Conversation, Dialect, read};
 
 fn parse(source: &str, dialect: Dialect) -> Conversation {
@@ -10,29 +12,8 @@ fn parse(source: &str, dialect: Dialect) -> Conversation {
     conversation
 }
 
-fn handle() -> Handle {
-    Handle::of(["x"])
-}
-
-fn stub(message: usize, part: usize, text: &str) -> Edit {
-    Edit::Stub { at: Place { message, part }, handle: handle(), text: text.to_owned() }
-}
-
-fn clip(message: usize, part: usize, text: &str) -> Edit {
-    Edit::Clip { at: Place { message, part }, handle: handle(), text: text.to_owned() }
-}
-
-fn fold(messages: &[(usize, usize)], text: &str) -> Edit {
-    let messages = messages.iter().map(|(start, end)| *start..*end).collect();
-    Edit::Fold { messages, handle: handle(), text: text.to_owned() }
-}
-
-fn unthink(message: usize, part: usize) -> Edit {
-    Edit::Unthink { at: Place { message, part } }
-}
-
 /// Applies edits; all that changes is that each first text becomes the second.
-fn check(source: &str, dialect: Dialect, edits: &[Edit], changes: &[(&str, &str)]) {
+fn check(source: &str, dialect: Dialect, edits: &[Operation], changes: &[(&str, &str)]) {
     let mut expected = source.to_owned();
     for (old, new) in changes {
         assert_eq!(expected.matches(old).count(), 1, "{old}");
@@ -40,7 +21,7 @@ fn check(source: &str, dialect: Dialect, edits: &[Edit], changes: &[(&str, &str)
     }
     let conversation = parse(source, dialect);
     assert_eq!(conversation.apply(&[]), source);
-    assert_eq!(conversation.apply(edits), expected);
+    assert_eq!(render(&conversation, edits), expected);
     let again = parse(&expected, dialect);
     assert_eq!(again.check(), conversation.check(), "the edit left it as valid as it was");
 }
@@ -61,18 +42,18 @@ const CHAT: &str = r#"
 #[test]
 fn chat() {
     let check =
-        |edits: &[Edit], changes: &[(&str, &str)]| check(CHAT, Dialect::Chat, edits, changes);
-    check(&[stub(2, 0, NOTE)], &[(r#""body one""#, QUOTED)]);
-    check(&[stub(3, 0, NOTE)], &[(r#"[{"type":"text","text":"body two","z":1.0}]"#, QUOTED)]);
+        |edits: &[Operation], changes: &[(&str, &str)]| check(CHAT, Dialect::Chat, edits, changes);
+    check(&[replace(2, 0, NOTE)], &[(r#""body one""#, QUOTED)]);
+    check(&[replace(3, 0, NOTE)], &[(r#"[{"type":"text","text":"body two","z":1.0}]"#, QUOTED)]);
     check(
-        &[stub(1, 2, r#"{"path":"é\n"}"#)],
+        &[replace(1, 2, r#"{"path":"é\n"}"#)],
         &[(r#""{\"path\":\"a\\nb\"}""#, r#""{\"path\":\"é\\n\"}""#)],
     );
-    check(&[stub(1, 3, NOTE)], &[(r#""free""#, QUOTED)]);
-    check(&[stub(0, 0, NOTE)], &[(r#""caf\u00e9 😀 \/""#, QUOTED)]);
-    check(&[clip(4, 0, NOTE)], &[(r#""part one""#, QUOTED)]);
+    check(&[replace(1, 3, NOTE)], &[(r#""free""#, QUOTED)]);
+    check(&[replace(0, 0, NOTE)], &[(r#""caf\u00e9 😀 \/""#, QUOTED)]);
+    check(&[replace(4, 0, NOTE)], &[(r#""part one""#, QUOTED)]);
     check(
-        &[stub(1, 1, "x"), clip(2, 0, "y"), stub(3, 0, "z")],
+        &[replace(1, 1, "x"), replace(2, 0, "y"), replace(3, 0, "z")],
         &[
             (r#""on it""#, r#""x""#),
             (r#""body one""#, r#""y""#),
@@ -84,7 +65,7 @@ fn chat() {
     let folded = format!(r#"{{"role":"user","content":{QUOTED}}}"#);
     check(&[fold(&[(1, 5)], NOTE)], &[(&CHAT[start..end], &folded)]);
     check(
-        &[stub(0, 0, "x"), fold(&[(1, 5)], NOTE)],
+        &[replace(0, 0, "x"), fold(&[(1, 5)], NOTE)],
         &[(r#""caf\u00e9 😀 \/""#, r#""x""#), (&CHAT[start..end], &folded)],
     );
     // Two ranges make way for one block, where the first was.
@@ -108,16 +89,16 @@ const RESPONSES: &str = r#"{"store":false, "input" : [ {"content":"caf\u00e9 �
 
 #[test]
 fn responses() {
-    let check = |edits: &[Edit], changes: &[(&str, &str)]| {
+    let check = |edits: &[Operation], changes: &[(&str, &str)]| {
         check(RESPONSES, Dialect::Responses, edits, changes);
     };
-    check(&[stub(4, 0, NOTE)], &[(r#""body one""#, QUOTED)]);
-    check(&[stub(5, 0, NOTE)], &[(r#"[{"type":"input_text","text":"body two"}]"#, QUOTED)]);
-    check(&[stub(2, 0, r#"{"n":"é"}"#)], &[(r#""{\"n\":1.0}""#, r#""{\"n\":\"é\"}""#)]);
+    check(&[replace(4, 0, NOTE)], &[(r#""body one""#, QUOTED)]);
+    check(&[replace(5, 0, NOTE)], &[(r#"[{"type":"input_text","text":"body two"}]"#, QUOTED)]);
+    check(&[replace(2, 0, r#"{"n":"é"}"#)], &[(r#""{\"n\":1.0}""#, r#""{\"n\":\"é\"}""#)]);
     // The last of doubled keys counts.
-    check(&[stub(3, 0, NOTE)], &[(r#""last""#, QUOTED)]);
-    check(&[stub(0, 0, NOTE)], &[(r#""caf\u00e9 😀""#, QUOTED)]);
-    check(&[clip(7, 0, NOTE)], &[(r#""part one""#, QUOTED)]);
+    check(&[replace(3, 0, NOTE)], &[(r#""last""#, QUOTED)]);
+    check(&[replace(0, 0, NOTE)], &[(r#""caf\u00e9 😀""#, QUOTED)]);
+    check(&[replace(7, 0, NOTE)], &[(r#""part one""#, QUOTED)]);
     let start = RESPONSES.find(r#"{"type":"reasoning""#).unwrap();
     let end = RESPONSES.find(",\n {\"type\":\"hologram\"").unwrap();
     let folded = format!(
@@ -136,24 +117,24 @@ const ANTHROPIC: &str = r#"{"model":"m","system":[{"text":"caf\u00e9","type":"te
 
 #[test]
 fn anthropic() {
-    let check = |edits: &[Edit], changes: &[(&str, &str)]| {
+    let check = |edits: &[Operation], changes: &[(&str, &str)]| {
         check(ANTHROPIC, Dialect::Anthropic, edits, changes);
     };
-    check(&[stub(3, 0, NOTE)], &[(r#""body one""#, QUOTED)]);
-    check(&[stub(5, 0, NOTE)], &[(r#"[{"type":"text","text":"body two"}]"#, QUOTED)]);
-    check(&[stub(2, 3, r#"{"n":"é"}"#)], &[(r#"{ "n":1.0,"n":2,"m":1e5 }"#, r#"{"n":"é"}"#)]);
-    check(&[stub(1, 0, NOTE)], &[(r#""first""#, QUOTED)]);
-    check(&[clip(5, 1, NOTE)], &[(r#""and 😀""#, QUOTED)]);
-    check(&[unthink(6, 0)], &[(r#"{"type":"thinking","thinking":"u","signature":"v"},"#, "")]);
+    check(&[replace(3, 0, NOTE)], &[(r#""body one""#, QUOTED)]);
+    check(&[replace(5, 0, NOTE)], &[(r#"[{"type":"text","text":"body two"}]"#, QUOTED)]);
+    check(&[replace(2, 3, r#"{"n":"é"}"#)], &[(r#"{ "n":1.0,"n":2,"m":1e5 }"#, r#"{"n":"é"}"#)]);
+    check(&[replace(1, 0, NOTE)], &[(r#""first""#, QUOTED)]);
+    check(&[replace(5, 1, NOTE)], &[(r#""and 😀""#, QUOTED)]);
+    check(&[remove(6, 0)], &[(r#"{"type":"thinking","thinking":"u","signature":"v"},"#, "")]);
     check(
-        &[unthink(2, 0), unthink(2, 1)],
+        &[remove(2, 0), remove(2, 1)],
         &[(
             r#"{"signature":"s\/","thinking":"t","type":"thinking"}, {"type":"redacted_thinking","data":"d"},"#,
             "",
         )],
     );
     check(
-        &[unthink(2, 1), stub(2, 2, "x")],
+        &[remove(2, 1), replace(2, 2, "x")],
         &[(r#", {"type":"redacted_thinking","data":"d"}"#, ""), (r#""on it""#, r#""x""#)],
     );
     // Roles alternate, so the block joins the turn before it, and the turn after it joins both. The mark
@@ -189,14 +170,14 @@ const FOLD: &str = "683a6268-7430-3367-3763-346271656c6f";
 
 #[test]
 fn claude_code() {
-    let check = |edits: &[Edit], changes: &[(&str, &str)]| {
+    let check = |edits: &[Operation], changes: &[(&str, &str)]| {
         check(CLAUDE_CODE, Dialect::ClaudeCode, edits, changes);
     };
     // The copy for the terminal is no part of what the model sees.
-    check(&[stub(2, 0, NOTE)], &[(r#""content":"body one""#, &format!(r#""content":{QUOTED}"#))]);
-    check(&[stub(1, 1, r#"{"n":"é"}"#)], &[(r#"{ "n":1.0,"n":2 }"#, r#"{"n":"é"}"#)]);
-    check(&[stub(0, 0, NOTE)], &[(r#""caf\u00e9 😀""#, QUOTED)]);
-    check(&[clip(3, 0, NOTE)], &[(r#""done""#, QUOTED)]);
+    check(&[replace(2, 0, NOTE)], &[(r#""content":"body one""#, &format!(r#""content":{QUOTED}"#))]);
+    check(&[replace(1, 1, r#"{"n":"é"}"#)], &[(r#"{ "n":1.0,"n":2 }"#, r#"{"n":"é"}"#)]);
+    check(&[replace(0, 0, NOTE)], &[(r#""caf\u00e9 😀""#, QUOTED)]);
+    check(&[replace(3, 0, NOTE)], &[(r#""done""#, QUOTED)]);
     let marker = format!(
         r#"{{"parentUuid":"u1","isSidechain":false,"type":"user","message":{{"role":"user","content":{QUOTED}}},"uuid":"{FOLD}"}}"#
     );
@@ -222,11 +203,11 @@ const CODEX: &str = r#"{"timestamp":"t0","type":"session_meta","payload":{"id":"
 #[test]
 fn codex() {
     let check =
-        |edits: &[Edit], changes: &[(&str, &str)]| check(CODEX, Dialect::Codex, edits, changes);
-    check(&[stub(3, 0, NOTE)], &[(r#"{"content":"body one","success":true}"#, QUOTED)]);
-    check(&[stub(2, 0, r#"{"n":"é"}"#)], &[(r#""{\"n\":1.0}""#, r#""{\"n\":\"é\"}""#)]);
-    check(&[stub(1, 0, NOTE)], &[(r#""text":"hello 😀""#, &format!(r#""text":{QUOTED}"#))]);
-    check(&[clip(4, 0, NOTE)], &[(r#""done""#, QUOTED)]);
+        |edits: &[Operation], changes: &[(&str, &str)]| check(CODEX, Dialect::Codex, edits, changes);
+    check(&[replace(3, 0, NOTE)], &[(r#"{"content":"body one","success":true}"#, QUOTED)]);
+    check(&[replace(2, 0, r#"{"n":"é"}"#)], &[(r#""{\"n\":1.0}""#, r#""{\"n\":\"é\"}""#)]);
+    check(&[replace(1, 0, NOTE)], &[(r#""text":"hello 😀""#, &format!(r#""text":{QUOTED}"#))]);
+    check(&[replace(4, 0, NOTE)], &[(r#""done""#, QUOTED)]);
     let start = CODEX.find(r#"{"timestamp":"t3""#).unwrap();
     let end = CODEX.find("\n{\"timestamp\":\"t5\"").unwrap();
     let marker = format!(
@@ -246,12 +227,12 @@ const PI: &str = r#"{"type":"session","version":3,"id":"s1","timestamp":"t0","n"
 
 #[test]
 fn pi() {
-    let check = |edits: &[Edit], changes: &[(&str, &str)]| check(PI, Dialect::Pi, edits, changes);
+    let check = |edits: &[Operation], changes: &[(&str, &str)]| check(PI, Dialect::Pi, edits, changes);
     let blocks = format!(r#"[{{"type":"text","text":{QUOTED}}}]"#);
-    check(&[stub(2, 0, NOTE)], &[(r#"[{"type":"text","text":"body one"}]"#, &blocks)]);
-    check(&[stub(1, 2, r#"{"n":"é"}"#)], &[(r#"{ "n":1.0,"n":2 }"#, r#"{"n":"é"}"#)]);
-    check(&[stub(0, 0, NOTE)], &[(r#""caf\u00e9 😀""#, QUOTED)]);
-    check(&[clip(3, 0, NOTE)], &[(r#""done""#, QUOTED)]);
+    check(&[replace(2, 0, NOTE)], &[(r#"[{"type":"text","text":"body one"}]"#, &blocks)]);
+    check(&[replace(1, 2, r#"{"n":"é"}"#)], &[(r#"{ "n":1.0,"n":2 }"#, r#"{"n":"é"}"#)]);
+    check(&[replace(0, 0, NOTE)], &[(r#""caf\u00e9 😀""#, QUOTED)]);
+    check(&[replace(3, 0, NOTE)], &[(r#""done""#, QUOTED)]);
     let start = PI.find(r#"{"type":"message","id":"b""#).unwrap();
     let end = PI.find("\n{\"type\":\"message\",\"id\":\"f\"").unwrap();
     let marker = format!(

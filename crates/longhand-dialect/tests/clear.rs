@@ -3,7 +3,7 @@
 mod common;
 
 use common::{count, fixed, graves, o200k, parse};
-use longhand_core::{Clear, Edit, Handle, Original, Part, Plan, Tokens, Trigger, clear};
+use longhand_core::{Clear, Edit, Handle, Part, Plan, Tokens, Trigger, clear, original};
 use longhand_dialect::{Conversation, Dialect};
 use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json};
 use proptest::prelude::*;
@@ -13,9 +13,9 @@ fn planned(conversation: &Conversation, rules: &Clear) -> Plan {
 }
 
 /// The messages of which something is replaced.
-fn cleared(plan: &Plan) -> Vec<(usize, usize)> {
-    let stubs = plan.edits.iter().filter_map(|edit| match edit {
-        Edit::Stub { at, .. } => Some((at.message, at.part)),
+fn cleared(conversation: &Conversation, plan: &Plan) -> Vec<usize> {
+    let stubs = plan.batch.edits.iter().filter_map(|edit| match edit {
+        Edit::Stub { at, .. } => conversation.path().message(at.entry),
         _ => None,
     });
     stubs.collect()
@@ -44,8 +44,7 @@ fn each_rule_does_what_it_says() {
     let whole = count(&conversation, o200k());
     let every = || Clear { trigger: Trigger::Uses(0), ..Clear::default() };
     let check = |rules: Clear, expected: &[usize]| {
-        let messages: Vec<usize> =
-            cleared(&planned(&conversation, &rules)).into_iter().map(|(at, _)| at).collect();
+        let messages = cleared(&conversation, &planned(&conversation, &rules));
         assert_eq!(messages, expected, "{rules:?}");
     };
     // Results stand in messages 2, 4, 6, 8 and 10; calls right before them.
@@ -65,7 +64,7 @@ fn each_rule_does_what_it_says() {
     check(Clear { trigger: Trigger::Tokens(whole - Tokens(1)), ..every() }, &[2, 4]);
     check(Clear::default(), &[]);
     // All that it frees, and no more.
-    let freed = whole - planned(&conversation, &every()).tokens;
+    let freed = whole - planned(&conversation, &every()).tokens();
     assert!(freed > Tokens(200), "{freed}");
     check(Clear { at_least: freed, ..every() }, &[2, 4]);
     check(Clear { at_least: freed + Tokens(1), ..every() }, &[]);
@@ -77,8 +76,7 @@ fn what_the_model_has_not_seen_stays() {
         .replace(r#",{"role":"assistant","content":"done"},{"role":"user","content":"more"}"#, "");
     let conversation = parse(&open, Some(Dialect::Anthropic));
     let rules = Clear { trigger: Trigger::Uses(0), keep: 0, ..Clear::default() };
-    let messages: Vec<usize> =
-        cleared(&planned(&conversation, &rules)).into_iter().map(|(at, _)| at).collect();
+    let messages = cleared(&conversation, &planned(&conversation, &rules));
     assert_eq!(messages, [2, 4, 6, 8]);
 }
 
@@ -87,7 +85,7 @@ fn a_cleared_window_reads_like_this() {
     let conversation = parse(&session(), Some(Dialect::Anthropic));
     let rules = Clear { trigger: Trigger::Uses(0), keep: 2, inputs: true, ..Clear::default() };
     let plan = planned(&conversation, &rules);
-    let window = parse(&conversation.apply(&plan.edits), Some(Dialect::Anthropic));
+    let window = parse(&conversation.apply(&[plan.batch]), Some(Dialect::Anthropic));
     assert_eq!(
         common::show(&window),
         r#"0 user go
@@ -141,23 +139,23 @@ proptest! {
     ) {
         let before = parse(&json, Some(dialect));
         let plan = planned(&before, &rules);
-        let text = before.apply(&plan.edits);
+        let text = before.apply(std::slice::from_ref(&plan.batch));
         let after = parse(&text, Some(dialect));
         prop_assert_eq!(graves(&after), Vec::<String>::new());
         let tokens = count(&after, o200k());
-        prop_assert!(tokens <= plan.tokens && plan.fits() && plan.floor <= plan.tokens);
+        prop_assert!(tokens <= plan.tokens() && plan.fits() && plan.floor <= plan.tokens());
         if plan.is_noop() {
             prop_assert_eq!(&text, &json);
         } else {
             prop_assert!(tokens + rules.at_least <= count(&before, o200k()));
-            prop_assert!(!cleared(&plan).is_empty());
+            prop_assert!(!cleared(&before, &plan).is_empty());
         }
-        for edit in &plan.edits {
-            match (edit, edit.original(&before.messages)) {
-                (Edit::Unthink { .. }, None) => {}
-                (Edit::Stub { at, .. }, Some((handle, Original::Text(own) | Original::Json(own)))) => {
-                    prop_assert_eq!(Handle::of([own.as_str()]), handle);
-                    let is_call = match &before.messages[at.message].parts[at.part] {
+        for edit in &plan.batch.edits {
+            match (edit, original(&before.path(), edit)) {
+                (Edit::Stub { at, handle, .. }, Some(kept)) => {
+                    prop_assert_eq!(Handle::of([kept.as_str()]), *handle);
+                    let (message, part) = before.path().find(*at).unwrap();
+                    let is_call = match &before.messages[message].parts[part] {
                         Part::Call(_) => true,
                         Part::Result(_) => false,
                         other => return Err(TestCaseError::fail(format!("{other:?}"))),

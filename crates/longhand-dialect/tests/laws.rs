@@ -3,7 +3,7 @@
 mod common;
 
 use common::{POLICIES, cases, chars, check_contract, compact, count, graves, o200k, parse};
-use longhand_core::{Budget, Edit, Policy, Role, Settings, Tokens};
+use longhand_core::{Budget, Policy, Role, Settings, Shown, Tokens, project};
 use longhand_dialect::Dialect;
 use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json, text_action_json};
 use proptest::prelude::*;
@@ -27,6 +27,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             policy: POLICIES[policy],
             keep_tail,
             chars_min,
+            ..Settings::default()
         })
 }
 
@@ -45,6 +46,8 @@ fn budget(total: Tokens, (limit, reserve, target): (u64, u64, Option<u64>)) -> B
         limit: Tokens(limit),
         reserve: Tokens(limit * reserve / 1_000),
         target: target.map(|target| Tokens(limit * target / 1_000)),
+        bytes_max: None,
+        images_max: None,
     }
 }
 
@@ -79,43 +82,50 @@ proptest! {
     fn the_untouched_is_byte_identical((json, dialect) in conversation(), settings in settings(), share in share()) {
         let budget = budget(count(&parse(&json, Some(dialect)), o200k()), share);
         let compacted = compact(&json, Some(dialect), &budget, &settings, o200k());
-        let mut touched = vec![false; compacted.before.messages.len()];
-        for edit in &compacted.plan.edits {
-            match edit {
-                Edit::Stub { at, .. } | Edit::Clip { at, .. } | Edit::Unthink { at } => touched[at.message] = true,
-                Edit::Fold { messages, .. } => {
-                    messages.iter().cloned().flatten().for_each(|at| touched[at] = true);
-                    // Where roles alternate, the turn beside a fold takes its block in.
-                    if dialect == Dialect::Anthropic {
-                        for range in messages {
-                            let beside = |at: Option<usize>| at.filter(|at| *at < touched.len());
-                            for at in [beside(range.start.checked_sub(1)), beside(Some(range.end))].into_iter().flatten() {
-                                touched[at] |= compacted.before.messages[at].role == Role::User;
-                            }
-                        }
+        let before = &compacted.before;
+        let window = project(&before.path(), std::slice::from_ref(&compacted.plan.batch), before.wire());
+        let mut touched: Vec<bool> = window.messages.iter().map(|shown| *shown != Shown::Unchanged).collect();
+        // Where roles alternate, the turns beside a fold take its block in.
+        if dialect == Dialect::Anthropic {
+            for at in compacted.folded() {
+                for beside in [at.wrapping_sub(1), at + 1] {
+                    if before.messages.get(beside).is_some_and(|message| message.role == Role::User) {
+                        touched[beside] = true;
                     }
                 }
             }
         }
-        for (message, _) in compacted.before.messages.iter().zip(&touched).filter(|(_, touched)| !**touched) {
+        for (message, _) in before.messages.iter().zip(&touched).filter(|(_, touched)| !**touched) {
             prop_assert!(compacted.text.contains(message.raw.raw()));
         }
     }
 
-    /// What `auto` promises to leave alone.
+    /// What `auto` leaves alone for ever, and what until nothing else helps.
     #[test]
     fn auto_keeps_the_first_and_newest_user_message((json, dialect) in conversation(), share in share()) {
         let budget = budget(count(&parse(&json, Some(dialect)), o200k()), share);
         let compacted = compact(&json, Some(dialect), &budget, &Settings::default(), o200k());
         let messages = &compacted.before.messages;
+        let is_shown = |at: usize| {
+            let mut texts = messages[at].parts.iter().filter_map(|part| match part {
+                longhand_core::Part::Text(text) => Some(text.raw()),
+                _ => None,
+            });
+            texts.all(|text| compacted.text.contains(text))
+        };
+        for at in (0..messages.len()).filter(|at| messages[*at].role == Role::System) {
+            prop_assert!(is_shown(at), "{}", compacted.before.name_of(at));
+        }
+        let is_text_action = |at: usize| messages[at].raw.raw().contains("bash-$");
         let users: Vec<usize> = (0..messages.len()).filter(|at| messages[*at].is_user_turn()).collect();
-        let kept = users.first().into_iter().chain(users.last()).chain((!messages.is_empty()).then_some(&0).filter(|_| messages[0].role == Role::System));
-        for &at in kept {
-            for part in &messages[at].parts {
-                if let longhand_core::Part::Text(text) = part {
-                    prop_assert!(compacted.text.contains(text.raw()), "{}", compacted.before.name_of(at));
-                }
-            }
+        if let Some(&newest) = users.iter().rev().find(|at| !is_text_action(**at)) {
+            prop_assert!(is_shown(newest), "{}", compacted.before.name_of(newest));
+        }
+        if let Some(&first) = users.first().filter(|first| !is_shown(**first)) {
+            let whole = longhand_core::Scale::new(o200k()).message(&messages[first], Tokens::MAX);
+            let room = budget.room();
+            let reserved = Tokens(room.0 / 10 + 40);
+            prop_assert!(compacted.plan.tokens() + whole + reserved > room, "{}", compacted.plan);
         }
     }
 
@@ -141,13 +151,10 @@ proptest! {
         let budget = budget(count(&parse(&json, Some(dialect)), o200k()), (share.0, share.1, None));
         let settings = Settings { policy: Policy::Trim, ..Settings::default() };
         let compacted = compact(&json, Some(dialect), &budget, &settings, o200k());
-        let steps = longhand_core::steps(&compacted.before.messages);
-        for edit in &compacted.plan.edits {
-            let Edit::Fold { messages, .. } = edit else { continue };
-            for range in messages {
-                prop_assert!(steps.iter().any(|step| step.start == range.start), "cuts lie between steps");
-                prop_assert!(steps.iter().any(|step| step.end == range.end), "cuts lie between steps");
-            }
+        let folded = compacted.folded();
+        for step in longhand_core::steps(&compacted.before.messages) {
+            let inside = step.clone().filter(|at| folded.contains(at)).count();
+            prop_assert!(inside == 0 || inside == step.len(), "cuts lie between steps");
         }
     }
 
@@ -185,11 +192,11 @@ proptest! {
         prop_assert!(after.messages.iter().all(is_own), "what was before is let go");
         prop_assert_eq!(&after.model, &whole.model);
         let budget = Budget::of(Tokens(count(&whole, o200k()).0 / 2));
-        let edits = |own: &longhand_dialect::Conversation| {
-            let plan = longhand_core::plan(&own.history(Tokens::ZERO), &budget, &settings, o200k());
-            own.apply(&plan.edits)
+        let window = |conversation: &longhand_dialect::Conversation| {
+            let plan = longhand_core::plan(&conversation.history(Tokens::ZERO), &budget, &settings, o200k());
+            conversation.apply(&[plan.batch])
         };
-        prop_assert_eq!(edits(&after), edits(&whole));
+        prop_assert_eq!(window(&after), window(&whole));
         prop_assert_eq!(format!("{:?}", after.check()), format!("{:?}", whole.check()));
     }
 }

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{check_contract, compact, count, graves, o200k, parse};
-use longhand_core::{Budget, Edit, Handle, Place, Settings, Tokens};
+use common::{Operation, check_contract, compact, count, graves, o200k, parse, remove, render, replace};
+use longhand_core::{Budget, Settings, Tokens};
 use longhand_dialect::Dialect;
 use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json};
 use proptest::prelude::*;
@@ -12,18 +12,12 @@ use serde_json::{Value, json};
 /// What stands for a fold or a stub in the tests below.
 const TEXT: &str = "[longhand x]";
 
-fn fold(ranges: &[(usize, usize)]) -> Edit {
-    let messages = ranges.iter().map(|(start, end)| *start..*end).collect();
-    Edit::Fold { messages, handle: Handle::of(["x"]), text: TEXT.into() }
+fn fold(ranges: &[(usize, usize)]) -> Operation {
+    common::fold(ranges, TEXT)
 }
 
-fn stub(message: usize, part: usize) -> Edit {
-    let at = Place { message, part };
-    Edit::Stub { at, handle: Handle::of(["x"]), text: TEXT.into() }
-}
-
-fn unthink(message: usize, part: usize) -> Edit {
-    Edit::Unthink { at: Place { message, part } }
+fn stub(message: usize, part: usize) -> Operation {
+    replace(message, part, TEXT)
 }
 
 /// Writes out the short forms that the tests use.
@@ -37,10 +31,10 @@ fn long(json: &str) -> String {
         .replace("$t", r#""type":"text","text":"#)
 }
 
-fn check(dialect: Dialect, before: &str, edits: &[Edit], after: &str) {
+fn check(dialect: Dialect, before: &str, edits: &[Operation], after: &str) {
     let conversation = parse(&long(before), Some(dialect));
     assert_eq!(graves(&conversation), Vec::<String>::new(), "{before}");
-    let edited = conversation.apply(edits);
+    let edited = render(&conversation, edits);
     assert_eq!(edited, long(after), "{before}");
     assert_eq!(graves(&parse(&edited, Some(dialect))), Vec::<String>::new(), "{edited}");
 }
@@ -101,7 +95,8 @@ fn no_fifth_mark_is_made() {
     let marked = "{$t\"x\",$5m}";
     let before =
         format!(r"[{{$u[{marked}]}},{{$a[{marked}]}},{{$u[{marked},{marked},{marked},{marked}]}}]");
-    let edited = parse(&long(&before), Some(Dialect::Anthropic)).apply(&[fold(&[(0, 2)])]);
+    let conversation = parse(&long(&before), Some(Dialect::Anthropic));
+    let edited = render(&conversation, &[fold(&[(0, 2)])]);
     assert_eq!(edited.matches("cache_control").count(), 4);
     assert!(edited.contains(&long("[$fold},")), "{edited}");
 }
@@ -112,11 +107,7 @@ fn a_stub_keeps_the_mark_of_what_it_stands_for() {
         Dialect::Anthropic,
         r#"[{$u "a"},{$a[{"type":"tool_use","id":"i","name":"f","input":{"a":1},$1h}]},{$u[{"type":"tool_result","tool_use_id":"i","content":[{$t"r",$1h},{$t"s",$5m}],$5m}]},{$a[{$t"d"}]}]"#,
         &[
-            Edit::Stub {
-                at: Place { message: 1, part: 0 },
-                handle: Handle::of(["x"]),
-                text: "{}".into(),
-            },
+            replace(1, 0, "{}"),
             stub(2, 0),
             stub(3, 0),
         ],
@@ -173,7 +164,7 @@ fn a_mark_beside_thinking_stays_where_it_is() {
     check(
         Dialect::Anthropic,
         r#"[{$u "a"},{$a[{"type":"thinking","thinking":"t","signature":"s"},{$t"b",$5m},{"type":"redacted_thinking","data":"s"}]},{$u "c"}]"#,
-        &[unthink(1, 0), unthink(1, 2)],
+        &[remove(1, 0), remove(1, 2)],
         r#"[{$u "a"},{$a[{$t"b",$5m}]},{$u "c"}]"#,
     );
 }

@@ -2,13 +2,13 @@
 
 mod common;
 
-use common::{POLICIES, compact, count, fixed, graves, o200k, parse};
-use longhand_core::{Budget, Edit, Handle, Part, Place, Plan, Settings, Tokens, plan};
+use common::{POLICIES, compact, count, fixed, fold, graves, o200k, parse, render, replace};
+use longhand_core::{Budget, Change, Part, Plan, Settings, Shown, Tokens, plan, project};
 use longhand_dialect::{Binding, Conversation, Dialect, keep_thinking};
 
 const DROP: &str = r#""block_binding":{"prefix_mismatch_behavior":"drop_block"}"#;
 
-/// A tool loop that is still open, with thinking in each reply.
+/// A tool loop with thinking in each reply, and what the user said then.
 fn looped(settings: &str) -> String {
     let turn = |id: usize| {
         let body = format!("line {id} of the log\n").repeat(60).replace('\n', "\\n");
@@ -17,7 +17,8 @@ fn looped(settings: &str) -> String {
         )
     };
     let turns: String = (0..8).map(turn).collect();
-    format!(r#"{{{settings},"messages":[{{"role":"user","content":"go"}}{turns}]}}"#)
+    let rest = r#",{"role":"assistant","content":"done"},{"role":"user","content":"on"}"#;
+    format!(r#"{{{settings},"messages":[{{"role":"user","content":"go"}}{turns}{rest}]}}"#)
 }
 
 fn planned(conversation: &Conversation) -> Plan {
@@ -26,8 +27,16 @@ fn planned(conversation: &Conversation) -> Plan {
     plan(&history, &budget, &Settings::default(), o200k())
 }
 
-fn unthinks(plan: &Plan) -> usize {
-    plan.edits.iter().filter(|edit| matches!(edit, Edit::Unthink { .. })).count()
+/// How many blocks of thinking a window leaves out of messages that it shows.
+fn unthinks(conversation: &Conversation, plan: &Plan) -> usize {
+    let window = project(&conversation.path(), std::slice::from_ref(&plan.batch), conversation.wire());
+    let removed = window.messages.iter().map(|shown| match shown {
+        Shown::Changed(changes) => {
+            changes.iter().filter(|(_, change)| *change == Change::Removed).count()
+        }
+        Shown::Unchanged | Shown::Folded => 0,
+    });
+    removed.sum()
 }
 
 #[test]
@@ -61,23 +70,30 @@ fn what_a_request_says_of_thinking_is_known() {
 fn thinking_that_is_bound_is_taken_out_unless_the_provider_drops_it() {
     let adaptive = r#""model":"claude-opus-5-5","thinking":{"type":"adaptive"}"#;
     let mut conversation = parse(&looped(adaptive), None);
-    assert!(unthinks(&planned(&conversation)) > 0);
+    assert!(unthinks(&conversation, &planned(&conversation)) > 0);
     assert!(conversation.keep_thinking());
     let plan = planned(&conversation);
-    assert!(!plan.is_noop() && unthinks(&plan) == 0);
-    let window = conversation.apply(&plan.edits);
+    assert!(!plan.is_noop() && unthinks(&conversation, &plan) == 0);
+    let window = conversation.apply(&[plan.batch]);
     assert!(window.contains(&format!(r#""thinking":{{"type":"adaptive",{DROP}}},"#)), "{window}");
     assert_eq!(conversation.apply(&[]), looped(adaptive), "what is not edited needs no switch");
 
     // The next plan finds the switch and leaves it.
     let shown = parse(&window, None);
     assert_eq!((shown.binding(), graves(&shown)), (Binding::Free, Vec::new()));
-    assert_eq!(unthinks(&planned(&shown)), 0);
+    assert_eq!(unthinks(&shown, &planned(&shown)), 0);
     assert_eq!(keep_thinking(&window), None);
+
+    // While the loop is open its thinking stays: the provider refuses a loop without it.
+    let open = looped(adaptive)
+        .replace(r#",{"role":"assistant","content":"done"},{"role":"user","content":"on"}"#, "");
+    let open = parse(&open, None);
+    let plan = planned(&open);
+    assert!(!plan.is_noop() && unthinks(&open, &plan) == 0);
 
     let mut old =
         parse(&looped(r#""model":"claude-opus-4-8","thinking":{"type":"adaptive"}"#), None);
-    assert!(!old.keep_thinking() && unthinks(&planned(&old)) > 0);
+    assert!(!old.keep_thinking() && unthinks(&old, &planned(&old)) > 0);
 }
 
 #[test]
@@ -111,23 +127,17 @@ fn calls_without_reasoning_get_an_empty_one_where_the_model_wants_it() {
     ];
     let empty = r#","reasoning_content":"""#;
     let filled = [call("1", empty), call("2", given[0]), call("3", given[1]), call("4", empty)];
-    let edits = [Edit::Stub {
-        at: Place { message: 9, part: 0 },
-        handle: Handle::of(["x"]),
-        text: "x".into(),
-    }];
+    let edits = [replace(9, 0, "x")];
     for (model, expected) in
         [("deepseek-v4", filled.clone()), ("kimi-k2.5", filled), ("gpt-4o", calls.clone())]
     {
         let conversation = parse(&request(model, calls.clone(), "b"), Some(Dialect::Chat));
-        assert_eq!(conversation.apply(&edits), request(model, expected, "x"));
+        assert_eq!(render(&conversation, &edits), request(model, expected, "x"));
         assert_eq!(conversation.apply(&[]), request(model, calls.clone(), "b"));
     }
     // Beside a fold, too; what is folded needs none.
-    let folded = std::iter::once(1..3).collect();
-    let fold = Edit::Fold { messages: folded, handle: Handle::of(["x"]), text: "x".into() };
     let conversation = parse(&request("deepseek-v4", calls, "b"), Some(Dialect::Chat));
-    let window = conversation.apply(&[fold]);
+    let window = render(&conversation, &[fold(&[(1, 3)], "x")]);
     assert_eq!(window.matches("reasoning_content").count(), 2, "{window}");
     assert_eq!(graves(&parse(&window, None)), Vec::<String>::new());
 }

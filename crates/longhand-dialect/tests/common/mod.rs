@@ -1,10 +1,12 @@
 //! What the tests of whole compactions share.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use longhand_core::{
-    Budget, Edit, Meter, Plan, Policy, Rolling, Scale, Settings, Tokens, content_hash, original, plan,
+    Budget, Change, Edit, Handle, Meter, Plan, Policy, Projection, Rolling, Scale, Settings, Shown,
+    ShownBlock, Tokens, content_hash, original, plan,
 };
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
@@ -81,6 +83,59 @@ pub fn compact(
     Compacted { before, plan, text, after, tokens }
 }
 
+/// One change to a window, by the positions of messages and parts.
+pub enum Operation {
+    /// The body of a part becomes this text.
+    Replace(usize, usize, String),
+    /// A part is taken out.
+    Remove(usize, usize),
+    /// Messages make way for a block.
+    Fold(Vec<Range<usize>>, String),
+}
+
+pub fn replace(message: usize, part: usize, text: &str) -> Operation {
+    Operation::Replace(message, part, text.to_owned())
+}
+
+pub fn remove(message: usize, part: usize) -> Operation {
+    Operation::Remove(message, part)
+}
+
+pub fn fold(ranges: &[(usize, usize)], text: &str) -> Operation {
+    Operation::Fold(ranges.iter().map(|(start, end)| *start..*end).collect(), text.to_owned())
+}
+
+/// Writes a conversation with these changes; the handle of a fold is that of "x".
+pub fn render(conversation: &Conversation, operations: &[Operation]) -> String {
+    let mut window = Projection::unchanged(conversation.messages.len());
+    let mut change = |message: usize, part: usize, change: Change| {
+        if let Shown::Changed(changes) = &mut window.messages[message] {
+            changes.push((part, change));
+            changes.sort_by_key(|(part, _)| *part);
+        } else {
+            window.messages[message] = Shown::Changed(vec![(part, change)]);
+        }
+    };
+    for operation in operations {
+        match operation {
+            Operation::Replace(message, part, text) => {
+                change(*message, *part, Change::Text(text.clone()));
+            }
+            Operation::Remove(message, part) => change(*message, *part, Change::Removed),
+            Operation::Fold(..) => {}
+        }
+    }
+    for operation in operations {
+        let Operation::Fold(ranges, text) = operation else { continue };
+        for message in ranges.iter().cloned().flatten() {
+            window.messages[message] = Shown::Folded;
+        }
+        let (before, handle) = (ranges[0].start, Handle::of(["x"]));
+        window.block = Some(ShownBlock { before, handle, text: text.clone() });
+    }
+    conversation.render(&window)
+}
+
 pub fn graves(conversation: &Conversation) -> Vec<String> {
     conversation.check().iter().filter(|finding| finding.grave).map(ToString::to_string).collect()
 }
@@ -118,7 +173,7 @@ pub fn check_contract(
         let kept = original(&path, edit).expect("every edit of a plan takes something away");
         match edit {
             Edit::Stub { handle, .. } | Edit::Clip { handle, .. } => {
-                assert_eq!(longhand_core::Handle::of([kept.as_str()]), *handle);
+                assert_eq!(Handle::of([kept.as_str()]), *handle);
             }
             Edit::Fold(fold) => {
                 let lines = kept.as_str().lines().map(content_hash);

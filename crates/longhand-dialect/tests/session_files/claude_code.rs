@@ -1,9 +1,8 @@
 //! Claude Code: one block a line, chained by parents.
 
-use longhand_core::{Edit, Place};
 use longhand_dialect::Dialect;
 
-use crate::common::{FOLD, check, fold, links, pairs, parse};
+use crate::common::{FOLD, check, fold, links, pairs, parse, remove, render};
 
 /// One line of Claude Code.
 fn line(uuid: &str, parent: &str, kind: &str, message: &str, more: &str) -> String {
@@ -154,7 +153,7 @@ fn summaries_of_earlier_compactions_are_left_out() {
         Dialect::ClaudeCode,
         &["line 2 user: go", "line 3 assistant: done", "line 6 user: on"],
     );
-    let window = parse(&lines, Dialect::ClaudeCode).apply(&[fold(&[(0, 2)])]);
+    let window = render(&parse(&lines, Dialect::ClaudeCode), &[fold(&[(0, 2)])]);
     assert_eq!(window.lines().count(), 7);
     let logical = window.lines().find(|line| line.contains("logicalParentUuid")).unwrap();
     assert!(logical.contains(&format!(r#""logicalParentUuid":"{FOLD}""#)), "{logical}");
@@ -199,7 +198,7 @@ fn chain() -> String {
 fn a_fold_takes_the_lines_between_and_is_linked_in() {
     let session = parse(&chain(), Dialect::ClaudeCode);
     assert_eq!(session.messages.len(), 7);
-    let window = session.apply(&[fold(&[(1, 3)])]);
+    let window = render(&session, &[fold(&[(1, 3)])]);
     // The progress line inside is gone, the one after it is not.
     assert_eq!(
         links(&window, "uuid", "parentUuid"),
@@ -226,7 +225,7 @@ fn a_fold_takes_the_lines_between_and_is_linked_in() {
             "line 8 user: bye",
         ],
     );
-    let from_the_start = session.apply(&[fold(&[(0, 4)])]);
+    let from_the_start = render(&session, &[fold(&[(0, 4)])]);
     assert_eq!(
         links(&from_the_start, "uuid", "parentUuid"),
         pairs(&[("fold", "-"), ("8", "fold"), ("9", "8"), ("10", "9"), ("11", "10")])
@@ -235,7 +234,7 @@ fn a_fold_takes_the_lines_between_and_is_linked_in() {
 
 #[test]
 fn a_fold_in_two_pieces_leaves_what_is_between_them_in_the_chain() {
-    let window = parse(&chain(), Dialect::ClaudeCode).apply(&[fold(&[(1, 4), (5, 6)])]);
+    let window = render(&parse(&chain(), Dialect::ClaudeCode), &[fold(&[(1, 4), (5, 6)])]);
     assert_eq!(
         links(&window, "uuid", "parentUuid"),
         pairs(&[("1", "-"), ("fold", "1"), ("8", "fold"), ("11", "8")])
@@ -245,8 +244,8 @@ fn a_fold_in_two_pieces_leaves_what_is_between_them_in_the_chain() {
 #[test]
 fn a_line_of_thinking_is_taken_out_and_bridged() {
     let session = parse(&chain(), Dialect::ClaudeCode);
-    let unthink = |message| Edit::Unthink { at: Place { message, part: 0 } };
-    let window = session.apply(&[unthink(1), unthink(5)]);
+    let unthink = |message| remove(message, 0);
+    let window = render(&session, &[unthink(1), unthink(5)]);
     assert_eq!(window.lines().count(), chain().lines().count() - 2);
     assert_eq!(
         links(&window, "uuid", "parentUuid"),
@@ -262,7 +261,7 @@ fn a_line_of_thinking_is_taken_out_and_bridged() {
             ("11", "10")
         ])
     );
-    let both = session.apply(&[fold(&[(1, 3)]), unthink(5)]);
+    let both = render(&session, &[fold(&[(1, 3)]), unthink(5)]);
     assert_eq!(
         links(&both, "uuid", "parentUuid"),
         pairs(&[
@@ -284,14 +283,14 @@ fn a_line_of_thinking_is_taken_out_and_bridged() {
         user("5", "4", "on"),
         said("6", "5", "m2", &text("done")),
     ];
-    let at = |part| Edit::Unthink { at: Place { message: 1, part } };
-    let after = parse(&lines.concat(), Dialect::ClaudeCode).apply(&[at(1), at(2), fold(&[(2, 3)])]);
+    let at = |part| remove(1, part);
+    let after = render(&parse(&lines.concat(), Dialect::ClaudeCode), &[at(1), at(2), fold(&[(2, 3)])]);
     assert_eq!(
         links(&after, "uuid", "parentUuid"),
         pairs(&[("1", "-"), ("2", "1"), ("fold", "2"), ("6", "fold")])
     );
     // What stands before the fold does not lead to it.
-    let before = session.apply(&[unthink(1), fold(&[(5, 6)])]);
+    let before = render(&session, &[unthink(1), fold(&[(5, 6)])]);
     assert_eq!(
         links(&before, "uuid", "parentUuid"),
         pairs(&[
@@ -311,5 +310,5 @@ fn a_line_of_thinking_is_taken_out_and_bridged() {
 #[test]
 fn a_circle_of_parents_has_an_end() {
     let lines = [user("1", "2", "a"), user("2", "1", "b"), user("3", "3", "c")].concat();
-    parse(&lines, Dialect::ClaudeCode).apply(&[fold(&[(0, 2)])]);
+    render(&parse(&lines, Dialect::ClaudeCode), &[fold(&[(0, 2)])]);
 }

@@ -2,8 +2,11 @@
 
 use std::fmt::Write as _;
 
-use longhand_core::{Edit, Handle, Part};
+use longhand_core::Part;
 use longhand_dialect::{Conversation, Dialect, read};
+
+use crate::operations::{self, Operation};
+pub(crate) use crate::operations::{remove, render};
 
 pub(crate) fn parse(lines: &str, dialect: Dialect) -> Conversation {
     let read = read(lines.as_bytes().to_vec(), None);
@@ -49,9 +52,8 @@ pub(crate) fn check(lines: &str, dialect: Dialect, expected: &[&str]) {
     assert!(conversation.check().iter().all(|finding| !finding.grave));
 }
 
-pub(crate) fn fold(messages: &[(usize, usize)]) -> Edit {
-    let messages = messages.iter().map(|(start, end)| *start..*end).collect();
-    Edit::Fold { messages, handle: Handle::of(["x"]), text: "F".to_owned() }
+pub(crate) fn fold(ranges: &[(usize, usize)]) -> Operation {
+    operations::fold(ranges, "F")
 }
 
 /// The name that a fold's line goes by.

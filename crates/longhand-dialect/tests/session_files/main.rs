@@ -4,5 +4,7 @@
 mod claude_code;
 mod codex;
 mod common;
+#[path = "../common/mod.rs"]
+mod operations;
 mod pi;
 mod real;

@@ -2,7 +2,7 @@
 
 use longhand_dialect::Dialect;
 
-use crate::common::{check, fold, links, pairs, parse};
+use crate::common::{check, fold, links, pairs, parse, render};
 
 /// One line of pi; `id` is empty in early files.
 fn entry(id: &str, parent: &str, kind: &str, more: &str) -> String {
@@ -51,7 +51,7 @@ fn an_early_pi_session_is_a_list() {
     assert_eq!(parse(&lines, Dialect::Pi).check(), []);
     // A name that is no string makes no tree of it, and neither does a fold.
     let odd = lines.replace("\"timestamp\":", "\"id\":7,\"timestamp\":");
-    let window = parse(&odd, Dialect::Pi).apply(&[fold(&[(0, 1)])]);
+    let window = render(&parse(&odd, Dialect::Pi), &[fold(&[(0, 1)])]);
     assert_eq!(parse(&window, Dialect::Pi).messages.len(), 5, "{window}");
 }
 
@@ -107,7 +107,7 @@ fn a_later_pi_session_is_the_path_to_its_last_leaf() {
 #[test]
 fn folds_leave_a_pi_session_on_one_path() {
     let session = parse(&tree(true), Dialect::Pi);
-    let window = session.apply(&[fold(&[(1, 4)])]);
+    let window = render(&session, &[fold(&[(1, 4)])]);
     // The branch that was left goes with the lines it stands among.
     assert_eq!(
         links(&window, "id", "parentId"),
@@ -126,7 +126,7 @@ fn folds_leave_a_pi_session_on_one_path() {
         Dialect::Pi,
         &["line 2 user: go", "line 3 user: F", "line 4 user: a note", "line 5 assistant: a door"],
     );
-    let window = session.apply(&[fold(&[(1, 2), (4, 5)])]);
+    let window = render(&session, &[fold(&[(1, 2), (4, 5)])]);
     check(
         &window,
         Dialect::Pi,
@@ -160,7 +160,7 @@ fn left_branch() -> String {
 #[test]
 fn a_branch_that_was_left_stays_so_when_the_leaf_is_folded() {
     let session = parse(&left_branch(), Dialect::Pi);
-    let window = session.apply(&[fold(&[(1, 2), (3, 4)])]);
+    let window = render(&session, &[fold(&[(1, 2), (3, 4)])]);
     let kept = ["line 2 user: a", "line 3 user: F", "line 4 user: c"];
     check(&window, Dialect::Pi, &kept);
     let links = links(&window, "id", "parentId");
@@ -173,9 +173,9 @@ fn a_branch_that_was_left_stays_so_when_the_leaf_is_folded() {
     // Once is enough.
     let again = parse(&window, Dialect::Pi);
     assert_eq!(again.check(), []);
-    assert_eq!(again.apply(&[fold(&[(1, 2)])]).lines().count(), window.lines().count());
+    assert_eq!(render(&again, &[fold(&[(1, 2)])]).lines().count(), window.lines().count());
     // Where all after it goes, the fold is the leaf.
-    let window = session.apply(&[fold(&[(1, 4)])]);
+    let window = render(&session, &[fold(&[(1, 4)])]);
     check(&window, Dialect::Pi, &["line 2 user: a", "line 3 user: F"]);
     assert_eq!(window.lines().count(), 3);
 }
@@ -198,14 +198,14 @@ fn a_parent_that_stands_after_its_child_is_none() {
         message("c", "b", PI_MESSAGES[0]),
     ]
     .concat();
-    let window = parse(&lines, Dialect::Pi).apply(&[fold(&[(0, 1)])]);
+    let window = render(&parse(&lines, Dialect::Pi), &[fold(&[(0, 1)])]);
     check(&window, Dialect::Pi, &["line 2 user: F", "line 3 user: go", "line 4 user: go"]);
-    let window = parse(&lines, Dialect::Pi).apply(&[fold(&[(1, 2)])]);
+    let window = render(&parse(&lines, Dialect::Pi), &[fold(&[(1, 2)])]);
     assert_eq!(
         links(&window, "id", "parentId"),
         pairs(&[("s", "-"), ("a", "-"), ("fold", "a"), ("c", "fold")])
     );
-    let window = parse(&lines, Dialect::Pi).apply(&[fold(&[(0, 2)])]);
+    let window = render(&parse(&lines, Dialect::Pi), &[fold(&[(0, 2)])]);
     assert_eq!(
         links(&window, "id", "parentId"),
         pairs(&[("s", "-"), ("fold", "-"), ("c", "fold")])
@@ -222,5 +222,5 @@ fn a_circle_of_parents_has_an_end() {
     .concat();
     let session = parse(&lines, Dialect::Pi);
     assert!(session.messages.len() <= 3);
-    session.apply(&[fold(&[(0, 1)])]);
+    render(&session, &[fold(&[(0, 1)])]);
 }
