@@ -82,7 +82,7 @@ pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
-    pub(crate) rolling: RollingArgs,
+    pub(crate) session: SessionArgs,
 }
 
 #[derive(Args)]
@@ -168,18 +168,22 @@ pub(crate) struct ArchiveArgs {
 }
 
 #[derive(Args)]
-pub(crate) struct RollingArgs {
-    /// The most rounds that stay verbatim [default: 10]
-    #[arg(long, value_name = "N")]
-    pub(crate) rounds: Option<usize>,
-    /// The most tokens of summary and rounds together [default: 24000]
+pub(crate) struct SessionArgs {
+    /// The most tokens of a window [default: 24000]
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) budget: Option<u64>,
-    /// The most tokens of the summary [default: 4000]
+    /// How a window is made to fit: `auto` changes it seldom and deeply, which costs least; `rolling` keeps
+    /// the newest rounds and one summary of the rest [default: session.policy of the settings, or auto]
+    #[arg(long, value_enum)]
+    pub(crate) policy: Option<PolicyName>,
+    /// With the policy rolling: the most rounds that stay verbatim [default: 10]
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<usize>,
+    /// With the policy rolling: the most tokens of the summary [default: 4000]
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) summary: Option<u64>,
-    /// Who summarises: `extractive`, which needs no model, `none`, which folds nothing, or models in the
-    /// order they are tried, separated by commas [default: models.summary of the settings, or extractive]
+    /// Who summarises what is folded: `extractive`, which needs no model, `none`, which lists names, or models
+    /// in the order they are tried, separated by commas [default: models.summary of the settings, or extractive]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) summariser: Vec<String>,
     /// What ids of this project look like, such as 'ACME-#' (# digits, @ letters and digits)
@@ -198,7 +202,7 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
-    pub(crate) rolling: RollingArgs,
+    pub(crate) session: SessionArgs,
     /// Take out what looks like a key before anything is stored
     #[arg(long)]
     pub(crate) redact: bool,
@@ -225,16 +229,17 @@ pub(crate) struct ContextArgs {
     /// Text recalled from elsewhere
     #[arg(long, value_name = "TEXT")]
     pub(crate) recall: Option<String>,
-    /// Where summary and recall go: into the system message, or quoted in a user message
-    #[arg(long, value_enum, default_value = "system")]
-    pub(crate) placement: PlacementName,
+    /// Where the block of folded messages and the recalled text go: quoted in user messages, or into the system
+    /// message [default: user; with the policy rolling, system]
+    #[arg(long, value_enum)]
+    pub(crate) placement: Option<PlacementName>,
     /// The format of the messages: chat, responses or anthropic
     #[arg(long, value_name = "NAME", default_value = "chat", value_parser = dialect)]
     pub(crate) dialect: DialectChoice,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
-    pub(crate) rolling: RollingArgs,
+    pub(crate) session: SessionArgs,
     /// Print JSON with figures
     #[arg(long)]
     pub(crate) json: bool,
@@ -266,7 +271,7 @@ pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
-    pub(crate) rolling: RollingArgs,
+    pub(crate) session: SessionArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -351,7 +356,7 @@ pub(crate) struct VerifyArgs {
 pub(crate) struct ExportArgs {
     /// The session
     pub(crate) id: String,
-    /// What to write: every message ever recorded, or the state of the rolling conversation
+    /// What to write: every message ever recorded, or what the window holds
     #[arg(long, value_enum, default_value = "jsonl")]
     pub(crate) format: ExportFormat,
     /// Write here instead of to standard output
@@ -360,7 +365,7 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
-    pub(crate) rolling: RollingArgs,
+    pub(crate) session: SessionArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -389,7 +394,7 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
-    pub(crate) rolling: RollingArgs,
+    pub(crate) session: SessionArgs,
 }
 
 #[derive(Args)]
@@ -434,7 +439,7 @@ pub(crate) struct CompactArgs {
     /// The most tokens the window may have, tools and system prompt included (32k is understood)
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) budget: u64,
-    /// Tokens of the budget to keep free for the reply; under trim, for the note on what went
+    /// Tokens of the budget to keep free for the reply
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     pub(crate) reserve: u64,
     /// What to come down to once the budget is used up [default: the budget less the reserve]
@@ -466,7 +471,11 @@ pub(crate) struct CompactArgs {
     /// Write a report as JSON here; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Keep what the window leaves out in this archive, for `longhand expand`
+    /// Under elide: clip protected messages too if nothing else makes it fit
+    #[arg(long)]
+    pub(crate) last_resort: bool,
+    /// Keep the conversation in this archive: it is found again by its messages, what was left out stays left
+    /// out, and `longhand expand` brings it back
     #[arg(long, value_name = "PATH")]
     pub(crate) archive: Option<PathBuf>,
     /// Draw the context map: when standard error is a terminal, always or never
@@ -510,10 +519,14 @@ pub(crate) struct CountArgs {
 
 #[derive(Args)]
 #[command(after_help = "Example:
-  longhand expand h:3kq9w2m1x7ab --archive originals.db")]
+  longhand expand h:3kq9w2m1x7ab --archive originals.db
+  longhand expand h:3kq9w2m1x7ab --from session.json")]
 pub(crate) struct ExpandArgs {
     /// The handle, as the stub shows it
     pub(crate) handle: String,
+    /// Look in this conversation, from which the window was made, instead of an archive
+    #[arg(long, value_name = "FILE", conflicts_with = "archive")]
+    pub(crate) from: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Only this round of a fold
@@ -542,7 +555,7 @@ impl From<PolicyName> for Policy {
             PolicyName::Auto => Policy::Auto,
             PolicyName::Elide => Policy::Elide,
             PolicyName::Trim => Policy::Trim,
-            PolicyName::Rolling => Policy::Rolling(Rolling::default().rounds_max),
+            PolicyName::Rolling => Policy::Rolling(Rolling::default()),
         }
     }
 }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use longhand::{Archive, Call, Folded, Prompt, Round, Session, Tokens};
-use longhand_core::{Handle, grouped};
+use longhand::{Archive, Call, Folding, Prompt, Round, Session, Tokens, Window, recall};
+use longhand_archive::{Page, Request as LoggedRequest, Scope};
+use longhand_core::{Handle, Seq, grouped};
 use longhand_model::{Model, ModelError, Reply, Request};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
@@ -42,10 +43,10 @@ pub(crate) fn run(args: &ChatArgs) -> Result<Outcome> {
     })?;
     let model = models.model(name)?;
     let archive = store::open(&args.archive)?;
-    let session = store::session(&archive, &args.id, &args.rolling)?;
+    let session = store::session(&archive, &args.id, &args.session)?;
     let system = args.system.as_deref().or(config.text("chat.system")).unwrap_or_default();
     let mut chat = Chat {
-        summarisers: store::summariser_names(&config, &args.rolling.summariser),
+        summarisers: store::summariser_names(&config, &args.session.summariser),
         system: system.to_owned(),
         screen: Screen::new(),
         models,
@@ -85,7 +86,7 @@ impl Chat {
         };
         self.screen.notice(&format!(
             "{} with {}: {what}; /help helps",
-            self.session.id(),
+            self.session.name(),
             self.model
         ));
     }
@@ -98,8 +99,7 @@ impl Chat {
             let _ = editor.load_history(path);
         }
         loop {
-            let folded = self.session.fold(store::now_ms(), Duration::ZERO)?;
-            self.tell_folded(folded);
+            self.session.settle(Duration::ZERO)?;
             let line = match editor.readline(&self.prompt()) {
                 Ok(line) => line,
                 Err(ReadlineError::Interrupted) => {
@@ -128,24 +128,28 @@ impl Chat {
         if let Some(path) = &history {
             let _ = editor.save_history(path);
         }
-        let folded = self.session.fold(store::now_ms(), LEAVE_WAIT)?;
-        self.tell_folded(folded);
-        self.screen.notice(&format!("`longhand chat {}` goes on from here", self.session.id()));
+        self.session.settle(LEAVE_WAIT)?;
+        self.screen.notice(&format!("`longhand chat {}` goes on from here", self.session.name()));
         Ok(Outcome::Done)
     }
 
     /// The prompt with a gauge of the window.
     fn prompt(&self) -> String {
-        screen::gauge(self.session.tokens(), self.session.rolling().budget)
+        screen::gauge(self.session.tokens(), self.session.budget())
     }
 
     /// One message and its answer. What goes wrong is told, and the conversation goes on.
     fn turn(&mut self, message: &str) -> Result<()> {
         match self.ask(message) {
-            Ok(answer) => {
-                let round = self.round(message, &answer);
-                let recorded = self.session.record(&round)?;
-                self.tell_folded(Folded { rounds: recorded.folded, over: recorded.over });
+            Ok((answer, window)) => {
+                let recorded = self.session.record(&self.round(message, &answer))?;
+                if let Some(problem) = recorded.problem {
+                    self.screen.problem(&problem.into());
+                }
+                if let Some(call) = self.call(&answer) {
+                    self.session.log_request(&call, &window, store::now_ms())?;
+                }
+                self.tell_folded(Folding { rounds: recorded.folded, over: recorded.over });
             }
             Err(error) => self.screen.problem(&error),
         }
@@ -153,11 +157,14 @@ impl Chat {
     }
 
     /// Asks the model, with a smaller window if it says that this one is too long.
-    fn ask(&mut self, message: &str) -> Result<Answer> {
+    fn ask(&mut self, message: &str) -> Result<(Answer, Window)> {
         let dialect = self.model.endpoint.api.dialect();
         let mut prompt = Prompt { base: self.system.clone(), dialect, ..Prompt::default() };
         for shrinks in 0.. {
-            let window = self.session.window(message, &prompt)?;
+            let before = self.session.verbatim().start;
+            let window = self.session.window(message, &prompt, store::now_ms())?;
+            let rounds = self.session.verbatim().start.saturating_sub(before);
+            self.tell_folded(Folding { rounds, over: None });
             if window.shortfall > Tokens::ZERO {
                 self.screen.notice(&format!(
                     "the window is {} tokens over its budget, and nothing more can be left out",
@@ -173,7 +180,7 @@ impl Chat {
                     prompt.budget = Some(limit.min(least));
                     self.screen.notice("that was too long for the model; sending less");
                 }
-                outcome => return Ok(outcome?),
+                outcome => return Ok((outcome?, window)),
             }
         }
         unreachable!("the last attempt returns")
@@ -216,10 +223,15 @@ impl Chat {
         let messages = format!("[{user},{items}]");
         // An answer that cannot stand in a conversation as it is, such as one that only thinks, is kept
         // by its words.
-        let round = Round::from_conversation(messages.into_bytes(), Some(dialect), now)
-            .unwrap_or_else(|_| Round::new(message, &reply.text, now));
-        let Some(usage) = reply.usage else { return round };
-        round.with_call(&Call {
+        Round::from_conversation(messages.into_bytes(), Some(dialect), now)
+            .unwrap_or_else(|_| Round::new(message, &reply.text, now))
+    }
+
+    /// What an answer took, where the provider says so.
+    fn call(&self, answer: &Answer) -> Option<Call> {
+        let Answer::Whole(reply) = answer else { return None };
+        let usage = reply.usage?;
+        Some(Call {
             model: self.model.to_string(),
             input: usage.input,
             cached_input: usage.cached_input,
@@ -228,7 +240,7 @@ impl Chat {
         })
     }
 
-    fn tell_folded(&self, folded: Folded) {
+    fn tell_folded(&self, folded: Folding) {
         if folded.rounds > 0 {
             let (rounds, tokens) = (rounds(folded.rounds), self.session.tokens().0);
             let tokens = grouped(tokens as usize);
@@ -246,7 +258,7 @@ impl Chat {
             Command::Compact(instructions) => self.compact(&instructions)?,
             Command::Undo => match self.session.undo()? {
                 Some(batch) => self.screen.notice(&format!(
-                    "took back fold {}; its rounds stay for as long as there is room",
+                    "took back batch {}; what it left out stays for as long as there is room",
                     batch.number
                 )),
                 None => self.screen.notice("there is nothing to undo"),
@@ -255,17 +267,19 @@ impl Chat {
             Command::Expand(handle) => {
                 let handle = Handle::parse(&handle)
                     .context("a handle is `h:` and twelve letters and digits")?;
-                match self.archive.expand(handle)? {
-                    Some(original) => screen::show(&self.archive.text_of(&original)?),
+                let scope = Scope::Session(self.session.id());
+                match recall::open(&*self.archive, &scope, handle)? {
+                    Some(recalled) => screen::show(recalled.original.as_str()),
                     None => self.screen.notice("the archive has nothing under it"),
                 }
             }
             Command::Search(words) => {
-                let hits = self.archive.search(Some(self.session.id()), &words, 10)?;
+                let scope = Scope::Session(self.session.id());
+                let hits = self.archive.search(&scope, &words, 10)?;
                 for hit in &hits {
                     screen::show(&format!(
                         "round {} entry {}: {}",
-                        hit.round, hit.seq, hit.snippet
+                        hit.round, hit.seq.0, hit.snippet
                     ));
                 }
                 if hits.is_empty() {
@@ -291,9 +305,10 @@ impl Chat {
                 .notice("only a model follows instructions; the built-in summariser does not");
         }
         let before = self.session.tokens();
-        self.session.set_summarisers(self.models.summarisers(&self.summarisers, instructions)?)?;
-        let folded = self.session.compact(store::now_ms(), COMPACT_WAIT)?;
-        self.session.set_summarisers(self.models.summarisers(&self.summarisers, None)?)?;
+        self.session.set_summarisers(self.models.summarisers(&self.summarisers, instructions)?);
+        let folded = self.session.compact(store::now_ms())?;
+        self.session.settle(COMPACT_WAIT)?;
+        self.session.set_summarisers(self.models.summarisers(&self.summarisers, None)?);
         if folded.rounds == 0 {
             self.screen.notice("there is nothing to fold that would free anything");
         } else {
@@ -315,10 +330,11 @@ impl Chat {
                 .entries(self.session.id(), head.entries.saturating_sub(64)..head.entries)?;
             entries.iter().find(|entry| entry.round == newest).map(|entry| entry.seq)
         } else {
-            self.archive.search(Some(self.session.id()), words, 1)?.first().map(|hit| hit.seq)
+            let scope = Scope::Session(self.session.id());
+            self.archive.search(&scope, words, 1)?.first().map(|hit| hit.seq)
         };
         match entry {
-            Some(seq) => {
+            Some(Seq(seq)) => {
                 self.session.pin(seq, true)?;
                 self.screen.notice(&format!("pinned entry {seq}"));
             }
@@ -330,14 +346,13 @@ impl Chat {
     /// What the conversation has cost: its answers, and the summaries of its folds.
     fn cost(&self) -> Result<String> {
         let id = self.session.id();
-        let entries = self.archive.entries(id, 0..u64::MAX)?;
-        let calls: Vec<Call> = entries.iter().filter_map(Call::of).collect();
-        let sum = |of: fn(&Call) -> u64| grouped(calls.iter().map(of).sum::<u64>() as usize);
+        let calls = self.archive.requests(id, Page::ALL)?.items;
+        let sum = |of: fn(&LoggedRequest) -> u64| grouped(calls.iter().map(of).sum::<u64>() as usize);
         let answers: u64 = calls.iter().filter_map(|call| call.cost_micros).sum();
         let mut folds = 0;
-        for batch in self.archive.batches(id)? {
+        for logged in self.archive.batches(id, Page::ALL)?.items {
             let receipt: serde_json::Value =
-                serde_json::from_str(&batch.receipt).unwrap_or_default();
+                serde_json::from_str(&logged.receipt).unwrap_or_default();
             folds += receipt
                 .pointer("/fold/cost_micros")
                 .and_then(serde_json::Value::as_u64)
@@ -349,8 +364,8 @@ impl Chat {
             "answers   {} in {} calls: {} tokens read, {} of them from a cache, {} written\nsummaries {}",
             usd(answers),
             calls.len(),
-            sum(|call| call.input),
-            sum(|call| call.cached_input),
+            sum(|call| call.sent),
+            sum(|call| call.cached),
             sum(|call| call.output),
             usd(folds)
         );

@@ -2,14 +2,17 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use longhand_core::{Budget, Scale, Settings, Tokens, plan_with};
+use longhand::{Admitted, Owner, Request, SqliteArchive};
+use longhand_core::{Budget, Scale, Settings, Tokens};
 use longhand_dialect::Conversation;
+use serde_json::json;
 
 use crate::args::{CompactArgs, MapWhen};
 use crate::report::Report;
-use crate::{Outcome, hinted, input, map, originals, output, store, weigh};
+use crate::{Outcome, hinted, input, map, output, store, weigh};
 
 pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
     if args.budget == 0 {
@@ -30,37 +33,59 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
     apart(&args)?;
     let name = input::name(&args.input);
     let conversation = valid(input::read(&args.input)?, args.repair, &name)?;
+    let mut conversation = conversation;
+    // Where the provider can be told to drop thinking that an edit voids, it is.
+    conversation.keep_thinking();
     let named = weigh::open(args.meter.meter, &conversation)?;
     let meter = &named.meter;
-    let scale = Scale::new(&**meter);
+    let fixed = weigh::attributes(&conversation, &Scale::new(&**meter));
+    let (bytes_max, images_max) = conversation.size_limits();
     let budget = Budget {
         limit: Tokens(args.budget),
         reserve: Tokens(args.reserve),
         target: args.target.map(Tokens),
+        bytes_max,
+        images_max,
     };
     let settings = Settings {
         policy: args.policy.into(),
         keep_tail: args.keep_tail,
         chars_min: args.min_chars,
+        last_resort: args.last_resort,
     };
-    let history = conversation.history(weigh::attributes(&conversation, &scale));
-    let digest = store::digest(&args.summariser, meter)?;
-    let plan = plan_with(&history, &budget, &settings, &**meter, &*digest);
-
-    // What goes out of sight is safe before anything relies on it.
-    let originals: Vec<_> =
-        plan.edits.iter().filter_map(|edit| edit.original(&conversation.messages)).collect();
-    if let Some(path) = args.archive.as_ref().filter(|_| !originals.is_empty()) {
-        originals::keep(path, originals)?;
-    }
-    let text = conversation.apply(&plan.edits);
-    let (window, over) = verified(&text, &conversation)?;
+    let mut digest = store::digest(&args.summariser, meter)?;
+    let mut admitted = match &args.archive {
+        Some(path) => {
+            digest = digest.keeping_state();
+            let archive = Arc::new(SqliteArchive::open(path)?);
+            Admitted::archived(archive, Owner::LOCAL, conversation, &name, store::now_ms())?
+        }
+        None => Admitted::alone(conversation),
+    };
+    // A new batch is durable before anything relies on its handles.
+    let fitted = admitted.window(&Request {
+        budget,
+        settings,
+        meter: &**meter,
+        digest: &digest,
+        fixed,
+        receipt: &|| json!({"fold": digest.account(), "refused": digest.refused()}),
+        now_ms: store::now_ms(),
+    })?;
+    let (text, plan) = (&fitted.text, &fitted.plan);
+    let conversation = admitted.conversation();
+    let (window, over) = verified(text, conversation)?;
     let after = weigh::total(&window, meter);
     let report = (args.report.is_some() || !args.quiet).then(|| Report {
-        before: weigh::total(&conversation, meter),
-        conversation: &conversation,
+        before: if plan.is_noop() && fitted.live.is_empty() {
+            weigh::Counted::exactly(after)
+        } else {
+            weigh::estimated(conversation, meter)
+        },
+        conversation,
         window: &window,
-        plan: &plan,
+        plan,
+        live: &fitted.live,
         budget,
         meter: &named,
         after,
@@ -74,9 +99,9 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
         }
     }
     match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
-        Some(path) => output::write_file(path, &text)?,
-        None if std::io::stdout().is_terminal() => output::print(&text)?,
-        None => output::print_exactly(&text)?,
+        Some(path) => output::write_file(path, text)?,
+        None if std::io::stdout().is_terminal() => output::print(text)?,
+        None => output::print_exactly(text)?,
     }
     if let Some(report) = report.filter(|_| !args.quiet) {
         output::say(&report.to_string());

@@ -1,9 +1,9 @@
 //! `longhand expand`.
 
-use anyhow::Result;
-use longhand::Archive;
-use longhand_archive::{Content, Form, Original};
-use longhand_core::Handle;
+use anyhow::{Context, Result};
+use longhand::recall::{self, Recalled};
+use longhand_archive::Scope;
+use longhand_core::{Handle, Original};
 use serde_json::json;
 
 use crate::args::ExpandArgs;
@@ -16,44 +16,65 @@ pub(crate) fn run(args: &ExpandArgs) -> Result<Outcome> {
             "a handle is `h:` and twelve letters and digits",
         )
     })?;
-    let archive = store::open_existing(&args.archive)?;
-    let original = archive.expand(handle)?.ok_or_else(|| {
-        hinted(
-            format!("the archive has nothing under {handle}"),
-            "was the window made with this archive? --archive names another",
-        )
-    })?;
-    let content = match args.round {
-        Some(round) => round_of(&*archive, &original, round)?,
-        None => archive.text_of(&original)?,
+    let original = match &args.from {
+        Some(path) => from_file(path, handle)?,
+        None => from_archive(args, handle)?,
     };
     if args.json {
-        let form = match original.form {
-            Form::Text => "text",
-            Form::Json => "json",
+        let form = match original {
+            Original::Text(_) => "text",
+            Original::Json(_) => "json",
         };
+        let content = original.as_str();
         let report = json!({"handle": handle.to_string(), "form": form, "content": content});
         output::print(&format!("{report:#}"))?;
     } else {
-        output::print_exactly(&content)?;
+        output::print_exactly(original.as_str())?;
     }
     Ok(Outcome::Done)
 }
 
+fn from_file(path: &std::path::Path, handle: Handle) -> Result<Original> {
+    let bytes =
+        std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let conversation = longhand_dialect::read(bytes, None)
+        .with_context(|| format!("{} is no conversation", path.display()))?;
+    recall::open_from(&conversation, handle).ok_or_else(|| {
+        hinted(
+            format!("nothing in {} has the handle {handle}", path.display()),
+            "give the file that the window was made from, or --archive if it was kept in one",
+        )
+    })
+}
+
+fn from_archive(args: &ExpandArgs, handle: Handle) -> Result<Original> {
+    let archive = store::open_existing(&args.archive)?;
+    let recalled = recall::open(&*archive, &Scope::All, handle)?.ok_or_else(|| {
+        hinted(
+            format!("the archive has nothing under {handle}"),
+            "was the window made with this archive? --archive names another, --from a file",
+        )
+    })?;
+    match args.round {
+        Some(round) => round_of(&recalled, round),
+        None => Ok(recalled.original),
+    }
+}
+
 /// The messages of one round of a fold, a line each.
-fn round_of(archive: &dyn Archive, original: &Original, round: u64) -> Result<String> {
-    let (Content::Entries(range), Some(session)) = (&original.content, &original.session) else {
+fn round_of(recalled: &Recalled, round: u64) -> Result<Original> {
+    if recalled.entries.is_empty() {
         return Err(hinted("this handle stands for no rounds", "leave out --round"));
-    };
-    let entries = archive.entries(session, range.clone())?;
-    let own = entries.iter().filter(|entry| entry.round == round).map(|entry| entry.raw.as_str());
-    let own: Vec<&str> = own.collect();
-    if own.is_empty() {
-        let last = entries.last().map_or(0, |entry| entry.round);
+    }
+    let entries = recalled.entries.iter().filter(|entry| entry.round == round);
+    let lines: Vec<&str> = entries.map(|entry| entry.raw.as_str()).collect();
+    if lines.is_empty() {
+        let rounds = || recalled.entries.iter().map(|entry| entry.round);
+        let (first, last) = (rounds().min().unwrap_or(0), rounds().max().unwrap_or(0));
         return Err(hinted(
             format!("round {round} is not in it"),
-            format!("it holds rounds 0 to {last}"),
+            format!("it holds rounds {first} to {last}"),
         ));
     }
-    Ok(own.join("\n"))
+    Ok(Original::Json(lines.join("\n")))
 }

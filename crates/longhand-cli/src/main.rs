@@ -14,7 +14,6 @@ mod inspect;
 mod manage;
 mod map;
 mod models;
-mod originals;
 mod output;
 mod record;
 mod redact;

@@ -1,9 +1,8 @@
 //! `longhand pin`, `undo`, `verify` and `rm`.
 
 use anyhow::Result;
-use longhand::Archive;
-use longhand_archive::Batch;
-use longhand_core::grouped;
+use longhand_archive::Page;
+use longhand_core::{Seq, Tally, grouped};
 use serde_json::json;
 
 use crate::args::{PinArgs, RmArgs, UndoArgs, VerifyArgs};
@@ -12,15 +11,15 @@ use crate::{Outcome, hinted, output, store};
 
 pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
-    let head = store::known(&archive, &args.id)?;
-    if args.entry >= head.entries {
+    let info = store::known(&archive, &args.id)?;
+    if args.entry >= info.entries {
         let hint = format!("`longhand search --session {} WORDS` shows entries by number", args.id);
         return Err(hinted(
-            format!("session {} has entries 0 to {}", args.id, head.entries.saturating_sub(1)),
+            format!("session {} has entries 0 to {}", args.id, info.entries.saturating_sub(1)),
             hint,
         ));
     }
-    archive.pin(&args.id, args.entry, !args.remove)?;
+    archive.pin(info.id, Seq(args.entry), !args.remove)?;
     if !args.quiet {
         output::print(&format!(
             "{} entry {}",
@@ -33,35 +32,30 @@ pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
 
 pub(crate) fn undo(args: &UndoArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
-    store::known(&archive, &args.id)?;
-    let Some(batch) = archive.undo(&args.id)? else {
+    let info = store::known(&archive, &args.id)?;
+    let Some(undone) = archive.undo(info.id, None)? else {
         output::print("there is nothing to undo")?;
         return Ok(Outcome::No);
     };
+    let Tally { stubs, clips, folded, .. } = Tally::of(&undone.batch.edits);
     output::print(&format!(
-        "took back batch {}; its {} entries are verbatim again for as long as there is room",
-        batch.number,
-        grouped(newly_folded(&*archive, &args.id, &batch)? as usize)
+        "took back batch {}: {} stubs, {} clips, a fold of {} entries; what it left out is shown again for as long as there is room",
+        undone.number,
+        grouped(stubs),
+        grouped(clips),
+        grouped(folded as usize)
     ))?;
     Ok(Outcome::Done)
 }
 
-/// How many entries a batch folded that the one before it had not.
-fn newly_folded(archive: &dyn Archive, id: &str, batch: &Batch) -> Result<u64> {
-    let before = archive.head(id)?.and_then(|head| head.batch).map_or(0, |batch| batch.entries.end);
-    Ok(batch.entries.end.saturating_sub(before))
-}
-
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
-    if let Some(id) = &args.id {
-        store::known(&archive, id)?;
-    }
-    let damages = archive.verify(args.id.as_deref())?;
+    let only = args.id.as_deref().map(|name| store::known(&archive, name)).transpose()?;
+    let damages = archive.verify(only.map(|info| info.id))?;
     if args.json {
         let list: Vec<_> = damages
             .iter()
-            .map(|damage| json!({"session": damage.session, "what": damage.to_string()}))
+            .map(|damage| json!({"session": damage.session_name(), "what": damage.to_string()}))
             .collect();
         output::print(&format!("{:#}", json!({"sound": damages.is_empty(), "damage": list})))?;
     } else {
@@ -70,7 +64,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
             .map(|damage| format!("damaged: {}\n", harmless_line(&damage.to_string())))
             .collect();
         if damages.is_empty() {
-            let sessions = archive.sessions()?;
+            let sessions = archive.sessions(None, Page::ALL)?.items;
             let entries: u64 = sessions.iter().map(|info| info.entries).sum();
             text = format!(
                 "sound: {} sessions, {} entries\n",
@@ -85,15 +79,15 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
 
 pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
-    let head = store::known(&archive, &args.id)?;
+    let info = store::known(&archive, &args.id)?;
     if !args.yes {
-        let rounds = grouped(head.rounds as usize);
+        let rounds = grouped(info.rounds as usize);
         return Err(hinted(
             format!("this would remove {rounds} rounds of {:?} for good", args.id),
             "`longhand export` keeps a copy; --yes removes it",
         ));
     }
-    archive.remove(&args.id)?;
+    archive.remove(info.id)?;
     output::print(&format!("removed {}", harmless_line(&args.id)))?;
     Ok(Outcome::Done)
 }

@@ -13,7 +13,7 @@ use crate::{Outcome, hinted, output, store};
 
 pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
     let archive = store::open(&args.archive)?;
-    let mut session = store::session(&archive, &args.id, &args.rolling)?;
+    let mut session = store::session(&archive, &args.id, &args.session)?;
     let (mut rounds, mut folded, mut over) = (0, 0, None);
     for (index, line) in lines(args)?.enumerate() {
         let line = line.context("cannot read the rounds")?;
@@ -28,44 +28,49 @@ pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
         rounds += 1;
         folded += recorded.folded;
         over = recorded.over;
+        // Each round is told as it is durable: whoever sends many knows where to go on.
+        if args.json {
+            let report = json!({
+                "session": session.name(),
+                "round": recorded.round,
+                "folded": recorded.folded,
+                "tokens": recorded.tokens.0,
+                "over": recorded.over.map(|over| over.0),
+                "problem": recorded.problem.as_ref().map(ToString::to_string),
+            });
+            output::print(&report.to_string())?;
+        }
+        if let Some(problem) = recorded.problem {
+            output::say(&format!("warning: round {} is recorded, but {problem}", recorded.round));
+        }
     }
-    let more = store::finish_folding(&mut session, args.quiet)?;
-    folded += more.rounds;
-    over = more.over.or(over);
+    store::wait_for_summary(&mut session, args.quiet)?;
     if rounds == 0 {
         return Err(hinted(
             "there was no round to record",
             r#"give one as a line: {"user": "…", "assistant": "…"}"#,
         ));
     }
-    if args.json {
-        let report = json!({
-            "session": args.id,
-            "recorded": rounds,
-            "folded": folded,
-            "verbatim": [session.verbatim().start, session.verbatim().end],
-            "tokens": session.tokens().0,
-            "over": over.map(|over| over.0),
-        });
-        output::print(&report.to_string())?;
-    } else if !args.quiet {
-        let verbatim = session.verbatim();
-        let mut line = format!(
-            "recorded {} rounds, folded {}; {} verbatim, {} tokens",
-            grouped(rounds),
-            grouped(folded as usize),
-            grouped((verbatim.end - verbatim.start) as usize),
-            grouped(session.tokens().0 as usize)
-        );
+    if !args.json && !args.quiet {
+        let mut line = format!("recorded {}", counted(rounds, "round"));
+        if folded > 0 {
+            line.push_str(&format!(", folded {}", counted(folded as usize, "round")));
+        }
+        line.push_str(&format!("; the window has {} tokens", grouped(session.tokens().0 as usize)));
         if let Some(over) = over {
             line.push_str(&format!(
-                "; {} over budget, and nothing more can be folded",
+                ", {} over budget, and nothing more can be folded",
                 grouped(over.0 as usize)
             ));
         }
         output::print(&line)?;
     }
     Ok(Outcome::Done)
+}
+
+/// A number with its noun.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 fn lines(args: &RecordArgs) -> Result<Box<dyn Iterator<Item = std::io::Result<String>>>> {
@@ -80,26 +85,30 @@ fn lines(args: &RecordArgs) -> Result<Box<dyn Iterator<Item = std::io::Result<St
 }
 
 pub(crate) fn context(args: &ContextArgs) -> Result<Outcome> {
-    let archive = store::open_existing(&args.archive)?;
-    store::known(&archive, &args.id)?;
-    let session = store::session(&archive, &args.id, &args.rolling)?;
+    let archive = store::open(&args.archive)?;
+    let mut session = store::session(&archive, &args.id, &args.session)?;
+    let placement = match args.placement {
+        Some(PlacementName::System) => Placement::System,
+        Some(PlacementName::User) => Placement::User,
+        None if session.is_rolling() => Placement::System,
+        None => Placement::User,
+    };
     let prompt = Prompt {
         base: args.system.clone().unwrap_or_default(),
         recall: args.recall.clone().unwrap_or_default(),
-        placement: match args.placement {
-            PlacementName::System => Placement::System,
-            PlacementName::User => Placement::User,
-        },
+        placement,
         dialect: args.dialect.0.unwrap_or(longhand_dialect::Dialect::Chat),
         budget: None,
     };
-    let window = session.window(args.message.as_deref().unwrap_or_default(), &prompt)?;
+    let message = args.message.as_deref().unwrap_or_default();
+    let window = session.window(message, &prompt, store::now_ms())?;
+    store::wait_for_summary(&mut session, true)?;
     if args.json {
         let messages: serde_json::Value =
             serde_json::from_str(&window.json).context("the window is not JSON; this is a bug")?;
         let verbatim = session.verbatim();
         let report = json!({
-            "session": args.id,
+            "session": session.name(),
             "tokens": window.tokens.0,
             "shortfall": window.shortfall.0,
             "rounds": verbatim.end,

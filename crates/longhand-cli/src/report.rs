@@ -3,12 +3,14 @@
 use std::fmt;
 
 use longhand_core::anchor::{Anchor, mine};
-use longhand_core::{Budget, Edit, Message, Part, Plan, Text, Tokens, grouped};
+use longhand_core::{
+    Batch, Budget, EditKind, Message, Part, Plan, Tally, Text, Tokens, folded_messages, grouped,
+};
 use longhand_dialect::Conversation;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-use crate::weigh::NamedMeter;
+use crate::weigh::{Counted, NamedMeter};
 
 pub(crate) struct Report<'r> {
     pub(crate) conversation: &'r Conversation,
@@ -16,7 +18,9 @@ pub(crate) struct Report<'r> {
     pub(crate) plan: &'r Plan,
     pub(crate) budget: Budget,
     pub(crate) meter: &'r NamedMeter,
-    pub(crate) before: Tokens,
+    /// The batches that the window shows, the new one too.
+    pub(crate) live: &'r [Batch],
+    pub(crate) before: Counted,
     pub(crate) after: Tokens,
 }
 
@@ -36,18 +40,28 @@ impl Report<'_> {
                 "bytes": conversation.bytes().len(),
             })
         };
-        let (mut stubbed, mut folded, mut clipped, mut unthought) = (vec![], vec![], vec![], 0);
-        for edit in &self.plan.edits {
-            match edit {
-                Edit::Stub { at, handle, .. } => stubbed.push(self.place(at.message, at.part, *handle)),
-                Edit::Clip { at, handle, .. } => clipped.push(self.place(at.message, at.part, *handle)),
-                Edit::Fold { messages, handle, .. } => folded.push(json!({
-                    "messages": messages.iter().map(|range| [range.start, range.end]).collect::<Vec<_>>(),
-                    "count": messages.iter().map(ExactSizeIterator::len).sum::<usize>(),
-                    "handle": handle.to_string(),
-                })),
-                Edit::Unthink { .. } => unthought += 1,
+        let (mut stubbed, mut folded, mut clipped) = (vec![], vec![], vec![]);
+        for (edit, batch) in self.live.iter().flat_map(|own| own.edits.iter().zip(std::iter::repeat(own))) {
+            let handle = edit.handle().map(|handle| handle.to_string());
+            match edit.kind() {
+                EditKind::Stub(at) => stubbed.extend(self.place(at, handle)),
+                EditKind::Clip(at) => clipped.extend(self.place(at, handle)),
+                EditKind::Fold(spans) => {
+                    let path = self.conversation.path();
+                    let ranges: Vec<[usize; 2]> = spans
+                        .iter()
+                        .map(|span| [path.from(span.first), path.after(span.last)])
+                        .collect();
+                    let count = folded_messages(batch);
+                    // Each fold takes over what the one before it had.
+                    folded = vec![json!({"messages": ranges, "count": count, "handle": handle})];
+                }
+                EditKind::Insert => {}
             }
+        }
+        let mut before = size(self.conversation, self.before.tokens);
+        if self.before.is_estimate {
+            before["estimated"] = true.into();
         }
         let anchors = self.anchors();
         let report = json!({
@@ -56,7 +70,7 @@ impl Report<'_> {
             "exact": self.meter.is_exact,
             "budget": self.budget.limit.0,
             "reserve": self.budget.reserve.0,
-            "before": size(self.conversation, self.before),
+            "before": before,
             "after": size(self.window, self.after),
             "fits": self.plan.fits(),
             "floor": self.plan.floor.min(self.after).0,
@@ -64,7 +78,7 @@ impl Report<'_> {
             "stubbed": stubbed,
             "folded": folded,
             "clipped": clipped,
-            "thinking_removed": unthought,
+            "thinking_removed": self.thinking_removed(),
             "anchors": {
                 "total": anchors.total,
                 "kept": anchors.kept,
@@ -75,19 +89,32 @@ impl Report<'_> {
         format!("{report:#}")
     }
 
-    fn place(&self, message: usize, part: usize, handle: longhand_core::Handle) -> Value {
+    /// How many thinking blocks the window does not show of messages that it shows.
+    fn thinking_removed(&self) -> usize {
+        let path = self.conversation.path();
+        let window = longhand_core::project(&path, self.live, self.conversation.wire());
+        let shown = (0..path.messages.len()).filter(|at| !window.is_folded(*at));
+        let thinking = shown.flat_map(|at| {
+            let parts = path.messages[at].parts.iter().enumerate();
+            parts.filter(|(_, part)| matches!(part, Part::Thinking(_))).map(move |(part, _)| (at, part))
+        });
+        thinking.filter(|(at, part)| window.change(*at, *part).is_some()).count()
+    }
+
+    fn place(&self, at: longhand_core::Place, handle: Option<String>) -> Option<Value> {
+        let (message, part) = self.conversation.path().find(at)?;
         let kind = match &self.conversation.messages[message].parts[part] {
             Part::Result(_) => "result",
             Part::Call(_) => "arguments",
             _ => "text",
         };
-        json!({
+        Some(json!({
             "at": self.conversation.name_of(message),
             "message": message,
             "part": part,
             "kind": kind,
-            "handle": handle.to_string(),
-        })
+            "handle": handle,
+        }))
     }
 
     fn anchors(&self) -> Anchors {
@@ -134,31 +161,33 @@ impl fmt::Display for Report<'_> {
         write!(
             f,
             "longhand: {} -> {} tokens of {} ({}, {})",
-            self.meter.figure(self.before),
+            if self.before.is_estimate {
+                format!("≈{}", number(self.before.tokens))
+            } else {
+                self.meter.figure(self.before.tokens)
+            },
             self.meter.figure(self.after),
             number(self.budget.limit),
             self.conversation.dialect,
             self.meter.name
         )?;
-        if self.plan.is_noop() && self.plan.fits() {
+        if self.live.is_empty() && self.plan.fits() {
             return f.write_str("; it fits as it is");
         }
-        let (mut stubs, mut clips, mut folded, mut thoughts) = (0, 0, 0, 0);
-        for edit in &self.plan.edits {
-            match edit {
-                Edit::Stub { .. } => stubs += 1,
-                Edit::Clip { .. } => clips += 1,
-                Edit::Fold { messages, .. } => {
-                    folded += messages.iter().map(ExactSizeIterator::len).sum::<usize>();
-                }
-                Edit::Unthink { .. } => thoughts += 1,
+        let mut tally = Tally::default();
+        let mut folded = 0;
+        for batch in self.live {
+            let Tally { stubs, clips, .. } = Tally::of(&batch.edits);
+            (tally.stubs, tally.clips) = (tally.stubs + stubs, tally.clips + clips);
+            if batch.fold().is_some() {
+                folded = folded_messages(batch) as usize;
             }
         }
         let counts = [
-            (stubs, "stubbed"),
-            (clips, "clipped"),
+            (tally.stubs, "stubbed"),
+            (tally.clips, "clipped"),
             (folded, "messages folded"),
-            (thoughts, "thinking blocks removed"),
+            (self.thinking_removed(), "thinking blocks removed"),
         ];
         let done: Vec<_> = counts
             .iter()

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use longhand::{
-    Archive, Extractive, Folded, Miner, Pattern, Session, Settings, SqliteArchive, Summarised,
-    Summariser,
+    Archive, Extractive, Miner, Owner, Pattern, Policy, Rolling, Session, SessionId, Settings,
+    SqliteArchive, Summarised, Summariser, Tokens,
 };
-use longhand_core::{Digest, Index, Rolling, Tokens};
+use longhand_archive::{Page, SessionInfo};
 
-use crate::args::{ArchiveArgs, RollingArgs};
+use crate::args::{ArchiveArgs, PolicyName, SessionArgs};
 use crate::config::Config;
 use crate::models::{Models, is_built_in};
 use crate::weigh::SharedMeter;
@@ -47,62 +47,82 @@ pub(crate) fn path(args: &ArchiveArgs) -> Result<PathBuf> {
     Config::load()?.text("archive.path").map_or_else(default_path, |path| Ok(PathBuf::from(path)))
 }
 
-/// Opens a session of it.
+/// Opens a session of it, by its name or id; one that is not there opens empty.
 pub(crate) fn session(
     archive: &Arc<dyn Archive>,
-    id: &str,
-    rolling: &RollingArgs,
+    name: &str,
+    args: &SessionArgs,
 ) -> Result<Session> {
+    let (id, name) = match find(archive, name)? {
+        Some(info) => (info.id, info.name),
+        None => (SessionId::named(Owner::LOCAL, name), name.to_owned()),
+    };
+    Ok(Session::open_id(Arc::clone(archive), id, &name, settings(args)?)?)
+}
+
+/// How a session is kept, as flags and settings say.
+pub(crate) fn settings(args: &SessionArgs) -> Result<Settings> {
     let config = Config::load()?;
     let mut settings = Settings::new()?;
-    let defaults = Rolling::default();
-    let tokens = |flag: Option<u64>, key: &str, default: Tokens| {
-        flag.or(config.whole(key)).map_or(default, Tokens)
-    };
-    settings.rolling = Rolling {
-        rounds_max: rolling
-            .rounds
-            .or(config.whole("session.rounds").map(|rounds| rounds as usize))
-            .unwrap_or(defaults.rounds_max),
-        budget: tokens(rolling.budget, "session.budget", defaults.budget),
-        summary_max: tokens(rolling.summary, "session.summary", defaults.summary_max),
-        ..defaults
-    };
-    settings.summarisers = summarisers(&config, &rolling.summariser)?;
-    let patterns = match rolling.pattern.as_slice() {
+    if let Some(budget) = args.budget.or(config.whole("session.budget")) {
+        settings.budget = Tokens(budget);
+    }
+    settings.plan.policy = policy(args, &config)?;
+    settings.summarisers = summarisers(&config, &args.summariser)?;
+    let patterns = match args.pattern.as_slice() {
         [] => config.texts("session.patterns").unwrap_or_default(),
-        own => own.to_vec(),
+        flags => flags.to_vec(),
     };
     let patterns = patterns.iter().map(|pattern| {
         pattern.parse::<Pattern>().with_context(|| format!("{pattern:?} is not a pattern"))
     });
     settings.miner = Miner::new(patterns.collect::<Result<_>>()?);
-    Ok(Session::open_with(Arc::clone(archive), id, settings)?)
+    Ok(settings)
 }
 
-/// How long a command waits for a model before it leaves the fold to the next one.
-const FOLD_WAIT: Duration = Duration::from_mins(5);
-
-/// Waits for summaries that are being written: everything recorded is safe without them.
-pub(crate) fn finish_folding(session: &mut Session, quiet: bool) -> Result<Folded> {
-    let mut folded = session.fold(now_ms(), Duration::ZERO)?;
-    if session.is_folding() {
-        if !quiet && std::io::stderr().is_terminal() {
-            output::say("all of it is recorded; waiting for the summary");
+/// The policy that flags or settings name; a number of rounds means `rolling`.
+fn policy(args: &SessionArgs, config: &Config) -> Result<Policy> {
+    let rounds = args.rounds.or(config.whole("session.rounds").map(|rounds| rounds as usize));
+    let summary = args.summary.or(config.whole("session.summary"));
+    let named = match (args.policy, config.text("session.policy")) {
+        (Some(flag), _) => Some(flag),
+        (None, Some(name)) => {
+            let name = <PolicyName as clap::ValueEnum>::from_str(name, true);
+            Some(name.map_err(anyhow::Error::msg).context("session.policy in the settings")?)
         }
-        let more = session.fold(now_ms(), FOLD_WAIT)?;
-        folded = Folded { rounds: folded.rounds + more.rounds, over: more.over };
+        (None, None) => None,
+    };
+    let default = if args.rounds.is_some() { PolicyName::Rolling } else { PolicyName::Auto };
+    let defaults = Rolling::default();
+    Ok(match named.unwrap_or(default) {
+        PolicyName::Rolling => Policy::Rolling(Rolling {
+            rounds_max: rounds.unwrap_or(defaults.rounds_max),
+            summary_max: summary.map_or(defaults.summary_max, Tokens),
+        }),
+        other => other.into(),
+    })
+}
+
+/// How long a command waits for a model before it goes on without its summary.
+const STORY_WAIT: Duration = Duration::from_mins(5);
+
+/// Waits for a summary that a model is writing, so that the next window has it: everything recorded is safe
+/// without it.
+pub(crate) fn wait_for_summary(session: &mut Session, quiet: bool) -> Result<()> {
+    if session.settle(Duration::ZERO)? {
+        return Ok(());
     }
-    Ok(folded)
+    if !quiet && std::io::stderr().is_terminal() {
+        output::say("all of it is recorded; waiting for the summary");
+    }
+    session.settle(STORY_WAIT)?;
+    Ok(())
 }
 
 /// What tells of folded messages.
-pub(crate) fn digest(names: &[String], meter: &SharedMeter) -> Result<Box<dyn Digest>> {
+pub(crate) fn digest(names: &[String], meter: &SharedMeter) -> Result<Summarised> {
     let summarisers = summarisers(&Config::load()?, names)?;
-    if summarisers.is_empty() {
-        return Ok(Box::new(Index));
-    }
-    Ok(Box::new(Summarised::new(summarisers, Arc::clone(meter), Miner::default())))
+    Ok(Summarised::new(summarisers, Arc::clone(meter), Miner::default()))
 }
 
 /// Summarisers in the order they are tried, as flags or settings name them.
@@ -125,11 +145,37 @@ pub(crate) fn summariser_names(config: &Config, flags: &[String]) -> Vec<String>
     }
 }
 
-/// Refuses a session that is not there: a misspelt id must not look like an empty conversation.
-pub(crate) fn known(archive: &Arc<dyn Archive>, id: &str) -> Result<longhand_archive::Head> {
-    archive.head(id)?.ok_or_else(|| {
-        hinted(format!("there is no session {id:?}"), "`longhand ls` lists those there are")
+/// Finds a session that must be there: a misspelt name must not look like an empty conversation.
+pub(crate) fn known(archive: &Arc<dyn Archive>, name: &str) -> Result<SessionInfo> {
+    find(archive, name)?.ok_or_else(|| {
+        hinted(format!("there is no session {name:?}"), "`longhand ls` lists those there are")
     })
+}
+
+/// Finds a session by its name, its id, a beginning that only one of them has, or as `@last`.
+pub(crate) fn find(archive: &Arc<dyn Archive>, name: &str) -> Result<Option<SessionInfo>> {
+    let named = archive.session(SessionId::named(Owner::LOCAL, name))?;
+    if named.is_some() {
+        return Ok(named);
+    }
+    if name == "@last" {
+        return Ok(archive.sessions(None, Page::first(1))?.items.into_iter().next());
+    }
+    if let Ok(id) = name.parse::<SessionId>() {
+        return Ok(archive.session(id)?);
+    }
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let sessions = archive.sessions(None, Page::ALL)?.items;
+    let begins = |info: &&SessionInfo| {
+        info.name.starts_with(name) || (name.len() >= 4 && info.id.to_string().starts_with(name))
+    };
+    // A session with just that name, such as one that `compact` began, comes before those that begin with it.
+    let exact = sessions.iter().find(|info| info.name == name);
+    let mut found = sessions.iter().filter(begins);
+    let first = found.next();
+    Ok(exact.or(first.filter(|_| found.next().is_none())).cloned())
 }
 
 /// The time, for what is recorded now.

@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use anyhow::{Context, Result, bail};
-use longhand::{Round, time};
-use longhand_archive::NewEntry;
+use longhand::{Owner, Round, SessionId, time};
+use longhand_archive::{After, NewEntry, NewSession};
 use longhand_core::grouped;
 use serde_json::{Value, json};
 
@@ -17,16 +17,16 @@ const HEADER: &str = "longhand";
 
 pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
-    let head = store::known(&archive, &args.id)?;
+    let info = store::known(&archive, &args.id)?;
     let text = match args.format {
         ExportFormat::Jsonl => {
             let mut text =
-                json!({HEADER: "session", "version": 1, "id": args.id, "entries": head.entries})
+                json!({HEADER: "session", "version": 2, "id": info.name, "entries": info.entries})
                     .to_string();
             text.push('\n');
-            for entry in archive.entries(&args.id, 0..head.entries)? {
+            for entry in archive.entries(info.id, 0..info.entries)? {
                 let line = json!({
-                    "seq": entry.seq, "round": entry.round, "at": time::format(entry.at_ms), "form": entry.form, "raw": entry.raw,
+                    "seq": entry.seq.0, "parent": entry.parent.map(|parent| parent.0), "round": entry.round, "at": time::format(entry.at_ms), "form": entry.form, "raw": entry.raw,
                 });
                 text.push_str(&line.to_string());
                 text.push('\n');
@@ -34,7 +34,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
             text
         }
         ExportFormat::State => {
-            let session = store::session(&archive, &args.id, &args.rolling)?;
+            let session = store::session(&archive, &args.id, &args.session)?;
             let rounds: Vec<Value> = session
                 .plain_rounds()
                 .into_iter()
@@ -45,10 +45,10 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
                 })
                 .collect();
             let state = json!({
-                "id": args.id,
+                "id": info.name,
                 "summary": session.summary().unwrap_or_default(),
                 "window": rounds,
-                "total_rounds": head.rounds,
+                "total_rounds": info.rounds,
                 "token_estimate": session.tokens().0,
             });
             format!("{state:#}\n")
@@ -82,7 +82,8 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
         (args.id.clone(), Round::split_conversation(text.into_bytes(), store::now_ms())?)
     };
     let id = id.or(name).context("name the session with --id")?;
-    if archive.head(&id)?.is_some() && !args.append {
+    let known = store::find(&archive, &id)?.filter(|info| info.name == id);
+    if known.is_some() && !args.append {
         return Err(hinted(
             format!("session {id:?} is there already"),
             "--append adds to it; --id names another",
@@ -92,10 +93,16 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     if entries.is_empty() {
         bail!("there is nothing in it to import");
     }
-    archive.append(&id, &entries)?;
-    // Opening it folds what does not fit, once.
-    let mut session = store::session(&archive, &id, &args.rolling)?;
-    store::finish_folding(&mut session, false)?;
+    let session = known.map_or_else(|| SessionId::named(Owner::LOCAL, &id), |info| info.id);
+    let new = NewSession {
+        owner: Owner::LOCAL,
+        dialect: entries.first().map_or(String::new(), |entry| entry.form.clone()),
+        name: id.clone(),
+        continues: None,
+        begun_ms: store::now_ms(),
+    };
+    archive.begin(session, &new)?;
+    archive.append(session, After::Newest, &entries)?;
     output::print(&format!(
         "imported {} rounds, {} entries into {id}",
         grouped(rounds),
@@ -135,16 +142,11 @@ fn exported(text: &str) -> Result<Vec<NewEntry>> {
         if !longhand::is_form(field("form")?) {
             bail!("{}: there is no form {:?}", at(), field("form")?);
         }
-        let entry = NewEntry {
-            opens_round: own != round,
-            form: field("form")?.to_owned(),
-            raw: field("raw")?.to_owned(),
-            text: longhand::searchable(field("form")?, field("raw")?),
-            at_ms: time::parse(field("at")?)
-                .with_context(|| format!("{}: `at` is not a time", at()))?,
-        };
+        let at_ms = time::parse(field("at")?)
+            .with_context(|| format!("{}: `at` is not a time", at()))?;
+        let raw = field("raw")?.to_owned();
+        entries.extend(longhand::new_entry(field("form")?, raw, own != round, at_ms));
         round = own;
-        entries.push(entry);
     }
     Ok(entries)
 }

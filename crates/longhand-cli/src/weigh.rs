@@ -71,3 +71,38 @@ pub(crate) fn total(conversation: &Conversation, meter: &SharedMeter) -> Tokens 
     let own: Tokens = messages(&conversation.messages, meter).into_iter().sum();
     own + attributes(conversation, &scale) + scale.framing().reply
 }
+
+/// A number of tokens, and whether it was counted or estimated.
+#[derive(Clone, Copy)]
+pub(crate) struct Counted {
+    pub(crate) tokens: Tokens,
+    pub(crate) is_estimate: bool,
+}
+
+impl Counted {
+    pub(crate) fn exactly(tokens: Tokens) -> Self {
+        Self { tokens, is_estimate: false }
+    }
+}
+
+/// The most bytes of messages that are counted for a figure that only a report shows.
+const COUNTED_BYTES_MAX: usize = 1 << 20;
+
+/// Counts a request; of a very long one every so-manieth message, to estimate the rest by its bytes.
+pub(crate) fn estimated(conversation: &Conversation, meter: &SharedMeter) -> Counted {
+    let bytes: usize = conversation.messages.iter().map(|message| message.raw.raw_len()).sum();
+    if bytes <= COUNTED_BYTES_MAX {
+        return Counted::exactly(total(conversation, meter));
+    }
+    let scale = Scale::new(&**meter);
+    let step = bytes.div_ceil(COUNTED_BYTES_MAX);
+    let sample = conversation.messages.iter().step_by(step);
+    let (mut counted, mut tokens) = (0, Tokens::ZERO);
+    for message in sample {
+        counted += message.raw.raw_len();
+        tokens += scale.message(message, Tokens::MAX);
+    }
+    let share = u128::from(tokens.0) * bytes as u128 / counted.max(1) as u128;
+    let fixed = attributes(conversation, &scale) + scale.framing().reply;
+    Counted { tokens: Tokens(share as u64) + fixed, is_estimate: true }
+}

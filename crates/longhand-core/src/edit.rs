@@ -114,7 +114,30 @@ impl Batch {
     }
 }
 
+/// What an edit does and where, without its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditKind<'e> {
+    /// A part's body is a marker.
+    Stub(Place),
+    /// A part's text is cut.
+    Clip(Place),
+    /// Entries are folded.
+    Fold(&'e [Span]),
+    /// Text is inserted.
+    Insert,
+}
+
 impl Edit {
+    /// What it does, for reports.
+    pub fn kind(&self) -> EditKind<'_> {
+        match self {
+            Edit::Stub { at, .. } => EditKind::Stub(*at),
+            Edit::Clip { at, .. } => EditKind::Clip(*at),
+            Edit::Fold(fold) => EditKind::Fold(&fold.spans),
+            Edit::Insert { .. } => EditKind::Insert,
+        }
+    }
+
     /// The address of what it takes out of sight; `None` for an insert, which takes nothing.
     pub fn handle(&self) -> Option<Handle> {
         match self {

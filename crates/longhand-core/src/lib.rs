@@ -35,7 +35,7 @@ mod trim;
 pub use budget::Budget;
 pub use chain::{Link, Meaning};
 pub use clear::{Clear, Trigger, clear};
-pub use edit::{Batch, Edit, Fold, Place, Seq, Span};
+pub use edit::{Batch, Edit, EditKind, Fold, Place, Seq, Span};
 pub use fold::{Digest, Digested, Folded, Index, earlier, folded_messages, is_fold};
 pub use handle::{Handle, content_hash};
 pub use message::{

@@ -21,7 +21,7 @@ use thiserror::Error;
 use crate::digest::{State, Summarised};
 use crate::entry::{Form, messages, trace};
 use crate::prompt::{Placement, Prompt, Window, quoted_block, quoted_recall};
-use crate::round::Round;
+use crate::round::{Call, Round};
 use crate::said::Said;
 use crate::story::Story;
 
@@ -509,6 +509,35 @@ impl Session {
     /// The most tokens of a window.
     pub fn budget(&self) -> Tokens {
         self.settings.budget
+    }
+
+    /// Whether it keeps the newest rounds and one summary of the rest.
+    pub fn is_rolling(&self) -> bool {
+        self.settings.is_rolling()
+    }
+
+    /// Adds a line to the request log: what a model was sent for a window, and what that took.
+    pub fn log_request(
+        &self,
+        call: &Call,
+        window: &Window,
+        now_ms: i64,
+    ) -> Result<(), SessionError> {
+        let edits = self.live.iter().map(|batch| batch.batch.edits.len() as u64).sum();
+        let request = longhand_archive::Request {
+            at_ms: now_ms,
+            preamble: None,
+            head: self.entries.checked_sub(1).map(Seq),
+            batch: self.live.last().map_or(0, |batch| batch.number),
+            model: call.model.clone(),
+            before: window.tokens.0,
+            sent: call.input,
+            cached: call.cached_input,
+            output: call.output,
+            cost_micros: call.cost_micros,
+            edits,
+        };
+        Ok(self.archive.log_request(self.id, &request)?)
     }
 
     /// What the window counts for without a new message.
