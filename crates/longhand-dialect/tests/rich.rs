@@ -3,9 +3,10 @@
 mod common;
 mod judge;
 
-use common::{POLICIES, cases, check_contract, compact, count, graves, o200k, parse};
+use common::{POLICIES, cases, check_contract, compact, count, fixed, graves, o200k, parse};
 use judge::{all_violations, dialect_of, violations};
-use longhand_core::{Budget, Settings, Tokens};
+use longhand_core::{Budget, Policy, Settings, Tokens, plan};
+use longhand_dialect::{Binding, Dialect};
 use longhand_testkit::Wire;
 use longhand_testkit::arbitrary::{
     anthropic_json, chat_json, responses_json, rich_anthropic, rich_chat, rich_responses,
@@ -56,6 +57,19 @@ proptest! {
     #[test]
     fn rich_conversations_of_anthropic(json in rich_anthropic(), policy in 0..POLICIES.len(), share in 1..1_100u64) {
         check(&json, Wire::Anthropic, policy, share)?;
+    }
+
+    #[test]
+    fn thinking_may_stay_where_the_provider_drops_it(json in rich_anthropic(), share in 1..1_100u64) {
+        let mut before = parse(&json, Some(Dialect::Anthropic));
+        before.keep_thinking();
+        if before.binding() != Binding::Removed {
+            let budget = Budget::of(Tokens((count(&before, o200k()).0 * share / 1_000).max(1)));
+            let history = before.history(fixed(&before, o200k()));
+            let after = before.apply(&plan(&history, &budget, &Settings::default(), o200k()).edits);
+            let found = all_violations(Wire::Anthropic, &json, &after, Policy::Auto);
+            prop_assert_eq!(found, Vec::<String>::new(), "{}", after);
+        }
     }
 }
 

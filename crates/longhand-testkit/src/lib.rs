@@ -1,4 +1,4 @@
-//! Transcript notation, generators and made-up sessions for Longhand's tests.
+//! Transcript notation, generators, made-up sessions and a validator of requests for Longhand's tests.
 
 pub mod arbitrary;
 pub mod filler;
