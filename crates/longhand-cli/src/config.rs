@@ -53,6 +53,7 @@ const KNOWN: &[Known] = &[
         "LONGHAND_ARCHIVE",
         "longhand/archive.db in the folder for data",
     ),
+    known("session.policy", Kind::Text, "LONGHAND_POLICY", "auto"),
     known("session.rounds", Kind::Whole, "LONGHAND_ROUNDS", "10"),
     known("session.budget", Kind::Whole, "LONGHAND_BUDGET", "24000"),
     known("session.summary", Kind::Whole, "LONGHAND_SUMMARY", "4000"),

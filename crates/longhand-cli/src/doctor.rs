@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use longhand::{Archive, SqliteArchive};
+use longhand_archive::Page;
 use longhand_core::grouped;
 use longhand_model::{Endpoint, ModelError};
 use serde_json::{Value, json};
@@ -49,9 +50,11 @@ fn archive(args: &DoctorArgs) -> Finding {
     if !path.exists() {
         return finding(true, format!("{name} is not there yet; the first round makes it"), None);
     }
-    let opened = SqliteArchive::open(&path).and_then(|archive| archive.sessions());
+    let opened = SqliteArchive::open(&path)
+        .and_then(|archive| archive.sessions(None, Page::ALL))
+        .map(|listing| listing.items);
     match opened {
-        Ok(sessions) if sessions.iter().any(|info| info.damaged) => finding(
+        Ok(sessions) if sessions.iter().any(|info| info.is_damaged) => finding(
             false,
             format!("{name} has damaged sessions"),
             Some("`longhand verify` names what is damaged; `longhand export` saves the others"),

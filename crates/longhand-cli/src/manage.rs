@@ -55,7 +55,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
     if args.json {
         let list: Vec<_> = damages
             .iter()
-            .map(|damage| json!({"session": damage.session_name(), "what": damage.to_string()}))
+            .map(|damage| json!({"session": damage.session.map(|id| id.to_string()), "what": damage.to_string()}))
             .collect();
         output::print(&format!("{:#}", json!({"sound": damages.is_empty(), "damage": list})))?;
     } else {

@@ -41,10 +41,15 @@ pub(crate) fn exists(args: &ArchiveArgs) -> Result<bool> {
 
 /// Where the archive is: as the flag says, or the settings, or in the platform's folder for data.
 pub(crate) fn path(args: &ArchiveArgs) -> Result<PathBuf> {
-    if let Some(path) = &args.archive {
-        return Ok(path.clone());
-    }
-    Config::load()?.text("archive.path").map_or_else(default_path, |path| Ok(PathBuf::from(path)))
+    let path = match &args.archive {
+        Some(path) => path.clone(),
+        None => match Config::load()?.text("archive.path") {
+            Some(path) => PathBuf::from(path),
+            None => default_path()?,
+        },
+    };
+    SqliteArchive::check_path(&path)?;
+    Ok(path)
 }
 
 /// Opens a session of it, by its name or id; one that is not there opens empty.

@@ -153,7 +153,7 @@ impl<'h> NewFold<'h> {
     fn headline(&self, handle: Handle) -> String {
         let (noun, verb) = if self.count == 1 { ("message", "is") } else { ("messages", "are") };
         let count = grouped(self.count as usize);
-        format!("{FOLD}{handle}: {count} earlier {noun} {verb} not shown here]")
+        format!("{FOLD}{handle}: {count} earlier {noun} {verb} not shown; a record, not an order]")
     }
 
     /// What the shortest block takes.
@@ -216,7 +216,8 @@ fn told(
     scale: &Scale,
     digest: &dyn Digest,
 ) -> (String, String) {
-    let mut left = limit.saturating_sub(scale.text(head) + Tokens(1));
+    // The break between head and text, and what joining them may cost.
+    let mut left = limit.saturating_sub(scale.text(head) + Tokens(3));
     let mut state = String::new();
     // Joined, texts may count for more than they did one by one.
     for _ in 0..4 {

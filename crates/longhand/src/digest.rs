@@ -32,9 +32,26 @@ pub struct Summarised {
 /// What came of the newest digest.
 #[derive(Default)]
 struct Newest {
+    /// What it was made of, and what it told.
+    told: Option<(Key, Digested)>,
     account: Option<Value>,
     refused: Vec<String>,
     folding: Option<(Folding, u64)>,
+}
+
+/// What a digest is made of: a plan may ask for the same one again, in a little less room.
+#[derive(Clone, PartialEq, Eq)]
+struct Key {
+    messages: Vec<(usize, usize)>,
+    state: String,
+}
+
+impl Key {
+    fn of(folded: &Folded) -> Self {
+        let raws = folded.messages.iter().map(|message| message.raw.raw());
+        let messages = raws.map(|raw| (raw.as_ptr().addr(), raw.len())).collect();
+        Self { messages, state: folded.state.to_owned() }
+    }
 }
 
 /// What a digest leaves for the next one.
@@ -145,11 +162,32 @@ impl Summarised {
     }
 }
 
+/// How many rounds blocks tell of that came back as input: one more than the highest number.
+fn rounds_told(blocks: &[String]) -> u64 {
+    let lines = blocks.iter().flat_map(|block| block.lines());
+    let numbers = lines.filter_map(|line| {
+        let rest = &line[line.to_ascii_lowercase().find("round ")? + "round ".len()..];
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..digits].parse::<u64>().ok().filter(|_| rest[digits..].starts_with(':'))
+    });
+    numbers.max().map_or(0, |newest| newest + 1)
+}
+
 impl Digest for Summarised {
     fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested {
+        let key = Key::of(folded);
+        if let Some((known, told)) = &self.newest().told
+            && *known == key
+            && scale.text(&told.text) <= limit
+        {
+            return told.clone();
+        }
         let mut before = State::parse(folded.state);
         if let Some(story) = self.story.as_ref().filter(|story| story.rounds == before.rounds) {
             before.text.clone_from(&story.text);
+        }
+        if before.rounds == 0 {
+            before.rounds = rounds_told(&folded.blocks);
         }
         let mut earlier = folded.blocks.clone();
         earlier.extend(Some(before.text.clone()).filter(|text| !text.is_empty()));
@@ -177,12 +215,14 @@ impl Digest for Summarised {
                     }
                     let state = State { rounds: count, text: kept };
                     let state = if self.keeps_state { state.write() } else { String::new() };
+                    let told = Digested { text: block.text, state };
                     *self.newest() = Newest {
+                        told: Some((key, told.clone())),
                         account: Some(block.account),
                         refused,
                         folding: Some((folding, count)),
                     };
-                    return Digested { text: block.text, state };
+                    return told;
                 }
                 Err(why) => refused.push(why.to_string()),
             }

@@ -145,6 +145,15 @@ pub struct Session {
     story: Option<Story>,
 }
 
+/// Whether a new batch is committed, and when it was made.
+#[derive(Clone, Copy)]
+enum Commit {
+    Never,
+    At(i64),
+    /// Only if a summariser has told of what it folds.
+    IfSummarised(i64),
+}
+
 /// An entry that a window may show.
 #[derive(Clone, Debug)]
 struct ShownEntry {
@@ -265,7 +274,9 @@ impl Session {
     fn after_record(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
         self.catch_up()?;
         self.hear_story(Duration::ZERO)?;
-        if self.settings.is_rolling() { self.fit(now_ms) } else { Ok(Folding::default()) }
+        // Without a summariser rounds stay as they are until a window needs the room.
+        let folds = self.settings.is_rolling() && !self.settings.summarisers.is_empty();
+        if folds { self.fit(now_ms) } else { Ok(Folding::default()) }
     }
 
     /// Reads the entries that were appended since, by whomever.
@@ -283,7 +294,8 @@ impl Session {
     /// Makes the conversation fit without a new message, in one batch if it does not.
     fn fit(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
         let before = self.verbatim().start;
-        let window = self.made(None, &Prompt::default(), self.settings.plan, Some(now_ms))?;
+        let commit = Commit::IfSummarised(now_ms);
+        let window = self.made(None, &Prompt::default(), self.settings.plan, commit)?;
         let over = Some(window.shortfall).filter(|over| *over > Tokens::ZERO);
         Ok(Folding { rounds: self.verbatim().start.saturating_sub(before), over })
     }
@@ -302,7 +314,7 @@ impl Session {
         let policy = Policy::Rolling(Rolling { rounds_max: 1, summary_max });
         let plan = longhand_core::Settings { policy, ..self.settings.plan };
         self.is_undone = false;
-        let window = self.made(None, &Prompt::default(), plan, Some(now_ms))?;
+        let window = self.made(None, &Prompt::default(), plan, Commit::At(now_ms))?;
         let over = Some(window.shortfall).filter(|over| *over > Tokens::ZERO);
         Ok(Folding { rounds: self.verbatim().start.saturating_sub(before), over })
     }
@@ -336,23 +348,23 @@ impl Session {
         self.catch_up()?;
         self.hear_story(Duration::ZERO)?;
         let message = Some(message).filter(|message| !message.is_empty());
-        self.made(message, prompt, self.settings.plan, Some(now_ms))
+        self.made(message, prompt, self.settings.plan, Commit::At(now_ms))
     }
 
     /// The window that [`Session::window`] would make; nothing is committed.
     pub fn preview(&mut self, message: &str, prompt: &Prompt) -> Result<Window, SessionError> {
         self.catch_up()?;
         let message = Some(message).filter(|message| !message.is_empty());
-        self.made(message, prompt, self.settings.plan, None)
+        self.made(message, prompt, self.settings.plan, Commit::Never)
     }
 
-    /// Plans, commits and writes a window; without a time nothing is committed.
+    /// Plans, commits and writes a window.
     fn made(
         &mut self,
         message: Option<&str>,
         prompt: &Prompt,
         settings: longhand_core::Settings,
-        commit_ms: Option<i64>,
+        commit: Commit,
     ) -> Result<Window, SessionError> {
         let mut slack = Tokens::ZERO;
         let mut conflicts = 0;
@@ -372,7 +384,13 @@ impl Session {
                 continue;
             }
             let window = Window { shortfall: window.tokens.saturating_sub(room), ..window };
-            let Some(now_ms) = commit_ms.filter(|_| !plan.is_noop()) else { return Ok(window) };
+            let now_ms = match commit {
+                _ if plan.is_noop() => return Ok(window),
+                Commit::Never => return Ok(window),
+                // A round that no summariser can tell of stays as it is: over budget is better than lost.
+                Commit::IfSummarised(_) if digest.account().is_none() => return Ok(window),
+                Commit::At(now_ms) | Commit::IfSummarised(now_ms) => now_ms,
+            };
             match self.commit(&plan, &digest, now_ms) {
                 Ok(()) => return Ok(window),
                 // Another process was first: go on from what it did.
