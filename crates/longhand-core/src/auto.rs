@@ -180,7 +180,8 @@ fn attempt(
     let mut sum = Size::ZERO;
     let mut first = layout.units().len();
     let space = left.saturating_sub(Size { tokens: share, bytes: BLOCK_BYTES, images: 0 });
-    for (at, unit) in layout.foldable().rev() {
+    // One at least goes: thinking leaves only with an edit before it.
+    for (at, unit) in layout.foldable().collect::<Vec<_>>().into_iter().skip(1).rev() {
         let limit = space.saturating_sub(sum);
         match draft.total(unit.messages.clone().rev(), Stage::Prose, limit) {
             Some(size) => sum += size,
