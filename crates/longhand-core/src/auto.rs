@@ -127,7 +127,7 @@ fn attempt(
     let blocks = blocks_in(&draft, &layout.kept());
     layout.fold_only_what_frees(&mut draft, &blocks);
     let all = NewFold::of(&draft, &layout.fold(layout.units().len()), &blocks);
-    let folds = layout.has_old() || live.is_some();
+    let folds = layout.has_old() || live.is_some() || !blocks.is_empty();
     let headline = if folds { all.least(&scale) } else { Size::ZERO };
     let reserve = if folds { all.reserve(&scale) } else { Size::ZERO };
     draft.absorb(&blocks);

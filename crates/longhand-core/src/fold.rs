@@ -132,12 +132,16 @@ impl<'h> NewFold<'h> {
             let seqs = history.path.seq(range.start).zip(history.path.seq(range.end - 1));
             spans.extend(seqs.map(|(first, last)| Span { first, last }));
         }
-        count += gone.len() as u64;
+        let told = |part: &Part| told_count(part).unwrap_or(0);
+        count += gone.iter().filter(|message| !is_fold(message)).count() as u64;
+        count += gone.iter().flat_map(|message| &message.parts).map(told).sum::<u64>();
+        count += blocks.iter().map(|at| told(&messages[at.0].parts[at.1])).sum::<u64>();
         let is_gone = |at: usize| {
             draft.now.is_folded(at) || folded.iter().any(|range| range.contains(&at))
         };
         let spans = joined_spans(history, spans, is_gone);
-        let first = spans.first().map_or(messages.len(), |span| history.path.from(span.first));
+        let first = spans.first().map(|span| history.path.from(span.first));
+        let first = first.or_else(|| all_blocks.iter().map(|at| at.0).min()).unwrap_or(messages.len());
         let frame = Frame::of(history, first, is_gone, &draft.scale);
         Self { history, spans, blocks: all_blocks, sum, count, state, gone, frame }
     }
@@ -415,6 +419,14 @@ fn cited(part: &Part) -> Option<Handle> {
     let Part::Text(text) = part else { return None };
     let rest = text.raw().strip_prefix(FOLD)?;
     Handle::parse(rest.get(..rest.find(": ")?)?)
+}
+
+/// How many messages a fold block says that it stands for.
+fn told_count(part: &Part) -> Option<u64> {
+    let Part::Text(text) = part else { return None };
+    let (_, rest) = text.raw().strip_prefix(FOLD)?.split_once(": ")?;
+    let (count, _) = rest.split_once(" earlier ")?;
+    count.replace(',', "").parse().ok()
 }
 
 fn json_quoted(text: &str, chars_max: usize) -> String {

@@ -137,7 +137,7 @@ fn attempt(
         old.map(|unit| unit.messages.clone()).collect()
     };
     let all = joined(groups.iter().flat_map(|group| foldable(group)));
-    let (least, reserve) = if all.is_empty() && live.is_none() {
+    let (least, reserve) = if all.is_empty() && live.is_none() && blocks.is_empty() {
         (Size::ZERO, Size::ZERO)
     } else {
         let fold = NewFold::of(&draft, &all, &blocks);
@@ -163,7 +163,7 @@ fn attempt(
     let has_news = fold.has_news();
     let mut size = base + never + kept;
     let (mut edits, mut state) = (Vec::new(), String::new());
-    if !folded.is_empty() || live.is_some() {
+    if !folded.is_empty() || live.is_some() || !blocks.is_empty() {
         let left = most.tokens.saturating_sub((never + kept).tokens);
         let frame = fold.frame;
         let (fold, left, block) = fold.write(note.min(left.max(least.tokens)), &scale, digest);
@@ -179,7 +179,10 @@ fn attempt(
     if let Some(sum) = draft.total((0..count).rev(), Stage::Now, limit.saturating_sub(around)) {
         let now = around + sum;
         let now = live.map_or(now, |(frame, _)| frame.joined(now));
-        if now.tokens <= limit.tokens && (edits.is_empty() || now.bytes <= size.bytes) {
+        // Where bytes or pictures are too many, fewer of those are worth a few tokens.
+        let beyond_tokens = Size { tokens: Tokens::MAX, ..limits };
+        let helps = !now.is_within(&beyond_tokens) && (now.bytes > size.bytes || now.images > size.images);
+        if now.tokens <= limit.tokens && (edits.is_empty() || !helps) {
             return (Plan::none(now, floor, limits), Size::ZERO);
         }
     }
