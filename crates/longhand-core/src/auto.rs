@@ -181,7 +181,8 @@ fn attempt(
     let mut first = layout.units().len();
     let space = left.saturating_sub(Size { tokens: share, bytes: BLOCK_BYTES, images: 0 });
     // One at least goes: thinking leaves only with an edit before it.
-    for (at, unit) in layout.foldable().collect::<Vec<_>>().into_iter().skip(1).rev() {
+    let messages = layout.foldable().filter(|(_, unit)| !unit.is_block);
+    for (at, unit) in messages.collect::<Vec<_>>().into_iter().skip(1).rev() {
         let limit = space.saturating_sub(sum);
         match draft.total(unit.messages.clone().rev(), Stage::Prose, limit) {
             Some(size) => sum += size,
@@ -293,7 +294,7 @@ impl Layout {
         let mut taken = Size::ZERO;
         for at in (0..self.tail.len()).rev() {
             let unit = &self.protection.units[at];
-            if !is_old(unit) {
+            if !is_old(unit) || unit.is_block {
                 continue;
             }
             let left = limit.saturating_sub(taken);
@@ -320,7 +321,7 @@ impl Layout {
 
     /// The old messages before the unit `first`.
     pub(crate) fn fold(&self, first: usize) -> Vec<Range<usize>> {
-        let old = self.foldable().filter(|(at, _)| *at < first);
+        let old = self.foldable().filter(|(at, unit)| *at < first || unit.is_block);
         joined(old.map(|(_, unit)| unit.messages.clone()))
     }
 

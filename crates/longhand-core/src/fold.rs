@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::anchor::{ranked, telling_line};
-use crate::draft::{At, Draft, WRAP_BYTES};
+use crate::draft::{At, Draft};
 use crate::edit::{Batch, Fold, Span};
 use crate::handle::content_hash;
 use crate::json::quoted_len;
@@ -14,6 +14,10 @@ use crate::{Handle, Message, Part, Role, Scale, Size, Text, Tokens};
 
 /// How much of the folded text is read for its index, newest first.
 const READ_BYTES_MAX: usize = 128 * 1024;
+
+/// What a block may need around it: a message or a line of a session file, a cache mark, and turns beside
+/// it that become lists.
+const BLOCK_WRAP_BYTES: u64 = 512;
 
 /// By how much the tokens of two handles differ at the most: each has 14 characters.
 const HANDLE_TOKENS_SPREAD: Tokens = Tokens(8);
@@ -69,7 +73,7 @@ impl Frame {
 
     /// What the block and its frame add to a window at the most.
     pub(crate) fn with(&self, text: &str, scale: &Scale) -> Size {
-        let bytes = quoted_len(text) as u64 + WRAP_BYTES;
+        let bytes = quoted_len(text) as u64 + BLOCK_WRAP_BYTES;
         Size { tokens: scale.text(text) + self.costs, bytes, images: 0 }
     }
 
@@ -118,8 +122,8 @@ impl<'h> NewFold<'h> {
             sum = fold.sum;
             (count, state) = split_state(&batch.state);
         }
-        let gone: Vec<&Message> =
-            folded.iter().flat_map(|range| &messages[range.clone()]).collect();
+        let gone = folded.iter().cloned().flatten().filter(|at| !draft.now.is_folded(*at));
+        let gone: Vec<&Message> = gone.map(|at| &messages[at]).collect();
         for message in &gone {
             sum = sum.wrapping_add(content_hash(message.raw.raw()));
         }

@@ -275,7 +275,8 @@ impl Rescue<'_> {
         for (at, unit) in units.iter().enumerate() {
             kept[at] = unit.rank == Rank::Never;
         }
-        let last = || units.iter().enumerate().filter(|(_, unit)| unit.rank == Rank::Last);
+        let is_last = |unit: &Unit| unit.rank == Rank::Last && !unit.is_block;
+        let last = || units.iter().enumerate().filter(|(_, unit)| is_last(unit));
         let is_first = |unit: &Unit| first_user.is_some_and(|first| unit.messages.contains(&first));
         let task = last().filter(|(_, unit)| is_first(unit));
         for (at, unit) in task.chain(last().filter(|(_, unit)| !is_first(unit)).rev()) {

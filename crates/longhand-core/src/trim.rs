@@ -110,11 +110,9 @@ fn attempt(
     let protection = Protection::of(history, |at| is_folded[at], 0, users);
     let groups = groups(history, &protection.units, keep.by_round);
     // The note of an earlier fold is no round.
-    let is_note = |unit: &Range<usize>| messages[unit.clone()].iter().all(is_fold);
-    let notes = groups.iter().take_while(|group| group.iter().all(|unit| is_note(&unit.messages)));
-    let notes = notes.count();
-    let surplus = (groups.len() - notes).saturating_sub(keep.count_max);
-    let first_allowed = if surplus == 0 { 0 } else { notes + surplus };
+    let is_note = |group: &[Unit]| group.iter().all(|unit| unit.is_block);
+    let (notes, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| is_note(group));
+    let first_allowed = groups.len().saturating_sub(keep.count_max);
 
     let count = messages.len();
     let most = limits.saturating_sub(base);
@@ -136,7 +134,12 @@ fn attempt(
         let old = group.iter().filter(|unit| unit.rank < Rank::Never);
         old.map(|unit| unit.messages.clone()).collect()
     };
-    let all = joined(groups.iter().flat_map(|group| foldable(group)));
+    let joined_with_notes = |groups: &[Vec<Unit>]| {
+        let mut ranges: Vec<_> = notes.iter().chain(groups).flat_map(|group| foldable(group)).collect();
+        ranges.sort_by_key(|range| range.start);
+        joined(ranges)
+    };
+    let all = joined_with_notes(&groups);
     let (least, reserve) = if all.is_empty() && live.is_none() && blocks.is_empty() {
         (Size::ZERO, Size::ZERO)
     } else {
@@ -158,7 +161,7 @@ fn attempt(
         }
         first = at;
     }
-    let folded = joined(groups[..first].iter().flat_map(|group| foldable(group)));
+    let folded = joined_with_notes(&groups[..first]);
     let fold = NewFold::of(&draft, &folded, &blocks);
     let has_news = fold.has_news();
     let mut size = base + never + kept;
