@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use longhand_core::json::Cursor;
 use longhand_core::{
-    Budget, Edit, Handle, Message, Original, Part, Plan, Policy, Role, Scale, Settings, Tokens,
-    is_fold, plan,
+    Budget, Change, Edit, Handle, Message, Part, Plan, Policy, Role, Scale, Settings, Shown, Tokens,
+    content_hash, is_fold, original, plan, project,
 };
 use longhand_dialect::{Conversation, Dialect, read};
 
@@ -66,7 +66,7 @@ pub struct Compacted {
 /// Plans and applies; checks that the outcome is valid, counted right, and otherwise unchanged.
 pub fn compact(before: &Conversation, budget: &Budget, settings: &Settings) -> Compacted {
     let plan = plan(&before.history(fixed(before)), budget, settings, &Quarter);
-    let text = before.apply(&plan.edits);
+    let text = before.apply(std::slice::from_ref(&plan.batch));
     let after = again(before, &text);
     let told = || format!("{settings:?}, {budget:?}, {plan:?} made {text}");
 
@@ -76,18 +76,19 @@ pub fn compact(before: &Conversation, budget: &Budget, settings: &Settings) -> C
     if graves(before).is_empty() {
         assert_eq!(graves(&after), [""; 0], "the valid stays valid: {}", told());
     }
-    for edit in &plan.edits {
-        original_is_under_its_handle(edit, &before.messages);
+    for edit in &plan.batch.edits {
+        original_is_under_its_handle(edit, before);
     }
     // Where two lines of a pi session share a name, its path is anyone's guess, and it is refused.
     if before.dialect == Dialect::Pi && !graves(before).is_empty() {
         return Compacted { plan, after };
     }
-    // The reserve of `trim` is for its note.
-    let room = if settings.policy == Policy::Trim { budget.limit } else { budget.room() };
+    let room = budget.room();
     let tokens = count(&after);
-    assert!(tokens <= plan.tokens, "it is {tokens}, not as planned: {}", told());
-    assert_eq!(plan.fits(), plan.tokens <= room, "it fits or says so: {}", told());
+    assert!(tokens <= plan.tokens(), "it is {tokens}, not as planned: {}", told());
+    let bytes = text.len() as u64;
+    assert!(bytes <= plan.size.bytes, "it has {bytes} bytes, not as planned: {}", told());
+    assert_eq!(plan.fits(), plan.tokens() <= room, "it fits or says so: {}", told());
     assert!(plan.fits() || plan.floor > room, "a reachable room is reached: {}", told());
     untouched_is_identical(before, &plan, &after);
     let lost = lost_links(&after).difference(&lost_links(before)).next().cloned();
@@ -95,12 +96,24 @@ pub fn compact(before: &Conversation, budget: &Budget, settings: &Settings) -> C
     Compacted { plan, after }
 }
 
-fn original_is_under_its_handle(edit: &Edit, messages: &[Message]) {
-    match edit.original(messages) {
-        Some((handle, Original::Text(content) | Original::Json(content))) => {
-            assert_eq!(Handle::of([content.as_str()]), handle, "{edit:?} hides {content:?}");
+fn original_is_under_its_handle(edit: &Edit, before: &Conversation) {
+    let path = before.path();
+    let Some(kept) = original(&path, edit) else { panic!("{edit:?} forgets") };
+    match edit {
+        Edit::Stub { handle, .. } | Edit::Clip { handle, .. } => {
+            assert_eq!(Handle::of([kept.as_str()]), *handle, "{edit:?} hides {kept:?}");
         }
-        None => assert!(matches!(edit, Edit::Unthink { .. }), "{edit:?} forgets"),
+        Edit::Fold(fold) => {
+            let entries = path.messages[path.lead..].iter().zip(path.seqs);
+            let folded = entries.filter(|(_, seq)| fold.contains(**seq));
+            let hashes = folded.map(|(message, _)| content_hash(message.raw.raw()));
+            let blocks = fold.blocks.iter().filter_map(|place| path.find(*place));
+            let blocks = blocks.map(|(message, part)| {
+                content_hash(longhand_core::content(&path.messages[message].parts[part]).as_str())
+            });
+            assert_eq!(hashes.chain(blocks).fold(0, u128::wrapping_add), fold.sum, "{edit:?}");
+        }
+        Edit::Insert { .. } => panic!("no plan inserts"),
     }
 }
 
@@ -132,30 +145,34 @@ enum Fate {
     Folded,
 }
 
-fn fates(plan: &Plan, count: usize) -> Vec<Fate> {
-    let mut fates = vec![Fate::Untouched; count];
-    for edit in &plan.edits {
-        match edit {
-            Edit::Clip { at, .. } if fates[at.message] == Fate::Untouched => {
-                fates[at.message] = Fate::Clipped;
-            }
-            Edit::Clip { .. } => {}
-            Edit::Stub { at, .. } | Edit::Unthink { at } => fates[at.message] = Fate::Edited,
-            Edit::Fold { messages, .. } => {
-                messages.iter().cloned().flatten().for_each(|at| fates[at] = Fate::Folded);
-            }
+fn fates(plan: &Plan, before: &Conversation) -> Vec<Fate> {
+    let path = before.path();
+    let window = project(&path, std::slice::from_ref(&plan.batch), before.wire());
+    let stubbed = plan.batch.edits.iter().filter_map(|edit| match edit {
+        Edit::Stub { at, .. } => path.message(at.entry),
+        _ => None,
+    });
+    let stubbed: BTreeSet<usize> = stubbed.collect();
+    let fate = |(at, shown): (usize, &Shown)| match shown {
+        Shown::Unchanged => Fate::Untouched,
+        Shown::Folded => Fate::Folded,
+        Shown::Changed(changes) => {
+            let is_text = |(_, change): &(usize, Change)| matches!(change, Change::Text(_));
+            let is_clipped = changes.iter().all(is_text) && !stubbed.contains(&at);
+            if is_clipped { Fate::Clipped } else { Fate::Edited }
         }
-    }
-    fates
+    };
+    window.messages.iter().enumerate().map(fate).collect()
 }
 
 /// A message that no edit names comes out as it went in.
 fn untouched_is_identical(before: &Conversation, plan: &Plan, after: &Conversation) {
-    let fates = fates(plan, before.messages.len());
+    let fates = fates(plan, before);
     // Anthropic joins turns of the user that a fold makes neighbours; a message of Claude Code begins
     // where its first line is, and that may be taken out.
     if !matches!(before.dialect, Dialect::Anthropic | Dialect::ClaudeCode) {
-        return lines_up(before, &fates, after);
+        let window = project(&before.path(), std::slice::from_ref(&plan.batch), before.wire());
+        return lines_up(before, &fates, window.block.map(|block| block.before), after);
     }
     let untouched = before.messages.iter().zip(&fates);
     for (message, _) in untouched.filter(|(_, fate)| **fate == Fate::Untouched) {
@@ -166,15 +183,14 @@ fn untouched_is_identical(before: &Conversation, plan: &Plan, after: &Conversati
 }
 
 /// Message by message: the same ones in the same order, and one block for all that are folded.
-fn lines_up(before: &Conversation, fates: &[Fate], after: &Conversation) {
+fn lines_up(before: &Conversation, fates: &[Fate], block_at: Option<usize>, after: &Conversation) {
     let mut shown = after.messages.iter();
     let mut next = || shown.next().unwrap_or_else(|| panic!("one is missing: {}", after.bytes()));
-    let first_folded = fates.iter().position(|fate| *fate == Fate::Folded);
     // Lines with links change with what they link to; lines that are no messages count to the one
     // before them, and that may be folded.
     let is_session = before.dialect.is_session_file();
     for (at, (message, fate)) in before.messages.iter().zip(fates).enumerate() {
-        if Some(at) == first_folded {
+        if Some(at) == block_at {
             let block = next();
             assert!(is_fold(block), "{block:?} is no fold: {}", after.bytes());
         }
@@ -221,24 +237,26 @@ pub fn results_follow_their_calls(conversation: &Conversation) {
     assert!(open.is_empty(), "{open:?} have no results: {}", conversation.bytes());
 }
 
-/// What a policy promises to leave alone, it does: the prompts, the task, the question, the tail.
+/// What a policy promises to leave alone, it does: the prompts, the question, and the tail of `elide`.
 pub fn kept_stays(before: &Conversation, plan: &Plan, settings: &Settings) {
     let messages = &before.messages;
-    let fates = fates(plan, messages.len());
-    let users = || (0..messages.len()).filter(|at| messages[*at].role == Role::User);
+    let fates = fates(plan, before);
+    // What follows a command is its output.
+    let asks = |at: &usize| {
+        let follows_command = *at > 0 && messages[at - 1].raw.raw().contains("```");
+        messages[*at].role == Role::User && !follows_command
+    };
+    let newest = (0..messages.len()).rev().find(asks);
     let tail = messages.len().saturating_sub(settings.keep_tail.unwrap_or(4));
     for (at, message) in messages.iter().enumerate() {
-        let is_asked = [users().next(), users().next_back()].contains(&Some(at));
-        let untouched = match (settings.policy, message.role) {
-            (_, Role::System) | (Policy::Elide, Role::User) => true,
-            (Policy::Auto, _) => is_asked,
-            (Policy::Elide, _) => at >= tail,
-            (Policy::Trim | Policy::Rolling(_), _) => false,
-        };
         let fate = fates[at];
+        let is_untouched = fate == Fate::Untouched;
         let is_kept = match settings.policy {
-            _ if untouched => fate == Fate::Untouched,
-            Policy::Auto if at >= tail => matches!(fate, Fate::Untouched | Fate::Clipped),
+            _ if message.role == Role::System => is_untouched,
+            Policy::Elide if message.role == Role::User || at >= tail => {
+                is_untouched || settings.last_resort
+            }
+            Policy::Auto if newest == Some(at) => is_untouched,
             _ => true,
         };
         assert!(is_kept, "{} is {fate:?}: {settings:?}, {plan:?}", before.name_of(at));

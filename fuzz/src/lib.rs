@@ -8,7 +8,7 @@ mod meter;
 mod mutate;
 mod recipe;
 
-use longhand_core::{Budget, Policy, Settings, Tokens};
+use longhand_core::{Budget, Policy, Rolling, Settings, Tokens};
 use longhand_dialect::{Conversation, Dialect, read};
 
 pub use mutate::mutate;
@@ -73,15 +73,16 @@ fn compactions(before: &Conversation) {
     let total = laws::count(before).0;
     let of_total = |permille: u64| Tokens(total.saturating_mul(permille) / 1_000);
     let budgets = [
-        Budget { limit: of_total(900), reserve: Tokens::ZERO, target: None },
-        Budget { limit: of_total(600), reserve: of_total(60), target: None },
-        Budget { limit: of_total(700), reserve: Tokens::ZERO, target: Some(of_total(400)) },
-        Budget { limit: of_total(200), reserve: Tokens::ZERO, target: None },
+        Budget::of(of_total(900)),
+        Budget { reserve: of_total(60), ..Budget::of(of_total(600)) },
+        Budget { target: Some(of_total(400)), ..Budget::of(of_total(700)) },
+        Budget::of(of_total(200)),
     ];
+    let rolling = Rolling { rounds_max: 2, ..Rolling::default() };
     let tails = [None, Some(0), Some(1), None];
     for (budget, keep_tail) in budgets.iter().zip(tails) {
-        for policy in [Policy::Auto, Policy::Elide, Policy::Trim, Policy::Rolling(2)] {
-            laws::compact(before, budget, &Settings { policy, keep_tail, chars_min: 40 });
+        for policy in [Policy::Auto, Policy::Elide, Policy::Trim, Policy::Rolling(rolling)] {
+            laws::compact(before, budget, &Settings { policy, keep_tail, chars_min: 40, last_resort: false });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use arbitrary::{Result, Unstructured};
 use longhand_core::json::quote;
-use longhand_core::{Budget, Policy, Settings, Tokens};
+use longhand_core::{Budget, Policy, Rolling, Settings, Tokens};
 
 /// How to make a case: a chat, and what to do with it.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub struct Recipe {
     target_permille: Option<u64>,
 }
 
+const ROLLING: Rolling = Rolling { rounds_max: 3, summary_max: Tokens(4_000) };
 const MESSAGES_MAX: usize = 24;
 /// About how long a text is at the most.
 const BYTES_MAX: usize = 1_500;
@@ -25,9 +26,10 @@ impl Recipe {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut u = Unstructured::new(bytes);
         let settings = Settings {
-            policy: *u.choose(&[Policy::Auto, Policy::Elide, Policy::Trim, Policy::Rolling(3)])?,
+            policy: *u.choose(&[Policy::Auto, Policy::Elide, Policy::Trim, Policy::Rolling(ROLLING)])?,
             keep_tail: if u.arbitrary()? { Some(u.int_in_range(0..=12)?) } else { None },
             chars_min: *u.choose(&[256, 256, 0, 1, 40, 600])?,
+            last_resort: u.arbitrary()?,
         };
         let limit_permille = u.int_in_range(0..=1_200)?;
         let reserve_permille = if u.arbitrary()? { u.int_in_range(0..=400)? } else { 0 };
@@ -44,6 +46,8 @@ impl Recipe {
             limit: Tokens(limit),
             reserve: share(self.reserve_permille),
             target: self.target_permille.map(share),
+            bytes_max: None,
+            images_max: None,
         }
     }
 }

@@ -127,7 +127,7 @@ fn attempt(
     let blocks = blocks_in(&draft, &layout.kept());
     layout.fold_only_what_frees(&mut draft, &blocks);
     let all = NewFold::of(&draft, &layout.fold(layout.units().len()), &blocks);
-    let folds = layout.has_old() || live.is_some();
+    let folds = layout.has_old() || live.is_some() || !blocks.is_empty();
     let headline = if folds { all.least(&scale) } else { Size::ZERO };
     let reserve = if folds { all.reserve(&scale) } else { Size::ZERO };
     draft.absorb(&blocks);
@@ -180,7 +180,9 @@ fn attempt(
     let mut sum = Size::ZERO;
     let mut first = layout.units().len();
     let space = left.saturating_sub(Size { tokens: share, bytes: BLOCK_BYTES, images: 0 });
-    for (at, unit) in layout.foldable().rev() {
+    // One at least goes: thinking leaves only with an edit before it.
+    let messages = layout.foldable().filter(|(_, unit)| !unit.is_block);
+    for (at, unit) in messages.collect::<Vec<_>>().into_iter().skip(1).rev() {
         let limit = space.saturating_sub(sum);
         match draft.total(unit.messages.clone().rev(), Stage::Prose, limit) {
             Some(size) => sum += size,
@@ -292,7 +294,7 @@ impl Layout {
         let mut taken = Size::ZERO;
         for at in (0..self.tail.len()).rev() {
             let unit = &self.protection.units[at];
-            if !is_old(unit) {
+            if !is_old(unit) || unit.is_block {
                 continue;
             }
             let left = limit.saturating_sub(taken);
@@ -319,7 +321,7 @@ impl Layout {
 
     /// The old messages before the unit `first`.
     pub(crate) fn fold(&self, first: usize) -> Vec<Range<usize>> {
-        let old = self.foldable().filter(|(at, _)| *at < first);
+        let old = self.foldable().filter(|(at, unit)| *at < first || unit.is_block);
         joined(old.map(|(_, unit)| unit.messages.clone()))
     }
 

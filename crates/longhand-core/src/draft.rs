@@ -3,6 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::edit::{Edit, Place};
+use crate::fold::is_block;
 use crate::json::quoted_len;
 use crate::observation::observation;
 use crate::plan::History;
@@ -182,7 +183,9 @@ impl<'h> Draft<'h> {
     /// What is around a message's parts.
     fn around(&self, message: &Message) -> Weight {
         let parts: usize = message.parts.iter().map(raw_len).sum();
-        let bytes = message.raw.raw_len().saturating_sub(parts) as u64 + SEPARATOR_BYTES;
+        let reasoning = if message.calls().next().is_some() { REASONING_BYTES } else { 0 };
+        let own = message.raw.raw_len().saturating_sub(parts) as u64;
+        let bytes = own + SEPARATOR_BYTES + reasoning;
         Weight { grains: self.scale.around(message), bytes, images: 0 }
     }
 
@@ -361,6 +364,9 @@ impl<'h> Draft<'h> {
 
     /// The edit that replaces a part's body, if there is one.
     pub(crate) fn replace_anyway(&self, at: At) -> Option<Edit> {
+        if is_block(&self.history.path.messages[at.0].parts[at.1]) {
+            return None;
+        }
         let place = self.place(at)?;
         let messages = self.history.path.messages;
         let message = &messages[at.0];
@@ -403,6 +409,9 @@ impl<'h> Draft<'h> {
 
 /// What separates a message from the next.
 const SEPARATOR_BYTES: u64 = 2;
+
+/// The empty reasoning that some models want beside a call.
+const REASONING_BYTES: u64 = 24;
 
 /// What a text may need around it where a list of blocks stood, or a cache mark.
 pub(crate) const WRAP_BYTES: u64 = 96;

@@ -87,6 +87,13 @@ impl Fold {
         Handle::of_sum(self.sum)
     }
 
+    /// The entry that its block stands before: the first that is folded, or else the first that holds the
+    /// block of an earlier fold.
+    pub fn first(&self) -> Seq {
+        let first = self.spans.first().map(|span| span.first);
+        first.or_else(|| self.blocks.iter().map(|at| at.entry).min()).unwrap_or_default()
+    }
+
     /// Whether an entry is folded.
     pub fn contains(&self, entry: Seq) -> bool {
         self.spans.iter().any(|span| span.contains(entry))

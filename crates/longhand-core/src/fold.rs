@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::anchor::{ranked, telling_line};
-use crate::draft::{At, Draft, WRAP_BYTES};
+use crate::draft::{At, Draft};
 use crate::edit::{Batch, Fold, Seq, Span};
 use crate::handle::content_hash;
 use crate::json::quoted_len;
@@ -14,6 +14,10 @@ use crate::{Handle, Message, Part, Role, Scale, Size, Text, Tokens};
 
 /// How much of the folded text is read for its index, newest first.
 const READ_BYTES_MAX: usize = 128 * 1024;
+
+/// What a block may need around it: a message or a line of a session file, a cache mark, and turns beside
+/// it that become lists.
+const BLOCK_WRAP_BYTES: u64 = 512;
 
 /// By how much the tokens of two handles differ at the most: each has 14 characters.
 const HANDLE_TOKENS_SPREAD: Tokens = Tokens(8);
@@ -69,7 +73,7 @@ impl Frame {
 
     /// What the block and its frame add to a window at the most.
     pub(crate) fn with(&self, text: &str, scale: &Scale) -> Size {
-        let bytes = quoted_len(text) as u64 + WRAP_BYTES;
+        let bytes = quoted_len(text) as u64 + BLOCK_WRAP_BYTES;
         Size { tokens: scale.text(text) + self.costs, bytes, images: 0 }
     }
 
@@ -119,8 +123,8 @@ impl<'h> NewFold<'h> {
             sum = fold.sum;
             (count, state) = split_state(&batch.state);
         }
-        let gone: Vec<&Message> =
-            folded.iter().flat_map(|range| &messages[range.clone()]).collect();
+        let gone = folded.iter().cloned().flatten().filter(|at| !draft.now.is_folded(*at));
+        let gone: Vec<&Message> = gone.map(|at| &messages[at]).collect();
         for message in &gone {
             sum = sum.wrapping_add(content_hash(message.raw.raw()));
         }
@@ -133,12 +137,16 @@ impl<'h> NewFold<'h> {
             let seqs = history.path.seq(range.start).zip(history.path.seq(range.end - 1));
             spans.extend(seqs.map(|(first, last)| Span { first, last }));
         }
-        count += gone.len() as u64;
+        let told = |part: &Part| told_count(part).unwrap_or(0);
+        count += gone.iter().filter(|message| !is_fold(message)).count() as u64;
+        count += gone.iter().flat_map(|message| &message.parts).map(told).sum::<u64>();
+        count += blocks.iter().map(|at| told(&messages[at.0].parts[at.1])).sum::<u64>();
         let is_gone = |at: usize| {
             draft.now.is_folded(at) || folded.iter().any(|range| range.contains(&at))
         };
         let spans = joined_spans(history, spans, is_gone);
-        let first = spans.first().map_or(messages.len(), |span| history.path.from(span.first));
+        let first = spans.first().map(|span| history.path.from(span.first));
+        let first = first.or_else(|| all_blocks.iter().map(|at| at.0).min()).unwrap_or(messages.len());
         let frame = Frame::of(history, first, is_gone, &draft.scale);
         let entries = folded.iter().cloned().flatten();
         let entries = entries.filter_map(|at| history.path.seq(at)).collect();
@@ -419,6 +427,14 @@ fn cited(part: &Part) -> Option<Handle> {
     let Part::Text(text) = part else { return None };
     let rest = text.raw().strip_prefix(FOLD)?;
     Handle::parse(rest.get(..rest.find(": ")?)?)
+}
+
+/// How many messages a fold block says that it stands for.
+fn told_count(part: &Part) -> Option<u64> {
+    let Part::Text(text) = part else { return None };
+    let (_, rest) = text.raw().strip_prefix(FOLD)?.split_once(": ")?;
+    let (count, _) = rest.split_once(" earlier ")?;
+    count.replace(',', "").parse().ok()
 }
 
 fn json_quoted(text: &str, chars_max: usize) -> String {

@@ -143,8 +143,7 @@ pub fn project(path: &Path, live: &[Batch], wire: Wire) -> Projection {
                 window.messages[path.lead + at] = Shown::Folded;
             }
         }
-        let first = fold.spans.first().map_or(Seq::default(), |span| span.first);
-        let (before, handle, text) = (path.from(first), fold.handle(), fold.text.clone());
+        let (before, handle, text) = (path.from(fold.first()), fold.handle(), fold.text.clone());
         window.block = Some(ShownBlock { before, handle, text });
         for (message, part) in fold.blocks.iter().filter_map(|place| path.find(*place)) {
             window.set(message, part, Change::Removed);

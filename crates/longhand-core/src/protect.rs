@@ -44,6 +44,8 @@ pub(crate) struct Unit {
     pub(crate) messages: Range<usize>,
     /// The rank of its best protected message.
     pub(crate) rank: Rank,
+    /// Whether it is the block of an earlier fold: the next fold takes it up, since there is only one.
+    pub(crate) is_block: bool,
 }
 
 impl Protection {
@@ -76,6 +78,9 @@ impl Protection {
             {
                 return Rank::Never;
             }
+            if is_fold(message) {
+                return Rank::Old;
+            }
             let is_last = at >= tail
                 || match users {
                     Users::None | Users::Newest => false,
@@ -87,10 +92,16 @@ impl Protection {
         let ranks: Vec<Rank> = (0..messages.len()).map(rank).collect();
         let units = units(history, steps(messages))
             .into_iter()
-            .filter(|unit| !unit.clone().any(&is_folded))
+            .filter_map(|unit| {
+                // A message that came later may have joined a step that is folded by now.
+                let start = unit.clone().find(|at| !is_folded(*at))?;
+                let end = unit.rev().find(|at| !is_folded(*at))? + 1;
+                Some(start..end)
+            })
             .map(|messages| {
                 let rank = ranks[messages.clone()].iter().max().copied().unwrap_or(Rank::Old);
-                Unit { messages, rank }
+                let is_block = rank < Rank::Never && history.path.messages[messages.clone()].iter().all(is_fold);
+                Unit { messages, rank, is_block }
             })
             .collect();
         Self { ranks, units }

@@ -10,7 +10,7 @@ use crate::draft::{At, Draft, Stage};
 use crate::edit::Edit;
 use crate::fold::{NewFold, is_block};
 use crate::plan::{Plan, original_text};
-use crate::protect::{Protection, Rank};
+use crate::protect::{Protection, Rank, Unit};
 use crate::stub::is_ours;
 use crate::{Budget, Digest, Handle, Part, Role, Scale, Size, Tokens};
 
@@ -237,7 +237,8 @@ impl Rescue<'_> {
         self.fold_protected(&clips, most, share, digest)
     }
 
-    /// Folds all but what never goes, and of the rest keeps the newest steps for which there is room.
+    /// Folds all but what never goes, and of the rest keeps the first user message and the newest steps
+    /// for which there is room.
     fn fold_protected(
         mut self,
         clips: &[Candidate],
@@ -246,6 +247,7 @@ impl Rescue<'_> {
         digest: &dyn Digest,
     ) -> (Plan, Size) {
         let units = self.layout.units().to_vec();
+        let first_user = self.layout.first_user(&self.draft);
         let smallest_of = |draft: &mut Draft, messages: Range<usize>| {
             let size = draft.total(messages.clone().rev(), Stage::Edited, Size::MAX);
             let clips = clips.iter().filter(|clip| messages.contains(&clip.at.0));
@@ -273,12 +275,17 @@ impl Rescue<'_> {
         for (at, unit) in units.iter().enumerate() {
             kept[at] = unit.rank == Rank::Never;
         }
-        for (at, unit) in units.iter().enumerate().rev().filter(|(_, unit)| unit.rank == Rank::Last) {
+        let is_last = |unit: &Unit| unit.rank == Rank::Last && !unit.is_block;
+        let last = || units.iter().enumerate().filter(|(_, unit)| is_last(unit));
+        let is_first = |unit: &Unit| first_user.is_some_and(|first| unit.messages.contains(&first));
+        let task = last().filter(|(_, unit)| is_first(unit));
+        for (at, unit) in task.chain(last().filter(|(_, unit)| !is_first(unit)).rev()) {
             let size = total + smallest_of(&mut self.draft, unit.messages.clone());
-            if !size.is_within(&space) {
+            if size.is_within(&space) {
+                (total, kept[at]) = (size, true);
+            } else if !is_first(unit) {
                 break;
             }
-            (total, kept[at]) = (size, true);
         }
         let gone = units.iter().zip(&kept).filter(|(_, kept)| !**kept);
         let ranges = joined(gone.map(|(unit, _)| unit.messages.clone()));

@@ -110,11 +110,9 @@ fn attempt(
     let protection = Protection::of(history, |at| is_folded[at], 0, users);
     let groups = groups(history, &protection.units, keep.by_round);
     // The note of an earlier fold is no round.
-    let is_note = |unit: &Range<usize>| messages[unit.clone()].iter().all(is_fold);
-    let notes = groups.iter().take_while(|group| group.iter().all(|unit| is_note(&unit.messages)));
-    let notes = notes.count();
-    let surplus = (groups.len() - notes).saturating_sub(keep.count_max);
-    let first_allowed = if surplus == 0 { 0 } else { notes + surplus };
+    let is_note = |group: &[Unit]| group.iter().all(|unit| unit.is_block);
+    let (notes, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| is_note(group));
+    let first_allowed = groups.len().saturating_sub(keep.count_max);
 
     let count = messages.len();
     let most = limits.saturating_sub(base);
@@ -136,8 +134,13 @@ fn attempt(
         let old = group.iter().filter(|unit| unit.rank < Rank::Never);
         old.map(|unit| unit.messages.clone()).collect()
     };
-    let all = joined(groups.iter().flat_map(|group| foldable(group)));
-    let (least, reserve) = if all.is_empty() && live.is_none() {
+    let joined_with_notes = |groups: &[Vec<Unit>]| {
+        let mut ranges: Vec<_> = notes.iter().chain(groups).flat_map(|group| foldable(group)).collect();
+        ranges.sort_by_key(|range| range.start);
+        joined(ranges)
+    };
+    let all = joined_with_notes(&groups);
+    let (least, reserve) = if all.is_empty() && live.is_none() && blocks.is_empty() {
         (Size::ZERO, Size::ZERO)
     } else {
         let fold = NewFold::of(&draft, &all, &blocks);
@@ -158,12 +161,12 @@ fn attempt(
         }
         first = at;
     }
-    let folded = joined(groups[..first].iter().flat_map(|group| foldable(group)));
+    let folded = joined_with_notes(&groups[..first]);
     let fold = NewFold::of(&draft, &folded, &blocks);
     let has_news = fold.has_news();
     let mut size = base + never + kept;
     let (mut edits, mut state) = (Vec::new(), String::new());
-    if !folded.is_empty() || live.is_some() {
+    if !folded.is_empty() || live.is_some() || !blocks.is_empty() {
         let left = most.tokens.saturating_sub((never + kept).tokens);
         let frame = fold.frame;
         let (fold, left, block) = fold.write(note.min(left.max(least.tokens)), &scale, digest);
@@ -179,7 +182,10 @@ fn attempt(
     if let Some(sum) = draft.total((0..count).rev(), Stage::Now, limit.saturating_sub(around)) {
         let now = around + sum;
         let now = live.map_or(now, |(frame, _)| frame.joined(now));
-        if now.tokens <= limit.tokens && (edits.is_empty() || now.bytes <= size.bytes) {
+        // Where bytes or pictures are too many, fewer of those are worth a few tokens.
+        let beyond_tokens = Size { tokens: Tokens::MAX, ..limits };
+        let helps = !now.is_within(&beyond_tokens) && (now.bytes > size.bytes || now.images > size.images);
+        if now.tokens <= limit.tokens && (edits.is_empty() || !helps) {
             return (Plan::none(now, floor, limits), Size::ZERO);
         }
     }

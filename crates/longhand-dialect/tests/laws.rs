@@ -2,54 +2,18 @@
 
 mod common;
 
-use common::{POLICIES, cases, chars, check_contract, compact, count, graves, o200k, parse};
-use longhand_core::{Budget, Policy, Role, Settings, Shown, Tokens, project};
+use common::generate::{budget, conversation, settings, share};
+use common::{
+    Compacted, POLICIES, cases, chars, check_contract, compact, count, fixed, graves, never, o200k, parse,
+    pictures,
+};
+use longhand_core::{
+    Batch, Budget, Change, Edit, History, Original, Policy, Role, Seq, Settings, Shown, Tokens, Wire,
+    original, plan, project,
+};
 use longhand_dialect::Dialect;
-use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json, text_action_json};
 use proptest::prelude::*;
-
-fn conversation() -> impl Strategy<Value = (String, Dialect)> {
-    prop_oneof![
-        3 => chat_json().prop_map(|json| (json, Dialect::Chat)),
-        3 => anthropic_json().prop_map(|json| (json, Dialect::Anthropic)),
-        3 => responses_json().prop_map(|json| (json, Dialect::Responses)),
-        1 => text_action_json().prop_map(|json| (json, Dialect::Chat)),
-    ]
-}
-
-fn settings() -> impl Strategy<Value = Settings> {
-    (
-        0..POLICIES.len(),
-        prop::option::weighted(0.3, 0..12usize),
-        prop_oneof![3 => Just(256usize), 1 => 0..600usize],
-    )
-        .prop_map(|(policy, keep_tail, chars_min)| Settings {
-            policy: POLICIES[policy],
-            keep_tail,
-            chars_min,
-            ..Settings::default()
-        })
-}
-
-/// A budget as a share of what the conversation has, so that all of its range matters.
-fn share() -> impl Strategy<Value = (u64, u64, Option<u64>)> {
-    (
-        1..1_300u64,
-        prop_oneof![3 => Just(0u64), 1 => 0..400u64],
-        prop::option::weighted(0.2, 1..1_000u64),
-    )
-}
-
-fn budget(total: Tokens, (limit, reserve, target): (u64, u64, Option<u64>)) -> Budget {
-    let limit = (total.0 * limit / 1_000).max(1);
-    Budget {
-        limit: Tokens(limit),
-        reserve: Tokens(limit * reserve / 1_000),
-        target: target.map(|target| Tokens(limit * target / 1_000)),
-        bytes_max: None,
-        images_max: None,
-    }
-}
+use serde_json::Value;
 
 proptest! {
     #![proptest_config(cases(1_500))]
@@ -116,16 +80,17 @@ proptest! {
         for at in (0..messages.len()).filter(|at| messages[*at].role == Role::System) {
             prop_assert!(is_shown(at), "{}", compacted.before.name_of(at));
         }
-        let is_text_action = |at: usize| messages[at].raw.raw().contains("bash-$");
+        // What follows a command may be its output.
+        let is_text_action = |at: usize| at > 0 && messages[at - 1].raw.raw().contains("```");
         let users: Vec<usize> = (0..messages.len()).filter(|at| messages[*at].is_user_turn()).collect();
-        if let Some(&newest) = users.iter().rev().find(|at| !is_text_action(**at)) {
-            prop_assert!(is_shown(newest), "{}", compacted.before.name_of(newest));
+        if let Some(newest) = users.iter().rposition(|at| !is_text_action(*at)) {
+            prop_assert!(users[newest..].iter().any(|at| is_shown(*at)), "{}", compacted.before.name_of(users[newest]));
         }
         if let Some(&first) = users.first().filter(|first| !is_shown(**first)) {
             let whole = longhand_core::Scale::new(o200k()).message(&messages[first], Tokens::MAX);
             let room = budget.room();
             let reserved = Tokens(room.0 / 10 + 40);
-            prop_assert!(compacted.plan.tokens() + whole + reserved > room, "{}", compacted.plan);
+            prop_assert!(compacted.plan.tokens() + whole + reserved > room, "{} + {} of {}: {}", compacted.plan, whole, room, common::show(&compacted.after));
         }
     }
 
@@ -198,5 +163,182 @@ proptest! {
         };
         prop_assert_eq!(window(&after), window(&whole));
         prop_assert_eq!(format!("{:?}", after.check()), format!("{:?}", whole.check()));
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    /// `auto` fits whenever another policy does; only what never goes can be too big for it.
+    #[test]
+    fn auto_fits_whenever_another_policy_does((json, dialect) in conversation(), share in share()) {
+        let before = parse(&json, Some(dialect));
+        let budget = budget(count(&before, o200k()), share);
+        let run = |policy| compact(&json, Some(dialect), &budget, &Settings { policy, ..Settings::default() }, o200k());
+        let auto = run(Policy::Auto);
+        let users: Vec<usize> = (0..before.messages.len()).filter(|at| before.messages[*at].is_user_turn()).collect();
+        for policy in [Policy::Trim, Policy::Elide, POLICIES[3]] {
+            let other = run(policy);
+            let keeps_newest = users.last().is_none_or(|newest| !other.folded().contains(newest));
+            prop_assert!(auto.plan.fits() || !other.plan.fits() || !keeps_newest, "{:?}: {} but {}", policy, other.plan, auto.plan);
+        }
+        let most = never(&before, &[], o200k());
+        prop_assert!(auto.plan.fits() || most > budget.room(), "{} though {} would do", auto.plan, most);
+    }
+
+    /// Pinned entries are neither edited nor folded.
+    #[test]
+    fn pins_stay((json, dialect) in conversation(), settings in settings(), share in share(), picks in prop::collection::vec(0..100usize, 1..4)) {
+        let before = parse(&json, Some(dialect));
+        let path = before.path();
+        prop_assume!(!path.seqs.is_empty());
+        let mut pins: Vec<Seq> = picks.iter().map(|pick| path.seqs[pick % path.seqs.len()]).collect();
+        pins.sort_unstable();
+        pins.dedup();
+        let budget = budget(count(&before, o200k()), share);
+        let history = History { pins: &pins, ..before.history(fixed(&before, o200k())) };
+        let plan = plan(&history, &budget, &settings, o200k());
+        let window = project(&path, std::slice::from_ref(&plan.batch), before.wire());
+        for message in pins.iter().filter_map(|pin| path.message(*pin)) {
+            match &window.messages[message] {
+                Shown::Folded => prop_assert!(false, "{} is folded", before.name_of(message)),
+                Shown::Changed(changes) => {
+                    prop_assert!(changes.iter().all(|(_, change)| *change == Change::Removed), "{} is edited", before.name_of(message));
+                }
+                Shown::Unchanged => {}
+            }
+        }
+        let text = before.apply(std::slice::from_ref(&plan.batch));
+        let after = parse(&text, Some(dialect));
+        prop_assert_eq!(graves(&after), Vec::<String>::new());
+        prop_assert!(count(&after, o200k()) <= plan.tokens());
+        let pinned: Vec<usize> = pins.iter().filter_map(|pin| path.message(*pin)).collect();
+        if settings.policy == Policy::Auto {
+            prop_assert!(plan.fits() || never(&before, &pinned, o200k()) > budget.room(), "{}", plan);
+        }
+    }
+
+    /// Limits in bytes and pictures are planned for like those in tokens.
+    #[test]
+    fn bytes_and_pictures_are_limited((json, dialect) in conversation(), settings in settings(), share in share(), bytes in prop::option::weighted(0.7, 20..1_100u64), images in prop::option::weighted(0.7, 0..4u64)) {
+        let before = parse(&json, Some(dialect));
+        let budget = Budget {
+            bytes_max: bytes.map(|bytes| json.len() as u64 * bytes / 1_000),
+            images_max: images,
+            ..budget(count(&before, o200k()), share)
+        };
+        let compacted = compact(&json, Some(dialect), &budget, &settings, o200k());
+        check_contract(&compacted, &budget, &settings, o200k());
+        if compacted.plan.fits() {
+            prop_assert!(budget.bytes_max.is_none_or(|most| compacted.text.len() as u64 <= most));
+            prop_assert!(budget.images_max.is_none_or(|most| pictures(&compacted.after) <= most));
+        }
+    }
+
+    /// Whatever was taken away can be put back.
+    #[test]
+    fn putting_every_original_back_gives_the_input((json, dialect) in conversation(), settings in settings(), share in share()) {
+        let budget = budget(count(&parse(&json, Some(dialect)), o200k()), share);
+        let compacted = compact(&json, Some(dialect), &budget, &settings, o200k());
+        put_back(&compacted)?;
+    }
+
+    /// The same input makes the same window, and a fold swallows the edits inside it.
+    #[test]
+    fn projections_are_pure((json, dialect) in conversation(), share in share()) {
+        let before = parse(&json, Some(dialect));
+        let total = count(&before, o200k());
+        let run = |policy, budget: Budget| compact(&json, Some(dialect), &budget, &Settings { policy, ..Settings::default() }, o200k());
+        let stubs = run(Policy::Elide, Budget::of(Tokens(1))).plan.batch;
+        let fold = run(Policy::Trim, budget(total, (share.0.min(900), 0, None))).plan.batch;
+        let path = before.path();
+        let live = [stubs.clone(), fold.clone()];
+        let window = project(&path, &live, before.wire());
+        prop_assert_eq!(&window, &project(&path, &live, before.wire()));
+        let Some(folded) = fold.fold().cloned() else { return Ok(()) };
+        let edits = stubs.edits.into_iter().filter(|edit| !folded.contains(edit.first())).collect();
+        let outside = [Batch { edits, ..stubs }, fold];
+        // Where nothing is bound, only the edits themselves count.
+        let free = Wire { binds_thinking: false, ..before.wire() };
+        prop_assert_eq!(project(&path, &live, free), project(&path, &outside, free));
+    }
+}
+
+/// Rebuilds the input from a window and what its edits took away.
+fn put_back(compacted: &Compacted) -> Result<(), TestCaseError> {
+    let Compacted { before, plan, after, .. } = compacted;
+    let path = before.path();
+    let window = project(&path, std::slice::from_ref(&plan.batch), before.wire());
+    if let Some(fold) = plan.batch.fold() {
+        let raws = compacted.folded().into_iter().map(|at| path.messages[at].raw.raw());
+        let kept = original(&path, &Edit::Fold(fold.clone())).map(|kept| kept.as_str().to_owned());
+        prop_assert_eq!(kept, Some(raws.collect::<Vec<_>>().join("\n")));
+    }
+    // Turns that a fold makes neighbours are joined where roles alternate.
+    if before.wire().alternates && window.block.is_some() {
+        return Ok(());
+    }
+    let mut shown = after.messages.iter();
+    for (at, message) in path.messages.iter().enumerate() {
+        if window.block.as_ref().is_some_and(|block| block.before == at) {
+            prop_assert!(shown.next().is_some_and(longhand_core::is_fold));
+        }
+        if window.is_folded(at) {
+            continue;
+        }
+        let now = shown.next().map_or("", |message| message.raw.raw());
+        if window.messages[at] == Shown::Unchanged {
+            prop_assert_eq!(now, message.raw.raw());
+            continue;
+        }
+        let edits = plan.batch.edits.iter().filter(|edit| path.message(edit.first()) == Some(at));
+        let mut value: Value = serde_json::from_str(now).unwrap();
+        for edit in edits {
+            let (Edit::Stub { text, .. } | Edit::Clip { text, .. }) = edit else { continue };
+            let found = put(&mut value, text, &original(&path, edit).unwrap());
+            prop_assert_eq!(found, 1, "{} in {}", text, now);
+        }
+        let mut was: Value = serde_json::from_str(message.raw.raw()).unwrap();
+        without_thinking(&mut value);
+        without_thinking(&mut was);
+        prop_assert_eq!(value, was);
+    }
+    prop_assert!(shown.next().is_none());
+    Ok(())
+}
+
+/// Puts an original in the place of the text that stands for it. Returns in how many places it stood.
+fn put(value: &mut Value, text: &str, kept: &Original) -> usize {
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let is_object = value.is_object() && parsed(text).as_ref() == Some(value);
+    // A result that was no single text is a list; anything else is a string, or was an object.
+    if value.as_str() == Some(text) || is_object {
+        *value = match kept {
+            Original::Json(json) if is_object || json.starts_with('[') => parsed(json).unwrap(),
+            kept => Value::String(kept.as_str().to_owned()),
+        };
+        return 1;
+    }
+    let mut found = 0;
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(|own| found += put(own, text, kept)),
+        Value::Object(fields) => fields.values_mut().for_each(|own| found += put(own, text, kept)),
+        _ => {}
+    }
+    found
+}
+
+fn without_thinking(value: &mut Value) {
+    // A result of one text may be a list of one block.
+    if let Some(list) = value.get_mut("content").and_then(Value::as_array_mut) {
+        list.retain(|block| !block["type"].as_str().unwrap_or_default().contains("thinking"));
+        list.iter_mut().for_each(without_thinking);
+    }
+    for key in ["content", "output"] {
+        if let Some([block]) = value.get(key).and_then(Value::as_array).map(Vec::as_slice)
+            && let (Some(text), Some(2)) = (block["text"].as_str(), block.as_object().map(|own| own.len()))
+        {
+            value[key] = Value::String(text.to_owned());
+        }
     }
 }
