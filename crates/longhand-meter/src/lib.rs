@@ -15,6 +15,7 @@ mod catalogue;
 mod error;
 mod estimate;
 mod image;
+#[cfg(feature = "tokenizer-json")]
 mod pieces;
 mod price;
 mod scaled;

@@ -1,42 +1,56 @@
 //! Exact counts with a published vocabulary.
 
 use longhand_core::{Framing, Image, Meter, Tokens};
-use tiktoken::CoreBpe;
 
 use crate::ImageRule;
-use crate::pieces::count_in_pieces;
+
+mod layout;
+mod merge;
+mod split;
+mod table;
+
+use split::Pattern;
+use table::Table;
 
 /// Counts with a published vocabulary.
 ///
-/// Special tokens in a text are ordinary text. The count is exact but for runs of more than 3 KiB
-/// that have no place to cut, such as a page of one repeated letter: those are counted in pieces,
-/// which gives a little more.
+/// Special tokens in a text are ordinary text. The count is exact but for runs of more than 12 KiB
+/// that the vocabulary's pattern does not cut, such as a page of letters without a blank: those are
+/// counted in parts, which gives about one token more for each 12 KiB, less than 0.1% of most runs.
+///
+/// The vocabulary is used where it lies in the program, so opening one takes no time.
 #[derive(Clone, Copy)]
 pub struct Vocabulary {
-    encoding: &'static CoreBpe,
+    table: &'static Table,
+    pattern: Pattern,
     images: ImageRule,
 }
 
 impl Vocabulary {
     /// Counts for GPT-4o and later.
     pub fn o200k(images: ImageRule) -> Self {
-        Self::named("o200k_base", images)
+        Self { table: &table::O200K, pattern: Pattern::O200k, images }
     }
 
     /// Counts for GPT-4 and GPT-3.5.
     pub fn cl100k(images: ImageRule) -> Self {
-        Self::named("cl100k_base", images)
-    }
-
-    fn named(name: &str, images: ImageRule) -> Self {
-        let encoding = tiktoken::get_encoding(name).expect("the manifest names the vocabulary");
-        Self { encoding, images }
+        Self { table: &table::CL100K, pattern: Pattern::Cl100k, images }
     }
 }
 
 impl Meter for Vocabulary {
     fn weigh(&self, text: &str, limit: u64) -> u64 {
-        count_in_pieces(text, limit, |piece| self.encoding.count(piece) as u64)
+        let (mut sum, mut start) = (0, 0);
+        while start < text.len() && sum <= limit {
+            let end = self.pattern.piece_end(text, start);
+            let at_least = sum + ((end - start) / layout::TOKEN_BYTES_MAX) as u64;
+            if at_least > limit {
+                return at_least;
+            }
+            sum += merge::count(self.table, &text.as_bytes()[start..end]);
+            start = end;
+        }
+        sum
     }
 
     fn image(&self, image: &Image) -> Tokens {

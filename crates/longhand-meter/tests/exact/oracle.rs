@@ -19,13 +19,14 @@ pub(crate) fn check(text: &str) {
     }
 }
 
-/// Checks a text with an unbroken run: at least the exact count, at most 2% and 2 a cut more.
+/// Checks a text with an unbroken run: at least the exact count, at most 0.01% and a token for
+/// each 12 KiB more.
 pub(crate) fn check_upper_bound(text: &str) {
     for (vocabulary, oracle) in vocabularies() {
         let (count, exact) = (vocabulary.weigh(text, u64::MAX), oracle.count(text) as u64);
         let start: String = text.chars().take(80).collect();
         assert!(
-            exact <= count && count <= exact + exact / 50 + 2 + text.len() as u64 / 1_500,
+            exact <= count && count <= exact + exact / 10_000 + 1 + text.len() as u64 / 12_288,
             "{count} for {exact}: {start:?}…"
         );
     }
