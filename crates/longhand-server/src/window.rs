@@ -212,8 +212,8 @@ impl Windows {
             let edits = sent.sticky.clone();
             let behind = lock(&asked.behind).clone();
             let held = Held { session: session.clone(), entries: last + 1, edits, behind };
-            let original = self.holdings.hold(asked.heard.root.owner, id, held);
-            self.recorder.keep_original(original);
+            let pointer = self.holdings.hold(asked.heard.root.owner, id, held);
+            self.recorder.keep_json(&session, pointer);
         }
         ticket
     }
