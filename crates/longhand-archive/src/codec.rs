@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    fn place() -> impl Strategy<Value = Place> {
+    fn place() -> impl Strategy<Value = Place> + Clone {
         (any::<u64>(), any::<usize>()).prop_map(|(entry, part)| Place { entry: Seq(entry), part })
     }
 

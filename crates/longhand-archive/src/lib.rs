@@ -40,6 +40,7 @@ mod number;
 mod page;
 mod query;
 mod record;
+mod sqlite;
 mod words;
 
 pub use archive::Archive;
@@ -52,3 +53,4 @@ pub use record::{
     Addition, After, Appended, Entry, Form, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
     NewSession, Reference, Request, Scope, SessionInfo,
 };
+pub use sqlite::{SqliteArchive, SqliteSettings};

@@ -1,41 +1,50 @@
 //! An archive in one SQLite file.
 //!
-//! Entries, batches and originals are the truth and are covered by checksums. The search index is
-//! derived: it lags behind by a bounded number of entries, and is made anew when it is damaged.
+//! Entries, batches and what belongs to them are the truth and are covered by checksums. The search
+//! index is derived: it lags behind by a bounded number of entries, and is made anew when it is damaged.
 
+mod background;
 mod batch;
-mod caretaker;
-mod chores;
-mod desk;
+mod body;
+mod derived;
 mod entry;
 mod fault;
 mod index;
+mod maintenance;
 mod mount;
 mod open;
-mod original;
+mod path;
+mod preamble;
 mod readers;
+mod reference;
+mod request;
 mod schema;
 mod seal;
 mod search;
 mod session;
 mod sweep;
 mod transaction;
+mod tree;
 mod verify;
+mod write_connection;
 mod writer;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use longhand_core::Handle;
+use longhand_core::edit::Seq;
+use longhand_core::{Handle, Link};
 
-use self::entry::ReadyEntry;
+use self::entry::{ReadyAddition, ReadyEntry};
 use self::fault::Fault;
 use self::readers::Readers;
+use self::transaction::attempt;
 use self::writer::Writer;
 use crate::{
-    Addition, Appended, Archive, ArchiveError, Batch, Damage, Entry, Head, Hit, NewBatch, NewEntry,
-    Original, SessionInfo,
+    Addition, After, Appended, Archive, ArchiveError, Conflict, Damage, Entry, Form, Found, Head,
+    Hit, Listing, LoggedBatch, NewBatch, NewEntry, NewSession, Owner, Page, PreambleId, Reference,
+    Request, Scope, SessionId, SessionInfo,
 };
 
 /// An archive in a file, which processes may share.
@@ -67,6 +76,8 @@ impl Default for SqliteSettings {
 
 impl SqliteArchive {
     /// Opens the archive at `path`; creates it, and the folders above, if there is nothing.
+    ///
+    /// An address such as `postgres://…` is refused: only files are supported.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ArchiveError> {
         Self::open_with(path, &SqliteSettings::default())
     }
@@ -80,7 +91,7 @@ impl SqliteArchive {
         let connection = open::open(&path, settings)?;
         let wait_max = settings.wait_max;
         let readers = Readers::new(path.clone(), wait_max);
-        let writer = Writer::start(path.clone(), connection, wait_max)?;
+        let writer = Writer::start(&path, connection, wait_max)?;
         Ok(Self { path, wait_max, readers, writer })
     }
 
@@ -103,90 +114,173 @@ impl SqliteArchive {
 }
 
 impl Archive for SqliteArchive {
-    fn append(&self, session: &str, entries: &[NewEntry]) -> Result<Appended, ArchiveError> {
-        let session = session.to_owned();
-        let entries: Vec<ReadyEntry> = entries.iter().map(ReadyEntry::new).collect();
-        self.writer.write(move |db| entry::append(db, &session, &entries))
+    fn begin(&self, id: SessionId, session: &NewSession) -> Result<(), ArchiveError> {
+        // Most sessions are there, and looking costs no sync.
+        if self.read(|db| session::is_begun(db, id, session.owner))? {
+            return Ok(());
+        }
+        let session = session.clone();
+        self.writer.write(move |db| session::begin(db, id, &session))
     }
 
-    fn append_at(&self, additions: &[Addition]) -> Result<usize, ArchiveError> {
-        let ready: Vec<(String, u64, Vec<ReadyEntry>)> = additions
-            .iter()
-            .map(|Addition { session, first, entries }| {
-                (session.clone(), *first, entries.iter().map(ReadyEntry::new).collect())
-            })
-            .collect();
+    fn append(
+        &self,
+        id: SessionId,
+        after: After,
+        entries: &[NewEntry],
+    ) -> Result<Appended, ArchiveError> {
+        let entries: Vec<ReadyEntry> = entries.iter().map(ReadyEntry::new).collect();
+        self.writer
+            .write(move |db| entry::append(db, &mut session::require(db, id)?, after, &entries))
+    }
+
+    fn append_all(
+        &self,
+        additions: &[Addition],
+    ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
+        let additions: Vec<ReadyAddition> = additions.iter().map(ReadyAddition::new).collect();
+        let outcomes = self.writer.write(move |db| {
+            let each = additions
+                .iter()
+                .map(|addition| attempt(db, |db| addition.append(db, &mut addition.session(db)?)));
+            each.collect::<Result<Vec<Result<Appended, Fault>>, Fault>>()
+        })?;
+        let archive = self.path.display().to_string();
+        let named = |fault: Fault| fault.into_error(&archive, self.wait_max);
+        Ok(outcomes.into_iter().map(|outcome| outcome.map_err(named)).collect())
+    }
+
+    fn commit(&self, id: SessionId, batch: &NewBatch) -> Result<u64, ArchiveError> {
+        let batch = batch.clone();
+        self.writer.write(move |db| batch::commit(db, &mut session::require(db, id)?, &batch))
+    }
+
+    fn append_and_commit(
+        &self,
+        addition: &Addition,
+        first: Seq,
+        batch: &NewBatch,
+    ) -> Result<(Appended, u64), ArchiveError> {
+        let (addition, batch) = (ReadyAddition::new(addition), batch.clone());
         self.writer.write(move |db| {
-            for (made, (session, first, entries)) in ready.iter().enumerate() {
-                if !entry::append_at(db, session, *first, entries)? {
-                    return Ok(made);
-                }
+            let mut session = addition.session(db)?;
+            let entries = session.state.entries;
+            let appended = addition.append(db, &mut session)?;
+            if entries != first.0 {
+                let conflict = Conflict::Entries { expected: first.0, entries };
+                return Err(ArchiveError::Conflict { session: session.id, conflict }.into());
             }
-            Ok(ready.len())
+            let number = batch::commit(db, &mut session, &batch)?;
+            Ok((appended, number))
         })
     }
 
-    fn commit(&self, session: &str, batch: &NewBatch) -> Result<u64, ArchiveError> {
-        let (session, batch) = (session.to_owned(), batch.clone());
-        self.writer.write(move |db| batch::commit(db, &session, &batch))
+    fn undo(&self, id: SessionId, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError> {
+        self.writer.write(move |db| batch::undo(db, id, head))
     }
 
-    fn undo(&self, session: &str) -> Result<Option<Batch>, ArchiveError> {
-        let session = session.to_owned();
-        self.writer.write(move |db| batch::undo(db, &session))
+    fn live(&self, id: SessionId, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError> {
+        self.read(|db| batch::live(db, id, head))
     }
 
-    fn head(&self, session: &str) -> Result<Option<Head>, ArchiveError> {
-        self.read(|db| session::head(db, session))
+    fn head(&self, id: SessionId) -> Result<Option<Head>, ArchiveError> {
+        self.read(|db| session::head(db, id))
     }
 
-    fn entries(&self, session: &str, seqs: Range<u64>) -> Result<Vec<Entry>, ArchiveError> {
-        self.read(|db| entry::entries(db, session, seqs))
+    fn session(&self, id: SessionId) -> Result<Option<SessionInfo>, ArchiveError> {
+        self.read(|db| session::info(db, id))
     }
 
-    fn batches(&self, session: &str) -> Result<Vec<Batch>, ArchiveError> {
-        self.read(|db| batch::batches(db, session))
+    fn find_path(&self, owner: Owner, links: &[Link]) -> Result<Option<Found>, ArchiveError> {
+        self.read(|db| path::find(db, owner, links))
     }
 
-    fn sessions(&self) -> Result<Vec<SessionInfo>, ArchiveError> {
-        self.read(session::sessions)
-    }
-
-    fn search(
+    fn path(
         &self,
-        session: Option<&str>,
-        query: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, ArchiveError> {
-        search::search(self, session, query, limit)
+        id: SessionId,
+        head: Option<Seq>,
+        seqs: Range<u64>,
+    ) -> Result<Vec<Entry>, ArchiveError> {
+        self.read(|db| entry::path(db, id, head, seqs))
     }
 
-    fn pin(&self, session: &str, seq: u64, pinned: bool) -> Result<(), ArchiveError> {
-        let session = session.to_owned();
-        self.writer.write(move |db| session::pin(db, &session, seq, pinned))
+    fn entries(&self, id: SessionId, seqs: Range<u64>) -> Result<Vec<Entry>, ArchiveError> {
+        self.read(|db| entry::entries(db, id, seqs))
     }
 
-    fn keep(&self, originals: &[(Handle, Original)]) -> Result<(), ArchiveError> {
+    fn batches(&self, id: SessionId, page: Page) -> Result<Listing<LoggedBatch>, ArchiveError> {
+        self.read(|db| batch::batches(db, id, page))
+    }
+
+    fn sessions(
+        &self,
+        owner: Option<Owner>,
+        page: Page,
+    ) -> Result<Listing<SessionInfo>, ArchiveError> {
+        self.read(|db| session::sessions(db, owner, page))
+    }
+
+    fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>, ArchiveError> {
+        search::search(self, scope, query, limit)
+    }
+
+    fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> Result<(), ArchiveError> {
+        self.writer.write(move |db| session::pin(db, id, entry, pinned))
+    }
+
+    fn reference(&self, scope: &Scope, handle: Handle) -> Result<Option<Reference>, ArchiveError> {
+        self.read(|db| reference::find(db, scope, handle))
+    }
+
+    fn keep(
+        &self,
+        id: SessionId,
+        originals: &[(Handle, String, Form)],
+    ) -> Result<usize, ArchiveError> {
         let originals = originals.to_vec();
-        self.writer.write(move |db| original::keep(db, &originals))
+        self.writer.write(move |db| reference::keep(db, id, &originals))
     }
 
-    fn expand(&self, handle: Handle) -> Result<Option<Original>, ArchiveError> {
-        self.read(|db| original::expand(db, handle))
+    fn keep_preamble(&self, owner: Owner, content: &str) -> Result<PreambleId, ArchiveError> {
+        let id = PreambleId::of(content);
+        // Most preambles are there, and looking costs no sync. A damaged one is written anew.
+        let known = self.preamble(owner, id);
+        if known.is_ok_and(|known| known.is_some()) {
+            return Ok(id);
+        }
+        let content = content.to_owned();
+        self.writer.write(move |db| preamble::keep(db, owner, &content))
     }
 
-    fn expand_in(&self, session: &str, handle: Handle) -> Result<Option<Original>, ArchiveError> {
-        self.read(|db| original::expand_in(db, session, handle))
+    fn preamble(&self, owner: Owner, id: PreambleId) -> Result<Option<String>, ArchiveError> {
+        self.read(|db| preamble::find(db, owner, id))
     }
 
-    fn verify(&self, session: Option<&str>) -> Result<Vec<Damage>, ArchiveError> {
+    fn log_request(&self, id: SessionId, request: &Request) -> Result<(), ArchiveError> {
+        let request = request.clone();
+        self.writer.write(move |db| request::log(db, id, &request))
+    }
+
+    fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError> {
+        self.read(|db| request::requests(db, id, page))
+    }
+
+    fn put_derived(&self, id: SessionId, key: &str, value: &str) -> Result<(), ArchiveError> {
+        let (key, value) = (key.to_owned(), value.to_owned());
+        self.writer.write(move |db| derived::put(db, id, &key, &value))
+    }
+
+    fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError> {
+        self.read(|db| derived::find(db, id, key))
+    }
+
+    fn verify(&self, session: Option<SessionId>) -> Result<Vec<Damage>, ArchiveError> {
         verify::verify(&self.path, self.wait_max, session)
     }
 
     /// The session is gone at once; its content is wiped from the file in the background, and
     /// closing the archive waits for that.
-    fn remove(&self, session: &str) -> Result<bool, ArchiveError> {
-        let session = session.to_owned();
-        self.writer.write(move |db| session::remove(db, &session))
+    fn remove(&self, id: SessionId) -> Result<bool, ArchiveError> {
+        self.writer.write(move |db| session::remove(db, id))
     }
 }

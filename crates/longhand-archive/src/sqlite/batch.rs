@@ -1,164 +1,388 @@
-//! The log of batches.
+//! The log of batches, and which of them are live on a path.
 //!
-//! A batch names the one it builds on, and the session's head names the newest live one. Undoing
-//! moves the head back; batches that can no longer be reached from it are undone. No row of the log
-//! is ever changed.
+//! A batch reaches as far as the newest entry that it, or a batch that it builds on, edits. All that it
+//! edits lies on the path to that entry, so a batch applies to a path exactly if its reach is on it. No
+//! two live batches that build on the same one apply to one path; the live batches of a path are thus a
+//! chain, and the one that reaches farthest is its end.
 
+use std::collections::HashSet;
+
+use longhand_core::edit::Seq;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
-use super::fault::Fault;
-use super::original;
+use super::fault::{Fault, illegible_as};
+use super::reference;
 use super::seal::{Seal, Sealer};
-use super::session::{self, Session, signed, unsigned};
-use crate::{ArchiveError, Batch, Content, DamagedPart, Form, NewBatch, Original, fold_handle};
+use super::session::{self, Session, first_seal, optional, signed, unsigned};
+use super::tree::{self, Node};
+use crate::{
+    ArchiveError, Conflict, Cursor, DamagedPart, Listing, LoggedBatch, NewBatch, Page, SessionId,
+    codec,
+};
 
 /// See [`crate::Archive::commit`].
-pub(super) fn commit(db: &Connection, name: &str, batch: &NewBatch) -> Result<u64, Fault> {
-    let mut session = session::require(db, name)?;
-    let newest = session.state.batch;
-    if batch.after != newest {
-        let session = name.to_owned();
-        return Err(ArchiveError::Conflict { session, after: batch.after, newest }.into());
+pub(super) fn commit(db: &Connection, session: &mut Session, new: &NewBatch) -> Result<u64, Fault> {
+    let head = new.batch.head;
+    session.require(head)?;
+    let end = tree::node(db, session, head.0)?;
+    let edited = codec::edited_entries(&new.batch);
+    require_on_path(db, session, &end, &edited)?;
+    let log = Log::read(db, session)?;
+    let newest = log.newest_live(db, session, Some(&end))?;
+    let conflict = |newest| {
+        let conflict = Conflict::Batch { after: new.after, newest };
+        Fault::from(ArchiveError::Conflict { session: session.id, conflict })
+    };
+    if newest.map_or(0, |line| line.number) != new.after {
+        return Err(conflict(newest.map_or(0, |line| line.number)));
     }
-    session.require(&batch.entries)?;
-    let number = session.state.batches + 1;
-    let NewBatch { after, at_ms, entries, text, receipt } = batch.clone();
-    let batch = Batch { number, after, at_ms, entries, text, receipt, undone: false };
-    let link = link(&session.state.batch_link, &batch);
-    let mut insert = db.prepare_cached(
-        "INSERT INTO batch (session, number, after, at_ms, first, end, link, text, receipt) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-    )?;
-    insert.execute((
-        session.id,
-        signed(number),
-        signed(batch.after),
-        batch.at_ms,
-        signed(batch.entries.start),
-        signed(batch.entries.end),
-        link,
-        &batch.text,
-        &batch.receipt,
-    ))?;
-    session.state.batches = number;
-    session.state.batch = number;
-    session.state.batch_link = link;
-    session::save(db, &session)?;
-    if !batch.entries.is_empty() {
-        let handle = fold_handle(name, &batch.entries);
-        let content = Content::Entries(batch.entries);
-        let original = Original { session: Some(name.to_owned()), form: Form::Json, content };
-        original::keep_one(db, handle, &original)?;
+    let reach = edited.first().map(|entry| entry.0).max(newest.and_then(|line| line.reach));
+    if let Some(other) = log.first_beyond(db, session, new.after, reach)? {
+        return Err(conflict(other));
     }
-    Ok(number)
+    let stored = StoredBatch {
+        number: session.state.batches + 1,
+        after: new.after,
+        reach,
+        at_ms: new.at_ms,
+        receipt: new.receipt.clone(),
+        edits: codec::encode(&new.batch),
+    };
+    stored.insert(db, session)?;
+    for handle in codec::handles(&new.batch) {
+        reference::add(db, session, handle, stored.number)?;
+    }
+    Ok(stored.number)
+}
+
+fn require_on_path(
+    db: &Connection,
+    session: &Session,
+    end: &Node,
+    edited: &[Seq],
+) -> Result<(), Fault> {
+    // They come newest first, so that each is looked for from the one before.
+    let mut at = end.clone();
+    for entry in edited {
+        match tree::ancestor(db, session, &at, entry.0)? {
+            Some(found) if found.seq == entry.0 => at = found,
+            _ => {
+                let (session, entry, head) = (session.id, *entry, Seq(end.seq));
+                return Err(ArchiveError::NotOnPath { session, entry, head }.into());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// See [`crate::Archive::undo`].
-pub(super) fn undo(db: &Connection, name: &str) -> Result<Option<Batch>, Fault> {
-    let Some(mut session) = session::find(db, name)? else { return Ok(None) };
-    if session.state.batch == 0 {
-        return Ok(None);
-    }
-    let mut batch = newest_live(db, &session, session.state.batch)?;
-    session.state.batch = batch.after;
+pub(super) fn undo(
+    db: &Connection,
+    id: SessionId,
+    head: Option<Seq>,
+) -> Result<Option<LoggedBatch>, Fault> {
+    let Some(mut session) = session::find(db, id)? else { return Ok(None) };
+    let end = session.path_end(db, head)?;
+    let log = Log::read(db, &session)?;
+    let Some(newest) = log.newest_live(db, &session, end.as_ref())? else { return Ok(None) };
+    let batch = batch(db, &session, newest, false)?;
+    let number = session.state.undos + 1;
+    let seal = seal_of_undo(&session.state.undo_seal, number, batch.number);
+    db.prepare_cached("INSERT INTO undo (session, number, batch, seal) VALUES (?1, ?2, ?3, ?4)")?
+        .execute((session.row, signed(number), signed(batch.number), seal))?;
+    session.state.undos = number;
+    session.state.undo_seal = seal;
     session::save(db, &session)?;
-    batch.undone = true;
     Ok(Some(batch))
 }
 
-/// See [`crate::Archive::batches`].
-pub(super) fn batches(db: &Connection, name: &str) -> Result<Vec<Batch>, Fault> {
-    let Some(session) = session::find(db, name)? else { return Ok(Vec::new()) };
-    let mut select = db.prepare_cached(SELECT_ALL)?;
-    let mut rows = select.query([session.id])?;
-    let mut batches: Vec<Batch> = Vec::new();
-    let mut before = session.first_batch_link();
-    while let Some(row) = rows.next()? {
-        let number = batches.len() as u64 + 1;
-        let (batch, link) = stored(row).map_err(|_| damaged(&session, number))?;
-        if batch.number != number {
-            return Err(missing(&session, number));
-        }
-        if self::link(&before, &batch) != link || batch.after >= number {
-            return Err(damaged(&session, number));
-        }
-        before = link;
-        batches.push(batch);
-    }
-    if (batches.len() as u64) < session.state.batches {
-        return Err(missing(&session, batches.len() as u64 + 1));
-    }
-    if before != session.state.batch_link || batches.len() as u64 > session.state.batches {
-        return Err(damaged(&session, batches.len() as u64));
-    }
-    let mut live = session.state.batch;
-    while let Some(batch) = live.checked_sub(1).and_then(|at| batches.get_mut(at as usize)) {
-        batch.undone = false;
-        live = batch.after;
-    }
-    Ok(batches)
+/// See [`crate::Archive::live`].
+pub(super) fn live(
+    db: &Connection,
+    id: SessionId,
+    head: Option<Seq>,
+) -> Result<Vec<LoggedBatch>, Fault> {
+    let Some(session) = session::find(db, id)? else { return Ok(Vec::new()) };
+    let end = session.path_end(db, head)?;
+    let log = Log::read(db, &session)?;
+    let newest = log.newest_live(db, &session, end.as_ref())?;
+    let chain = std::iter::successors(newest, |line| log.line(line.after));
+    let batches: Result<Vec<LoggedBatch>, Fault> =
+        chain.map(|line| batch(db, &session, line, true)).collect();
+    batches.map(|mut batches| {
+        batches.reverse();
+        batches
+    })
 }
 
-pub(super) const SELECT_ALL: &str = "SELECT number, after, at_ms, first, end, link, text, receipt \
+/// See [`crate::Archive::batches`].
+pub(super) fn batches(
+    db: &Connection,
+    id: SessionId,
+    page: Page,
+) -> Result<Listing<LoggedBatch>, Fault> {
+    let Some(session) = session::find(db, id)? else { return Ok(Listing::empty()) };
+    let log = Log::read(db, &session)?;
+    let lines = log.lines.iter().rev();
+    let listing = page.take(lines, |line| Cursor::number(line.number));
+    let items = listing.items.into_iter().map(|line| batch(db, &session, line, line.is_live));
+    Ok(Listing { items: items.collect::<Result<_, _>>()?, next: listing.next })
+}
+
+/// All batches of a session, as far as it takes to tell which are live.
+struct Log {
+    /// By number, from 1.
+    lines: Vec<Line>,
+}
+
+struct Line {
+    number: u64,
+    after: u64,
+    reach: Option<u64>,
+    is_live: bool,
+}
+
+impl Log {
+    fn read(db: &Connection, session: &Session) -> Result<Self, Fault> {
+        let undone = undone(db, session)?;
+        let mut select = db.prepare_cached(
+            "SELECT number, after, reach FROM batch WHERE session = ?1 ORDER BY number",
+        )?;
+        let mut rows = select.query([session.row])?;
+        let mut log = Self { lines: Vec::new() };
+        while let Some(row) = rows.next()? {
+            let number = log.lines.len() as u64 + 1;
+            let read = || Ok((unsigned(row, 0)?, unsigned(row, 1)?, optional(row, 2)?));
+            let (found, after, reach) =
+                read().map_err(illegible_as(|| damaged(session, number)))?;
+            if found != number {
+                return Err(missing(session, number));
+            }
+            if after >= number || reach.is_some_and(|reach| reach >= session.state.entries) {
+                return Err(damaged(session, number));
+            }
+            let builds_on_live = log.line(after).is_none_or(|line| line.is_live);
+            let is_live = builds_on_live && !undone.contains(&number);
+            log.lines.push(Line { number, after, reach, is_live });
+        }
+        let count = log.lines.len() as u64;
+        if count < session.state.batches {
+            return Err(missing(session, count + 1));
+        }
+        if count > session.state.batches {
+            return Err(damaged(session, count));
+        }
+        Ok(log)
+    }
+
+    fn line(&self, number: u64) -> Option<&Line> {
+        self.lines.get(number.checked_sub(1)? as usize)
+    }
+
+    /// The end of the chain of live batches that apply to a path.
+    fn newest_live(
+        &self,
+        db: &Connection,
+        session: &Session,
+        end: Option<&Node>,
+    ) -> Result<Option<&Line>, Fault> {
+        let mut live: Vec<&Line> = self.lines.iter().filter(|line| line.is_live).collect();
+        live.sort_unstable_by_key(|line| std::cmp::Reverse((line.reach, line.number)));
+        let mut at = end.cloned();
+        for line in live {
+            let (Some(reach), Some(node)) = (line.reach, &at) else {
+                // It edits nothing, or there are no entries.
+                if line.reach.is_none() {
+                    return Ok(Some(line));
+                }
+                continue;
+            };
+            if reach > node.seq {
+                continue;
+            }
+            at = tree::ancestor(db, session, node, reach)?;
+            if at.as_ref().is_some_and(|node| node.seq == reach) {
+                return Ok(Some(line));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first live batch that builds on `after` and to whose path a batch with this reach would apply,
+    /// given that none of them applies to the path of that batch.
+    fn first_beyond(
+        &self,
+        db: &Connection,
+        session: &Session,
+        after: u64,
+        reach: Option<u64>,
+    ) -> Result<Option<u64>, Fault> {
+        for line in self.lines.iter().filter(|line| line.is_live && line.after == after) {
+            let is_beyond = match (reach, line.reach) {
+                (None, _) | (_, None) => true,
+                (Some(reach), Some(other)) => {
+                    let other = tree::node(db, session, other)?;
+                    tree::is_on_path(db, session, &other, reach)?
+                }
+            };
+            if is_beyond {
+                return Ok(Some(line.number));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The batches that were undone by name, checked.
+pub(super) fn undone(db: &Connection, session: &Session) -> Result<HashSet<u64>, Fault> {
+    let damaged = || session.damage(DamagedPart::Undos, "failed its checksum");
+    let mut select = db.prepare_cached(
+        "SELECT number, batch, seal FROM undo WHERE session = ?1 ORDER BY number",
+    )?;
+    let mut rows = select.query([session.row])?;
+    let mut undone = HashSet::new();
+    let mut count = 0;
+    let mut seal = first_seal(session.id, "undos");
+    while let Some(row) = rows.next()? {
+        count += 1;
+        let read = || Ok((unsigned(row, 0)?, unsigned(row, 1)?, row.get(2)?));
+        let (number, batch, found): (u64, u64, Seal) = read().map_err(illegible_as(damaged))?;
+        seal = seal_of_undo(&seal, number, batch);
+        if number != count || seal != found {
+            return Err(damaged());
+        }
+        undone.insert(batch);
+    }
+    if count != session.state.undos || seal != session.state.undo_seal {
+        return Err(damaged());
+    }
+    Ok(undone)
+}
+
+fn seal_of_undo(before: &Seal, number: u64, batch: u64) -> Seal {
+    Sealer::new("undo").bytes(before).number(number).number(batch).seal()
+}
+
+/// A batch as it is stored.
+pub(super) struct StoredBatch {
+    pub(super) number: u64,
+    after: u64,
+    pub(super) reach: Option<u64>,
+    at_ms: i64,
+    receipt: String,
+    edits: Vec<u8>,
+}
+
+pub(super) const SELECT_ALL: &str = "SELECT number, after, reach, at_ms, seal, receipt, edits \
                                      FROM batch WHERE session = ?1 ORDER BY number";
 
-/// Reads a batch that the head names.
-pub(super) fn newest_live(db: &Connection, session: &Session, number: u64) -> Result<Batch, Fault> {
+impl StoredBatch {
+    /// Reads a batch and its seal.
+    pub(super) fn read(row: &Row<'_>) -> Result<(Self, Seal), rusqlite::Error> {
+        let stored = Self {
+            number: unsigned(row, 0)?,
+            after: unsigned(row, 1)?,
+            reach: optional(row, 2)?,
+            at_ms: row.get(3)?,
+            receipt: row.get(5)?,
+            edits: row.get(6)?,
+        };
+        Ok((stored, row.get(4)?))
+    }
+
+    fn insert(&self, db: &Connection, session: &mut Session) -> Result<(), Fault> {
+        let seal = self.right_seal(&session.state.batch_seal);
+        let mut insert = db.prepare_cached(
+            "INSERT INTO batch (session, number, after, reach, at_ms, seal, receipt, edits) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?;
+        insert.execute((
+            session.row,
+            signed(self.number),
+            signed(self.after),
+            self.reach.map(signed),
+            self.at_ms,
+            seal,
+            &self.receipt,
+            &self.edits,
+        ))?;
+        session.state.batches = self.number;
+        session.state.batch_seal = seal;
+        session::save(db, session)
+    }
+
+    /// What its seal should be, given the one of the batch before it in the log.
+    pub(super) fn right_seal(&self, before: &Seal) -> Seal {
+        Sealer::new("batch")
+            .bytes(before)
+            .number(self.number)
+            .number(self.after)
+            .optional(self.reach)
+            .time(self.at_ms)
+            .bytes(self.receipt.as_bytes())
+            .bytes(&self.edits)
+            .seal()
+    }
+
+    /// The batch; `None` if its edits are illegible.
+    pub(super) fn decoded(self, is_live: bool) -> Option<LoggedBatch> {
+        Some(LoggedBatch {
+            number: self.number,
+            after: self.after,
+            at_ms: self.at_ms,
+            batch: codec::decode(&self.edits)?,
+            receipt: self.receipt,
+            is_live,
+        })
+    }
+}
+
+/// Reads a batch of the log, checked.
+fn batch(
+    db: &Connection,
+    session: &Session,
+    line: &Line,
+    is_live: bool,
+) -> Result<LoggedBatch, Fault> {
+    let stored = by_number(db, session, line.number)?;
+    // The line came from an index, which is no part of what is checked.
+    if (stored.after, stored.reach) != (line.after, line.reach) {
+        return Err(damaged(session, line.number));
+    }
+    stored.decoded(is_live).ok_or_else(|| damaged(session, line.number))
+}
+
+/// Reads a batch by its number, checked.
+pub(super) fn by_number(
+    db: &Connection,
+    session: &Session,
+    number: u64,
+) -> Result<StoredBatch, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT number, after, at_ms, first, end, link, text, receipt FROM batch \
-         WHERE session = ?1 AND number = ?2",
+        "SELECT number, after, reach, at_ms, seal, receipt, edits, \
+         (SELECT seal FROM batch AS before WHERE before.session = ?1 AND before.number = ?2 - 1) \
+         FROM batch WHERE session = ?1 AND number = ?2",
     )?;
-    let found = select.query_row((session.id, signed(number)), stored).optional();
-    let (mut batch, link) =
-        found.map_err(|_| damaged(session, number))?.ok_or_else(|| missing(session, number))?;
-    if self::link(&link_before(db, session, number)?, &batch) != link {
+    let read = |row: &Row<'_>| {
+        let before: Option<Seal> = row.get(7)?;
+        StoredBatch::read(row).map(|(stored, seal)| (stored, seal, before))
+    };
+    let found = select.query_row((session.row, signed(number)), read).optional();
+    let (stored, seal, before) = found
+        .map_err(illegible_as(|| damaged(session, number)))?
+        .ok_or_else(|| missing(session, number))?;
+    let before = before.unwrap_or_else(|| first_seal(session.id, "batches"));
+    let is_last = number == session.state.batches;
+    if stored.right_seal(&before) != seal || (is_last && seal != session.state.batch_seal) {
         return Err(damaged(session, number));
     }
-    batch.undone = false;
-    Ok(batch)
+    Ok(stored)
 }
 
-fn link_before(db: &Connection, session: &Session, number: u64) -> Result<Seal, Fault> {
-    if number == 1 {
-        return Ok(session.first_batch_link());
-    }
-    let mut select =
-        db.prepare_cached("SELECT link FROM batch WHERE session = ?1 AND number = ?2")?;
-    let found = select.query_row((session.id, signed(number) - 1), |row| row.get(0)).optional()?;
-    found.ok_or_else(|| missing(session, number - 1))
-}
-
-pub(super) fn link(before: &Seal, batch: &Batch) -> Seal {
-    Sealer::new("batch")
-        .bytes(before)
-        .number(batch.number)
-        .number(batch.after)
-        .time(batch.at_ms)
-        .number(batch.entries.start)
-        .number(batch.entries.end)
-        .bytes(batch.text.as_bytes())
-        .bytes(batch.receipt.as_bytes())
-        .seal()
-}
-
-/// Reads a batch; all count as undone until the head says otherwise.
-pub(super) fn stored(row: &Row<'_>) -> Result<(Batch, Seal), rusqlite::Error> {
-    let batch = Batch {
-        number: unsigned(row, 0)?,
-        after: unsigned(row, 1)?,
-        at_ms: row.get(2)?,
-        entries: unsigned(row, 3)?..unsigned(row, 4)?,
-        text: row.get(6)?,
-        receipt: row.get(7)?,
-        undone: true,
-    };
-    Ok((batch, row.get(5)?))
-}
-
-fn damaged(session: &Session, number: u64) -> Fault {
+pub(super) fn damaged(session: &Session, number: u64) -> Fault {
     session.damage(DamagedPart::Batch(number), "failed its checksum")
 }
 
-fn missing(session: &Session, number: u64) -> Fault {
+pub(super) fn missing(session: &Session, number: u64) -> Fault {
     session.damage(DamagedPart::Batch(number), "is missing")
 }

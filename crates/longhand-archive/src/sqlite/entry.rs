@@ -1,20 +1,28 @@
-//! Entries and the chain of checksums that holds them together.
+//! Entries and the checksums that hold them together.
 
 use std::ops::Range;
 
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use longhand_core::edit::Seq;
+use longhand_core::{Link, Meaning};
+use rusqlite::{Connection, Row, params};
 
-use super::fault::Fault;
+use super::body::{self, RawHash};
+use super::fault::{Fault, illegible_as};
 use super::seal::{Seal, Sealer};
-use super::session::{self, Session, signed, unsigned};
-use crate::{Appended, DamagedPart, Entry, NewEntry, excerpt};
+use super::session::{self, Session, first_seal, optional, signed, unsigned};
+use super::tree::{self, Node};
+use crate::{
+    Addition, After, Appended, DamagedPart, Entry, NewEntry, NewSession, Owner, SessionId, excerpt,
+};
 
 /// A new entry with all that can be worked out before its place is known.
 #[derive(Clone, Debug)]
 pub(super) struct ReadyEntry {
+    meaning: Meaning,
     opens_round: bool,
     form: String,
     raw: String,
+    raw_hash: RawHash,
     excerpt: Vec<u8>,
     at_ms: i64,
 }
@@ -22,199 +30,343 @@ pub(super) struct ReadyEntry {
 impl ReadyEntry {
     pub(super) fn new(entry: &NewEntry) -> Self {
         Self {
+            meaning: entry.meaning,
             opens_round: entry.opens_round,
             form: entry.form.clone(),
             raw: entry.raw.clone(),
+            raw_hash: RawHash::of(&entry.raw),
             excerpt: excerpt::encode(&entry.text, &entry.raw),
             at_ms: entry.at_ms,
         }
     }
 }
 
-/// An entry as it is stored.
+/// An addition with all that can be worked out before its place is known.
 #[derive(Clone, Debug)]
-pub(super) struct StoredEntry {
-    pub(super) entry: Entry,
-    pub(super) excerpt: Vec<u8>,
-    pub(super) link: Seal,
+pub(super) struct ReadyAddition {
+    session: SessionId,
+    begin: Option<NewSession>,
+    after: After,
+    entries: Vec<ReadyEntry>,
 }
 
-impl StoredEntry {
-    /// What its link should be, given the one before it.
-    pub(super) fn link_after(&self, before: &Seal) -> Seal {
-        let Entry { seq, round, form, raw, at_ms } = &self.entry;
-        link(before, *seq, *round, *at_ms, form, &self.excerpt, raw)
+impl ReadyAddition {
+    pub(super) fn new(addition: &Addition) -> Self {
+        let Addition { session, begin, after, entries } = addition;
+        let entries = entries.iter().map(ReadyEntry::new).collect();
+        Self { session: *session, begin: begin.clone(), after: *after, entries }
     }
 
-    /// What search sees of it; `None` if that does not fit the message.
-    pub(super) fn text(&self) -> Option<String> {
-        excerpt::decode(&self.excerpt, &self.entry.raw)
+    /// Finds the session, or begins it if that is asked for.
+    pub(super) fn session(&self, db: &Connection) -> Result<Session, Fault> {
+        if let Some(new) = &self.begin {
+            session::begin(db, self.session, new)?;
+        }
+        session::require(db, self.session)
     }
-}
 
-fn link(
-    before: &Seal,
-    seq: u64,
-    round: u64,
-    at_ms: i64,
-    form: &str,
-    excerpt: &[u8],
-    raw: &str,
-) -> Seal {
-    Sealer::new("entry")
-        .bytes(before)
-        .number(seq)
-        .number(round)
-        .time(at_ms)
-        .bytes(form.as_bytes())
-        .bytes(excerpt)
-        .bytes(raw.as_bytes())
-        .seal()
+    /// Appends the entries to the session that [`session`](Self::session) gave.
+    pub(super) fn append(&self, db: &Connection, session: &mut Session) -> Result<Appended, Fault> {
+        append(db, session, self.after, &self.entries)
+    }
 }
 
 /// See [`crate::Archive::append`].
 pub(super) fn append(
     db: &Connection,
-    name: &str,
+    session: &mut Session,
+    after: After,
     entries: &[ReadyEntry],
 ) -> Result<Appended, Fault> {
-    if entries.is_empty() {
-        let state = session::find(db, name)?.map(|session| session.state);
-        return Ok(Appended {
-            first: state.as_ref().map_or(0, |state| state.entries),
-            round: state.map_or(0, |state| state.rounds.saturating_sub(1)),
-        });
-    }
-    let mut session = session::find_or_create(db, name)?;
-    let state = &mut session.state;
-    let first = state.entries;
-    let mut first_round = None;
-    let mut insert = db.prepare_cached(
-        "INSERT INTO entry (session, seq, round, at_ms, link, form, excerpt, raw) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    )?;
-    for ReadyEntry { opens_round, form, raw, excerpt, at_ms } in entries {
-        let seq = state.entries;
-        if *opens_round || seq == 0 {
-            state.rounds += 1;
+    let mut parent = match after {
+        After::Newest => session.state.newest().cloned(),
+        After::Entry(None) => None,
+        After::Entry(head) => session.path_end(db, head)?,
+    };
+    let round = parent.as_ref().map_or(0, |parent| parent.round);
+    let mut appended = Appended { round, ..Appended::default() };
+    // Nothing follows the newest entry, and nothing follows a new one.
+    let mut may_be_there = matches!(after, After::Entry(_));
+    for entry in entries {
+        let before = parent.as_ref().map_or_else(|| session.owner.root(), |parent| parent.link);
+        let link = before.next(entry.meaning);
+        let found = if may_be_there { tree::by_link(db, session, link)? } else { None };
+        let node = match found {
+            Some(node) => node,
+            None => {
+                may_be_there = false;
+                appended.new += 1;
+                insert(db, session, parent.as_ref(), link, entry)?
+            }
+        };
+        if appended.seqs.is_empty() {
+            appended.round = node.round;
         }
-        if seq == 0 {
-            state.first_ms = *at_ms;
-        }
-        let round = state.rounds - 1;
-        first_round.get_or_insert(round);
-        state.link = link(&state.link, seq, round, *at_ms, form, excerpt, raw);
-        insert.execute((
-            session.id,
-            signed(seq),
-            signed(round),
-            at_ms,
-            state.link,
-            form,
-            excerpt,
-            raw,
-        ))?;
-        state.entries += 1;
-        state.bytes += raw.len() as u64;
-        state.last_ms = *at_ms;
+        appended.seqs.push(Seq(node.seq));
+        parent = Some(node);
     }
-    session::save(db, &session)?;
-    Ok(Appended { first, round: first_round.unwrap_or_default() })
+    if appended.new > 0 {
+        session::save(db, session)?;
+    }
+    Ok(appended)
 }
 
-/// Appends entries to a session that has so many; says whether it has.
-pub(super) fn append_at(
+fn insert(
     db: &Connection,
-    name: &str,
-    first: u64,
-    entries: &[ReadyEntry],
-) -> Result<bool, Fault> {
-    let has = session::find(db, name)?.map_or(0, |session| session.state.entries);
-    if has == first {
-        append(db, name, entries)?;
-    }
-    Ok(has == first)
+    session: &mut Session,
+    parent: Option<&Node>,
+    link: Link,
+    entry: &ReadyEntry,
+) -> Result<Node, Fault> {
+    let hash = entry.raw_hash.for_owner(session.owner);
+    let mut stored = StoredEntry {
+        session: session.row,
+        node: Node {
+            seq: session.state.entries,
+            parent: parent.map(|parent| parent.seq),
+            jump: parent.map(|parent| tree::jump_after(db, session, parent)),
+            depth: parent.map_or(0, |parent| parent.depth + 1),
+            round: parent.map_or(0, |parent| parent.round + u64::from(entry.opens_round)),
+            link,
+            seal: Seal::default(),
+        },
+        at_ms: entry.at_ms,
+        form: entry.form.clone(),
+        excerpt: entry.excerpt.clone(),
+        hash: Some(hash),
+        raw: None,
+        parent_seal: parent.map(|parent| parent.seal),
+    };
+    stored.node.seal = stored.right_seal(session.id, stored.parent_seal.as_ref());
+    let row = body::next_id(db)?;
+    let body = body::put(db, row, &hash, &entry.raw)?;
+    let node = &stored.node;
+    let mut insert = db.prepare_cached(
+        "INSERT INTO entry (id, session, seq, parent, jump, depth, round, at_ms, body, link, seal, \
+         form, excerpt) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    )?;
+    insert.execute(params![
+        row,
+        session.row,
+        signed(node.seq),
+        node.parent.map(signed),
+        node.jump.map(signed),
+        signed(node.depth),
+        signed(node.round),
+        stored.at_ms,
+        body,
+        node.link.0.to_be_bytes(),
+        node.seal,
+        stored.form,
+        stored.excerpt,
+    ])?;
+    session.state.add(stored.node.clone(), row, entry.raw.len(), entry.at_ms);
+    Ok(stored.node)
 }
+
+/// An entry as it is stored.
+#[derive(Clone, Debug)]
+pub(super) struct StoredEntry {
+    /// The row of its session.
+    pub(super) session: i64,
+    pub(super) node: Node,
+    at_ms: i64,
+    form: String,
+    excerpt: Vec<u8>,
+    /// The name of its body; `None` if that is missing.
+    hash: Option<Seal>,
+    /// `None` if the body is missing or was not asked for.
+    raw: Option<String>,
+    /// `None` for a root, or if the parent is missing.
+    parent_seal: Option<Seal>,
+}
+
+impl StoredEntry {
+    pub(super) fn read(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        let node = Node {
+            seq: unsigned(row, 2)?,
+            parent: optional(row, 3)?,
+            jump: optional(row, 4)?,
+            depth: unsigned(row, 5)?,
+            round: unsigned(row, 6)?,
+            link: Link(u128::from_be_bytes(row.get(8)?)),
+            seal: row.get(9)?,
+        };
+        Ok(Self {
+            session: row.get(1)?,
+            node,
+            at_ms: row.get(7)?,
+            form: row.get(10)?,
+            excerpt: row.get(11)?,
+            hash: row.get(12)?,
+            raw: row.get(13)?,
+            parent_seal: row.get(14)?,
+        })
+    }
+
+    /// What its seal should be, given the one of its parent.
+    pub(super) fn right_seal(&self, session: SessionId, parent_seal: Option<&Seal>) -> Seal {
+        let Node { seq, parent, jump, depth, round, link, .. } = &self.node;
+        let first = first_seal(session, "entries");
+        Sealer::new("entry")
+            .bytes(parent_seal.unwrap_or(&first))
+            .number(*seq)
+            .optional(*parent)
+            .optional(*jump)
+            .number(*depth)
+            .number(*round)
+            .time(self.at_ms)
+            .bytes(&link.0.to_be_bytes())
+            .bytes(self.form.as_bytes())
+            .bytes(&self.excerpt)
+            .bytes(self.hash.as_ref().map_or(&[], |hash| &hash[..]))
+            .seal()
+    }
+
+    /// Whether it is what was written, but for its body.
+    pub(super) fn has_right_seal(&self, session: &Session) -> bool {
+        self.right_seal(session.id, self.parent_seal.as_ref()) == self.node.seal
+    }
+
+    /// Whether its body is what was written.
+    pub(super) fn has_right_body(&self, session: &Session) -> bool {
+        let raw_hash = self.raw.as_deref().map(RawHash::of);
+        raw_hash.is_some_and(|hash| Some(hash.for_owner(session.owner)) == self.hash)
+    }
+
+    pub(super) fn is_right(&self, session: &Session) -> bool {
+        self.has_right_seal(session) && self.has_right_body(session)
+    }
+
+    /// What search sees of it; `None` if that does not fit the message.
+    pub(super) fn text(&self) -> Option<String> {
+        excerpt::decode(&self.excerpt, self.raw.as_deref()?)
+    }
+
+    /// The entry, if it is what was written.
+    fn checked(self, session: &Session) -> Option<Entry> {
+        if !self.is_right(session) {
+            return None;
+        }
+        let Node { seq, parent, link, round, .. } = self.node;
+        Some(Entry {
+            seq: Seq(seq),
+            parent: parent.map(Seq),
+            link,
+            round,
+            form: self.form,
+            raw: self.raw?,
+            at_ms: self.at_ms,
+        })
+    }
+}
+
+/// What [`StoredEntry::read`] reads, with or without the body.
+macro_rules! select {
+    ($raw:literal, $rest:literal) => {
+        concat!(
+            "SELECT entry.id, entry.session, entry.seq, entry.parent, entry.jump, entry.depth, \
+             entry.round, entry.at_ms, entry.link, entry.seal, entry.form, entry.excerpt, \
+             body.hash, ",
+            $raw,
+            ", (SELECT up.seal FROM entry AS up \
+             WHERE up.session = entry.session AND up.seq = entry.parent), \
+             (SELECT owner FROM session WHERE session.id = entry.session) \
+             FROM entry LEFT JOIN body ON body.id = coalesce(entry.body, entry.id) WHERE ",
+            $rest
+        )
+    };
+}
+pub(super) use select;
+
+/// The owner of the session, from the column after those that [`StoredEntry::read`] reads; a damaged one
+/// is nobody.
+pub(super) fn owner(row: &Row<'_>) -> Owner {
+    row.get(15).map(Owner::from_bytes).unwrap_or_default()
+}
+
+pub(super) const SELECT_WITHOUT_RAW: &str =
+    select!("NULL", "entry.session = ?1 AND entry.seq = ?2");
+const SELECT: &str = select!("body.raw", "entry.session = ?1 AND entry.seq = ?2");
+pub(super) const SELECT_RANGE: &str = select!(
+    "body.raw",
+    "entry.session = ?1 AND entry.seq >= ?2 AND entry.seq < ?3 ORDER BY entry.seq"
+);
 
 /// See [`crate::Archive::entries`].
-pub(super) fn entries(db: &Connection, name: &str, seqs: Range<u64>) -> Result<Vec<Entry>, Fault> {
-    let Some(session) = session::find(db, name)? else { return Ok(Vec::new()) };
+pub(super) fn entries(
+    db: &Connection,
+    id: SessionId,
+    seqs: Range<u64>,
+) -> Result<Vec<Entry>, Fault> {
+    let Some(session) = session::find(db, id)? else { return Ok(Vec::new()) };
+    let end = seqs.end.min(session.state.entries);
     let mut entries = Vec::new();
-    for_each(db, &session, seqs, |stored| {
-        entries.push(stored.entry);
-        Ok(())
-    })?;
+    if seqs.start >= end {
+        return Ok(entries);
+    }
+    let mut select = db.prepare_cached(SELECT_RANGE)?;
+    let mut rows = select.query((session.row, signed(seqs.start), signed(end)))?;
+    let mut next = seqs.start;
+    while let Some(row) = rows.next()? {
+        let stored = StoredEntry::read(row);
+        if stored.as_ref().is_ok_and(|stored| stored.node.seq != next) {
+            return Err(missing(&session, next));
+        }
+        entries.push(checked(&session, next, stored)?);
+        next += 1;
+    }
+    if next < end {
+        return Err(missing(&session, next));
+    }
     Ok(entries)
 }
 
-/// Hands out those of the entries that exist, checked, one after another.
-pub(super) fn for_each(
+/// See [`crate::Archive::path`].
+pub(super) fn path(
     db: &Connection,
-    session: &Session,
+    id: SessionId,
+    head: Option<Seq>,
     seqs: Range<u64>,
-    mut action: impl FnMut(StoredEntry) -> Result<(), Fault>,
-) -> Result<(), Fault> {
-    let end = seqs.end.min(session.state.entries);
-    if seqs.start >= end {
-        return Ok(());
+) -> Result<Vec<Entry>, Fault> {
+    let Some(session) = session::find(db, id)? else { return Ok(Vec::new()) };
+    let end = session.path_end(db, head)?;
+    let (Some(end), Some(limit)) = (end, seqs.end.checked_sub(1)) else { return Ok(Vec::new()) };
+    let last = tree::ancestor(db, &session, &end, limit)?;
+    let mut next = last.map(|last| last.seq);
+    let mut select = db.prepare_cached(SELECT)?;
+    let mut entries = Vec::new();
+    while let Some(seq) = next
+        && seq >= seqs.start
+    {
+        let mut rows = select.query((session.row, signed(seq)))?;
+        let row = rows.next()?.ok_or_else(|| missing(&session, seq))?;
+        let entry = checked(&session, seq, StoredEntry::read(row))?;
+        next = entry.parent.map(|parent| parent.0);
+        entries.push(entry);
     }
-    let mut before = link_before(db, session, seqs.start)?;
-    let mut next = seqs.start;
-    let mut select = db.prepare_cached(SELECT_RANGE)?;
-    let mut rows = select.query((session.id, signed(seqs.start), signed(end)))?;
-    while let Some(row) = rows.next()? {
-        let stored = stored(row).map_err(|_| damaged(session, next))?;
-        if stored.entry.seq != next {
-            return Err(missing(session, next));
-        }
-        if stored.link_after(&before) != stored.link {
-            return Err(damaged(session, next));
-        }
-        before = stored.link;
-        next += 1;
-        action(stored)?;
-    }
-    if next < end {
-        return Err(missing(session, next));
-    }
-    if next == session.state.entries && before != session.state.link {
-        return Err(damaged(session, next - 1));
-    }
-    Ok(())
+    entries.reverse();
+    Ok(entries)
 }
 
-/// The link that the entry in a place was chained to.
-pub(super) fn link_before(db: &Connection, session: &Session, seq: u64) -> Result<Seal, Fault> {
-    let Some(before) = seq.checked_sub(1) else { return Ok(session.first_link()) };
-    link_of(db, session, before)?.ok_or_else(|| missing(session, before))
+/// Gives the entry if it is what was written, and the newest one if it is the one that was last.
+fn checked(
+    session: &Session,
+    seq: u64,
+    stored: Result<StoredEntry, rusqlite::Error>,
+) -> Result<Entry, Fault> {
+    let stored = stored.map_err(illegible_as(|| damaged(session, seq)))?;
+    let newest = session.state.newest().filter(|newest| newest.seq == stored.node.seq);
+    if newest.is_some_and(|newest| *newest != stored.node) {
+        return Err(damaged(session, seq));
+    }
+    stored.checked(session).ok_or_else(|| damaged(session, seq))
 }
 
-fn link_of(db: &Connection, session: &Session, seq: u64) -> Result<Option<Seal>, Fault> {
-    let mut select = db.prepare_cached("SELECT link FROM entry WHERE session = ?1 AND seq = ?2")?;
-    Ok(select.query_row((session.id, signed(seq)), |row| row.get(0)).optional()?)
-}
-
-/// The columns that [`stored`] reads.
-pub(super) const COLUMNS: &str = "id, seq, round, at_ms, link, form, excerpt, raw";
-
-pub(super) const SELECT_RANGE: &str = "SELECT id, seq, round, at_ms, link, form, excerpt, raw FROM entry \
-                            WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
-
-pub(super) fn stored(row: &Row<'_>) -> Result<StoredEntry, rusqlite::Error> {
-    let entry = Entry {
-        seq: unsigned(row, 1)?,
-        round: unsigned(row, 2)?,
-        at_ms: row.get(3)?,
-        form: row.get(5)?,
-        raw: row.get(7)?,
-    };
-    Ok(StoredEntry { link: row.get(4)?, excerpt: row.get(6)?, entry })
-}
-
-fn damaged(session: &Session, seq: u64) -> Fault {
+pub(super) fn damaged(session: &Session, seq: u64) -> Fault {
     session.damage(DamagedPart::Entry(seq), "failed its checksum")
 }
 
-fn missing(session: &Session, seq: u64) -> Fault {
+pub(super) fn missing(session: &Session, seq: u64) -> Fault {
     session.damage(DamagedPart::Entry(seq), "is missing")
 }

@@ -1,12 +1,10 @@
 //! Errors inside, before they know their file.
 
-use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::ErrorCode;
 
-use crate::{ArchiveError, Damage, DamagedPart};
+use crate::{ArchiveError, Damage, DamagedPart, SessionId};
 
 /// Why something inside did not work out.
 #[derive(Debug)]
@@ -32,9 +30,8 @@ impl From<ArchiveError> for Fault {
 }
 
 impl Fault {
-    pub(super) fn damage(session: &str, part: DamagedPart, detail: &str) -> Self {
-        let (session, detail) = (Some(session.to_owned()), detail.to_owned());
-        Fault::Damage(Damage { session, part, detail })
+    pub(super) fn damage(session: SessionId, part: DamagedPart, detail: &str) -> Self {
+        Fault::Damage(Damage { session: Some(session), part, detail: detail.to_owned() })
     }
 
     pub(super) fn is_busy(&self) -> bool {
@@ -45,44 +42,56 @@ impl Fault {
         matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
-    pub(super) fn into_error(self, path: &Path, waited: Duration) -> ArchiveError {
+    pub(super) fn into_error(self, archive: &str, waited: Duration) -> ArchiveError {
         match self {
-            Fault::Sqlite(error) => classified(error, path, waited),
-            Fault::Damage(damage) => ArchiveError::Damaged { path: path.to_owned(), damage },
+            Fault::Sqlite(error) => classified(error, archive, waited),
+            Fault::Damage(damage) => ArchiveError::Damaged { archive: archive.to_owned(), damage },
             Fault::Refused(error) => error,
         }
     }
 }
 
+/// Turns the error of reading a row into damage if the row is there but illegible.
+pub(super) fn illegible_as(
+    damage: impl FnOnce() -> Fault,
+) -> impl FnOnce(rusqlite::Error) -> Fault {
+    move |error| if is_illegible(&error) { damage() } else { error.into() }
+}
+
 /// Names the trouble that SQLite reports.
-pub(super) fn classified(error: rusqlite::Error, path: &Path, waited: Duration) -> ArchiveError {
-    let path = path.to_owned();
-    if is_corruption(&error) {
-        return ArchiveError::Corrupt { path, source: error };
-    }
-    match error.sqlite_error_code() {
+fn classified(error: rusqlite::Error, archive: &str, waited: Duration) -> ArchiveError {
+    let archive = archive.to_owned();
+    let is_corruption = is_corruption(&error);
+    let code = error.sqlite_error_code();
+    let source = error.into();
+    match code {
+        _ if is_corruption => ArchiveError::Corrupt { archive, source },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            ArchiveError::Busy { path, waited }
+            ArchiveError::Busy { archive, waited }
         }
-        Some(ErrorCode::DiskFull) => ArchiveError::Full { path, source: error },
+        Some(ErrorCode::DiskFull) => ArchiveError::Full { archive, source },
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            ArchiveError::Unwritable { path, source: io::Error::other(error) }
+            ArchiveError::Unwritable { archive, source }
         }
-        _ => ArchiveError::Database { path, source: error },
+        _ => ArchiveError::Failed { archive, source },
     }
 }
 
 /// A value of the wrong type is corruption too: the tables are strict.
 pub(super) fn is_corruption(error: &rusqlite::Error) -> bool {
-    match error {
+    let code = error.sqlite_error_code();
+    is_illegible(error)
+        || matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Returns whether a row was found but its values are not what its table holds.
+pub(super) fn is_illegible(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
         rusqlite::Error::InvalidColumnType(..)
-        | rusqlite::Error::FromSqlConversionFailure(..)
-        | rusqlite::Error::IntegralValueOutOfRange(..)
-        | rusqlite::Error::Utf8Error(..)
-        | rusqlite::Error::QueryReturnedNoRows => true,
-        other => matches!(
-            other.sqlite_error_code(),
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-        ),
-    }
+            | rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..)
+            | rusqlite::Error::QueryReturnedNoRows
+    )
 }

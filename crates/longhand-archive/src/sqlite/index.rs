@@ -4,9 +4,10 @@ use memchr::memmem::Finder;
 use rusqlite::{Connection, OptionalExtension as _};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::entry;
+use super::entry::{self, StoredEntry};
 use super::fault::Fault;
 use super::seal::Seal;
+use crate::Owner;
 use crate::words::{fold, words};
 
 /// How many entries are indexed at a time.
@@ -54,17 +55,17 @@ pub(super) struct Slice {
 struct SliceRow {
     id: i64,
     /// Tells the entry from one that gets its id after it was removed.
-    link: Option<Seal>,
+    seal: Option<Seal>,
     terms: String,
 }
+
+const SELECT_AFTER: &str = entry::select!("body.raw", "entry.id > ?1 ORDER BY entry.id LIMIT ?2");
 
 /// Reads the oldest entries that are not in the index yet.
 pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
     let transaction = db.unchecked_transaction()?;
     let after = indexed(db)?;
-    let sql =
-        format!("SELECT {}, session FROM entry WHERE id > ?1 ORDER BY id LIMIT ?2", entry::COLUMNS);
-    let mut select = db.prepare_cached(&sql)?;
+    let mut select = db.prepare_cached(SELECT_AFTER)?;
     let mut found = select.query((after, SLICE_ENTRIES))?;
     let mut rows = Vec::new();
     let mut bytes = 0;
@@ -72,10 +73,10 @@ pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
         && let Some(row) = found.next()?
     {
         // Of an entry that is damaged there is nothing to know.
-        let text = entry::stored(row).ok().and_then(|stored| stored.text()).unwrap_or_default();
+        let text = StoredEntry::read(row).ok().and_then(|stored| stored.text()).unwrap_or_default();
         bytes += text.len();
-        let terms = terms(row.get(8)?, &text);
-        rows.push(SliceRow { id: row.get(0)?, link: row.get(4).ok(), terms });
+        let terms = terms(row.get(1)?, entry::owner(row), &text);
+        rows.push(SliceRow { id: row.get(0)?, seal: row.get(9).ok(), terms });
     }
     drop(found);
     drop(select);
@@ -86,10 +87,10 @@ pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
 /// Takes in a slice, unless things have changed since it was read.
 pub(super) fn extend(db: &Connection, slice: &Slice) -> Result<(), Fault> {
     let Some(last) = slice.rows.last() else { return Ok(()) };
-    let mut select = db.prepare_cached("SELECT link FROM entry WHERE id = ?1")?;
+    let mut select = db.prepare_cached("SELECT seal FROM entry WHERE id = ?1")?;
     let mut is_there = |row: &SliceRow| -> Result<bool, Fault> {
-        let link = select.query_row([row.id], |found| Ok(found.get(0).ok())).optional()?;
-        Ok(link == Some(row.link))
+        let seal = select.query_row([row.id], |found| Ok(found.get(0).ok())).optional()?;
+        Ok(seal == Some(row.seal))
     };
     let mut is_current = indexed(db)? == slice.after;
     for row in &slice.rows {
@@ -106,9 +107,9 @@ pub(super) fn extend(db: &Connection, slice: &Slice) -> Result<(), Fault> {
 }
 
 /// Marks what the index knows of an entry as deleted.
-pub(super) fn forget(db: &Connection, id: i64, session: i64, text: &str) -> Result<(), Fault> {
+pub(super) fn forget(db: &Connection, id: i64, terms: &str) -> Result<(), Fault> {
     db.prepare_cached("INSERT INTO word (word, rowid, words) VALUES ('delete', ?1, ?2)")?
-        .execute((id, terms(session, text)))?;
+        .execute((id, terms))?;
     Ok(())
 }
 
@@ -128,10 +129,10 @@ pub(super) fn reset(db: &Connection) -> Result<(), Fault> {
 }
 
 /// What the index knows of an entry: whose it is, and its words, each once.
-pub(super) fn terms(session: i64, text: &str) -> String {
+pub(super) fn terms(session: i64, owner: Owner, text: &str) -> String {
     let folded = fold(text);
     let mut known = FxHashSet::with_capacity_and_hasher(text.len() / 8, FxBuildHasher);
-    let mut terms = mark(session);
+    let mut terms = format!("{} {}", session_mark(session), owner_mark(owner));
     terms.reserve(text.len() / 2);
     for (_, word) in words(&folded) {
         let word = term(word);
@@ -145,8 +146,13 @@ pub(super) fn terms(session: i64, text: &str) -> String {
 
 /// The word that all entries of a session have and that no text can have: of its letters the
 /// first would stand alone.
-pub(super) fn mark(session: i64) -> String {
+pub(super) fn session_mark(session: i64) -> String {
     format!("\u{3400}{session}")
+}
+
+/// The same for all entries of an owner.
+pub(super) fn owner_mark(owner: Owner) -> String {
+    format!("\u{3401}{owner}")
 }
 
 /// A word as the index knows it.

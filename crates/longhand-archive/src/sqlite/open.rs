@@ -22,28 +22,54 @@ const STATEMENTS_CACHED: usize = 64;
 
 /// Opens an archive for writing; creates it if there is nothing at `path`.
 pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Connection, ArchiveError> {
-    check_sqlite(rusqlite::version_number(), rusqlite::version())?;
-    let unwritable = |source| ArchiveError::Unwritable { path: path.to_owned(), source };
+    let archive = path.display().to_string();
+    refuse_address(&archive)?;
+    check_sqlite(&archive, rusqlite::version_number(), rusqlite::version())?;
+    let unwritable = unwritable(&archive);
     let folder = folder_of(path);
-    create_folder(&folder).map_err(unwritable)?;
+    create_folder(&folder).map_err(&unwritable)?;
     if let Some(kind) = mount::network_kind(&folder) {
-        return Err(ArchiveError::Network { path: path.to_owned(), kind });
+        return Err(ArchiveError::Network { archive: archive.clone(), kind });
     }
-    if !path.try_exists().map_err(unwritable)? {
+    if !path.try_exists().map_err(&unwritable)? {
         create(path, &folder, settings.wait_max)?;
     }
     check_beginning(path)?;
-    let faulty = |fault: Fault| fault.into_error(path, settings.wait_max);
+    let faulty = |fault: Fault| fault.into_error(&archive, settings.wait_max);
     let connection = connect(path, settings.wait_max).map_err(faulty)?;
-    prepare(&connection, path, settings).map_err(faulty)?;
+    prepare(&connection, &archive, settings).map_err(faulty)?;
     Ok(connection)
 }
 
-fn check_sqlite(number: i32, found: &'static str) -> Result<(), ArchiveError> {
+/// `postgres://…` is no path, and must not become a folder named `postgres:`.
+fn refuse_address(archive: &str) -> Result<(), ArchiveError> {
+    let is_scheme_letter = |letter: char| letter.is_ascii_alphanumeric() || "+-.".contains(letter);
+    match archive.split_once("://") {
+        Some((scheme, _)) if !scheme.is_empty() && scheme.chars().all(is_scheme_letter) => {
+            Err(ArchiveError::UnsupportedAddress { address: without_secret(archive) })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An address without the password that may be in it.
+fn without_secret(address: &str) -> String {
+    match (address.split_once("://"), address.rfind('@')) {
+        (Some((scheme, _)), Some(at)) => format!("{scheme}://…{}", &address[at..]),
+        _ => address.to_owned(),
+    }
+}
+
+fn unwritable(archive: &str) -> impl Fn(io::Error) -> ArchiveError {
+    |source| ArchiveError::Unwritable { archive: archive.to_owned(), source: source.into() }
+}
+
+fn check_sqlite(archive: &str, number: i32, found: &str) -> Result<(), ArchiveError> {
     if number >= SQLITE_LEAST.0 {
         return Ok(());
     }
-    Err(ArchiveError::OldSqlite { found, least: SQLITE_LEAST.1 })
+    let reason = format!("SQLite {found} is linked, and {} or later is needed", SQLITE_LEAST.1);
+    Err(ArchiveError::Unsafe { archive: archive.to_owned(), reason })
 }
 
 fn folder_of(path: &Path) -> PathBuf {
@@ -64,7 +90,8 @@ fn create_folder(folder: &Path) -> io::Result<()> {
 /// Makes an empty archive aside and moves it into place, so that no one ever sees half of one:
 /// an empty file is always one that lost its content.
 fn create(path: &Path, folder: &Path, wait_max: Duration) -> Result<(), ArchiveError> {
-    let unwritable = |source| ArchiveError::Unwritable { path: path.to_owned(), source };
+    let archive = path.display().to_string();
+    let unwritable = unwritable(&archive);
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".new-{}-{:?}", std::process::id(), std::thread::current().id()));
     let draft = folder.join(name);
@@ -73,17 +100,17 @@ fn create(path: &Path, folder: &Path, wait_max: Duration) -> Result<(), ArchiveE
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&draft).map_err(unwritable)?;
-        fill(&draft).map_err(|fault| fault.into_error(path, wait_max))?;
-        File::open(&draft).and_then(|file| file.sync_all()).map_err(unwritable)?;
+        options.open(&draft).map_err(&unwritable)?;
+        fill(&draft).map_err(|fault| fault.into_error(&archive, wait_max))?;
+        File::open(&draft).and_then(|file| file.sync_all()).map_err(&unwritable)?;
         match fs::hard_link(&draft, path) {
             // Another process was faster, and its archive is as good.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             // Not every file system has links.
-            Err(_) if !path.exists() => fs::rename(&draft, path).map_err(unwritable)?,
+            Err(_) if !path.exists() => fs::rename(&draft, path).map_err(&unwritable)?,
             _ => {}
         }
-        sync_folder(folder).map_err(unwritable)
+        sync_folder(folder).map_err(&unwritable)
     })();
     let _ = fs::remove_file(&draft);
     outcome
@@ -93,7 +120,7 @@ fn fill(draft: &Path) -> Result<(), Fault> {
     let db = Connection::open_with_flags(draft, flags())?;
     db.pragma_update(None, "page_size", PAGE_BYTES)?;
     db.pragma_update(None, "synchronous", "FULL")?;
-    schema::migrate(&db, schema::STEPS)?;
+    schema::create(&db)?;
     // The mode is kept in the file. Nothing is in the log yet, so closing leaves one whole file.
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     db.close().map_err(|(_, error)| error)?;
@@ -112,16 +139,17 @@ fn sync_folder(_folder: &Path) -> io::Result<()> {
 
 /// SQLite would take an empty file for a new database, and would read others before refusing them.
 fn check_beginning(path: &Path) -> Result<(), ArchiveError> {
-    let unwritable = |source| ArchiveError::Unwritable { path: path.to_owned(), source };
+    let archive = path.display().to_string();
+    let unwritable = unwritable(&archive);
     let mut beginning = Vec::new();
-    let file = File::open(path).map_err(unwritable)?;
-    file.take(16).read_to_end(&mut beginning).map_err(unwritable)?;
+    let file = File::open(path).map_err(&unwritable)?;
+    file.take(16).read_to_end(&mut beginning).map_err(&unwritable)?;
     let reason = match &beginning[..] {
         [] => "it is empty",
         b"SQLite format 3\0" => return Ok(()),
         _ => "it does not begin like a database",
     };
-    Err(ArchiveError::NotAnArchive { path: path.to_owned(), reason })
+    Err(ArchiveError::NotAnArchive { archive: archive.clone(), reason: reason.to_owned() })
 }
 
 fn flags() -> OpenFlags {
@@ -141,16 +169,16 @@ pub(super) fn connect(path: &Path, wait_max: Duration) -> Result<Connection, Fau
 }
 
 /// Makes a connection the one that writes.
-fn prepare(db: &Connection, path: &Path, settings: &SqliteSettings) -> Result<(), Fault> {
+fn prepare(db: &Connection, archive: &str, settings: &SqliteSettings) -> Result<(), Fault> {
     let id: i64 = db.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if id != schema::APPLICATION_ID {
-        let reason = "it is a database of another program";
-        return Err(ArchiveError::NotAnArchive { path: path.to_owned(), reason }.into());
+        let reason = "it is a database of another program".to_owned();
+        return Err(ArchiveError::NotAnArchive { archive: archive.to_owned(), reason }.into());
     }
-    schema::refuse_newer(db, path)?;
+    schema::check(db, archive)?;
     if db.is_readonly("main")? {
         let source = io::Error::from(io::ErrorKind::PermissionDenied);
-        return Err(ArchiveError::Unwritable { path: path.to_owned(), source }.into());
+        return Err(unwritable(archive)(source).into());
     }
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "fullfsync", true)?;
@@ -163,6 +191,5 @@ fn prepare(db: &Connection, path: &Path, settings: &SqliteSettings) -> Result<()
         let pages = (bytes / u64::from(PAGE_BYTES)).max(1);
         db.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
     }
-    schema::migrate(db, schema::STEPS)?;
-    schema::check(db)
+    Ok(())
 }

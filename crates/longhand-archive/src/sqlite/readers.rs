@@ -16,13 +16,14 @@ const IDLE_MAX: usize = 8;
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
+    archive: String,
     wait_max: Duration,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
     pub(super) fn new(path: PathBuf, wait_max: Duration) -> Self {
-        Self { path, wait_max, idle: Mutex::default() }
+        Self { archive: path.display().to_string(), path, wait_max, idle: Mutex::default() }
     }
 
     /// Reads one state of the archive, whatever is written meanwhile.
@@ -30,7 +31,7 @@ impl Readers {
         &self,
         action: impl FnOnce(&Connection) -> Result<T, Fault>,
     ) -> Result<T, ArchiveError> {
-        self.try_read(action).map_err(|fault| fault.into_error(&self.path, self.wait_max))
+        self.try_read(action).map_err(|fault| fault.into_error(&self.archive, self.wait_max))
     }
 
     fn try_read<T>(

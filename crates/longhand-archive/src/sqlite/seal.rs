@@ -21,6 +21,10 @@ impl Sealer {
         self
     }
 
+    pub(super) fn optional(self, number: Option<u64>) -> Self {
+        self.number(u64::from(number.is_some())).number(number.unwrap_or_default())
+    }
+
     pub(super) fn time(self, time_ms: i64) -> Self {
         self.number(time_ms.cast_unsigned())
     }

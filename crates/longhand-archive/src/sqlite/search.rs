@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use longhand_core::edit::Seq;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::entry::{self, StoredEntry};
 use super::fault::Fault;
 use super::session::{self, Session};
+use super::tree::{self, Node};
 use super::{SqliteArchive, index};
 use crate::query::{Query, Strictness, snippet};
-use crate::{ArchiveError, Damage, DamagedPart, Hit};
+use crate::{ArchiveError, Damage, Hit, Owner, Scope};
 
 /// How many entries are read at a time; between pages the log can be emptied.
 const PAGE: i64 = 256;
@@ -19,24 +21,20 @@ const TERMS_MAX: usize = 32;
 
 /// See [`crate::Archive::search`].
 ///
-/// Damaged entries are passed over as long as others match.
+/// Damaged entries are passed over. Of one session, nothing is only the answer if everything could be
+/// read; among many, one that is damaged is of no concern to the others.
 pub(super) fn search(
     archive: &SqliteArchive,
-    session: Option<&str>,
+    scope: &Scope,
     query: &str,
     limit: usize,
 ) -> Result<Vec<Hit>, ArchiveError> {
+    let Some(reach) = archive.read(|db| Reach::of(db, scope))? else { return Ok(Vec::new()) };
     let Some(query) = Query::parse(query) else { return Ok(Vec::new()) };
-    let scope = match session {
-        None => None,
-        Some(name) => match archive.read(|db| session::find(db, name))? {
-            None => return Ok(Vec::new()),
-            found => found,
-        },
-    };
+    let is_one_session = matches!(reach, Reach::Session(_) | Reach::Path { .. });
     let mut search = Search {
         archive,
-        scope,
+        reach,
         query,
         limit,
         hits: Vec::new(),
@@ -49,24 +47,85 @@ pub(super) fn search(
         if !search.look_up(indexed, strictness)? {
             search.scan(0, indexed, strictness)?;
         }
-        if !search.hits.is_empty() || search.damage.is_some() {
+        if !search.hits.is_empty() || (is_one_session && search.damage.is_some()) {
             break;
         }
     }
     match search.damage {
-        // Nothing is only the answer if everything could be read.
-        Some(damage) if search.hits.is_empty() => archive.read(|_| Err(Fault::Damage(damage))),
+        Some(damage) if search.hits.is_empty() && is_one_session => {
+            archive.read(|_| Err(Fault::Damage(damage)))
+        }
         _ => Ok(search.hits),
+    }
+}
+
+/// A scope, looked up.
+enum Reach {
+    All,
+    Owner(Owner),
+    Session(Session),
+    Path {
+        session: Session,
+        /// The path's last entry.
+        end: Node,
+        /// An entry of the path that is not before the one that was compared last: entries are compared
+        /// newest first, so the way to the next is short.
+        at: Node,
+    },
+}
+
+impl Reach {
+    /// Looks a scope up; `None` if it holds nothing.
+    fn of(db: &Connection, scope: &Scope) -> Result<Option<Self>, Fault> {
+        Ok(match scope {
+            Scope::All => Some(Reach::All),
+            Scope::Owner(owner) => Some(Reach::Owner(*owner)),
+            Scope::Session(id) => session::find(db, *id)?.map(Reach::Session),
+            Scope::Path { session: id, head } => match session::find(db, *id)? {
+                None => None,
+                Some(session) => session.path_end(db, *head)?.map(|end| Reach::Path {
+                    session,
+                    at: end.clone(),
+                    end,
+                }),
+            },
+        })
+    }
+
+    fn session(&self) -> Option<&Session> {
+        match self {
+            Reach::All | Reach::Owner(_) => None,
+            Reach::Session(session) | Reach::Path { session, .. } => Some(session),
+        }
+    }
+
+    /// Whether an entry of a session lies within.
+    fn contains(&mut self, db: &Connection, of: &Session, seq: u64) -> Result<bool, Fault> {
+        Ok(match self {
+            Reach::All => true,
+            Reach::Owner(owner) => of.owner == *owner,
+            Reach::Session(session) => of.row == session.row,
+            Reach::Path { session, end, at } => {
+                let from = if seq <= at.seq { &*at } else { &*end };
+                match tree::ancestor(db, session, from, seq)? {
+                    Some(found) => {
+                        *at = found;
+                        of.row == session.row && at.seq == seq
+                    }
+                    None => false,
+                }
+            }
+        })
     }
 }
 
 struct Search<'a> {
     archive: &'a SqliteArchive,
-    scope: Option<Session>,
+    reach: Reach,
     query: Query,
     limit: usize,
     hits: Vec<Hit>,
-    /// Sessions by number; `None` for those that are removed.
+    /// Sessions by row; `None` for those that are removed.
     known: HashMap<i64, Option<Session>>,
     /// The first entry that could not be read.
     damage: Option<Damage>,
@@ -93,7 +152,7 @@ impl Search<'_> {
         let mut seqs_end = i64::MAX;
         while !self.is_full() && high > low {
             (high, seqs_end) = archive.read(|db| {
-                let page = match &self.scope {
+                let page = match self.reach.session() {
                     Some(session) => page_of_session(db, session, low, high, seqs_end)?,
                     None => page(db, low, high)?,
                 };
@@ -142,7 +201,7 @@ impl Search<'_> {
         let words: Vec<&str> = self.query.words().into_iter().take(TERMS_MAX).collect();
         let quoted = |term: &str| format!("\"{term}\"");
         // No entry has this.
-        let nobody = index::mark(0);
+        let nobody = index::session_mark(0);
         let mut asked: Vec<String> = match strictness {
             Strictness::Words => words.iter().map(|word| quoted(index::term(word))).collect(),
             Strictness::Substrings => {
@@ -161,8 +220,12 @@ impl Search<'_> {
         if asked.is_empty() {
             return Ok(None);
         }
-        if let Some(session) = &self.scope {
-            asked.push(quoted(&index::mark(session.id)));
+        match &self.reach {
+            Reach::All => {}
+            Reach::Owner(owner) => asked.push(quoted(&index::owner_mark(*owner))),
+            Reach::Session(session) | Reach::Path { session, .. } => {
+                asked.push(quoted(&index::session_mark(session.row)));
+            }
         }
         Ok(Some(asked.join(" AND ")))
     }
@@ -196,16 +259,19 @@ impl Search<'_> {
     ) -> Result<Option<Hit>, Fault> {
         let Some(session) = known(&mut self.known, db, candidate.session)? else { return Ok(None) };
         let seq = candidate.seq.cast_unsigned();
-        let damaged = || session.damage(DamagedPart::Entry(seq), "failed its checksum");
+        if !self.reach.contains(db, session, seq)? {
+            return Ok(None);
+        }
+        let damaged = || entry::damaged(session, seq);
         let stored = candidate.stored.as_ref().ok_or_else(damaged)?;
-        if stored.link_after(&entry::link_before(db, session, seq)?) != stored.link {
+        if !stored.is_right(session) {
             return Err(damaged());
         }
         let text = stored.text().ok_or_else(damaged)?;
         Ok(self.query.find(&text, strictness).map(|place| Hit {
-            session: session.name.clone(),
-            seq,
-            round: stored.entry.round,
+            session: session.id,
+            seq: Seq(seq),
+            round: stored.node.round,
             snippet: snippet(&text, &place),
         }))
     }
@@ -222,19 +288,24 @@ fn known<'k>(
 ) -> Result<Option<&'k Session>, Fault> {
     Ok(match known.entry(id) {
         Entry::Occupied(found) => found.into_mut(),
-        Entry::Vacant(gap) => gap.insert(session::by_id(db, id)?),
+        Entry::Vacant(gap) => gap.insert(session::by_row(db, id)?),
     }
     .as_ref())
 }
 
+const SELECT_PAGE: &str =
+    entry::select!("body.raw", "entry.id > ?1 AND entry.id <= ?2 ORDER BY entry.id DESC LIMIT ?3");
+const SELECT_PAGE_OF_SESSION: &str = entry::select!(
+    "body.raw",
+    "entry.session = ?1 AND entry.seq < ?2 AND entry.id > ?3 AND entry.id <= ?4 \
+     ORDER BY entry.seq DESC LIMIT ?5"
+);
+const SELECT_BY_ID: &str = entry::select!("body.raw", "entry.id = ?1");
+
 /// Entries after `low` up to `high`, newest first.
 fn page(db: &Connection, low: i64, high: i64) -> Result<Vec<Candidate>, Fault> {
-    let sql = format!(
-        "SELECT {}, session FROM entry WHERE id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT {PAGE}",
-        entry::COLUMNS,
-    );
-    let mut select = db.prepare_cached(&sql)?;
-    let rows = select.query_map((low, high), read)?;
+    let mut select = db.prepare_cached(SELECT_PAGE)?;
+    let rows = select.query_map((low, high, PAGE), read)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -246,13 +317,8 @@ fn page_of_session(
     high: i64,
     seqs_end: i64,
 ) -> Result<Vec<Candidate>, Fault> {
-    let sql = format!(
-        "SELECT {}, session FROM entry WHERE session = ?1 AND seq < ?2 AND id > ?3 AND id <= ?4 \
-         ORDER BY seq DESC LIMIT {PAGE}",
-        entry::COLUMNS,
-    );
-    let mut select = db.prepare_cached(&sql)?;
-    let rows = select.query_map((session.id, seqs_end, low, high), read)?;
+    let mut select = db.prepare_cached(SELECT_PAGE_OF_SESSION)?;
+    let rows = select.query_map((session.row, seqs_end, low, high, PAGE), read)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -265,11 +331,10 @@ fn matches(db: &Connection, pattern: &str, high: i64) -> Result<Vec<i64>, Fault>
 }
 
 fn candidate(db: &Connection, id: i64) -> Result<Option<Candidate>, Fault> {
-    let sql = format!("SELECT {}, session FROM entry WHERE id = ?1", entry::COLUMNS);
-    Ok(db.prepare_cached(&sql)?.query_row([id], read).optional()?)
+    Ok(db.prepare_cached(SELECT_BY_ID)?.query_row([id], read).optional()?)
 }
 
 fn read(row: &Row<'_>) -> Result<Candidate, rusqlite::Error> {
-    let (id, seq, session) = (row.get(0)?, row.get(1)?, row.get(8)?);
-    Ok(Candidate { id, seq, session, stored: entry::stored(row).ok() })
+    let (id, session, seq) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    Ok(Candidate { id, seq, session, stored: StoredEntry::read(row).ok() })
 }

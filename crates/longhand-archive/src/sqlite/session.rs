@@ -1,18 +1,25 @@
 //! Sessions: who they are and where they stand.
 
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use longhand_core::Link;
+use longhand_core::edit::Seq;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::batch;
-use super::fault::Fault;
+use super::fault::{Fault, illegible_as, is_illegible};
+use super::preamble;
 use super::seal::{Seal, Sealer};
-use crate::{ArchiveError, DamagedPart, Head, SessionInfo};
+use super::tree::{self, Node};
+use crate::{
+    ArchiveError, Cursor, DamagedPart, Head, Listing, NewSession, Owner, Page, SessionId,
+    SessionInfo,
+};
 
-/// A session's row, checked.
+/// A session, checked.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
-    pub(super) id: i64,
-    pub(super) name: String,
-    pub(super) key: [u8; 32],
+    /// The id of its row.
+    pub(super) row: i64,
+    pub(super) id: SessionId,
+    pub(super) owner: Owner,
     pub(super) state: State,
 }
 
@@ -20,217 +27,397 @@ pub(super) struct Session {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) entries: u64,
-    pub(super) rounds: u64,
     pub(super) bytes: u64,
     pub(super) first_ms: i64,
     pub(super) last_ms: i64,
-    /// The link of the newest entry in the chain.
-    pub(super) link: Seal,
+    /// The row of the entry appended last, which tells the order of activity.
+    pub(super) newest_row: i64,
+    /// The entry appended last; without entries nothing of it counts.
+    newest: Node,
     pub(super) batches: u64,
-    /// The newest live batch; 0 if there is none.
-    pub(super) batch: u64,
-    /// The link of the newest batch in the log, live or not.
-    pub(super) batch_link: Seal,
+    /// The seal of the newest batch in the log, live or not.
+    pub(super) batch_seal: Seal,
+    pub(super) undos: u64,
+    pub(super) undo_seal: Seal,
+    pub(super) requests: u64,
     pub(super) pins: Seal,
 }
 
-/// The hash under which a session is found: names may be long.
-pub(super) fn key_of(name: &str) -> [u8; 32] {
-    *blake3::hash(name.as_bytes()).as_bytes()
-}
-
 impl State {
-    pub(super) fn new(key: &[u8; 32]) -> Self {
+    pub(super) fn new(id: SessionId) -> Self {
         Self {
             entries: 0,
-            rounds: 0,
             bytes: 0,
             first_ms: 0,
             last_ms: 0,
-            link: Sealer::new("entries").bytes(key).seal(),
+            newest_row: 0,
+            newest: Node {
+                seq: 0,
+                parent: None,
+                jump: None,
+                depth: 0,
+                round: 0,
+                link: Link(0),
+                seal: first_seal(id, "entries"),
+            },
             batches: 0,
-            batch: 0,
-            batch_link: Sealer::new("batches").bytes(key).seal(),
+            batch_seal: first_seal(id, "batches"),
+            undos: 0,
+            undo_seal: first_seal(id, "undos"),
+            requests: 0,
             pins: seal_of_pins(&[]),
         }
     }
 
-    fn seal(&self, key: &[u8; 32]) -> Seal {
+    /// The entry appended last.
+    pub(super) fn newest(&self) -> Option<&Node> {
+        (self.entries > 0).then_some(&self.newest)
+    }
+
+    /// Takes note of an entry that was appended.
+    pub(super) fn add(&mut self, node: Node, row: i64, bytes: usize, at_ms: i64) {
+        if self.entries == 0 {
+            self.first_ms = at_ms;
+        }
+        self.entries += 1;
+        self.bytes += bytes as u64;
+        self.last_ms = at_ms;
+        self.newest_row = row;
+        self.newest = node;
+    }
+
+    fn rounds(&self) -> u64 {
+        self.newest().map_or(0, |newest| newest.round + 1)
+    }
+
+    fn seal(&self, id: SessionId) -> Seal {
         Sealer::new("head")
-            .bytes(key)
+            .bytes(&id.to_bytes())
             .number(self.entries)
-            .number(self.rounds)
             .number(self.bytes)
             .time(self.first_ms)
             .time(self.last_ms)
-            .bytes(&self.link)
+            .time(self.newest_row)
+            .optional(self.newest.parent)
+            .optional(self.newest.jump)
+            .number(self.newest.depth)
+            .number(self.newest.round)
+            .bytes(&self.newest.link.0.to_be_bytes())
+            .bytes(&self.newest.seal)
             .number(self.batches)
-            .number(self.batch)
-            .bytes(&self.batch_link)
+            .bytes(&self.batch_seal)
+            .number(self.undos)
+            .bytes(&self.undo_seal)
+            .number(self.requests)
             .bytes(&self.pins)
             .seal()
     }
 }
 
+/// What the first of a session's things is chained to.
+pub(super) fn first_seal(id: SessionId, things: &str) -> Seal {
+    Sealer::new(things).bytes(&id.to_bytes()).seal()
+}
+
 impl Session {
-    /// The link before the first entry.
-    pub(super) fn first_link(&self) -> Seal {
-        State::new(&self.key).link
-    }
-
-    /// The link before the first batch.
-    pub(super) fn first_batch_link(&self) -> Seal {
-        State::new(&self.key).batch_link
-    }
-
     pub(super) fn damage(&self, part: DamagedPart, detail: &str) -> Fault {
-        Fault::damage(&self.name, part, detail)
+        Fault::damage(self.id, part, detail)
     }
 
-    pub(super) fn require(&self, range: &std::ops::Range<u64>) -> Result<(), Fault> {
+    pub(super) fn require(&self, seq: Seq) -> Result<(), Fault> {
         let entries = self.state.entries;
-        if range.start <= range.end && range.end <= entries {
+        if seq.0 < entries {
             return Ok(());
         }
-        let session = self.name.clone();
-        Err(ArchiveError::NoSuchEntries { session, range: range.clone(), entries }.into())
+        let range = seq.0..seq.0.saturating_add(1);
+        Err(ArchiveError::NoSuchEntries { session: self.id, range, entries }.into())
     }
+
+    /// The last entry of a path; `None` only if there are no entries.
+    pub(super) fn path_end(
+        &self,
+        db: &Connection,
+        head: Option<Seq>,
+    ) -> Result<Option<Node>, Fault> {
+        match head {
+            None => Ok(self.state.newest().cloned()),
+            Some(head) => {
+                self.require(head)?;
+                tree::node(db, self, head.0).map(Some)
+            }
+        }
+    }
+}
+
+/// A session's own row, which never changes.
+pub(super) struct SessionRow {
+    pub(super) row: i64,
+    pub(super) id: SessionId,
+    pub(super) new: NewSession,
+    seal: Seal,
+}
+
+impl SessionRow {
+    pub(super) fn is_sound(&self) -> bool {
+        seal_of_row(self.id, &self.new) == self.seal
+    }
+}
+
+fn seal_of_row(id: SessionId, new: &NewSession) -> Seal {
+    Sealer::new("session")
+        .bytes(&id.to_bytes())
+        .bytes(&new.owner.to_bytes())
+        .bytes(new.continues.map(SessionId::to_bytes).as_ref().map_or(&[], |bytes| &bytes[..]))
+        .time(new.begun_ms)
+        .bytes(new.dialect.as_bytes())
+        .bytes(new.name.as_bytes())
+        .seal()
+}
+
+const SELECT_BY_KEY: &str = "SELECT id, key, owner, continues, begun_ms, seal, dialect, name \
+                             FROM session WHERE key = ?1";
+const SELECT_BY_ROW: &str = "SELECT id, key, owner, continues, begun_ms, seal, dialect, name \
+                             FROM session WHERE id = ?1";
+
+fn row(row: &Row<'_>) -> Result<SessionRow, rusqlite::Error> {
+    let continues: Option<[u8; 16]> = row.get(3)?;
+    let new = NewSession {
+        owner: Owner::from_bytes(row.get(2)?),
+        dialect: row.get(6)?,
+        name: row.get(7)?,
+        continues: continues.map(SessionId::from_bytes),
+        begun_ms: row.get(4)?,
+    };
+    Ok(SessionRow {
+        row: row.get(0)?,
+        id: SessionId::from_bytes(row.get(1)?),
+        new,
+        seal: row.get(5)?,
+    })
+}
+
+/// Finds a session's own row, which may be damaged.
+pub(super) fn find_row(
+    db: &Connection,
+    id: SessionId,
+) -> Result<Option<SessionRow>, rusqlite::Error> {
+    db.prepare_cached(SELECT_BY_KEY)?.query_row([id.to_bytes()], row).optional()
 }
 
 /// Finds a session.
-pub(super) fn find(db: &Connection, name: &str) -> Result<Option<Session>, Fault> {
-    let key = key_of(name);
-    let mut select = db.prepare_cached("SELECT id FROM session WHERE key = ?1")?;
-    let id: Option<i64> = select.query_row([&key[..]], |row| row.get(0)).optional()?;
-    let Some(id) = id else { return Ok(None) };
-    let state = state(db, id, &key)?;
-    let missing = || Fault::damage(name, DamagedPart::Session, "failed its checksum");
-    let state = state.ok_or_else(missing)?;
-    Ok(Some(Session { id, name: name.to_owned(), key, state }))
+pub(super) fn find(db: &Connection, id: SessionId) -> Result<Option<Session>, Fault> {
+    let damaged = || Fault::damage(id, DamagedPart::Session, "failed its checksum");
+    let Some(found) = find_row(db, id).map_err(illegible_as(damaged))? else {
+        return Ok(None);
+    };
+    if !found.is_sound() {
+        return Err(damaged());
+    }
+    let state = state(db, found.row, id)?.ok_or_else(damaged)?;
+    Ok(Some(Session { row: found.row, id, owner: found.new.owner, state }))
 }
 
 /// Finds a session that must be there.
-pub(super) fn require(db: &Connection, name: &str) -> Result<Session, Fault> {
-    find(db, name)?.ok_or_else(|| ArchiveError::UnknownSession { session: name.to_owned() }.into())
+pub(super) fn require(db: &Connection, id: SessionId) -> Result<Session, Fault> {
+    find(db, id)?.ok_or_else(|| ArchiveError::UnknownSession { session: id }.into())
 }
 
-/// Finds a session or begins it.
-pub(super) fn find_or_create(db: &Connection, name: &str) -> Result<Session, Fault> {
-    if let Some(session) = find(db, name)? {
-        return Ok(session);
-    }
-    let key = key_of(name);
-    db.prepare_cached("INSERT INTO session (key, name) VALUES (?1, ?2)")?
-        .execute((&key[..], name))?;
-    let id = db.last_insert_rowid();
-    Ok(Session { id, name: name.to_owned(), key, state: State::new(&key) })
-}
-
-/// Finds a session by its number; `None` if it is not there any more.
-pub(super) fn by_id(db: &Connection, id: i64) -> Result<Option<Session>, Fault> {
+/// Finds a session by its row; `None` if it is not there any more.
+pub(super) fn by_row(db: &Connection, row: i64) -> Result<Option<Session>, Fault> {
     let mut select =
-        db.prepare_cached("SELECT name FROM session WHERE id = ?1 AND key IS NOT NULL")?;
-    let name: Option<String> = select.query_row([id], |row| row.get(0)).optional()?;
-    match name {
-        Some(name) => find(db, &name),
+        db.prepare_cached("SELECT key FROM session WHERE id = ?1 AND key IS NOT NULL")?;
+    let key: Option<[u8; 16]> = select.query_row([row], |row| row.get(0)).optional()?;
+    match key {
+        Some(key) => find(db, SessionId::from_bytes(key)),
         None => Ok(None),
     }
+}
+
+/// Returns whether a session is there; an error if it is another owner's.
+pub(super) fn is_begun(db: &Connection, id: SessionId, owner: Owner) -> Result<bool, Fault> {
+    match find(db, id)? {
+        None => Ok(false),
+        Some(session) if session.owner == owner => Ok(true),
+        Some(_) => Err(ArchiveError::NotTheOwner { session: id }.into()),
+    }
+}
+
+/// See [`crate::Archive::begin`].
+pub(super) fn begin(db: &Connection, id: SessionId, new: &NewSession) -> Result<(), Fault> {
+    if is_begun(db, id, new.owner)? {
+        return Ok(());
+    }
+    let mut insert = db.prepare_cached(
+        "INSERT INTO session (key, owner, continues, begun_ms, seal, dialect, name) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    insert.execute((
+        id.to_bytes(),
+        new.owner.to_bytes(),
+        new.continues.map(SessionId::to_bytes),
+        new.begun_ms,
+        seal_of_row(id, new),
+        &new.dialect,
+        &new.name,
+    ))?;
+    let row = db.last_insert_rowid();
+    save(db, &Session { row, id, owner: new.owner, state: State::new(id) })
 }
 
 /// Writes where the session stands now.
 pub(super) fn save(db: &Connection, session: &Session) -> Result<(), Fault> {
     let state = &session.state;
     let mut replace = db.prepare_cached(
-        "INSERT OR REPLACE INTO head VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        "INSERT OR REPLACE INTO head VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+         ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
     )?;
-    replace.execute((
-        session.id,
+    replace.execute(params![
+        session.row,
         signed(state.entries),
-        signed(state.rounds),
         signed(state.bytes),
         state.first_ms,
         state.last_ms,
-        state.link,
+        state.newest_row,
+        state.newest.parent.map(signed),
+        state.newest.jump.map(signed),
+        signed(state.newest.depth),
+        signed(state.newest.round),
+        state.newest.link.0.to_be_bytes(),
+        state.newest.seal,
         signed(state.batches),
-        signed(state.batch),
-        state.batch_link,
+        state.batch_seal,
+        signed(state.undos),
+        state.undo_seal,
+        signed(state.requests),
         state.pins,
-        state.seal(&session.key),
-    ))?;
+        state.seal(session.id),
+    ])?;
     Ok(())
 }
 
 /// Reads where a session stands; `None` if the row is gone or is not what was written.
-pub(super) fn state(db: &Connection, id: i64, key: &[u8; 32]) -> Result<Option<State>, Fault> {
+pub(super) fn state(db: &Connection, row: i64, id: SessionId) -> Result<Option<State>, Fault> {
     let mut select = db.prepare_cached("SELECT * FROM head WHERE session = ?1")?;
-    let found = select.query_row([id], state_and_seal).optional()?;
-    Ok(found.filter(|(state, seal)| state.seal(key) == *seal).map(|(state, _)| state))
+    match select.query_row([row], state_and_seal).optional() {
+        Ok(found) => Ok(found.filter(|(state, seal)| state.seal(id) == *seal).map(|found| found.0)),
+        Err(error) if is_illegible(&error) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn state_and_seal(row: &Row<'_>) -> Result<(State, Seal), rusqlite::Error> {
-    let state = State {
-        entries: unsigned(row, 1)?,
-        rounds: unsigned(row, 2)?,
-        bytes: unsigned(row, 3)?,
-        first_ms: row.get(4)?,
-        last_ms: row.get(5)?,
-        link: row.get(6)?,
-        batches: unsigned(row, 7)?,
-        batch: unsigned(row, 8)?,
-        batch_link: row.get(9)?,
-        pins: row.get(10)?,
+    let entries = unsigned(row, 1)?;
+    let newest = Node {
+        seq: entries.saturating_sub(1),
+        parent: optional(row, 6)?,
+        jump: optional(row, 7)?,
+        depth: unsigned(row, 8)?,
+        round: unsigned(row, 9)?,
+        link: Link(u128::from_be_bytes(row.get(10)?)),
+        seal: row.get(11)?,
     };
-    Ok((state, row.get(11)?))
+    let state = State {
+        entries,
+        bytes: unsigned(row, 2)?,
+        first_ms: row.get(3)?,
+        last_ms: row.get(4)?,
+        newest_row: row.get(5)?,
+        newest,
+        batches: unsigned(row, 12)?,
+        batch_seal: row.get(13)?,
+        undos: unsigned(row, 14)?,
+        undo_seal: row.get(15)?,
+        requests: unsigned(row, 16)?,
+        pins: row.get(17)?,
+    };
+    Ok((state, row.get(18)?))
 }
 
 /// See [`crate::Archive::head`].
-pub(super) fn head(db: &Connection, name: &str) -> Result<Option<Head>, Fault> {
-    let Some(session) = find(db, name)? else { return Ok(None) };
-    let batch = match session.state.batch {
-        0 => None,
-        number => Some(batch::newest_live(db, &session, number)?),
+pub(super) fn head(db: &Connection, id: SessionId) -> Result<Option<Head>, Fault> {
+    let Some(session) = find(db, id)? else { return Ok(None) };
+    let pins = pins(db, &session)?.into_iter().map(Seq).collect();
+    let state = session.state;
+    Ok(Some(Head {
+        entries: state.entries,
+        rounds: state.rounds(),
+        head: state.newest().map(|newest| Seq(newest.seq)),
+        batches: state.batches,
+        bytes: state.bytes,
+        first_ms: state.first_ms,
+        last_ms: state.last_ms,
+        pins,
+    }))
+}
+
+/// See [`crate::Archive::session`].
+pub(super) fn info(db: &Connection, id: SessionId) -> Result<Option<SessionInfo>, Fault> {
+    let mut select = db.prepare_cached("SELECT id FROM session WHERE key = ?1")?;
+    let row: Option<i64> = select.query_row([id.to_bytes()], |row| row.get(0)).optional()?;
+    row.map(|row| info_of_row(db, row, id)).transpose()
+}
+
+/// Tells what is legible of a session, whatever is damaged.
+fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInfo, Fault> {
+    let mut select = db.prepare_cached(SELECT_BY_ROW)?;
+    let damaged = SessionInfo { id, is_damaged: true, ..SessionInfo::default() };
+    let found = match select.query_row([row_id], row) {
+        Ok(found) => found,
+        Err(error) if is_illegible(&error) => return Ok(damaged),
+        Err(error) => return Err(error.into()),
     };
-    let pins = pins(db, &session)?;
-    let State { entries, rounds, batches, batch: live, .. } = session.state;
-    Ok(Some(Head { entries, rounds, batch, undone: live < batches, pins }))
+    let state = state(db, row_id, id)?.filter(|_| found.is_sound());
+    let NewSession { owner, dialect, name, continues, begun_ms } = found.new;
+    let info = SessionInfo { owner, dialect, name, continues, begun_ms, ..damaged };
+    Ok(match state {
+        None => info,
+        Some(state) => SessionInfo {
+            entries: state.entries,
+            rounds: state.rounds(),
+            batches: state.batches,
+            bytes: state.bytes,
+            first_ms: state.first_ms,
+            last_ms: state.last_ms,
+            is_damaged: false,
+            ..info
+        },
+    })
 }
 
 /// See [`crate::Archive::sessions`].
-pub(super) fn sessions(db: &Connection) -> Result<Vec<SessionInfo>, Fault> {
-    let mut select =
-        db.prepare_cached("SELECT id, CAST(name AS BLOB), key FROM session WHERE key IS NOT NULL")?;
-    let mut rows = select.query([])?;
-    let mut infos = Vec::new();
+pub(super) fn sessions(
+    db: &Connection,
+    owner: Option<Owner>,
+    page: Page,
+) -> Result<Listing<SessionInfo>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT session.id, session.key, coalesce(head.newest, 0) FROM session \
+         LEFT JOIN head ON head.session = session.id \
+         WHERE session.key IS NOT NULL AND (?1 IS NULL OR session.owner = ?1) \
+         ORDER BY 3 DESC, 1 DESC",
+    )?;
+    let mut rows = select.query([owner.map(Owner::to_bytes)])?;
+    let mut places = Vec::new();
     while let Some(row) = rows.next()? {
-        let (number, name, key): (i64, Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let id = String::from_utf8_lossy(&name).into_owned();
-        let is_sound = key_of(&id)[..] == key[..];
-        let state = if is_sound { state(db, number, &key_of(&id))? } else { None };
-        infos.push(match state {
-            Some(state) => SessionInfo {
-                id,
-                entries: state.entries,
-                rounds: state.rounds,
-                batches: state.batches,
-                bytes: state.bytes,
-                first_ms: state.first_ms,
-                last_ms: state.last_ms,
-                damaged: false,
-            },
-            None => SessionInfo { id, damaged: true, ..SessionInfo::default() },
-        });
+        let id: i64 = row.get(0)?;
+        // What is not legible any more gets an id that no session has.
+        let key: [u8; 16] = row.get(1).unwrap_or_default();
+        let newest: i64 = row.get(2).unwrap_or_default();
+        let place = Cursor { major: newest.cast_unsigned(), minor: id.cast_unsigned() };
+        places.push((place, id, SessionId::from_bytes(key)));
     }
-    infos.sort_unstable_by(|one, other| one.id.cmp(&other.id));
-    Ok(infos)
+    let listing = page.take(places, |(place, ..)| *place);
+    let items = listing.items.into_iter().map(|(_, row, id)| info_of_row(db, row, id));
+    Ok(Listing { items: items.collect::<Result<_, _>>()?, next: listing.next })
 }
 
 /// See [`crate::Archive::pin`].
-pub(super) fn pin(db: &Connection, name: &str, seq: u64, pinned: bool) -> Result<(), Fault> {
-    let mut session = require(db, name)?;
-    session.require(&(seq..seq.saturating_add(1)))?;
+pub(super) fn pin(db: &Connection, id: SessionId, entry: Seq, pinned: bool) -> Result<(), Fault> {
+    let mut session = require(db, id)?;
+    session.require(entry)?;
     let mut pins = pins(db, &session)?;
-    match (pins.binary_search(&seq), pinned) {
-        (Err(at), true) => pins.insert(at, seq),
+    match (pins.binary_search(&entry.0), pinned) {
+        (Err(at), true) => pins.insert(at, entry.0),
         (Ok(at), false) => {
             pins.remove(at);
         }
@@ -238,7 +425,7 @@ pub(super) fn pin(db: &Connection, name: &str, seq: u64, pinned: bool) -> Result
     }
     let seqs: Vec<u8> = pins.iter().flat_map(|seq| seq.to_le_bytes()).collect();
     db.prepare_cached("INSERT OR REPLACE INTO pins VALUES (?1, ?2)")?
-        .execute((session.id, &seqs))?;
+        .execute((session.row, &seqs))?;
     session.state.pins = seal_of_pins(&seqs);
     save(db, &session)
 }
@@ -246,7 +433,7 @@ pub(super) fn pin(db: &Connection, name: &str, seq: u64, pinned: bool) -> Result
 /// The session's pins, in order.
 pub(super) fn pins(db: &Connection, session: &Session) -> Result<Vec<u64>, Fault> {
     let mut select = db.prepare_cached("SELECT seqs FROM pins WHERE session = ?1")?;
-    let seqs: Option<Vec<u8>> = select.query_row([session.id], |row| row.get(0)).optional()?;
+    let seqs: Option<Vec<u8>> = select.query_row([session.row], |row| row.get(0)).optional()?;
     let seqs = seqs.unwrap_or_default();
     if seal_of_pins(&seqs) != session.state.pins {
         return Err(session.damage(DamagedPart::Pins, "failed its checksum"));
@@ -260,10 +447,14 @@ fn seal_of_pins(seqs: &[u8]) -> Seal {
 }
 
 /// Hides a session; [`super::sweep`] wipes it.
-pub(super) fn remove(db: &Connection, name: &str) -> Result<bool, Fault> {
-    let mut update =
-        db.prepare_cached("UPDATE session SET key = NULL, name = '' WHERE key = ?1")?;
-    Ok(update.execute([&key_of(name)[..]])? > 0)
+pub(super) fn remove(db: &Connection, id: SessionId) -> Result<bool, Fault> {
+    let mut select = db.prepare_cached("SELECT id, owner FROM session WHERE key = ?1")?;
+    let found = select.query_row([id.to_bytes()], |row| Ok((row.get(0)?, row.get(1)?)));
+    let Some((row, owner)) = found.optional()? else { return Ok(false) };
+    db.prepare_cached("UPDATE session SET key = NULL, dialect = '', name = '' WHERE id = ?1")?
+        .execute([row])?;
+    preamble::remove_unused(db, row, owner)?;
+    Ok(true)
 }
 
 /// SQLite's integers have a sign; no count gets near the limit.
@@ -275,4 +466,12 @@ pub(super) fn signed(number: u64) -> i64 {
 pub(super) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64, rusqlite::Error> {
     let number: i64 = row.get(column)?;
     u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
+}
+
+/// Reads a count that may be missing.
+pub(super) fn optional(row: &Row<'_>, column: usize) -> Result<Option<u64>, rusqlite::Error> {
+    match row.get::<_, Option<i64>>(column)? {
+        None => Ok(None),
+        Some(_) => unsigned(row, column).map(Some),
+    }
 }

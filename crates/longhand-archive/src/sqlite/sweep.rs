@@ -2,13 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::entry::{self, StoredEntry};
 use super::fault::Fault;
-use super::{entry, index};
+use super::{body, index};
 
 /// How many entries are wiped at a time.
 const SLICE_ENTRIES: i64 = 256;
 
-/// Says whether anything is left of a removed session.
+/// Returns whether anything is left of a removed session.
 pub(super) fn is_due(db: &Connection) -> Result<bool, Fault> {
     Ok(removed(db)?.is_some())
 }
@@ -28,13 +29,13 @@ pub(super) enum Stage {
     Words,
 }
 
-/// Wipes a part of a removed session; says how far it is then.
+/// Wipes a part of a removed session; returns how far it is then.
 pub(super) fn sweep(db: &Connection, stage: Stage) -> Result<Stage, Fault> {
     let Some(session) = removed(db)? else { return Ok(Stage::Entries) };
     if wipe_entries(db, session)? {
         return Ok(Stage::Entries);
     }
-    for table in ["batch", "pins", "original", "head"] {
+    for table in ["batch", "undo", "pins", "reference", "kept", "request", "derived", "head"] {
         db.execute(&format!("DELETE FROM {table} WHERE session = ?1"), [session])?;
     }
     if !index::purge(db, stage == Stage::Words)? {
@@ -46,23 +47,29 @@ pub(super) fn sweep(db: &Connection, stage: Stage) -> Result<Stage, Fault> {
     Ok(Stage::Entries)
 }
 
-/// Wipes some entries; `false` if there were none left.
+const SELECT_SOME: &str = entry::select!("body.raw", "entry.session = ?1 LIMIT ?2");
+
+/// Wipes some entries, and the bodies that no other entry uses; `false` if there were none left.
 fn wipe_entries(db: &Connection, session: i64) -> Result<bool, Fault> {
-    let sql = format!("SELECT {} FROM entry WHERE session = ?1 LIMIT ?2", entry::COLUMNS);
-    let mut select = db.prepare_cached(&sql)?;
+    let mut select = db.prepare_cached(SELECT_SOME)?;
     let mut rows = select.query((session, SLICE_ENTRIES))?;
     let mut ids: Vec<i64> = Vec::new();
     let indexed = index::indexed(db)?;
     while let Some(row) = rows.next()? {
         let id = row.get(0)?;
         if id <= indexed {
-            let text = entry::stored(row).ok().and_then(|stored| stored.text());
-            index::forget(db, id, session, &text.unwrap_or_default())?;
+            let text = StoredEntry::read(row).ok().and_then(|stored| stored.text());
+            let terms = index::terms(session, entry::owner(row), &text.unwrap_or_default());
+            index::forget(db, id, &terms)?;
         }
         ids.push(id);
     }
+    drop(rows);
     for id in &ids {
+        let mut select = db.prepare_cached("SELECT coalesce(body, id) FROM entry WHERE id = ?1")?;
+        let body: Option<i64> = select.query_row([id], |row| row.get(0)).optional()?;
         db.prepare_cached("DELETE FROM entry WHERE id = ?1")?.execute([id])?;
+        body.map_or(Ok(()), |body| body::remove_unused(db, body))?;
     }
     Ok(!ids.is_empty())
 }

@@ -29,25 +29,6 @@ impl<'d> Transaction<'d> {
         }
     }
 
-    /// Makes one change, or none of it. The inner failure is of this change alone; the outer one
-    /// says that the transaction is lost.
-    pub(super) fn attempt(
-        &self,
-        change: impl FnOnce(&Connection) -> Result<(), Fault>,
-    ) -> Result<Option<Fault>, Fault> {
-        run(self.db, "SAVEPOINT change")?;
-        let Err(fault) = change(self.db) else {
-            run(self.db, "RELEASE change")?;
-            return Ok(None);
-        };
-        // SQLite itself takes back everything after some failures, such as a full disk.
-        if self.db.is_autocommit() {
-            return Err(fault);
-        }
-        self.db.execute_batch("ROLLBACK TO change; RELEASE change")?;
-        Ok(Some(fault))
-    }
-
     /// Returns when all of it is on disk.
     pub(super) fn commit(self) -> Result<(), Fault> {
         run(self.db, "COMMIT")
@@ -58,6 +39,27 @@ impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if !self.db.is_autocommit() {
             let _ = self.db.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+/// Makes one change inside a transaction, or none of it. The inner failure is of this change alone; the
+/// outer one says that the transaction is lost.
+pub(super) fn attempt<T>(
+    db: &Connection,
+    change: impl FnOnce(&Connection) -> Result<T, Fault>,
+) -> Result<Result<T, Fault>, Fault> {
+    run(db, "SAVEPOINT change")?;
+    match change(db) {
+        Ok(outcome) => {
+            run(db, "RELEASE change")?;
+            Ok(Ok(outcome))
+        }
+        // SQLite itself takes back everything after some failures, such as a full disk.
+        Err(fault) if db.is_autocommit() => Err(fault),
+        Err(fault) => {
+            db.execute_batch("ROLLBACK TO change; RELEASE change")?;
+            Ok(Err(fault))
         }
     }
 }

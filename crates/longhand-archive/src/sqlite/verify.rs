@@ -1,35 +1,48 @@
 //! Checking everything.
 
-mod chain;
+mod extras;
+mod ledger;
 mod words;
 
 use std::path::Path;
 use std::time::Duration;
 
-use longhand_core::Handle;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::Fault;
+use super::open;
 use super::session::{self, Session, State};
-use super::{open, original};
-use crate::{ArchiveError, Damage, DamagedPart};
+use crate::{ArchiveError, Damage, DamagedPart, SessionId};
 
 /// See [`crate::Archive::verify`].
 pub(super) fn verify(
     path: &Path,
     wait_max: Duration,
-    session: Option<&str>,
+    session: Option<SessionId>,
 ) -> Result<Vec<Damage>, ArchiveError> {
     // A connection of its own sees the file, and not what another one has cached.
     let damages = open::connect(path, wait_max).and_then(|db| {
         let mut check = Check { db, damages: Vec::new() };
         match session {
-            Some(name) => check.one_session(name)?,
+            Some(id) => check.one_session(id)?,
             None => check.everything(),
         }
         Ok(check.told_once())
     });
-    damages.map_err(|fault| fault.into_error(path, wait_max))
+    damages.map_err(|fault| fault.into_error(&path.display().to_string(), wait_max))
+}
+
+/// A session that is checked.
+struct Subject {
+    session: Session,
+    /// Whether the record of where the session stands is sound; if not, nothing in it counts.
+    has_state: bool,
+}
+
+impl Subject {
+    fn damage(&self, part: DamagedPart, detail: &str) -> Damage {
+        damage(Some(self.session.id), part, detail)
+    }
 }
 
 /// A check on its way, with what it has found.
@@ -51,52 +64,88 @@ impl Check {
         told
     }
 
-    fn one_session(&mut self, name: &str) -> Result<(), Fault> {
-        let key = session::key_of(name);
+    fn one_session(&mut self, id: SessionId) -> Result<(), Fault> {
         let select = "SELECT id FROM session WHERE key = ?1";
-        let id = self.db.query_row(select, [&key[..]], |row| row.get(0)).optional()?;
-        let unknown = || ArchiveError::UnknownSession { session: name.to_owned() };
-        let id = id.ok_or_else(unknown)?;
-        self.session(id, &key, name.as_bytes());
-        self.attempt(None, DamagedPart::Index, |check| words::check_session(&check.db, id));
+        let row = self.db.query_row(select, [id.to_bytes()], |row| row.get(0)).optional()?;
+        let row = row.ok_or(ArchiveError::UnknownSession { session: id })?;
+        self.session(row, id);
+        self.attempt(None, DamagedPart::Index, |check| words::check_session(&check.db, row));
         Ok(())
     }
 
     fn everything(&mut self) {
         self.attempt(None, DamagedPart::File, |check| structure(&check.db));
-        for (id, key, name) in sessions(&self.db).unwrap_or_default() {
-            self.session(id, &key, &name);
+        match sessions(&self.db) {
+            Ok(sessions) => sessions.into_iter().for_each(|(row, id)| self.session(row, id)),
+            Err(fault) => self.attempt(None, DamagedPart::File, |_| Err(fault)),
         }
-        self.attempt(None, DamagedPart::File, |check| strays(&check.db));
+        self.attempt(None, DamagedPart::File, |check| extras::preambles(&check.db));
+        self.attempt(None, DamagedPart::File, |check| extras::strays(&check.db));
         self.attempt(None, DamagedPart::Index, |check| words::check_all(&check.db));
     }
 
-    fn session(&mut self, id: i64, key: &[u8], name: &[u8]) {
+    fn session(&mut self, row: i64, id: SessionId) {
         let damages_before = self.damages.len();
-        let name = String::from_utf8_lossy(name).into_owned();
-        let part = DamagedPart::Session;
         // One state of all that belongs together; the entries are many, and only grow.
         let _ = self.db.execute_batch("BEGIN");
-        let (session, is_sound) = known(&self.db, id, key, &name);
-        if !is_sound {
-            self.damages.push(damage(Some(&name), part.clone(), "failed its checksum"));
+        let subject = self.subject(row, id);
+        if let Some(subject) = &subject {
+            self.all_but_entries(subject);
         }
-        self.attempt(Some(&name), part.clone(), |check| chain::batches(&check.db, &session));
-        self.attempt(Some(&name), part.clone(), |check| pins(&check.db, &session));
-        self.attempt(Some(&name), part.clone(), |check| originals(&check.db, id, Some(&name)));
         let _ = self.db.execute_batch("COMMIT");
-        self.attempt(Some(&name), part, |check| chain::entries(&check.db, &session));
+        if let Some(subject) = &subject {
+            self.attempt(Some(id), DamagedPart::Session, |check| {
+                ledger::entries(&check.db, subject)
+            });
+        }
         let select = "SELECT 1 FROM session WHERE id = ?1 AND key IS NOT NULL";
-        if let Ok(None) = self.db.query_row(select, [id], |_| Ok(())).optional() {
+        if let Ok(None) = self.db.query_row(select, [row], |_| Ok(())).optional() {
             // It was removed meanwhile, and what seemed missing was being wiped.
             self.damages.truncate(damages_before);
+        }
+    }
+
+    /// Reads the session's own records; `None` if who it is is uncertain, and with it all the rest.
+    fn subject(&mut self, row: i64, id: SessionId) -> Option<Subject> {
+        let found = session::find_row(&self.db, id).ok().flatten();
+        let found = found.filter(|found| found.row == row && found.is_sound());
+        let state = session::state(&self.db, row, id).ok().flatten();
+        let has_state = state.is_some();
+        if found.is_none() || !has_state {
+            let part = DamagedPart::Session;
+            self.damages.push(damage(Some(id), part, "failed its checksum"));
+        }
+        let state = state.unwrap_or_else(|| State::new(id));
+        let owner = found?.new.owner;
+        Some(Subject { session: Session { row, id, owner, state }, has_state })
+    }
+
+    fn all_but_entries(&mut self, subject: &Subject) {
+        let id = Some(subject.session.id);
+        let part = DamagedPart::Session;
+        let mut batches = Vec::new();
+        let damages_before = self.damages.len();
+        self.attempt(id, part.clone(), |check| {
+            let (sound, damages) = ledger::batches(&check.db, subject)?;
+            batches = sound;
+            Ok(damages)
+        });
+        let is_complete = self.damages.len() == damages_before;
+        self.attempt(id, part.clone(), |check| {
+            extras::references(&check.db, subject, &batches, is_complete)
+        });
+        type Part = fn(&Connection, &Subject) -> Result<Vec<Damage>, Fault>;
+        let parts: [Part; 5] =
+            [extras::undos, extras::pins, extras::kept, extras::requests, extras::derived];
+        for check_part in parts {
+            self.attempt(id, part.clone(), |check| check_part(&check.db, subject));
         }
     }
 
     /// Notes what a part of the check finds, or that it could not be made.
     fn attempt(
         &mut self,
-        session: Option<&str>,
+        session: Option<SessionId>,
         part: DamagedPart,
         action: impl FnOnce(&Self) -> Result<Vec<Damage>, Fault>,
     ) {
@@ -113,8 +162,8 @@ impl Check {
     }
 }
 
-fn damage(session: Option<&str>, part: DamagedPart, detail: &str) -> Damage {
-    Damage { session: session.map(str::to_owned), part, detail: detail.to_owned() }
+fn damage(session: Option<SessionId>, part: DamagedPart, detail: &str) -> Damage {
+    Damage { session, part, detail: detail.to_owned() }
 }
 
 /// The structure of the file, as SQLite sees it.
@@ -130,80 +179,11 @@ fn structure(db: &Connection) -> Result<Vec<Damage>, Fault> {
     Ok(faults.collect())
 }
 
-type SessionRow = (i64, Vec<u8>, Vec<u8>);
-
-fn sessions(db: &Connection) -> Result<Vec<SessionRow>, Fault> {
-    let select = "SELECT id, key, CAST(name AS BLOB) FROM session WHERE key IS NOT NULL";
-    let mut select = db.prepare(select)?;
-    let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+/// The rows and ids of all sessions; an id that is illegible is one that no session has.
+fn sessions(db: &Connection) -> Result<Vec<(i64, SessionId)>, Fault> {
+    let mut select = db.prepare("SELECT id, key FROM session WHERE key IS NOT NULL")?;
+    let rows = select.query_map([], |row| {
+        Ok((row.get(0)?, row.get(1).map(SessionId::from_bytes).unwrap_or_default()))
+    })?;
     Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// What is known of a session, and whether its own record is sound.
-fn known(db: &Connection, id: i64, key: &[u8], name: &str) -> (Session, bool) {
-    let key_by_name = session::key_of(name);
-    let is_named_right = key_by_name[..] == *key;
-    let key = key.try_into().unwrap_or(key_by_name);
-    let state_by = |key| session::state(db, id, key).ok().flatten();
-    // Either of name and key may be the damaged one.
-    let (key, state) = match state_by(&key_by_name) {
-        Some(state) => (key_by_name, Some(state)),
-        None => (key, state_by(&key)),
-    };
-    let is_sound = is_named_right && state.is_some();
-    let state = state.unwrap_or_else(|| State { entries: u64::MAX, ..State::new(&key) });
-    (Session { id, name: name.to_owned(), key, state }, is_sound)
-}
-
-fn pins(db: &Connection, session: &Session) -> Result<Vec<Damage>, Fault> {
-    if session.state.entries == u64::MAX {
-        return Ok(Vec::new());
-    }
-    let pins = session::pins(db, session)?;
-    let strays = pins.iter().filter(|seq| **seq >= session.state.entries).count();
-    let stray = damage(Some(&session.name), DamagedPart::Pins, "names entries that are not there");
-    Ok(Vec::from_iter((strays > 0).then_some(stray)))
-}
-
-/// The originals of one session, or with 0 those of nobody.
-fn originals(db: &Connection, owner: i64, name: Option<&str>) -> Result<Vec<Damage>, Fault> {
-    let mut select = db.prepare(
-        "SELECT session, form, first, end, seal, text, handle FROM original WHERE session = ?1",
-    )?;
-    let mut rows = select.query([owner])?;
-    let mut damages = Vec::new();
-    while let Some(row) = rows.next()? {
-        let quoted = row.get::<_, String>(6).unwrap_or_default();
-        let bad = || damage(name, DamagedPart::Original(quoted.clone()), "failed its checksum");
-        let (Some(handle), Ok(kept)) = (Handle::parse(&quoted), original::stored(row)) else {
-            damages.push(bad());
-            continue;
-        };
-        match original::opened(db, handle, &kept) {
-            Ok(_) => {}
-            Err(Fault::Damage(damage)) => damages.push(damage),
-            Err(_) => damages.push(bad()),
-        }
-    }
-    Ok(damages)
-}
-
-/// Rows that belong to no session, and originals that never did.
-fn strays(db: &Connection) -> Result<Vec<Damage>, Fault> {
-    let mut damages = originals(db, 0, None)?;
-    for table in ["head", "entry", "batch", "pins", "original"] {
-        let count: i64 = db.query_row(
-            &format!(
-                "SELECT count(*) FROM {table} WHERE session <> 0 \
-                 AND session NOT IN (SELECT id FROM session)"
-            ),
-            [],
-            |row| row.get(0),
-        )?;
-        if count > 0 {
-            let detail = format!("has {count} rows of `{table}` that belong to no session");
-            damages.push(damage(None, DamagedPart::File, &detail));
-        }
-    }
-    Ok(damages)
 }

@@ -5,16 +5,16 @@
 //! over. A lone caller thus pays for no change of threads, and a crowd shares its transactions.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::caretaker::Caretaker;
-use super::desk::{Desk, Job};
+use super::background::BackgroundThread;
 use super::fault::Fault;
+use super::write_connection::{Job, WriteConnection};
 use crate::ArchiveError;
 
 /// How many calls share a transaction at most.
@@ -26,12 +26,12 @@ const GATHER_MAX: Duration = Duration::from_micros(300);
 /// Performs changes.
 #[derive(Debug)]
 pub(super) struct Writer {
-    path: PathBuf,
+    archive: String,
     queue: Mutex<Queue>,
     /// Told when a call joins the queue.
     arrival: Condvar,
-    desk: Arc<Mutex<Desk>>,
-    caretaker: Caretaker,
+    connection: Arc<Mutex<WriteConnection>>,
+    background: BackgroundThread,
 }
 
 #[derive(Debug)]
@@ -45,14 +45,16 @@ struct Queue {
 
 impl Writer {
     pub(super) fn start(
-        path: PathBuf,
+        path: &Path,
         db: Connection,
         wait_max: Duration,
     ) -> Result<Self, ArchiveError> {
         let queue = Mutex::new(Queue { jobs: Vec::new(), is_led: false, crowd: 1 });
-        let desk = Arc::new(Mutex::new(Desk::new(path.clone(), db, wait_max)));
-        let caretaker = Caretaker::start(&path, Arc::clone(&desk))?;
-        Ok(Self { path, queue, arrival: Condvar::new(), desk, caretaker })
+        let archive = path.display().to_string();
+        let connection = WriteConnection::new(archive.clone(), db, wait_max);
+        let connection = Arc::new(Mutex::new(connection));
+        let background = BackgroundThread::start(path, Arc::clone(&connection))?;
+        Ok(Self { archive, queue, arrival: Condvar::new(), connection, background })
     }
 
     /// Performs a change and returns when it is on disk.
@@ -87,10 +89,10 @@ impl Writer {
     /// Performs what is in the queue, and hands over to whoever came meanwhile.
     fn lead(&self) {
         let _handover = Handover(self);
-        let desk = &mut *Desk::locked(&self.desk);
-        desk.commit(self.gather());
-        desk.chores.help(&desk.db);
-        self.caretaker.tell(desk.chores.due());
+        let connection = &mut *WriteConnection::locked(&self.connection);
+        connection.commit(self.gather());
+        connection.maintenance.help(&connection.db);
+        self.background.tell(connection.maintenance.due());
     }
 
     fn gather(&self) -> Vec<Box<dyn Job>> {
@@ -118,7 +120,7 @@ impl Writer {
     }
 
     fn closed(&self) -> ArchiveError {
-        ArchiveError::Closed { path: self.path.clone() }
+        ArchiveError::Closed { archive: self.archive.clone() }
     }
 }
 

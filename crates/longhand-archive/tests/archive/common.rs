@@ -1,6 +1,11 @@
 //! What the tests share.
 
-use longhand_archive::{Archive, MemoryArchive, NewBatch, NewEntry, SqliteArchive};
+use longhand_archive::{
+    After, Appended, Archive, Entry, MemoryArchive, NewBatch, NewEntry, NewSession, Owner,
+    SessionId, SqliteArchive,
+};
+use longhand_core::edit::{self, Edit, Fold, Place, Seq, Span};
+use longhand_core::{Handle, Link, Meaning, content_hash};
 use tempfile::TempDir;
 
 /// Runs a test on a fresh archive of every kind.
@@ -24,9 +29,56 @@ pub(crate) fn quick_folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
+/// The id of a session of this machine's own.
+pub(crate) fn id(name: &str) -> SessionId {
+    SessionId::named(Owner::LOCAL, name)
+}
+
+/// What begins a session with a name.
+pub(crate) fn named(owner: Owner, name: &str) -> NewSession {
+    NewSession {
+        owner,
+        dialect: "chat".to_owned(),
+        name: name.to_owned(),
+        continues: None,
+        begun_ms: 5,
+    }
+}
+
+/// Begins a session unless it is there.
+pub(crate) fn begin(archive: &dyn Archive, name: &str) -> SessionId {
+    archive.begin(id(name), &named(Owner::LOCAL, name)).unwrap();
+    id(name)
+}
+
+/// Appends after the newest entry of a session, which is begun if need be.
+pub(crate) fn record(archive: &dyn Archive, name: &str, entries: &[NewEntry]) -> Appended {
+    archive.append(begin(archive, name), After::Newest, entries).unwrap()
+}
+
+/// Appends after an entry, or as a root.
+pub(crate) fn fork(
+    archive: &dyn Archive,
+    name: &str,
+    parent: Option<u64>,
+    entries: &[NewEntry],
+) -> Vec<u64> {
+    let appended = archive.append(id(name), After::Entry(parent.map(Seq)), entries).unwrap();
+    numbers(&appended.seqs)
+}
+
+pub(crate) fn numbers(seqs: &[Seq]) -> Vec<u64> {
+    seqs.iter().map(|seq| seq.0).collect()
+}
+
+pub(crate) fn seqs(entries: &[Entry]) -> Vec<u64> {
+    entries.iter().map(|entry| entry.seq.0).collect()
+}
+
 /// An entry that opens a round.
 pub(crate) fn user(text: &str) -> NewEntry {
     NewEntry {
+        meaning: Meaning(content_hash(text)),
         opens_round: true,
         form: "chat".to_owned(),
         raw: format!(r#"{{"role":"user","content":{}}}"#, quoted(text)),
@@ -37,15 +89,58 @@ pub(crate) fn user(text: &str) -> NewEntry {
 
 /// An entry that belongs to the round before it.
 pub(crate) fn reply(text: &str) -> NewEntry {
-    NewEntry { opens_round: false, at_ms: 1_700_000_000_500, ..user(text) }
+    let user = user(text);
+    NewEntry {
+        meaning: Meaning(user.meaning.0 ^ 1),
+        opens_round: false,
+        at_ms: 1_700_000_000_500,
+        ..user
+    }
 }
 
-pub(crate) fn batch(after: u64, end: u64) -> NewBatch {
+/// The links of a conversation.
+pub(crate) fn links(owner: Owner, entries: &[NewEntry]) -> Vec<Link> {
+    let mut link = owner.root();
+    let next = entries.iter().map(|entry| {
+        link = link.next(entry.meaning);
+        link
+    });
+    next.collect()
+}
+
+/// A batch that stubs a part of each of some entries.
+pub(crate) fn stubs(after: u64, head: u64, entries: &[u64]) -> NewBatch {
+    let edits = entries.iter().map(|entry| Edit::Stub {
+        at: Place { entry: Seq(*entry), part: 0 },
+        handle: stub_handle(*entry),
+        text: format!("[entry {entry} is out of sight]"),
+    });
+    batch(after, head, edits.collect())
+}
+
+pub(crate) fn stub_handle(entry: u64) -> Handle {
+    Handle::of([format!("part of {entry}").as_str()])
+}
+
+/// A batch that folds the entries from one to another.
+pub(crate) fn folds(after: u64, head: u64, first: u64, last: u64) -> NewBatch {
+    batch(after, head, vec![Edit::Fold(fold(first, last))])
+}
+
+pub(crate) fn fold(first: u64, last: u64) -> Fold {
+    Fold {
+        spans: vec![Span { first: Seq(first), last: Seq(last) }],
+        blocks: vec![],
+        sum: u128::from(first) << 64 | u128::from(last),
+        text: format!("[entries {first} to {last} are folded]"),
+    }
+}
+
+pub(crate) fn batch(after: u64, head: u64, edits: Vec<Edit>) -> NewBatch {
     NewBatch {
         after,
         at_ms: 7,
-        entries: 0..end,
-        text: format!("[{end} entries are folded]"),
+        batch: edit::Batch { head: Seq(head), edits, state: "state".to_owned() },
         receipt: format!(r#"{{"after":{after}}}"#),
     }
 }

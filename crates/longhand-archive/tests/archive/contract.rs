@@ -3,12 +3,21 @@
 use std::thread;
 
 use longhand_archive::{
-    Addition, Appended, ArchiveError, Batch, Content, Entry, Form, Head, NewEntry, Original,
-    SessionInfo, fold_handle,
+    Addition, After, Appended, ArchiveError, Conflict, Entry, Form, Found, Head, LoggedBatch,
+    NewEntry, NewSession, Owner, Page, PreambleId, Reference, Request, Scope, SessionId,
+    SessionInfo,
 };
 use longhand_core::Handle;
+use longhand_core::edit::{Edit, Place, Seq};
 
-use crate::common::{batch, check, reply, user};
+use crate::common::{
+    batch, begin, check, fold, folds, fork, id, links, named, numbers, record, reply, seqs,
+    stub_handle, stubs, user,
+};
+
+fn numbers_of(batches: &[LoggedBatch]) -> Vec<u64> {
+    batches.iter().map(|batch| batch.number).collect()
+}
 
 #[test]
 fn entries_come_back_byte_for_byte() {
@@ -19,16 +28,26 @@ fn entries_come_back_byte_for_byte() {
             raw: "{\"a\" : 1.0,\t\"b\":\"\\u00e9\u{1f600}\\ud83d\",\"\":\0 \u{feff}\r\n".to_owned(),
             text: "\0odd".to_owned(),
             at_ms: i64::MIN,
+            ..user("odd")
         };
         let empty =
             NewEntry { raw: String::new(), text: String::new(), at_ms: i64::MAX, ..odd.clone() };
         let new = [user("hello"), odd, empty];
-        assert_eq!(archive.append("s", &new).unwrap(), Appended { first: 0, round: 0 });
-        let entries = archive.entries("s", 0..u64::MAX).unwrap();
-        assert_eq!(entries.len(), new.len());
-        for (at, (entry, new)) in entries.into_iter().zip(new).enumerate() {
-            let NewEntry { form, raw, at_ms, .. } = new;
-            assert_eq!(entry, Entry { seq: at as u64, round: 0, form, raw, at_ms });
+        let appended = record(archive, "s", &new);
+        assert_eq!(appended, Appended { seqs: vec![Seq(0), Seq(1), Seq(2)], new: 3, round: 0 });
+        let links = links(Owner::LOCAL, &new);
+        for entries in [
+            archive.entries(id("s"), 0..u64::MAX).unwrap(),
+            archive.path(id("s"), None, 0..u64::MAX).unwrap(),
+        ] {
+            assert_eq!(entries.len(), new.len());
+            for (at, (entry, new)) in entries.into_iter().zip(&new).enumerate() {
+                let NewEntry { form, raw, at_ms, .. } = new.clone();
+                let seq = Seq(at as u64);
+                let parent = at.checked_sub(1).map(|at| Seq(at as u64));
+                let expected = Entry { seq, parent, link: links[at], round: 0, form, raw, at_ms };
+                assert_eq!(entry, expected);
+            }
         }
     });
 }
@@ -36,338 +55,670 @@ fn entries_come_back_byte_for_byte() {
 #[test]
 fn ranges_give_what_is_there() {
     check(|archive| {
-        archive.append("s", &(0..10).map(|n| user(&n.to_string())).collect::<Vec<_>>()).unwrap();
-        let seqs = |range| {
-            let entries = archive.entries("s", range).unwrap();
-            entries.iter().map(|entry| entry.seq).collect::<Vec<_>>()
+        record(archive, "s", &(0..10).map(|n| user(&n.to_string())).collect::<Vec<_>>());
+        let check_range = |range: std::ops::Range<u64>, expected: &[u64]| {
+            assert_eq!(seqs(&archive.entries(id("s"), range.clone()).unwrap()), expected);
+            assert_eq!(seqs(&archive.path(id("s"), None, range).unwrap()), expected);
         };
-        assert_eq!(seqs(3..5), [3, 4]);
-        assert_eq!(seqs(8..99), [8, 9]);
-        assert_eq!(seqs(10..99).len(), 0);
-        assert_eq!(seqs(u64::MAX - 1..u64::MAX).len(), 0);
+        check_range(3..5, &[3, 4]);
+        check_range(8..99, &[8, 9]);
+        check_range(10..99, &[]);
+        check_range(0..0, &[]);
+        check_range(u64::MAX - 1..u64::MAX, &[]);
         #[expect(clippy::reversed_empty_ranges, reason = "callers may get it wrong")]
-        let backwards = 5..3;
-        assert_eq!(seqs(backwards).len(), 0);
-        assert_eq!(archive.entries("other", 0..5).unwrap(), []);
+        check_range(5..3, &[]);
+        assert_eq!(archive.entries(id("other"), 0..5).unwrap(), []);
+        assert_eq!(archive.path(id("other"), None, 0..5).unwrap(), []);
     });
 }
 
 #[test]
-fn entries_are_appended_at_their_place_or_not_at_all() {
+fn a_session_begins_once_and_has_one_owner() {
     check(|archive| {
-        let add = |session: &str, first: u64, entries: &[NewEntry]| Addition {
-            session: session.to_owned(),
-            first,
-            entries: entries.to_vec(),
+        let unknown = archive.append(id("s"), After::Newest, &[user("one")]);
+        assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
+        let new = NewSession { continues: Some(id("r")), ..named(Owner::LOCAL, "s") };
+        archive.begin(id("s"), &new).unwrap();
+        archive.begin(id("s"), &NewSession { name: "other".to_owned(), ..new.clone() }).unwrap();
+        let taken = archive.begin(id("s"), &NewSession { owner: Owner::of("key"), ..new.clone() });
+        assert!(matches!(taken, Err(ArchiveError::NotTheOwner { .. })), "{taken:?}");
+        let info = SessionInfo {
+            id: id("s"),
+            owner: Owner::LOCAL,
+            dialect: "chat".to_owned(),
+            name: "s".to_owned(),
+            continues: Some(id("r")),
+            begun_ms: 5,
+            ..SessionInfo::default()
         };
-        let first = add("s", 0, &[user("one"), reply("two")]);
-        assert_eq!(archive.append_at(&[first]).unwrap(), 1);
-        for late in [add("s", 0, &[user("x")]), add("s", 3, &[user("x")]), add("other", 1, &[])] {
-            // What comes after one that is out of place is not tried.
-            assert_eq!(archive.append_at(&[late, add("new", 0, &[user("one")])]).unwrap(), 0);
-        }
-        assert_eq!(archive.head("other").unwrap(), None);
-        assert_eq!(archive.head("new").unwrap(), None);
-        // Each stands after the one before.
-        let more = [add("s", 2, &[user("three")]), add("s", 3, &[reply("four")])];
-        assert_eq!(archive.append_at(&more).unwrap(), 2);
-        let more = [add("new", 0, &[user("one")]), add("s", 9, &[user("x")])];
-        assert_eq!(archive.append_at(&more).unwrap(), 1);
-        assert_eq!(archive.head("new").unwrap().unwrap().entries, 1);
-        let raws: Vec<String> =
-            archive.entries("s", 0..9).unwrap().into_iter().map(|entry| entry.raw).collect();
-        assert_eq!(
-            raws,
-            [user("one"), reply("two"), user("three"), reply("four")].map(|own| own.raw)
-        );
-        assert_eq!(archive.verify(None).unwrap(), []);
+        assert_eq!(archive.session(id("s")).unwrap(), Some(info));
+        assert_eq!(archive.session(id("r")).unwrap(), None);
+        assert_eq!(archive.head(id("s")).unwrap(), Some(Head::default()));
+        assert_eq!(archive.head(id("r")).unwrap(), None);
+        assert_eq!(archive.path(id("s"), None, 0..9).unwrap(), []);
     });
 }
 
 #[test]
 fn rounds_begin_where_they_are_opened() {
     check(|archive| {
-        assert_eq!(archive.append("s", &[]).unwrap(), Appended { first: 0, round: 0 });
-        assert_eq!(archive.head("s").unwrap(), None);
-        archive.append("s", &[reply("system"), user("one"), reply("two")]).unwrap();
-        let appended = archive.append("s", &[reply("three"), user("four")]).unwrap();
-        assert_eq!(appended, Appended { first: 3, round: 1 });
-        assert_eq!(archive.append("s", &[]).unwrap(), Appended { first: 5, round: 2 });
-        let entries = archive.entries("s", 0..9).unwrap();
+        assert_eq!(record(archive, "s", &[]), Appended::default());
+        record(archive, "s", &[reply("system"), user("one"), reply("two")]);
+        let appended = record(archive, "s", &[reply("three"), user("four")]);
+        assert_eq!(appended, Appended { seqs: vec![Seq(3), Seq(4)], new: 2, round: 1 });
+        assert_eq!(record(archive, "s", &[]), Appended { seqs: vec![], new: 0, round: 2 });
+        let entries = archive.entries(id("s"), 0..9).unwrap();
         assert_eq!(entries.iter().map(|entry| entry.round).collect::<Vec<_>>(), [0, 1, 1, 1, 2]);
-        let head = Head { entries: 5, rounds: 3, batch: None, undone: false, pins: vec![] };
-        assert_eq!(archive.head("s").unwrap(), Some(head));
+        let head = archive.head(id("s")).unwrap().unwrap();
+        assert_eq!((head.entries, head.rounds, head.head), (5, 3, Some(Seq(4))));
+        // A fork goes on from the round of its parent, and is the newest path then.
+        fork(archive, "s", Some(0), &[user("other")]);
+        let head = archive.head(id("s")).unwrap().unwrap();
+        assert_eq!((head.entries, head.rounds, head.head), (6, 2, Some(Seq(5))));
     });
 }
 
 #[test]
-fn any_string_is_a_session_of_its_own() {
+fn forks_share_what_is_before_them() {
     check(|archive| {
-        let long = "x".repeat(1_000_000);
-        let longer = format!("{long}y");
-        let ids = [
-            "", " ", "a/b", "a_b", "a\\b", "A/B", "../x", "a\0b", "a\0", "a", "é", "e\u{301}",
-            "'; --", "%", &long, &longer,
-        ];
-        for id in ids {
-            archive.append(id, &[user(id), user(id)]).unwrap();
-        }
-        for id in ids {
-            assert_eq!(archive.head(id).unwrap().unwrap().entries, 2, "{id:.20}");
-            assert!(archive.entries(id, 0..1).unwrap()[0].raw.len() > id.len());
-        }
-        let mut sorted = ids.to_vec();
-        sorted.sort_unstable();
-        let listed = archive.sessions().unwrap();
-        assert_eq!(listed.iter().map(|info| info.id.as_str()).collect::<Vec<_>>(), sorted);
-        assert_eq!(archive.head("b").unwrap(), None);
+        record(archive, "s", &[user("one"), reply("two"), user("three"), reply("four")]);
+        // The third message is edited and sent again, with all that is before it.
+        let edited = [user("one"), reply("two"), user("3"), reply("four")];
+        let appended = archive.append(id("s"), After::Entry(None), &edited).unwrap();
+        assert_eq!((numbers(&appended.seqs), appended.new), (vec![0, 1, 4, 5], 2));
+        // Sent once more, it is all there.
+        let again = archive.append(id("s"), After::Entry(None), &edited).unwrap();
+        assert_eq!((numbers(&again.seqs), again.new), (vec![0, 1, 4, 5], 0));
+        assert_eq!(fork(archive, "s", Some(1), &[user("3"), reply("five")]), [4, 6]);
+        assert_eq!(fork(archive, "s", None, &[user("another root")]), [7]);
+        let path = |head: Option<u64>, range: std::ops::Range<u64>| {
+            seqs(&archive.path(id("s"), head.map(Seq), range).unwrap())
+        };
+        assert_eq!(path(Some(3), 0..99), [0, 1, 2, 3]);
+        assert_eq!(path(Some(5), 0..99), [0, 1, 4, 5]);
+        assert_eq!(path(Some(6), 0..99), [0, 1, 4, 6]);
+        assert_eq!(path(Some(6), 1..5), [1, 4]);
+        assert_eq!(path(Some(6), 2..4), []);
+        assert_eq!(path(None, 0..99), [7]);
+        let unknown = archive.path(id("s"), Some(Seq(8)), 0..9);
+        assert!(matches!(unknown, Err(ArchiveError::NoSuchEntries { entries: 8, .. })));
+        let unknown = archive.append(id("s"), After::Entry(Some(Seq(8))), &[]);
+        assert!(matches!(unknown, Err(ArchiveError::NoSuchEntries { entries: 8, .. })));
+        // Finding entries again does not move the head.
+        fork(archive, "s", None, &[user("one")]);
+        assert_eq!(archive.head(id("s")).unwrap().unwrap().head, Some(Seq(7)));
     });
 }
 
 #[test]
-fn sessions_are_listed_with_their_sizes() {
+fn equal_words_said_twice_are_two_entries() {
+    check(|archive| {
+        for _ in 0..3 {
+            record(archive, "s", &[user("yes"), user("yes")]);
+        }
+        assert_eq!(archive.path(id("s"), None, 0..9).unwrap().len(), 6);
+    });
+}
+
+#[test]
+fn a_conversation_is_found_again_by_its_chain() {
+    check(|archive| {
+        let said: Vec<NewEntry> = (0..9).map(|n| user(&n.to_string())).collect();
+        record(archive, "s", &said[..6]);
+        let chain = links(Owner::LOCAL, &said);
+        let found = |owner, links: &[_]| archive.find_path(owner, links).unwrap();
+        let expected = Found { session: id("s"), seq: Seq(5), known: 6 };
+        assert_eq!(found(Owner::LOCAL, &chain), Some(expected));
+        for known in 1..6 {
+            let expected = Found { session: id("s"), seq: Seq(known as u64 - 1), known };
+            assert_eq!(found(Owner::LOCAL, &chain[..known]), Some(expected));
+        }
+        assert_eq!(found(Owner::LOCAL, &[]), None);
+        // Owners do not find what belongs to others, even if they say the same.
+        let other = Owner::of("key");
+        assert_eq!(found(other, &chain), None);
+        assert_eq!(found(other, &links(other, &said)), None);
+        archive.begin(id("theirs"), &named(other, "theirs")).unwrap();
+        archive.append(id("theirs"), After::Newest, &said[..2]).unwrap();
+        let expected = Found { session: id("theirs"), seq: Seq(1), known: 2 };
+        assert_eq!(found(other, &links(other, &said)), Some(expected));
+        // Of two that have it, the one that got it last.
+        record(archive, "t", &said[..6]);
+        assert_eq!(found(Owner::LOCAL, &chain).unwrap().session, id("t"));
+        fork(archive, "s", Some(5), &said[6..7]);
+        let expected = Found { session: id("s"), seq: Seq(6), known: 7 };
+        assert_eq!(found(Owner::LOCAL, &chain), Some(expected));
+        archive.remove(id("s")).unwrap();
+        assert_eq!(found(Owner::LOCAL, &chain).unwrap().session, id("t"));
+        archive.remove(id("t")).unwrap();
+        assert_eq!(found(Owner::LOCAL, &chain), None);
+    });
+}
+
+#[test]
+fn one_bad_addition_fails_alone() {
+    check(|archive| {
+        begin(archive, "s");
+        let add = |name: &str, begin: bool, after, entries: &[NewEntry]| Addition {
+            session: id(name),
+            begin: begin.then(|| named(Owner::LOCAL, name)),
+            after,
+            entries: entries.to_vec(),
+        };
+        let outcomes = archive
+            .append_all(&[
+                add("s", false, After::Newest, &[user("one")]),
+                add("unknown", false, After::Newest, &[user("one")]),
+                add("new", true, After::Newest, &[user("one"), reply("two")]),
+                add("bad", true, After::Entry(Some(Seq(7))), &[user("one")]),
+                add("s", true, After::Entry(Some(Seq(0))), &[reply("two")]),
+            ])
+            .unwrap();
+        let told: Vec<Option<Vec<u64>>> = outcomes
+            .iter()
+            .map(|outcome| outcome.as_ref().ok().map(|appended| numbers(&appended.seqs)))
+            .collect();
+        assert_eq!(told, [Some(vec![0]), None, Some(vec![0, 1]), None, Some(vec![1])]);
+        assert!(matches!(outcomes[1], Err(ArchiveError::UnknownSession { .. })));
+        assert!(matches!(outcomes[3], Err(ArchiveError::NoSuchEntries { .. })));
+        assert_eq!(archive.head(id("bad")).unwrap(), None);
+        assert_eq!(archive.head(id("s")).unwrap().unwrap().entries, 2);
+        assert_eq!(archive.append_all(&[]).unwrap().len(), 0);
+    });
+}
+
+#[test]
+fn sessions_are_listed_by_activity() {
     check(|archive| {
         let early = NewEntry { at_ms: -5, ..user("early") };
         let bytes = (early.raw.len() + reply("late").raw.len()) as u64;
-        archive.append("s", &[early, reply("late")]).unwrap();
-        archive.commit("s", &batch(0, 1)).unwrap();
-        archive.undo("s").unwrap();
+        record(archive, "a", &[early, reply("late")]);
+        archive.commit(id("a"), &stubs(0, 0, &[0])).unwrap();
+        archive.undo(id("a"), None).unwrap();
+        for name in ["b", "c", "d", "e"] {
+            record(archive, name, &[user(name)]);
+        }
+        begin(archive, "empty");
+        begin(archive, "empty too");
+        record(archive, "c", &[user("again")]);
+        archive.begin(id("theirs"), &named(Owner::of("key"), "theirs")).unwrap();
+        let names = |owner, page: Page| {
+            let listing = archive.sessions(owner, page).unwrap();
+            let names: Vec<String> = listing.items.into_iter().map(|info| info.name).collect();
+            (names, listing.next)
+        };
+        let all = ["c", "e", "d", "b", "a", "theirs", "empty too", "empty"];
+        assert_eq!(names(None, Page::ALL), (all.map(str::to_owned).to_vec(), None));
+        let (own, _) = names(Some(Owner::LOCAL), Page::ALL);
+        assert_eq!(own, ["c", "e", "d", "b", "a", "empty too", "empty"]);
+        assert_eq!(names(Some(Owner::of("key")), Page::ALL).0, ["theirs"]);
+        assert_eq!(names(Some(Owner::of("nobody")), Page::ALL).0.len(), 0);
+        // What moves to the front meanwhile disturbs no later page.
+        let (first, next) = names(None, Page::first(2));
+        assert_eq!(first, ["c", "e"]);
+        record(archive, "b", &[user("meanwhile")]);
+        let (second, next) = names(None, Page { after: next, limit: 3 });
+        assert_eq!(second, ["d", "a", "theirs"]);
+        let (third, next) = names(None, Page { after: next, limit: 9 });
+        assert_eq!((third.len(), next), (2, None));
         let info = SessionInfo {
-            id: "s".to_owned(),
+            id: id("a"),
+            owner: Owner::LOCAL,
+            dialect: "chat".to_owned(),
+            name: "a".to_owned(),
+            continues: None,
+            begun_ms: 5,
             entries: 2,
             rounds: 1,
             batches: 1,
             bytes,
             first_ms: -5,
             last_ms: 1_700_000_000_500,
-            damaged: false,
+            is_damaged: false,
         };
-        assert_eq!(archive.sessions().unwrap(), [info]);
+        assert_eq!(archive.session(id("a")).unwrap(), Some(info));
+    });
+}
+
+/// Entries 0 to 3 in a line, then 4 and 5 after 1, and 6 after 3.
+fn tree(archive: &dyn longhand_archive::Archive) {
+    record(archive, "s", &[user("0"), reply("1"), user("2"), reply("3")]);
+    assert_eq!(fork(archive, "s", Some(1), &[user("4"), reply("5")]), [4, 5]);
+    assert_eq!(fork(archive, "s", Some(3), &[user("6")]), [6]);
+}
+
+#[test]
+fn a_batch_applies_to_every_path_that_holds_what_it_edits() {
+    check(|archive| {
+        tree(archive);
+        let live = |head: u64| numbers_of(&archive.live(id("s"), Some(Seq(head))).unwrap());
+        let commit = |batch| archive.commit(id("s"), &batch);
+        // Made for one path, within what both share: its head need not be on a path.
+        assert_eq!(commit(stubs(0, 3, &[0])).unwrap(), 1);
+        assert_eq!(commit(stubs(1, 5, &[1, 4])).unwrap(), 2);
+        assert_eq!(commit(folds(1, 3, 0, 2)).unwrap(), 3);
+        for (head, expected) in [
+            (0, &[1][..]),
+            (1, &[1]),
+            (2, &[1, 3]),
+            (3, &[1, 3]),
+            (4, &[1, 2]),
+            (5, &[1, 2]),
+            (6, &[1, 3]),
+        ] {
+            assert_eq!(live(head), expected, "{head}");
+        }
+        assert_eq!(numbers_of(&archive.live(id("s"), None).unwrap()), [1, 3]);
+        assert_eq!(archive.live(id("other"), None).unwrap(), []);
+        let batch = &archive.live(id("s"), Some(Seq(5))).unwrap()[1];
+        let new = stubs(1, 5, &[1, 4]);
+        assert_eq!((batch.after, batch.at_ms, batch.is_live), (1, 7, true));
+        assert_eq!((&batch.batch, &batch.receipt), (&new.batch, &new.receipt));
+        let unknown = archive.live(id("s"), Some(Seq(7)));
+        assert!(matches!(unknown, Err(ArchiveError::NoSuchEntries { .. })));
     });
 }
 
 #[test]
-fn what_a_batch_folds_can_be_brought_back() {
+fn a_batch_edits_its_own_path() {
     check(|archive| {
-        archive.append("s", &[user("one"), reply("two"), user("three")]).unwrap();
-        archive.commit("s", &batch(0, 2)).unwrap();
-        let original = archive.expand(fold_handle("s", &(0..2))).unwrap().unwrap();
-        let raws = [user("one").raw, reply("two").raw].join("\n");
-        assert_eq!(archive.text_of(&original).unwrap(), raws);
-        assert!(!archive.head("s").unwrap().unwrap().undone);
-        archive.undo("s").unwrap();
-        assert!(archive.head("s").unwrap().unwrap().undone);
-        archive.commit("s", &batch(0, 2)).unwrap();
-        assert!(!archive.head("s").unwrap().unwrap().undone);
-        archive.remove("s").unwrap();
-        assert_eq!(archive.expand(fold_handle("s", &(0..2))).unwrap(), None);
-    });
-}
-
-#[test]
-fn batches_build_on_one_another() {
-    check(|archive| {
-        let unknown = archive.commit("s", &batch(0, 0));
+        let unknown = archive.commit(id("s"), &stubs(0, 0, &[]));
         assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
-        archive.append("s", &[user("one"), reply("two"), user("three")]).unwrap();
-        assert_eq!(archive.commit("s", &batch(0, 1)).unwrap(), 1);
-        assert_eq!(archive.commit("s", &batch(1, 2)).unwrap(), 2);
-        let stale = archive.commit("s", &batch(1, 3));
-        assert!(matches!(stale, Err(ArchiveError::Conflict { after: 1, newest: 2, .. })));
-        let beyond = archive.commit("s", &batch(2, 4));
-        assert!(matches!(beyond, Err(ArchiveError::NoSuchEntries { entries: 3, .. })));
-        assert_eq!(archive.batches("s").unwrap().len(), 2);
-        assert_eq!(archive.batches("other").unwrap(), []);
+        begin(archive, "s");
+        let unknown = archive.commit(id("s"), &stubs(0, 0, &[]));
+        assert!(matches!(unknown, Err(ArchiveError::NoSuchEntries { .. })), "{unknown:?}");
+        tree(archive);
+        for off_path in [
+            stubs(0, 3, &[0, 4]),
+            stubs(0, 3, &[6]),
+            stubs(0, 3, &[99]),
+            folds(0, 5, 0, 2),
+            batch(0, 5, vec![Edit::Insert { after: Seq(3), text: String::new() }]),
+        ] {
+            let refused = archive.commit(id("s"), &off_path);
+            assert!(matches!(refused, Err(ArchiveError::NotOnPath { .. })), "{refused:?}");
+        }
+        assert_eq!(archive.head(id("s")).unwrap().unwrap().batches, 0);
+        assert_eq!(archive.reference(&Scope::All, stub_handle(0)).unwrap(), None);
     });
 }
 
 #[test]
-fn undo_takes_back_the_newest_batch_and_the_log_keeps_it() {
+fn a_batch_builds_on_the_newest_one_of_its_path() {
     check(|archive| {
-        assert_eq!(archive.undo("s").unwrap(), None);
-        archive.append("s", &[user("one"), reply("two"), user("three")]).unwrap();
-        archive.commit("s", &batch(0, 1)).unwrap();
-        archive.commit("s", &batch(1, 2)).unwrap();
-        let undone = archive.undo("s").unwrap().unwrap();
-        assert_eq!((undone.number, undone.undone), (2, true));
-        assert_eq!(archive.commit("s", &batch(1, 3)).unwrap(), 3);
-        let log = |batches: Vec<Batch>| {
-            batches
-                .iter()
-                .map(|batch| (batch.number, batch.after, batch.undone))
-                .collect::<Vec<_>>()
+        tree(archive);
+        let commit = |batch| archive.commit(id("s"), &batch);
+        let conflict = |batch| match commit(batch) {
+            Err(ArchiveError::Conflict { conflict: Conflict::Batch { after, newest }, .. }) => {
+                (after, newest)
+            }
+            other => panic!("{other:?}"),
         };
-        assert_eq!(
-            log(archive.batches("s").unwrap()),
-            [(1, 0, false), (2, 1, true), (3, 1, false)]
-        );
-        assert_eq!(archive.undo("s").unwrap().unwrap().number, 3);
-        let head = archive.head("s").unwrap().unwrap().batch.unwrap();
-        assert_eq!((head.number, head.entries, head.undone), (1, 0..1, false));
-        assert_eq!(head.text, "[1 entries are folded]");
-        assert_eq!(archive.undo("s").unwrap().unwrap().number, 1);
-        assert_eq!(archive.undo("s").unwrap(), None);
-        assert_eq!(archive.head("s").unwrap().unwrap().batch, None);
-        assert_eq!(archive.commit("s", &batch(0, 3)).unwrap(), 4);
-        assert!(archive.batches("s").unwrap()[..3].iter().all(|batch| batch.undone));
+        assert_eq!(conflict(stubs(1, 3, &[0])), (1, 0));
+        assert_eq!(commit(stubs(0, 3, &[2])).unwrap(), 1);
+        // The same, a longer and a shorter path are all paths of one conversation.
+        for head in [3, 6] {
+            assert_eq!(conflict(stubs(0, head, &[0])), (0, 1), "{head}");
+        }
+        assert_eq!(conflict(stubs(0, 1, &[0])), (0, 1));
+        assert_eq!(conflict(stubs(0, 1, &[])), (0, 1));
+        // Another one that the batch does not apply to knows nothing of it.
+        assert_eq!(conflict(stubs(1, 5, &[4])), (1, 0));
+        assert_eq!(commit(stubs(0, 5, &[4])).unwrap(), 2);
+        assert_eq!(commit(stubs(1, 6, &[6])).unwrap(), 3);
+        // Two that edit what both paths share would both apply to both.
+        assert_eq!(conflict(stubs(0, 5, &[0])), (0, 2));
+        assert_eq!(archive.head(id("s")).unwrap().unwrap().batches, 3);
+    });
+}
+
+#[test]
+fn undo_takes_back_the_newest_batch_of_a_path_and_the_log_keeps_it() {
+    check(|archive| {
+        assert_eq!(archive.undo(id("s"), None).unwrap(), None);
+        tree(archive);
+        assert_eq!(archive.undo(id("s"), None).unwrap(), None);
+        for batch in [stubs(0, 3, &[0]), stubs(1, 5, &[4]), stubs(1, 6, &[3]), folds(3, 6, 0, 3)] {
+            archive.commit(id("s"), &batch).unwrap();
+        }
+        let undo = |head: Option<u64>| {
+            let batch = archive.undo(id("s"), head.map(Seq)).unwrap()?;
+            assert!(!batch.is_live);
+            Some(batch.number)
+        };
+        let log = || {
+            let batches = archive.batches(id("s"), Page::ALL).unwrap().items;
+            batches.iter().rev().map(|batch| (batch.number, batch.is_live)).collect::<Vec<_>>()
+        };
+        assert_eq!(undo(None), Some(4));
+        assert_eq!(log(), [(1, true), (2, true), (3, true), (4, false)]);
+        // Done again, it is another batch.
+        assert_eq!(archive.commit(id("s"), &folds(3, 6, 0, 3)).unwrap(), 5);
+        assert_eq!(undo(Some(6)), Some(5));
+        assert_eq!(undo(Some(5)), Some(2));
+        assert_eq!(undo(Some(2)), Some(1));
+        // Batch 3 was built on it.
+        assert_eq!(log(), [(1, false), (2, false), (3, false), (4, false), (5, false)]);
+        assert_eq!(archive.live(id("s"), None).unwrap(), []);
+        assert_eq!(undo(None), None);
+        assert_eq!(archive.commit(id("s"), &stubs(0, 6, &[0])).unwrap(), 6);
+        assert_eq!(numbers_of(&archive.live(id("s"), Some(Seq(5))).unwrap()), [6]);
+    });
+}
+
+#[test]
+fn the_log_is_read_in_pages() {
+    check(|archive| {
+        record(archive, "s", &[user("one"), reply("two")]);
+        for after in 0..7 {
+            archive.commit(id("s"), &stubs(after, 1, &[0])).unwrap();
+        }
+        let first = archive.batches(id("s"), Page::first(3)).unwrap();
+        assert_eq!(numbers_of(&first.items), [7, 6, 5]);
+        archive.commit(id("s"), &stubs(7, 1, &[0])).unwrap();
+        let second = archive.batches(id("s"), Page { after: first.next, limit: 3 }).unwrap();
+        assert_eq!(numbers_of(&second.items), [4, 3, 2]);
+        let third = archive.batches(id("s"), Page { after: second.next, limit: 3 }).unwrap();
+        assert_eq!((numbers_of(&third.items), third.next), (vec![1], None));
+        assert_eq!(archive.batches(id("other"), Page::ALL).unwrap().items, []);
+    });
+}
+
+#[test]
+fn entries_and_their_batch_are_written_together_or_not_at_all() {
+    check(|archive| {
+        let addition = |after, entries: &[NewEntry]| Addition {
+            session: id("s"),
+            begin: Some(named(Owner::LOCAL, "s")),
+            after,
+            entries: entries.to_vec(),
+        };
+        let said = [user("0"), reply("1")];
+        let start = addition(After::Newest, &said);
+        let bad = archive.append_and_commit(&start, Seq(0), &stubs(0, 5, &[0]));
+        assert!(matches!(bad, Err(ArchiveError::NoSuchEntries { .. })), "{bad:?}");
+        assert_eq!(archive.head(id("s")).unwrap(), None);
+        let (appended, number) =
+            archive.append_and_commit(&start, Seq(0), &stubs(0, 1, &[0])).unwrap();
+        assert_eq!((numbers(&appended.seqs), number), (vec![0, 1], 1));
+        // Another writer came first.
+        record(archive, "s", &[user("2")]);
+        let more = addition(After::Entry(Some(Seq(1))), &[user("3")]);
+        let late = archive.append_and_commit(&more, Seq(2), &stubs(1, 2, &[2]));
+        let Err(ArchiveError::Conflict { conflict, .. }) = late else { panic!("{late:?}") };
+        assert_eq!(conflict, Conflict::Entries { expected: 2, entries: 3 });
+        let stale = archive.append_and_commit(&more, Seq(3), &stubs(0, 3, &[3]));
+        assert!(matches!(stale, Err(ArchiveError::Conflict { .. })), "{stale:?}");
+        assert_eq!(archive.head(id("s")).unwrap().unwrap().entries, 3);
+        assert_eq!(archive.search(&Scope::All, "3", 9).unwrap(), []);
+        let (appended, number) =
+            archive.append_and_commit(&more, Seq(3), &stubs(1, 3, &[3])).unwrap();
+        assert_eq!((numbers(&appended.seqs), number), (vec![3], 2));
     });
 }
 
 #[test]
 fn pins_are_kept_in_order() {
     check(|archive| {
-        assert!(matches!(archive.pin("s", 0, true), Err(ArchiveError::UnknownSession { .. })));
-        archive.append("s", &[user("one"), user("two"), user("three")]).unwrap();
+        let pin = |seq, pinned| archive.pin(id("s"), Seq(seq), pinned);
+        assert!(matches!(pin(0, true), Err(ArchiveError::UnknownSession { .. })));
+        record(archive, "s", &[user("one"), user("two"), user("three")]);
         for (seq, pinned) in [(2, true), (0, true), (1, false), (2, true), (1, true), (0, false)] {
-            archive.pin("s", seq, pinned).unwrap();
+            pin(seq, pinned).unwrap();
         }
-        assert_eq!(archive.head("s").unwrap().unwrap().pins, [1, 2]);
+        let pins = || archive.head(id("s")).unwrap().unwrap().pins;
+        assert_eq!(pins(), [Seq(1), Seq(2)]);
         for beyond in [3, u64::MAX] {
-            let refused = archive.pin("s", beyond, true);
+            let refused = pin(beyond, true);
             assert!(matches!(refused, Err(ArchiveError::NoSuchEntries { .. })), "{refused:?}");
         }
-        archive.append("s", &[user("four")]).unwrap();
-        assert_eq!(archive.head("s").unwrap().unwrap().pins, [1, 2]);
+        record(archive, "s", &[user("four")]);
+        assert_eq!(pins(), [Seq(1), Seq(2)]);
     });
 }
 
-fn text(session: Option<&str>, text: &str) -> Original {
-    let session = session.map(str::to_owned);
-    Original { session, form: Form::Text, content: Content::Text(text.to_owned()) }
-}
-
-fn fold(session: &str, end: u64) -> Original {
-    let session = Some(session.to_owned());
-    Original { session, form: Form::Json, content: Content::Entries(0..end) }
+fn kept(name: &str, text: &str) -> Reference {
+    Reference::Kept { session: id(name), form: Form::Text, text: text.to_owned() }
 }
 
 #[test]
-fn handles_bring_back_what_they_stand_for() {
+fn handles_lead_to_what_was_edited() {
     check(|archive| {
-        archive.append("s", &[user("one"), reply("two")]).unwrap();
-        let raws: Vec<String> =
-            archive.entries("s", 0..2).unwrap().into_iter().map(|entry| entry.raw).collect();
-        let folded = raws.join("\n");
-        let (stub, whole) = (Handle::of(["body"]), Handle::of([folded.as_str()]));
-        let kept = [(stub, text(None, "body")), (whole, fold("s", 2))];
-        archive.keep(&kept).unwrap();
-        archive.keep(&kept).unwrap();
-        assert_eq!(archive.expand(stub).unwrap(), Some(text(None, "body")));
-        let original = archive.expand(whole).unwrap().unwrap();
-        assert_eq!(original, fold("s", 2));
-        assert_eq!(archive.text_of(&original).unwrap(), folded);
-        assert_eq!(archive.text_of(&text(None, "body")).unwrap(), "body");
-        assert_eq!(archive.expand(Handle::of(["other"])).unwrap(), None);
-        // The same content from elsewhere is the same content.
-        let same = Original { form: Form::Json, ..text(Some("s"), &folded) };
-        archive.keep(&[(whole, same)]).unwrap();
+        tree(archive);
+        archive.commit(id("s"), &stubs(0, 3, &[0, 2])).unwrap();
+        archive.commit(id("s"), &folds(1, 3, 0, 2)).unwrap();
+        let find = |handle| archive.reference(&Scope::Session(id("s")), handle).unwrap();
+        let part = |entry| Reference::Part {
+            session: id("s"),
+            place: Place { entry: Seq(entry), part: 0 },
+        };
+        assert_eq!(find(stub_handle(2)), Some(part(2)));
+        let folded = Reference::Fold { session: id("s"), batch: 2, fold: fold(0, 2) };
+        assert_eq!(find(fold(0, 2).handle()), Some(folded.clone()));
+        assert_eq!(find(stub_handle(1)), None);
+        // The first one counts, and an undone batch still tells what its handles stand for.
+        let same = Edit::Clip {
+            at: Place { entry: Seq(1), part: 3 },
+            handle: stub_handle(2),
+            text: String::new(),
+        };
+        archive.commit(id("s"), &batch(2, 3, vec![same])).unwrap();
+        while archive.undo(id("s"), Some(Seq(3))).unwrap().is_some() {}
+        assert_eq!(find(stub_handle(2)), Some(part(2)));
+        assert_eq!(find(fold(0, 2).handle()), Some(folded));
     });
 }
 
 #[test]
-fn a_session_brings_back_only_its_own() {
+fn handles_are_looked_up_at_home_first_and_never_at_strangers() {
     check(|archive| {
-        for session in ["s", "t"] {
-            archive.append(session, &[user("one"), reply("two")]).unwrap();
+        for name in ["a", "b"] {
+            record(archive, name, &[user("one"), reply("two")]);
         }
-        let (own, shared, nobodys) = (Handle::of(["a"]), Handle::of(["b"]), Handle::of(["c"]));
-        let kept = [
-            (own, text(Some("s"), "a")),
-            (shared, text(Some("s"), "b")),
-            (shared, text(Some("t"), "b")),
-            (nobodys, text(None, "c")),
-        ];
-        archive.keep(&kept).unwrap();
-        assert_eq!(archive.expand_in("s", own).unwrap(), Some(text(Some("s"), "a")));
-        assert_eq!(archive.expand_in("t", own).unwrap(), None);
-        for session in ["s", "t"] {
-            let original = text(Some(session), "b");
-            assert_eq!(archive.expand_in(session, shared).unwrap(), Some(original));
-            assert_eq!(archive.expand_in(session, nobodys).unwrap(), None);
+        let other = Owner::of("key");
+        archive.begin(id("theirs"), &named(other, "theirs")).unwrap();
+        archive.append(id("theirs"), After::Newest, &[user("one")]).unwrap();
+        for (name, part) in [("b", 1), ("a", 0), ("theirs", 2)] {
+            let at = Place { entry: Seq(0), part };
+            let stub = Edit::Stub { at, handle: stub_handle(0), text: String::new() };
+            archive.commit(id(name), &batch(0, 0, vec![stub])).unwrap();
         }
-        assert_eq!(archive.expand_in("nobody", own).unwrap(), None);
-        archive.remove("s").unwrap();
-        assert_eq!(archive.expand_in("s", own).unwrap(), None);
-        assert_eq!(archive.expand_in("t", shared).unwrap(), Some(text(Some("t"), "b")));
+        archive.commit(id("b"), &stubs(1, 1, &[1])).unwrap();
+        let find = |scope: Scope, handle| match archive.reference(&scope, handle).unwrap() {
+            Some(Reference::Part { session, place }) => Some((session, place.part)),
+            None => None,
+            other => panic!("{other:?}"),
+        };
+        let shared = stub_handle(0);
+        for (name, part) in [("a", 0), ("b", 1), ("theirs", 2)] {
+            let found = Some((id(name), part));
+            assert_eq!(find(Scope::Session(id(name)), shared), found);
+            assert_eq!(find(Scope::Path { session: id(name), head: None }, shared), found);
+        }
+        assert_eq!(find(Scope::Session(id("a")), stub_handle(1)), Some((id("b"), 0)));
+        assert_eq!(find(Scope::Session(id("theirs")), stub_handle(1)), None);
+        assert_eq!(find(Scope::Owner(other), stub_handle(1)), None);
+        assert_eq!(find(Scope::Owner(other), shared), Some((id("theirs"), 2)));
+        assert_eq!(find(Scope::Owner(Owner::LOCAL), shared), Some((id("a"), 0)));
+        assert_eq!(find(Scope::All, shared), Some((id("a"), 0)));
+        assert_eq!(find(Scope::Session(id("unknown")), shared), None);
+        archive.remove(id("a")).unwrap();
+        assert_eq!(find(Scope::Owner(Owner::LOCAL), shared), Some((id("b"), 1)));
+        assert_eq!(find(Scope::Session(id("a")), shared), None);
     });
 }
 
 #[test]
-fn a_handle_stands_for_one_content() {
+fn kept_texts_never_disturb_each_other() {
     check(|archive| {
-        archive.append("s", &[user("one"), reply("two")]).unwrap();
-        let (handle, other) = (Handle::of(["body"]), Handle::of(["another"]));
-        archive.keep(&[(handle, text(Some("s"), "body"))]).unwrap();
-        let json = Original { form: Form::Json, ..text(Some("s"), "body") };
-        for wrong in [text(Some("s"), "other"), text(None, "other"), json, fold("s", 1)] {
-            let refused = archive.keep(&[(other, text(None, "another")), (handle, wrong)]);
-            assert!(matches!(refused, Err(ArchiveError::HandleTaken { .. })), "{refused:?}");
-        }
-        assert_eq!(archive.expand(other).unwrap(), None);
-        let twice = archive.keep(&[(other, text(None, "one")), (other, text(None, "two"))]);
-        assert!(matches!(twice, Err(ArchiveError::HandleTaken { .. })), "{twice:?}");
-        assert_eq!(archive.expand(handle).unwrap(), Some(text(Some("s"), "body")));
+        let (one, two) = (Handle::of(["one"]), Handle::of(["two"]));
+        let text = |text: &str| (one, text.to_owned(), Form::Text);
+        let unknown = archive.keep(id("a"), &[text("x")]);
+        assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
+        begin(archive, "a");
+        begin(archive, "b");
+        assert_eq!(archive.keep(id("a"), &[text("x"), text("x")]).unwrap(), 0);
+        // In another session the same handle may stand for something else.
+        assert_eq!(archive.keep(id("b"), &[text("y")]).unwrap(), 0);
+        let json = (one, "x".to_owned(), Form::Json);
+        let more = [text("other"), (two, "z".to_owned(), Form::Text), json];
+        assert_eq!(archive.keep(id("a"), &more).unwrap(), 2);
+        let find =
+            |name: &str, handle| archive.reference(&Scope::Session(id(name)), handle).unwrap();
+        assert_eq!(find("a", one), Some(kept("a", "x")));
+        assert_eq!(find("b", one), Some(kept("b", "y")));
+        assert_eq!(find("b", two), Some(kept("a", "z")));
+        archive.remove(id("a")).unwrap();
+        assert_eq!(find("b", two), None);
     });
 }
 
 #[test]
-fn an_original_cites_what_exists() {
+fn preambles_are_kept_once_for_each_owner() {
     check(|archive| {
-        let handle = Handle::of(["x"]);
-        let refused = archive.keep(&[(handle, fold("s", 0))]);
-        assert!(matches!(refused, Err(ArchiveError::UnknownSession { .. })), "{refused:?}");
-        archive.append("s", &[user("one")]).unwrap();
-        let refused = archive.keep(&[(handle, fold("s", 2))]);
-        assert!(matches!(refused, Err(ArchiveError::NoSuchEntries { .. })), "{refused:?}");
-        let refused = archive.keep(&[(handle, Original { session: None, ..fold("s", 1) })]);
-        assert!(matches!(refused, Err(ArchiveError::NoSession { .. })), "{refused:?}");
-        archive.keep(&[(handle, fold("s", 0))]).unwrap();
-        assert_eq!(archive.text_of(&fold("s", 0)).unwrap(), "");
-        let gone = archive.text_of(&fold("s", 2));
-        assert!(matches!(gone, Err(ArchiveError::NoSuchEntries { .. })), "{gone:?}");
+        let (own, other) = (Owner::LOCAL, Owner::of("key"));
+        let tools = archive.keep_preamble(own, "tools").unwrap();
+        assert_eq!(archive.keep_preamble(own, "tools").unwrap(), tools);
+        assert_eq!(tools, PreambleId::of("tools"));
+        assert_eq!(archive.preamble(own, tools).unwrap().as_deref(), Some("tools"));
+        assert_eq!(archive.preamble(other, tools).unwrap(), None);
+        assert_eq!(archive.preamble(own, PreambleId::of("none")).unwrap(), None);
+        // One that nobody else asks with goes along with its session.
+        let shared = archive.keep_preamble(own, "shared").unwrap();
+        let unused = archive.keep_preamble(own, "unused").unwrap();
+        archive.keep_preamble(other, "tools").unwrap();
+        begin(archive, "a");
+        begin(archive, "b");
+        let log = |name, preamble| {
+            let request = Request { preamble: Some(preamble), ..Request::default() };
+            archive.log_request(id(name), &request).unwrap();
+        };
+        log("a", tools);
+        log("a", shared);
+        log("b", shared);
+        archive.remove(id("a")).unwrap();
+        assert_eq!(archive.preamble(own, tools).unwrap(), None);
+        for kept in [shared, unused] {
+            assert!(archive.preamble(own, kept).unwrap().is_some());
+        }
+        assert!(archive.preamble(other, tools).unwrap().is_some());
+    });
+}
+
+#[test]
+fn requests_are_logged_as_they_are() {
+    check(|archive| {
+        let unknown = archive.log_request(id("s"), &Request::default());
+        assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
+        record(archive, "s", &[user("one")]);
+        let request = |n: u64| Request {
+            at_ms: -7,
+            preamble: n.is_multiple_of(2).then(|| PreambleId::of("tools")),
+            head: n.is_multiple_of(3).then_some(Seq(n)),
+            batch: n,
+            model: format!("model {n}"),
+            before: u64::MAX,
+            sent: n,
+            cached: n + 1,
+            output: n + 2,
+            cost_micros: n.is_multiple_of(2).then_some(u64::MAX - n),
+            edits: n + 3,
+        };
+        for n in 0..5 {
+            archive.log_request(id("s"), &request(n)).unwrap();
+        }
+        let all = archive.requests(id("s"), Page::ALL).unwrap();
+        assert_eq!((all.items, all.next), ((0..5).rev().map(request).collect(), None));
+        let first = archive.requests(id("s"), Page::first(2)).unwrap();
+        archive.log_request(id("s"), &request(9)).unwrap();
+        let second = archive.requests(id("s"), Page { after: first.next, limit: 3 }).unwrap();
+        assert_eq!((second.items, second.next), ((0..3).rev().map(request).collect(), None));
+        assert_eq!(archive.requests(id("other"), Page::ALL).unwrap().items, []);
+    });
+}
+
+#[test]
+fn derived_data_is_replaced() {
+    check(|archive| {
+        let unknown = archive.put_derived(id("s"), "story 1", "x");
+        assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
+        begin(archive, "s");
+        assert_eq!(archive.derived(id("s"), "story 1").unwrap(), None);
+        for value in ["once", "twice"] {
+            archive.put_derived(id("s"), "story 1", value).unwrap();
+            assert_eq!(archive.derived(id("s"), "story 1").unwrap().as_deref(), Some(value));
+        }
+        assert_eq!(archive.derived(id("s"), "story 2").unwrap(), None);
+        assert_eq!(archive.derived(id("t"), "story 1").unwrap(), None);
     });
 }
 
 #[test]
 fn a_removed_session_takes_along_what_was_its_own() {
     check(|archive| {
-        let (own, shared) = (Handle::of(["own"]), Handle::of(["shared"]));
-        for id in ["keep", "drop"] {
-            archive.append(id, &[user("needle"), reply("two")]).unwrap();
-            archive.commit(id, &batch(0, 1)).unwrap();
-            archive.pin(id, 0, true).unwrap();
-            archive.keep(&[(shared, text(Some(id), "shared"))]).unwrap();
+        for name in ["keep", "drop"] {
+            record(archive, name, &[user("needle"), reply("two")]);
+            archive.commit(id(name), &stubs(0, 1, &[0])).unwrap();
+            archive.pin(id(name), Seq(0), true).unwrap();
+            archive.keep(id(name), &[(Handle::of([name]), name.to_owned(), Form::Text)]).unwrap();
+            archive.log_request(id(name), &Request::default()).unwrap();
+            archive.put_derived(id(name), "story", name).unwrap();
         }
-        archive.keep(&[(own, text(Some("drop"), "own"))]).unwrap();
-        assert!(archive.remove("drop").unwrap());
-        assert!(!archive.remove("drop").unwrap());
-        assert_eq!(archive.head("drop").unwrap(), None);
-        assert_eq!(archive.expand(own).unwrap(), None);
-        assert_eq!(archive.expand(shared).unwrap(), Some(text(Some("keep"), "shared")));
-        assert_eq!(archive.search(None, "needle", 9).unwrap().len(), 1);
-        assert_eq!(archive.search(Some("drop"), "needle", 9).unwrap(), []);
-        // Its name and its handles are free again.
-        assert_eq!(archive.append("drop", &[user("new")]).unwrap().first, 0);
-        archive.keep(&[(own, text(Some("drop"), "else"))]).unwrap();
-        let head = archive.head("drop").unwrap().unwrap();
-        assert_eq!((head.entries, head.batch, head.pins), (1, None, vec![]));
-        assert_eq!(archive.head("keep").unwrap().unwrap().pins, [0]);
+        assert!(archive.remove(id("drop")).unwrap());
+        assert!(!archive.remove(id("drop")).unwrap());
+        assert_eq!(archive.head(id("drop")).unwrap(), None);
+        assert_eq!(archive.session(id("drop")).unwrap(), None);
+        assert_eq!(archive.reference(&Scope::All, Handle::of(["drop"])).unwrap(), None);
+        let found = archive.reference(&Scope::All, stub_handle(0)).unwrap();
+        assert!(matches!(found, Some(Reference::Part { session, .. }) if session == id("keep")));
+        assert_eq!(archive.search(&Scope::All, "needle", 9).unwrap().len(), 1);
+        assert_eq!(archive.search(&Scope::Session(id("drop")), "needle", 9).unwrap(), []);
+        // Its name is free again.
+        assert_eq!(record(archive, "drop", &[user("new")]).seqs, [Seq(0)]);
+        let head = archive.head(id("drop")).unwrap().unwrap();
+        assert_eq!((head.entries, head.batches, head.pins), (1, 0, vec![]));
+        assert_eq!(archive.batches(id("drop"), Page::ALL).unwrap().items, []);
+        assert_eq!(archive.requests(id("drop"), Page::ALL).unwrap().items, []);
+        assert_eq!(archive.derived(id("drop"), "story").unwrap(), None);
+        // What was said in both is still there.
+        assert_eq!(archive.entries(id("keep"), 0..9).unwrap()[0].raw, user("needle").raw);
+        assert_eq!(archive.head(id("keep")).unwrap().unwrap().pins, [Seq(0)]);
+        assert_eq!(archive.requests(id("keep"), Page::ALL).unwrap().items.len(), 1);
+        assert_eq!(archive.derived(id("keep"), "story").unwrap().as_deref(), Some("keep"));
     });
 }
 
 #[test]
 fn a_session_that_is_not_there_cannot_be_verified() {
     check(|archive| {
-        archive.append("s", &[user("one")]).unwrap();
-        assert_eq!(archive.verify(Some("s")).unwrap(), []);
-        let refused = archive.verify(Some("t"));
+        record(archive, "s", &[user("one")]);
+        assert_eq!(archive.verify(Some(id("s"))).unwrap(), []);
+        let refused = archive.verify(Some(id("t")));
         assert!(matches!(refused, Err(ArchiveError::UnknownSession { .. })), "{refused:?}");
+    });
+}
+
+#[test]
+fn any_name_is_a_session_of_its_own() {
+    check(|archive| {
+        let long = "x".repeat(1_000_000);
+        let longer = format!("{long}y");
+        let names = ["", " ", "a/b", "a_b", "../x", "a\0b", "a\0", "é", "e\u{301}", &long, &longer];
+        for name in names {
+            record(archive, name, &[user(name), user(name)]);
+        }
+        for name in names {
+            assert_eq!(archive.session(id(name)).unwrap().unwrap().name, name);
+            assert_eq!(archive.head(id(name)).unwrap().unwrap().entries, 2, "{name:.20}");
+        }
+        assert_eq!(archive.sessions(None, Page::ALL).unwrap().items.len(), names.len());
     });
 }
 
 #[test]
 fn threads_that_write_at_once_all_get_their_place() {
     check(|archive| {
+        begin(archive, "shared");
         thread::scope(|scope| {
             for writer in 0..8 {
                 scope.spawn(move || {
@@ -375,25 +726,35 @@ fn threads_that_write_at_once_all_get_their_place() {
                     for count in 0..20 {
                         let said = format!("{writer} {count}");
                         let entries = [user(&said), reply(&said)];
-                        let appended = archive.append("shared", &entries).unwrap();
-                        assert_eq!(appended.first % 2, 0);
-                        let there = archive.entries("shared", appended.first..appended.first + 2);
-                        assert!(there.unwrap().iter().all(|entry| entry.raw.contains(&said)));
-                        assert_eq!(archive.append(&own, &entries[..1]).unwrap().first, count);
+                        let appended = record(archive, "shared", &entries);
+                        let first = appended.seqs[0].0;
+                        assert_eq!(first % 2, 0);
+                        let there = archive.entries(id("shared"), first..first + 2).unwrap();
+                        assert!(there.iter().all(|entry| entry.raw.contains(&said)));
+                        assert_eq!(record(archive, &own, &entries[..1]).seqs, [Seq(count)]);
                         // A neighbour that fails in the same transaction harms nobody.
-                        archive.commit("shared", &batch(99, 0)).unwrap_err();
+                        archive.commit(id("shared"), &stubs(99, 0, &[0])).unwrap_err();
                     }
                 });
             }
         });
-        let head = archive.head("shared").unwrap().unwrap();
+        let head = archive.head(id("shared")).unwrap().unwrap();
         assert_eq!((head.entries, head.rounds), (320, 160));
-        let entries = archive.entries("shared", 0..320).unwrap();
+        let entries = archive.path(id("shared"), None, 0..320).unwrap();
+        assert_eq!(entries.len(), 320);
         for writer in 0..8 {
             let is_own = |raw: &&str| raw.contains(&format!("\"{writer} "));
             let found = entries.iter().map(|entry| entry.raw.as_str()).filter(is_own);
             let said = (0..40).map(|half| user(&format!("{writer} {}", half / 2)).raw);
             assert!(found.eq(said), "writer {writer}");
         }
+    });
+}
+
+#[test]
+fn ids_without_a_session_are_only_ids() {
+    check(|archive| {
+        assert_eq!(archive.head(SessionId(7)).unwrap(), None);
+        assert!(!archive.remove(SessionId(7)).unwrap());
     });
 }

@@ -4,10 +4,3 @@
 
 mod common;
 mod contract;
-mod crash;
-mod faults;
-mod files;
-mod model;
-mod old;
-mod search;
-mod sharing;

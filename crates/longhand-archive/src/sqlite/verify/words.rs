@@ -6,25 +6,27 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use rusqlite::Connection;
 
 use super::damage;
+use crate::sqlite::entry::{self, StoredEntry};
 use crate::sqlite::fault::Fault;
-use crate::sqlite::{entry, index};
+use crate::sqlite::index;
 use crate::{Damage, DamagedPart};
+
+const SELECT_INDEXED: &str = entry::select!("body.raw", "entry.id <= ?1");
 
 /// Compares all words of all entries.
 pub(super) fn check_all(db: &Connection) -> Result<Vec<Damage>, Fault> {
     let transaction = db.unchecked_transaction()?;
     let mut sums = sums_in_index(db)?;
     let (newest, indexed) = (index::newest(db)?, index::indexed(db)?);
-    let sql = format!("SELECT {}, session FROM entry WHERE id <= ?1", entry::COLUMNS);
-    let mut select = db.prepare(&sql)?;
+    let mut select = db.prepare(SELECT_INDEXED)?;
     let mut rows = select.query([indexed])?;
     let mut wrong = u64::from(indexed > newest || indexed < 0);
     while let Some(row) = rows.next()? {
         let sum = sums.remove(&row.get(0)?);
         // A damaged entry is named elsewhere, and no fault of the index.
-        let Ok(stored) = entry::stored(row) else { continue };
+        let Ok(stored) = StoredEntry::read(row) else { continue };
         let Some(text) = stored.text() else { continue };
-        let terms = index::terms(row.get(8)?, &text);
+        let terms = index::terms(stored.session, entry::owner(row), &text);
         let right = terms.split(' ').map(hash).fold(0, u64::wrapping_add);
         wrong += u64::from(sum != Some(right));
     }
@@ -40,7 +42,7 @@ pub(super) fn check_session(db: &Connection, session: i64) -> Result<Vec<Damage>
     let wrong: i64 = db.query_row(
         "SELECT count(*) FROM entry WHERE session = ?1 AND id <= ?2 AND id NOT IN \
          (SELECT rowid FROM word WHERE word MATCH ?3)",
-        (session, index::indexed(db)?, format!("\"{}\"", index::mark(session))),
+        (session, index::indexed(db)?, format!("\"{}\"", index::session_mark(session))),
         |row| row.get(0),
     )?;
     transaction.finish()?;

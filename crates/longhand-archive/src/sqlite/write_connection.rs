@@ -1,15 +1,14 @@
 //! The connection that writes.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::chores::Chores;
 use super::fault::Fault;
-use super::transaction::Transaction;
+use super::maintenance::Maintenance;
+use super::transaction::{Transaction, attempt};
 use crate::ArchiveError;
 
 /// A change that waits for its turn.
@@ -24,27 +23,27 @@ pub(super) trait Job: Send + fmt::Debug {
 
 /// The connection that writes, and what it takes to use it.
 #[derive(Debug)]
-pub(super) struct Desk {
-    path: PathBuf,
+pub(super) struct WriteConnection {
+    archive: String,
     pub(super) db: Connection,
     wait_max: Duration,
-    pub(super) chores: Chores,
+    pub(super) maintenance: Maintenance,
     /// How many groups of changes there have been.
     pub(super) commits: u64,
 }
 
-impl Desk {
-    pub(super) fn new(path: PathBuf, db: Connection, wait_max: Duration) -> Self {
+impl WriteConnection {
+    pub(super) fn new(archive: String, db: Connection, wait_max: Duration) -> Self {
         // Inside a transaction there is nothing to wait for, and before it we wait ourselves.
         let _ = db.busy_timeout(Duration::ZERO);
-        let chores = Chores::new(&db);
-        Self { path, db, wait_max, chores, commits: 0 }
+        let maintenance = Maintenance::new(&db);
+        Self { archive, db, wait_max, maintenance, commits: 0 }
     }
 
-    /// Takes the desk. One who panicked at it left nothing half done: a transaction that is not
-    /// committed is taken back.
-    pub(super) fn locked(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
-        desk.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes the connection. A panic while it was held left nothing half done: a transaction that is
+    /// not committed is taken back.
+    pub(super) fn locked(connection: &Mutex<WriteConnection>) -> MutexGuard<'_, WriteConnection> {
+        connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the changes of a group in one transaction and answers when it is on disk. If the
@@ -56,12 +55,12 @@ impl Desk {
                 for (job, failure) in group.into_iter().zip(failures) {
                     job.answer(failure.map(|fault| self.named(fault)));
                 }
-                self.chores.note(&self.db);
+                self.maintenance.note(&self.db);
             }
             Err(fault) if fault.is_busy() => {
                 for job in group {
                     let waited = self.wait_max;
-                    job.answer(Some(ArchiveError::Busy { path: self.path.clone(), waited }));
+                    job.answer(Some(ArchiveError::Busy { archive: self.archive.clone(), waited }));
                 }
             }
             Err(fault) if group.len() == 1 => {
@@ -84,13 +83,13 @@ impl Desk {
         }
         let mut failures = Vec::with_capacity(group.len());
         for job in group {
-            failures.push(transaction.attempt(|db| job.run(db))?);
+            failures.push(attempt(&self.db, |db| job.run(db))?.err());
         }
         transaction.commit()?;
         Ok(failures)
     }
 
     fn named(&self, fault: Fault) -> ArchiveError {
-        fault.into_error(&self.path, self.wait_max)
+        fault.into_error(&self.archive, self.wait_max)
     }
 }

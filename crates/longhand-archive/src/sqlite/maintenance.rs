@@ -17,9 +17,9 @@ const LAG_EASY: i64 = 256;
 /// Entries that the index may lag behind until those who append must help. Searches read these one
 /// by one.
 const LAG_MAX: i64 = 2_048;
-/// Chores give way to other processes.
+/// Maintenance gives way to other processes.
 const WAIT_MAX: Duration = Duration::from_millis(20);
-/// How long chores rest after one failed.
+/// How long maintenance rests after it failed.
 const REST: Duration = Duration::from_secs(10);
 
 /// When there is something to do, the later the more pressing.
@@ -32,7 +32,7 @@ pub(super) enum Due {
 
 /// What there is to do, as far as is known; done a part at a time.
 #[derive(Debug)]
-pub(super) struct Chores {
+pub(super) struct Maintenance {
     lag: i64,
     /// How much of the lag came from here.
     debt: i64,
@@ -45,9 +45,9 @@ pub(super) struct Chores {
     has_reset_index: bool,
 }
 
-impl Chores {
+impl Maintenance {
     pub(super) fn new(db: &Connection) -> Self {
-        let mut chores = Self {
+        let mut maintenance = Self {
             lag: 0,
             debt: 0,
             has_removed: false,
@@ -56,9 +56,9 @@ impl Chores {
             resting_until: None,
             has_reset_index: false,
         };
-        chores.note(db);
-        chores.debt = 0;
-        chores
+        maintenance.note(db);
+        maintenance.debt = 0;
+        maintenance
     }
 
     /// Looks at what there is to do.
@@ -84,8 +84,8 @@ impl Chores {
         }
     }
 
-    /// Says whether it is the index's turn.
-    pub(super) fn are_about_index(&self) -> bool {
+    /// Returns whether the index is what to work on next.
+    pub(super) fn is_index_next(&self) -> bool {
         !self.has_removed
     }
 

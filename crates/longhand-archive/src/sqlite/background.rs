@@ -1,0 +1,163 @@
+//! The thread that does the maintenance.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::maintenance::Due;
+use super::write_connection::WriteConnection;
+use super::{index, open};
+use crate::ArchiveError;
+
+/// How long nobody must have written for a time to be quiet.
+const QUIET: Duration = Duration::from_millis(250);
+/// For how many times its own length a task leaves the file to others, if there are others.
+const STEP_BACK: u32 = 4;
+
+/// Does maintenance when it is told to; ends when it is dropped.
+#[derive(Debug)]
+pub(super) struct BackgroundThread {
+    signal: Arc<Signal>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How the thread is told things.
+#[derive(Debug)]
+struct Signal {
+    request: Mutex<MaintenanceRequest>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct MaintenanceRequest {
+    due: Due,
+    must_end: bool,
+}
+
+impl BackgroundThread {
+    pub(super) fn start(
+        path: &Path,
+        connection: Arc<Mutex<WriteConnection>>,
+    ) -> Result<Self, ArchiveError> {
+        // Others may have left something to do.
+        let request = Mutex::new(MaintenanceRequest { due: Due::Now, must_end: false });
+        let signal = Arc::new(Signal { request, changed: Condvar::new() });
+        let reader = open::connect(path, Duration::ZERO).ok();
+        let worker = Worker { signal: Arc::clone(&signal), connection, reader, commits: 0 };
+        let thread = thread::Builder::new()
+            .name("longhand-archive".to_owned())
+            .spawn(move || worker.run())
+            .map_err(|source| ArchiveError::Unwritable {
+                archive: path.display().to_string(),
+                source: source.into(),
+            })?;
+        Ok(Self { signal, thread: Some(thread) })
+    }
+
+    pub(super) fn tell(&self, due: Due) {
+        self.signal.tell(due);
+    }
+}
+
+impl Drop for BackgroundThread {
+    fn drop(&mut self) {
+        self.signal.request().must_end = true;
+        self.signal.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Signal {
+    fn request(&self) -> MutexGuard<'_, MaintenanceRequest> {
+        self.request.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, due: Due) {
+        let mut request = self.request();
+        if due > request.due {
+            request.due = due;
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits for something to do; `None` if it is time to end.
+    fn take(&self) -> Option<Due> {
+        let mut request = self.request();
+        while request.due == Due::Never && !request.must_end {
+            request = self.changed.wait(request).unwrap_or_else(PoisonError::into_inner);
+        }
+        let due = std::mem::replace(&mut request.due, Due::Never);
+        (!request.must_end).then_some(due)
+    }
+
+    /// Waits for a while, unless something is pressing or it is time to end.
+    fn wait_for_quiet(&self) {
+        let is_calm =
+            |request: &mut MaintenanceRequest| request.due < Due::Now && !request.must_end;
+        drop(self.changed.wait_timeout_while(self.request(), QUIET, is_calm));
+    }
+
+    /// Waits for a while, unless it is time to end.
+    fn step_back(&self, duration: Duration) {
+        let may_stay = |request: &mut MaintenanceRequest| !request.must_end;
+        drop(self.changed.wait_timeout_while(self.request(), duration, may_stay));
+    }
+}
+
+/// What the thread works with.
+struct Worker {
+    signal: Arc<Signal>,
+    connection: Arc<Mutex<WriteConnection>>,
+    /// For reading what the index needs while others write.
+    reader: Option<Connection>,
+    /// How many transactions there had been when it last looked.
+    commits: u64,
+}
+
+impl Worker {
+    fn run(mut self) {
+        while let Some(due) = self.signal.take() {
+            if due == Due::WhenQuiet {
+                self.signal.wait_for_quiet();
+                if !self.is_quiet() {
+                    self.signal.tell(Due::WhenQuiet);
+                    continue;
+                }
+            }
+            self.do_task(due);
+        }
+        let connection = &mut *WriteConnection::locked(&self.connection);
+        connection.maintenance.finish(&connection.db);
+    }
+
+    /// Says whether nobody wrote since it last looked.
+    fn is_quiet(&mut self) -> bool {
+        let commits = WriteConnection::locked(&self.connection).commits;
+        std::mem::replace(&mut self.commits, commits) == commits
+    }
+
+    fn do_task(&mut self, due: Due) {
+        let is_index_next = {
+            let mut connection = WriteConnection::locked(&self.connection);
+            connection.maintenance.due() >= due && connection.maintenance.is_index_next()
+        };
+        let reader = self.reader.as_ref().filter(|_| is_index_next);
+        let slice = reader.and_then(|reader| index::prepare(reader).ok());
+        let started = Instant::now();
+        {
+            let connection = &mut *WriteConnection::locked(&self.connection);
+            if connection.maintenance.due() >= due {
+                connection.maintenance.do_one(&connection.db, slice);
+            }
+            self.signal.tell(connection.maintenance.due());
+        }
+        if !self.is_quiet() {
+            self.signal.step_back(started.elapsed() * STEP_BACK);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What was derived from sessions, and can be derived again.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::fault::{Fault, is_illegible};
+use super::seal::{Seal, Sealer};
+use super::session;
+use crate::SessionId;
+
+/// See [`crate::Archive::put_derived`].
+pub(super) fn put(db: &Connection, id: SessionId, key: &str, value: &str) -> Result<(), Fault> {
+    let session = session::require(db, id)?;
+    db.prepare_cached(
+        "INSERT INTO derived (session, key, seal, value) VALUES (?1, ?2, ?3, ?4) \
+         ON CONFLICT DO UPDATE SET seal = excluded.seal, value = excluded.value",
+    )?
+    .execute((session.row, key, right_seal(id, key, value), value))?;
+    Ok(())
+}
+
+/// See [`crate::Archive::derived`]. What is damaged must be derived again.
+pub(super) fn find(db: &Connection, id: SessionId, key: &str) -> Result<Option<String>, Fault> {
+    let Some(session) = session::find(db, id)? else { return Ok(None) };
+    let mut select =
+        db.prepare_cached("SELECT seal, value FROM derived WHERE session = ?1 AND key = ?2")?;
+    let found = select.query_row((session.row, key), |row| Ok((row.get(0)?, row.get(1)?)));
+    match found.optional() {
+        Ok(found) => Ok(found
+            .filter(|(seal, value): &(Seal, String)| right_seal(id, key, value) == *seal)
+            .map(|(_, value)| value)),
+        Err(error) if is_illegible(&error) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn right_seal(session: SessionId, key: &str, value: &str) -> Seal {
+    Sealer::new("derived")
+        .bytes(&session.to_bytes())
+        .bytes(key.as_bytes())
+        .bytes(value.as_bytes())
+        .seal()
+}

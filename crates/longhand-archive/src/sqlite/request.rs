@@ -1,0 +1,127 @@
+//! The request log.
+
+use longhand_core::edit::Seq;
+use rusqlite::{Connection, Row, params};
+
+use super::fault::{Fault, illegible_as};
+use super::seal::{Seal, Sealer};
+use super::session::{self, Session, signed, unsigned};
+use crate::{Cursor, DamagedPart, Listing, Page, PreambleId, Request, SessionId};
+
+/// See [`crate::Archive::log_request`].
+pub(super) fn log(db: &Connection, id: SessionId, request: &Request) -> Result<(), Fault> {
+    let mut session = session::require(db, id)?;
+    session.state.requests += 1;
+    let number = session.state.requests;
+    let mut insert = db.prepare_cached(
+        "INSERT INTO request (session, number, at_ms, preamble, head, batch, before, sent, cached, \
+         output, cost, edits, seal, model) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    )?;
+    // The numbers are kept as given, however large, so their bits are.
+    insert.execute(params![
+        session.row,
+        signed(number),
+        request.at_ms,
+        request.preamble.map(PreambleId::to_bytes),
+        request.head.map(|head| head.0.cast_signed()),
+        request.batch.cast_signed(),
+        request.before.cast_signed(),
+        request.sent.cast_signed(),
+        request.cached.cast_signed(),
+        request.output.cast_signed(),
+        request.cost_micros.map(u64::cast_signed),
+        request.edits.cast_signed(),
+        right_seal(id, number, request),
+        request.model,
+    ])?;
+    session::save(db, &session)
+}
+
+/// See [`crate::Archive::requests`].
+pub(super) fn requests(
+    db: &Connection,
+    id: SessionId,
+    page: Page,
+) -> Result<Listing<Request>, Fault> {
+    let Some(session) = session::find(db, id)? else { return Ok(Listing::empty()) };
+    let numbers = page.take((1..=session.state.requests).rev(), |number| Cursor::number(*number));
+    let (Some(newest), Some(oldest)) = (numbers.items.first(), numbers.items.last()) else {
+        return Ok(Listing::empty());
+    };
+    let mut select = db.prepare_cached(
+        "SELECT number, at_ms, preamble, head, batch, before, sent, cached, output, cost, edits, \
+         seal, model FROM request WHERE session = ?1 AND number BETWEEN ?2 AND ?3 \
+         ORDER BY number DESC",
+    )?;
+    let mut rows = select.query((session.row, signed(*oldest), signed(*newest)))?;
+    let mut items = Vec::new();
+    for number in &numbers.items {
+        let Some(row) = rows.next()? else { return Err(damaged(&session, *number, "is missing")) };
+        items.push(checked(&session, *number, row)?);
+    }
+    Ok(Listing { items, next: numbers.next })
+}
+
+pub(super) const SELECT_ALL: &str = "SELECT number, at_ms, preamble, head, batch, before, sent, \
+                                     cached, output, cost, edits, seal, model FROM request \
+                                     WHERE session = ?1 ORDER BY number";
+
+/// Reads a line that should have this number.
+pub(super) fn checked(session: &Session, number: u64, row: &Row<'_>) -> Result<Request, Fault> {
+    let bad = || damaged(session, number, "failed its checksum");
+    let (found, request, seal) = read(row).map_err(illegible_as(bad))?;
+    if found != number {
+        return Err(damaged(session, number, "is missing"));
+    }
+    if right_seal(session.id, number, &request) != seal {
+        return Err(bad());
+    }
+    Ok(request)
+}
+
+fn read(row: &Row<'_>) -> Result<(u64, Request, Seal), rusqlite::Error> {
+    let preamble: Option<[u8; 16]> = row.get(2)?;
+    let bits = |column| row.get(column).map(i64::cast_unsigned);
+    let optional_bits = |column| {
+        let found: Option<i64> = row.get(column)?;
+        Ok::<_, rusqlite::Error>(found.map(i64::cast_unsigned))
+    };
+    let request = Request {
+        at_ms: row.get(1)?,
+        preamble: preamble.map(PreambleId::from_bytes),
+        head: optional_bits(3)?.map(Seq),
+        batch: bits(4)?,
+        model: row.get(12)?,
+        before: bits(5)?,
+        sent: bits(6)?,
+        cached: bits(7)?,
+        output: bits(8)?,
+        cost_micros: optional_bits(9)?,
+        edits: bits(10)?,
+    };
+    Ok((unsigned(row, 0)?, request, row.get(11)?))
+}
+
+fn right_seal(session: SessionId, number: u64, request: &Request) -> Seal {
+    let preamble = request.preamble.map(PreambleId::to_bytes);
+    Sealer::new("request")
+        .bytes(&session.to_bytes())
+        .number(number)
+        .time(request.at_ms)
+        .bytes(preamble.as_ref().map_or(&[], |id| &id[..]))
+        .optional(request.head.map(|head| head.0))
+        .number(request.batch)
+        .bytes(request.model.as_bytes())
+        .number(request.before)
+        .number(request.sent)
+        .number(request.cached)
+        .number(request.output)
+        .optional(request.cost_micros)
+        .number(request.edits)
+        .seal()
+}
+
+pub(super) fn damaged(session: &Session, number: u64, detail: &str) -> Fault {
+    session.damage(DamagedPart::Request(number), detail)
+}

@@ -1,0 +1,135 @@
+//! The tree of a session's entries, and the way from an entry to those before it.
+//!
+//! Besides its parent every entry knows one ancestor farther up, its *jump*. The lengths of the jumps
+//! depend on the depth alone and follow the skew binary numbers (Myers, "An applicative random-access
+//! stack", 1983), so that any ancestor is reached in a number of steps that grows with the logarithm of
+//! the depth. Any ancestor would do for a jump; a short one only costs time.
+
+use longhand_core::Link;
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::entry::{self, StoredEntry};
+use super::fault::{Fault, illegible_as};
+use super::seal::Seal;
+use super::session::{Session, signed, unsigned};
+
+/// An entry's place in the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) seq: u64,
+    pub(super) parent: Option<u64>,
+    pub(super) jump: Option<u64>,
+    /// How many entries are before it on its path.
+    pub(super) depth: u64,
+    pub(super) round: u64,
+    pub(super) link: Link,
+    pub(super) seal: Seal,
+}
+
+/// Reads an entry's place, checked; its body is not read.
+pub(super) fn node(db: &Connection, session: &Session, seq: u64) -> Result<Node, Fault> {
+    let mut select = db.prepare_cached(entry::SELECT_WITHOUT_RAW)?;
+    let found = select.query_row((session.row, signed(seq)), StoredEntry::read).optional();
+    let stored = found
+        .map_err(illegible_as(|| entry::damaged(session, seq)))?
+        .ok_or_else(|| entry::missing(session, seq))?;
+    if !stored.has_right_seal(session) || stored.node.seq != seq {
+        return Err(entry::damaged(session, seq));
+    }
+    Ok(stored.node)
+}
+
+/// Finds an entry by its link.
+pub(super) fn by_link(
+    db: &Connection,
+    session: &Session,
+    link: Link,
+) -> Result<Option<Node>, Fault> {
+    let mut select = db.prepare_cached("SELECT seq FROM entry WHERE link = ?1 AND session = ?2")?;
+    let found = select.query_row((link.0.to_be_bytes(), session.row), |row| unsigned(row, 0));
+    found.optional()?.map(|seq| node(db, session, seq)).transpose()
+}
+
+/// The newest entry up to `limit` on the path to a node.
+pub(super) fn ancestor(
+    db: &Connection,
+    session: &Session,
+    from: &Node,
+    limit: u64,
+) -> Result<Option<Node>, Fault> {
+    let mut at = from.clone();
+    while at.seq > limit {
+        let next = match (at.jump, at.parent) {
+            (Some(jump), _) if jump >= limit => jump,
+            (_, Some(parent)) => parent,
+            (_, None) => return Ok(None),
+        };
+        at = node(db, session, next)?;
+    }
+    Ok(Some(at))
+}
+
+/// Whether an entry lies on the path to a node.
+pub(super) fn is_on_path(
+    db: &Connection,
+    session: &Session,
+    from: &Node,
+    seq: u64,
+) -> Result<bool, Fault> {
+    Ok(ancestor(db, session, from, seq)?.is_some_and(|found| found.seq == seq))
+}
+
+/// The jump of an entry that follows `parent`.
+pub(super) fn jump_after(db: &Connection, session: &Session, parent: &Node) -> u64 {
+    if jump_length(parent.depth + 1) == 1 {
+        return parent.seq;
+    }
+    // An old entry that is damaged must not keep new ones from being appended.
+    let far = parent.jump.and_then(|jump| node(db, session, jump).ok());
+    far.and_then(|far| far.jump).unwrap_or(parent.seq)
+}
+
+/// The smallest summand of a depth written with as few numbers of the form 2ⁿ − 1 as possible.
+fn jump_length(depth: u64) -> u64 {
+    let mut rest = depth;
+    loop {
+        let summand = (1 << (rest + 1).ilog2()) - 1;
+        rest -= summand;
+        if rest == 0 {
+            return summand;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The jump of an entry whose length is more than 1 is the jump of the jump of its parent.
+    #[test]
+    fn jumps_join_two_of_the_same_length() {
+        for depth in 1..5_000_u64 {
+            let length = jump_length(depth);
+            if length > 1 {
+                let parent = depth - 1;
+                let far = parent - jump_length(parent);
+                assert_eq!(far - jump_length(far), depth - length, "{depth}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_ancestor_is_near() {
+        let steps = |mut depth: u64, goal: u64| {
+            let mut count = 0;
+            while depth > goal {
+                let jump = depth - jump_length(depth);
+                depth = if jump >= goal { jump } else { depth - 1 };
+                count += 1;
+            }
+            count
+        };
+        let farthest = (0..100_000).step_by(37).map(|goal| steps(100_000, goal)).max();
+        assert!(farthest <= Some(3 * 17), "{farthest:?}");
+    }
+}

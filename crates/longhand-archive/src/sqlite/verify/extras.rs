@@ -1,0 +1,161 @@
+//! What belongs to a session besides its entries and batches.
+
+use std::collections::HashMap;
+
+use longhand_core::Handle;
+use rusqlite::Connection;
+
+use super::ledger::{Numbered, number};
+use super::{Subject, damage};
+use crate::sqlite::fault::Fault;
+use crate::sqlite::reference::StoredText;
+use crate::sqlite::seal::Seal;
+use crate::sqlite::{batch, derived, preamble, request, session};
+use crate::{Damage, DamagedPart, LoggedBatch, PreambleId, codec};
+
+pub(super) fn undos(db: &Connection, subject: &Subject) -> Result<Vec<Damage>, Fault> {
+    if subject.has_state {
+        batch::undone(db, &subject.session)?;
+    }
+    Ok(Vec::new())
+}
+
+pub(super) fn pins(db: &Connection, subject: &Subject) -> Result<Vec<Damage>, Fault> {
+    if !subject.has_state {
+        return Ok(Vec::new());
+    }
+    let pins = session::pins(db, &subject.session)?;
+    let is_stray = pins.iter().any(|seq| *seq >= subject.session.state.entries);
+    let stray = subject.damage(DamagedPart::Pins, "names entries that are not there");
+    Ok(Vec::from_iter(is_stray.then_some(stray)))
+}
+
+/// Checks that the references are those of the batches; `is_complete` says that all batches are known.
+pub(super) fn references(
+    db: &Connection,
+    subject: &Subject,
+    batches: &[LoggedBatch],
+    is_complete: bool,
+) -> Result<Vec<Damage>, Fault> {
+    let mut wanted: HashMap<String, u64> = HashMap::new();
+    for batch in batches {
+        for handle in codec::handles(&batch.batch) {
+            wanted.entry(codec::letters(handle)).or_insert(batch.number);
+        }
+    }
+    let report = |letters: &str, detail| {
+        subject.damage(DamagedPart::Reference(format!("h:{letters}")), detail)
+    };
+    let mut select = db.prepare_cached("SELECT handle, batch FROM reference WHERE session = ?1")?;
+    let mut rows = select.query([subject.session.row])?;
+    let mut damages = Vec::new();
+    while let Some(row) = rows.next()? {
+        let letters: String = row.get(0).unwrap_or_default();
+        match wanted.remove(&letters) {
+            Some(batch) if is_complete && Some(batch) != number(row, 1).ok() => {
+                damages.push(report(&letters, "names another batch"));
+            }
+            None if is_complete => damages.push(report(&letters, "belongs to no batch")),
+            _ => {}
+        }
+    }
+    let mut missing: Vec<&String> = wanted.keys().collect();
+    missing.sort_unstable();
+    damages.extend(missing.into_iter().map(|letters| report(letters, "is missing")));
+    Ok(damages)
+}
+
+pub(super) fn kept(db: &Connection, subject: &Subject) -> Result<Vec<Damage>, Fault> {
+    let mut select =
+        db.prepare_cached("SELECT form, seal, text, handle FROM kept WHERE session = ?1")?;
+    let mut rows = select.query([subject.session.row])?;
+    let mut damages = Vec::new();
+    while let Some(row) = rows.next()? {
+        let letters: String = row.get(3).unwrap_or_default();
+        let is_sound = Handle::parse(&letters).is_some()
+            && StoredText::read(row)
+                .is_ok_and(|(text, seal)| text.right_seal(subject.session.id, &letters) == seal);
+        if !is_sound {
+            let part = DamagedPart::Reference(format!("h:{letters}"));
+            damages.push(subject.damage(part, "failed its checksum"));
+        }
+    }
+    Ok(damages)
+}
+
+pub(super) fn requests(db: &Connection, subject: &Subject) -> Result<Vec<Damage>, Fault> {
+    let mut select = db.prepare_cached(request::SELECT_ALL)?;
+    let mut rows = select.query([subject.session.row])?;
+    let mut check = Numbered::from(1);
+    let mut damages = Vec::new();
+    while let Some(row) = rows.next()? {
+        let found = number(row, 0)?;
+        check.skip_to(found);
+        check.next = found.saturating_add(1);
+        if let Err(Fault::Damage(damage)) = request::checked(&subject.session, found, row) {
+            damages.push(damage);
+        }
+    }
+    if subject.has_state {
+        check.skip_to(subject.session.state.requests + 1);
+    }
+    damages.extend(check.damages(subject, DamagedPart::Request));
+    Ok(damages)
+}
+
+pub(super) fn derived(db: &Connection, subject: &Subject) -> Result<Vec<Damage>, Fault> {
+    let mut select =
+        db.prepare_cached("SELECT key, seal, value FROM derived WHERE session = ?1")?;
+    let mut rows = select.query([subject.session.row])?;
+    let mut damages = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key: String = row.get(0).unwrap_or_default();
+        let (seal, value): (Option<Seal>, Option<String>) = (row.get(1).ok(), row.get(2).ok());
+        let right = value.map(|value| derived::right_seal(subject.session.id, &key, &value));
+        if seal.is_none() || seal != right {
+            damages.push(subject.damage(DamagedPart::Derived(key), "failed its checksum"));
+        }
+    }
+    Ok(damages)
+}
+
+/// All preambles, of all owners.
+pub(super) fn preambles(db: &Connection) -> Result<Vec<Damage>, Fault> {
+    let mut select = db.prepare("SELECT key, content FROM preamble")?;
+    let mut rows = select.query([])?;
+    let mut damages = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id = row.get(0).map(PreambleId::from_bytes).unwrap_or_default();
+        let content: Option<String> = row.get(1).ok();
+        if content.is_none_or(|content| PreambleId::of(&content) != id) {
+            damages.push(preamble::damage(id));
+        }
+    }
+    Ok(damages)
+}
+
+/// Rows that belong to no session, and bodies that belong to no entry.
+pub(super) fn strays(db: &Connection) -> Result<Vec<Damage>, Fault> {
+    let mut damages = Vec::new();
+    let mut count = |sql: &str, what: &str| -> Result<(), Fault> {
+        let count: i64 = db.query_row(sql, [], |row| row.get(0))?;
+        if count > 0 {
+            damages.push(damage(None, DamagedPart::File, &format!("has {count} {what}")));
+        }
+        Ok(())
+    };
+    let tables =
+        ["head", "entry", "batch", "undo", "pins", "reference", "kept", "request", "derived"];
+    for table in tables {
+        count(
+            &format!("SELECT count(*) FROM {table} WHERE session NOT IN (SELECT id FROM session)"),
+            &format!("rows of `{table}` that belong to no session"),
+        )?;
+    }
+    count(
+        "SELECT count(*) FROM body WHERE NOT EXISTS (SELECT 1 FROM entry WHERE entry.id = body.id \
+         AND entry.body IS NULL) AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.body = body.id)",
+        "messages that belong to no entry",
+    )?;
+    Ok(damages)
+}
