@@ -12,7 +12,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use criterion::Criterion;
-use longhand_archive::{Archive, NewEntry, SqliteArchive};
+use longhand_archive::{
+    After, Archive, NewEntry, NewSession, Owner, Scope, SessionId, SqliteArchive,
+};
+use longhand_core::{Meaning, content_hash};
 use longhand_testkit::rng::Rng;
 use rusqlite::Connection;
 
@@ -43,16 +46,21 @@ fn main() {
     table.print(long);
 }
 
+fn id(name: &str) -> SessionId {
+    SessionId::named(Owner::LOCAL, name)
+}
+
 /// Fills a session and returns how many bytes of messages it has.
 fn build(path: &Path, rounds: usize) -> u64 {
     let archive = SqliteArchive::open(path).unwrap();
+    archive.begin(id("s"), &NewSession::default()).unwrap();
     let mut bytes = 0;
     for start in (0..rounds).step_by(BUILD_ROUNDS) {
         let entries: Vec<NewEntry> = (start..rounds.min(start + BUILD_ROUNDS))
             .flat_map(|number| round(number as u64))
             .collect();
         bytes += entries.iter().map(|entry| entry.raw.len() as u64).sum::<u64>();
-        archive.append("s", &entries).unwrap();
+        archive.append(id("s"), After::Newest, &entries).unwrap();
     }
     bytes
 }
@@ -68,7 +76,7 @@ fn appends(table: &mut Table, long: &Path, short: &Path, bare: &Path) {
         // Whoever comes first after the others has the disk to itself; all take turns.
         let turn = (number + number / 3) % 3;
         times[turn].push(timed(|| match archives.get(turn) {
-            Some(archive) => _ = archive.append("s", &entries).unwrap(),
+            Some(archive) => _ = archive.append(id("s"), After::Newest, &entries).unwrap(),
             None => bare.insert(&entries),
         }));
     }
@@ -96,12 +104,13 @@ fn crowd(table: &mut Table, path: &Path) {
                 .map(|writer| {
                     let archive = &archive;
                     scope.spawn(move || {
-                        let session = format!("{writers} {writer}");
+                        let session = id(&format!("{writers} {writer}"));
+                        archive.begin(session, &NewSession::default()).unwrap();
                         let rounds: Vec<_> =
                             (0..50).map(|n| round(n + writer as u64 * 50)).collect();
                         let mut count = 0;
                         while started.elapsed() < LOAD {
-                            archive.append(&session, &rounds[count % 50]).unwrap();
+                            archive.append(session, After::Newest, &rounds[count % 50]).unwrap();
                             count += 1;
                         }
                         count
@@ -132,7 +141,7 @@ fn reads(criterion: &mut Criterion, table: &mut Table, path: &Path) {
         ("search, a frequent word", "archive"),
         ("search, inside of words", "igure7777"),
     ] {
-        let time = timed(|| drop(archive.search(Some("s"), query, 10).unwrap()));
+        let time = timed(|| drop(archive.search(&Scope::Session(id("s")), query, 10).unwrap()));
         table.add(name, shown(time.as_secs_f64()), "", true);
     }
     drop(archive);
@@ -147,9 +156,9 @@ fn reads(criterion: &mut Criterion, table: &mut Table, path: &Path) {
 }
 
 fn newest_rounds(archive: &SqliteArchive) -> usize {
-    let head = archive.head("s").unwrap().unwrap();
+    let head = archive.head(id("s")).unwrap().unwrap();
     let start = head.entries.saturating_sub(2 * WINDOW_ROUNDS);
-    archive.entries("s", start..head.entries).unwrap().len()
+    archive.path(id("s"), None, start..head.entries).unwrap().len()
 }
 
 /// A table with what every store needs, and nothing else.
@@ -184,7 +193,9 @@ fn round(number: u64) -> [NewEntry; 2] {
     let answer = text(&mut rng, number, ROUND_BYTES * 4 / 5);
     let entry = |opens_round, role, text: String| {
         let raw = format!(r#"{{"role":"{role}","content":"{}"}}"#, escaped(&text));
-        NewEntry { opens_round, form: "chat".to_owned(), raw, text, at_ms: number.cast_signed() }
+        let meaning = Meaning(content_hash(&raw));
+        let (form, at_ms) = ("chat".to_owned(), number.cast_signed());
+        NewEntry { meaning, opens_round, form, raw, text, at_ms }
     };
     [entry(true, "user", question), entry(false, "assistant", answer)]
 }

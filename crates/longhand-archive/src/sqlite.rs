@@ -96,7 +96,7 @@ impl SqliteArchive {
     }
 
     /// The file.
-    pub fn path(&self) -> &Path {
+    pub fn file(&self) -> &Path {
         &self.path
     }
 

@@ -138,7 +138,7 @@ fn forks_share_what_is_before_them() {
         assert_eq!(path(Some(5), 0..99), [0, 1, 4, 5]);
         assert_eq!(path(Some(6), 0..99), [0, 1, 4, 6]);
         assert_eq!(path(Some(6), 1..5), [1, 4]);
-        assert_eq!(path(Some(6), 2..4), []);
+        assert_eq!(path(Some(6), 2..4).len(), 0);
         assert_eq!(path(None, 0..99), [7]);
         let unknown = archive.path(id("s"), Some(Seq(8)), 0..9);
         assert!(matches!(unknown, Err(ArchiveError::NoSuchEntries { entries: 8, .. })));

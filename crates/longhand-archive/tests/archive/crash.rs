@@ -13,9 +13,10 @@ use std::thread;
 use std::time::Duration;
 
 use longhand_archive::{Archive, NewEntry, SqliteArchive};
+use longhand_core::edit::Seq;
 use longhand_testkit::rng::Rng;
 
-use crate::common::{batch, reply, user};
+use crate::common::{begin, fork, id, record, reply, stubs, user};
 
 const KILLS: usize = 30;
 const FILE: &str = "LONGHAND_CRASH_FILE";
@@ -86,7 +87,7 @@ fn writer() {
                     let said =
                         format!("{name}.{thread} {count} {}", "and so on ".repeat(count % 50));
                     let entries = [user(&said), reply(&said)];
-                    let seq = archive.append(session, &entries).unwrap().first;
+                    let seq = record(archive, session, &entries).seqs[0].0;
                     let ack = format!("{session}\t{seq}\t{said}\n");
                     acks.lock().unwrap().write_all(ack.as_bytes()).unwrap();
                     if thread == 2 {
@@ -98,14 +99,20 @@ fn writer() {
     });
 }
 
-/// Batches, pins and removals, so that they are cut off as well.
+/// Batches, forks, pins and removals, so that they are cut off as well.
 fn other_work(archive: &SqliteArchive, own: &str, count: usize, entries: &[NewEntry]) {
-    let newest = archive.head(own).unwrap().unwrap().batch.map_or(0, |batch| batch.number);
-    match count % 4 {
-        0 => drop(archive.commit(own, &batch(newest, 1)).unwrap()),
-        1 => archive.pin(own, count as u64, true).unwrap(),
-        2 => drop(archive.append("scratch", &vec![entries[0].clone(); 40]).unwrap()),
-        _ => drop(archive.remove("scratch").unwrap()),
+    let live = archive.live(id(own), None).unwrap();
+    let newest = live.last().map_or(0, |batch| batch.number);
+    match count % 5 {
+        0 => drop(archive.commit(id(own), &stubs(newest, 2 * count as u64, &[0])).unwrap()),
+        1 => archive.pin(id(own), Seq(count as u64), true).unwrap(),
+        2 => drop(record(archive, "scratch", &vec![entries[0].clone(); 40])),
+        // These messages are shared with other sessions, one of which is removed now and then.
+        3 => {
+            begin(archive, "forks");
+            fork(archive, "forks", None, entries);
+        }
+        _ => drop(archive.remove(id("scratch")).unwrap()),
     }
 }
 
@@ -132,7 +139,7 @@ impl Seen {
 
     fn check(&mut self, archive: &SqliteArchive) {
         for (session, acks) in &self.acks {
-            let entries = archive.entries(session, 0..u64::MAX).unwrap();
+            let entries = archive.entries(id(session), 0..u64::MAX).unwrap();
             for (seq, said) in acks {
                 let pair = &entries[*seq as usize..][..2];
                 assert_eq!(pair[0].raw, user(said).raw, "{session} {seq}");

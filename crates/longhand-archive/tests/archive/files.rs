@@ -4,21 +4,28 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use longhand_archive::{Archive, ArchiveError, SqliteArchive};
+use longhand_archive::{Archive, ArchiveError, Reference, Scope, SqliteArchive};
 use rusqlite::Connection;
 
-use crate::common::{fresh, user};
+use crate::common::{fold, folds, fresh, id, record, stub_handle, stubs, user};
 
 #[test]
 fn what_was_written_is_there_when_opened_again() {
     let (folder, archive) = fresh();
-    archive.append("s", &[user("one"), user("two")]).unwrap();
-    let head = archive.head("s").unwrap();
+    record(&archive, "s", &[user("one"), user("two")]);
+    archive.commit(id("s"), &stubs(0, 1, &[0])).unwrap();
+    archive.commit(id("s"), &folds(1, 1, 0, 1)).unwrap();
+    let head = archive.head(id("s")).unwrap();
+    let live = archive.live(id("s"), None).unwrap();
     drop(archive);
     let files: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(files.len(), 1, "a closed archive is one file: {files:?}");
     let archive = SqliteArchive::open(folder.path().join("archive.db")).unwrap();
-    assert_eq!(archive.head("s").unwrap(), head);
+    assert_eq!(archive.head(id("s")).unwrap(), head);
+    assert_eq!(archive.live(id("s"), None).unwrap(), live);
+    let found = |handle| archive.reference(&Scope::Session(id("s")), handle).unwrap();
+    assert!(matches!(found(stub_handle(0)), Some(Reference::Part { .. })));
+    assert!(matches!(found(fold(0, 1).handle()), Some(Reference::Fold { .. })));
     assert_eq!(archive.verify(None).unwrap(), []);
 }
 
@@ -28,7 +35,7 @@ fn nobody_else_may_read_it() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let archive = SqliteArchive::open(folder.path().join("new/deep/archive.db")).unwrap();
-    archive.append("s", &[user("one")]).unwrap();
+    record(&archive, "s", &[user("one")]);
     let mode =
         |path: &str| fs::metadata(folder.path().join(path)).unwrap().permissions().mode() & 0o777;
     for file in ["archive.db", "archive.db-wal", "archive.db-shm"] {
@@ -46,12 +53,12 @@ fn those_who_create_it_at_once_share_it() {
             let path = &path;
             scope.spawn(move || {
                 let archive = SqliteArchive::open(path).unwrap();
-                archive.append("s", &[user(&writer.to_string())]).unwrap();
+                record(&archive, "s", &[user(&writer.to_string())]);
             });
         }
     });
     let archive = SqliteArchive::open(&path).unwrap();
-    assert_eq!(archive.head("s").unwrap().unwrap().entries, 8);
+    assert_eq!(archive.head(id("s")).unwrap().unwrap().entries, 8);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no drafts are left");
 }
 
@@ -80,16 +87,21 @@ fn other_files_are_refused_and_left_alone() {
 }
 
 #[test]
-fn a_later_format_is_refused_and_left_alone() {
+fn another_format_is_refused_and_left_alone() {
     let (folder, archive) = fresh();
-    archive.append("s", &[user("one")]).unwrap();
+    record(&archive, "s", &[user("one")]);
     drop(archive);
     let path = folder.path().join("archive.db");
-    let db = Connection::open(&path).unwrap();
-    db.execute_batch("PRAGMA user_version = 99").unwrap();
-    drop(db);
-    let error = refused(&path);
-    assert!(matches!(error, ArchiveError::Newer { found: 99, .. }), "{error:?}");
+    for format in [1, 99] {
+        let db = Connection::open(&path).unwrap();
+        db.execute_batch(&format!("PRAGMA user_version = {format}")).unwrap();
+        drop(db);
+        let error = refused(&path);
+        assert!(
+            matches!(error, ArchiveError::OtherFormat { found, .. } if found == format),
+            "{error:?}"
+        );
+    }
 }
 
 #[test]
@@ -123,20 +135,35 @@ fn places_that_cannot_be_written_are_named() {
 }
 
 #[test]
+fn an_address_is_not_taken_for_a_path() {
+    for address in ["postgres://me:secret@host/db", "postgresql://h", "sqlite://x.db", "s3+x://b"] {
+        let error = SqliteArchive::open(address).unwrap_err();
+        assert!(matches!(error, ArchiveError::UnsupportedAddress { .. }), "{error:?}");
+        assert!(error.to_string().contains("path of a file"), "{error}");
+        assert!(!error.to_string().contains("secret"), "{error}");
+        assert!(!Path::new(address.split('/').next().unwrap()).exists(), "{address}");
+    }
+}
+
+#[test]
 fn removing_a_session_wipes_its_words() {
     let (folder, archive) = fresh();
     let secret = |n: usize| user(&format!("number {n}: sk-verysecretkey{n} belongs to nobody"));
-    archive.append("keep", &[user("harmless words")]).unwrap();
-    archive.append("drop", &(0..300).map(secret).collect::<Vec<_>>()).unwrap();
-    archive.append("keep", &[user("harmless again")]).unwrap();
-    assert_eq!(archive.search(None, "verysecretkey7", 9).unwrap().len(), 1);
-    assert!(archive.remove("drop").unwrap());
-    assert_eq!(archive.search(None, "verysecretkey7", 9).unwrap(), []);
+    record(&archive, "keep", &[user("harmless words")]);
+    record(&archive, "drop", &(0..300).map(secret).collect::<Vec<_>>());
+    // What both said is one body.
+    let shared = user("said in both");
+    record(&archive, "drop", &[shared.clone()]);
+    record(&archive, "keep", &[user("harmless again"), shared.clone()]);
+    assert_eq!(archive.search(&Scope::All, "verysecretkey7", 9).unwrap().len(), 1);
+    assert!(archive.remove(id("drop")).unwrap());
+    assert_eq!(archive.search(&Scope::All, "verysecretkey7", 9).unwrap(), []);
     drop(archive);
     let bytes = fs::read(folder.path().join("archive.db")).unwrap();
     let count = memchr::memmem::find_iter(&bytes, "verysecretkey").count();
     assert_eq!(count, 0, "traces in the file");
     let archive = SqliteArchive::open(folder.path().join("archive.db")).unwrap();
-    assert_eq!(archive.search(None, "harmless", 9).unwrap().len(), 2);
+    assert_eq!(archive.entries(id("keep"), 0..9).unwrap()[2].raw, shared.raw);
+    assert_eq!(archive.search(&Scope::All, "harmless", 9).unwrap().len(), 2);
     assert_eq!(archive.verify(None).unwrap(), []);
 }

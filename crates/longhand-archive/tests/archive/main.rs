@@ -4,3 +4,10 @@
 
 mod common;
 mod contract;
+mod crash;
+mod faults;
+mod files;
+mod model;
+mod search;
+mod sharing;
+mod size;

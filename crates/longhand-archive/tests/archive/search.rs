@@ -1,28 +1,29 @@
 //! Finding entries by their text.
 
-use longhand_archive::{Archive, Hit};
+use longhand_archive::{After, Archive, Hit, Owner, Scope};
+use longhand_core::edit::Seq;
 
-use crate::common::{check, fresh, reply, user};
+use crate::common::{check, fork, fresh, id, named, record, reply, user};
 
 fn seqs(hits: &[Hit]) -> Vec<u64> {
-    hits.iter().map(|hit| hit.seq).collect()
+    hits.iter().map(|hit| hit.seq.0).collect()
 }
 
 #[test]
 fn the_newest_comes_first() {
     check(|archive| {
-        archive.append("a", &[user("needle one"), reply("hay"), user("needle two")]).unwrap();
-        archive.append("b", &[user("a NEEDLE in b")]).unwrap();
-        archive.append("a", &[user("needle three")]).unwrap();
-        let hits = archive.search(None, "needle", 9).unwrap();
-        let places: Vec<_> = hits.iter().map(|hit| (hit.session.as_str(), hit.seq)).collect();
-        assert_eq!(places, [("a", 3), ("b", 0), ("a", 2), ("a", 0)]);
+        record(archive, "a", &[user("needle one"), reply("hay"), user("needle two")]);
+        record(archive, "b", &[user("a NEEDLE in b")]);
+        record(archive, "a", &[user("needle three")]);
+        let hits = archive.search(&Scope::All, "needle", 9).unwrap();
+        let places: Vec<_> = hits.iter().map(|hit| (hit.session, hit.seq.0)).collect();
+        assert_eq!(places, [(id("a"), 3), (id("b"), 0), (id("a"), 2), (id("a"), 0)]);
         assert_eq!(hits[0].round, 2);
         assert_eq!(hits[1].snippet, "a NEEDLE in b");
-        assert_eq!(seqs(&archive.search(Some("a"), "needle", 2).unwrap()), [3, 2]);
-        assert_eq!(archive.search(Some("c"), "needle", 2).unwrap(), []);
-        assert_eq!(archive.search(None, "needle", 0).unwrap(), []);
-        assert_eq!(archive.search(None, " ", 9).unwrap(), []);
+        assert_eq!(seqs(&archive.search(&Scope::Session(id("a")), "needle", 2).unwrap()), [3, 2]);
+        assert_eq!(archive.search(&Scope::Session(id("c")), "needle", 2).unwrap(), []);
+        assert_eq!(archive.search(&Scope::All, "needle", 0).unwrap(), []);
+        assert_eq!(archive.search(&Scope::All, " ", 9).unwrap(), []);
     });
 }
 
@@ -68,28 +69,50 @@ fn any_string_is_a_query() {
     check(|archive| {
         for query in QUERIES {
             let said = format!("before {query} after");
-            archive.append("s", &[user(&said), user("nothing of the kind")]).unwrap();
+            record(archive, "s", &[user(&said), user("nothing of the kind")]);
         }
         for (at, query) in QUERIES.iter().enumerate() {
-            let hits = archive.search(Some("s"), query, 100).unwrap();
+            let hits = archive.search(&Scope::Session(id("s")), query, 100).unwrap();
             assert!(seqs(&hits).contains(&(2 * at as u64)), "{query}: {hits:?}");
             assert!(hits.len() < 10, "{query}: {hits:?}");
         }
         let long = "long ".repeat(50_000);
-        assert_eq!(archive.search(None, &long, 9).unwrap(), []);
+        assert_eq!(archive.search(&Scope::All, &long, 9).unwrap(), []);
     });
 }
 
 #[test]
 fn parts_of_words_are_found_if_nothing_else_is() {
     check(|archive| {
-        archive
-            .append("s", &[user("fn expandHandle()"), user("4d8461b77aa1 is the commit")])
-            .unwrap();
-        assert_eq!(seqs(&archive.search(None, "handle", 9).unwrap()), [0]);
-        assert_eq!(seqs(&archive.search(None, "4d8461b", 9).unwrap()), [1]);
-        archive.append("s", &[user("a handle")]).unwrap();
-        assert_eq!(seqs(&archive.search(None, "handle", 9).unwrap()), [2]);
+        record(archive, "s", &[user("fn expandHandle()"), user("4d8461b77aa1 is the commit")]);
+        assert_eq!(seqs(&archive.search(&Scope::All, "handle", 9).unwrap()), [0]);
+        assert_eq!(seqs(&archive.search(&Scope::All, "4d8461b", 9).unwrap()), [1]);
+        record(archive, "s", &[user("a handle")]);
+        assert_eq!(seqs(&archive.search(&Scope::All, "handle", 9).unwrap()), [2]);
+    });
+}
+
+#[test]
+fn a_search_keeps_to_its_scope() {
+    check(|archive| {
+        record(archive, "s", &[user("needle 0"), reply("hay"), user("needle 2")]);
+        fork(archive, "s", Some(1), &[user("needle 3"), reply("needle 4")]);
+        fork(archive, "s", Some(2), &[reply("needle 5")]);
+        let other = Owner::of("key");
+        archive.begin(id("theirs"), &named(other, "theirs")).unwrap();
+        archive.append(id("theirs"), After::Newest, &[user("their needle")]).unwrap();
+        let found = |scope| seqs(&archive.search(&scope, "needle", 9).unwrap());
+        let path = |head: Option<u64>| Scope::Path { session: id("s"), head: head.map(Seq) };
+        assert_eq!(found(path(Some(4))), [4, 3, 0]);
+        assert_eq!(found(path(Some(2))), [2, 0]);
+        assert_eq!(found(path(Some(1))), [0]);
+        assert_eq!(found(path(None)), [5, 2, 0]);
+        assert_eq!(found(Scope::Session(id("s"))), [5, 4, 3, 2, 0]);
+        assert_eq!(found(Scope::Owner(Owner::LOCAL)), [5, 4, 3, 2, 0]);
+        assert_eq!(found(Scope::Owner(other)), [0]);
+        assert_eq!(found(Scope::Owner(Owner::of("nobody"))).len(), 0);
+        assert_eq!(found(Scope::All).len(), 6);
+        assert!(archive.search(&path(Some(9)), "needle", 9).is_err());
     });
 }
 
@@ -101,18 +124,18 @@ fn the_index_changes_nothing_but_time() {
         |n: usize| format!("round {n}: the word{} is in src/part_{}.rs, 第{n}回", n % 7, n % 11);
     for n in 0..700 {
         let session = if n % 3 == 0 { "b" } else { "a" };
-        archive.append(session, &[user(&said(n))]).unwrap();
+        record(&archive, session, &[user(&said(n))]);
     }
     for query in
         ["word3", "part_5.rs", "\"is in src\"", "\"in is\"", "第12回", "ord3", "word3 part_5"]
     {
-        for session in [None, Some("a"), Some("b")] {
-            let before = archive.search(session, query, 1_000).unwrap();
+        for scope in [Scope::All, Scope::Session(id("a")), Scope::Owner(Owner::LOCAL)] {
+            let before = archive.search(&scope, query, 1_000).unwrap();
             archive.reindex().unwrap();
-            assert_eq!(archive.search(session, query, 1_000).unwrap(), before, "{query}");
+            assert_eq!(archive.search(&scope, query, 1_000).unwrap(), before, "{query}");
         }
     }
-    assert_eq!(archive.search(None, "word3", 1_000).unwrap().len(), 100);
-    assert_eq!(archive.search(None, "\"in is\"", 1_000).unwrap(), []);
+    assert_eq!(archive.search(&Scope::All, "word3", 1_000).unwrap().len(), 100);
+    assert_eq!(archive.search(&Scope::All, "\"in is\"", 1_000).unwrap(), []);
     assert_eq!(archive.verify(None).unwrap(), []);
 }
