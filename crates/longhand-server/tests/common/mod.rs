@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use longhand::recall;
 use longhand::{Archive, MemoryArchive, Note, Owner, SessionId, Tokens};
-use longhand_archive::{LoggedBatch, Page, Scope, SessionInfo};
+use longhand_archive::{LoggedBatch, Page, Scope, SessionInfo, SqliteArchive};
 use longhand_core::{Handle, Part, Seq};
 use longhand_dialect::{Conversation, Dialect, Finding, read};
 use longhand_server::{Log, Proxy, Settings, serve};
@@ -214,15 +214,7 @@ pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<dyn Archive>) {
 
 /// The archive of a folder, as another process has it.
 pub(crate) fn reopened(folder: &tempfile::TempDir) -> Arc<dyn Archive> {
-    // UNTIL-SQLITE
-    static OPEN: Mutex<Vec<(std::path::PathBuf, Arc<MemoryArchive>)>> = Mutex::new(Vec::new());
-    let mut open = OPEN.lock().unwrap();
-    let known = open.iter().find(|(path, _)| path == folder.path()).map(|(_, a)| Arc::clone(a));
-    known.unwrap_or_else(|| {
-        let archive = Arc::new(MemoryArchive::default());
-        open.push((folder.path().to_owned(), Arc::clone(&archive)));
-        archive
-    })
+    Arc::new(SqliteArchive::open(folder.path().join("archive.db")).unwrap())
 }
 
 /// The id of the session of a name.
