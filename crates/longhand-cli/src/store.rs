@@ -48,7 +48,10 @@ pub(crate) fn path(args: &ArchiveArgs) -> Result<PathBuf> {
             None => default_path()?,
         },
     };
-    SqliteArchive::check_path(&path)?;
+    if path.to_string_lossy().contains("://") {
+        // Refused with its reason; nothing is created.
+        SqliteArchive::open(&path)?;
+    }
     Ok(path)
 }
 

@@ -2,15 +2,18 @@
 //!
 //! It takes what has come in the meantime together: one transaction for all of it.
 
+use std::collections::hash_map::Entry;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use longhand::Archive;
-use longhand_archive::{Addition, ArchiveError, Original};
-use longhand_core::Handle;
+use longhand::{Archive, SessionId};
+use longhand_archive::{Addition, After, Appended, ArchiveError, Form};
+use longhand_core::{Handle, Seq};
+use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use crate::ServerError;
@@ -30,11 +33,14 @@ const PLACES_MAX: usize = 8;
 pub(crate) enum Work {
     /// Entries of a session.
     Append(Box<dyn Appending>),
-    /// Something under its handle.
-    Keep(Handle, Original),
+    /// Something of a session under its handle.
+    Keep(SessionId, Original),
     /// Something else; it says whether it was done.
     Other(Box<dyn FnOnce() -> bool + Send>),
 }
+
+/// A text that a handle stands for.
+pub(crate) type Original = (Handle, String, Form);
 
 /// Entries that know where they belong.
 pub(crate) trait Appending: Send {
@@ -43,6 +49,9 @@ pub(crate) trait Appending: Send {
 
     /// Its place is taken: finds another one and says whether there is one.
     fn displaced(&mut self) -> bool;
+
+    /// Another process wrote at the same moment: it is archived, but under other numbers.
+    fn moved(&mut self);
 
     /// The archive does not take it.
     fn refused(&mut self);
@@ -123,7 +132,7 @@ struct Clerk {
 #[derive(Default)]
 struct Pile {
     appends: Vec<(Box<dyn Appending>, Slip)>,
-    keeps: Vec<((Handle, Original), Slip)>,
+    keeps: Vec<(SessionId, Original, Slip)>,
 }
 
 /// What is left of a job: who waits for it, since when.
@@ -152,7 +161,7 @@ impl Clerk {
         let slip = Slip { bytes, given, done };
         match work {
             Work::Append(append) => pile.appends.push((append, slip)),
-            Work::Keep(handle, original) => pile.keeps.push(((handle, original), slip)),
+            Work::Keep(session, original) => pile.keeps.push((session, original, slip)),
             Work::Other(work) => {
                 // It may need what was given before.
                 self.flush(pile);
@@ -165,16 +174,10 @@ impl Clerk {
 
     fn flush(&self, pile: &mut Pile) {
         self.append(std::mem::take(&mut pile.appends));
-        let keeps = std::mem::take(&mut pile.keeps);
-        if keeps.is_empty() {
-            return;
-        }
-        let (originals, slips): (Vec<_>, Vec<_>) = keeps.into_iter().unzip();
-        let kept = attempt(|| self.archive.keep(&originals)).is_ok();
-        for (original, slip) in originals.into_iter().zip(slips) {
-            // One that cannot be kept must not stand in the way of the others.
-            let own = kept || self.archive.keep(&[original]).is_ok();
-            self.finish(slip, own);
+        for (session, original, slip) in std::mem::take(&mut pile.keeps) {
+            let original = [original];
+            let kept = attempt(|| self.archive.keep(session, &original));
+            self.finish(slip, matches!(kept, Ok(0)));
         }
     }
 
@@ -193,10 +196,19 @@ impl Clerk {
                 }
             }
             appends = left;
-            let Ok(made) = attempt(|| self.archive.append_at(&additions)) else { break };
-            for (addition, (_, slip)) in additions.iter().zip(appends.drain(..made)) {
-                self.metrics.archived.inc_by(addition.entries.len() as u64);
-                self.finish(slip, true);
+            let Ok(results) = attempt(|| self.append_in_place(&additions)) else { break };
+            let made = appends.drain(..results.len());
+            for ((result, addition), (mut append, slip)) in results.iter().zip(&additions).zip(made) {
+                match result {
+                    Ok(appended) => {
+                        self.metrics.archived.inc_by(appended.new);
+                        if !appended.seqs.iter().map(|seq| seq.0).eq(seqs(addition)) {
+                            append.moved();
+                        }
+                    }
+                    Err(_) => append.refused(),
+                }
+                self.finish(slip, result.is_ok());
                 displaced = 0;
             }
             let Some((append, _)) = appends.first_mut() else { return };
@@ -214,6 +226,32 @@ impl Clerk {
         }
     }
 
+    /// Makes additions in the places that they are meant for, in one transaction; ends before the first
+    /// one whose session has more or fewer entries than it thinks.
+    fn append_in_place(
+        &self,
+        additions: &[Addition],
+    ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
+        let mut ends: FxHashMap<SessionId, u64> = FxHashMap::default();
+        let mut in_place = 0;
+        for addition in additions {
+            let end = match ends.entry(addition.session) {
+                Entry::Occupied(end) => end.into_mut(),
+                Entry::Vacant(end) => {
+                    let head = self.archive.head(addition.session)?;
+                    end.insert(head.map_or(0, |head| head.entries))
+                }
+            };
+            let seqs = seqs(addition);
+            if *end != seqs.start {
+                break;
+            }
+            *end = seqs.end;
+            in_place += 1;
+        }
+        self.archive.append_all(&additions[..in_place])
+    }
+
     fn finish(&self, slip: Slip, done: bool) {
         self.bytes.fetch_sub(slip.bytes, Ordering::Relaxed);
         self.metrics.archive_queued.dec();
@@ -223,6 +261,15 @@ impl Clerk {
     }
 }
 
+/// The numbers that the entries of an addition are meant to get.
+fn seqs(addition: &Addition) -> Range<u64> {
+    let first = match addition.after {
+        After::Entry(Some(Seq(before))) => before + 1,
+        After::Entry(None) | After::Newest => 0,
+    };
+    first..first + addition.entries.len() as u64
+}
+
 /// How often and how long to try when an archive is busy or its disk is full.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
@@ -230,7 +277,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Tries until it is done, or until trying again would not help.
 pub(crate) fn attempt<T>(act: impl Fn() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
     let is_final = |error: &ArchiveError| {
-        matches!(error, ArchiveError::HandleTaken { .. } | ArchiveError::Conflict { .. })
+        matches!(
+            error,
+            ArchiveError::Conflict { .. }
+                | ArchiveError::UnknownSession { .. }
+                | ArchiveError::NoSuchEntries { .. }
+        )
     };
     let mut done = act();
     for attempt in 1..ATTEMPTS {

@@ -81,7 +81,7 @@ impl Asked {
         let shown = read(window.as_bytes().to_vec(), Some(self.dialect()))?;
         let settings = longhand_core::Settings::default();
         let budget = Budget::of(Tokens::MAX);
-        Ok(plan(&shown.history(self.fixed), &budget, &settings, &*self.meter).tokens)
+        Ok(plan(&shown.history(self.fixed), &budget, &settings, &*self.meter).tokens())
     }
 
     pub(crate) fn plan(&self, budget: &Budget, policy: Policy, digest: &dyn Digest) -> Plan {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use longhand::{Miner, Summarised, Summariser, Tokens};
-use longhand_core::{Digest, Edit, Handle, Message, Plan, Scale};
+use longhand_core::{Digest, Digested, Fold, Folded, Handle, Message, Path, Plan, Scale, earlier};
 use serde_json::{Value, json};
 
 use crate::Settings;
@@ -66,30 +66,25 @@ impl Digests {
     /// Has a model tell of what a plan folds, in the background.
     pub(crate) fn prepare(&self, asked: &Asked, plan: &Plan) {
         let Some(session) = asked.session.clone().filter(|_| !self.slow.is_empty()) else { return };
-        let fold = plan.edits.iter().find_map(|edit| match edit {
-            Edit::Fold { messages, text, .. } => Some((messages.clone(), text)),
-            _ => None,
-        });
-        let Some((ranges, text)) = fold else { return };
+        let Some(fold) = plan.batch.fold().cloned() else { return };
         if self.under_way.fetch_add(1, Ordering::Relaxed) >= AT_ONCE_MAX {
             self.under_way.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        let limit = Scale::new(&*asked.meter).text(text).max(LIMIT_MIN);
+        let limit = Scale::new(&*asked.meter).text(&fold.text).max(LIMIT_MIN);
         let (heard, meter) = (Arc::clone(&asked.heard), Arc::clone(&asked.meter));
-        let earlier = self.lock().get(&session).cloned();
         let digest = Interim {
-            ready: earlier,
+            ready: self.lock().get(&session).cloned(),
             instant: self.summarised(&self.slow, &meter),
             used: Mutex::default(),
         };
         let (ready, under_way) = (Arc::clone(&self.ready), Arc::clone(&self.under_way));
         let work = move || {
-            let gone: Vec<&Message> =
-                ranges.into_iter().flat_map(|range| &heard.conversation.messages[range]).collect();
-            let text = digest.digest(&gone, limit, &Scale::new(&*meter));
+            let folded = folded(&fold, &heard.conversation.path());
+            let text = digest.digest(&folded, limit, &Scale::new(&*meter)).text;
             if let Some(account) = digest.instant.account() {
-                let own = Ready { messages: gone.len(), handle: handle(&gone), text, account };
+                let gone = &folded.messages;
+                let own = Ready { messages: gone.len(), handle: handle(gone), text, account };
                 let mut ready = ready.lock().unwrap_or_else(PoisonError::into_inner);
                 if ready.len() >= READY_MAX {
                     ready.clear();
@@ -134,19 +129,41 @@ impl Interim {
 }
 
 impl Digest for Interim {
-    fn digest(&self, gone: &[&Message], limit: Tokens, scale: &Scale) -> String {
-        let Some(ready) = &self.ready else { return self.instant.digest(gone, limit, scale) };
-        let covers = gone.get(..ready.messages).is_some_and(|own| handle(own) == ready.handle);
-        if !covers {
-            return self.instant.digest(gone, limit, scale);
-        }
+    fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested {
+        let covers = |ready: &&Ready| {
+            let told = folded.messages.get(..ready.messages);
+            told.is_some_and(|told| handle(told) == ready.handle)
+        };
+        let Some(ready) = self.ready.as_ref().filter(covers) else {
+            return self.instant.digest(folded, limit, scale);
+        };
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(ready.account.clone());
-        let rest = &gone[ready.messages..];
+        let rest = folded.messages[ready.messages..].to_vec();
         if rest.is_empty() && scale.text(&ready.text) <= limit {
-            return ready.text.clone();
+            return Digested { text: ready.text.clone(), state: String::new() };
         }
-        self.instant.digest_after(&ready.text, rest, limit, scale)
+        let mut blocks = vec![ready.text.clone()];
+        blocks.extend(blocks_in(&rest));
+        let entries = folded.entries[ready.messages..].to_vec();
+        let rest = Folded { messages: rest, entries, state: "", blocks };
+        self.instant.digest(&rest, limit, scale)
     }
+}
+
+/// What a fold takes out of sight in a conversation.
+fn folded<'c>(fold: &Fold, path: &Path<'c>) -> Folded<'c> {
+    let gone = path.messages[path.lead..].iter().zip(path.seqs);
+    let (messages, entries): (Vec<&Message>, Vec<_>) =
+        gone.filter(|(_, seq)| fold.contains(**seq)).unzip();
+    let beside = fold.blocks.iter().filter_map(|place| path.find(*place));
+    let beside = beside.filter_map(|(message, part)| earlier(&path.messages[message].parts[part]));
+    let blocks = blocks_in(&messages).chain(beside).collect();
+    Folded { messages, entries, state: "", blocks }
+}
+
+/// What blocks of folds told that came back as input.
+fn blocks_in(messages: &[&Message]) -> impl Iterator<Item = String> {
+    messages.iter().flat_map(|message| &message.parts).filter_map(earlier)
 }
 
 fn handle(messages: &[&Message]) -> Handle {

@@ -6,16 +6,17 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longhand::{Archive, Note};
-use longhand_archive::{Content, Entry, Form, Original};
-use longhand_core::Handle;
+use longhand::{Archive, Note, Owner};
+use longhand_archive::{Entry, Reference, Scope};
 use longhand_core::json::{Cursor, Kind};
+use longhand_core::{Handle, Seq};
 use longhand_dialect::{Dialect, read, write};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use crate::meaning::Link;
 use crate::recall::Behind;
+use crate::recorder::id_of;
 use crate::sticky::Sticky;
 
 /// Where the history of an answer ends, and the edits with which the provider has it.
@@ -42,22 +43,22 @@ const HELD_MAX: usize = 100_000;
 const FORKS_MAX: usize = 10_000;
 
 impl Holdings {
-    /// Remembers an answer of an owner; gives what the archive is to keep.
-    pub(crate) fn hold(&self, owner: Link, id: &str, held: Held) -> (Handle, Original) {
+    /// Remembers an answer of an owner; gives what the archive is to keep for its session.
+    pub(crate) fn hold(&self, owner: Link, id: &str, held: Held) -> (Handle, String) {
         let key = owner.named(id);
         let edits = held.edits.as_ref().map(|edits| edits.json());
-        let mut text = json!({"session": held.session, "entries": held.entries, "edits": edits});
+        let mut json = json!({
+            "key": key.name(), "session": held.session, "entries": held.entries, "edits": edits,
+        });
         if let Some(behind) = held.behind.json() {
-            text["behind"] = behind;
+            json["behind"] = behind;
         }
-        let content = Content::Text(text.to_string());
-        let session = Some(held.session.clone());
         let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= HELD_MAX {
             all.clear();
         }
         all.insert(key, held);
-        (handle(key), Original { session, form: Form::Json, content })
+        (handle(key), json.to_string())
     }
 
     /// Finds an answer of an owner.
@@ -65,8 +66,13 @@ impl Holdings {
         let key = owner.named(id);
         let known = self.held.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         known.or_else(|| {
-            let original = archive.expand(handle(key)).ok()??;
-            let held: Value = serde_json::from_str(&archive.text_of(&original).ok()?).ok()?;
+            let kept = archive.reference(&Scope::Owner(Owner::LOCAL), handle(key)).ok()??;
+            let Reference::Kept { text, .. } = kept else { return None };
+            let held: Value = serde_json::from_str(&text).ok()?;
+            // A handle has few bits, and what a client says is kept under handles, too.
+            if held["key"].as_str() != Some(&key.name()) {
+                return None;
+            }
             Some(Held {
                 session: held["session"].as_str()?.to_owned(),
                 entries: held["entries"].as_u64()?,
@@ -87,10 +93,10 @@ impl Held {
         let (mut session, mut end) = (self.session.clone(), self.entries);
         let mut items: Vec<String> = Vec::new();
         for _ in 0..FORKS_MAX {
-            let entries = archive.entries(&session, 0..end).ok()?;
-            if (entries.len() as u64) < end {
-                return None;
-            }
+            let last = Seq(end.checked_sub(1)?);
+            let entries = archive.path(id_of(&session), Some(last), 0..end).ok()?;
+            // Nothing is read of a session that is unknown.
+            entries.last()?;
             let mut own: Vec<String> = entries.iter().filter_map(item).collect();
             own.append(&mut items);
             items = own;

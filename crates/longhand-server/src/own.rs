@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Method, Response, StatusCode};
-use longhand::Archive;
+use longhand::{Archive, SessionId};
 use serde_json::json;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -51,7 +51,7 @@ pub(crate) async fn answer(
 
 /// Whether the archive answers.
 async fn is_there(archive: Arc<dyn Archive>) -> bool {
-    let ask = spawn_blocking(move || archive.head("").is_ok());
+    let ask = spawn_blocking(move || archive.head(SessionId::default()).is_ok());
     matches!(timeout(ARCHIVE_TIME_MAX, ask).await, Ok(Ok(true)))
 }
 

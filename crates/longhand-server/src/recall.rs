@@ -16,7 +16,6 @@ mod responses;
 mod sieve;
 mod stream;
 mod tally;
-mod text;
 mod whole;
 
 use axum::body::Bytes;

@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use longhand::{Archive, Call, Note, searchable};
-use longhand_archive::{Addition, ArchiveError, Content, Form, NewBatch, NewEntry, Original};
-use longhand_core::{Handle, Message, Tokens};
-use longhand_dialect::{Conversation, Dialect, read, write};
+use longhand::{Archive, Call, Note, Owner, SessionId, entry_of};
+use longhand_archive::{
+    Addition, After, ArchiveError, Form, NewBatch, NewEntry, NewSession, Page,
+};
+use longhand_core::{Batch, Handle, Message, Original, Seq, Tokens};
+use longhand_dialect::{Conversation, Dialect, read};
 use serde_json::Value;
 
 use crate::archivist::{Appending, Archivist, Ticket, Work, attempt};
@@ -51,13 +53,12 @@ pub(crate) struct Answer {
 pub(crate) struct Kept {
     /// The edits; none if they are for this request alone.
     pub(crate) sticky: Option<Arc<Sticky>>,
-    pub(crate) originals: Vec<(Handle, longhand_core::Original)>,
-    /// The text of the fold, if there is one.
-    pub(crate) text: String,
-    /// The last link that it covers.
-    pub(crate) folded: Option<Link>,
+    pub(crate) originals: Vec<(Handle, Original)>,
     pub(crate) receipt: Value,
 }
+
+/// How often a batch is offered to the log while others are added to it.
+const COMMITS_MAX: usize = 8;
 
 /// Where a request belongs.
 pub(crate) struct Place {
@@ -158,9 +159,8 @@ impl Recorder {
 
     /// Lets go of edits that somebody has taken back.
     pub(crate) fn heed_undo(&self, session: &str) {
-        if let Ok(Some(head)) = self.archive.head(session)
-            && head.undone
-        {
+        let newest = self.archive.batches(id_of(session), Page::first(1));
+        if newest.is_ok_and(|newest| newest.items.iter().any(|batch| !batch.is_live)) {
             let windows = self.windows(session);
             self.lineage().keep_only(session, windows);
         }
@@ -177,8 +177,9 @@ impl Recorder {
         let Some(first) = lineage.note(session, 1) else { return };
         let entry = entry(now_ms());
         let bytes = entry.raw.len();
-        let addition = Addition { session: session.to_owned(), first, entries: vec![entry] };
-        let aside = Aside { recorder: Arc::clone(self), addition };
+        let addition =
+            Addition { session: id_of(session), begin: None, after: at(first), entries: vec![entry] };
+        let aside = Aside { recorder: Arc::clone(self), session: session.to_owned(), addition };
         self.archivist.give(bytes, Work::Append(Box::new(aside)));
     }
 
@@ -188,9 +189,9 @@ impl Recorder {
             self.lineage().keep(session, Arc::clone(sticky));
         }
         let (own, session) = (Arc::clone(self), session.to_owned());
-        let bytes = kept.originals.iter().map(|(_, original)| size(original)).sum();
+        let bytes = kept.originals.iter().map(|(_, original)| original.as_str().len()).sum();
         let work = move || {
-            let done = own.keep_now(&session, kept);
+            let done = own.keep_now(id_of(&session), kept);
             if done.is_err() {
                 own.metrics.unarchived.inc();
             }
@@ -199,45 +200,40 @@ impl Recorder {
         self.archivist.give(bytes, Work::Other(Box::new(work)))
     }
 
-    /// Has something kept under its handle.
-    pub(crate) fn keep_original(&self, (handle, original): (Handle, Original)) {
-        self.archivist.give(256, Work::Keep(handle, original));
+    /// Has JSON kept under a handle of a session.
+    pub(crate) fn keep_json(&self, session: &str, (handle, json): (Handle, String)) {
+        self.archivist.give(json.len(), Work::Keep(id_of(session), (handle, json, Form::Json)));
     }
 
-    fn keep_now(&self, session: &str, kept: Kept) -> Result<(), ArchiveError> {
-        let folded = kept.folded.and_then(|link| self.lineage().entry(session, link));
-        let originals: Vec<(Handle, Original)> = kept
+    fn keep_now(&self, session: SessionId, kept: Kept) -> Result<(), ArchiveError> {
+        let originals: Vec<(Handle, String, Form)> = kept
             .originals
             .into_iter()
-            .map(|(handle, own)| (handle, archived(session, own)))
+            .map(|(handle, original)| match original {
+                Original::Text(text) => (handle, text, Form::Text),
+                Original::Json(json) => (handle, json, Form::Json),
+            })
             .collect();
-        match attempt(|| self.archive.keep(&originals)) {
-            Err(ArchiveError::HandleTaken { .. }) => {
-                // One of them stands for something else; the others need not suffer for it.
-                for original in originals {
-                    let _ = self.archive.keep(&[original]);
-                }
-            }
-            done => done?,
-        }
+        // One whose handle stands for another text already is not kept; the others are.
+        attempt(|| self.archive.keep(session, &originals))?;
         if kept.sticky.is_none() {
             return Ok(());
         }
-        let mut batch = NewBatch {
-            after: 0,
-            at_ms: now_ms(),
-            entries: 0..folded.map_or(0, |last| last + 1),
-            text: kept.text,
-            receipt: kept.receipt.to_string(),
-        };
-        loop {
-            let head = self.archive.head(session)?;
-            batch.after = head.and_then(|head| head.batch).map_or(0, |batch| batch.number);
-            match attempt(|| self.archive.commit(session, &batch).map(|_| ())) {
-                Err(ArchiveError::Conflict { .. }) => {}
-                done => return done,
+        // The edits are in the receipt.
+        let (batch, receipt) = (Batch::default(), kept.receipt.to_string());
+        let mut batch = NewBatch { after: 0, at_ms: now_ms(), batch, receipt };
+        let mut committed = Ok(());
+        for _ in 0..COMMITS_MAX {
+            let head = self.archive.head(session)?.and_then(|head| head.head);
+            batch.batch.head = head.unwrap_or_default();
+            let live = self.archive.live(session, head)?;
+            batch.after = live.last().map_or(0, |batch| batch.number);
+            committed = attempt(|| self.archive.commit(session, &batch).map(|_| ()));
+            if !matches!(committed, Err(ArchiveError::Conflict { .. })) {
+                break;
             }
         }
+        committed
     }
 
     /// Waits until what was given so far is done.
@@ -262,19 +258,21 @@ impl Recorder {
                 let Some(id) = lineage.candidate(root, links) else { return };
                 (id, lineage.known(links))
             };
-            let Ok(Some(head)) = self.archive.head(&id) else { return };
-            let Ok(entries) = self.archive.entries(&id, 0..head.entries) else { return };
+            let Ok(Some(head)) = self.archive.head(id_of(&id)) else { return };
+            let Ok(entries) = self.archive.path(id_of(&id), head.head, 0..head.entries) else {
+                return;
+            };
             let messages: Vec<(u64, Message)> = entries
                 .iter()
                 .filter_map(|entry| {
                     let dialect = entry.form.parse::<Dialect>().ok()?;
                     let body = format!("[{}]", entry.raw);
                     let messages = read(body.into_bytes(), Some(dialect)).ok()?.messages;
-                    Some(messages.into_iter().map(|message| (entry.seq, message)))
+                    Some(messages.into_iter().map(|message| (entry.seq.0, message)))
                 })
                 .flatten()
                 .collect();
-            let windows = if head.batch.is_some() { self.windows(&id) } else { Vec::new() };
+            let windows = if head.batches > 0 { self.windows(&id) } else { Vec::new() };
             let noted = entries.iter().rev().find_map(|entry| match Note::of(entry)? {
                 Note::Request { model, with } => {
                     Some(hash_of(&model, with.iter().map(String::as_str)))
@@ -288,15 +286,24 @@ impl Recorder {
     }
 
     /// The live edits of a session, oldest first.
-    fn windows(&self, id: &str) -> Vec<Sticky> {
-        let batches = self.archive.batches(id).unwrap_or_default();
-        let live = batches.iter().filter(|batch| !batch.undone);
-        live.filter_map(|batch| {
-            let receipt: Value = serde_json::from_str(&batch.receipt).ok()?;
+    fn windows(&self, session: &str) -> Vec<Sticky> {
+        let live = self.archive.live(id_of(session), None).unwrap_or_default();
+        let window = |receipt: &str| {
+            let receipt: Value = serde_json::from_str(receipt).ok()?;
             Sticky::parse(receipt.get("window")?)
-        })
-        .collect()
+        };
+        live.iter().filter_map(|batch| window(&batch.receipt)).collect()
     }
+}
+
+/// The id under which the archive has a session.
+pub(crate) fn id_of(session: &str) -> SessionId {
+    SessionId::named(Owner::LOCAL, session)
+}
+
+/// Where the entry of a number goes: after the one before it.
+fn at(entry: u64) -> After {
+    After::Entry(entry.checked_sub(1).map(Seq))
 }
 
 /// The chain of a request, with its answer if there is one.
@@ -339,16 +346,10 @@ fn entries(heard: &Heard, answer: Option<&Answer>, placed: &Placed, at_ms: i64) 
     let notes = notes.chain(placed.notes_request.then(request)).map(|note| note.entry(at_ms));
     let new = new_messages(heard, answer, thread.after(placed.known)).enumerate();
     let messages = new.map(|(at, message)| {
-        let raw = raw(dialect, message);
+        let entry = entry_of(dialect, message, at_ms);
         // The notes before a session's first message opened its first round.
         let is_first = placed.first == 0 && placed.notes() > 0 && at == 0;
-        NewEntry {
-            opens_round: message.is_user_turn() && !is_first,
-            form: dialect.as_str().to_owned(),
-            text: searchable(dialect.as_str(), &raw),
-            raw,
-            at_ms,
-        }
+        NewEntry { opens_round: entry.opens_round && !is_first, ..entry }
     });
     let call = answer.and_then(|answer| answer.call.as_ref()).map(|call| call.entry(at_ms));
     notes.chain(messages).chain(call).collect()
@@ -368,30 +369,6 @@ pub(crate) fn besides(conversation: &Conversation, thread: &Thread) -> Link {
 
 fn hash_of<'p>(model: &str, pieces: impl Iterator<Item = &'p str>) -> Link {
     pieces.fold(Link::root(&[model]), Link::named)
-}
-
-fn archived(session: &str, original: longhand_core::Original) -> Original {
-    let (form, text) = match original {
-        longhand_core::Original::Text(text) => (Form::Text, text),
-        longhand_core::Original::Json(text) => (Form::Json, text),
-    };
-    Original { session: Some(session.to_owned()), form, content: Content::Text(text) }
-}
-
-fn size(original: &longhand_core::Original) -> usize {
-    let (longhand_core::Original::Text(text) | longhand_core::Original::Json(text)) = original;
-    text.len()
-}
-
-/// A message as an element of its format: the text of a request may be a bare string.
-pub(crate) fn raw(dialect: Dialect, message: &Message) -> String {
-    let own = message.raw.raw();
-    if own.trim_start().starts_with('{') {
-        return own.to_owned();
-    }
-    let other = if dialect == Dialect::Chat { Dialect::Responses } else { Dialect::Chat };
-    let list = write(&[(other, message)], dialect);
-    list.trim_start_matches('[').trim_end_matches(']').to_owned()
 }
 
 /// A request or an answer on its way into the archive.
@@ -418,8 +395,15 @@ impl Appending for Record {
             self.displaced();
         }
         let entries = entries(&self.heard, self.answer.as_deref(), &self.placed, self.at_ms);
-        let (session, first) = (self.placed.session.clone(), self.placed.first);
-        (!entries.is_empty()).then_some(Addition { session, first, entries })
+        let Placed { session: name, first, .. } = &self.placed;
+        let begin = (*first == 0).then(|| NewSession {
+            dialect: self.heard.conversation.dialect.as_str().to_owned(),
+            name: name.clone(),
+            begun_ms: self.at_ms,
+            ..NewSession::default()
+        });
+        let addition = Addition { session: id_of(name), begin, after: at(*first), entries };
+        (!addition.entries.is_empty()).then_some(addition)
     }
 
     /// Another process keeps this session, too, or some of it could not be written before.
@@ -436,6 +420,10 @@ impl Appending for Record {
         is_placed
     }
 
+    fn moved(&mut self) {
+        self.recorder.lineage().forget_placed(&self.placed);
+    }
+
     fn refused(&mut self) {
         self.recorder.metrics.unarchived.inc_by(self.new_links() as u64);
         // It is new again with the next request.
@@ -446,6 +434,7 @@ impl Appending for Record {
 /// Entries that are no part of a chain.
 struct Aside {
     recorder: Arc<Recorder>,
+    session: String,
     addition: Addition,
 }
 
@@ -458,9 +447,13 @@ impl Appending for Aside {
         false
     }
 
+    fn moved(&mut self) {
+        self.recorder.lineage().forget(&self.session);
+    }
+
     fn refused(&mut self) {
         self.recorder.metrics.unarchived.inc_by(self.addition.entries.len() as u64);
-        self.recorder.lineage().forget(&self.addition.session);
+        self.recorder.lineage().forget(&self.session);
     }
 }
 

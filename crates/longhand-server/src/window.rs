@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::Bytes;
 use longhand::{Call, Tokens};
-use longhand_core::{Budget, Edit, Plan, Policy, Scale};
+use longhand_core::{Budget, Plan, Policy, Scale, Tally, folded_messages, original};
 use longhand_dialect::{
     Binding, Conversation, Dialect, DialectError, Options, Overflow, Reply, Stop, Usage, read,
     read_after, read_shared, without_options,
@@ -19,7 +19,6 @@ use crate::calibration::Calibration;
 use crate::digest::Digests;
 use crate::held::{Held, Holdings};
 use crate::lineage::{Root, Thread};
-use crate::meaning::Link;
 use crate::memo::{self, Memos};
 use crate::metrics::{Flow, Metrics, Rung};
 use crate::recorder::{Heard, Kept, Recorder, besides};
@@ -141,6 +140,7 @@ impl Windows {
         if thread.links.is_empty() {
             return Err(Trouble::Empty);
         }
+        conversation.number(thread.seqs());
         if !may_wait && self.recorder.may_ask(&root, &thread.links) {
             return Ok(None);
         }
@@ -212,8 +212,8 @@ impl Windows {
             let edits = sent.sticky.clone();
             let behind = lock(&asked.behind).clone();
             let held = Held { session: session.clone(), entries: last + 1, edits, behind };
-            let original = self.holdings.hold(asked.heard.root.owner, id, held);
-            self.recorder.keep_original(original);
+            let pointer = self.holdings.hold(asked.heard.root.owner, id, held);
+            self.recorder.keep_json(&session, pointer);
         }
         ticket
     }
@@ -276,17 +276,18 @@ impl Windows {
         };
         let mut last = None;
         let kept = sticky.and_then(|sticky| {
-            let edits = sticky.edits(thread, &conversation.messages)?;
-            Some((sticky, edits))
+            let batch = sticky.batch(&conversation.path())?;
+            Some((sticky, batch))
         });
-        if let Some((sticky, edits)) = kept {
-            let text = conversation.apply(&edits);
+        if let Some((sticky, batch)) = kept {
+            let edits = batch.edits.len();
+            let text = conversation.apply(&[batch]);
             let tokens = match sticky.tokens(asked.model()) {
                 Some(then) => then + asked.fixed + asked.since(thread.after(sticky.made())),
                 None => asked.weigh(&text)?,
             };
             let clears = asked.wants_clearing(&text)?;
-            let mut window = Window::of(asked, edits.len(), text, tokens, limit);
+            let mut window = Window::of(asked, edits, text, tokens, limit);
             window.sticky = Some(sticky);
             if tokens <= limit && !clears {
                 if asked.held.is_some() {
@@ -303,22 +304,23 @@ impl Windows {
                 return Ok(Window { before, after, ..Window::untouched(asked) });
             }
         }
-        let cleared = asked.cleared().filter(|plan| plan.tokens <= limit && !plan.is_noop());
+        let cleared = asked.cleared().filter(|plan| plan.tokens() <= limit && !plan.is_noop());
         let digest = self.digests.digest(asked);
         let plan = cleared
             .unwrap_or_else(|| asked.plan(&self.budget(limit), self.settings.policy, &digest));
         match last {
             // Where nothing fits, a break of the prefix must be worth it.
-            Some(last) if !plan.fits() && last.is_nearly(plan.tokens) => Ok(last),
+            Some(last) if !plan.fits() && last.is_nearly(plan.tokens()) => Ok(last),
             _ if plan.is_noop() => Ok(Window {
-                before: Some(plan.tokens),
-                after: Some(plan.tokens),
+                before: Some(plan.tokens()),
+                after: Some(plan.tokens()),
                 shortfall: plan.shortfall,
                 ..Window::untouched(asked)
             }),
             _ => {
-                let text = conversation.apply(&plan.edits);
-                let mut window = Window::of(asked, plan.edits.len(), text, plan.tokens, limit);
+                let text = conversation.apply(std::slice::from_ref(&plan.batch));
+                let edits = plan.batch.edits.len();
+                let mut window = Window::of(asked, edits, text, plan.tokens(), limit);
                 window.sticky = self.keep(asked, &plan, &window, limit, digest.account().as_ref());
                 self.digests.prepare(asked, &plan);
                 Ok(window)
@@ -337,9 +339,7 @@ impl Windows {
     }
 
     fn budget(&self, limit: Tokens) -> Budget {
-        let low = u128::from(self.settings.low_water_percent.min(100));
-        let target = Tokens((u128::from(limit.0) * low / 100) as u64);
-        Budget { limit, reserve: Tokens::ZERO, target: Some(target) }
+        Budget::of(limit).with_low_water(self.settings.low_water_percent, Tokens::ZERO)
     }
 
     /// Keeps a new batch of edits with its receipt.
@@ -352,29 +352,29 @@ impl Windows {
         fold: Option<&serde_json::Value>,
     ) -> Option<Arc<Sticky>> {
         let session = asked.session.as_ref()?;
-        let messages = &asked.conversation().messages;
-        let thread = &asked.heard.thread;
-        let tokens = plan.tokens.saturating_sub(asked.fixed);
-        let sticky = Sticky::new(&plan.edits, thread, messages, tokens, asked.model())?;
-        let sticky = Arc::new(sticky);
-        let tally = Tally::of(&plan.edits);
+        let path = asked.conversation().path();
+        let tokens = plan.tokens().saturating_sub(asked.fixed);
+        let sticky = Arc::new(Sticky::new(&plan.batch, &path, tokens, asked.model())?);
+        let Tally { stubs, clips, .. } = Tally::of(&plan.batch.edits);
+        let folded = folded_messages(&plan.batch);
         self.metrics.batches.inc();
-        self.metrics.fold(Rung::Stub, tally.stubs);
-        self.metrics.fold(Rung::Clip, tally.clips);
+        self.metrics.fold(Rung::Stub, stubs as u64);
+        self.metrics.fold(Rung::Clip, clips as u64);
         let by_model = fold.is_some_and(|fold| !fold["earlier"]["model"].is_null());
         let rung = if by_model { Rung::ModelFold } else { Rung::Fold };
-        self.metrics.fold(rung, u64::from(tally.folded > 0));
-        let (text, folded) = fold_of(&plan.edits, thread);
+        self.metrics.fold(rung, u64::from(folded > 0));
         let receipt = json!({
             "why": "budget", "budget": limit.0, "policy": policy_name(self.settings.policy),
-            "tokens_before": window.before.map(|tokens| tokens.0), "tokens_after": plan.tokens.0,
-            "shortfall": plan.shortfall.0, "stubbed": tally.stubs, "clipped": tally.clips,
-            "folded": tally.folded, "fold": fold, "window": sticky.json(),
+            "tokens_before": window.before.map(|tokens| tokens.0), "tokens_after": plan.tokens().0,
+            "shortfall": plan.shortfall.0, "stubbed": stubs, "clipped": clips,
+            "folded": folded, "fold": fold, "window": sticky.json(),
         });
-        let originals = plan.edits.iter().filter_map(|edit| edit.original(messages)).collect();
+        let edits = plan.batch.edits.iter();
+        let originals =
+            edits.filter_map(|edit| Some((edit.handle()?, original(&path, edit)?))).collect();
         // A side call must not change what its session sends.
         let own = (!asked.aside).then(|| Arc::clone(&sticky));
-        let kept = Kept { sticky: own, originals, text, folded, receipt };
+        let kept = Kept { sticky: own, originals, receipt };
         let ticket = self.recorder.keep(session, kept);
         lock(&asked.tickets).push(ticket);
         Some(sticky)
@@ -462,43 +462,6 @@ fn weights(heard: &Heard, shared: usize, thread: &Thread) -> Option<(SharedMeter
     let (meter, weights) = known.as_ref().filter(|_| same)?;
     let most = (thread.lead + shared).min(weights.len());
     Some((Arc::clone(meter), weights[..most].to_vec()))
-}
-
-/// How many edits of which kind.
-#[derive(Default)]
-struct Tally {
-    stubs: u64,
-    clips: u64,
-    /// Messages that are folded.
-    folded: u64,
-}
-
-impl Tally {
-    fn of(edits: &[Edit]) -> Self {
-        let mut tally = Self::default();
-        for edit in edits {
-            match edit {
-                Edit::Stub { .. } => tally.stubs += 1,
-                Edit::Clip { .. } => tally.clips += 1,
-                Edit::Fold { messages, .. } => {
-                    tally.folded += messages.iter().map(|range| range.len() as u64).sum::<u64>();
-                }
-                Edit::Unthink { .. } => {}
-            }
-        }
-        tally
-    }
-}
-
-/// The text of the fold, and the last link that it covers.
-fn fold_of(edits: &[Edit], thread: &Thread) -> (String, Option<Link>) {
-    let fold = edits.iter().find_map(|edit| match edit {
-        Edit::Fold { messages, text, .. } => Some((messages.last()?.end, text)),
-        _ => None,
-    });
-    let Some((end, text)) = fold else { return (String::new(), None) };
-    let links = thread.at.partition_point(|at| *at < end);
-    (text.clone(), links.checked_sub(1).map(|last| thread.links[last]))
 }
 
 fn policy_name(policy: Policy) -> &'static str {

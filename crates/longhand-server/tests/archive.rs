@@ -5,8 +5,9 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{PATHS, Stage, messages, request};
+use common::{PATHS, Stage, messages, opened, request};
 use longhand::Archive;
+use longhand_archive::Scope;
 use longhand_core::Handle;
 use longhand_testkit::scripted::Step;
 use serde_json::json;
@@ -33,7 +34,7 @@ async fn what_a_window_leaves_out_can_be_brought_back() {
             .collect();
         assert!(!handles.is_empty(), "{path}: {sent:.2000}");
         for handle in handles {
-            assert!(archive.expand(handle).unwrap().is_some(), "{path} {handle}");
+            assert!(opened(&*archive, handle).is_some(), "{path} {handle}");
         }
     }
 }
@@ -54,8 +55,8 @@ async fn an_input_that_is_a_string_is_a_message_like_any_other() {
     let archived = stage.archived().await;
     assert_eq!(archived.len(), 1, "{archived:#?}");
     assert_eq!(archived[0].1.len(), 4);
-    assert_eq!(archive.search(None, "axolotl", 10).unwrap().len(), 1);
-    assert_eq!(archive.search(None, "which animal", 10).unwrap().len(), 1);
+    assert_eq!(archive.search(&Scope::All, "axolotl", 10).unwrap().len(), 1);
+    assert_eq!(archive.search(&Scope::All, "which animal", 10).unwrap().len(), 1);
 }
 
 #[tokio::test]

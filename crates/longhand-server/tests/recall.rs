@@ -6,9 +6,9 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{PATHS, Stage, messages, request};
+use common::{PATHS, Stage, id_of, messages, reopened, request, sqlite};
 use futures_util::StreamExt;
-use longhand::{Archive, Note, SqliteArchive, Tokens};
+use longhand::{Archive, Note, Tokens};
 use longhand_core::{Handle, Scale};
 use longhand_dialect::{Dialect, Reply, ReplyReader, SseReader};
 use longhand_meter::{ImageRule, MeterSpec, Provider};
@@ -199,7 +199,7 @@ async fn what_a_handle_stands_for_comes_back_unseen() {
         let sessions = stage.archived().await;
         assert_eq!(sessions.len(), 1, "{path} {stream}");
         assert!(sessions[0].1.iter().all(|said| !said.contains(NAME)));
-        let entries = archive.entries(&sessions[0].0, 0..u64::MAX).unwrap();
+        let entries = archive.entries(id_of(&sessions[0].0), 0..u64::MAX).unwrap();
         let recalled = Note::Recalled { handle: Some(handle), query: None, found: true };
         assert!(entries.iter().filter_map(Note::of).any(|note| note == recalled));
     }
@@ -488,11 +488,10 @@ async fn what_is_counted_has_the_tool_too() {
 
 #[tokio::test]
 async fn handles_are_good_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("archive.db");
+    let (folder, _) = sqlite();
     let path = PATHS[2];
     let with = |steps: Vec<Step>| {
-        let archive = Arc::new(SqliteArchive::open(&file).unwrap());
+        let archive = reopened(&folder);
         Stage::with(steps, move |settings| {
             offers(settings);
             settings.archive = archive;

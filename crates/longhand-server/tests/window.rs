@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{PATHS, Stage, messages, request};
+use common::{PATHS, Stage, messages, request, sessions};
 use longhand::Archive;
+use longhand_archive::Scope;
 use longhand_dialect::{Dialect, read};
 use longhand_testkit::scripted::Step;
 use serde_json::json;
@@ -38,7 +39,7 @@ async fn what_does_not_fit_is_made_to() {
         let archived = stage.archived().await;
         assert_eq!(archived.len(), 1);
         assert_eq!(archived[0].1.len(), 42);
-        assert!(!archive.search(None, "file_7", 10).unwrap().is_empty());
+        assert!(!archive.search(&Scope::All, "file_7", 10).unwrap().is_empty());
     }
 }
 
@@ -202,7 +203,7 @@ async fn a_session_goes_on_after_a_restart() {
     messages.push(json!({"role": "user", "content": "Then do."}));
     stage.post(path, &request(path, &messages, false)).await.text().await.unwrap();
     stage.proxy.stop().await;
-    let sessions = archive.sessions().unwrap();
+    let sessions = sessions(&*archive);
     assert_eq!(sessions.len(), 1);
     // Each answer brings what it took, and the ledger says once what the requests had besides.
     assert_eq!(sessions[0].entries, messages.len() as u64 + 1 + 2 + 1);

@@ -55,7 +55,7 @@ pub(crate) fn entry(form: Form, raw: String, opens_round: bool, at_ms: i64) -> N
 }
 
 /// An entry for a message that has been read already.
-pub(crate) fn entry_of(dialect: Dialect, message: &Message, at_ms: i64) -> NewEntry {
+pub fn entry_of(dialect: Dialect, message: &Message, at_ms: i64) -> NewEntry {
     let raw = raw_of(dialect, message);
     NewEntry {
         meaning: Meaning::of(message),

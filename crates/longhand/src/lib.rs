@@ -31,7 +31,7 @@ pub mod time;
 
 pub use digest::Summarised;
 pub use admit::{Admitted, Fitted, Request};
-pub use entry::{is_form, new_entry, searchable};
+pub use entry::{entry_of, is_form, new_entry, searchable};
 pub use longhand_archive::{
     Archive, ArchiveError, MemoryArchive, Owner, SessionId, SqliteArchive,
 };

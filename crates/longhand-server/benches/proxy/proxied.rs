@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use longhand::{SqliteArchive, Tokens};
+use longhand::Tokens;
+use longhand_archive::SqliteArchive;
 use longhand_server::{Settings, serve};
 
 use crate::process::{BUDGET, TARGET, runtime, stay};

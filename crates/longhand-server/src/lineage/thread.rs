@@ -1,8 +1,11 @@
 //! The messages of a request as a chain.
 
-use longhand_core::{Message, Part, Role, Text};
+use longhand_core::{Message, Part, Role, Seq, Text};
 
 use crate::meaning::Link;
+
+/// How many numbers there are for a link and the messages before it that are no links.
+const SEQS_PER_LINK: u64 = 1 << 32;
 
 /// Where the chains of an owner begin.
 #[derive(Clone, Debug)]
@@ -89,6 +92,34 @@ impl Thread {
             }
             self.end += 1;
         }
+    }
+
+    /// The number of each message after the system prompts, in growing order.
+    ///
+    /// A link has the same number in every request of its chain, whether a client sends thinking back or
+    /// not: the last of those that are set aside for it.
+    pub(crate) fn seqs(&self) -> Vec<Seq> {
+        let (mut links, mut before) = (0, 0);
+        let number = |message: usize| {
+            if self.at.get(links as usize) == Some(&message) {
+                (links, before) = (links + 1, 0);
+                Seq(links * SEQS_PER_LINK - 1)
+            } else {
+                before += 1;
+                Seq(links * SEQS_PER_LINK + before - 1)
+            }
+        };
+        (self.lead..self.end).map(number).collect()
+    }
+
+    /// How many links a chain has up to the message of a number.
+    pub(crate) fn links_until(seq: Seq) -> usize {
+        ((seq.0 + 1) / SEQS_PER_LINK) as usize
+    }
+
+    /// The number of the first message after the link before.
+    pub(crate) fn after_link_before(seq: Seq) -> Seq {
+        Seq(seq.0 - seq.0 % SEQS_PER_LINK)
     }
 
     /// The first message that a chain of so many links has not.

@@ -1,13 +1,14 @@
 //! What a call brings back.
 
-use longhand::{Archive, ArchiveError, Note, Tokens};
-use longhand_archive::{Content, Entry, Form};
-use longhand_core::{Handle, Scale};
+use longhand::recall::{entry, hits, open, quoted, readable_messages};
+use longhand::{Archive, Note, SessionError, Tokens};
+use longhand_archive::{Entry, Scope as Reach};
+use longhand_core::{Handle, Original, Scale};
 use longhand_dialect::Dialect;
 use serde_json::Value;
 
-use super::text;
 use crate::metrics::{Recalled, Sought};
+use crate::recorder::id_of;
 
 /// The sessions that make up a conversation, each with how many of its entries do; the newest first.
 pub(super) type Scope = Vec<(String, u64)>;
@@ -32,7 +33,7 @@ pub(super) fn scope(archive: &dyn Archive, session: &str) -> Scope {
     while let Some((last, _)) = scope.last()
         && scope.len() < SESSIONS_MAX
     {
-        let first = archive.entries(last, 0..1).unwrap_or_default();
+        let first = archive.entries(id_of(last), 0..1).unwrap_or_default();
         let (of, entries) = match first.first().and_then(Note::of) {
             Some(Note::Fork { of, entries }) => (of, entries),
             Some(Note::Continues { of }) => (of, u64::MAX),
@@ -64,10 +65,10 @@ pub(super) fn look_up(
     let sought = if handle.is_some() { Sought::Handle } else { Sought::Query };
     let looked = match (&handle, &query) {
         (Some(handle), query) => named(archive, scope, dialect, handle).map(|own| {
-            own.map(|(title, own)| text::quoted(&title, &own, query.as_deref(), scale, limit))
+            own.map(|(title, own)| quoted(&title, &own, query.as_deref(), scale, limit))
         }),
         (None, Some(query)) => searched(archive, scope, query)
-            .map(|hits| hits.map(|hits| text::hits(query, &hits, scale, limit))),
+            .map(|found| found.map(|found| hits(query, &found, scale, limit))),
         (None, None) => Ok(None),
     };
     let (outcome, text) = match looked {
@@ -102,20 +103,25 @@ fn named(
     scope: &Scope,
     dialect: Dialect,
     name: &str,
-) -> Result<Option<(String, String)>, ArchiveError> {
+) -> Result<Option<(String, String)>, SessionError> {
     if let Some((session, seq)) = place(scope, name) {
-        let entries = archive.entries(session, seq..seq.saturating_add(1))?;
-        let said = entries.iter().find(|entry| is_said(entry)).map(text::entry);
+        let entries = archive.entries(id_of(session), seq..seq.saturating_add(1))?;
+        let said = entries.iter().find(|entry| is_said(entry)).map(entry);
         return Ok(said.map(|said| (format!("entry {name}"), said)));
     }
     let Some(handle) = handle(name) else { return Ok(None) };
     for (session, entries) in scope {
-        let Some(original) = archive.expand_in(session, handle)? else { continue };
-        if matches!(&original.content, Content::Entries(range) if range.end > *entries) {
+        let session = id_of(session);
+        let Some(found) = open(archive, &Reach::Session(session), handle)? else { continue };
+        // Other sessions of the archive are not part of this conversation.
+        let is_within = found.entries.iter().all(|entry| entry.seq.0 < *entries);
+        if found.session != session || !is_within {
             continue;
         }
-        let own = archive.text_of(&original)?;
-        let own = if original.form == Form::Json { text::messages(dialect, &own) } else { own };
+        let own = match found.original {
+            Original::Text(text) => text,
+            Original::Json(json) => readable_messages(dialect, &json),
+        };
         return Ok(Some((handle.to_string(), own)));
     }
     Ok(None)
@@ -142,17 +148,19 @@ fn searched(
     archive: &dyn Archive,
     scope: &Scope,
     query: &str,
-) -> Result<Option<Vec<(String, String)>>, ArchiveError> {
+) -> Result<Option<Vec<(String, String)>>, SessionError> {
     let mut hits = Vec::new();
     for (back, (session, entries)) in scope.iter().enumerate() {
-        for hit in archive.search(Some(session), query, HITS_MAX * 4)? {
-            if hits.len() >= HITS_MAX || hit.seq >= *entries {
+        let session = id_of(session);
+        for hit in archive.search(&Reach::Session(session), query, HITS_MAX * 4)? {
+            let seq = hit.seq.0;
+            if hits.len() >= HITS_MAX || seq >= *entries {
                 continue;
             }
-            let own = archive.entries(session, hit.seq..hit.seq + 1)?;
+            let own = archive.entries(session, seq..seq + 1)?;
             if own.first().is_some_and(is_said) {
                 let back = if back == 0 { String::new() } else { format!("/{back}") };
-                hits.push((format!("e:{}{back}", hit.seq), hit.snippet));
+                hits.push((format!("e:{seq}{back}"), hit.snippet));
             }
         }
     }
@@ -167,34 +175,34 @@ fn is_said(entry: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use longhand::MemoryArchive;
-    use longhand_archive::{NewEntry, Original};
+    use longhand::new_entry;
+    use longhand_archive::{After, Form, NewEntry, NewSession};
     use longhand_meter::{ImageRule, MeterSpec, Provider};
 
     use super::*;
 
     fn said(text: &str) -> NewEntry {
         let raw = format!(r#"{{"role":"user","content":"{text}"}}"#);
-        let (form, text) = ("chat".to_owned(), text.to_owned());
-        NewEntry { opens_round: true, form, raw, text, at_ms: 0 }
+        new_entry("chat", raw, true, 0).unwrap()
     }
 
-    fn kept(session: &str, text: &str) -> (Handle, Original) {
-        let content = Content::Text(text.to_owned());
-        let session = Some(session.to_owned());
-        (Handle::of([text]), Original { session, form: Form::Text, content })
+    /// A session with its name under a handle.
+    fn session(archive: &dyn Archive, name: &str, entries: &[NewEntry]) {
+        let id = id_of(name);
+        archive.begin(id, &NewSession { name: name.to_owned(), ..NewSession::default() }).unwrap();
+        archive.append(id, After::Newest, entries).unwrap();
+        archive.keep(id, &[(Handle::of([name]), name.to_owned(), Form::Text)]).unwrap();
     }
 
     #[test]
     fn a_conversation_has_what_it_goes_on_from_and_no_more() {
         let archive = MemoryArchive::default();
-        archive.append("old", &[said("ancient port 1")]).unwrap();
+        session(&archive, "old", &[said("ancient port 1")]);
         let continues = Note::Continues { of: "old".into() }.entry(0);
-        archive.append("trunk", &[continues, said("port 2"), said("port 3")]).unwrap();
+        session(&archive, "trunk", &[continues, said("port 2"), said("port 3")]);
         let fork = Note::Fork { of: "trunk".into(), entries: 2 }.entry(0);
-        archive.append("own", &[fork, said("port 4")]).unwrap();
-        archive.append("other", &[said("port 5")]).unwrap();
-        let originals = ["old", "trunk", "own", "other"].map(|own| kept(own, own));
-        archive.keep(&originals).unwrap();
+        session(&archive, "own", &[fork, said("port 4")]);
+        session(&archive, "other", &[said("port 5")]);
         let scope = scope(&archive, "own");
         assert_eq!(
             scope,

@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use longhand::{Archive, ArchiveError};
+use longhand::{Archive, ArchiveError, Owner, SessionId};
 use longhand_archive::{
-    Addition, Appended, Batch, Damage, Entry, Head, Hit, NewBatch, NewEntry, Original, SessionInfo,
+    Addition, After, Appended, Damage, Entry, Form, Found, Head, Hit, Listing, LoggedBatch,
+    NewBatch, NewEntry, NewSession, Page, PreambleId, Reference, Request, Scope, SessionInfo,
 };
-use longhand_core::Handle;
+use longhand_core::{Handle, Link, Seq};
 
 /// What happens.
 #[derive(Clone, Copy, Debug)]
@@ -59,79 +60,133 @@ impl Faulty {
 }
 
 fn closed() -> ArchiveError {
-    ArchiveError::Closed { path: "faulty".into() }
+    ArchiveError::Closed { archive: "faulty".to_owned() }
 }
 
 type Kept<T> = Result<T, ArchiveError>;
 
 impl Archive for Faulty {
-    fn append(&self, session: &str, entries: &[NewEntry]) -> Kept<Appended> {
+    fn begin(&self, id: SessionId, session: &NewSession) -> Kept<()> {
         self.writable()?;
-        self.inner.append(session, entries)
+        self.inner.begin(id, session)
     }
 
-    fn append_at(&self, additions: &[Addition]) -> Kept<usize> {
+    fn append(&self, id: SessionId, after: After, entries: &[NewEntry]) -> Kept<Appended> {
         self.writable()?;
-        self.inner.append_at(additions)
+        self.inner.append(id, after, entries)
     }
 
-    fn commit(&self, session: &str, batch: &NewBatch) -> Kept<u64> {
+    fn append_all(&self, additions: &[Addition]) -> Kept<Vec<Kept<Appended>>> {
         self.writable()?;
-        self.inner.commit(session, batch)
+        self.inner.append_all(additions)
     }
 
-    fn undo(&self, session: &str) -> Kept<Option<Batch>> {
-        self.inner.undo(session)
+    fn commit(&self, id: SessionId, batch: &NewBatch) -> Kept<u64> {
+        self.writable()?;
+        self.inner.commit(id, batch)
     }
 
-    fn head(&self, session: &str) -> Kept<Option<Head>> {
+    fn append_and_commit(
+        &self,
+        addition: &Addition,
+        first: Seq,
+        batch: &NewBatch,
+    ) -> Kept<(Appended, u64)> {
+        self.writable()?;
+        self.inner.append_and_commit(addition, first, batch)
+    }
+
+    fn undo(&self, id: SessionId, head: Option<Seq>) -> Kept<Option<LoggedBatch>> {
+        self.inner.undo(id, head)
+    }
+
+    fn live(&self, id: SessionId, head: Option<Seq>) -> Kept<Vec<LoggedBatch>> {
+        self.inner.live(id, head)
+    }
+
+    fn head(&self, id: SessionId) -> Kept<Option<Head>> {
         match self.fault() {
             Fault::Slow(time) => std::thread::sleep(time),
             Fault::Panic => panic!("this archive panics, as the test wants it"),
             Fault::Error => return Err(closed()),
             _ => {}
         }
-        self.inner.head(session)
+        self.inner.head(id)
     }
 
-    fn entries(&self, session: &str, seqs: Range<u64>) -> Kept<Vec<Entry>> {
-        self.inner.entries(session, seqs)
+    fn session(&self, id: SessionId) -> Kept<Option<SessionInfo>> {
+        self.inner.session(id)
     }
 
-    fn batches(&self, session: &str) -> Kept<Vec<Batch>> {
-        self.inner.batches(session)
+    fn find_path(&self, owner: Owner, links: &[Link]) -> Kept<Option<Found>> {
+        self.inner.find_path(owner, links)
     }
 
-    fn sessions(&self) -> Kept<Vec<SessionInfo>> {
-        self.inner.sessions()
+    fn path(&self, id: SessionId, head: Option<Seq>, seqs: Range<u64>) -> Kept<Vec<Entry>> {
+        self.inner.path(id, head, seqs)
     }
 
-    fn search(&self, session: Option<&str>, query: &str, limit: usize) -> Kept<Vec<Hit>> {
-        self.inner.search(session, query, limit)
+    fn entries(&self, id: SessionId, seqs: Range<u64>) -> Kept<Vec<Entry>> {
+        self.inner.entries(id, seqs)
     }
 
-    fn pin(&self, session: &str, seq: u64, pinned: bool) -> Kept<()> {
-        self.inner.pin(session, seq, pinned)
+    fn batches(&self, id: SessionId, page: Page) -> Kept<Listing<LoggedBatch>> {
+        self.inner.batches(id, page)
     }
 
-    fn keep(&self, originals: &[(Handle, Original)]) -> Kept<()> {
+    fn sessions(&self, owner: Option<Owner>, page: Page) -> Kept<Listing<SessionInfo>> {
+        self.inner.sessions(owner, page)
+    }
+
+    fn search(&self, scope: &Scope, query: &str, limit: usize) -> Kept<Vec<Hit>> {
+        self.inner.search(scope, query, limit)
+    }
+
+    fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> Kept<()> {
+        self.inner.pin(id, entry, pinned)
+    }
+
+    fn reference(&self, scope: &Scope, handle: Handle) -> Kept<Option<Reference>> {
+        self.inner.reference(scope, handle)
+    }
+
+    fn keep(&self, id: SessionId, originals: &[(Handle, String, Form)]) -> Kept<usize> {
         self.writable()?;
-        self.inner.keep(originals)
+        self.inner.keep(id, originals)
     }
 
-    fn expand(&self, handle: Handle) -> Kept<Option<Original>> {
-        self.inner.expand(handle)
+    fn keep_preamble(&self, owner: Owner, content: &str) -> Kept<PreambleId> {
+        self.writable()?;
+        self.inner.keep_preamble(owner, content)
     }
 
-    fn expand_in(&self, session: &str, handle: Handle) -> Kept<Option<Original>> {
-        self.inner.expand_in(session, handle)
+    fn preamble(&self, owner: Owner, id: PreambleId) -> Kept<Option<String>> {
+        self.inner.preamble(owner, id)
     }
 
-    fn verify(&self, session: Option<&str>) -> Kept<Vec<Damage>> {
+    fn log_request(&self, id: SessionId, request: &Request) -> Kept<()> {
+        self.writable()?;
+        self.inner.log_request(id, request)
+    }
+
+    fn requests(&self, id: SessionId, page: Page) -> Kept<Listing<Request>> {
+        self.inner.requests(id, page)
+    }
+
+    fn put_derived(&self, id: SessionId, key: &str, value: &str) -> Kept<()> {
+        self.writable()?;
+        self.inner.put_derived(id, key, value)
+    }
+
+    fn derived(&self, id: SessionId, key: &str) -> Kept<Option<String>> {
+        self.inner.derived(id, key)
+    }
+
+    fn verify(&self, session: Option<SessionId>) -> Kept<Vec<Damage>> {
         self.inner.verify(session)
     }
 
-    fn remove(&self, session: &str) -> Kept<bool> {
-        self.inner.remove(session)
+    fn remove(&self, id: SessionId) -> Kept<bool> {
+        self.inner.remove(id)
     }
 }

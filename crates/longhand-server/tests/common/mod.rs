@@ -6,8 +6,10 @@ pub(crate) mod raw;
 
 use std::sync::{Arc, Mutex};
 
-use longhand::{Archive, MemoryArchive, Note, SqliteArchive, Tokens};
-use longhand_core::Part;
+use longhand::recall;
+use longhand::{Archive, MemoryArchive, Note, Owner, SessionId, Tokens};
+use longhand_archive::{LoggedBatch, Page, Scope, SessionInfo, SqliteArchive};
+use longhand_core::{Handle, Part, Seq};
 use longhand_dialect::{Conversation, Dialect, Finding, read};
 use longhand_server::{Log, Proxy, Settings, serve};
 use longhand_testkit::scripted::{ScriptedServer, Step};
@@ -71,16 +73,13 @@ impl Stage {
     /// Stops the proxy and gives every archived session as its raw messages.
     pub(crate) async fn archived(self) -> Vec<(String, Vec<String>)> {
         self.proxy.stop().await;
-        let sessions = self.archive.sessions().unwrap();
-        let entries = |id: &str| self.archive.entries(id, 0..u64::MAX).unwrap();
-        sessions
+        sessions(&*self.archive)
             .into_iter()
             .map(|own| {
-                let said = entries(&own.id).into_iter().filter(|entry| {
-                    // Not what the ledger says of itself.
-                    !matches!(entry.form.as_str(), "note" | "call")
-                });
-                (own.id, said.map(|entry| entry.raw).collect())
+                let entries = self.archive.entries(own.id, 0..u64::MAX).unwrap().into_iter();
+                // Not what the ledger says of itself.
+                let said = entries.filter(|entry| !matches!(entry.form.as_str(), "note" | "call"));
+                (own.name, said.map(|entry| entry.raw).collect())
             })
             .collect()
     }
@@ -207,10 +206,40 @@ pub(crate) fn answers(count: usize) -> Vec<Step> {
 }
 
 /// An archive in a folder that goes away.
-pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<SqliteArchive>) {
+pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<dyn Archive>) {
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-    let archive = SqliteArchive::open(folder.path().join("archive.db")).unwrap();
-    (folder, Arc::new(archive))
+    let archive = reopened(&folder);
+    (folder, archive)
+}
+
+/// The archive of a folder, as another process has it.
+pub(crate) fn reopened(folder: &tempfile::TempDir) -> Arc<dyn Archive> {
+    Arc::new(SqliteArchive::open(folder.path().join("archive.db")).unwrap())
+}
+
+/// The id of the session of a name.
+pub(crate) fn id_of(session: &str) -> SessionId {
+    SessionId::named(Owner::LOCAL, session)
+}
+
+/// All sessions, in the order of their names.
+pub(crate) fn sessions(archive: &dyn Archive) -> Vec<SessionInfo> {
+    let mut sessions = archive.sessions(None, Page::ALL).unwrap().items;
+    sessions.sort_by(|one, other| one.name.cmp(&other.name));
+    sessions
+}
+
+/// All batches of a session, oldest first.
+pub(crate) fn batches(archive: &dyn Archive, session: &str) -> Vec<LoggedBatch> {
+    let mut batches = archive.batches(id_of(session), Page::ALL).unwrap().items;
+    batches.reverse();
+    batches
+}
+
+/// What a handle stands for in any session.
+pub(crate) fn opened(archive: &dyn Archive, handle: Handle) -> Option<String> {
+    let found = recall::open(archive, &Scope::All, handle).unwrap();
+    found.map(|found| found.original.as_str().to_owned())
 }
 
 /// A log, and the lines that it has taken.
@@ -237,8 +266,8 @@ pub(crate) fn told(archive: &dyn Archive, session: &str) -> Vec<String> {
 }
 
 fn told_until(archive: &dyn Archive, session: &str, end: u64) -> Vec<String> {
-    let entries = archive.entries(session, 0..end).unwrap();
-    assert!(end == u64::MAX || entries.len() as u64 == end, "{session} has no {end} entries");
+    let head = (end < u64::MAX).then(|| Seq(end - 1));
+    let entries = archive.path(id_of(session), head, 0..end).unwrap();
     let mut told = match entries.first().and_then(Note::of) {
         Some(Note::Fork { of, entries }) => told_until(archive, &of, entries),
         _ => Vec::new(),

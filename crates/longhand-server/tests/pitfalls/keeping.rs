@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use longhand::{Archive, MemoryArchive, SqliteArchive, Summariser, Tokens};
-use longhand_archive::SqliteSettings;
+use longhand::{Archive, MemoryArchive, Summariser, Tokens};
 use longhand_core::Scale;
 use longhand_summary::{Input, Summary, SummaryError};
 use serde_json::Value;
 
 use crate::common::faulty::{Fault, Faulty};
 use crate::common::{
-    PATHS, Stage, answers, assistant, messages, request, says, sqlite, told, until, user, words,
+    PATHS, Stage, answers, assistant, id_of, messages, reopened, request, says, sessions, sqlite,
+    told, until, user, words,
 };
 
 /// What a client says in turn `turn`, and what it was answered before.
@@ -78,7 +78,7 @@ async fn p60_an_archive_that_takes_nothing_is_seen() {
 async fn p61_nobody_waits_for_who_holds_the_archive() {
     let (folder, archive) = sqlite();
     let stage = Stage::with(answers(20), |settings| {
-        settings.archive = Arc::clone(&archive) as Arc<dyn Archive>;
+        settings.archive = Arc::clone(&archive);
         settings.budget = Some(Tokens(8_000));
     })
     .await;
@@ -110,13 +110,11 @@ async fn p61_nobody_waits_for_who_holds_the_archive() {
 async fn p61_two_proxies_keep_one_conversation_in_one_order() {
     for path in PATHS {
         let (folder, archive) = sqlite();
-        let file = folder.path().join("archive.db");
-        let settings = SqliteSettings::default();
         let mut stages = Vec::new();
         for _ in 0..2 {
-            let own = SqliteArchive::open_with(&file, &settings).unwrap();
+            let own = reopened(&folder);
             let stage = Stage::with(answers(40), |settings| {
-                settings.archive = Arc::new(own);
+                settings.archive = own;
                 settings.budget = Some(Tokens(8_000));
             });
             stages.push(stage.await);
@@ -135,10 +133,10 @@ async fn p61_two_proxies_keep_one_conversation_in_one_order() {
             stage.proxy.stop().await;
         }
         assert_eq!(archive.verify(None).unwrap(), []);
-        let sessions = archive.sessions().unwrap();
+        let sessions = sessions(&*archive);
         // Who came second may have gone on in a fork.
         let tell = |id: &str| words(path, &told(&*archive, id));
-        let all: Vec<_> = sessions.iter().map(|own| tell(&own.id)).collect();
+        let all: Vec<_> = sessions.iter().map(|own| tell(&own.name)).collect();
         assert!(all.contains(&spoken(13)), "{path} {all:#?}");
         let rows: u64 = sessions.iter().map(|own| own.entries).sum();
         // A message, an answer and what it took in each turn; notes, and what was asked of both.
@@ -173,8 +171,8 @@ async fn p65_order_is_by_number_whatever_the_clock_says() {
     }
     let archive = Arc::clone(&stage.archive);
     stage.proxy.stop().await;
-    let entries = archive.entries(&session, 0..u64::MAX).unwrap();
-    assert!(entries.iter().enumerate().all(|(at, entry)| entry.seq == at as u64));
+    let entries = archive.entries(id_of(&session), 0..u64::MAX).unwrap();
+    assert!(entries.iter().enumerate().all(|(at, entry)| entry.seq.0 == at as u64));
     assert_eq!(words(path, &told(&*archive, &session)), spoken(5));
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use longhand::{Archive, Note, SqliteArchive, Tokens};
+use longhand::{Archive, Note, Tokens};
 use longhand_testkit::scripted::Step;
 use serde_json::{Value, json};
 
 use crate::common::{
-    PATHS, Stage, answers, assistant, calls, is_prefix, messages, request, says, sqlite, told,
-    user, words,
+    PATHS, Stage, answers, assistant, calls, id_of, is_prefix, messages, reopened, request, says,
+    sqlite, told, user, words,
 };
 
 const SESSION: &str = "x-longhand-session";
@@ -132,9 +132,9 @@ async fn p35_a_resumed_session_goes_on_where_it_was() {
         let mut last = String::new();
         for steps in [20, 21, 22] {
             // Another process each time.
-            let own = SqliteArchive::open(folder.path().join("archive.db")).unwrap();
+            let own = reopened(&folder);
             let stage = Stage::with(answers(1), |settings| {
-                settings.archive = Arc::new(own);
+                settings.archive = own;
                 settings.budget = Some(Tokens(4_000));
             })
             .await;
@@ -188,7 +188,7 @@ async fn p38_a_client_s_own_summary_begins_a_session_and_brings_nothing_back() {
     assert_eq!(stage.sent()[2], body, "no old order is replayed");
     let archive = Arc::clone(&stage.archive);
     stage.proxy.stop().await;
-    let first = archive.entries(&session, 0..1).unwrap();
+    let first = archive.entries(id_of(&session), 0..1).unwrap();
     assert!(matches!(Note::of(&first[0]), Some(Note::Continues { .. })), "{first:?}");
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use longhand::{Archive, SqliteArchive, Tokens};
+use longhand::Tokens;
 use longhand_core::Handle;
 use serde_json::json;
 
 use crate::common::raw::{RawServer, whole};
-use crate::common::{PATHS, Stage, calls, messages, sqlite, user};
+use crate::common::{PATHS, Stage, calls, messages, opened, reopened, sqlite, user};
 
 /// The handles that a model was shown.
 fn handles(body: &str) -> Vec<Handle> {
@@ -33,11 +33,11 @@ async fn p53_every_handle_ever_shown_leads_back_after_a_restart() {
         shown.dedup();
         assert!(shown.len() > 10, "{path} {}", shown.len());
         stage.proxy.stop().await;
-        let archive = SqliteArchive::open(folder.path().join("archive.db")).unwrap();
+        let archive = reopened(&folder);
         for handle in shown {
-            let original = archive.expand(handle).unwrap();
+            let original = opened(&*archive, handle);
             let original = original.unwrap_or_else(|| panic!("{path}: {handle} leads nowhere"));
-            assert!(!archive.text_of(&original).unwrap().is_empty());
+            assert!(!original.is_empty());
         }
     }
 }
@@ -50,7 +50,7 @@ async fn p55_originals_are_kept_before_they_are_missed() {
         // The upstream looks into the archive while it is asked.
         let upstream = RawServer::start(move |got| {
             let shown = handles(&String::from_utf8_lossy(&got.body));
-            let found = shown.iter().filter(|handle| own.expand(**handle).unwrap().is_some());
+            let found = shown.iter().filter(|handle| opened(&*own, **handle).is_some());
             whole("application/json", &json!([shown.len(), found.count()]).to_string())
         });
         let stage = Stage::with([], |settings| {

@@ -84,7 +84,7 @@ async fn p71_keys_are_nowhere_but_on_their_way() {
     let steps = [answers(2), vec![Step::Status(401), Step::Drop]].concat();
     let stage = Stage::with(steps, |settings| {
         settings.keys = vec![ours.to_owned()];
-        settings.archive = Arc::clone(&archive) as Arc<dyn Archive>;
+        settings.archive = Arc::clone(&archive);
         settings.log = Some(log);
         settings.budget = Some(Tokens(3_000));
     })

@@ -8,7 +8,7 @@ use longhand_testkit::scripted::Step;
 use serde_json::{Value, json};
 
 use crate::common::raw::{Piece, RawServer, chunked, whole};
-use crate::common::{PATHS, Stage, answers, log, request, until, user};
+use crate::common::{PATHS, Stage, answers, id_of, log, request, until, user};
 
 const EVENTS: &str = "text/event-stream";
 
@@ -266,7 +266,7 @@ async fn p30_a_rebuilt_answer_has_all_that_was_streamed() {
         {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.rs"}},
     ]);
     assert_eq!(answer["content"], expected);
-    let entries = archive.entries(&archived[0].0, 0..u64::MAX).unwrap();
+    let entries = archive.entries(id_of(&archived[0].0), 0..u64::MAX).unwrap();
     let call = entries.iter().find(|entry| entry.form == "call").unwrap();
     for expected in ["60", "20", "7"] {
         assert!(call.raw.contains(expected), "{}", call.raw);
