@@ -21,7 +21,7 @@ fn fit(conversation: &Conversation, policy: Policy) -> longhand_core::Plan {
 
 fn bytes_to_bytes(bytes: Vec<u8>) -> String {
     let conversation = read(bytes, Some(Dialect::Chat)).expect("the history is valid");
-    conversation.apply(&fit(&conversation, Policy::Auto).edits)
+    conversation.apply(&[fit(&conversation, Policy::Auto).batch])
 }
 
 fn fits(criterion: &mut Criterion) {
@@ -38,7 +38,7 @@ fn fits(criterion: &mut Criterion) {
         let made = fit(&conversation, Policy::Auto);
         assert!(made.fits());
         let window =
-            read(conversation.apply(&made.edits).into_bytes(), None).expect("it can be read back");
+            read(conversation.apply(&[made.batch]).into_bytes(), None).expect("it can be read back");
         assert!(window.check().is_empty());
 
         group.bench_function(format!("messages/{messages}"), |bencher| {

@@ -169,6 +169,11 @@ fn attempt(
     if !folded.is_empty() || live.is_some() || !blocks.is_empty() {
         let left = most.tokens.saturating_sub((never + kept).tokens);
         let frame = fold.frame;
+        // A note that is as long as what it stands for frees nothing.
+        let twice = Size { tokens: note + note, ..Size::MAX };
+        let gone = folded.iter().cloned().flatten();
+        let freed = draft.total(gone, Stage::Now, twice).map_or(twice, |size| size + standing);
+        let note = note.min(Tokens(freed.tokens.0 / 2)).max(least.tokens);
         let (fold, left, block) = fold.write(note.min(left.max(least.tokens)), &scale, digest);
         size = frame.joined(size + block);
         state = left;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::fold::Folding;
 use crate::said::Said;
+use crate::story::Story;
 
 /// What is kept of folded rounds for the next block, at the least: more than a block may show, so that
 /// what had to be left out once can come back.
@@ -24,7 +25,7 @@ pub struct Summarised {
     /// Accounts of tools that are no messages, by their entries.
     traces: Vec<(Seq, (String, String))>,
     /// What a model wrote of the rounds that are folded, in the place of what is kept of them.
-    story: Option<State>,
+    story: Option<Story>,
     keeps_state: bool,
     newest: Mutex<Newest>,
 }
@@ -61,17 +62,24 @@ pub(crate) struct State {
     pub(crate) rounds: u64,
     /// What is kept of them, in the form of a block.
     pub(crate) text: String,
+    /// What a model took to write it, if one did.
+    pub(crate) account: Option<Value>,
 }
 
 impl State {
     pub(crate) fn parse(state: &str) -> Self {
-        let value: Value = serde_json::from_str(state).unwrap_or_default();
+        let mut value: Value = serde_json::from_str(state).unwrap_or_default();
         let text = value["text"].as_str().unwrap_or_default().to_owned();
-        Self { rounds: value["rounds"].as_u64().unwrap_or(0), text }
+        let account = Some(value["account"].take()).filter(|account| !account.is_null());
+        Self { rounds: value["rounds"].as_u64().unwrap_or(0), text, account }
     }
 
     pub(crate) fn write(&self) -> String {
-        json!({"rounds": self.rounds, "text": self.text}).to_string()
+        let mut state = json!({"rounds": self.rounds, "text": self.text});
+        if let Some(account) = &self.account {
+            state["account"] = account.clone();
+        }
+        state.to_string()
     }
 }
 
@@ -99,7 +107,7 @@ impl Summarised {
         self
     }
 
-    pub(crate) fn with_story(mut self, story: Option<State>) -> Self {
+    pub(crate) fn with_story(mut self, story: Option<Story>) -> Self {
         self.story = story;
         self
     }
@@ -114,7 +122,8 @@ impl Summarised {
         self.newest().refused.clone()
     }
 
-    /// What the newest digest was made from, so that a model can do it over.
+    /// What the newest digest was made from, so that a model can do it over: the rounds that no fold had
+    /// before, and how many are folded with them.
     pub(crate) fn folding(&self) -> Option<(Folding, u64)> {
         self.newest().folding.clone()
     }
@@ -183,19 +192,21 @@ impl Digest for Summarised {
             return told.clone();
         }
         let mut before = State::parse(folded.state);
-        if let Some(story) = self.story.as_ref().filter(|story| story.rounds == before.rounds) {
-            before.text.clone_from(&story.text);
+        let story = self.story.as_ref().filter(|story| story.covers(before.rounds));
+        if let Some(story) = story {
+            before.text.clone_from(&story.state.text);
         }
         if before.rounds == 0 {
             before.rounds = rounds_told(&folded.blocks);
         }
         let mut earlier = folded.blocks.clone();
         earlier.extend(Some(before.text.clone()).filter(|text| !text.is_empty()));
-        let rounds = self.rounds(folded, before.rounds);
-        let count = before.rounds + rounds.len() as u64;
+        let new = self.rounds(folded, before.rounds);
+        let count = before.rounds + new.len() as u64;
+        let since = story.map(|story| story.since.clone()).unwrap_or_default();
         let folding = Folding {
             earlier: (!earlier.is_empty()).then(|| earlier.join("\n")),
-            rounds,
+            rounds: since.into_iter().chain(new.iter().cloned()).collect(),
             replaced: Tokens::MAX,
             limit,
             miner: self.miner.clone(),
@@ -213,14 +224,18 @@ impl Digest for Summarised {
                             kept = more.text;
                         }
                     }
-                    let state = State { rounds: count, text: kept };
+                    let state = State { rounds: count, text: kept, account: None };
                     let state = if self.keeps_state { state.write() } else { String::new() };
                     let told = Digested { text: block.text, state };
+                    let mut account = block.account;
+                    if let Some(story) = story.and_then(|story| story.state.account.clone()) {
+                        account["story"] = story;
+                    }
                     *self.newest() = Newest {
                         told: Some((key, told.clone())),
-                        account: Some(block.account),
+                        account: Some(account),
                         refused,
-                        folding: Some((folding, count)),
+                        folding: Some((Folding { rounds: new, ..folding }, count)),
                     };
                     return told;
                 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longhand_archive::{
     After, Archive, ArchiveError, Entry, LoggedBatch, NewBatch, NewSession, Owner, Page, SessionId,
@@ -23,7 +23,7 @@ use crate::entry::{Form, messages, trace};
 use crate::prompt::{Placement, Prompt, Window, quoted_block, quoted_recall};
 use crate::round::{Call, Round};
 use crate::said::Said;
-use crate::story::Story;
+use crate::story::Storyteller;
 
 /// Why a session could not do what was asked.
 #[derive(Debug, Error)]
@@ -142,7 +142,7 @@ pub struct Session {
     rounds: u64,
     /// Whether the newest batch was taken back: then no more is edited than must be.
     is_undone: bool,
-    story: Option<Story>,
+    storyteller: Storyteller,
 }
 
 /// Whether a new batch is committed, and when it was made.
@@ -204,8 +204,10 @@ impl Session {
             entries: 0,
             rounds: 0,
             is_undone: false,
-            story: None,
+            storyteller: Storyteller::default(),
         };
+        let told = session.archive.derived(id, Storyteller::KEY)?;
+        session.storyteller = Storyteller::new(told.map(|told| State::parse(&told)));
         session.reload()?;
         Ok(session)
     }
@@ -304,7 +306,14 @@ impl Session {
     ///
     /// Returns whether none is being written any more.
     pub fn settle(&mut self, wait: Duration) -> Result<bool, SessionError> {
-        self.hear_story(wait)
+        let end = Instant::now() + wait;
+        // When one is done, the next may begin.
+        while !self.hear_story(end.saturating_duration_since(Instant::now()))? {
+            if Instant::now() >= end {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Folds all but the newest round, whatever there is room for.
@@ -333,7 +342,7 @@ impl Session {
     /// Takes the newest batch back. What it left out is shown again, for as long as there is room.
     pub fn undo(&mut self) -> Result<Option<LoggedBatch>, SessionError> {
         let undone = self.archive.undo(self.id, None)?;
-        self.story = None;
+        self.storyteller.forget();
         self.reload()?;
         Ok(undone)
     }
@@ -369,7 +378,7 @@ impl Session {
         let mut slack = Tokens::ZERO;
         let mut conflicts = 0;
         loop {
-            let digest = self.digest()?;
+            let digest = self.digest();
             let request = Request::of(self, message, prompt);
             let plan = self.plan(&request, prompt, settings, slack, &digest);
             let mut live: Vec<Batch> = self.live.iter().map(|own| own.batch.clone()).collect();
@@ -433,7 +442,7 @@ impl Session {
         plan_with(&history, &budget, &settings, &*self.settings.meter, digest)
     }
 
-    fn digest(&self) -> Result<Summarised, SessionError> {
+    fn digest(&self) -> Summarised {
         let settings = &self.settings;
         let instant = settings.summarisers.iter().filter(|own| own.is_instant()).cloned();
         let mut summarisers: Vec<Arc<dyn Summariser>> = instant.collect();
@@ -445,13 +454,12 @@ impl Session {
             Content::Trace(name, summary) => Some((entry.seq, (name.clone(), summary.clone()))),
             _ => None,
         });
-        let story = self.archive.derived(self.id, Story::KEY)?;
         let digest =
             Summarised::new(summarisers, Arc::clone(&settings.meter), settings.miner.clone());
-        Ok(digest
+        digest
             .keeping_state()
             .with_traces(traces.collect())
-            .with_story(story.map(|story| State::parse(&story))))
+            .with_story(self.storyteller.story())
     }
 
     fn commit(
@@ -492,26 +500,17 @@ impl Session {
     /// Has a model summarise what was just folded, in the background.
     fn tell_story(&mut self, digest: &Summarised) {
         let slow = self.settings.summarisers.iter().filter(|own| !own.is_instant()).cloned();
-        let slow: Vec<_> = slow.collect();
-        if let Some((folding, rounds)) = digest.folding().filter(|_| !slow.is_empty()) {
-            self.story = Some(Story::start(folding, rounds, slow));
+        if let Some((folding, rounds)) = digest.folding() {
+            self.storyteller.folded(folding, rounds, slow.collect());
         }
     }
 
     /// Keeps what a model has written meanwhile. Returns whether none is at work any more.
     fn hear_story(&mut self, wait: Duration) -> Result<bool, SessionError> {
-        let Some(story) = self.story.take() else { return Ok(true) };
-        match story.told(wait) {
-            Ok(Some(state)) => {
-                self.archive.put_derived(self.id, Story::KEY, &state.write())?;
-                Ok(true)
-            }
-            Ok(None) => Ok(true),
-            Err(story) => {
-                self.story = Some(story);
-                Ok(false)
-            }
+        if let Some(state) = self.storyteller.hear(wait) {
+            self.archive.put_derived(self.id, Storyteller::KEY, &state.write())?;
         }
+        Ok(!self.storyteller.is_busy())
     }
 
     /// Its id.
@@ -611,7 +610,7 @@ impl Session {
 
     /// Whether a summariser is at work in the background.
     pub fn is_folding(&self) -> bool {
-        self.story.is_some()
+        self.storyteller.is_busy()
     }
 }
 

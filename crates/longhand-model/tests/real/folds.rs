@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use longhand::{Archive, Extractive, MemoryArchive, Prompt, Rolling, Session, Settings};
+use longhand_archive::Page;
 use longhand_core::{Scale, Tokens};
 use longhand_dialect::read;
 use longhand_model::{Api, ModelSummariser};
@@ -86,18 +87,17 @@ fn check(api: Api, stream: bool) {
     }
     let timed =
         Arc::new(Timed { inner, start, asked: AtomicUsize::new(0), answered: AtomicUsize::new(0) });
-    let rolling =
-        Rolling { rounds_max: 4, budget: BUDGET, summary_max: Tokens(500), ..Rolling::default() };
     let settings = Settings {
-        rolling,
+        budget: BUDGET,
         summarisers: vec![timed.clone(), Arc::new(Extractive)],
         ..Settings::new().unwrap()
     };
+    let settings = settings.rolling(Rolling { rounds_max: 4, summary_max: Tokens(500) });
     let archive = Arc::new(MemoryArchive::default());
     let mut session = Session::open_with(archive.clone(), "real", settings).unwrap();
     let prompt = Prompt { dialect: api.dialect(), ..Prompt::default() };
-    let window = |session: &Session, number: usize| {
-        let window = session.window("What is next?", &prompt).unwrap();
+    let window = |session: &mut Session, number: usize| {
+        let window = session.window("What is next?", &prompt, 0).unwrap();
         assert!(window.tokens <= BUDGET && window.shortfall == Tokens::ZERO, "round {number}");
         let read = read(window.json.clone().into_bytes(), Some(prompt.dialect)).unwrap();
         let grave: Vec<_> = read.check().into_iter().filter(|finding| finding.grave).collect();
@@ -109,41 +109,31 @@ fn check(api: Api, stream: bool) {
         if number == 0 {
             session.pin(0, true).unwrap();
         }
-        window(&session, number);
+        window(&mut session, number);
         if (number + 1).is_multiple_of(ROUNDS_AT_ONCE) {
-            session.fold(number as i64, 2 * ANSWER_MAX + TIME_MAX).unwrap();
-            assert!(!session.is_folding() && session.verbatim().count() <= 4);
-            window(&session, number);
+            assert!(session.settle(2 * ANSWER_MAX + TIME_MAX).unwrap());
+            assert!(session.verbatim().count() <= 4);
+            window(&mut session, number);
         }
     }
-    let told = window(&session, ROUNDS).json.replace("\\\"", "\"");
+    let told = window(&mut session, ROUNDS).json.replace("\\\"", "\"");
     for anchor in GOLDEN.iter().map(|golden| golden.anchor).chain([PINNED]) {
         assert!(told.contains(anchor), "{anchor} is forgotten: {told}");
     }
-    let receipts: Vec<String> =
-        archive.batches("real").unwrap().into_iter().map(|batch| batch.receipt).collect();
-    let accepted = receipts.iter().filter(|receipt| receipt.contains("\"rung\":0,")).count();
-    let refused = receipts.iter().filter(|receipt| is_refused(receipt)).count();
+    let batches = archive.batches(session.id(), Page::ALL).unwrap().items;
+    let told_by_model = |receipt: &str| receipt.contains(r#""story":{"#);
+    let accepted = batches.iter().filter(|batch| told_by_model(&batch.receipt)).count();
     println!(
-        "{}: {} folds, {accepted} by the model, {refused} where its answer was refused, {} after its \
-         time; it was asked {} times; {:.1} s",
+        "{}: {} batches, {accepted} with a summary by the model; it was asked {} times and answered {}; {:.1} s",
         name(api),
-        receipts.len(),
-        receipts.len() - accepted - refused,
+        batches.len(),
         timed.asked.load(Ordering::SeqCst),
+        timed.answered.load(Ordering::SeqCst),
         start.elapsed().as_secs_f64(),
     );
-    for receipt in receipts.iter().filter(|receipt| is_refused(receipt)) {
-        println!("  {receipt}");
-    }
     if timed.answered.load(Ordering::SeqCst) == 0 {
         println!("the model is too slow here to have its say");
         return;
     }
     assert!(accepted > 0, "no summary of the model's was good enough");
-}
-
-/// Whether the model was asked in vain.
-fn is_refused(receipt: &str) -> bool {
-    receipt.contains("\"rung\":1,") && !receipt.contains(LATE)
 }
