@@ -1,9 +1,12 @@
 //! The bookkeeping behind a plan: what each part weighs, as it is shown now and replaced.
 
+use std::cell::OnceCell;
+
 use rustc_hash::FxHashSet;
 
 use crate::edit::{Edit, Place};
 use crate::fold::is_block;
+use crate::handle::content_hash;
 use crate::json::quoted_len;
 use crate::observation::observation;
 use crate::plan::History;
@@ -71,6 +74,7 @@ pub(crate) struct Draft<'h> {
     memo: Vec<Vec<Memo>>,
     weights: Vec<Weight>,
     restored: FxHashSet<At>,
+    hashes: Vec<OnceCell<u128>>,
 }
 
 #[derive(Clone, Default)]
@@ -121,7 +125,14 @@ impl<'h> Draft<'h> {
             memo: vec![Vec::new(); messages.len()],
             weights: vec![Weight::default(); messages.len()],
             restored: FxHashSet::default(),
+            hashes: vec![OnceCell::new(); messages.len()],
         }
+    }
+
+    /// The hash of a message as it was received.
+    pub(crate) fn hash(&self, message: usize) -> u128 {
+        let raw = || content_hash(self.history.path.messages[message].raw.raw());
+        *self.hashes[message].get_or_init(raw)
     }
 
     /// Allows parts of these messages to be replaced.

@@ -123,10 +123,9 @@ impl<'h> NewFold<'h> {
             (count, state) = split_state(&batch.state);
         }
         let gone = folded.iter().cloned().flatten().filter(|at| !draft.now.is_folded(*at));
-        let gone: Vec<&Message> = gone.map(|at| &messages[at]).collect();
-        for message in &gone {
-            sum = sum.wrapping_add(content_hash(message.raw.raw()));
-        }
+        let gone: Vec<usize> = gone.collect();
+        sum = gone.iter().fold(sum, |sum, at| sum.wrapping_add(draft.hash(*at)));
+        let gone: Vec<&Message> = gone.into_iter().map(|at| &messages[at]).collect();
         for at in blocks {
             let block = content(&messages[at.0].parts[at.1]);
             sum = sum.wrapping_add(content_hash(block.as_str()));
