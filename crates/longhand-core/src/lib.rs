@@ -40,7 +40,8 @@ pub use handle::{Handle, content_hash};
 pub use message::{Call, File, Image, Message, Part, Role, Thinking, ToolResult};
 pub use meter::{Framing, Meter, Scale};
 pub use plan::{
-    History, Original, Plan, Policy, Rolling, Settings, Tally, Wire, content, original, plan, plan_with,
+    History, Original, Plan, Policy, Rolling, Settings, Tally, Wire, content, original, plan,
+    plan_with,
 };
 pub use project::{Change, Path, Projection, Shown, ShownBlock, project};
 pub use size::Size;

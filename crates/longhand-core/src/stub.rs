@@ -211,7 +211,11 @@ pub(crate) fn is_bulky(text: &Text, chars_min: usize) -> bool {
     if size < chars_min || size == 0 || is_ours(text.raw()) {
         return false;
     }
-    size / 12 >= chars_min || text.decode().chars().nth(chars_min.saturating_sub(1)).is_some()
+    // Without code points that are written out it is four, as in UTF-8.
+    let is_plain = || size / 4 >= chars_min && !text.raw().contains("\\u");
+    size / 12 >= chars_min
+        || is_plain()
+        || text.decode().chars().nth(chars_min.saturating_sub(1)).is_some()
 }
 
 /// Puts a text on one line, without brackets or controls, in at most `chars_max` characters.
