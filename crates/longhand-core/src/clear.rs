@@ -63,8 +63,7 @@ fn attempt(history: &History, clear: &Clear, scale: Scale) -> (Plan, Size) {
     let count = history.path.messages.len();
     let stage = if clear.inputs { Stage::Arguments } else { Stage::Results };
     let now = project(&history.path, history.live, history.wire);
-    let mut draft =
-        Draft::new(history, now, scale, Settings::default().chars_min, clear.inputs);
+    let mut draft = Draft::new(history, now, scale, Settings::default().chars_min, clear.inputs);
     let around = base(&draft) + live_block(&draft).map_or(Size::ZERO, |(_, size)| size);
     draft.allow(0..count);
     let (uses, old) = old_uses(history.path.messages, clear);

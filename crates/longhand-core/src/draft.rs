@@ -1,15 +1,18 @@
 //! The bookkeeping behind a plan: what each part weighs, as it is shown now and replaced.
 
+use std::cell::OnceCell;
+
 use rustc_hash::FxHashSet;
 
 use crate::edit::{Edit, Place};
 use crate::fold::is_block;
+use crate::handle::content_hash;
 use crate::json::quoted_len;
 use crate::observation::observation;
 use crate::plan::History;
 use crate::project::{Change, Projection, voided_between};
 use crate::stub::{Stubber, is_bulky};
-use crate::{Message, Part, Role, Scale, Size, Text, Tokens};
+use crate::{Message, Part, Role, Scale, Size, Text, Tokens, unescape};
 
 /// How far a window has been worked: each stage includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +74,7 @@ pub(crate) struct Draft<'h> {
     memo: Vec<Vec<Memo>>,
     weights: Vec<Weight>,
     restored: FxHashSet<At>,
+    hashes: Vec<OnceCell<u128>>,
 }
 
 #[derive(Clone, Default)]
@@ -121,7 +125,14 @@ impl<'h> Draft<'h> {
             memo: vec![Vec::new(); messages.len()],
             weights: vec![Weight::default(); messages.len()],
             restored: FxHashSet::default(),
+            hashes: vec![OnceCell::new(); messages.len()],
         }
+    }
+
+    /// The hash of a message as it was received.
+    pub(crate) fn hash(&self, message: usize) -> u128 {
+        let raw = || content_hash(self.history.path.messages[message].raw.raw());
+        *self.hashes[message].get_or_init(raw)
     }
 
     /// Allows parts of these messages to be replaced.
@@ -339,16 +350,32 @@ impl<'h> Draft<'h> {
     fn replacement(&mut self, at: At) -> Option<&Replacement> {
         if matches!(self.memo(at).replacement, Sought::NotYet) {
             let made = self.replace(at);
-            let lighter = made.filter(|made| {
-                let now = self.now(at, made.weight.grains);
-                now.grains > made.weight.grains
-            });
+            let lighter = made.filter(|made| self.is_heavier(at, made.weight.grains));
             self.memo(at).replacement = lighter.map_or(Sought::Nothing, Sought::Found);
         }
         match &self.memo(at).replacement {
             Sought::Found(replacement) => Some(replacement),
             Sought::NotYet | Sought::Nothing => None,
         }
+    }
+
+    /// Whether a part weighs more than `grains` as it is shown now.
+    fn is_heavier(&mut self, at: At, grains: u64) -> bool {
+        let body = match &self.history.path.messages[at.0].parts[at.1] {
+            Part::Text(text) => Some(text),
+            Part::Result(result) => result.single_text(),
+            _ => None,
+        };
+        // The start of a long text tells without reading all of it.
+        if let Some(body) = body.filter(|body| body.raw_len() > START_BYTES * 2) {
+            let raw = body.raw();
+            let start = unescape(&raw[..raw.floor_char_boundary(START_BYTES)]);
+            let margin = self.scale.grains(Tokens(8));
+            if self.scale.meter().weigh(&start, u64::MAX) > grains.saturating_add(margin) {
+                return true;
+            }
+        }
+        self.now(at, grains).grains > grains
     }
 
     fn replace(&self, at: At) -> Option<Replacement> {
@@ -406,6 +433,9 @@ impl<'h> Draft<'h> {
         &mut memo[at.1]
     }
 }
+
+/// How much of a long text is weighed to see that a stub is lighter.
+const START_BYTES: usize = 768;
 
 /// What separates a message from the next.
 const SEPARATOR_BYTES: u64 = 2;

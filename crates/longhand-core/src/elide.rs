@@ -17,12 +17,7 @@ pub(crate) fn elide(history: &History, budget: &Budget, settings: &Settings, sca
     exact(history, budget, |budget| attempt(history, budget, settings, scale))
 }
 
-fn attempt(
-    history: &History,
-    budget: &Budget,
-    settings: &Settings,
-    scale: Scale,
-) -> (Plan, Size) {
+fn attempt(history: &History, budget: &Budget, settings: &Settings, scale: Scale) -> (Plan, Size) {
     let count = history.path.messages.len();
     let limits = budget.limits();
     let now = project(&history.path, history.live, history.wire);
@@ -68,7 +63,10 @@ fn attempt(
     if settings.last_resort && has_room {
         let first_user = (0..count).find(|at| history.path.messages[*at].is_user_turn());
         let clips = candidates(&mut draft, &protection, &newest_first, first_user);
-        let clips: Vec<_> = clips.into_iter().filter(|clip| protection.rank(clip.message()) == Rank::Last).collect();
+        let clips: Vec<_> = clips
+            .into_iter()
+            .filter(|clip| protection.rank(clip.message()) == Rank::Last)
+            .collect();
         if let Some((clipped, clipped_size)) = clip_down(&draft, &clips, smallest, room) {
             edits.extend(clipped);
             size = clipped_size;

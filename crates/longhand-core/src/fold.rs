@@ -55,9 +55,8 @@ impl Frame {
         let message = scale.framing().message;
         let messages = history.path.messages;
         // A turn without content takes no others in.
-        let is_user = |at: &usize| {
-            messages[*at].role == Role::User && !messages[*at].parts.is_empty()
-        };
+        let is_user =
+            |at: &usize| messages[*at].role == Role::User && !messages[*at].parts.is_empty();
         let joined = if history.wire.alternates {
             let before = (0..at).rev().find(|at| !is_gone(*at)).filter(is_user);
             let after = (at..messages.len()).filter(|at| !is_gone(*at)).take_while(is_user);
@@ -124,10 +123,9 @@ impl<'h> NewFold<'h> {
             (count, state) = split_state(&batch.state);
         }
         let gone = folded.iter().cloned().flatten().filter(|at| !draft.now.is_folded(*at));
-        let gone: Vec<&Message> = gone.map(|at| &messages[at]).collect();
-        for message in &gone {
-            sum = sum.wrapping_add(content_hash(message.raw.raw()));
-        }
+        let gone: Vec<usize> = gone.collect();
+        sum = gone.iter().fold(sum, |sum, at| sum.wrapping_add(draft.hash(*at)));
+        let gone: Vec<&Message> = gone.into_iter().map(|at| &messages[at]).collect();
         for at in blocks {
             let block = content(&messages[at.0].parts[at.1]);
             sum = sum.wrapping_add(content_hash(block.as_str()));
@@ -141,12 +139,12 @@ impl<'h> NewFold<'h> {
         count += gone.iter().filter(|message| !is_fold(message)).count() as u64;
         count += gone.iter().flat_map(|message| &message.parts).map(told).sum::<u64>();
         count += blocks.iter().map(|at| told(&messages[at.0].parts[at.1])).sum::<u64>();
-        let is_gone = |at: usize| {
-            draft.now.is_folded(at) || folded.iter().any(|range| range.contains(&at))
-        };
+        let is_gone =
+            |at: usize| draft.now.is_folded(at) || folded.iter().any(|range| range.contains(&at));
         let spans = joined_spans(history, spans, is_gone);
         let first = spans.first().map(|span| history.path.from(span.first));
-        let first = first.or_else(|| all_blocks.iter().map(|at| at.0).min()).unwrap_or(messages.len());
+        let first =
+            first.or_else(|| all_blocks.iter().map(|at| at.0).min()).unwrap_or(messages.len());
         let frame = Frame::of(history, first, is_gone, &draft.scale);
         let entries = folded.iter().cloned().flatten();
         let entries = entries.filter_map(|at| history.path.seq(at)).collect();
@@ -207,9 +205,8 @@ impl<'h> NewFold<'h> {
         };
         let (text, state) = told(&head, &folded, limit, scale, digest);
         let size = self.frame.with(&text, scale);
-        let place = |at: &At| {
-            Some(crate::edit::Place { entry: self.history.path.seq(at.0)?, part: at.1 })
-        };
+        let place =
+            |at: &At| Some(crate::edit::Place { entry: self.history.path.seq(at.0)?, part: at.1 });
         let blocks = self.blocks.iter().filter_map(place).collect();
         let fold = Fold { spans: self.spans, blocks, sum: self.sum, text };
         (fold, format!("{}\n{state}", self.count), size)

@@ -44,7 +44,8 @@ pub use message::{
 pub use meter::{Framing, Meter, Scale};
 pub use model_name::{ModelFamily, ModelName, undated};
 pub use plan::{
-    History, Original, Plan, Policy, Rolling, Settings, Tally, Wire, content, original, plan, plan_with,
+    History, Original, Plan, Policy, Rolling, Settings, Tally, Wire, content, original, plan,
+    plan_with,
 };
 pub use project::{Change, Path, Projection, Shown, ShownBlock, project};
 pub use size::Size;

@@ -211,7 +211,11 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tally = Tally::of(&self.batch.edits);
         let Tally { stubs, clips, folded, .. } = tally;
-        write!(f, "stubs {stubs}, clips {clips}, folds {folded} entries: {} tokens", self.tokens())?;
+        write!(
+            f,
+            "stubs {stubs}, clips {clips}, folds {folded} entries: {} tokens",
+            self.tokens()
+        )?;
         if !self.fits() {
             write!(f, ", {} over", self.shortfall)?;
         }

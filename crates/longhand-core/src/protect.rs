@@ -74,7 +74,10 @@ impl Protection {
         };
         let rank = |at: usize| {
             let message = &messages[at];
-            if message.role == Role::System || Some(at) == newest || pinned(at) || open.contains(&at)
+            if message.role == Role::System
+                || Some(at) == newest
+                || pinned(at)
+                || open.contains(&at)
             {
                 return Rank::Never;
             }
@@ -100,7 +103,8 @@ impl Protection {
             })
             .map(|messages| {
                 let rank = ranks[messages.clone()].iter().max().copied().unwrap_or(Rank::Old);
-                let is_block = rank < Rank::Never && history.path.messages[messages.clone()].iter().all(is_fold);
+                let is_block = rank < Rank::Never
+                    && history.path.messages[messages.clone()].iter().all(is_fold);
                 Unit { messages, rank, is_block }
             })
             .collect();
@@ -126,9 +130,8 @@ impl Protection {
 fn units(history: &History, steps: Vec<Range<usize>>) -> Vec<Range<usize>> {
     let messages = history.path.messages;
     let alternates = history.wire.alternates;
-    let is_system = |at: usize| {
-        alternates && at >= history.path.lead && messages[at].role == Role::System
-    };
+    let is_system =
+        |at: usize| alternates && at >= history.path.lead && messages[at].role == Role::System;
     let observes = |at: usize| observation(Some(&messages[at - 1]), &messages[at]).is_some();
     let mut units: Vec<Range<usize>> = Vec::with_capacity(steps.len());
     for step in steps {

@@ -110,9 +110,8 @@ fn candidate(draft: &mut Draft, at: At, tier: Tier) -> Option<Candidate> {
 fn smallest(size: Size, clips: &[Candidate], tier: Tier, scale: &Scale) -> Size {
     let chosen = || clips.iter().filter(|clip| clip.tier <= tier);
     let saved = saved_tokens(chosen().map(|clip| (clip.at, clip.full - clip.least)), scale);
-    let (bytes, images) = chosen().fold((0, 0), |(bytes, images), clip| {
-        (bytes + clip.bytes, images + clip.images)
-    });
+    let (bytes, images) =
+        chosen().fold((0, 0), |(bytes, images), clip| (bytes + clip.bytes, images + clip.images));
     size.saturating_sub(Size { tokens: saved, bytes, images })
 }
 
@@ -136,7 +135,8 @@ pub(crate) fn clip_down(
     for level in [level, 0] {
         let (mut edits, mut saved) = (Vec::new(), Vec::new());
         let (mut bytes, mut images) = (0, 0);
-        let levels = own.iter().map(|clip| (*clip, level)).chain(lower.iter().map(|clip| (*clip, 0)));
+        let levels =
+            own.iter().map(|clip| (*clip, level)).chain(lower.iter().map(|clip| (*clip, 0)));
         for (clip, level) in levels.filter(|(clip, level)| clip.full > *level) {
             let (edit, grains) = clip.shrink(draft, level)?;
             saved.push((clip.at, clip.full.saturating_sub(grains)));
@@ -293,7 +293,8 @@ impl Rescue<'_> {
         let edits = clips.iter().filter(|clip| is_kept(clip.at.0));
         let edits: Vec<Edit> =
             edits.filter_map(|clip| Some(clip.shrink(&self.draft, 0)?.0)).collect();
-        let left = most.saturating_sub(total).tokens.min(share.max(reserve.tokens)).max(least.tokens);
+        let left =
+            most.saturating_sub(total).tokens.min(share.max(reserve.tokens)).max(least.tokens);
         self.finish(edits, &ranges, total, left, Some(floor), digest)
     }
 
@@ -324,11 +325,10 @@ impl Rescue<'_> {
 
     /// The fewest tokens that can be reached: all is folded but what never goes.
     fn floor(&mut self, reached: Tokens) -> Tokens {
-        let never: Vec<usize> = self
-            .layout
-            .protection()
-            .newest_first(|unit| unit.rank == Rank::Never);
-        let size = self.draft.total(never, Stage::Edited, Size::of(reached)).map(|size| size.tokens);
+        let never: Vec<usize> =
+            self.layout.protection().newest_first(|unit| unit.rank == Rank::Never);
+        let size =
+            self.draft.total(never, Stage::Edited, Size::of(reached)).map(|size| size.tokens);
         let floor = self.base.tokens + size.unwrap_or(reached) + self.headline.tokens;
         floor.min(reached)
     }

@@ -16,7 +16,7 @@ pub(crate) const MARK: &str = "[longhand ";
 pub const STUB_CHARS_MAX: usize = 250;
 
 /// How much of each end of a body is read for what to tell of it.
-const SAMPLE_BYTES: usize = 2_048;
+const SAMPLE_BYTES: usize = 512;
 
 /// Whether a text is what an edit of ours left behind: a marker, perhaps between two short ends.
 ///
@@ -211,15 +211,19 @@ pub(crate) fn is_bulky(text: &Text, chars_min: usize) -> bool {
     if size < chars_min || size == 0 || is_ours(text.raw()) {
         return false;
     }
-    size / 12 >= chars_min || text.decode().chars().nth(chars_min.saturating_sub(1)).is_some()
+    // Without code points that are written out it is four, as in UTF-8.
+    let is_plain = || size / 4 >= chars_min && !text.raw().contains("\\u");
+    size / 12 >= chars_min
+        || is_plain()
+        || text.decode().chars().nth(chars_min.saturating_sub(1)).is_some()
 }
 
 /// Puts a text on one line, without brackets or controls, in at most `chars_max` characters.
 pub(crate) fn clean(text: &str, chars_max: usize) -> String {
     let mut out = String::new();
-    let mut spaced = true;
+    let (mut spaced, mut written) = (true, 0);
     for (count, c) in text.trim().chars().enumerate() {
-        if count >= chars_max * 2 || out.chars().count() + 1 >= chars_max {
+        if count >= chars_max * 2 || written + 1 >= chars_max {
             out.push('…');
             break;
         }
@@ -231,6 +235,7 @@ pub(crate) fn clean(text: &str, chars_max: usize) -> String {
         };
         if c != ' ' || !spaced {
             out.push(c);
+            written += 1;
         }
         spaced = c == ' ';
     }

@@ -135,7 +135,8 @@ fn attempt(
         old.map(|unit| unit.messages.clone()).collect()
     };
     let joined_with_notes = |groups: &[Vec<Unit>]| {
-        let mut ranges: Vec<_> = notes.iter().chain(groups).flat_map(|group| foldable(group)).collect();
+        let mut ranges: Vec<_> =
+            notes.iter().chain(groups).flat_map(|group| foldable(group)).collect();
         ranges.sort_by_key(|range| range.start);
         joined(ranges)
     };
@@ -150,7 +151,8 @@ fn attempt(
     let goal = budget.goal().saturating_sub(base.tokens);
     let note = keep.note_max.max(reserve.tokens);
     let space = Size { tokens: goal, ..most }.saturating_sub(never);
-    let space = space.saturating_sub(Size { tokens: note, bytes: least.bytes + note.0 * 8, images: 0 });
+    let space =
+        space.saturating_sub(Size { tokens: note, bytes: least.bytes + note.0 * 8, images: 0 });
     let mut kept = Size::ZERO;
     let mut first = groups.len();
     for (at, group) in groups.iter().enumerate().skip(first_allowed).rev() {
@@ -189,7 +191,8 @@ fn attempt(
         let now = live.map_or(now, |(frame, _)| frame.joined(now));
         // Where bytes or pictures are too many, fewer of those are worth a few tokens.
         let beyond_tokens = Size { tokens: Tokens::MAX, ..limits };
-        let helps = !now.is_within(&beyond_tokens) && (now.bytes > size.bytes || now.images > size.images);
+        let helps =
+            !now.is_within(&beyond_tokens) && (now.bytes > size.bytes || now.images > size.images);
         if now.tokens <= limit.tokens && (edits.is_empty() || !helps) {
             return (Plan::none(now, floor, limits), Size::ZERO);
         }

@@ -143,11 +143,7 @@ impl Conversation {
             }
             Slot::Object(span) => splices.replace(span.clone(), text.to_owned()),
             Slot::Fixed | Slot::Block { .. } => {
-                debug_assert!(
-                    false,
-                    "{} part {part} cannot be edited",
-                    self.name_of(message),
-                );
+                debug_assert!(false, "{} part {part} cannot be edited", self.name_of(message),);
             }
         }
     }
@@ -210,8 +206,9 @@ impl Conversation {
         while let Some(first) = (start..self.layout.len()).find(is_folded) {
             let end = (first..self.layout.len()).find(|at| !is_folded(at));
             let end = end.unwrap_or(self.layout.len());
-            let elements =
-                || self.layout[first..end].iter().flat_map(|layout| layout.elements.iter().copied());
+            let elements = || {
+                self.layout[first..end].iter().flat_map(|layout| layout.elements.iter().copied())
+            };
             elements().for_each(|element| folded[element] = true);
             if let (Some(low), Some(high)) = (elements().min(), elements().max()) {
                 let unowned = (low..=high).filter(|element| !owned[*element]);

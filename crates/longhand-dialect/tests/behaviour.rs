@@ -80,9 +80,7 @@ fn b_empty_history_is_a_no_op() {
 
 #[test]
 fn b_an_unchanged_prefix_has_the_same_handle() {
-    let handle = |made: &Compacted| {
-        made.plan.batch.fold().map(Fold::handle)
-    };
+    let handle = |made: &Compacted| made.plan.batch.fold().map(Fold::handle);
     let one = trim("u 100tk | a 100tk | u 100tk | a 100tk", 300, 80);
     let two = trim("u 100tk | a 100tk | u 100tk | a 100tk", 310, 80);
     assert!(handle(&one).is_some());

@@ -174,7 +174,10 @@ fn claude_code() {
         check(CLAUDE_CODE, Dialect::ClaudeCode, edits, changes);
     };
     // The copy for the terminal is no part of what the model sees.
-    check(&[replace(2, 0, NOTE)], &[(r#""content":"body one""#, &format!(r#""content":{QUOTED}"#))]);
+    check(
+        &[replace(2, 0, NOTE)],
+        &[(r#""content":"body one""#, &format!(r#""content":{QUOTED}"#))],
+    );
     check(&[replace(1, 1, r#"{"n":"é"}"#)], &[(r#"{ "n":1.0,"n":2 }"#, r#"{"n":"é"}"#)]);
     check(&[replace(0, 0, NOTE)], &[(r#""caf\u00e9 😀""#, QUOTED)]);
     check(&[replace(3, 0, NOTE)], &[(r#""done""#, QUOTED)]);
@@ -202,8 +205,9 @@ const CODEX: &str = r#"{"timestamp":"t0","type":"session_meta","payload":{"id":"
 
 #[test]
 fn codex() {
-    let check =
-        |edits: &[Operation], changes: &[(&str, &str)]| check(CODEX, Dialect::Codex, edits, changes);
+    let check = |edits: &[Operation], changes: &[(&str, &str)]| {
+        check(CODEX, Dialect::Codex, edits, changes)
+    };
     check(&[replace(3, 0, NOTE)], &[(r#"{"content":"body one","success":true}"#, QUOTED)]);
     check(&[replace(2, 0, r#"{"n":"é"}"#)], &[(r#""{\"n\":1.0}""#, r#""{\"n\":\"é\"}""#)]);
     check(&[replace(1, 0, NOTE)], &[(r#""text":"hello 😀""#, &format!(r#""text":{QUOTED}"#))]);
@@ -227,7 +231,8 @@ const PI: &str = r#"{"type":"session","version":3,"id":"s1","timestamp":"t0","n"
 
 #[test]
 fn pi() {
-    let check = |edits: &[Operation], changes: &[(&str, &str)]| check(PI, Dialect::Pi, edits, changes);
+    let check =
+        |edits: &[Operation], changes: &[(&str, &str)]| check(PI, Dialect::Pi, edits, changes);
     let blocks = format!(r#"[{{"type":"text","text":{QUOTED}}}]"#);
     check(&[replace(2, 0, NOTE)], &[(r#"[{"type":"text","text":"body one"}]"#, &blocks)]);
     check(&[replace(1, 2, r#"{"n":"é"}"#)], &[(r#"{ "n":1.0,"n":2 }"#, r#"{"n":"é"}"#)]);

@@ -4,12 +4,12 @@ mod common;
 
 use common::generate::{budget, conversation, settings, share};
 use common::{
-    Compacted, POLICIES, cases, chars, check_contract, compact, count, fixed, graves, never, o200k, parse,
-    pictures,
+    Compacted, POLICIES, cases, chars, check_contract, compact, count, fixed, graves, never, o200k,
+    parse, pictures,
 };
 use longhand_core::{
-    Batch, Budget, Change, Edit, History, Original, Policy, Role, Seq, Settings, Shown, Tokens, Wire,
-    original, plan, project,
+    Batch, Budget, Change, Edit, History, Original, Policy, Role, Seq, Settings, Shown, Tokens,
+    Wire, original, plan, project,
 };
 use longhand_dialect::Dialect;
 use proptest::prelude::*;
@@ -336,7 +336,8 @@ fn without_thinking(value: &mut Value) {
     }
     for key in ["content", "output"] {
         if let Some([block]) = value.get(key).and_then(Value::as_array).map(Vec::as_slice)
-            && let (Some(text), Some(2)) = (block["text"].as_str(), block.as_object().map(|own| own.len()))
+            && let (Some(text), Some(2)) =
+                (block["text"].as_str(), block.as_object().map(|own| own.len()))
         {
             value[key] = Value::String(text.to_owned());
         }

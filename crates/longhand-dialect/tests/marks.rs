@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Operation, check_contract, compact, count, graves, o200k, parse, remove, render, replace};
+use common::{
+    Operation, check_contract, compact, count, graves, o200k, parse, remove, render, replace,
+};
 use longhand_core::{Budget, Settings, Tokens};
 use longhand_dialect::Dialect;
 use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json};
@@ -106,11 +108,7 @@ fn a_stub_keeps_the_mark_of_what_it_stands_for() {
     check(
         Dialect::Anthropic,
         r#"[{$u "a"},{$a[{"type":"tool_use","id":"i","name":"f","input":{"a":1},$1h}]},{$u[{"type":"tool_result","tool_use_id":"i","content":[{$t"r",$1h},{$t"s",$5m}],$5m}]},{$a[{$t"d"}]}]"#,
-        &[
-            replace(1, 0, "{}"),
-            stub(2, 0),
-            stub(3, 0),
-        ],
+        &[replace(1, 0, "{}"), stub(2, 0), stub(3, 0)],
         r#"[{$u "a"},{$a[{"type":"tool_use","id":"i","name":"f","input":{},$1h}]},{$u[{"type":"tool_result","tool_use_id":"i","content":[$fold,$5m}],$5m}]},{$a[{$t"[longhand x]"}]}]"#,
     );
     let calls = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"i","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;

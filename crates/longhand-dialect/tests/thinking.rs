@@ -29,7 +29,8 @@ fn planned(conversation: &Conversation) -> Plan {
 
 /// How many blocks of thinking a window leaves out of messages that it shows.
 fn unthinks(conversation: &Conversation, plan: &Plan) -> usize {
-    let window = project(&conversation.path(), std::slice::from_ref(&plan.batch), conversation.wire());
+    let window =
+        project(&conversation.path(), std::slice::from_ref(&plan.batch), conversation.wire());
     let removed = window.messages.iter().map(|shown| match shown {
         Shown::Changed(changes) => {
             changes.iter().filter(|(_, change)| *change == Change::Removed).count()

@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use longhand_core::{
-    Budget, Change, Edit, Handle, Meter, Part, Plan, Policy, Projection, Role, Rolling, Scale, Settings,
-    Shown, ShownBlock, Tokens, content_hash, original, plan,
+    Budget, Change, Edit, Handle, Meter, Part, Plan, Policy, Projection, Role, Rolling, Scale,
+    Settings, Shown, ShownBlock, Tokens, content_hash, original, plan,
 };
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
@@ -264,9 +264,8 @@ impl Compacted {
     pub fn folded(&self) -> Vec<usize> {
         let path = self.before.path();
         let Some(fold) = self.plan.batch.fold() else { return Vec::new() };
-        let at = |(at, seq): (usize, &longhand_core::Seq)| {
-            fold.contains(*seq).then_some(at + path.lead)
-        };
+        let at =
+            |(at, seq): (usize, &longhand_core::Seq)| fold.contains(*seq).then_some(at + path.lead);
         path.seqs.iter().enumerate().filter_map(at).collect()
     }
 }

@@ -284,7 +284,8 @@ fn a_line_of_thinking_is_taken_out_and_bridged() {
         said("6", "5", "m2", &text("done")),
     ];
     let at = |part| remove(1, part);
-    let after = render(&parse(&lines.concat(), Dialect::ClaudeCode), &[at(1), at(2), fold(&[(2, 3)])]);
+    let after =
+        render(&parse(&lines.concat(), Dialect::ClaudeCode), &[at(1), at(2), fold(&[(2, 3)])]);
     assert_eq!(
         links(&after, "uuid", "parentUuid"),
         pairs(&[("1", "-"), ("2", "1"), ("fold", "2"), ("6", "fold")])
