@@ -65,7 +65,7 @@ pub enum ArchiveError {
         /// The archive.
         archive: String,
         /// What is damaged.
-        damage: Damage,
+        damage: Box<Damage>,
     },
     /// The archive is broken in its structure.
     #[error("{archive} is damaged")]

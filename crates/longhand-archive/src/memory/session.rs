@@ -125,12 +125,11 @@ impl Session {
         for new in entries {
             let before = parent.map_or(self.new.owner.root(), |parent| self.entry(parent).link);
             let link = before.next(new.meaning);
-            let seq = match self.by_link(link) {
-                Some(seq) => seq,
-                None => {
-                    appended.new += 1;
-                    self.push(parent, link, new, order + appended.new)
-                }
+            let seq = if let Some(seq) = self.by_link(link) {
+                seq
+            } else {
+                appended.new += 1;
+                self.push(parent, link, new, order + appended.new)
             };
             if appended.seqs.is_empty() {
                 appended.round = self.entry(seq).round;

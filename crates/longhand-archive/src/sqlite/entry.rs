@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use longhand_core::edit::Seq;
 use longhand_core::{Link, Meaning};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::body::{self, RawHash};
 use super::fault::{Fault, illegible_as};
@@ -79,7 +79,7 @@ pub(super) fn append(
     entries: &[ReadyEntry],
 ) -> Result<Appended, Fault> {
     let mut parent = match after {
-        After::Newest => session.state.newest().cloned(),
+        After::Newest => newest(db, session)?,
         After::Entry(None) => None,
         After::Entry(head) => session.path_end(db, head)?,
     };
@@ -90,14 +90,14 @@ pub(super) fn append(
     for entry in entries {
         let before = parent.as_ref().map_or_else(|| session.owner.root(), |parent| parent.link);
         let link = before.next(entry.meaning);
-        let found = if may_be_there { tree::by_link(db, session, link)? } else { None };
-        let node = match found {
-            Some(node) => node,
-            None => {
-                may_be_there = false;
-                appended.new += 1;
-                insert(db, session, parent.as_ref(), link, entry)?
-            }
+        let before = parent.as_ref().map(|parent| parent.seq);
+        let found = if may_be_there { tree::child(db, session, before, link)? } else { None };
+        let node = if let Some(node) = found {
+            node
+        } else {
+            may_be_there = false;
+            appended.new += 1;
+            insert(db, session, parent.as_ref(), link, entry)?
         };
         if appended.seqs.is_empty() {
             appended.round = node.round;
@@ -109,6 +109,20 @@ pub(super) fn append(
         session::save(db, session)?;
     }
     Ok(appended)
+}
+
+/// The entry appended last. Its seal is looked up: what is chained to a damaged one could not be read back.
+fn newest(db: &Connection, session: &Session) -> Result<Option<Node>, Fault> {
+    let Some(newest) = session.state.newest() else { return Ok(None) };
+    let mut select = db.prepare_cached("SELECT seal FROM entry WHERE session = ?1 AND seq = ?2")?;
+    let found: Result<Option<Seal>, rusqlite::Error> =
+        select.query_row((session.row, signed(newest.seq)), |row| row.get(0)).optional();
+    let damaged = || damaged(session, newest.seq);
+    match found.map_err(illegible_as(damaged))? {
+        None => Err(missing(session, newest.seq)),
+        Some(seal) if newest.seal == seal => Ok(Some(newest.clone())),
+        Some(_) => Err(damaged()),
+    }
 }
 
 fn insert(
@@ -133,20 +147,19 @@ fn insert(
         at_ms: entry.at_ms,
         form: entry.form.clone(),
         excerpt: entry.excerpt.clone(),
-        hash: Some(hash),
+        hash,
         raw: None,
         parent_seal: parent.map(|parent| parent.seal),
     };
     stored.node.seal = stored.right_seal(session.id, stored.parent_seal.as_ref());
-    let row = body::next_id(db)?;
-    let body = body::put(db, row, &hash, &entry.raw)?;
+    let body = body::find(db, &hash, &entry.raw)?;
     let node = &stored.node;
     let mut insert = db.prepare_cached(
-        "INSERT INTO entry (id, session, seq, parent, jump, depth, round, at_ms, body, link, seal, \
-         form, excerpt) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        "INSERT INTO entry (session, seq, parent, jump, depth, round, at_ms, body, link, seal, \
+         hash, form, excerpt, raw) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?;
     insert.execute(params![
-        row,
         session.row,
         signed(node.seq),
         node.parent.map(signed),
@@ -157,9 +170,15 @@ fn insert(
         body,
         node.link.0.to_be_bytes(),
         node.seal,
+        hash,
         stored.form,
         stored.excerpt,
+        body.is_none().then_some(&entry.raw),
     ])?;
+    let row = db.last_insert_rowid();
+    if body.is_none() {
+        body::remember(db, &hash, row)?;
+    }
     session.state.add(stored.node.clone(), row, entry.raw.len(), entry.at_ms);
     Ok(stored.node)
 }
@@ -173,8 +192,8 @@ pub(super) struct StoredEntry {
     at_ms: i64,
     form: String,
     excerpt: Vec<u8>,
-    /// The name of its body; `None` if that is missing.
-    hash: Option<Seal>,
+    /// The name of its body.
+    pub(super) hash: Seal,
     /// `None` if the body is missing or was not asked for.
     raw: Option<String>,
     /// `None` for a root, or if the parent is missing.
@@ -219,7 +238,7 @@ impl StoredEntry {
             .bytes(&link.0.to_be_bytes())
             .bytes(self.form.as_bytes())
             .bytes(&self.excerpt)
-            .bytes(self.hash.as_ref().map_or(&[], |hash| &hash[..]))
+            .bytes(&self.hash)
             .seal()
     }
 
@@ -231,7 +250,7 @@ impl StoredEntry {
     /// Whether its body is what was written.
     pub(super) fn has_right_body(&self, session: &Session) -> bool {
         let raw_hash = self.raw.as_deref().map(RawHash::of);
-        raw_hash.is_some_and(|hash| Some(hash.for_owner(session.owner)) == self.hash)
+        raw_hash.is_some_and(|hash| hash.for_owner(session.owner) == self.hash)
     }
 
     pub(super) fn is_right(&self, session: &Session) -> bool {
@@ -261,23 +280,31 @@ impl StoredEntry {
     }
 }
 
-/// What [`StoredEntry::read`] reads, with or without the body.
+/// What [`StoredEntry::read`] reads, with or without the body, wherever that is.
 macro_rules! select {
+    (raw, $rest:literal) => {
+        entry::select!(
+            "coalesce(entry.raw, (SELECT own.raw FROM entry AS own WHERE own.id = entry.body))",
+            $rest
+        )
+    };
     ($raw:literal, $rest:literal) => {
         concat!(
             "SELECT entry.id, entry.session, entry.seq, entry.parent, entry.jump, entry.depth, \
              entry.round, entry.at_ms, entry.link, entry.seal, entry.form, entry.excerpt, \
-             body.hash, ",
+             entry.hash, ",
             $raw,
             ", (SELECT up.seal FROM entry AS up \
              WHERE up.session = entry.session AND up.seq = entry.parent), \
              (SELECT owner FROM session WHERE session.id = entry.session) \
-             FROM entry LEFT JOIN body ON body.id = coalesce(entry.body, entry.id) WHERE ",
+             FROM entry WHERE ",
             $rest
         )
     };
 }
 pub(super) use select;
+
+use super::entry;
 
 /// The owner of the session, from the column after those that [`StoredEntry::read`] reads; a damaged one
 /// is nobody.
@@ -287,11 +314,9 @@ pub(super) fn owner(row: &Row<'_>) -> Owner {
 
 pub(super) const SELECT_WITHOUT_RAW: &str =
     select!("NULL", "entry.session = ?1 AND entry.seq = ?2");
-const SELECT: &str = select!("body.raw", "entry.session = ?1 AND entry.seq = ?2");
-pub(super) const SELECT_RANGE: &str = select!(
-    "body.raw",
-    "entry.session = ?1 AND entry.seq >= ?2 AND entry.seq < ?3 ORDER BY entry.seq"
-);
+const SELECT: &str = select!(raw, "entry.session = ?1 AND entry.seq = ?2");
+pub(super) const SELECT_RANGE: &str =
+    select!(raw, "entry.session = ?1 AND entry.seq >= ?2 AND entry.seq < ?3 ORDER BY entry.seq");
 
 /// See [`crate::Archive::entries`].
 pub(super) fn entries(

@@ -45,7 +45,9 @@ impl Fault {
     pub(super) fn into_error(self, archive: &str, waited: Duration) -> ArchiveError {
         match self {
             Fault::Sqlite(error) => classified(error, archive, waited),
-            Fault::Damage(damage) => ArchiveError::Damaged { archive: archive.to_owned(), damage },
+            Fault::Damage(damage) => {
+                ArchiveError::Damaged { archive: archive.to_owned(), damage: Box::new(damage) }
+            }
             Fault::Refused(error) => error,
         }
     }

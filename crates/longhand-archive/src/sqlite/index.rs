@@ -4,6 +4,7 @@ use memchr::memmem::Finder;
 use rusqlite::{Connection, OptionalExtension as _};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
+use super::body;
 use super::entry::{self, StoredEntry};
 use super::fault::Fault;
 use super::seal::Seal;
@@ -57,9 +58,11 @@ struct SliceRow {
     /// Tells the entry from one that gets its id after it was removed.
     seal: Option<Seal>,
     terms: String,
+    /// The name of its body.
+    hash: Option<Seal>,
 }
 
-const SELECT_AFTER: &str = entry::select!("body.raw", "entry.id > ?1 ORDER BY entry.id LIMIT ?2");
+const SELECT_AFTER: &str = entry::select!(raw, "entry.id > ?1 ORDER BY entry.id LIMIT ?2");
 
 /// Reads the oldest entries that are not in the index yet.
 pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
@@ -73,10 +76,12 @@ pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
         && let Some(row) = found.next()?
     {
         // Of an entry that is damaged there is nothing to know.
-        let text = StoredEntry::read(row).ok().and_then(|stored| stored.text()).unwrap_or_default();
+        let stored = StoredEntry::read(row).ok();
+        let text = stored.as_ref().and_then(StoredEntry::text).unwrap_or_default();
         bytes += text.len();
         let terms = terms(row.get(1)?, entry::owner(row), &text);
-        rows.push(SliceRow { id: row.get(0)?, seal: row.get(9).ok(), terms });
+        let hash = stored.map(|stored| stored.hash);
+        rows.push(SliceRow { id: row.get(0)?, seal: row.get(9).ok(), terms, hash });
     }
     drop(found);
     drop(select);
@@ -102,6 +107,9 @@ pub(super) fn extend(db: &Connection, slice: &Slice) -> Result<(), Fault> {
     let mut insert = db.prepare_cached("INSERT INTO word (rowid, words) VALUES (?1, ?2)")?;
     for row in &slice.rows {
         insert.execute((row.id, &row.terms))?;
+        if let Some(hash) = &row.hash {
+            body::index(db, hash, row.id)?;
+        }
     }
     set_indexed(db, last.id)
 }

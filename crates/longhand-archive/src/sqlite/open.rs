@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::Fault;
-use super::{SqliteSettings, mount, schema};
+use super::{SqliteSettings, body, mount, schema};
 use crate::ArchiveError;
 
 /// Before it, a race in resetting the log could damage a file with several writers.
@@ -187,6 +187,7 @@ fn prepare(db: &Connection, archive: &str, settings: &SqliteSettings) -> Result<
     db.pragma_update(None, "checkpoint_fullfsync", true)?;
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     db.query_row(&format!("PRAGMA journal_size_limit = {LOG_BYTES_KEPT}"), [], |_| Ok(()))?;
+    body::prepare(db)?;
     if let Some(bytes) = settings.file_bytes_max {
         let pages = (bytes / u64::from(PAGE_BYTES)).max(1);
         db.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;

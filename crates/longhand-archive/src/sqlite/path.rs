@@ -5,51 +5,94 @@ use longhand_core::edit::Seq;
 use rusqlite::Connection;
 
 use super::fault::Fault;
-use super::{session, tree};
+use super::session::{self, Session, signed};
+use super::tree::{self, Node};
 use crate::{Found, Owner};
+
+/// Of each path, entries with a depth that is a multiple of this are in the index.
+const STRIDE: usize = 8;
 
 /// See [`crate::Archive::find_path`].
 ///
-/// A link stands for everything before it, so that whoever knows one knows all before it.
+/// A link stands for everything before it, so that whoever knows one knows all before it. The newest
+/// indexed one that is known is found by halving, and from there the path is followed child by child.
 pub(super) fn find(db: &Connection, owner: Owner, links: &[Link]) -> Result<Option<Found>, Fault> {
-    let mut best = None;
-    let (mut known, mut unknown) = (0, links.len() + 1);
-    // The last link is the first guess: most conversations go on where they ended, or are new.
-    let mut guess = links.len();
+    let mut best: Vec<(Session, Node)> = Vec::new();
+    let mut depth = 0;
+    let (mut known, mut unknown) = (0, links.len().div_ceil(STRIDE) + 1);
+    // The last one is the first guess: most conversations go on where they ended.
+    let mut guess = unknown - 1;
     while known + 1 < unknown {
-        match by_link(db, owner, links[guess - 1])? {
-            Some((session, seq)) => {
-                known = guess;
-                best = Some(Found { session, seq, known });
-            }
-            None => unknown = guess,
+        let guessed_depth = (guess - 1) * STRIDE;
+        let found = by_link(db, owner, links[guessed_depth])?;
+        if found.is_empty() {
+            unknown = guess;
+        } else {
+            known = guess;
+            depth = guessed_depth;
+            best = found;
         }
         guess = known.midpoint(unknown);
     }
-    Ok(best)
+    let mut ends = Vec::new();
+    for (session, node) in best {
+        let (end, known) = follow(db, &session, node, &links[depth..])?;
+        let order = row_of(db, &session, &end)?;
+        ends.push((
+            depth + known,
+            order,
+            Found { session: session.id, seq: Seq(end.seq), known: depth + known },
+        ));
+    }
+    Ok(ends.into_iter().max_by_key(|(known, order, _)| (*known, *order)).map(|(.., found)| found))
 }
 
-/// The newest sound entry with a link in a sound session of an owner.
-fn by_link(
+/// Follows a path from the entry with the first link; returns the last entry and how many links it has.
+fn follow(
     db: &Connection,
-    owner: Owner,
-    link: Link,
-) -> Result<Option<(crate::SessionId, Seq)>, Fault> {
+    session: &Session,
+    from: Node,
+    links: &[Link],
+) -> Result<(Node, usize), Fault> {
+    let mut at = from;
+    let mut known = 1;
+    for link in &links[1..] {
+        match tree::child(db, session, Some(at.seq), *link) {
+            Ok(Some(child)) => at = child,
+            Ok(None) | Err(Fault::Damage(_)) => break,
+            Err(fault) => return Err(fault),
+        }
+        known += 1;
+    }
+    Ok((at, known))
+}
+
+/// The sound entries with a link in sound sessions of an owner; only links in the index are found.
+fn by_link(db: &Connection, owner: Owner, link: Link) -> Result<Vec<(Session, Node)>, Fault> {
     let mut select =
-        db.prepare_cached("SELECT session FROM entry WHERE link = ?1 ORDER BY id DESC")?;
+        db.prepare_cached("SELECT session, seq FROM entry WHERE link = ?1 AND depth % 8 = 0")?;
     let mut rows = select.query([link.0.to_be_bytes()])?;
+    let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let found = session::by_row(db, row.get(0)?).and_then(|session| match session {
+        let seq: i64 = row.get(1)?;
+        let entry = session::by_row(db, row.get(0)?).and_then(|session| match session {
             Some(session) if session.owner == owner => {
-                let node = tree::by_link(db, &session, link)?;
-                Ok(node.map(|node| (session.id, Seq(node.seq))))
+                let node = tree::node(db, &session, seq.cast_unsigned())?;
+                Ok(Some((session, node)))
             }
             _ => Ok(None),
         });
-        match found {
-            Ok(None) | Err(Fault::Damage(_)) => {}
-            found => return found,
+        match entry {
+            Ok(entry) => found.extend(entry),
+            Err(Fault::Damage(_)) => {}
+            Err(fault) => return Err(fault),
         }
     }
-    Ok(None)
+    Ok(found)
+}
+
+/// The row of an entry, which tells the order of arrival.
+fn row_of(db: &Connection, session: &Session, node: &Node) -> Result<i64, Fault> {
+    let mut select = db.prepare_cached("SELECT id FROM entry WHERE session = ?1 AND seq = ?2")?;
+    Ok(select.query_row((session.row, signed(node.seq)), |row| row.get(0))?)
 }

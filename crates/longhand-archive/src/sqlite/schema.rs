@@ -25,19 +25,25 @@ const TABLES: &str = concat!(
      batches INTEGER NOT NULL, batch_seal BLOB NOT NULL, undos INTEGER NOT NULL, \
      undo_seal BLOB NOT NULL, requests INTEGER NOT NULL, pins BLOB NOT NULL, seal BLOB NOT NULL) \
      STRICT;",
-    // The bytes of a message, once for each owner: the hash is over the owner and the bytes. The id is
-    // that of the entry that had it first. The long column is last: what comes before it is read without it.
-    "CREATE TABLE body (id INTEGER PRIMARY KEY, hash BLOB NOT NULL, raw TEXT NOT NULL) STRICT;",
-    "CREATE INDEX body_hash ON body (hash);",
     // Ids grow in the order of arrival, so that pages fill up and the index is written in order. `jump`
-    // is an ancestor farther up than `parent`, so that long paths are passed in few steps. `body` is
-    // NULL if the body has the entry's own id, which spares nearly all entries a place in an index.
+    // is an ancestor farther up than `parent`, so that long paths are passed in few steps. `hash` is over
+    // the owner and the bytes of the message, which are stored once for each owner: `body` is the entry
+    // that has them, and NULL if it is this one. The long column is last: what comes before it is read
+    // without it.
     "CREATE TABLE entry (id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES session, \
      seq INTEGER NOT NULL, parent INTEGER, jump INTEGER, depth INTEGER NOT NULL, \
      round INTEGER NOT NULL, at_ms INTEGER NOT NULL, body INTEGER, link BLOB NOT NULL, \
-     seal BLOB NOT NULL, form TEXT NOT NULL, excerpt BLOB NOT NULL, UNIQUE (session, seq)) STRICT;",
-    "CREATE INDEX entry_link ON entry (link);",
+     seal BLOB NOT NULL, hash BLOB NOT NULL, form TEXT NOT NULL, excerpt BLOB NOT NULL, raw TEXT, \
+     UNIQUE (session, seq)) STRICT;",
+    // An index in the order of a hash costs every append a page for each entry, so these hold few: the
+    // links of every eighth entry of a path, children that do not come right after their parents, and
+    // bodies that several entries share.
+    "CREATE INDEX entry_link ON entry (link) WHERE depth % 8 = 0;",
+    "CREATE INDEX entry_fork ON entry (session, parent, link) WHERE parent IS NOT seq - 1;",
     "CREATE INDEX entry_body ON entry (body) WHERE body IS NOT NULL;",
+    // Where the bytes with a hash are, by a part of it; filled along with the search index. A row that is
+    // missing or wrong only means that bytes are stored twice.
+    "CREATE TABLE content (key INTEGER PRIMARY KEY, entry INTEGER NOT NULL) STRICT;",
     // `reach` is the newest entry that the batch or one before it edits.
     "CREATE TABLE batch (id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES session, \
      number INTEGER NOT NULL, after INTEGER NOT NULL, reach INTEGER, at_ms INTEGER NOT NULL, \

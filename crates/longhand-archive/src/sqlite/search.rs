@@ -294,13 +294,13 @@ fn known<'k>(
 }
 
 const SELECT_PAGE: &str =
-    entry::select!("body.raw", "entry.id > ?1 AND entry.id <= ?2 ORDER BY entry.id DESC LIMIT ?3");
+    entry::select!(raw, "entry.id > ?1 AND entry.id <= ?2 ORDER BY entry.id DESC LIMIT ?3");
 const SELECT_PAGE_OF_SESSION: &str = entry::select!(
-    "body.raw",
+    raw,
     "entry.session = ?1 AND entry.seq < ?2 AND entry.id > ?3 AND entry.id <= ?4 \
      ORDER BY entry.seq DESC LIMIT ?5"
 );
-const SELECT_BY_ID: &str = entry::select!("body.raw", "entry.id = ?1");
+const SELECT_BY_ID: &str = entry::select!(raw, "entry.id = ?1");
 
 /// Entries after `low` up to `high`, newest first.
 fn page(db: &Connection, low: i64, high: i64) -> Result<Vec<Candidate>, Fault> {

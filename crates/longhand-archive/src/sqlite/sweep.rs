@@ -47,9 +47,9 @@ pub(super) fn sweep(db: &Connection, stage: Stage) -> Result<Stage, Fault> {
     Ok(Stage::Entries)
 }
 
-const SELECT_SOME: &str = entry::select!("body.raw", "entry.session = ?1 LIMIT ?2");
+const SELECT_SOME: &str = entry::select!(raw, "entry.session = ?1 LIMIT ?2");
 
-/// Wipes some entries, and the bodies that no other entry uses; `false` if there were none left.
+/// Wipes some entries, and the bytes that no other entry refers to; `false` if there were none left.
 fn wipe_entries(db: &Connection, session: i64) -> Result<bool, Fault> {
     let mut select = db.prepare_cached(SELECT_SOME)?;
     let mut rows = select.query((session, SLICE_ENTRIES))?;
@@ -66,10 +66,8 @@ fn wipe_entries(db: &Connection, session: i64) -> Result<bool, Fault> {
     }
     drop(rows);
     for id in &ids {
-        let mut select = db.prepare_cached("SELECT coalesce(body, id) FROM entry WHERE id = ?1")?;
-        let body: Option<i64> = select.query_row([id], |row| row.get(0)).optional()?;
+        body::hand_over(db, *id)?;
         db.prepare_cached("DELETE FROM entry WHERE id = ?1")?.execute([id])?;
-        body.map_or(Ok(()), |body| body::remove_unused(db, body))?;
     }
     Ok(!ids.is_empty())
 }

@@ -39,14 +39,24 @@ pub(super) fn node(db: &Connection, session: &Session, seq: u64) -> Result<Node,
     Ok(stored.node)
 }
 
-/// Finds an entry by its link.
-pub(super) fn by_link(
+/// Finds the child of an entry, or the root, that has a link.
+pub(super) fn child(
     db: &Connection,
     session: &Session,
+    parent: Option<u64>,
     link: Link,
 ) -> Result<Option<Node>, Fault> {
-    let mut select = db.prepare_cached("SELECT seq FROM entry WHERE link = ?1 AND session = ?2")?;
-    let found = select.query_row((link.0.to_be_bytes(), session.row), |row| unsigned(row, 0));
+    // Nearly always it comes right after its parent.
+    let mut select = db.prepare_cached(
+        "SELECT seq FROM entry WHERE session = ?1 AND seq = ?2 AND parent IS ?3 AND link = ?4 \
+         UNION ALL SELECT seq FROM entry WHERE session = ?1 AND parent IS ?3 AND link = ?4 \
+         AND parent IS NOT seq - 1 LIMIT 1",
+    )?;
+    let next = parent.map_or(0, |parent| parent + 1);
+    let found = select
+        .query_row((session.row, signed(next), parent.map(signed), link.0.to_be_bytes()), |row| {
+            unsigned(row, 0)
+        });
     found.optional()?.map(|seq| node(db, session, seq)).transpose()
 }
 

@@ -45,6 +45,9 @@ impl Subject {
     }
 }
 
+/// Checks one thing that belongs to a session.
+type PartCheck = fn(&Connection, &Subject) -> Result<Vec<Damage>, Fault>;
+
 /// A check on its way, with what it has found.
 struct Check {
     db: Connection,
@@ -134,8 +137,7 @@ impl Check {
         self.attempt(id, part.clone(), |check| {
             extras::references(&check.db, subject, &batches, is_complete)
         });
-        type Part = fn(&Connection, &Subject) -> Result<Vec<Damage>, Fault>;
-        let parts: [Part; 5] =
+        let parts: [PartCheck; 5] =
             [extras::undos, extras::pins, extras::kept, extras::requests, extras::derived];
         for check_part in parts {
             self.attempt(id, part.clone(), |check| check_part(&check.db, subject));

@@ -153,7 +153,7 @@ fn removing_a_session_wipes_its_words() {
     record(&archive, "drop", &(0..300).map(secret).collect::<Vec<_>>());
     // What both said is one body.
     let shared = user("said in both");
-    record(&archive, "drop", &[shared.clone()]);
+    record(&archive, "drop", std::slice::from_ref(&shared));
     record(&archive, "keep", &[user("harmless again"), shared.clone()]);
     assert_eq!(archive.search(&Scope::All, "verysecretkey7", 9).unwrap().len(), 1);
     assert!(archive.remove(id("drop")).unwrap());

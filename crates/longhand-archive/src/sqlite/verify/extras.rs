@@ -134,7 +134,7 @@ pub(super) fn preambles(db: &Connection) -> Result<Vec<Damage>, Fault> {
     Ok(damages)
 }
 
-/// Rows that belong to no session, and bodies that belong to no entry.
+/// Rows that belong to no session.
 pub(super) fn strays(db: &Connection) -> Result<Vec<Damage>, Fault> {
     let mut damages = Vec::new();
     let mut count = |sql: &str, what: &str| -> Result<(), Fault> {
@@ -152,10 +152,5 @@ pub(super) fn strays(db: &Connection) -> Result<Vec<Damage>, Fault> {
             &format!("rows of `{table}` that belong to no session"),
         )?;
     }
-    count(
-        "SELECT count(*) FROM body WHERE NOT EXISTS (SELECT 1 FROM entry WHERE entry.id = body.id \
-         AND entry.body IS NULL) AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.body = body.id)",
-        "messages that belong to no entry",
-    )?;
     Ok(damages)
 }

@@ -11,7 +11,7 @@ use crate::sqlite::fault::Fault;
 use crate::sqlite::index;
 use crate::{Damage, DamagedPart};
 
-const SELECT_INDEXED: &str = entry::select!("body.raw", "entry.id <= ?1");
+const SELECT_INDEXED: &str = entry::select!(raw, "entry.id <= ?1");
 
 /// Compares all words of all entries.
 pub(super) fn check_all(db: &Connection) -> Result<Vec<Damage>, Fault> {
