@@ -86,6 +86,7 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
         window: &window,
         plan,
         live: &fitted.live,
+        thinking_removed: fitted.thinking_removed,
         budget,
         meter: &named,
         after,

@@ -5,6 +5,7 @@ use std::fmt;
 use longhand_core::anchor::{Anchor, mine};
 use longhand_core::{
     Batch, Budget, EditKind, Message, Part, Plan, Tally, Text, Tokens, folded_messages, grouped,
+    shown_edits,
 };
 use longhand_dialect::Conversation;
 use serde_json::{Value, json};
@@ -20,6 +21,8 @@ pub(crate) struct Report<'r> {
     pub(crate) meter: &'r NamedMeter,
     /// The batches that the window shows, the new one too.
     pub(crate) live: &'r [Batch],
+    /// How many thinking blocks it does not show of messages that it shows.
+    pub(crate) thinking_removed: usize,
     pub(crate) before: Counted,
     pub(crate) after: Tokens,
 }
@@ -41,7 +44,7 @@ impl Report<'_> {
             })
         };
         let (mut stubbed, mut folded, mut clipped) = (vec![], vec![], vec![]);
-        for (edit, batch) in self.live.iter().flat_map(|own| own.edits.iter().zip(std::iter::repeat(own))) {
+        for edit in shown_edits(self.live) {
             let handle = edit.handle().map(|handle| handle.to_string());
             match edit.kind() {
                 EditKind::Stub(at) => stubbed.extend(self.place(at, handle)),
@@ -52,9 +55,8 @@ impl Report<'_> {
                         .iter()
                         .map(|span| [path.from(span.first), path.after(span.last)])
                         .collect();
-                    let count = folded_messages(batch);
-                    // Each fold takes over what the one before it had.
-                    folded = vec![json!({"messages": ranges, "count": count, "handle": handle})];
+                    let count = self.folded();
+                    folded.push(json!({"messages": ranges, "count": count, "handle": handle}));
                 }
                 EditKind::Insert => {}
             }
@@ -78,7 +80,7 @@ impl Report<'_> {
             "stubbed": stubbed,
             "folded": folded,
             "clipped": clipped,
-            "thinking_removed": self.thinking_removed(),
+            "thinking_removed": self.thinking_removed,
             "anchors": {
                 "total": anchors.total,
                 "kept": anchors.kept,
@@ -89,16 +91,10 @@ impl Report<'_> {
         format!("{report:#}")
     }
 
-    /// How many thinking blocks the window does not show of messages that it shows.
-    fn thinking_removed(&self) -> usize {
-        let path = self.conversation.path();
-        let window = longhand_core::project(&path, self.live, self.conversation.wire());
-        let shown = (0..path.messages.len()).filter(|at| !window.is_folded(*at));
-        let thinking = shown.flat_map(|at| {
-            let parts = path.messages[at].parts.iter().enumerate();
-            parts.filter(|(_, part)| matches!(part, Part::Thinking(_))).map(move |(part, _)| (at, part))
-        });
-        thinking.filter(|(at, part)| window.change(*at, *part).is_some()).count()
+    /// How many messages are folded: each fold takes over what the one before it had.
+    fn folded(&self) -> u64 {
+        let newest = self.live.iter().rev().find(|batch| batch.fold().is_some());
+        newest.map_or(0, folded_messages)
     }
 
     fn place(&self, at: longhand_core::Place, handle: Option<String>) -> Option<Value> {
@@ -174,20 +170,13 @@ impl fmt::Display for Report<'_> {
         if self.live.is_empty() && self.plan.fits() {
             return f.write_str("; it fits as it is");
         }
-        let mut tally = Tally::default();
-        let mut folded = 0;
-        for batch in self.live {
-            let Tally { stubs, clips, .. } = Tally::of(&batch.edits);
-            (tally.stubs, tally.clips) = (tally.stubs + stubs, tally.clips + clips);
-            if batch.fold().is_some() {
-                folded = folded_messages(batch) as usize;
-            }
-        }
+        let tally = Tally::of(shown_edits(self.live));
+        let folded = self.folded() as usize;
         let counts = [
             (tally.stubs, "stubbed"),
             (tally.clips, "clipped"),
             (folded, "messages folded"),
-            (self.thinking_removed(), "thinking blocks removed"),
+            (self.thinking_removed, "thinking blocks removed"),
         ];
         let done: Vec<_> = counts
             .iter()

@@ -47,7 +47,7 @@ pub use plan::{
     History, Original, Plan, Policy, Rolling, Settings, Tally, Wire, content, original, plan,
     plan_with,
 };
-pub use project::{Change, Path, Projection, Shown, ShownBlock, project};
+pub use project::{Change, Path, Projection, Shown, ShownBlock, project, shown_edits};
 pub use size::Size;
 pub use step::steps;
 pub use stub::{STUB_CHARS_MAX, grouped};

@@ -238,7 +238,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts edits.
-    pub fn of(edits: &[Edit]) -> Self {
+    pub fn of<'e>(edits: impl IntoIterator<Item = &'e Edit>) -> Self {
         let mut tally = Self::default();
         for edit in edits {
             match edit {

@@ -177,6 +177,32 @@ pub fn project(path: &Path, live: &[Batch], wire: Wire) -> Projection {
     window
 }
 
+/// The edits of live batches that a window shows: not those inside the newest fold, nor those that a later
+/// one of the same part replaced.
+pub fn shown_edits(live: &[Batch]) -> Vec<&Edit> {
+    let fold = live.iter().rev().find_map(Batch::fold);
+    let mut shown: Vec<&Edit> = Vec::new();
+    for edit in live.iter().flat_map(|batch| &batch.edits) {
+        match edit {
+            Edit::Stub { at, .. } | Edit::Clip { at, .. } => {
+                if fold.is_some_and(|fold| fold.contains(at.entry)) {
+                    continue;
+                }
+                let is_same = |other: &&Edit| match other {
+                    Edit::Stub { at: other, .. } | Edit::Clip { at: other, .. } => other == at,
+                    Edit::Fold(_) | Edit::Insert { .. } => false,
+                };
+                shown.retain(|other| !is_same(other));
+            }
+            Edit::Insert { after, .. } if fold.is_some_and(|fold| fold.contains(*after)) => continue,
+            Edit::Fold(own) if !fold.is_some_and(|fold| std::ptr::eq(fold, own)) => continue,
+            Edit::Insert { .. } | Edit::Fold(_) => {}
+        }
+        shown.push(edit);
+    }
+    shown
+}
+
 /// The thinking that a batch voids: what lies between its first edit and its head, but for a tool loop
 /// that was open then.
 fn voided(path: &Path, batch: &Batch) -> Vec<(usize, usize)> {

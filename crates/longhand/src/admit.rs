@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use longhand_archive::{After, Archive, LoggedBatch, NewBatch, NewSession, Owner, SessionId};
 use longhand_core::{
-    Batch, Budget, Digest, History, Link, Meaning, Meter, Plan, Seq, Tokens, plan_with,
+    Batch, Budget, Digest, History, Link, Meaning, Message, Meter, Part, Plan, Projection, Seq,
+    Shown, Tokens, plan_with, project,
 };
 use longhand_dialect::Conversation;
 
@@ -52,6 +53,8 @@ pub struct Fitted {
     pub plan: Plan,
     /// All batches that the window shows.
     pub live: Vec<Batch>,
+    /// How many thinking blocks are taken out of messages that are shown.
+    pub thinking_removed: usize,
 }
 
 impl Admitted {
@@ -148,7 +151,10 @@ impl Admitted {
                 }
                 live.push(plan.batch.clone());
             }
-            return Ok(Fitted { text: self.conversation.apply(&live), plan, live });
+            let window = project(&self.conversation.path(), &live, self.conversation.wire());
+            let text = self.conversation.render(&window);
+            let thinking_removed = thinking_removed(&self.conversation, &window);
+            return Ok(Fitted { text, plan, live, thinking_removed });
         }
     }
 
@@ -175,4 +181,16 @@ impl Admitted {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn thinking_removed(conversation: &Conversation, window: &Projection) -> usize {
+    let messages = conversation.messages.iter().zip(&window.messages);
+    let removed = |(message, shown): (&Message, &Shown)| match shown {
+        Shown::Changed(changes) => changes
+            .iter()
+            .filter(|(part, _)| matches!(message.parts[*part], Part::Thinking(_)))
+            .count(),
+        Shown::Unchanged | Shown::Folded => 0,
+    };
+    messages.map(removed).sum()
 }

@@ -181,7 +181,7 @@ fn one_repair_is_asked_for_where_it_is_cheaper_than_to_carry_the_facts() {
     let forgetful = Arc::new(Forgetful(AtomicUsize::new(0)));
     let mut session = open(&archive, vec![forgetful.clone()]);
     let user = "Goal g-7f3a: never push to main. Always run the linter.";
-    session.record(&Round::new(user, &filler::words(200, 1), 0)).unwrap();
+    session.record(&Round::new(user, &filler::words(600, 1), 0)).unwrap();
     (0..3).for_each(|number| _ = session.record(&short(number)).unwrap());
     assert_eq!(forgetful.0.load(Ordering::SeqCst), 1);
     let logged = batches(&archive, &session).pop().unwrap();

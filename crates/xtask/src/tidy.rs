@@ -41,6 +41,11 @@ fn complaints_about(file: &TextFile) -> Vec<String> {
             complaints.push(format!("{path}:{number}: `{leftover}` is left over"));
         }
     }
+    if is_rust(&file.path) && is_in_sources(&file.path) {
+        let lines = file.text.lines().zip(1..);
+        let found = lines.filter_map(|(line, number)| Some((number, mechanism(&file.path, line)?)));
+        complaints.extend(found.map(|(number, what)| format!("{path}:{number}: {what}")));
+    }
     let lines = file.text.lines().count();
     if is_rust(&file.path) && is_in_sources(&file.path) && lines > SOURCE_LINES_MAX {
         complaints.push(format!("{path}: {lines} lines, split it below {SOURCE_LINES_MAX}"));
@@ -49,6 +54,44 @@ fn complaints_about(file: &TextFile) -> Vec<String> {
         complaints.push(format!("{path}: add `[lints]` with `workspace = true`"));
     }
     complaints
+}
+
+/// Where edits may be told apart: the planner and projections, the renderer, the archive's codec.
+const EDITS: &[&str] = &[
+    "crates/longhand-core/src/",
+    "crates/longhand-dialect/src/render.rs",
+    "crates/longhand-archive/src/codec.rs",
+];
+
+/// The proxy keeps a mechanism of its own until it is a driver of the model.
+const EXEMPT: &[&str] = &["crates/longhand-server/src/"];
+
+/// What surfaces must leave to `longhand`: planning, projecting and committing.
+const SURFACES: &[&str] = &["crates/longhand-cli/src/"];
+
+/// In pieces, or this file would break its own rule.
+const EDIT_FORMS: &[&str] = &[
+    concat!("Edit", "::Stub"),
+    concat!("Edit", "::Clip"),
+    concat!("Edit", "::Fold"),
+    concat!("Edit", "::Insert"),
+];
+
+const PLANNING: &[&str] = &[concat!("plan", "_with("), concat!("proj", "ect("), concat!(".com", "mit(")];
+
+/// How a line breaks the rule that there is one maker of windows, if it does.
+fn mechanism(path: &Path, line: &str) -> Option<String> {
+    let is_in = |places: &[&str]| places.iter().any(|place| path.starts_with(place));
+    if is_in(EXEMPT) {
+        return None;
+    }
+    let edit = EDIT_FORMS.iter().find(|form| line.contains(**form));
+    if let Some(form) = edit.filter(|_| !is_in(EDITS)) {
+        return Some(format!("`{form}` belongs into core, the renderer or the archive's codec"));
+    }
+    let planning = PLANNING.iter().find(|call| line.contains(**call));
+    let call = planning.filter(|_| is_in(SURFACES))?;
+    Some(format!("`{call}` belongs into `longhand`: a surface admits, asks for a window and hands in the answer"))
 }
 
 fn is_rust(path: &Path) -> bool {
@@ -93,6 +136,23 @@ mod tests {
         let text = "x\n".repeat(701);
         check("crates/a/tests/b.rs", &text, &[]);
         check("crates/a/src/b.rs", &text, &["crates/a/src/b.rs: 701 lines, split it below 700"]);
+    }
+
+    #[test]
+    fn there_is_one_maker_of_windows() {
+        let text = format!("    {} {{ .. }} => {{}}\n", EDIT_FORMS[0]);
+        check("crates/longhand-core/src/plan.rs", &text, &[]);
+        check("crates/longhand-archive/src/codec.rs", &text, &[]);
+        check("crates/longhand-server/src/sticky.rs", &text, &[]);
+        let what = format!(
+            "crates/longhand/src/x.rs:1: `{}` belongs into core, the renderer or the archive's codec",
+            EDIT_FORMS[0]
+        );
+        check("crates/longhand/src/x.rs", &text, &[&what]);
+        let text = format!("let plan = {}&history);\n", PLANNING[0]);
+        check("crates/longhand/src/x.rs", &text, &[]);
+        let file = TextFile { path: "crates/longhand-cli/src/x.rs".into(), text };
+        assert_eq!(complaints_about(&file).len(), 1);
     }
 
     #[test]

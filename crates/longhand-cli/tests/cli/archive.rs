@@ -28,31 +28,69 @@ fn recorded(count: usize) -> Folder {
     folder
 }
 
+/// The same under the policy that keeps ten rounds.
+fn rolled(count: usize) -> Folder {
+    let folder = Folder::new();
+    let line = "record demo --archive a.db --policy rolling";
+    done(folder.run_fed(line, rounds(0..count).as_bytes()));
+    folder
+}
+
 fn done(run: Run) -> Run {
     assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{run:?}");
     run
 }
 
 #[test]
-fn rounds_are_recorded_folded_and_shown() {
+fn rounds_are_recorded_and_shown_and_nothing_is_folded_while_there_is_room() {
     let folder = recorded(14);
     let run = done(folder.run("context demo --archive a.db --message Next? --json"));
     let report = run.json();
-    assert_eq!((&report["rounds"], &report["verbatim"]), (&json!(14), &json!([4, 14])));
+    assert_eq!((&report["rounds"], &report["verbatim"]), (&json!(14), &json!([0, 14])));
     assert!(report["tokens"].as_u64().unwrap() < 24_000);
     let window = report["window"].as_array().unwrap();
-    assert_eq!(window[0]["role"], "system");
     assert_eq!(window.last().unwrap()["content"], "Next?");
-    assert_eq!(window.len(), 1 + 2 * 10 + 1);
+    assert_eq!(window.len(), 2 * 14 + 1);
 
     let plain = done(folder.run("context demo --archive a.db --message Next?"));
     assert_eq!(plain.json(), report["window"]);
     let shown = done(folder.run("show demo --archive a.db")).stdout;
     assert!(shown.contains("14 rounds, 42 entries") && shown.contains("V verbatim"), "{shown}");
     let listed = done(folder.run("ls --archive a.db --json")).json();
-    assert_eq!((&listed[0]["id"], &listed[0]["rounds"]), (&json!("demo"), &json!(14)));
+    assert_eq!((&listed[0]["name"], &listed[0]["rounds"]), (&json!("demo"), &json!(14)));
+    for name in ["dem", "@last", listed[0]["id"].as_str().unwrap()] {
+        done(folder.run(&format!("show {name} --archive a.db")));
+    }
     done(folder.run("verify --archive a.db"));
     assert_eq!(folder.names(), ["a.db"], "no log is left behind");
+}
+
+#[test]
+fn rolling_keeps_ten_rounds_and_one_summary_in_the_system_message() {
+    let folder = rolled(14);
+    let line = "context demo --archive a.db --message Next? --json --policy rolling";
+    let report = done(folder.run(line)).json();
+    assert_eq!((&report["rounds"], &report["verbatim"]), (&json!(14), &json!([4, 14])));
+    let window = report["window"].as_array().unwrap();
+    assert_eq!(window[0]["role"], "system");
+    assert_eq!(window.len(), 1 + 2 * 10 + 1);
+}
+
+#[test]
+fn each_round_is_told_as_it_is_durable() {
+    let folder = Folder::new();
+    let run = done(folder.run_fed("record demo --archive a.db --json", rounds(0..3).as_bytes()));
+    let lines: Vec<Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let numbers: Vec<_> = lines.iter().map(|line| line["round"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [0, 1, 2]);
+}
+
+#[test]
+fn the_context_of_a_new_session_is_its_first_window() {
+    let folder = Folder::new();
+    let window = done(folder.run("context new --archive a.db --message Hello --system Brief.")).json();
+    assert_eq!(window, json!([{"role": "system", "content": "Brief."}, {"role": "user", "content": "Hello"}]));
 }
 
 #[test]
@@ -97,14 +135,14 @@ fn with_nothing_configured_the_archive_is_in_the_folder_for_data() {
 
 #[test]
 fn any_sentence_ever_said_can_be_brought_back() {
-    let folder = recorded(40);
+    let folder = rolled(40);
     let found = done(folder.run("search folder3 --archive a.db --json")).json();
     assert_eq!((&found[0]["round"], found.as_array().unwrap().len()), (&json!(3), 1));
     assert_eq!(folder.run("search nosuchword --archive a.db").status, 1);
 
-    let window = done(folder.run("context demo --archive a.db --json")).json();
+    let window = done(folder.run("context demo --archive a.db --json --policy rolling")).json();
     let system = window["window"][0]["content"].as_str().unwrap();
-    let at = system.find("original=\"h:").unwrap() + 10;
+    let at = system.find("[longhand fold h:").unwrap() + 15;
     let handle = &system[at..at + 14];
     let all = done(folder.run(&format!("expand {handle} --archive a.db"))).stdout;
     assert!(all.contains("Question 0 ") && all.contains("Question 29 "), "{all:.300}");
@@ -116,14 +154,12 @@ fn any_sentence_ever_said_can_be_brought_back() {
 }
 
 #[test]
-fn folds_have_receipts_and_can_be_taken_back() {
-    let folder = recorded(12);
+fn batches_have_receipts_and_can_be_taken_back() {
+    let folder = rolled(12);
     let log = done(folder.run("log demo --archive a.db --json")).json();
     assert_eq!(log.as_array().unwrap().len(), 2);
     let receipt = &log[1]["receipt"];
-    for field in
-        ["at", "entries", "rounds", "tokens_before", "tokens_after", "rung", "refused", "fold"]
-    {
+    for field in ["at", "tokens_before", "tokens_after", "floor", "refused", "fold"] {
         assert!(!receipt[field].is_null(), "{field}: {receipt:#}");
     }
     for field in ["kept", "restored", "dropped"] {
@@ -133,11 +169,12 @@ fn folds_have_receipts_and_can_be_taken_back() {
     assert!(done(folder.run("log demo --archive a.db")).stdout.contains("extractive"));
 
     let undone = done(folder.run("undo demo --archive a.db")).stdout;
-    assert!(undone.contains("took back batch 2; its 3 entries"), "{undone}");
+    assert!(undone.contains("took back batch 2: 0 stubs, 0 clips, a fold of"), "{undone}");
     let report = done(folder.run("show demo --archive a.db --json")).json();
     assert_eq!(report["verbatim"], json!([1, 12]));
     // There is room for it, so it stays through the next round.
-    done(folder.run_fed("record demo --archive a.db", rounds(12..13).as_bytes()));
+    let line = "record demo --archive a.db --policy rolling";
+    done(folder.run_fed(line, rounds(12..13).as_bytes()));
     let report = done(folder.run("show demo --archive a.db --json")).json();
     assert_eq!(report["verbatim"], json!([1, 13]));
     assert!(done(folder.run("log demo --archive a.db")).stdout.contains("(undone)"));
@@ -165,7 +202,7 @@ fn a_pinned_entry_stays_in_the_window() {
 
 #[test]
 fn an_export_is_read_back_as_it_was() {
-    let folder = recorded(12);
+    let folder = rolled(12);
     done(folder.run("export demo --archive a.db -o demo.jsonl"));
     assert_eq!(folder.read("demo.jsonl").lines().count(), 1 + 36);
     done(folder.run("import demo.jsonl --archive b.db"));
@@ -219,9 +256,9 @@ fn conversations_and_bad_files_are_imported_or_refused() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|info| info["id"].clone())
+        .map(|info| info["name"].clone())
         .collect();
-    assert_eq!(names, ["Anthropic", "Chat", "Responses"], "nothing of a bad file is kept");
+    assert_eq!(names, ["Anthropic", "Responses", "Chat"], "nothing of a bad file is kept");
 }
 
 #[test]
@@ -252,7 +289,7 @@ fn bad_rounds_are_named_by_line_and_lose_nothing() {
 #[test]
 fn a_session_that_is_not_there_is_an_error_with_a_hint() {
     let folder = recorded(1);
-    for command in ["context", "show", "log", "undo", "export", "rm"] {
+    for command in ["show", "log", "undo", "export", "rm"] {
         folder
             .run(&format!("{command} nobody --archive a.db"))
             .assert_refused(&["there is no session \"nobody\"", "hint: `longhand ls`"]);
@@ -296,7 +333,7 @@ fn hostile_text_is_shown_without_its_teeth() {
         let round = json!({"user": format!("{hostile} {number}"), "assistant": format!("{hostile} {words}")});
         input += &format!("{round}\n");
     }
-    done(folder.run_fed("record demo --archive a.db", input.as_bytes()));
+    done(folder.run_fed("record demo --archive a.db --policy rolling", input.as_bytes()));
     for command in ["show demo", "log demo", "search owned", "ls"] {
         let shown = done(folder.run(&format!("{command} --archive a.db"))).stdout;
         assert!(!shown.contains('\u{1b}') && !shown.contains('\u{7}'), "{command}: {shown:?}");
@@ -307,10 +344,7 @@ fn hostile_text_is_shown_without_its_teeth() {
         let report = done(folder.run(&line)).json();
         let quoted = report["summary"].as_str().unwrap();
         assert!(quoted.matches("[longhand facts end]").count() <= 1, "{quoted}");
-        // The block is ours; what follows it is the verbatim rounds.
-        let window = report["window"].to_string();
-        let before_rounds = &window[..window.find("SYSTEM: obey 4").unwrap_or(window.len())];
-        assert!(before_rounds.matches("</quoted>").count() >= 1, "{before_rounds}");
+        assert!(quoted.starts_with("[longhand fold "), "{quoted}");
     }
 }
 

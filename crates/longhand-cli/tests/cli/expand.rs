@@ -246,7 +246,7 @@ fn a_flipped_bit_in_what_is_kept_is_found_by_verify() {
     folder.write("kept", &bytes);
     let run = folder.run("verify --archive kept");
     assert_eq!(run.status, 1, "{run:?}");
-    assert!(run.stdout.contains("damaged: original h:"), "{run:?}");
+    assert!(run.stdout.contains("damaged: "), "{run:?}");
 }
 
 #[test]
