@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
-use longhand::{Archive, SqliteArchive};
+use longhand::{Archive, SessionId, SqliteArchive};
+use longhand_archive::Page;
 use longhand_dialect::Dialect;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -46,12 +47,12 @@ impl Proxy {
         assert!(said.contains(" 0 passed on as they were") && said.contains(" 0 not"), "{said}");
         let archive = SqliteArchive::open(self.folder.path().join("a.db")).unwrap();
         assert!(archive.verify(None).unwrap().is_empty());
-        let sessions = archive.sessions().unwrap();
-        sessions.iter().map(|session| session_facts(&archive, &session.id)).collect()
+        let sessions = archive.sessions(None, Page::ALL).unwrap().items;
+        sessions.iter().map(|session| session_facts(&archive, session.id)).collect()
     }
 }
 
-fn session_facts(archive: &SqliteArchive, session: &str) -> Vec<String> {
+fn session_facts(archive: &SqliteArchive, session: SessionId) -> Vec<String> {
     let entries = archive.entries(session, 0..u64::MAX).unwrap();
     // Not what the ledger says of itself.
     let said = entries.iter().filter_map(|entry| {
