@@ -266,7 +266,7 @@ fn a_turn_that_is_shortened_and_takes_a_fold_in_stays_whole() {
     check(
         source,
         Dialect::Anthropic,
-        &[clip(3, 0, "short"), fold(&[(4, 6)], "FOLD")],
+        &[replace(3, 0, "short"), fold(&[(4, 6)], "FOLD")],
         &[(
             r#"{"role":"user","content":"long"},{"role":"assistant","content":"c"},{"role":"user","content":"d"}"#,
             r#"{"role":"user","content":[{"type":"text","text":"short"},{"type":"text","text":"FOLD"}]}"#,
