@@ -14,7 +14,7 @@ fn main() {
     let json = longhand_testkit::history::history(1, messages);
     let bytes = json.len();
     let conversation = read(json.into_bytes(), None).unwrap();
-    let meter = MeterSpec::O200k.open(ImageRule::OpenAiTiles).unwrap();
+    let meter = MeterSpec::O200k.open(ImageRule::OPENAI_TILES).unwrap();
     println!("{messages} messages, {} MB", bytes / 1_000_000);
     let half = bytes as u64 / 8;
     let only = std::env::args().nth(2);

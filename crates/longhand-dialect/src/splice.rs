@@ -182,7 +182,7 @@ mod tests {
             let mut splices = Splices::default();
             for kind in order {
                 if kind == 0 {
-                    splices.remove(&list, &gone, instead.map(|at| (at, "INSTEAD")));
+                    splices.remove(&list, &gone, &instead.map(|at| (at, "INSTEAD".to_owned())).into_iter().collect::<Vec<_>>());
                 }
                 for (element, span) in elements.iter().zip(&list) {
                     if let Some((start, end)) = element.stub.filter(|_| kind == 1) {
