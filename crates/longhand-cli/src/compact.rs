@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use longhand::{Admitted, Owner, Request, SqliteArchive};
 use longhand_core::{Budget, Scale, Settings, Tokens};
-use longhand_dialect::Conversation;
+use longhand_dialect::{BINDING_BETA, Conversation};
 use serde_json::json;
 
 use crate::args::{CompactArgs, MapWhen};
@@ -35,7 +35,7 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
     let conversation = valid(input::read(&args.input)?, args.repair, &name)?;
     let mut conversation = conversation;
     // Where the provider can be told to drop thinking that an edit voids, it is.
-    conversation.keep_thinking();
+    let drops_thinking = conversation.keep_thinking();
     let named = weigh::open(args.meter.meter, &conversation)?;
     let meter = &named.meter;
     let fixed = weigh::attributes(&conversation, &Scale::new(&**meter));
@@ -106,6 +106,11 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
     }
     if let Some(report) = report.filter(|_| !args.quiet) {
         output::say(&report.to_string());
+        if drops_thinking && !fitted.live.is_empty() {
+            output::say(&format!(
+                "note: the provider drops thinking that the edits void; send the header anthropic-beta: {BINDING_BETA}"
+            ));
+        }
         if !over.is_empty() {
             output::say(&format!("does not fit: {}", listed(&over).trim_start()));
             output::say("hint: a smaller --budget folds more of it");

@@ -1,8 +1,12 @@
 //! Windows of a session: stable, cheap, and nothing lost.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
+#[path = "../../longhand-server/tests/common/faulty.rs"]
+mod faulty;
+
 use std::sync::Arc;
 
+use faulty::{Fault, Faulty};
 use longhand::{Archive, MemoryArchive, Prompt, Round, Session, Settings, Tokens, recall};
 use longhand_archive::Scope;
 use longhand_core::{Handle, Scale};
@@ -115,4 +119,22 @@ fn nothing_is_folded_while_there_is_room() {
     assert!(!window.json.contains("[longhand"));
     let messages: Vec<Value> = serde_json::from_str(&window.json).unwrap();
     assert_eq!(messages.len(), 2 + 20 + 1);
+}
+
+#[test]
+fn what_goes_wrong_after_a_round_is_durable_is_no_failure_to_record_it() {
+    let archive = Arc::new(Faulty::new(memory(), Fault::None));
+    let settings = Settings { budget: Tokens(400), ..Settings::new().unwrap() };
+    let settings =
+        settings.rolling(longhand::Rolling { rounds_max: 1, ..longhand::Rolling::default() });
+    let mut session = Session::open_with(archive.clone(), "x", settings).unwrap();
+    for number in 0..3 {
+        archive.set(if number > 0 { Fault::NoBatches } else { Fault::None });
+        let round = Round::new(&filler::words(60, number), &filler::words(90, number), 0);
+        let recorded = session.record(&round).unwrap();
+        assert_eq!(recorded.round, number);
+        assert_eq!(recorded.problem.is_some(), number > 0);
+    }
+    let head = archive.head(session.id()).unwrap().unwrap();
+    assert_eq!(head.rounds, 3, "each round is there once");
 }

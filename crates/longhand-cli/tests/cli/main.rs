@@ -14,3 +14,4 @@ mod run;
 mod serve;
 mod sessions;
 mod story;
+mod windows;

@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     Error,
     /// Nothing can be written.
     ReadOnly,
+    /// No batch can be committed.
+    NoBatches,
 }
 
 pub(crate) struct Faulty {
@@ -83,6 +85,9 @@ impl Archive for Faulty {
 
     fn commit(&self, id: SessionId, batch: &NewBatch) -> Kept<u64> {
         self.writable()?;
+        if matches!(self.fault(), Fault::NoBatches) {
+            return Err(closed());
+        }
         self.inner.commit(id, batch)
     }
 
