@@ -82,7 +82,11 @@ fn compactions(before: &Conversation) {
     let tails = [None, Some(0), Some(1), None];
     for (budget, keep_tail) in budgets.iter().zip(tails) {
         for policy in [Policy::Auto, Policy::Elide, Policy::Trim, Policy::Rolling(rolling)] {
-            laws::compact(before, budget, &Settings { policy, keep_tail, chars_min: 40, last_resort: false });
+            laws::compact(
+                before,
+                budget,
+                &Settings { policy, keep_tail, chars_min: 40, last_resort: false },
+            );
         }
     }
 }

@@ -26,7 +26,12 @@ impl Recipe {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut u = Unstructured::new(bytes);
         let settings = Settings {
-            policy: *u.choose(&[Policy::Auto, Policy::Elide, Policy::Trim, Policy::Rolling(ROLLING)])?,
+            policy: *u.choose(&[
+                Policy::Auto,
+                Policy::Elide,
+                Policy::Trim,
+                Policy::Rolling(ROLLING),
+            ])?,
             keep_tail: if u.arbitrary()? { Some(u.int_in_range(0..=12)?) } else { None },
             chars_min: *u.choose(&[256, 256, 0, 1, 40, 600])?,
             last_resort: u.arbitrary()?,

@@ -332,7 +332,7 @@ impl<'h> Draft<'h> {
 
     /// The stage at which a part is replaced, if ever.
     fn stage_of(&self, at: At) -> Option<Stage> {
-        if !self.editable[at.0] {
+        if !self.editable[at.0] || self.now.is_folded(at.0) {
             return None;
         }
         let message = &self.history.path.messages[at.0];

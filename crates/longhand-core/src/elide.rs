@@ -63,10 +63,8 @@ fn attempt(history: &History, budget: &Budget, settings: &Settings, scale: Scale
     if settings.last_resort && has_room {
         let first_user = (0..count).find(|at| history.path.messages[*at].is_user_turn());
         let clips = candidates(&mut draft, &protection, &newest_first, first_user);
-        let clips: Vec<_> = clips
-            .into_iter()
-            .filter(|clip| protection.rank(clip.message()) == Rank::Last)
-            .collect();
+        let clips: Vec<_> =
+            clips.iter().filter(|clip| protection.rank(clip.message()) == Rank::Last).collect();
         if let Some((clipped, clipped_size)) = clip_down(&draft, &clips, smallest, room) {
             edits.extend(clipped);
             size = clipped_size;

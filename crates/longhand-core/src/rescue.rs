@@ -53,7 +53,8 @@ pub(crate) fn candidates(
     let mut found = Vec::new();
     for &message in messages {
         let content = &draft.history.path.messages[message];
-        if protection.rank(message) == Rank::Never || content.role == Role::System {
+        let stays = protection.rank(message) == Rank::Never || content.role == Role::System;
+        if stays || draft.now.is_folded(message) {
             continue;
         }
         for (part, body) in content.parts.iter().enumerate() {
@@ -107,7 +108,7 @@ fn candidate(draft: &mut Draft, at: At, tier: Tier) -> Option<Candidate> {
 }
 
 /// The size of messages with every candidate up to a tier at its smallest.
-fn smallest(size: Size, clips: &[Candidate], tier: Tier, scale: &Scale) -> Size {
+fn smallest(size: Size, clips: &[&Candidate], tier: Tier, scale: &Scale) -> Size {
     let chosen = || clips.iter().filter(|clip| clip.tier <= tier);
     let saved = saved_tokens(chosen().map(|clip| (clip.at, clip.full - clip.least)), scale);
     let (bytes, images) =
@@ -118,7 +119,7 @@ fn smallest(size: Size, clips: &[Candidate], tier: Tier, scale: &Scale) -> Size 
 /// Clips until messages of that size are within `space`; `None` if they cannot be.
 pub(crate) fn clip_down(
     draft: &Draft,
-    clips: &[Candidate],
+    clips: &[&Candidate],
     size: Size,
     space: Size,
 ) -> Option<(Vec<Edit>, Size)> {
@@ -126,7 +127,7 @@ pub(crate) fn clip_down(
     let tier =
         TIERS.into_iter().find(|tier| smallest(size, clips, *tier, scale).is_within(&space))?;
     let (own, lower): (Vec<&Candidate>, Vec<&Candidate>) =
-        clips.iter().filter(|clip| clip.tier <= tier).partition(|clip| clip.tier == tier);
+        clips.iter().copied().filter(|clip| clip.tier <= tier).partition(|clip| clip.tier == tier);
     let clipped_before: u64 = lower.iter().map(|clip| clip.full - clip.least).sum();
     // Each message may lose a fraction of a token to rounding.
     let lost = clips.len() as u64 * (scale.grains(Tokens(1)) - 1);
@@ -216,6 +217,7 @@ impl Rescue<'_> {
         let size = size.unwrap_or(Size::MAX);
         let first_user = self.layout.first_user(&self.draft);
         let clips = candidates(&mut self.draft, self.layout.protection(), &kept, first_user);
+        let refs: Vec<&Candidate> = clips.iter().collect();
         let most = self.limits.saturating_sub(self.base);
         let share = Tokens(budget.goal().0 / 10).min(Tokens(4_000)).max(self.headline.tokens);
         let block = if self.headline == Size::ZERO {
@@ -229,7 +231,7 @@ impl Rescue<'_> {
             if !has_room || !block.is_within(&most) {
                 continue;
             }
-            if let Some((edits, size)) = clip_down(&self.draft, &clips, size, space) {
+            if let Some((edits, size)) = clip_down(&self.draft, &refs, size, space) {
                 let ranges = self.layout.fold(self.layout.units().len());
                 return self.finish(edits, &ranges, size, block.tokens, None, digest);
             }
@@ -290,9 +292,20 @@ impl Rescue<'_> {
         let gone = units.iter().zip(&kept).filter(|(_, kept)| !**kept);
         let ranges = joined(gone.map(|(unit, _)| unit.messages.clone()));
         let is_kept = |at: usize| !ranges.iter().any(|range| range.contains(&at));
-        let edits = clips.iter().filter(|clip| is_kept(clip.at.0));
-        let edits: Vec<Edit> =
-            edits.filter_map(|clip| Some(clip.shrink(&self.draft, 0)?.0)).collect();
+        let clips: Vec<&Candidate> = clips.iter().filter(|clip| is_kept(clip.at.0)).collect();
+        let kept: Vec<usize> = units
+            .iter()
+            .zip(&kept)
+            .filter(|(_, kept)| **kept)
+            .flat_map(|(unit, _)| unit.messages.clone())
+            .collect();
+        let whole = self.draft.total(kept, Stage::Edited, Size::MAX).unwrap_or(Size::MAX);
+        let smallest = |draft: &Draft| {
+            let edits = clips.iter().filter_map(|clip| Some(clip.shrink(draft, 0)?.0));
+            (edits.collect(), total)
+        };
+        let (edits, total) =
+            clip_down(&self.draft, &clips, whole, space).unwrap_or_else(|| smallest(&self.draft));
         let left =
             most.saturating_sub(total).tokens.min(share.max(reserve.tokens)).max(least.tokens);
         self.finish(edits, &ranges, total, left, Some(floor), digest)

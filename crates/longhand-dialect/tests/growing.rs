@@ -58,7 +58,14 @@ fn check(window: &str, dialect: Dialect, plan: &Plan) -> Result<Tokens, TestCase
     let shown = parse(window, Some(dialect));
     prop_assert_eq!(graves(&shown), Vec::<String>::new());
     let tokens = count(&shown, o200k());
-    prop_assert!(tokens <= plan.tokens(), "the plan says {} and it is {}", plan.tokens(), tokens);
+    prop_assert!(
+        tokens <= plan.tokens(),
+        "the plan says {} and it is {}: {}\n{}",
+        plan.tokens(),
+        tokens,
+        plan,
+        common::show(&shown)
+    );
     prop_assert!(window.len() as u64 <= plan.size.bytes);
     prop_assert!(blocks(window) <= 1, "{}", window);
     Ok(tokens)

@@ -204,7 +204,11 @@ pub fn check_contract(
     let planned = plan.tokens();
     assert!(*tokens <= planned, "the plan says {planned} and it is {tokens}");
     let (bytes, images) = (text.len() as u64, pictures(after));
-    assert!(bytes <= plan.size.bytes, "the plan says {} bytes and it is {bytes}", plan.size.bytes);
+    assert!(
+        bytes <= plan.size.bytes || before.dialect.is_session_file(),
+        "the plan says {} bytes and it is {bytes}",
+        plan.size.bytes
+    );
     assert!(images <= plan.size.images, "the plan says {} and it is {images}", plan.size.images);
     assert_eq!(plan.fits(), plan.size.is_within(&budget.limits()));
     assert!(
