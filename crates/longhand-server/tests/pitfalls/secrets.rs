@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhand::{Archive, Tokens};
+use longhand::Tokens;
 use longhand_testkit::scripted::Step;
 
 use crate::common::raw::exchange;
