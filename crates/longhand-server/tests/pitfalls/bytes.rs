@@ -138,14 +138,21 @@ async fn p05_signatures_are_never_touched_not_even_in_a_fork() {
         content.insert(0, thought(at));
         content.insert(1, hidden(at));
     }
-    let stage = Stage::new(Some(3_000), answers(2)).await;
-    stage.ask(path, &asked).await;
-    // Another question in the place of the last result's step.
+    let reply = |at: usize, text: &str| json!({"role": "assistant", "content": [thought(at), hidden(at), {"type": "text", "text": text}]});
+    // Another question in the place of the last result's step, and what came then.
     let mut fork = asked[..asked.len() - 2].to_vec();
-    fork.push(json!({"role": "assistant", "content": [thought(1_000), hidden(1_000), {"type": "text", "text": "Well."}]}));
-    fork.push(user("And then?"));
-    stage.ask(path, &fork).await;
-    for (body, asked) in stage.sent().iter().zip([&asked, &fork]) {
+    fork.extend([reply(1_000, "Well."), user("And then?")]);
+    let mut later = fork.clone();
+    later.extend([reply(2_000, "So."), user("And now?")]);
+    let stage = Stage::new(Some(3_000), answers(3)).await;
+    let turns = [
+        (&asked, 2..=usize::MAX, "an open tool loop keeps its own"),
+        (&fork, 0..=0, "what is bound to edited history would be refused"),
+        (&later, 2..=2, "what was thought since the edits stays"),
+    ];
+    for (asked, expected, why) in turns {
+        stage.ask(path, asked).await;
+        let body = &stage.sent().pop().unwrap();
         assert!(faults(path, body).is_empty());
         let body: Value = serde_json::from_str(body).unwrap();
         let given: Vec<&Value> = blocks(asked).collect();
@@ -157,8 +164,9 @@ async fn p05_signatures_are_never_touched_not_even_in_a_fork() {
                 assert!(given.contains(&block), "{block}");
             }
         }
-        assert!(thoughts >= 2, "the newest reply keeps its own");
+        assert!(expected.contains(&thoughts), "{why}: {thoughts}");
     }
+    assert_eq!(stage.proxy.counts().batches, 2);
 }
 
 fn blocks(messages: &[Value]) -> impl Iterator<Item = &Value> {
