@@ -37,8 +37,8 @@ fn fits(criterion: &mut Criterion) {
         let conversation = read(json.clone().into_bytes(), None).expect("the history is valid");
         let made = fit(&conversation, Policy::Auto);
         assert!(made.fits());
-        let window =
-            read(conversation.apply(&[made.batch]).into_bytes(), None).expect("it can be read back");
+        let window = read(conversation.apply(&[made.batch]).into_bytes(), None)
+            .expect("it can be read back");
         assert!(window.check().is_empty());
 
         group.bench_function(format!("messages/{messages}"), |bencher| {

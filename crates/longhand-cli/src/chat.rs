@@ -347,7 +347,8 @@ impl Chat {
     fn cost(&self) -> Result<String> {
         let id = self.session.id();
         let calls = self.archive.requests(id, Page::ALL)?.items;
-        let sum = |of: fn(&LoggedRequest) -> u64| grouped(calls.iter().map(of).sum::<u64>() as usize);
+        let sum =
+            |of: fn(&LoggedRequest) -> u64| grouped(calls.iter().map(of).sum::<u64>() as usize);
         let answers: u64 = calls.iter().filter_map(|call| call.cost_micros).sum();
         let mut folds = 0;
         for logged in self.archive.batches(id, Page::ALL)?.items {

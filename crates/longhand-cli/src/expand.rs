@@ -35,8 +35,7 @@ pub(crate) fn run(args: &ExpandArgs) -> Result<Outcome> {
 }
 
 fn from_file(path: &std::path::Path, handle: Handle) -> Result<Original> {
-    let bytes =
-        std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let conversation = longhand_dialect::read(bytes, None)
         .with_context(|| format!("{} is no conversation", path.display()))?;
     recall::open_from(&conversation, handle).ok_or_else(|| {

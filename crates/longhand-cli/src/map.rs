@@ -120,8 +120,7 @@ fn kind_of(part: &Part, role: Role) -> usize {
 
 /// Draws a session: what is folded, what is verbatim, what is free.
 pub(crate) fn of_session(session: &Session) -> String {
-    let (total, summary, budget) =
-        (session.tokens(), session.summary_tokens(), session.budget());
+    let (total, summary, budget) = (session.tokens(), session.summary_tokens(), session.budget());
     let verbatim = session.verbatim();
     let cells = |tokens: Tokens| {
         (tokens.0 * SESSION_WIDTH).div_ceil(budget.0.max(1)).min(SESSION_WIDTH) as usize

@@ -142,8 +142,8 @@ fn exported(text: &str) -> Result<Vec<NewEntry>> {
         if !longhand::is_form(field("form")?) {
             bail!("{}: there is no form {:?}", at(), field("form")?);
         }
-        let at_ms = time::parse(field("at")?)
-            .with_context(|| format!("{}: `at` is not a time", at()))?;
+        let at_ms =
+            time::parse(field("at")?).with_context(|| format!("{}: `at` is not a time", at()))?;
         let raw = field("raw")?.to_owned();
         entries.extend(longhand::new_entry(field("form")?, raw, own != round, at_ms));
         round = own;

@@ -194,7 +194,9 @@ pub fn shown_edits(live: &[Batch]) -> Vec<&Edit> {
                 };
                 shown.retain(|other| !is_same(other));
             }
-            Edit::Insert { after, .. } if fold.is_some_and(|fold| fold.contains(*after)) => continue,
+            Edit::Insert { after, .. } if fold.is_some_and(|fold| fold.contains(*after)) => {
+                continue;
+            }
             Edit::Fold(own) if !fold.is_some_and(|fold| std::ptr::eq(fold, own)) => continue,
             Edit::Insert { .. } | Edit::Fold(_) => {}
         }

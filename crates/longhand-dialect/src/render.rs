@@ -7,10 +7,10 @@ use std::sync::Arc;
 use longhand_core::json;
 use longhand_core::{Batch, Change, Message, Projection, Role, Shown, project};
 
-use crate::{Dialect, read_shared};
 use crate::conversation::{Conversation, Slot};
 use crate::session::{Links, leaf_line, marker_line, relink};
 use crate::splice::Splices;
+use crate::{Dialect, read_shared};
 
 impl Conversation {
     /// Writes the conversation as the live batches show it.

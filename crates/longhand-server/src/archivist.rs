@@ -198,7 +198,8 @@ impl Clerk {
             appends = left;
             let Ok(results) = attempt(|| self.append_in_place(&additions)) else { break };
             let made = appends.drain(..results.len());
-            for ((result, addition), (mut append, slip)) in results.iter().zip(&additions).zip(made) {
+            for ((result, addition), (mut append, slip)) in results.iter().zip(&additions).zip(made)
+            {
                 match result {
                     Ok(appended) => {
                         self.metrics.archived.inc_by(appended.new);

@@ -5,9 +5,7 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhand::{Archive, Call, Note, Owner, SessionId, entry_of};
-use longhand_archive::{
-    Addition, After, ArchiveError, Form, NewBatch, NewEntry, NewSession, Page,
-};
+use longhand_archive::{Addition, After, ArchiveError, Form, NewBatch, NewEntry, NewSession, Page};
 use longhand_core::{Batch, Handle, Message, Original, Seq, Tokens};
 use longhand_dialect::{Conversation, Dialect, read};
 use serde_json::Value;
@@ -177,8 +175,12 @@ impl Recorder {
         let Some(first) = lineage.note(session, 1) else { return };
         let entry = entry(now_ms());
         let bytes = entry.raw.len();
-        let addition =
-            Addition { session: id_of(session), begin: None, after: at(first), entries: vec![entry] };
+        let addition = Addition {
+            session: id_of(session),
+            begin: None,
+            after: at(first),
+            entries: vec![entry],
+        };
         let aside = Aside { recorder: Arc::clone(self), session: session.to_owned(), addition };
         self.archivist.give(bytes, Work::Append(Box::new(aside)));
     }

@@ -132,7 +132,8 @@ impl Admitted {
     /// Makes the window. A new batch is durable before it is returned.
     pub fn window(&mut self, request: &Request) -> Result<Fitted, SessionError> {
         loop {
-            let mut live: Vec<Batch> = self.live.iter().map(|logged| logged.batch.clone()).collect();
+            let mut live: Vec<Batch> =
+                self.live.iter().map(|logged| logged.batch.clone()).collect();
             let history = History {
                 live: &live,
                 pins: &self.pins,

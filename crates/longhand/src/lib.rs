@@ -29,12 +29,10 @@ mod session;
 mod story;
 pub mod time;
 
-pub use digest::Summarised;
 pub use admit::{Admitted, Fitted, Request};
+pub use digest::Summarised;
 pub use entry::{entry_of, is_form, new_entry, searchable};
-pub use longhand_archive::{
-    Archive, ArchiveError, MemoryArchive, Owner, SessionId, SqliteArchive,
-};
+pub use longhand_archive::{Archive, ArchiveError, MemoryArchive, Owner, SessionId, SqliteArchive};
 pub use longhand_core::anchor::{Miner, Pattern};
 pub use longhand_core::{Policy, Rolling, Tokens};
 pub use longhand_summary::{Extractive, Summariser};

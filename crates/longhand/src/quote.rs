@@ -9,13 +9,7 @@ use longhand_dialect::{Dialect, read};
 const AROUND: usize = 2;
 
 /// Quotes a text in at most so many tokens; with a query, what is about that.
-pub fn quoted(
-    title: &str,
-    own: &str,
-    query: Option<&str>,
-    scale: &Scale,
-    limit: Tokens,
-) -> String {
+pub fn quoted(title: &str, own: &str, query: Option<&str>, scale: &Scale, limit: Tokens) -> String {
     let about = query.and_then(|query| about(own, query));
     let of = match (&about, query) {
         (Some(_), _) => ", the lines about the query",

@@ -176,4 +176,3 @@ fn timestamp(value: &Value) -> Result<i64, String> {
         _ => Err("`ts` must be a time".to_owned()),
     }
 }
-

@@ -456,10 +456,7 @@ impl Session {
         });
         let digest =
             Summarised::new(summarisers, Arc::clone(&settings.meter), settings.miner.clone());
-        digest
-            .keeping_state()
-            .with_traces(traces.collect())
-            .with_story(self.storyteller.story())
+        digest.keeping_state().with_traces(traces.collect()).with_story(self.storyteller.story())
     }
 
     fn commit(
@@ -723,9 +720,7 @@ impl Request {
                 Shown::Folded => {}
                 Shown::Changed(changes) => {
                     let dialect = self.dialects[at];
-                    out.extend(
-                        change_message(dialect, message, changes).map(|own| (dialect, own)),
-                    );
+                    out.extend(change_message(dialect, message, changes).map(|own| (dialect, own)));
                 }
             }
         }

@@ -44,8 +44,7 @@ impl Summariser for Slow {
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn open(archive: &Arc<dyn Archive>, summarisers: Vec<Arc<dyn Summariser>>) -> Session {
-    let settings =
-        Settings { budget: Tokens(1_500), summarisers, ..Settings::new().unwrap() };
+    let settings = Settings { budget: Tokens(1_500), summarisers, ..Settings::new().unwrap() };
     let settings = settings.rolling(Rolling { rounds_max: 3, summary_max: Tokens(300) });
     Session::open_with(Arc::clone(archive), "x", settings).unwrap()
 }

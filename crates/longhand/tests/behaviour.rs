@@ -65,10 +65,7 @@ impl Summariser for Scripted {
     }
 }
 
-fn settings(
-    (rolling, budget): (Rolling, u64),
-    summarisers: Vec<Arc<dyn Summariser>>,
-) -> Settings {
+fn settings((rolling, budget): (Rolling, u64), summarisers: Vec<Arc<dyn Summariser>>) -> Settings {
     let settings = Settings { budget: Tokens(budget), summarisers, ..Settings::new().unwrap() };
     settings.rolling(rolling)
 }
@@ -388,7 +385,8 @@ fn a_every_model_call_s_tokens_and_cost_are_recorded() {
     )
     .unwrap();
     (0..2).for_each(|number| _ = session.record(&round(number)).unwrap());
-    let receipt: Value = serde_json::from_str(&archive.batches(x(), Page::ALL).unwrap().items[0].receipt).unwrap();
+    let receipt: Value =
+        serde_json::from_str(&archive.batches(x(), Page::ALL).unwrap().items[0].receipt).unwrap();
     assert_eq!(receipt["fold"]["model"], "tiny");
     assert_eq!(
         (receipt["fold"]["input_tokens"].as_u64(), receipt["fold"]["cost_micros"].as_u64()),
@@ -403,13 +401,12 @@ fn a_the_prompt_is_one_system_message_then_rounds_then_the_current_message() {
         Session::open_with(memory(), "x", settings(small(2, 10_000), vec![Scripted::saying(&[])]))
             .unwrap();
     (0..4).for_each(|number| _ = session.record(&round(number)).unwrap());
-    let prompt =
-        Prompt {
-            base: "Be brief.".into(),
-            recall: "g-9 is done".into(),
-            placement: Placement::System,
-            ..Prompt::default()
-        };
+    let prompt = Prompt {
+        base: "Be brief.".into(),
+        recall: "g-9 is done".into(),
+        placement: Placement::System,
+        ..Prompt::default()
+    };
     let made = session.window("and now?", &prompt, 0).unwrap();
     let messages: Vec<Value> = serde_json::from_str(&made.json).unwrap();
     let roles: Vec<&str> =

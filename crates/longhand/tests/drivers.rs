@@ -50,8 +50,7 @@ fn parse(wire: Wire, json: &str) -> Conversation {
 /// Makes a window of an admitted conversation, down to 40% once it is full.
 fn window(admitted: &mut Admitted, limit: u64) -> longhand::Fitted {
     let meter = meter();
-    let digest =
-        Summarised::new(vec![Arc::new(Extractive)], Arc::clone(&meter), Miner::default());
+    let digest = Summarised::new(vec![Arc::new(Extractive)], Arc::clone(&meter), Miner::default());
     let digest = digest.keeping_state();
     let budget = Budget::of(Tokens(limit)).with_low_water(40, Tokens::ZERO);
     admitted

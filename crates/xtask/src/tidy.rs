@@ -77,7 +77,8 @@ const EDIT_FORMS: &[&str] = &[
     concat!("Edit", "::Insert"),
 ];
 
-const PLANNING: &[&str] = &[concat!("plan", "_with("), concat!("proj", "ect("), concat!(".com", "mit(")];
+const PLANNING: &[&str] =
+    &[concat!("plan", "_with("), concat!("proj", "ect("), concat!(".com", "mit(")];
 
 /// How a line breaks the rule that there is one maker of windows, if it does.
 fn mechanism(path: &Path, line: &str) -> Option<String> {
@@ -91,7 +92,9 @@ fn mechanism(path: &Path, line: &str) -> Option<String> {
     }
     let planning = PLANNING.iter().find(|call| line.contains(**call));
     let call = planning.filter(|_| is_in(SURFACES))?;
-    Some(format!("`{call}` belongs into `longhand`: a surface admits, asks for a window and hands in the answer"))
+    Some(format!(
+        "`{call}` belongs into `longhand`: a surface admits, asks for a window and hands in the answer"
+    ))
 }
 
 fn is_rust(path: &Path) -> bool {

@@ -89,8 +89,12 @@ fn each_round_is_told_as_it_is_durable() {
 #[test]
 fn the_context_of_a_new_session_is_its_first_window() {
     let folder = Folder::new();
-    let window = done(folder.run("context new --archive a.db --message Hello --system Brief.")).json();
-    assert_eq!(window, json!([{"role": "system", "content": "Brief."}, {"role": "user", "content": "Hello"}]));
+    let window =
+        done(folder.run("context new --archive a.db --message Hello --system Brief.")).json();
+    assert_eq!(
+        window,
+        json!([{"role": "system", "content": "Brief."}, {"role": "user", "content": "Hello"}])
+    );
 }
 
 #[test]

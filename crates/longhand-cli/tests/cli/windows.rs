@@ -40,7 +40,8 @@ fn steps(number: usize) -> Vec<Value> {
 #[test]
 fn a_window_that_is_compacted_again_and_again_has_one_block_and_keeps_fitting() {
     let folder = Folder::new();
-    let mut messages = vec![json!({"role": "user", "content": "Fix the build. Never push to main."})];
+    let mut messages =
+        vec![json!({"role": "user", "content": "Fix the build. Never push to main."})];
     for number in 0..25 {
         messages.extend(steps(number));
         let request = json!({"max_tokens": 100, "system": "You code.", "messages": messages});
@@ -65,7 +66,8 @@ fn a_window_that_is_compacted_again_and_again_has_one_block_and_keeps_fitting() 
 #[test]
 fn a_tool_that_returns_its_arguments_keeps_both_originals() {
     let body = json!({"a": "x".repeat(3_000)}).to_string();
-    let call = json!([{"id": "c1", "type": "function", "function": {"name": "echo", "arguments": body}}]);
+    let call =
+        json!([{"id": "c1", "type": "function", "function": {"name": "echo", "arguments": body}}]);
     let request = json!([
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": null, "tool_calls": call},
@@ -126,7 +128,10 @@ fn a_conversation_that_grows_is_found_again_and_stays_as_it_was() {
         let mut last = String::new();
         let mut batches = 0;
         for rounds in 2..14 {
-            folder.write("in.json", story(format, rounds).replace("And now finish it, please.", "Go on."));
+            folder.write(
+                "in.json",
+                story(format, rounds).replace("And now finish it, please.", "Go on."),
+            );
             let run = folder
                 .run("compact in.json --budget 6000 --target 2500 --archive a.db -o out.json");
             assert_eq!(run.status, 0, "{format:?} {rounds}: {run:?}");
@@ -137,7 +142,8 @@ fn a_conversation_that_grows_is_found_again_and_stays_as_it_was() {
             let made: u64 = sessions[0]["batches"].as_u64().unwrap();
             // The newest message differs from one request to the next, since it is not answered yet.
             let window = folder.read("out.json");
-            let shared = window.bytes().zip(last.bytes()).take_while(|(one, two)| one == two).count();
+            let shared =
+                window.bytes().zip(last.bytes()).take_while(|(one, two)| one == two).count();
             let end = last.rfind("Go on.").unwrap_or(0);
             assert!(made > batches || shared + 60 >= end, "{format:?} {rounds}: {shared} of {end}");
             (last, batches) = (window, made);

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use longhand::Tokens;
 use serde_json::Value;
 
-use crate::common::{
-    PATHS, Stage, batches, calls, id_of, is_prefix, messages, sqlite, until,
-};
+use crate::common::{PATHS, Stage, batches, calls, id_of, is_prefix, messages, sqlite, until};
 
 #[tokio::test]
 async fn p76_a_batch_is_shown_with_its_sizes_and_can_be_taken_back() {
