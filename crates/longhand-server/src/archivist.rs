@@ -2,7 +2,6 @@
 //!
 //! It takes what has come in the meantime together: one transaction for all of it.
 
-use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 use longhand::{Archive, SessionId};
 use longhand_archive::{Addition, After, Appended, ArchiveError, Form};
 use longhand_core::{Handle, Seq};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 use tokio::sync::oneshot;
 
 use crate::ServerError;
@@ -212,6 +211,9 @@ impl Clerk {
                 self.finish(slip, result.is_ok());
                 displaced = 0;
             }
+            if !results.is_empty() {
+                continue;
+            }
             let Some((append, _)) = appends.first_mut() else { return };
             displaced += 1;
             if displaced > PLACES_MAX || !append.displaced() {
@@ -229,25 +231,23 @@ impl Clerk {
 
     /// Makes additions in the places that they are meant for, in one transaction; ends before the first
     /// one whose session has more or fewer entries than it thinks.
+    ///
+    /// It also ends before the second one of a session. Another process may write between the check and
+    /// the transaction, and then the first one gets other numbers than the second one builds on.
     fn append_in_place(
         &self,
         additions: &[Addition],
     ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
-        let mut ends: FxHashMap<SessionId, u64> = FxHashMap::default();
+        let mut seen: FxHashSet<SessionId> = FxHashSet::default();
         let mut in_place = 0;
         for addition in additions {
-            let end = match ends.entry(addition.session) {
-                Entry::Occupied(end) => end.into_mut(),
-                Entry::Vacant(end) => {
-                    let head = self.archive.head(addition.session)?;
-                    end.insert(head.map_or(0, |head| head.entries))
-                }
-            };
-            let seqs = seqs(addition);
-            if *end != seqs.start {
+            if !seen.insert(addition.session) {
                 break;
             }
-            *end = seqs.end;
+            let head = self.archive.head(addition.session)?;
+            if head.map_or(0, |head| head.entries) != seqs(addition).start {
+                break;
+            }
             in_place += 1;
         }
         self.archive.append_all(&additions[..in_place])

@@ -265,6 +265,14 @@ pub(crate) fn told(archive: &dyn Archive, session: &str) -> Vec<String> {
     told_until(archive, session, u64::MAX)
 }
 
+/// What was said on every path of a session: another process may have gone on elsewhere.
+pub(crate) fn told_on_paths(archive: &dyn Archive, session: &str) -> Vec<Vec<String>> {
+    let entries = archive.entries(id_of(session), 0..u64::MAX).unwrap();
+    let is_last = |seq: &Seq| entries.iter().all(|entry| entry.parent != Some(*seq));
+    let ends = entries.iter().map(|entry| entry.seq).filter(is_last);
+    ends.map(|end| told_until(archive, session, end.0 + 1)).collect()
+}
+
 fn told_until(archive: &dyn Archive, session: &str, end: u64) -> Vec<String> {
     let head = (end < u64::MAX).then(|| Seq(end - 1));
     let entries = archive.path(id_of(session), head, 0..end).unwrap();

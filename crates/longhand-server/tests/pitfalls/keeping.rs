@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::common::faulty::{Fault, Faulty};
 use crate::common::{
     PATHS, Stage, answers, assistant, id_of, messages, reopened, request, says, sessions, sqlite,
-    told, until, user, words,
+    told, told_on_paths, until, user, words,
 };
 
 /// What a client says in turn `turn`, and what it was answered before.
@@ -135,8 +135,8 @@ async fn p61_two_proxies_keep_one_conversation_in_one_order() {
         assert_eq!(archive.verify(None).unwrap(), []);
         let sessions = sessions(&*archive);
         // Who came second may have gone on in a fork.
-        let tell = |id: &str| words(path, &told(&*archive, id));
-        let all: Vec<_> = sessions.iter().map(|own| tell(&own.name)).collect();
+        let paths = sessions.iter().flat_map(|own| told_on_paths(&*archive, &own.name));
+        let all: Vec<_> = paths.map(|told| words(path, &told)).collect();
         assert!(all.contains(&spoken(13)), "{path} {all:#?}");
         let rows: u64 = sessions.iter().map(|own| own.entries).sum();
         // A message, an answer and what it took in each turn; notes, and what was asked of both.
