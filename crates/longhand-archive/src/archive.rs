@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use longhand_core::{Handle, Link};
 
 use crate::page::{Listing, Page};

@@ -1,7 +1,7 @@
 //! Batches of edits as bytes, and what they refer to: the one place here that knows the kinds of edits.
 
 use longhand_core::Handle;
-use longhand_core::edit::{Batch, Edit, Fold, Place, Seq, Span};
+use longhand_core::{Batch, Edit, Fold, Place, Seq, Span};
 
 use crate::number::{push_number, take_number};
 

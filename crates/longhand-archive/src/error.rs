@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 
 use crate::{Damage, SessionId};
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use longhand_core::{Handle, Link};
 
 use self::session::Session;

@@ -1,6 +1,6 @@
 //! What an archive takes in and gives back.
 
-use longhand_core::edit::{self, Fold, Place, Seq};
+use longhand_core::{Batch, Fold, Place, Seq};
 use longhand_core::{Link, Meaning};
 
 use crate::{Owner, PreambleId, SessionId};
@@ -97,7 +97,7 @@ pub struct NewBatch {
     /// When it was made, in milliseconds since 1970.
     pub at_ms: i64,
     /// The edits, and the path they were made for.
-    pub batch: edit::Batch,
+    pub batch: Batch,
     /// What was done, why and at what cost; kept as given.
     pub receipt: String,
 }
@@ -112,7 +112,7 @@ pub struct LoggedBatch {
     /// When it was made, in milliseconds since 1970.
     pub at_ms: i64,
     /// The edits, and the path they were made for.
-    pub batch: edit::Batch,
+    pub batch: Batch,
     /// What was done, why and at what cost.
     pub receipt: String,
     /// Whether neither it nor a batch that it builds on was undone.

@@ -33,7 +33,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use longhand_core::{Handle, Link};
 
 use self::entry::{ReadyAddition, ReadyEntry};

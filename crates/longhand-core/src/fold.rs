@@ -7,10 +7,11 @@ use crate::draft::{At, Draft};
 use crate::edit::{Batch, Fold, Seq, Span};
 use crate::handle::content_hash;
 use crate::json::quoted_len;
-use crate::plan::{History, content};
+use crate::plan::{History, Wire, content};
 use crate::project::Change;
+use crate::protect::{Protection, Rank, Users};
 use crate::stub::{clean, grouped};
-use crate::{Handle, Message, Part, Role, Scale, Size, Text, Tokens};
+use crate::{Handle, Message, Part, Path, Role, Scale, Size, Text, Tokens};
 
 /// How much of the folded text is read for its index, newest first.
 const READ_BYTES_MAX: usize = 128 * 1024;
@@ -250,6 +251,28 @@ fn split_state(state: &str) -> (u64, &str) {
 /// How many messages the fold of a batch covers.
 pub fn folded_messages(batch: &Batch) -> u64 {
     split_state(&batch.state).0
+}
+
+/// Finds the messages that a fold of a path took, by its handle: every fold that a policy makes without pins
+/// takes the oldest steps but for what it protects, so each end is tried.
+pub fn find_fold(path: &Path, wire: Wire, handle: Handle) -> Option<Vec<usize>> {
+    let history = History { path: *path, live: &[], pins: &[], fixed: Size::ZERO, wire };
+    let hashes: Vec<u128> =
+        path.messages.iter().map(|message| content_hash(message.raw.raw())).collect();
+    for users in [Users::FirstAndNewest, Users::Newest, Users::None] {
+        let protection = Protection::of(&history, |_| false, 0, users);
+        let (mut folded, mut sum) = (Vec::new(), 0u128);
+        for unit in protection.units.iter().filter(|unit| unit.rank == Rank::Old) {
+            for at in unit.messages.clone() {
+                folded.push(at);
+                sum = sum.wrapping_add(hashes[at]);
+            }
+            if Handle::of_sum(sum) == handle {
+                return Some(folded);
+            }
+        }
+    }
+    None
 }
 
 /// Joins spans between which nothing is shown.

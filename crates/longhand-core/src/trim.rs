@@ -175,7 +175,7 @@ fn attempt(
         let twice = Size { tokens: note + note, ..Size::MAX };
         let gone = folded.iter().cloned().flatten();
         let freed = draft.total(gone, Stage::Now, twice).map_or(twice, |size| size + standing);
-        let note = note.min(Tokens(freed.tokens.0 / 2)).max(least.tokens);
+        let note = note.min(freed.tokens.saturating_sub(Tokens(1))).max(least.tokens);
         let (fold, left, block) = fold.write(note.min(left.max(least.tokens)), &scale, digest);
         size = frame.joined(size + block);
         state = left;

@@ -1,8 +1,8 @@
 //! What is known about a model: vocabulary, limits, prices, picture formula.
 //!
 //! `tiktoken::pricing` is asked first. The tables here hold what it lacks and the few figures it has
-//! wrong. All figures were read in November 2026 and none was checked against a live provider, so
-//! settings override them.
+//! wrong, from the notes on providers of November 2026. None was checked against a live provider, and
+//! the few that are assumed say so; settings override windows and prices.
 
 use longhand_core::{ModelFamily, ModelName, Tokens};
 use tiktoken::pricing::{self, VisionPricing};
@@ -106,24 +106,22 @@ const LIMITS_BY_PREFIX: &[(&str, u64, u64)] = &[
     ("gpt-35", 16_385, 4_096),
     ("o3", 200_000, 100_000),
     ("o4", 200_000, 100_000),
-    ("claude-3", 200_000, 0),
-    ("claude-opus-4.1", 200_000, 32_000),
+    ("gemini-4", 1_048_576, 0),
     ("gemini-", 1_048_576, 65_536),
     ("deepseek-v4", 1_000_000, 0),
     ("deepseek-chat", 1_000_000, 0),
     ("deepseek-reasoner", 1_000_000, 0),
     ("grok-4.3", 1_000_000, 0),
     ("grok-4.5", 500_000, 0),
-    ("grok-4-fast", 2_000_000, 0),
     ("grok-4", 256_000, 0),
     ("kimi-k2", 262_144, 0),
     ("glm-4.7", 200_000, 128_000),
     ("glm-5", 200_000, 128_000),
 ];
 
-/// The window of Claude since 4.6, which every later model has.
-const CLAUDE_LIMITS: (u64, u64) = (1_000_000, 128_000);
-const CLAUDE_LIMITS_BEFORE_4_6: (u64, u64) = (200_000, 64_000);
+/// Claude since 4.6, and what is assumed of earlier models that are not listed.
+const CLAUDE_LIMITS: Limits = Limits { window: 1_000_000, output_max: Some(128_000) };
+const CLAUDE_LIMITS_BEFORE_4_6: Limits = Limits { window: 200_000, output_max: None };
 
 fn limits(name: &ModelName) -> Option<Limits> {
     let known = |output: u64| (output > 0).then_some(output);
@@ -146,12 +144,9 @@ fn limits(name: &ModelName) -> Option<Limits> {
         return Some(row(prefix));
     }
     (name.family() == ModelFamily::Claude).then(|| {
-        let is_short = name.version().is_none_or(|version| version < (4, 6));
-        let (window, output) = match is_short && !id.contains("fable") && !id.contains("mythos") {
-            true => CLAUDE_LIMITS_BEFORE_4_6,
-            false => CLAUDE_LIMITS,
-        };
-        Limits { window, output_max: Some(output) }
+        let is_late = name.is_since(ModelFamily::Claude, (4, 6))
+            || ["fable", "mythos"].iter().any(|line| id.contains(line));
+        if is_late { CLAUDE_LIMITS } else { CLAUDE_LIMITS_BEFORE_4_6 }
     })
 }
 
@@ -195,13 +190,12 @@ fn price(name: &ModelName) -> Option<Price> {
         return None;
     }
     let own = PRICES.iter().find(|(id, ..)| *id == name.id());
-    let (input, cached_input, output) = match own {
-        Some((_, input, cached, output)) => (*input, Some(*cached), *output),
-        None => {
-            let rates = listed(name.id())?.pricing;
-            let cached = rates.cached_input_per_1m.map(micros);
-            (micros(rates.input_per_1m), cached, micros(rates.output_per_1m))
-        }
+    let (input, cached_input, output) = if let Some((_, input, cached, output)) = own {
+        (*input, Some(*cached), *output)
+    } else {
+        let rates = listed(name.id())?.pricing;
+        let cached = rates.cached_input_per_1m.map(micros);
+        (micros(rates.input_per_1m), cached, micros(rates.output_per_1m))
     };
     let cached_by_rule = cached_per_mille(name).map(|per_mille| input * per_mille / 1_000);
     Some(Price {
@@ -259,7 +253,7 @@ fn percent(name: &ModelName) -> u32 {
     }
 }
 
-/// Multiplier of patches in hundredths for the small models, which see patches and not tiles.
+/// Multiplier of patches in hundredths for the small models of GPT-4.1, assumed for those of GPT-5 too.
 const PATCHES_MINI: u32 = 162;
 const PATCHES_NANO: u32 = 246;
 
@@ -319,7 +313,7 @@ mod tests {
             ("claude-haiku-5-5", 1_000_000, 0, 128_000),
             ("claude-fable", 1_000_000, 0, 128_000),
             ("claude-3-7-sonnet", 200_000, 0, 0),
-            ("gemini-4-argon", 1_048_576, 0, 65_536),
+            ("gemini-4-argon", 1_048_576, 0, 0),
             ("deepseek-v4", 1_000_000, 0, 0),
             ("grok-4-0709", 256_000, 0, 0),
             ("kimi-k2p6", 262_144, 0, 0),

@@ -56,7 +56,7 @@ impl ImageRule {
     /// What a picture counts at Gemini from 3 on.
     pub(crate) const GEMINI_FROM_3: u64 = 1_100;
 
-    /// `OpenAI`'s small models before GPT-5.5.
+    /// `OpenAI`'s small models before GPT-5.5. That they scale pictures down to 1,536 patches is assumed.
     pub(crate) const fn capped_patches(percent: u32) -> Self {
         Self::OpenAiPatches { percent, patches_max: Some(1_536) }
     }

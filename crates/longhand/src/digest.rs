@@ -11,10 +11,6 @@ use crate::fold::Folding;
 use crate::said::Said;
 use crate::story::Story;
 
-/// What is kept of folded rounds for the next block, at the least: more than a block may show, so that
-/// what had to be left out once can come back.
-const STATE_TOKENS_MIN: Tokens = Tokens(6_000);
-
 /// Tells of folded messages by a summary, the facts that it left out, and the users' words.
 ///
 /// Summarisers are tried in order; if none has anything to say, an index does.
@@ -36,6 +32,7 @@ struct Newest {
     /// What it was made of, and what it told.
     told: Option<(Key, Digested)>,
     account: Option<Value>,
+    is_lossy: bool,
     refused: Vec<String>,
     folding: Option<(Folding, u64)>,
 }
@@ -115,6 +112,11 @@ impl Summarised {
     /// What the newest digest took: summariser, model, tokens, cost, anchors.
     pub fn account(&self) -> Option<Value> {
         self.newest().account.clone()
+    }
+
+    /// Whether the newest digest had no room for something that matters.
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.newest().is_lossy
     }
 
     /// Why summaries were refused for the newest digest.
@@ -216,15 +218,7 @@ impl Digest for Summarised {
         for summariser in &self.summarisers {
             match folding.run(&**summariser) {
                 Ok(block) => {
-                    let mut kept = block.text.clone();
-                    if self.keeps_state && block.has_dropped {
-                        let limit = STATE_TOKENS_MIN.max(Tokens(limit.0 * 3));
-                        let more = Folding { limit, ..folding.clone() };
-                        if let Ok(more) = more.run(&longhand_summary::Extractive) {
-                            kept = more.text;
-                        }
-                    }
-                    let state = State { rounds: count, text: kept, account: None };
+                    let state = State { rounds: count, text: block.kept, account: None };
                     let state = if self.keeps_state { state.write() } else { String::new() };
                     let told = Digested { text: block.text, state };
                     let mut account = block.account;
@@ -234,6 +228,7 @@ impl Digest for Summarised {
                     *self.newest() = Newest {
                         told: Some((key, told.clone())),
                         account: Some(account),
+                        is_lossy: block.is_lossy,
                         refused,
                         folding: Some((Folding { rounds: new, ..folding }, count)),
                     };

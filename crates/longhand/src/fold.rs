@@ -32,6 +32,10 @@ const WORDS_CHARS_MAX: usize = 400;
 /// How many windows are sent from one fold to the next, as a rule.
 const WINDOWS_PER_FOLD: u64 = 10;
 
+/// What is kept of folded rounds for the next block, at the least: more than a block may show, so that
+/// what had to be left out once can come back.
+const STATE_TOKENS_MIN: Tokens = Tokens(6_000);
+
 /// How many of the facts that found no room a receipt names.
 const DROPPED_NAMED_MAX: usize = 50;
 
@@ -50,8 +54,10 @@ pub(crate) struct Folding {
 /// A block that was accepted, with what its receipt tells.
 pub(crate) struct Block {
     pub(crate) text: String,
-    /// Whether something found no room.
-    pub(crate) has_dropped: bool,
+    /// The same in more room, for the next fold.
+    pub(crate) kept: String,
+    /// Whether something that matters found no room.
+    pub(crate) is_lossy: bool,
     pub(crate) account: Value,
 }
 
@@ -90,8 +96,10 @@ impl Folding {
             facts.read(round);
         }
 
-        let (words, left_out) =
-            self.words(earlier_words, Tokens(self.limit.0 * WORDS_PERCENT / 100), scale);
+        let words_within = |limit: Tokens| {
+            self.words(&earlier_words, Tokens(limit.0 * WORDS_PERCENT / 100), scale)
+        };
+        let words = words_within(self.limit);
         let room = self.limit.saturating_sub(scale.text(&words));
         let input = Input { earlier, rounds: &rounds };
         let summary = self.summarise(summariser, &input, room, scale)?;
@@ -115,8 +123,10 @@ impl Folding {
         }
         accept(&text, self.replaced, self.limit, scale)
             .map_err(|refusal| refused(summariser, refusal))?;
-        let has_dropped = left_out || !settled.dropped.is_empty();
-        Ok(Block { text, has_dropped, account: account(summariser, &summary, &settled) })
+        let more = STATE_TOKENS_MIN.max(Tokens(self.limit.0 * 3));
+        let kept = within(&words_within(more), more).0;
+        let is_lossy = settled.dropped.iter().any(|fact| fact.is_essential());
+        Ok(Block { text, kept, is_lossy, account: account(summariser, &summary, &settled) })
     }
 
     /// Asks the summariser; what it says must be acceptable before any fact is put back.
@@ -179,12 +189,10 @@ impl Folding {
     }
 
     /// Copies what the user said, the newest as far as there is room.
-    ///
-    /// Returns the words, and whether some found no room.
-    fn words(&self, earlier: Vec<&str>, limit: Tokens, scale: &Scale) -> (String, bool) {
+    fn words(&self, earlier: &[&str], limit: Tokens, scale: &Scale) -> String {
         let said = self.rounds.iter().filter(|said| !said.user.trim().is_empty());
         let new = said.map(|said| format!("round {}: {}", said.number, copy(said.user.trim())));
-        let lines: Vec<String> = earlier.into_iter().map(str::to_owned).chain(new).collect();
+        let lines: Vec<String> = earlier.iter().map(|line| (*line).to_owned()).chain(new).collect();
         let mut spent = scale.text(WORDS_OPEN) + scale.text(WORDS_CLOSE) + Tokens(2);
         let mut first = lines.len();
         for line in lines.iter().rev() {
@@ -195,9 +203,9 @@ impl Folding {
             first -= 1;
         }
         if first == lines.len() {
-            return (String::new(), !lines.is_empty());
+            return String::new();
         }
-        (format!("{WORDS_OPEN}\n{}\n{WORDS_CLOSE}", lines[first..].join("\n")), first > 0)
+        format!("{WORDS_OPEN}\n{}\n{WORDS_CLOSE}", lines[first..].join("\n"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use longhand_archive::{Archive, Entry, Form as KeptForm, Reference, Scope, SessionId};
 use longhand_core::json::quote;
-use longhand_core::{Fold, Handle, Original, Path, content, content_hash};
+use longhand_core::{Fold, Handle, Original, content, find_fold};
 use longhand_dialect::{Conversation, Dialect};
 
 use crate::SessionError;
@@ -96,7 +96,6 @@ fn names(handle: Handle, recalled: &Recalled) -> bool {
 /// Opens a handle in the conversation that a window was made from.
 ///
 /// A handle of a part is the hash of its content, and that of a fold the sum of those of its messages.
-/// Folds begin with the oldest message that may be folded, so every end is tried.
 pub fn open_from(conversation: &Conversation, handle: Handle) -> Option<Original> {
     let path = conversation.path();
     for message in path.messages {
@@ -107,30 +106,7 @@ pub fn open_from(conversation: &Conversation, handle: Handle) -> Option<Original
             }
         }
     }
-    fold_from(&path, handle)
-}
-
-fn fold_from(path: &Path, handle: Handle) -> Option<Original> {
-    let messages = &path.messages[path.lead..];
-    let is_system = |at: &usize| messages[*at].role == longhand_core::Role::System;
-    let first_user = messages.iter().position(longhand_core::Message::is_user_turn);
-    let hashes: Vec<u128> =
-        messages.iter().map(|message| content_hash(message.raw.raw())).collect();
-    // A fold takes the oldest messages but for the first of the user and those of the operator; as the
-    // last resort that one too, and then all but the newest of the user.
-    for kept in [first_user, None] {
-        let mut sum = 0u128;
-        for end in 0..messages.len() {
-            if Some(end) == kept || is_system(&end) {
-                continue;
-            }
-            sum = sum.wrapping_add(hashes[end]);
-            if Handle::of_sum(sum) == handle {
-                let folded = (0..=end).filter(|at| Some(*at) != kept && !is_system(at));
-                let lines: Vec<&str> = folded.map(|at| messages[at].raw.raw()).collect();
-                return Some(Original::Json(lines.join("\n")));
-            }
-        }
-    }
-    None
+    let folded = find_fold(&path, conversation.wire(), handle)?;
+    let lines: Vec<&str> = folded.iter().map(|at| path.messages[*at].raw.raw()).collect();
+    Some(Original::Json(lines.join("\n")))
 }

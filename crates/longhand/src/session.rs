@@ -382,11 +382,18 @@ impl Session {
             let request = Request::of(self, message, prompt);
             let plan = self.plan(&request, prompt, settings, slack, &digest);
             let mut live: Vec<Batch> = self.live.iter().map(|own| own.batch.clone()).collect();
+            let room = prompt.budget.unwrap_or(self.settings.budget);
+            // A few short rounds beyond the number are better kept than told of without what matters.
+            if matches!(settings.policy, Policy::Rolling(_)) && digest.is_lossy() {
+                let window = request.write(&live, prompt, &*self.settings.meter)?;
+                if window.tokens <= room {
+                    return Ok(window);
+                }
+            }
             if !plan.is_noop() {
                 live.push(plan.batch.clone());
             }
             let window = request.write(&live, prompt, &*self.settings.meter)?;
-            let room = prompt.budget.unwrap_or(self.settings.budget);
             // Another format may count for more than what was planned with.
             if plan.fits() && window.tokens > room && slack < room {
                 slack += window.tokens - room;

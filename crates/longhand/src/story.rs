@@ -100,7 +100,7 @@ impl Storyteller {
                     Ok(mut block) => {
                         block.account["refused"] = refused.into();
                         let account = Some(block.account);
-                        state = Some(State { rounds, text: block.text, account });
+                        state = Some(State { rounds, text: block.kept, account });
                         break;
                     }
                     Err(why) => refused.push(why.to_string()),

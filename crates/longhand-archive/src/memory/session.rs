@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use longhand_core::{Handle, Link};
 
 use crate::codec::{self, Target};

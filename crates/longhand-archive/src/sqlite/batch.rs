@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::fault::{Fault, illegible_as};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use longhand_core::{Link, Meaning};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 

@@ -1,7 +1,7 @@
 //! Conversations that are found again.
 
 use longhand_core::Link;
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use rusqlite::Connection;
 
 use super::fault::Fault;

@@ -1,6 +1,6 @@
 //! The request log.
 
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use rusqlite::{Connection, Row, params};
 
 use super::fault::{Fault, illegible_as};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::entry::{self, StoredEntry};

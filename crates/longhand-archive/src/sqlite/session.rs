@@ -1,7 +1,7 @@
 //! Sessions: who they are and where they stand.
 
 use longhand_core::Link;
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::fault::{Fault, illegible_as, is_illegible};

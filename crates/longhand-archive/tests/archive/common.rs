@@ -4,7 +4,7 @@ use longhand_archive::{
     After, Appended, Archive, Entry, MemoryArchive, NewBatch, NewEntry, NewSession, Owner,
     SessionId, SqliteArchive,
 };
-use longhand_core::edit::{self, Edit, Fold, Place, Seq, Span};
+use longhand_core::{Batch, Edit, Fold, Place, Seq, Span};
 use longhand_core::{Handle, Link, Meaning, content_hash};
 use tempfile::TempDir;
 
@@ -140,7 +140,7 @@ pub(crate) fn batch(after: u64, head: u64, edits: Vec<Edit>) -> NewBatch {
     NewBatch {
         after,
         at_ms: 7,
-        batch: edit::Batch { head: Seq(head), edits, state: "state".to_owned() },
+        batch: Batch { head: Seq(head), edits, state: "state".to_owned() },
         receipt: format!(r#"{{"after":{after}}}"#),
     }
 }

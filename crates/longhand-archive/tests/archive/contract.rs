@@ -8,7 +8,7 @@ use longhand_archive::{
     SessionInfo,
 };
 use longhand_core::Handle;
-use longhand_core::edit::{Edit, Place, Seq};
+use longhand_core::{Edit, Place, Seq};
 
 use crate::common::{
     batch, begin, check, fold, folds, fork, id, links, named, numbers, record, reply, seqs,

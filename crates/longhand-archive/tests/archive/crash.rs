@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use longhand_archive::{Archive, NewEntry, SqliteArchive};
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use longhand_testkit::rng::Rng;
 
 use crate::common::{begin, fork, id, record, reply, stubs, user};

@@ -9,7 +9,7 @@ use longhand_archive::{
     Owner, Page, PreambleId, Reference, Request, Scope, SessionId, SqliteArchive, SqliteSettings,
 };
 use longhand_core::Handle;
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use longhand_testkit::filler;
 use longhand_testkit::rng::Rng;
 use rusqlite::Connection;

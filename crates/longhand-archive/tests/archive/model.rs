@@ -7,7 +7,7 @@ use longhand_archive::{
     PreambleId, Request, Scope, SessionId, SqliteArchive,
 };
 use longhand_core::Handle;
-use longhand_core::edit::{Edit, Fold, Place, Seq, Span};
+use longhand_core::{Edit, Fold, Place, Seq, Span};
 use proptest::prelude::*;
 
 use crate::common::{batch, links, named, quick_folder, reply, user};
@@ -269,7 +269,7 @@ fn perform(archive: &dyn Archive, step: &Step) -> String {
             let head = (first + entries.len() as u64).saturating_sub(1);
             let batch = fitting(archive, id(*session), false, first.saturating_sub(1), edits);
             let batch = NewBatch {
-                batch: longhand_core::edit::Batch { head: Seq(head), ..batch.batch },
+                batch: longhand_core::Batch { head: Seq(head), ..batch.batch },
                 ..batch
             };
             let addition = addition(*session, true, *after, entries);

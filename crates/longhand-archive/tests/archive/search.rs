@@ -1,7 +1,7 @@
 //! Finding entries by their text.
 
 use longhand_archive::{After, Archive, Hit, Owner, Scope};
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 
 use crate::common::{check, fork, fresh, id, named, record, reply, user};
 

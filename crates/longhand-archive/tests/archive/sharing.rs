@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use longhand_archive::{
     After, Archive, ArchiveError, Conflict, Scope, SqliteArchive, SqliteSettings,
 };
-use longhand_core::edit::Seq;
+use longhand_core::Seq;
 use rusqlite::Connection;
 
 use crate::common::{fresh, id, record, stubs, user};

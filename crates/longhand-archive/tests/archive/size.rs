@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use longhand_archive::{After, Archive, NewEntry, SqliteArchive};
-use longhand_core::edit::{Edit, Fold, Place, Seq, Span};
+use longhand_core::{Edit, Fold, Place, Seq, Span};
 use longhand_core::{Handle, content_hash};
 use longhand_testkit::filler;
 

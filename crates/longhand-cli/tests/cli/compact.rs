@@ -157,11 +157,9 @@ fn check_report(folder: &Folder, report: &Value, status: i32) {
     }
     let anchors = |name: &str| report["anchors"][name].as_u64().unwrap();
     assert_eq!(anchors("total"), anchors("kept") + anchors("restored") + anchors("dropped"));
-    // The stories name no model whose vocabulary is known.
-    assert_eq!(
-        (report["meter"].as_str(), report["exact"].as_bool()),
-        (Some("≈o200k"), Some(false))
-    );
+    let meter = report["meter"].as_str().unwrap();
+    assert!(meter.trim_start_matches('≈').starts_with("o200k"), "{meter}");
+    assert_eq!(report["exact"], !meter.starts_with('≈'));
 
     let number = |side: &str, name: &str| report[side][name].as_u64().unwrap();
     for (side, name) in [("before", "in.json"), ("after", "out.json")] {

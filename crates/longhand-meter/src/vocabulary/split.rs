@@ -107,9 +107,8 @@ impl Classified<'_> {
         let lower = |at: usize| self.byte(at).to_ascii_lowercase();
         match (lower(start + 1), lower(start + 2)) {
             (b's' | b't' | b'm' | b'd', _) => start + 2,
-            (b'r' | b'v', b'e') | (b'l', b'l') => start + 3,
-            // ſ is a lower-case s.
-            (0xC5, 0xBF) => start + 3,
+            // The last pair of bytes is ſ, which is a lower-case s.
+            (b'r' | b'v', b'e') | (b'l', b'l') | (0xC5, 0xBF) => start + 3,
             _ => start,
         }
     }
