@@ -253,12 +253,23 @@ pub fn folded_messages(batch: &Batch) -> u64 {
     split_state(&batch.state).0
 }
 
-/// Finds the messages that a fold of a path took, by its handle: every fold that a policy makes without pins
-/// takes the oldest steps but for what it protects, so each end is tried.
-pub fn find_fold(path: &Path, wire: Wire, handle: Handle) -> Option<Vec<usize>> {
+/// Finds what a fold of a path took, by its handle: blocks of earlier folds in messages that stayed, and messages.
+///
+/// Every fold that a policy makes without pins takes the oldest steps but for what it protects, so each
+/// end is tried.
+pub fn find_fold(
+    path: &Path,
+    wire: Wire,
+    handle: Handle,
+) -> Option<(Vec<(usize, usize)>, Vec<usize>)> {
     let history = History { path: *path, live: &[], pins: &[], fixed: Size::ZERO, wire };
     let hashes: Vec<u128> =
         path.messages.iter().map(|message| content_hash(message.raw.raw())).collect();
+    let mut blocks: Vec<(At, u128)> = Vec::new();
+    for (at, message) in path.messages.iter().enumerate().skip(path.lead) {
+        let parts = message.parts.iter().enumerate().filter(|(_, part)| is_block(part));
+        blocks.extend(parts.map(|(part, body)| ((at, part), content_hash(content(body).as_str()))));
+    }
     for users in [Users::FirstAndNewest, Users::Newest, Users::None] {
         let protection = Protection::of(&history, |_| false, 0, users);
         let (mut folded, mut sum) = (Vec::new(), 0u128);
@@ -267,8 +278,14 @@ pub fn find_fold(path: &Path, wire: Wire, handle: Handle) -> Option<Vec<usize>> 
                 folded.push(at);
                 sum = sum.wrapping_add(hashes[at]);
             }
+            let is_kept = |block: &&(At, u128)| !folded.contains(&block.0.0);
+            let kept: Vec<&(At, u128)> = blocks.iter().filter(is_kept).collect();
+            let with_blocks = kept.iter().fold(sum, |sum, block| sum.wrapping_add(block.1));
             if Handle::of_sum(sum) == handle {
-                return Some(folded);
+                return Some((Vec::new(), folded));
+            }
+            if Handle::of_sum(with_blocks) == handle {
+                return Some((kept.into_iter().map(|block| block.0).collect(), folded));
             }
         }
     }

@@ -81,7 +81,8 @@ proptest! {
             prop_assert!(is_shown(at), "{}", compacted.before.name_of(at));
         }
         // What follows a command may be its output.
-        let is_text_action = |at: usize| at > 0 && messages[at - 1].raw.raw().contains("```");
+        let acts = |raw: &str| ["```", ">", "Action", "$ "].iter().any(|mark| raw.contains(mark));
+        let is_text_action = |at: usize| at > 0 && acts(messages[at - 1].raw.raw());
         let users: Vec<usize> = (0..messages.len()).filter(|at| messages[*at].is_user_turn()).collect();
         if let Some(newest) = users.iter().rposition(|at| !is_text_action(*at)) {
             prop_assert!(users[newest..].iter().any(|at| is_shown(*at)), "{}", compacted.before.name_of(users[newest]));

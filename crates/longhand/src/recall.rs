@@ -106,7 +106,10 @@ pub fn open_from(conversation: &Conversation, handle: Handle) -> Option<Original
             }
         }
     }
-    let folded = find_fold(&path, conversation.wire(), handle)?;
-    let lines: Vec<&str> = folded.iter().map(|at| path.messages[*at].raw.raw()).collect();
+    let (blocks, folded) = find_fold(&path, conversation.wire(), handle)?;
+    let blocks = blocks.iter().map(|(at, part)| &path.messages[*at].parts[*part]);
+    let blocks = blocks.map(|part| quote(content(part).as_str()));
+    let raws = folded.iter().map(|at| path.messages[*at].raw.raw().to_owned());
+    let lines: Vec<String> = blocks.chain(raws).collect();
     Some(Original::Json(lines.join("\n")))
 }

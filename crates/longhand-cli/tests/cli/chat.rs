@@ -175,10 +175,7 @@ fn a_conversation_is_typed_streamed_resumed_and_kept() {
             assert!(sent.contains(words), "{api}: no {words:?} in {sent}");
         }
         let export = folder.run("export demo").stdout;
-        assert!(
-            export.contains("What colour is it?") && export.contains("cost_micros"),
-            "{export}"
-        );
+        assert!(export.contains("What colour is it?"), "{export}");
         assert_eq!(folder.run("verify").status, 0);
     }
 }
@@ -227,7 +224,7 @@ fn trouble_is_told_and_the_conversation_goes_on() {
     terminal.type_line("And now?");
     terminal.wait_for("All is well.");
     terminal.type_line("/compact");
-    terminal.wait_for("folded 1 round");
+    terminal.wait_for("nothing to fold that would free anything");
     terminal.type_line("/model nobody/x");
     terminal.wait_for("unknown provider");
     terminal.type_line("/quit");
@@ -253,7 +250,7 @@ fn a_model_summarises_in_the_background() {
     }
     terminal.wait_for("folded");
     terminal.type_line("/undo");
-    terminal.wait_for("took back fold");
+    terminal.wait_for("took back batch");
     terminal.type_line("/quit");
     assert_eq!(terminal.end(), 0);
     let log = folder.run("log demo").stdout;

@@ -423,7 +423,7 @@ fn the_tail_stays_as_it_was() {
 }
 
 #[test]
-fn system_first_and_newest_user_message_are_never_touched() {
+fn system_and_newest_user_message_are_never_touched_and_the_first_only_at_last() {
     let rules = "s Obey. 300tk | u the goal is g-42 400tk";
     let work: String = (1..40).map(|n| format!(" | a 60tk call:read#{n} | t #{n} 300tk")).collect();
     let text = notation::chat(&format!("{rules}{work} | a 200tk | u now do this 350tk")) + "\n";
@@ -433,9 +433,10 @@ fn system_first_and_newest_user_message_are_never_touched() {
         let run = folder.run(&format!("compact in.json --budget {budget} -o out"));
         assert_eq!(run.status, if budget == 20 { 3 } else { 0 }, "{run:?}");
         let window: Vec<Value> = serde_json::from_str(&folder.read("out")).unwrap();
-        for message in [&messages[0], &messages[1], messages.last().unwrap()] {
+        for message in [&messages[0], messages.last().unwrap()] {
             assert!(window.contains(message), "{budget}: {message}");
         }
+        assert_eq!(window.contains(&messages[1]), budget > 20, "{budget}");
     }
 }
 
@@ -596,9 +597,9 @@ fn what_is_only_too_much_is_compacted() {
     let run = folder.run("compact in.json --dialect anthropic --budget 200k -o out.json");
     assert_eq!(run.status, 0, "{run:?}");
     folder.assert_valid("out.json", "--dialect anthropic");
-    // A budget that all of it fits into cures nothing, and that is said.
+    // The number of pictures is planned for, even if all the tokens fit.
     let run = folder.run("compact in.json --dialect anthropic --budget 9000k -o out.json");
-    assert_eq!(run.status, 3, "{run:?}");
-    assert!(run.stderr.contains("does not fit: messages: 620 images; at most 600"), "{run:?}");
-    assert_eq!(folder.read("out.json"), folder.read("in.json"));
+    assert_eq!(run.status, 0, "{run:?}");
+    folder.assert_valid("out.json", "--dialect anthropic");
+    assert!(folder.read("out.json").matches("base64").count() <= 600, "{run:?}");
 }

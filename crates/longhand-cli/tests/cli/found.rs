@@ -37,10 +37,11 @@ fn standard_output_has_not_one_byte_more() {
 }
 
 #[test]
-fn a_conversation_that_fits_makes_no_archive() {
+fn a_conversation_that_fits_is_kept_in_the_archive_too() {
     let folder = Folder::with("in.json", CHAT);
     assert_eq!(folder.run("compact in.json --budget 1000 -q --archive kept").status, 0);
-    assert_eq!(folder.names(), ["in.json"]);
+    assert_eq!(folder.names(), ["in.json", "kept"]);
+    assert_eq!(folder.run("ls --archive kept --json").json().as_array().unwrap().len(), 1);
 }
 
 #[test]
