@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use longhand_core::json;
-use longhand_core::{Batch, Change, Message, Projection, Role, Shown, project};
+use longhand_core::{Batch, Change, Message, Part, Projection, Role, Shown, project};
 
 use crate::conversation::{Conversation, Slot};
 use crate::session::{Links, leaf_line, marker_line, relink};
@@ -241,33 +241,35 @@ impl Conversation {
             },
             None => false,
         };
-        let is_user = |element: &usize| {
-            message_of
-                .get(element)
-                .is_some_and(|at| self.messages[*at].role == Role::User && is_open(*at))
+        let role_of = |element: usize| {
+            let at = *message_of.get(&element)?;
+            Some(self.messages[at].role).filter(|role| *role != Role::System && is_open(at))
         };
-        let mut alone = Vec::new();
+        // What stands in a row now: turns that were received, and blocks that are added.
+        let mut row: Vec<(Option<Role>, Turn)> = Vec::new();
         let mut added = added.into_iter().peekable();
-        while let Some((first, block)) = added.next() {
-            // The turn before the block, and what stands next to it now.
-            let before = (0..first).rev().find(|element| !gone[*element]).filter(is_user);
-            let mut turns: Vec<Turn> = before.map(Turn::Received).into_iter().collect();
-            turns.push(Turn::Added(block));
-            let mut next = first;
-            loop {
-                while let Some((_, block)) = added.next_if(|(at, _)| *at <= next) {
-                    turns.push(Turn::Added(block));
-                }
-                match (next..gone.len()).find(|element| !gone[*element]).filter(is_user) {
-                    Some(element) => turns.push(Turn::Received(element)),
-                    None => break,
-                }
-                next = turns.last().and_then(Turn::element).map_or(next, |element| element + 1);
+        for element in 0..=gone.len() {
+            while let Some((at, block)) = added.next_if(|(at, _)| *at <= element) {
+                row.push((Some(Role::User), Turn::Added(at, block)));
             }
-            match self.join(splices, gone, &message_of, &turns) {
-                Some(message) => alone.push((first, message)),
-                None => continue,
+            if gone.get(element) == Some(&false) {
+                row.push((role_of(element), Turn::Received(element)));
             }
+        }
+        let mut alone = Vec::new();
+        for run in row.chunk_by(|one, next| one.0.is_some() && one.0 == next.0) {
+            let turns: Vec<&Turn> = run.iter().map(|(_, turn)| turn).collect();
+            let is_new = |pair: &[&Turn]| match pair {
+                [Turn::Received(one), Turn::Received(next)] => one + 1 < *next,
+                _ => true,
+            };
+            let has_added = turns.iter().any(|turn| matches!(turn, Turn::Added(..)));
+            if !has_added && !turns.windows(2).any(is_new) {
+                continue;
+            }
+            let first = turns.iter().find_map(|turn| turn.added_at());
+            let message = self.join(splices, gone, &message_of, &turns);
+            alone.extend(first.zip(message));
         }
         alone
     }
@@ -278,10 +280,10 @@ impl Conversation {
         splices: &mut Splices,
         gone: &mut [bool],
         message_of: &BTreeMap<usize, usize>,
-        turns: &[Turn],
+        turns: &[&Turn],
     ) -> Option<String> {
-        let Some(host) = turns.iter().find_map(Turn::element) else {
-            let blocks: Vec<&str> = turns.iter().filter_map(Turn::block).collect();
+        let Some(host) = turns.iter().find_map(|turn| turn.element()) else {
+            let blocks: Vec<&str> = turns.iter().filter_map(|turn| turn.block()).collect();
             return Some(format!(r#"{{"role":"user","content":[{}]}}"#, blocks.join(",")));
         };
         let (mut before, mut after) = (String::new(), String::new());
@@ -296,7 +298,7 @@ impl Conversation {
                     gone[*element] = true;
                     self.blocks_of(splices, message_of[element])
                 }
-                Turn::Added(block) => block.clone(),
+                Turn::Added(_, block) => block.clone(),
             };
             if seen {
                 after = format!("{after},{blocks}");
@@ -304,15 +306,21 @@ impl Conversation {
                 before = format!("{before}{blocks},");
             }
         }
-        if let Some(content) = &self.layout[message_of[&host]].content {
+        let message = message_of[&host];
+        if let Some(content) = &self.layout[message].content {
             match content.blocks.as_deref() {
-                Some([first, .., last]) => {
-                    splices.insert(first.start, before);
-                    splices.insert(last.end, after);
-                }
-                Some([only]) => {
-                    splices.insert(only.start, before);
-                    splices.insert(only.end, after);
+                Some(blocks @ [first, ..]) => {
+                    // Results come before all other blocks.
+                    let is_result = |part: &Part| matches!(part, Part::Result(_));
+                    let results = self.messages[message].parts.iter().rposition(is_result);
+                    match results.and_then(|last| blocks.get(last)) {
+                        Some(last) if !before.is_empty() => {
+                            let before = before.trim_end_matches(',');
+                            splices.insert(last.end, format!(",{before}"));
+                        }
+                        _ => splices.insert(first.start, before),
+                    }
+                    splices.insert(blocks[blocks.len() - 1].end, after);
                 }
                 Some([]) => {}
                 None => {
@@ -359,21 +367,29 @@ pub fn change_message(
 
 enum Turn {
     Received(usize),
-    Added(String),
+    /// A block that is added before the element of this number.
+    Added(usize, String),
 }
 
 impl Turn {
     fn element(&self) -> Option<usize> {
         match self {
             Turn::Received(element) => Some(*element),
-            Turn::Added(_) => None,
+            Turn::Added(..) => None,
         }
     }
 
     fn block(&self) -> Option<&str> {
         match self {
             Turn::Received(_) => None,
-            Turn::Added(block) => Some(block),
+            Turn::Added(_, block) => Some(block),
+        }
+    }
+
+    fn added_at(&self) -> Option<usize> {
+        match self {
+            Turn::Received(_) => None,
+            Turn::Added(at, _) => Some(*at),
         }
     }
 }

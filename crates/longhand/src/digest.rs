@@ -208,6 +208,7 @@ impl Digest for Summarised {
         let since = story.map(|story| story.since.clone()).unwrap_or_default();
         let folding = Folding {
             earlier: (!earlier.is_empty()).then(|| earlier.join("\n")),
+            is_told: story.is_some(),
             rounds: since.into_iter().chain(new.iter().cloned()).collect(),
             replaced: Tokens::MAX,
             limit,

@@ -9,8 +9,8 @@ use longhand_core::anchor::Miner;
 use longhand_core::json::quote;
 use longhand_core::{Meter, Scale, Tokens};
 use longhand_summary::{
-    Fact, Facts, Input, Refusal, Round, Settled, Summariser, Summary, SummaryError, Trace, accept,
-    restore, settle,
+    BLOCK_OPEN, Fact, Facts, Input, Refusal, Round, Settled, Summariser, Summary, SummaryError,
+    Trace, accept, restore, settle,
 };
 use serde_json::{Value, json};
 
@@ -43,6 +43,8 @@ const DROPPED_NAMED_MAX: usize = 50;
 #[derive(Clone)]
 pub(crate) struct Folding {
     pub(crate) earlier: Option<String>,
+    /// Whether a model wrote the earlier block, so that its prose stands as it is.
+    pub(crate) is_told: bool,
     pub(crate) rounds: Vec<Said>,
     /// What block and rounds count for now.
     pub(crate) replaced: Tokens,
@@ -101,8 +103,13 @@ impl Folding {
         };
         let words = words_within(self.limit);
         let room = self.limit.saturating_sub(scale.text(&words));
-        let input = Input { earlier, rounds: &rounds };
-        let summary = self.summarise(summariser, &input, room, scale)?;
+        let told = earlier.filter(|_| self.is_told).map(prose).unwrap_or_default();
+        let room = room.saturating_sub(scale.text(told)).max(Tokens(room.0 / 3));
+        let input = Input { earlier: earlier.filter(|_| !self.is_told), rounds: &rounds };
+        let mut summary = self.summarise(summariser, &input, room, scale)?;
+        if !told.is_empty() {
+            summary.text = format!("{told}\n{}", summary.text);
+        }
         let summary = self.repaired(summariser, summary, &facts, room, scale);
         let within = |words: &str, limit: Tokens| {
             let room = limit.saturating_sub(scale.text(words));
@@ -251,6 +258,11 @@ fn copy(words: &str) -> String {
 fn joined(summary: &str, words: &str) -> String {
     let parts = [summary, words].into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("\n")
+}
+
+/// The prose of a summary, without its facts.
+fn prose(summary: &str) -> &str {
+    summary[..summary.find(BLOCK_OPEN).unwrap_or(summary.len())].trim_end()
 }
 
 /// Takes a block apart: the summary with its facts, and the lines of copied words.

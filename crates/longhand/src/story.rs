@@ -91,7 +91,7 @@ impl Storyteller {
             Some(told) => Some(told.text.clone()),
             None => folding.earlier.clone(),
         };
-        let folding = Folding { earlier, rounds: in_job.clone(), ..folding };
+        let folding = Folding { earlier, is_told: false, rounds: in_job.clone(), ..folding };
         let (tell, told) = mpsc::channel();
         let run = move || {
             let (mut refused, mut state) = (Vec::new(), None);

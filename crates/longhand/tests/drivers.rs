@@ -102,7 +102,11 @@ proptest! {
             let handle = edit.handle().unwrap();
             let opened = recall::open_from(&original, handle);
             let expected = longhand_core::original(&original.path(), edit);
-            prop_assert_eq!(opened, expected, "{}", handle);
+            // Arguments and a result with the same text share a handle, and a text has no form.
+            let text = |original: &Option<longhand_core::Original>| {
+                original.as_ref().map(|original| original.as_str().to_owned())
+            };
+            prop_assert_eq!(text(&opened), text(&expected), "{}", handle);
         }
     }
 

@@ -22,6 +22,9 @@ pub fn violations(wire: Wire, before: &str, after: &str, policy: Policy) -> Vec<
     let promised =
         |violation: &String| policy == Policy::Auto || !violation.contains("newest user");
     violations.extend(edits.into_iter().filter(promised));
+    // What follows a reply that ends with a command may be its output, and no words of the user.
+    let acts = before.contains("```") || before.contains("Action");
+    violations.retain(|violation| !(acts && violation.contains("newest user")));
     violations.retain(|violation| !is_excused(violation, after));
     violations
 }
