@@ -212,7 +212,7 @@ pub fn check_contract(
     assert!(images <= plan.size.images, "the plan says {} and it is {images}", plan.size.images);
     assert_eq!(plan.fits(), plan.size.is_within(&budget.limits()));
     assert!(
-        plan.fits() || plan.floor + Tokens(4) >= planned || !of_tokens_alone,
+        plan.fits() || plan.floor + Tokens(16) >= planned || !of_tokens_alone,
         "the best there is: {plan}, floor {}",
         plan.floor
     );
