@@ -89,9 +89,8 @@ pub(crate) fn context(args: &ContextArgs) -> Result<Outcome> {
     let mut session = store::session(&archive, &args.id, &args.session)?;
     let placement = match args.placement {
         Some(PlacementName::System) => Placement::System,
-        Some(PlacementName::User) => Placement::User,
         None if session.is_rolling() => Placement::System,
-        None => Placement::User,
+        Some(PlacementName::User) | None => Placement::User,
     };
     let prompt = Prompt {
         base: args.system.clone().unwrap_or_default(),

@@ -47,8 +47,8 @@ impl Report<'_> {
         for edit in shown_edits(self.live) {
             let handle = edit.handle().map(|handle| handle.to_string());
             match edit.kind() {
-                EditKind::Stub(at) => stubbed.extend(self.place(at, handle)),
-                EditKind::Clip(at) => clipped.extend(self.place(at, handle)),
+                EditKind::Stub(at) => stubbed.extend(self.place(at, handle.as_deref())),
+                EditKind::Clip(at) => clipped.extend(self.place(at, handle.as_deref())),
                 EditKind::Fold(spans) => {
                     let path = self.conversation.path();
                     let ranges: Vec<[usize; 2]> = spans
@@ -97,7 +97,7 @@ impl Report<'_> {
         newest.map_or(0, folded_messages)
     }
 
-    fn place(&self, at: longhand_core::Place, handle: Option<String>) -> Option<Value> {
+    fn place(&self, at: longhand_core::Place, handle: Option<&str>) -> Option<Value> {
         let (message, part) = self.conversation.path().find(at)?;
         let kind = match &self.conversation.messages[message].parts[part] {
             Part::Result(_) => "result",

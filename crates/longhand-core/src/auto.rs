@@ -308,7 +308,7 @@ impl Layout {
     }
 
     /// The first message of the user.
-    pub(crate) fn first_user(&self, draft: &Draft) -> Option<usize> {
+    pub(crate) fn first_user(draft: &Draft) -> Option<usize> {
         let messages = draft.history.path.messages;
         (0..messages.len()).find(|at| messages[*at].is_user_turn() && !is_fold(&messages[*at]))
     }

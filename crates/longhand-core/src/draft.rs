@@ -410,14 +410,14 @@ impl<'h> Draft<'h> {
                 if !is_bulky(&call.arguments, self.chars_min) {
                     return None;
                 }
-                self.stubber.call(place, call, self.chars_min)
+                Stubber::call(place, call, self.chars_min)
             }
             Part::Text(text) if is_bulky(text, self.chars_min) => {
                 if message.role == Role::User {
                     let before = at.0.checked_sub(1).map(|before| &messages[before]);
-                    self.stubber.observation(place, observation(before, message)?)
+                    Stubber::observation(place, observation(before, message)?)
                 } else {
-                    Some(self.stubber.prose(place, text))
+                    Some(Stubber::prose(place, text))
                 }
             }
             _ => None,

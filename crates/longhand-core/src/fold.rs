@@ -253,15 +253,14 @@ pub fn folded_messages(batch: &Batch) -> u64 {
     split_state(&batch.state).0
 }
 
+/// Blocks of earlier folds, by message and part, and messages.
+pub type FoldedPlaces = (Vec<(usize, usize)>, Vec<usize>);
+
 /// Finds what a fold of a path took, by its handle: blocks of earlier folds in messages that stayed, and messages.
 ///
 /// Every fold that a policy makes without pins takes the oldest steps but for what it protects, so each
 /// end is tried.
-pub fn find_fold(
-    path: &Path,
-    wire: Wire,
-    handle: Handle,
-) -> Option<(Vec<(usize, usize)>, Vec<usize>)> {
+pub fn find_fold(path: &Path, wire: Wire, handle: Handle) -> Option<FoldedPlaces> {
     let history = History { path: *path, live: &[], pins: &[], fixed: Size::ZERO, wire };
     let hashes: Vec<u128> =
         path.messages.iter().map(|message| content_hash(message.raw.raw())).collect();

@@ -36,7 +36,9 @@ pub use budget::Budget;
 pub use chain::{Link, Meaning};
 pub use clear::{Clear, Trigger, clear};
 pub use edit::{Batch, Edit, EditKind, Fold, Place, Seq, Span};
-pub use fold::{Digest, Digested, Folded, Index, earlier, find_fold, folded_messages, is_fold};
+pub use fold::{
+    Digest, Digested, Folded, FoldedPlaces, Index, earlier, find_fold, folded_messages, is_fold,
+};
 pub use handle::{Handle, content_hash};
 pub use message::{
     Call, File, Image, Media, MediaKind, Message, Other, Part, PartLink, Role, Thinking, ToolResult,

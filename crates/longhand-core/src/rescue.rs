@@ -215,7 +215,7 @@ impl Rescue<'_> {
         let kept = self.layout.kept();
         let size = self.draft.total(kept.iter().copied(), Stage::Edited, Size::MAX);
         let size = size.unwrap_or(Size::MAX);
-        let first_user = self.layout.first_user(&self.draft);
+        let first_user = Layout::first_user(&self.draft);
         let clips = candidates(&mut self.draft, self.layout.protection(), &kept, first_user);
         let refs: Vec<&Candidate> = clips.iter().collect();
         let most = self.limits.saturating_sub(self.base);
@@ -249,7 +249,7 @@ impl Rescue<'_> {
         digest: &dyn Digest,
     ) -> (Plan, Size) {
         let units = self.layout.units().to_vec();
-        let first_user = self.layout.first_user(&self.draft);
+        let first_user = Layout::first_user(&self.draft);
         let smallest_of = |draft: &mut Draft, messages: Range<usize>| {
             let size = draft.total(messages.clone().rev(), Stage::Edited, Size::MAX);
             let clips = clips.iter().filter(|clip| messages.contains(&clip.at.0));

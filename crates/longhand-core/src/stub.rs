@@ -56,7 +56,7 @@ impl<'h> Stubber<'h> {
     }
 
     /// Replaces the bulky arguments of a call, if any of them can be.
-    pub(crate) fn call(&self, at: Place, call: &Call, chars_min: usize) -> Option<Edit> {
+    pub(crate) fn call(at: Place, call: &Call, chars_min: usize) -> Option<Edit> {
         let body = original_text(&call.arguments);
         let handle = Handle::of([body.as_ref()]);
         let text = if call.freeform {
@@ -68,7 +68,7 @@ impl<'h> Stubber<'h> {
     }
 
     /// Replaces the assistant's words.
-    pub(crate) fn prose(&self, at: Place, text: &Text) -> Edit {
+    pub(crate) fn prose(at: Place, text: &Text) -> Edit {
         let body = original_text(text);
         let handle = Handle::of([body.as_ref()]);
         let text = stub(handle, &body, "assistant text");
@@ -76,7 +76,7 @@ impl<'h> Stubber<'h> {
     }
 
     /// Cuts an observation in a user turn, if it is long enough.
-    pub(crate) fn observation(&self, at: Place, text: &Text) -> Option<Edit> {
+    pub(crate) fn observation(at: Place, text: &Text) -> Option<Edit> {
         let handle = Handle::of([original_text(text).as_ref()]);
         let text = clip_to(handle, &text.decode(), OBSERVATION_BYTES)?;
         Some(Edit::Clip { at, handle, text })

@@ -35,7 +35,7 @@ fn main() {
         for _ in 0..5 {
             let start = on_cpu();
             let made = plan(&conversation.history(Tokens::ZERO), &budget, &settings, &*meter);
-            times.push(on_cpu() - start);
+            times.push(on_cpu().saturating_sub(start));
             shown = made.to_string();
         }
         times.sort_unstable();

@@ -91,8 +91,8 @@ impl Conversation {
 
     /// The first element of a message, or the number of elements behind the last.
     fn element_of(&self, message: usize) -> usize {
-        let elements = self.layout.get(message..).unwrap_or_default().iter();
-        let first = elements.flat_map(|layout| layout.elements.iter().min()).next();
+        let mut elements = self.layout.get(message..).unwrap_or_default().iter();
+        let first = elements.find_map(|layout| layout.elements.iter().min());
         first.copied().unwrap_or(self.elements.len())
     }
 
@@ -143,7 +143,7 @@ impl Conversation {
             }
             Slot::Object(span) => splices.replace(span.clone(), text.to_owned()),
             Slot::Fixed | Slot::Block { .. } => {
-                debug_assert!(false, "{} part {part} cannot be edited", self.name_of(message),);
+                debug_assert!(false, "{} part {part} cannot be edited", self.name_of(message));
             }
         }
     }

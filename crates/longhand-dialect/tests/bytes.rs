@@ -206,7 +206,7 @@ const CODEX: &str = r#"{"timestamp":"t0","type":"session_meta","payload":{"id":"
 #[test]
 fn codex() {
     let check = |edits: &[Operation], changes: &[(&str, &str)]| {
-        check(CODEX, Dialect::Codex, edits, changes)
+        check(CODEX, Dialect::Codex, edits, changes);
     };
     check(&[replace(3, 0, NOTE)], &[(r#"{"content":"body one","success":true}"#, QUOTED)]);
     check(&[replace(2, 0, r#"{"n":"é"}"#)], &[(r#""{\"n\":1.0}""#, r#""{\"n\":\"é\"}""#)]);

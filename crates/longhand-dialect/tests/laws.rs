@@ -1,4 +1,9 @@
 //! Laws that hold for any conversation, budget and policy.
+#![allow(
+    clippy::unwrap_used,
+    clippy::redundant_closure_for_method_calls,
+    reason = "these are tests"
+)]
 
 mod common;
 

@@ -116,7 +116,7 @@ impl Storyteller {
 
     /// Waits at most so long for the job that is under way, and returns what it told.
     pub(crate) fn hear(&mut self, wait: Duration) -> Option<State> {
-        let Some(job) = self.job.take() else { return None };
+        let job = self.job.take()?;
         let state = match job.told.recv_timeout(wait) {
             Ok(state) => state,
             Err(RecvTimeoutError::Timeout) => {

@@ -100,7 +100,7 @@ proptest! {
         if wire != Wire::Anthropic {
             prop_assert_eq!(validate(wire, &fitted.text), Vec::<String>::new());
         }
-        for edit in fitted.plan.batch.edits.iter() {
+        for edit in &fitted.plan.batch.edits {
             let handle = edit.handle().unwrap();
             let opened = recall::open_from(&original, handle);
             let expected = longhand_core::original(&original.path(), edit);
