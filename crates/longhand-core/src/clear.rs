@@ -83,10 +83,14 @@ fn attempt(history: &History, clear: &Clear, scale: Scale) -> (Plan, Size) {
         Trigger::Uses(number) => uses > number,
     };
     let frees = !edits.is_empty();
-    if is_beyond && frees && whole.tokens.saturating_sub(cleared.tokens) >= clear.at_least {
-        finish(&mut draft, edits, String::new(), cleared, cleared.tokens, Size::MAX)
+    let floor = if frees { cleared } else { whole };
+    let (plan, thinking) =
+        finish(&mut draft, edits, String::new(), cleared, cleared.tokens, Size::MAX);
+    // Thinking before the first edit stays.
+    let freed = whole.tokens.saturating_sub(cleared.tokens + thinking.tokens);
+    if is_beyond && frees && freed >= clear.at_least {
+        (plan, thinking)
     } else {
-        let floor = if frees { cleared } else { whole };
         (Plan::none(whole, floor.tokens, Size::MAX), Size::ZERO)
     }
 }

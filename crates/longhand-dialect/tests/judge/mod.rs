@@ -23,7 +23,7 @@ pub fn violations(wire: Wire, before: &str, after: &str, policy: Policy) -> Vec<
         |violation: &String| policy == Policy::Auto || !violation.contains("newest user");
     violations.extend(edits.into_iter().filter(promised));
     // What follows a reply that ends with a command may be its output, and no words of the user.
-    let acts = before.contains("```") || before.contains("Action");
+    let acts = ["```", "Action", ">", "$ "].iter().any(|mark| before.contains(mark));
     violations.retain(|violation| !(acts && violation.contains("newest user")));
     violations.retain(|violation| !is_excused(violation, after));
     violations
