@@ -17,7 +17,7 @@ pub(crate) fn rolling(
 ) -> Plan {
     // The summary leaves most of the room to the rounds.
     let keep = Keep {
-        note_max: rolling.summary_max.min(crate::Tokens(budget.room().0 / 6)),
+        note_max: rolling.summary_max.min(crate::Tokens(budget.room().0 / 4)),
         count_max: rolling.rounds_max,
         by_round: true,
         newest_user: true,
