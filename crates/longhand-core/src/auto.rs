@@ -5,13 +5,13 @@ use std::ops::Range;
 use crate::draft::{At, Draft, Stage};
 use crate::edit::{Batch, Edit};
 use crate::elide::elide;
-use crate::fold::{NewFold, blocks_in, is_fold, live_block};
+use crate::fold::{NewFold, blocks_in, live_block};
 use crate::plan::{History, Plan, Settings};
 use crate::project::project;
 use crate::protect::{Protection, Rank, Unit, Users};
 use crate::rescue::Rescue;
 use crate::trim::{Keep, keep_newest};
-use crate::{Budget, Digest, Scale, Size, Tokens};
+use crate::{Budget, Digest, Message, Scale, Size, Tokens};
 
 /// How many of the newest messages are the tail at the least.
 pub(crate) const KEEP_TAIL: usize = 4;
@@ -37,19 +37,21 @@ pub(crate) fn auto(
     if plan.fits() {
         return plan;
     }
-    let others = [
-        keep_newest(history, budget, settings, scale, digest, Keep::newest_steps(budget)),
-        elide(history, budget, &Settings { last_resort: true, ..*settings }, scale),
-    ];
-    let floor = others.iter().map(|other| other.floor).chain([plan.floor]).min();
-    match others.into_iter().find(Plan::fits) {
-        Some(other) => other,
-        None => {
-            let mut plan = plan;
-            plan.floor = floor.unwrap_or(plan.floor);
-            shrinking(plan, history, &scale)
+    let keep = Keep::newest_steps(budget);
+    let trimmed = keep_newest(history, budget, settings, scale, digest, keep);
+    let elided = elide(history, budget, &Settings { last_resort: true, ..*settings }, scale);
+    let floor = trimmed.floor.min(elided.floor).min(plan.floor);
+    let mut best = plan;
+    for other in [trimmed, elided] {
+        if other.fits() {
+            return other;
+        }
+        if other.tokens() < best.tokens() {
+            best = other;
         }
     }
+    best.floor = floor;
+    shrinking(best, history, &scale)
 }
 
 /// The plan, unless it does not fit and makes the window no smaller: then nothing is done.
@@ -290,11 +292,15 @@ impl Layout {
     }
 
     /// Extends the tail by the steps before it while they are within `limit`. Returns what they take.
+    ///
+    /// The oldest one is left: thinking leaves only with an edit before it.
     fn grow_tail(&mut self, draft: &mut Draft, limit: Size) -> Size {
         let mut taken = Size::ZERO;
-        for at in (0..self.tail.len()).rev() {
+        let grows = |unit: &Unit| is_old(unit) && !unit.is_block;
+        let oldest = self.protection.units.iter().position(grows).map_or(0, |oldest| oldest + 1);
+        for at in (oldest..self.tail.len()).rev() {
             let unit = &self.protection.units[at];
-            if !is_old(unit) || unit.is_block {
+            if !grows(unit) {
                 continue;
             }
             let left = limit.saturating_sub(taken);
@@ -310,7 +316,7 @@ impl Layout {
     /// The first message of the user.
     pub(crate) fn first_user(draft: &Draft) -> Option<usize> {
         let messages = draft.history.path.messages;
-        (0..messages.len()).find(|at| messages[*at].is_user_turn() && !is_fold(&messages[*at]))
+        messages.iter().position(Message::is_user_turn)
     }
 
     /// The old units before the tail, with their numbers.

@@ -82,13 +82,13 @@ fn attempt(history: &History, clear: &Clear, scale: Scale) -> (Plan, Size) {
         Trigger::Tokens(tokens) => whole.tokens > tokens,
         Trigger::Uses(number) => uses > number,
     };
-    let frees = !edits.is_empty();
-    let floor = if frees { cleared } else { whole };
+    let has_edits = !edits.is_empty();
+    let floor = if has_edits { cleared } else { whole };
     let (plan, thinking) =
         finish(&mut draft, edits, String::new(), cleared, cleared.tokens, Size::MAX);
     // Thinking before the first edit stays.
     let freed = whole.tokens.saturating_sub(cleared.tokens + thinking.tokens);
-    if is_beyond && frees && freed >= clear.at_least {
+    if is_beyond && has_edits && freed >= clear.at_least {
         (plan, thinking)
     } else {
         (Plan::none(whole, floor.tokens, Size::MAX), Size::ZERO)

@@ -8,7 +8,7 @@ use crate::edit::{Edit, Place};
 use crate::fold::is_block;
 use crate::handle::content_hash;
 use crate::json::quoted_len;
-use crate::observation::observation;
+use crate::observation::Observations;
 use crate::plan::History;
 use crate::project::{Change, Projection, voided_between};
 use crate::stub::{Stubber, is_bulky};
@@ -67,6 +67,7 @@ pub(crate) struct Draft<'h> {
     /// The window as the live batches show it.
     pub(crate) now: Projection,
     stubber: Stubber<'h>,
+    observations: Observations<'h>,
     chars_min: usize,
     arguments: bool,
     editable: Vec<bool>,
@@ -118,6 +119,7 @@ impl<'h> Draft<'h> {
             scale,
             now,
             stubber: Stubber::new(messages),
+            observations: Observations::of(messages),
             chars_min,
             arguments,
             editable: vec![false; messages.len()],
@@ -371,6 +373,10 @@ impl<'h> Draft<'h> {
             let raw = body.raw();
             let start = unescape(&raw[..raw.floor_char_boundary(START_BYTES)]);
             let margin = self.scale.grains(Tokens(8));
+            let words = self.scale.grains(Tokens(words(&start)));
+            if words > grains.saturating_add(margin) {
+                return true;
+            }
             if self.scale.meter().weigh(&start, u64::MAX) > grains.saturating_add(margin) {
                 return true;
             }
@@ -414,8 +420,7 @@ impl<'h> Draft<'h> {
             }
             Part::Text(text) if is_bulky(text, self.chars_min) => {
                 if message.role == Role::User {
-                    let before = at.0.checked_sub(1).map(|before| &messages[before]);
-                    Stubber::observation(place, observation(before, message)?)
+                    Stubber::observation(place, self.observations.at(at.0)?)
                 } else {
                     Some(Stubber::prose(place, text))
                 }
@@ -436,6 +441,19 @@ impl<'h> Draft<'h> {
 
 /// How much of a long text is weighed to see that a stub is lighter.
 const START_BYTES: usize = 768;
+
+/// The words of a text: no meter makes one token of two.
+fn words(text: &str) -> u64 {
+    let is_letter = |byte: u8| byte.is_ascii_alphabetic();
+    let mut starts = 0;
+    let mut before = false;
+    for byte in text.bytes() {
+        let letter = is_letter(byte);
+        starts += u64::from(letter && !before);
+        before = letter;
+    }
+    starts
+}
 
 /// What separates a message from the next.
 const SEPARATOR_BYTES: u64 = 2;

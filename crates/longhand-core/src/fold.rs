@@ -387,8 +387,9 @@ impl Digest for Index {
             fits
         };
         let speaks = |message: &&&Message| message.is_user_turn() || message.role == Role::System;
-        for message in gone.iter().rev().filter(speaks).filter(|message| !is_fold(message)) {
-            let Some(said) = message.parts.iter().find_map(text_of) else { continue };
+        for message in gone.iter().rev().filter(speaks) {
+            let mut words = message.parts.iter().filter(|part| !is_block(part));
+            let Some(said) = words.find_map(text_of) else { continue };
             if !add(format!("{} said: {}", message.role.as_str(), json_quoted(&said, 300)), 45) {
                 break;
             }

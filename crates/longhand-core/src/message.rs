@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Text;
+use crate::fold::is_block;
 
 /// One item from user, model, tool or system; never edited once received.
 #[derive(Clone, Debug)]
@@ -271,10 +272,10 @@ impl Message {
         matches!(self.parts.as_slice(), [Part::Other(Other { link: PartLink::Reference(_), .. })])
     }
 
-    /// Whether a person speaks in it: a user message that is more than the carrier of results.
+    /// Whether a person speaks in it: a user message that is more than the carrier of results and of the
+    /// block of a fold.
     pub fn is_user_turn(&self) -> bool {
-        self.role == Role::User
-            && (self.parts.is_empty()
-                || self.parts.iter().any(|part| !matches!(part, Part::Result(_))))
+        let is_speech = |part: &Part| !matches!(part, Part::Result(_)) && !is_block(part);
+        self.role == Role::User && (self.parts.is_empty() || self.parts.iter().any(is_speech))
     }
 }

@@ -2,14 +2,31 @@
 
 use crate::{Message, Part, Role, Text};
 
-/// Finds the text of a user turn that is recognisably an observation: the output of the command that
-/// the assistant's turn before it ended with.
-pub(crate) fn observation<'m>(before: Option<&Message>, message: &'m Message) -> Option<&'m Text> {
-    let [Part::Text(text)] = message.parts.as_slice() else { return None };
-    if message.role != Role::User || !before.is_some_and(acts) {
-        return None;
+/// Finds what tools said in user turns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Observations<'m> {
+    messages: &'m [Message],
+    /// Whether nobody calls tools the way that providers offer.
+    acts_in_text: bool,
+}
+
+impl<'m> Observations<'m> {
+    pub(crate) fn of(messages: &'m [Message]) -> Self {
+        let acts_in_text = messages.iter().all(|message| message.calls().next().is_none());
+        Self { messages, acts_in_text }
     }
-    reads_like_output(&text.decode()).then_some(text)
+
+    /// The text of a user turn that is recognisably the output of the command that the assistant's turn
+    /// before it ended with.
+    pub(crate) fn at(&self, message: usize) -> Option<&'m Text> {
+        let before = &self.messages[message.checked_sub(1)?];
+        let message = &self.messages[message];
+        let [Part::Text(text)] = message.parts.as_slice() else { return None };
+        if !self.acts_in_text || message.role != Role::User || !acts(before) {
+            return None;
+        }
+        reads_like_output(&text.decode()).then_some(text)
+    }
 }
 
 /// Whether an assistant message ends with an action written as text.

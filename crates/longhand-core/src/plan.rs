@@ -186,9 +186,9 @@ impl Plan {
         Self::new(Batch::default(), size, floor, limits)
     }
 
-    /// The same judgement of a window of that size without any edit.
+    /// The same judgement of a window of that size without any edit, if none makes it smaller.
     pub(crate) fn replaced_by_nothing(self, size: Size) -> Self {
-        Self::none(size, self.floor, self.limits)
+        Self::none(size, size.tokens, self.limits)
     }
 
     /// The tokens of the window.

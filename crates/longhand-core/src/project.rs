@@ -234,7 +234,8 @@ pub(crate) fn voided_between(messages: &[Message], from: usize, end: usize) -> V
 pub(crate) fn open_loop(messages: &[Message]) -> usize {
     let has_results = |message: &Message| message.results().next().is_some();
     let is_open = |last: &Message| has_results(last) || last.calls().next().is_some();
-    if !messages.last().is_some_and(is_open) {
+    let last = messages.iter().rfind(|message| message.role != Role::System);
+    if !last.is_some_and(is_open) {
         return messages.len();
     }
     let opens = |message: &Message| message.is_user_turn() && !has_results(message);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rustc_hash::FxHashSet;
 
 use crate::fold::is_fold;
-use crate::observation::observation;
+use crate::observation::Observations;
 use crate::plan::History;
 use crate::project::open_loop;
 use crate::step::steps;
@@ -46,6 +46,8 @@ pub(crate) struct Unit {
     pub(crate) rank: Rank,
     /// Whether it is the block of an earlier fold: the next fold takes it up, since there is only one.
     pub(crate) is_block: bool,
+    /// Whether it is part of a round that can be let go; the newest step is, though it stays.
+    pub(crate) in_round: bool,
 }
 
 impl Protection {
@@ -59,12 +61,10 @@ impl Protection {
         users: Users,
     ) -> Self {
         let messages = history.path.messages;
-        let is_user = |at: &usize| messages[*at].is_user_turn() && !is_fold(&messages[*at]);
+        let is_user = |at: &usize| messages[*at].is_user_turn();
         // What a text-action agent puts into a user turn is the output of a tool.
-        let speaks = |at: &usize| {
-            let before = at.checked_sub(1).map(|before| &messages[before]);
-            is_user(at) && observation(before, &messages[*at]).is_none()
-        };
+        let observations = Observations::of(messages);
+        let speaks = |at: &usize| is_user(at) && observations.at(*at).is_none();
         let first = (0..messages.len()).find(is_user);
         let newest = (0..messages.len()).rev().find(speaks).filter(|_| users != Users::None);
         let tail = messages.len().saturating_sub(keep_tail);
@@ -92,8 +92,8 @@ impl Protection {
                 };
             if is_last { Rank::Last } else { Rank::Old }
         };
-        let ranks: Vec<Rank> = (0..messages.len()).map(rank).collect();
-        let units = units(history, steps(messages))
+        let mut ranks: Vec<Rank> = (0..messages.len()).map(rank).collect();
+        let mut units: Vec<Unit> = units(history, &observations, steps(messages))
             .into_iter()
             .filter_map(|unit| {
                 // A message that came later may have joined a step that is folded by now.
@@ -105,9 +105,16 @@ impl Protection {
                 let rank = ranks[messages.clone()].iter().max().copied().unwrap_or(Rank::Old);
                 let is_block = rank < Rank::Never
                     && history.path.messages[messages.clone()].iter().all(is_fold);
-                Unit { messages, rank, is_block }
+                Unit { messages, rank, is_block, in_round: rank < Rank::Never }
             })
             .collect();
+        let keeps_some = units.iter().any(|unit| unit.rank == Rank::Never);
+        if users != Users::None || history.wire.alternates && keeps_some {
+            keep_newest_step(messages, &mut units, &mut ranks);
+        }
+        if history.wire.alternates {
+            units = keep_replies_apart(messages, units);
+        }
         Self { ranks, units }
     }
 
@@ -123,21 +130,60 @@ impl Protection {
     }
 }
 
+/// Never folds the newest step; its parts may be clipped all the same.
+///
+/// The model has not read it yet, or goes on from it; and who speaks next depends on who spoke last.
+fn keep_newest_step(messages: &[Message], units: &mut [Unit], ranks: &mut [Rank]) {
+    let speaks = |at: usize| messages[at].role != Role::System;
+    let newest = units.iter_mut().rev().find(|unit| unit.messages.clone().any(speaks));
+    if let Some(unit) = newest.filter(|unit| !unit.is_block) {
+        unit.rank = Rank::Never;
+        for rank in &mut ranks[unit.messages.clone()] {
+            *rank = (*rank).max(Rank::Last);
+        }
+    }
+}
+
+/// Keeps what follows a reply that is never folded: replies must not become neighbours.
+fn keep_replies_apart(messages: &[Message], units: Vec<Unit>) -> Vec<Unit> {
+    let mut apart: Vec<Unit> = Vec::with_capacity(units.len());
+    for unit in units {
+        match apart.last_mut() {
+            Some(last)
+                if last.rank == Rank::Never
+                    && messages[last.messages.end - 1].role == Role::Assistant
+                    && last.messages.end == unit.messages.start =>
+            {
+                last.messages.end = unit.messages.end;
+            }
+            _ => apart.push(unit),
+        }
+    }
+    apart
+}
+
 /// Joins steps that cannot be parted.
 ///
 /// Where roles alternate, a system message in the middle must follow the user and come before the
 /// assistant. An observation is known by the reply before it, so that it goes with that reply.
-fn units(history: &History, steps: Vec<Range<usize>>) -> Vec<Range<usize>> {
+fn units(
+    history: &History,
+    observations: &Observations,
+    steps: Vec<Range<usize>>,
+) -> Vec<Range<usize>> {
     let messages = history.path.messages;
     let alternates = history.wire.alternates;
     let is_system =
         |at: usize| alternates && at >= history.path.lead && messages[at].role == Role::System;
-    let observes = |at: usize| observation(Some(&messages[at - 1]), &messages[at]).is_some();
     let mut units: Vec<Range<usize>> = Vec::with_capacity(steps.len());
     for step in steps {
         let (start, end) = (step.start, step.end);
         match units.last_mut() {
-            Some(unit) if is_system(start) || is_system(unit.end - 1) || observes(start) => {
+            Some(unit)
+                if is_system(start)
+                    || is_system(unit.end - 1)
+                    || observations.at(start).is_some() =>
+            {
                 unit.end = end;
             }
             _ => units.push(step),

@@ -60,8 +60,9 @@ pub(crate) fn candidates(
         for (part, body) in content.parts.iter().enumerate() {
             let tier = match body {
                 Part::Result(result) if !result.fixed => Tier::Results,
+                _ if is_block(body) => continue,
                 Part::Text(_) if Some(message) == first_user => Tier::FirstUser,
-                Part::Text(_) | Part::Call(_) if !is_block(body) => Tier::Texts,
+                Part::Text(_) | Part::Call(_) => Tier::Texts,
                 _ => continue,
             };
             found.extend(candidate(draft, (message, part), tier));
@@ -80,21 +81,18 @@ fn candidate(draft: &mut Draft, at: At, tier: Tier) -> Option<Candidate> {
         _ => None,
     };
     let now = draft.now(at, u64::MAX);
-    let (how, least) = match text {
-        Some(text) => {
-            let body = original_text(text).into_owned();
-            let handle = Handle::of([body.as_str()]);
-            let text = clip_least(handle, &body).filter(|_| !is_ours(&body))?;
-            let least = draft.with_text(at, &text);
-            let around = scale.replaced(part, "");
-            (How::Clip { handle, body, around }, least)
-        }
-        None => {
-            let edit = draft.replace_anyway(at)?;
-            let (Edit::Stub { text, .. } | Edit::Clip { text, .. }) = &edit else { return None };
-            let least = draft.with_text(at, text);
-            (How::Replace(edit), least)
-        }
+    let (how, least) = if let Some(text) = text {
+        let body = original_text(text).into_owned();
+        let handle = Handle::of([body.as_str()]);
+        let text = clip_least(handle, &body).filter(|_| !is_ours(&body))?;
+        let least = draft.with_text(at, &text);
+        let around = scale.replaced(part, "");
+        (How::Clip { handle, body, around }, least)
+    } else {
+        let edit = draft.replace_anyway(at)?;
+        let (Edit::Stub { text, .. } | Edit::Clip { text, .. }) = &edit else { return None };
+        let least = draft.with_text(at, text);
+        (How::Replace(edit), least)
     };
     (least.grains < now.grains).then(|| Candidate {
         at,
@@ -278,10 +276,10 @@ impl Rescue<'_> {
             kept[at] = unit.rank == Rank::Never;
         }
         let is_last = |unit: &Unit| unit.rank == Rank::Last && !unit.is_block;
-        let last = || units.iter().enumerate().filter(|(_, unit)| is_last(unit));
+        let spared = || units.iter().enumerate().filter(|(_, unit)| is_last(unit));
         let is_first = |unit: &Unit| first_user.is_some_and(|first| unit.messages.contains(&first));
-        let task = last().filter(|(_, unit)| is_first(unit));
-        for (at, unit) in task.chain(last().filter(|(_, unit)| !is_first(unit)).rev()) {
+        let task = spared().filter(|(_, unit)| is_first(unit));
+        for (at, unit) in task.chain(spared().filter(|(_, unit)| !is_first(unit)).rev()) {
             let size = total + smallest_of(&mut self.draft, unit.messages.clone());
             if size.is_within(&space) {
                 (total, kept[at]) = (size, true);

@@ -41,16 +41,13 @@ impl<'h> Stubber<'h> {
     /// Replaces the result of a call.
     pub(crate) fn result(&self, at: Place, message: usize, result: &ToolResult) -> Edit {
         let source = self.caller(message, &result.call.decode());
-        let (handle, text) = match result.single_text() {
-            Some(body) => {
-                let body = original_text(body);
-                let handle = Handle::of([body.as_ref()]);
-                (handle, stub(handle, &body, &source))
-            }
-            None => {
-                let handle = Handle::of([result.raw.raw()]);
-                (handle, stub_blocks(handle, result, &source))
-            }
+        let (handle, text) = if let Some(body) = result.single_text() {
+            let body = original_text(body);
+            let handle = Handle::of([body.as_ref()]);
+            (handle, stub(handle, &body, &source))
+        } else {
+            let handle = Handle::of([result.raw.raw()]);
+            (handle, stub_blocks(handle, result, &source))
         };
         Edit::Stub { at, handle, text }
     }

@@ -194,7 +194,7 @@ fn attempt(
         let helps =
             !now.is_within(&beyond_tokens) && (now.bytes > size.bytes || now.images > size.images);
         if now.tokens <= limit.tokens && (edits.is_empty() || !helps) {
-            return (Plan::none(now, floor, limits), Size::ZERO);
+            return (Plan::none(now, now.tokens, limits), Size::ZERO);
         }
     }
     finish(&mut draft, edits, state, size, floor, limits)
@@ -208,12 +208,13 @@ fn groups(history: &History, units: &[Unit], by_round: bool) -> Vec<Vec<Unit>> {
         let first = &messages[unit.messages.start];
         let opens = !by_round
             || first.is_user_turn()
+            || is_fold(first)
             || groups.last().is_none_or(|group| is_fold(&messages[group[0].messages.start]));
         match groups.last_mut() {
             Some(group) if !opens => group.push(unit.clone()),
             _ => groups.push(vec![unit.clone()]),
         }
     }
-    groups.retain(|group| group.iter().any(|unit| unit.rank < Rank::Never));
+    groups.retain(|group| group.iter().any(|unit| unit.in_round));
     groups
 }

@@ -4,7 +4,7 @@
 //! conversation is read whole. Turns that were rolled back are left out.
 
 use longhand_core::json::{Kind, Node};
-use longhand_core::{Message, Part, Role, is_fold};
+use longhand_core::{Message, Part, Role};
 
 use crate::conversation::{Builder, Conversation, Dialect, Layout, Slot};
 use crate::responses::item;
@@ -76,8 +76,7 @@ pub(crate) fn read(source: Source) -> Conversation {
 /// Takes back the newest turns, each a user message and all after it.
 fn roll_back(builder: &mut Builder, turns: usize) {
     for _ in 0..turns {
-        let said = |message: &Message| message.is_user_turn() && !is_fold(message);
-        let Some(start) = builder.messages.iter().rposition(said) else { return };
+        let Some(start) = builder.messages.iter().rposition(Message::is_user_turn) else { return };
         builder.messages.truncate(start);
         builder.layout.truncate(start);
     }

@@ -361,8 +361,8 @@ pub fn change_message(
     let mut window = Projection::unchanged(conversation.messages.len());
     *window.messages.first_mut()? = Shown::Changed(changes.to_vec());
     let written = conversation.render(&window);
-    let changed = read_shared(Arc::new(written), Some(dialect)).ok()?;
-    changed.messages.into_iter().next()
+    let result = read_shared(Arc::new(written), Some(dialect)).ok()?;
+    result.messages.into_iter().next()
 }
 
 enum Turn {

@@ -121,13 +121,10 @@ proptest! {
         let settings = Settings { policy: POLICIES[policy], ..Settings::default() };
         let mut window = String::new();
         for turn in 0..growing.ends.len() {
-            let input = match turn {
-                0 => growing.request(0),
-                _ => {
-                    let new = &growing.json[growing.ends[turn - 1]..growing.ends[turn]];
-                    let (open, close) = window.split_at(window.len() - growing.close().len());
-                    format!("{open}{new}{close}")
-                }
+            let input = if turn == 0 { growing.request(0) } else {
+                let new = &growing.json[growing.ends[turn - 1]..growing.ends[turn]];
+                let (open, close) = window.split_at(window.len() - growing.close().len());
+                format!("{open}{new}{close}")
             };
             let request = parse(&input, Some(dialect));
             let plan = plan(&request.history(fixed(&request, o200k())), &budget, &settings, o200k());

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use longhand_core::{Part, Text};
 use longhand_dialect::{Conversation, Dialect, read};
-use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json};
+use longhand_testkit::arbitrary::{anthropic_json, cases, chat_json, responses_json};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -376,18 +376,8 @@ fn halves(conversation: &Conversation) -> (usize, usize) {
     (alone(&calls, &results), alone(&results, &calls))
 }
 
-/// `LONGHAND_CASES` asks for more.
-fn config(least: u32) -> ProptestConfig {
-    let cases = std::env::var("LONGHAND_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig {
-        cases: cases.unwrap_or(least),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
 proptest! {
-    #![proptest_config(config(1_000))]
+    #![proptest_config(cases(1_000))]
 
     #[test]
     fn whatever_is_lost_or_late_is_mended((json, dialect) in conversation(), fates in fates()) {

@@ -38,7 +38,6 @@ proptest! {
 
     /// A client that sends its whole history every time.
     #[test]
-    #[ignore = "known gap: as below, and thinking between the first user turn and the first folded message"]
     fn a_whole_history_is_compacted_at_every_turn((wire, mut request) in grower(), seed in any::<u64>(), limit in 800..6_000u64) {
         let mut rng = Rng::new(seed);
         for _ in 0..TURNS {
@@ -49,8 +48,6 @@ proptest! {
 
     /// A client that goes on from the window.
     #[test]
-    #[ignore = "known gap: at Anthropic, a window with system messages in its middle that is compacted again \
-                may come to have two user turns in a row"]
     fn a_window_is_compacted_at_every_turn((wire, mut request) in grower(), seed in any::<u64>(), limit in 800..6_000u64) {
         let mut rng = Rng::new(seed);
         for _ in 0..TURNS {

@@ -8,6 +8,7 @@ use longhand_meter::{Chars, ImageRule, Vocabulary};
 use longhand_summary::{
     BLOCK_CLOSE, BLOCK_OPEN, Facts, Input, Round, Trace, accept, extract, restore, settle,
 };
+use longhand_testkit::arbitrary::cases;
 use proptest::prelude::*;
 
 /// Words that the code looks for, beside anything else.
@@ -126,7 +127,7 @@ fn check_block(block: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(1_000))]
 
     #[test]
     fn an_extract_is_within_its_limit_and_always_the_same(

@@ -12,11 +12,27 @@ mod text_action;
 use proptest::arbitrary::any;
 use proptest::collection::vec;
 use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, RngSeed};
 
 use self::conversation::conversation;
 pub use self::growing::{GrowingRequest, Weight};
 use crate::rng::Rng;
 use crate::validator::Wire;
+
+/// How many cases a law is tried on: always the same few, so that a test that passed goes on passing, or as
+/// many new ones as `LONGHAND_CASES` asks for.
+pub fn cases(few: u32) -> Config {
+    let asked: Option<u32> =
+        std::env::var("LONGHAND_CASES").ok().and_then(|cases| cases.parse().ok());
+    let rng_seed = if asked.is_some() { RngSeed::Random } else { RngSeed::Fixed(1) };
+    Config {
+        cases: asked.unwrap_or(few),
+        rng_seed,
+        failure_persistence: None,
+        max_shrink_iters: 400,
+        ..Config::default()
+    }
+}
 
 /// Conversations in the form of Chat Completions: a bare array or a request body.
 pub fn chat_json() -> impl Strategy<Value = String> {

@@ -125,18 +125,15 @@ impl Storyteller {
             }
             Err(RecvTimeoutError::Disconnected) => None,
         };
-        match &state {
-            Some(state) => {
-                self.told = Some(state.clone());
-                if !self.since.is_empty() {
-                    self.start(state.rounds + self.since.len() as u64);
-                }
+        if let Some(state) = &state {
+            self.told = Some(state.clone());
+            if !self.since.is_empty() {
+                self.start(state.rounds + self.since.len() as u64);
             }
+        } else {
             // What it could not tell of is told of with the rounds that are folded next.
-            None => {
-                let since = std::mem::take(&mut self.since);
-                self.since = job.rounds.into_iter().chain(since).collect();
-            }
+            let since = std::mem::take(&mut self.since);
+            self.since = job.rounds.into_iter().chain(since).collect();
         }
         state
     }

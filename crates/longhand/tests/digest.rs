@@ -7,7 +7,7 @@ use longhand::{Extractive, Miner, Summarised};
 use longhand_core::{Budget, Meter, Policy, Rolling, Scale, Settings, Tokens, plan_with};
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
-use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json};
+use longhand_testkit::arbitrary::{anthropic_json, cases, chat_json, responses_json};
 use proptest::prelude::*;
 
 fn meter() -> Arc<dyn Meter + Send + Sync> {
@@ -32,7 +32,7 @@ fn conversation() -> impl Strategy<Value = (String, Dialect)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn a_summarised_window_fits_is_valid_and_stays_as_it_is(

@@ -11,21 +11,10 @@ use longhand_archive::{Page, Scope};
 use longhand_core::{Budget, Handle, Meter};
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
-use longhand_testkit::arbitrary::{GrowingRequest, turns};
+use longhand_testkit::arbitrary::{GrowingRequest, cases, turns};
 use longhand_testkit::rng::Rng;
 use longhand_testkit::{Wire, validate};
 use proptest::prelude::*;
-
-fn cases() -> ProptestConfig {
-    let cases = std::env::var("LONGHAND_CASES").ok().and_then(|cases| cases.parse().ok());
-    let cases = cases.unwrap_or(64);
-    ProptestConfig {
-        cases,
-        failure_persistence: None,
-        max_shrink_iters: 0,
-        ..ProptestConfig::default()
-    }
-}
 
 fn meter() -> Arc<dyn Meter + Send + Sync> {
     static METER: std::sync::OnceLock<Arc<dyn Meter + Send + Sync>> = std::sync::OnceLock::new();
@@ -81,7 +70,7 @@ fn blocks(text: &str) -> usize {
 }
 
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 0, ..cases(64) })]
 
     /// A file that no archive keeps: every handle opens from the file that the window was made from.
     #[test]
@@ -97,9 +86,7 @@ proptest! {
         let json = request.json();
         let original = parse(wire, &json);
         let fitted = window(&mut Admitted::alone(parse(wire, &json)), limit);
-        if wire != Wire::Anthropic {
-            prop_assert_eq!(validate(wire, &fitted.text), Vec::<String>::new());
-        }
+        prop_assert_eq!(validate(wire, &fitted.text), Vec::<String>::new());
         for edit in &fitted.plan.batch.edits {
             let handle = edit.handle().unwrap();
             let opened = recall::open_from(&original, handle);
@@ -130,11 +117,8 @@ proptest! {
             );
             let mut admitted = admitted.unwrap();
             let fitted = window(&mut admitted, limit);
-            // Known gap: system messages in the middle of an Anthropic conversation (see rich.rs).
-            if wire != Wire::Anthropic {
-                let found = validate(wire, &fitted.text);
-                prop_assert_eq!(found, Vec::<String>::new(), "{}", fitted.text);
-            }
+            let found = validate(wire, &fitted.text);
+            prop_assert_eq!(found, Vec::<String>::new(), "{}", fitted.text);
             prop_assert!(blocks(&fitted.text) <= 1);
             let (session, _) = admitted.session().unwrap();
             for handle in handles(&fitted.text) {

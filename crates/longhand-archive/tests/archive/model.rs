@@ -8,6 +8,7 @@ use longhand_archive::{
 };
 use longhand_core::Handle;
 use longhand_core::{Edit, Fold, Place, Seq, Span};
+use longhand_testkit::arbitrary::cases;
 use proptest::prelude::*;
 
 use crate::common::{batch, links, named, quick_folder, reply, user};
@@ -368,7 +369,7 @@ fn state(archive: &dyn Archive) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn a_file_answers_as_memory_does(steps in prop::collection::vec(step(), 1..40)) {

@@ -119,7 +119,6 @@ async fn p49_neither_a_full_prompt_nor_an_unknown_window_ends_in_nothing() {
 }
 
 #[tokio::test]
-#[ignore = "the planner folds the newest step, too, when the tools alone are over the budget"]
 async fn p49_a_full_prompt_leaves_what_the_model_has_not_read() {
     for path in PATHS {
         assert!(sent_with_large_tools(path).await.contains("call_19"), "{path}");

@@ -116,6 +116,35 @@ fn is_user_turn(message: &Value) -> bool {
     !said_by_user(message).is_empty()
 }
 
+/// Whether a message comes after a reply that ends with an action in words, so that it may be the output.
+///
+/// Who calls tools has no need to.
+fn follows_action(messages: &[Value], index: usize) -> bool {
+    let Some(before) = index.checked_sub(1).map(|before| &messages[before]) else { return false };
+    let calls = |message: &Value| {
+        let is_call = |part: &Value| kind_of(part).ends_with("tool_use");
+        let has_field =
+            ["tool_calls", "function_call"].iter().any(|name| message.get(name).is_some());
+        has_field || is_client_call(kind_of(message)) || parts_of(message).iter().any(is_call)
+    };
+    if role_of(before) != "assistant" || messages.iter().any(calls) {
+        return false;
+    }
+    let parts = parts_of(before);
+    let text =
+        parts.last().and_then(|part| text_field(part, "text")).unwrap_or_default().trim_end();
+    let starts = |line: &str| {
+        ["$ ", "Action", "ACTION", "<"].iter().any(|mark| line.trim_start().starts_with(mark))
+    };
+    text.ends_with("```") || text.ends_with('>') || text.lines().any(starts)
+}
+
+/// Whether an item is a call that the client answers, and not one that the provider does.
+fn is_client_call(kind: &str) -> bool {
+    let of_provider = ["web_search", "file_search", "code_interpreter", "image_generation", "mcp"];
+    kind.strip_suffix("_call").is_some_and(|tool| !of_provider.contains(&tool))
+}
+
 /// Checks that a user message has all that the newest one had; a summary may stand beside it.
 fn check_newest_user_message(
     dialect: Wire,
@@ -123,13 +152,19 @@ fn check_newest_user_message(
     after: &[Value],
     report: &mut Report,
 ) {
-    let Some(index) = before.iter().rposition(is_user_turn) else { return };
-    let said = said_by_user(&before[index]);
-    let kept = after.iter().any(|message| {
-        let parts = said_by_user(message);
-        parts.windows(said.len()).any(|window| window == said)
-    });
-    let place = format!("{}[{index}]", dialect.list_field());
+    let Some(newest) = before.iter().rposition(is_user_turn) else { return };
+    let is_kept = |index: usize| {
+        let said = said_by_user(&before[index]);
+        after.iter().any(|message| {
+            let parts = said_by_user(message);
+            parts.windows(said.len()).any(|window| window == said)
+        })
+    };
+    // Whatever may be an output counts as the user's words only if it is left as it was.
+    let speaks = |index: &usize| is_user_turn(&before[*index]) && !follows_action(before, *index);
+    let speech = (0..before.len()).rev().find(speaks);
+    let kept = is_kept(newest) || follows_action(before, newest) && speech.is_none_or(is_kept);
+    let place = format!("{}[{newest}]", dialect.list_field());
     report.demand(kept, &place, "the newest user message is not there as it was");
 }
 
@@ -162,10 +197,14 @@ fn check_thinking_is_verbatim(before: &[Value], after: &[Value], report: &mut Re
     }
 }
 
-/// Whether a conversation ends in results alone, so that the model is about to go on.
+fn has_results(message: &Value) -> bool {
+    parts_of(message).iter().any(|part| kind_of(part) == "tool_result")
+}
+
+/// Whether a conversation ends in results, so that the model is about to go on.
 fn ends_in_results(messages: &[Value]) -> bool {
     let last = messages.iter().rfind(|message| role_of(message) != "system");
-    last.is_some_and(|last| role_of(last) == "user" && !is_user_turn(last))
+    last.is_some_and(has_results)
 }
 
 /// Returns the messages of the open tool loop; none if the conversation waits for the user.
@@ -173,7 +212,7 @@ fn open_loop(messages: &[Value]) -> &[Value] {
     if !ends_in_results(messages) {
         return &[];
     }
-    let turn = messages.iter().rposition(is_user_turn);
+    let turn = messages.iter().rposition(|message| is_user_turn(message) && !has_results(message));
     &messages[turn.map_or(0, |turn| turn + 1)..]
 }
 

@@ -1,7 +1,7 @@
 //! Every generated conversation is valid.
 
 use longhand_testkit::arbitrary::{
-    GrowingRequest, Weight, anthropic_json, chat_json, responses_json, rich, rich_anthropic,
+    GrowingRequest, Weight, anthropic_json, cases, chat_json, responses_json, rich, rich_anthropic,
     rich_chat, rich_responses, text_action_json, turns,
 };
 use longhand_testkit::rng::Rng;
@@ -17,7 +17,7 @@ fn check(dialect: Wire, json: &str) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn chat(json in chat_json()) {
@@ -56,7 +56,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(12))]
 
     #[test]
     fn heavy_requests_are_valid(chat in rich(Wire::Chat, Weight::Heavy), responses in rich(Wire::Responses, Weight::Heavy), anthropic in rich(Wire::Anthropic, Weight::Heavy)) {
