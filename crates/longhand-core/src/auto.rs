@@ -33,9 +33,20 @@ pub(crate) fn auto(
     scale: Scale,
     digest: &dyn Digest,
 ) -> Plan {
-    let plan = exact(history, budget, |budget| attempt(history, budget, settings, scale, digest));
+    let planned = |settings: &Settings| {
+        exact(history, budget, |budget| attempt(history, budget, settings, scale, digest))
+    };
+    let plan = planned(settings);
     if plan.fits() {
-        return plan;
+        // A batch that buys no peace goes deeper at once: the tail is given up but for the newest step.
+        let peace = Tokens((budget.room() - budget.goal()).0 / 2);
+        if plan.is_noop() || settings.keep_tail.is_some() || plan.tokens() + peace <= budget.room()
+        {
+            return plan;
+        }
+        let deeper = planned(&Settings { keep_tail: Some(0), ..*settings });
+        let is_worth_it = deeper.fits() && deeper.tokens() + Tokens(peace.0 / 2) <= plan.tokens();
+        return if is_worth_it { deeper } else { plan };
     }
     let keep = Keep::newest_steps(budget);
     let trimmed = keep_newest(history, budget, settings, scale, digest, keep);

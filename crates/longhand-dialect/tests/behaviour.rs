@@ -4,6 +4,7 @@ mod common;
 
 use common::{Compacted, chars, compact, count, o200k, parse, show};
 use longhand_core::{Budget, Edit, Fold, Original, Policy, Settings, Tokens, original};
+use longhand_dialect::Dialect;
 use longhand_testkit::notation::chat;
 
 fn trim(notation: &str, limit: u64, reserve: u64) -> Compacted {
@@ -352,4 +353,26 @@ fn a_target_is_gone_down_to_only_when_the_room_is_used_up() {
     let run = |limit| compact(&chat(notation), None, &budget(limit), &Settings::default(), o200k());
     assert!(run(5_000).plan.is_noop());
     assert!(run(1_500).tokens <= Tokens(400));
+}
+
+/// With a large tail a batch would free little, and the next one would be due at once.
+#[test]
+fn a_batch_that_buys_no_peace_goes_deeper() {
+    let words = |number: usize| format!("output {number} ").repeat(1_000);
+    let mut messages = vec![r#"{"role":"user","content":"Go."}"#.to_owned()];
+    for number in 0..12 {
+        messages.push(format!(
+            r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"c{number}","type":"function","function":{{"name":"run","arguments":"{{}}"}}}}]}}"#
+        ));
+        messages.push(format!(
+            r#"{{"role":"tool","tool_call_id":"c{number}","content":"{}"}}"#,
+            words(number)
+        ));
+    }
+    let json = format!("[{}]", messages.join(","));
+    let budget = Budget::of(Tokens(8_000)).with_low_water(40, Tokens::ZERO);
+    let compacted = compact(&json, Some(Dialect::Chat), &budget, &Settings::default(), o200k());
+    assert!(compacted.tokens <= Tokens(5_000), "{}", compacted.plan);
+    let newest = compacted.after.messages.last().unwrap();
+    assert!(newest.raw.raw().contains(&words(11)), "the newest result is as it was");
 }

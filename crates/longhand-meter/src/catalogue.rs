@@ -67,8 +67,11 @@ impl ModelFacts {
     }
 
     /// The most tokens of a request whose reply may have `reply` tokens.
+    ///
+    /// A reply that has no room beside any request takes none: to refuse it is up to the provider.
     pub fn input_limit(&self, reply: Tokens) -> Option<Tokens> {
-        let beside_reply = self.window.map(|window| window.saturating_sub(reply));
+        let beside = |window: Tokens| if reply < window { window - reply } else { window };
+        let beside_reply = self.window.map(beside);
         beside_reply.into_iter().chain(self.input_max).min()
     }
 }

@@ -61,6 +61,12 @@ impl Asked {
         self.since(0) + self.fixed + Scale::new(&*self.meter).framing().reply
     }
 
+    /// What every window of it has: tools, settings and the system prompt.
+    pub(crate) fn overhead(&self) -> Tokens {
+        let lead = self.heard.thread.lead;
+        self.fixed + self.since(0).saturating_sub(self.since(lead))
+    }
+
     /// What the messages from the one of that index on count for.
     pub(crate) fn since(&self, first: usize) -> Tokens {
         let scale = Scale::new(&*self.meter);

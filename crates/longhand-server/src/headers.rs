@@ -22,6 +22,9 @@ pub(crate) const EDITS: HeaderName = HeaderName::from_static("x-longhand-edits")
 /// How far the window is over its budget, if it is.
 pub(crate) const SHORTFALL: HeaderName = HeaderName::from_static("x-longhand-shortfall");
 
+/// What a user should know, once a session.
+pub(crate) const NOTICE: HeaderName = HeaderName::from_static("x-longhand-notice");
+
 /// The key that a caller needs where one is wanted.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("x-longhand-key");
 

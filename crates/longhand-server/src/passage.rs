@@ -183,6 +183,11 @@ impl Passage<'_> {
             self.trail.name("model", asked.model());
             self.trail.name("session", asked.session.as_deref().unwrap_or_default());
             self.trail.status(head.status);
+            let notice = self.shared.windows.notice(&asked, &window);
+            if let Some(notice) = &notice {
+                self.trail.warned(notice);
+            }
+            let notice = notice.and_then(|notice| HeaderValue::try_from(notice).ok());
             let is_answer = head.status.is_success() && !route.counts;
             let windows = &self.shared.windows;
             let listener =
@@ -191,6 +196,9 @@ impl Passage<'_> {
             let waits = self.shared.settings.require_archive;
             let mut response = head.answer(passing.heard_by(listener, waits));
             tell(response.headers_mut(), &asked, &window);
+            if let Some(notice) = notice {
+                response.headers_mut().insert(headers::NOTICE, notice);
+            }
             return response;
         }
     }

@@ -92,6 +92,12 @@ impl Trail {
         self.add("level", "warn");
     }
 
+    /// What a user should know.
+    pub(crate) fn warned(&mut self, notice: &str) {
+        self.name("notice", notice);
+        self.add("level", "warn");
+    }
+
     pub(crate) fn refused(&mut self, why: &str) {
         self.metrics.became(Outcome::Refused);
         self.name("outcome", "refused");

@@ -1,6 +1,6 @@
 //! What of a request is sent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::Bytes;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::archivist::Ticket;
 use crate::asked::{Asked, SharedMeter};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, TooLong};
 use crate::digest::Digests;
 use crate::held::{Held, Holdings};
 use crate::lineage::{Root, Thread};
@@ -36,7 +36,12 @@ pub(crate) struct Windows {
     holdings: Holdings,
     memos: Memos,
     meters: Mutex<HashMap<String, SharedMeter>>,
+    /// The sessions whose users were told that their budget is too small.
+    noticed: Mutex<HashSet<String>>,
 }
+
+/// How many sessions are remembered as noticed.
+const NOTICED_MAX: usize = 10_000;
 
 /// What is sent for a request.
 #[derive(Clone, Debug)]
@@ -79,6 +84,7 @@ impl Windows {
             holdings: Holdings::default(),
             memos: Memos::default(),
             meters: Mutex::default(),
+            noticed: Mutex::default(),
         }
     }
 
@@ -199,9 +205,8 @@ impl Windows {
         }
         let call = self.bill(asked, reply, usage);
         if reply.stop == Stop::Window {
-            let limit = Some(usage.input + usage.output).filter(|limit| *limit > 0);
-            let full = Overflow { limit, asked: None, bytes: false };
-            self.calibration.overflowed(asked.model(), sent.after.unwrap_or(Tokens::MAX), full);
+            let own = sent.after.unwrap_or(Tokens::ZERO);
+            self.calibration.filled(asked.model(), own, usage.input, usage.output);
         }
         let answer = asked.answer(reply, call)?;
         let tip = *answer.thread.links.last()?;
@@ -261,7 +266,7 @@ impl Windows {
             facts.input_limit(reply)
         };
         let own = self.settings.budget.or_else(known);
-        let limit = self.calibration.limit(model, own);
+        let limit = self.calibration.limit(model, own, reply.0);
         limit.into_iter().chain(asked.options.compact_at).min()
     }
 
@@ -283,7 +288,7 @@ impl Windows {
             let edits = batch.edits.len();
             let text = conversation.apply(&[batch]);
             let tokens = match sticky.tokens(asked.model()) {
-                Some(then) => then + asked.fixed + asked.since(thread.after(sticky.made())),
+                Some(then) => then + asked.overhead() + asked.since(thread.after(sticky.made())),
                 None => asked.weigh(&text)?,
             };
             let clears = asked.wants_clearing(&text)?;
@@ -306,8 +311,9 @@ impl Windows {
         }
         let cleared = asked.cleared().filter(|plan| plan.tokens() <= limit && !plan.is_noop());
         let digest = self.digests.digest(asked);
-        let plan = cleared
-            .unwrap_or_else(|| asked.plan(&self.budget(limit), self.settings.policy, &digest));
+        let plan = cleared.unwrap_or_else(|| {
+            asked.plan(&self.budget(asked, limit), self.settings.policy, &digest)
+        });
         match last {
             // Where nothing fits, a break of the prefix must be worth it.
             Some(last) if !plan.fits() && last.is_nearly(plan.tokens()) => Ok(last),
@@ -338,8 +344,26 @@ impl Windows {
         self.recorder.lineage().window(links)
     }
 
-    fn budget(&self, limit: Tokens) -> Budget {
-        Budget::of(limit).with_low_water(self.settings.low_water_percent, Tokens::ZERO)
+    /// What to tell a user, once a session: no window fits, since what every one has is too much.
+    pub(crate) fn notice(&self, asked: &Asked, window: &Window) -> Option<String> {
+        let after = window.after.filter(|_| window.shortfall > Tokens::ZERO)?;
+        let (limit, overhead) = (self.limit(asked)?, asked.overhead());
+        if overhead <= limit {
+            return None;
+        }
+        let mut noticed = lock(&self.noticed);
+        if noticed.len() >= NOTICED_MAX {
+            noticed.clear();
+        }
+        noticed.insert(asked.session.clone()?).then(|| {
+            format!(
+                "system prompt and tools take {overhead} tokens of {limit}; a budget of {after} would do"
+            )
+        })
+    }
+
+    fn budget(&self, asked: &Asked, limit: Tokens) -> Budget {
+        Budget::of(limit).with_low_water(self.settings.low_water_percent, asked.overhead())
     }
 
     /// Keeps a new batch of edits with its receipt.
@@ -353,7 +377,7 @@ impl Windows {
     ) -> Option<Arc<Sticky>> {
         let session = asked.session.as_ref()?;
         let path = asked.conversation().path();
-        let tokens = plan.tokens().saturating_sub(asked.fixed);
+        let tokens = plan.tokens().saturating_sub(asked.overhead());
         let sticky = Arc::new(Sticky::new(&plan.batch, &path, tokens, asked.model())?);
         let Tally { stubs, clips, .. } = Tally::of(&plan.batch.edits);
         let folded = folded_messages(&plan.batch);
@@ -390,7 +414,8 @@ impl Windows {
         overflow: Overflow,
     ) -> Option<Window> {
         let own = sent.after.unwrap_or_else(|| asked.total());
-        let limit = self.calibration.overflowed(asked.model(), own, overflow);
+        let too_long = TooLong { tokens: own, reply: asked.fields.reply_max.unwrap_or(0) };
+        let limit = self.calibration.overflowed(asked.model(), too_long, overflow)?;
         let window = self.within(asked, limit).ok()?;
         let smaller = window.body.is_some() && window.after.is_some_and(|after| after < own);
         smaller.then_some(window)

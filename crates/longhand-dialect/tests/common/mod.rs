@@ -1,5 +1,5 @@
 //! What the tests of whole compactions share.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+#![allow(dead_code, unused_imports, unreachable_pub, clippy::unwrap_used)]
 
 pub mod generate;
 

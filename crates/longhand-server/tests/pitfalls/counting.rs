@@ -3,7 +3,7 @@
 use longhand_testkit::scripted::Step;
 use serde_json::{Value, json};
 
-use crate::common::{PATHS, Stage, answers, messages, request, says, user};
+use crate::common::{PATHS, Stage, answers, calls, is_prefix, messages, request, says, user};
 
 async fn counted(path: &str, body: &str) -> u64 {
     let stage = Stage::new(Some(1_000_000), answers(1)).await;
@@ -134,4 +134,71 @@ async fn sent_with_large_tools(path: &str) -> String {
     let answer = stage.post(path, &body).await;
     assert!(answer.headers().contains_key("x-longhand-shortfall"));
     stage.sent().remove(0)
+}
+
+/// A request with a system prompt of so many tokens.
+fn with_system(path: &str, messages: &[Value], tokens: usize) -> String {
+    let prompt = "Be careful. ".repeat(tokens / 3);
+    let field = match path {
+        "/v1/messages" => "system",
+        "/v1/responses" => "instructions",
+        _ => {
+            let own = json!({"role": "system", "content": prompt});
+            return request(path, &[&[own], messages].concat(), false);
+        }
+    };
+    let body = request(path, messages, false);
+    body.replacen('{', &format!(r#"{{"{field}":{},"#, json!(prompt)), 1)
+}
+
+#[tokio::test]
+async fn a_system_prompt_that_grows_after_a_batch_is_counted() {
+    for path in PATHS {
+        let stage = Stage::new(Some(6_000), answers(8)).await;
+        for (steps, system) in [(20, 400), (21, 400), (22, 3_000), (23, 4_000)] {
+            let answer = stage.post(path, &with_system(path, &messages(path, steps), system)).await;
+            assert_eq!(answer.headers()["x-longhand"], "compacted", "{path} {system}");
+            let sent = stage.sent().pop().unwrap();
+            assert!(counted(path, &sent).await <= 6_000, "{path} {system}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_every_window_has_is_no_part_of_the_low_water_mark() {
+    for path in PATHS {
+        for (budget, system) in [(8_000, 2_000), (16_000, 10_000)] {
+            let stage = Stage::new(Some(budget), calls(path, 60)).await;
+            for steps in 1..=60 {
+                stage.post(path, &with_system(path, &messages(path, steps), system)).await;
+            }
+            let sent = stage.sent();
+            let breaks = sent.windows(2).filter(|pair| !is_prefix(&pair[0], &pair[1])).count();
+            assert!((1..=6).contains(&breaks), "{path} {budget}: {breaks} breaks");
+            let first = sent.windows(2).find(|pair| !is_prefix(&pair[0], &pair[1])).unwrap();
+            // A good part of the rest is kept, and much of it in words.
+            let kept = counted(path, &first[1]).await.saturating_sub(system as u64);
+            let rest = budget - system as u64;
+            assert!(kept * 4 >= rest && kept * 4 <= rest * 3, "{path} {budget}: {kept} of {rest}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_budget_that_is_too_small_for_any_window_is_said_once() {
+    for path in PATHS {
+        let stage = Stage::new(Some(1_000), calls(path, 3)).await;
+        let mut notices = Vec::new();
+        for steps in 1..=3 {
+            let body = with_system(path, &messages(path, steps), 3_000);
+            let answer = stage.post(path, &body).await;
+            let notice = answer.headers().get("x-longhand-notice");
+            notices.push(notice.map(|notice| notice.to_str().unwrap().to_owned()));
+        }
+        let [Some(notice), None, None] = &notices[..] else { panic!("{path}: {notices:?}") };
+        let enough: u64 = notice.split(' ').rev().nth(2).unwrap().parse().unwrap();
+        let stage = Stage::new(Some(enough), answers(1)).await;
+        let answer = stage.post(path, &with_system(path, &messages(path, 1), 3_000)).await;
+        assert!(!answer.headers().contains_key("x-longhand-shortfall"), "{path}: {notice}");
+    }
 }

@@ -156,3 +156,23 @@ async fn p46_a_learned_window_is_that_model_s_alone() {
     // Once it is known, nothing is sent in vain.
     assert_eq!(stage.sent().len(), 4);
 }
+
+#[tokio::test]
+async fn too_long_a_reply_teaches_nothing_about_requests() {
+    for path in PATHS {
+        let words = "This model's maximum context length is 128000 tokens. However, you requested \
+                     230400 tokens (30400 in the messages, 200000 in the completion).";
+        let refusal =
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": words}});
+        let kind = vec![("content-type", "application/json".to_owned())];
+        let steps = [Step::Raw(400, kind, refusal.to_string()), says("Here.")];
+        let stage = Stage::new(None, steps).await;
+        let normal = request(path, &messages(path, 80), false);
+        let greedy = normal.replace(r#""max_tokens":100"#, r#""max_tokens":200000"#);
+        assert_eq!(stage.post(path, &greedy).await.status(), 400);
+        assert_eq!(stage.sent().len(), 1, "{path}: a shorter one would not do either");
+        let answer = stage.post(path, &normal).await;
+        assert_eq!(answer.headers()["x-longhand"], "passed", "{path}");
+        assert_eq!(stage.sent()[1], normal);
+    }
+}
