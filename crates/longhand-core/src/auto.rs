@@ -6,8 +6,8 @@ use crate::draft::{At, Draft, Stage};
 use crate::edit::{Batch, Edit};
 use crate::elide::elide;
 use crate::fold::{NewFold, blocks_in, live_block};
+use crate::opening::Opening;
 use crate::plan::{History, Plan, Settings};
-use crate::project::project;
 use crate::protect::{Protection, Rank, Unit, Users};
 use crate::rescue::Rescue;
 use crate::trim::{Keep, keep_newest};
@@ -67,19 +67,10 @@ pub(crate) fn auto(
 
 /// The plan, unless it does not fit and makes the window no smaller: then nothing is done.
 fn shrinking(plan: Plan, history: &History, scale: &Scale) -> Plan {
-    let now = project(&history.path, history.live, history.wire);
-    let mut draft = Draft::new(history, now, *scale, 0, true);
-    let live = live_block(&draft);
-    let around = base(&draft) + live.as_ref().map_or(Size::ZERO, |(_, size)| *size);
-    let limit = Size { tokens: plan.tokens(), ..Size::MAX }.saturating_sub(around);
-    let count = history.path.messages.len();
-    match draft.total((0..count).rev(), Stage::Now, limit) {
-        Some(sum) if around.tokens <= plan.tokens() => {
-            let size = around + sum;
-            let size = live.map_or(size, |(frame, _)| frame.joined(size));
-            plan.replaced_by_nothing(size)
-        }
-        _ => plan,
+    let limits = Size { tokens: plan.tokens(), ..Size::MAX };
+    match Opening::of(history, *scale, 0, true).now_within(&limits) {
+        Some(size) => plan.replaced_by_nothing(size),
+        None => plan,
     }
 }
 
@@ -119,34 +110,27 @@ fn attempt(
 ) -> (Plan, Size) {
     let count = history.path.messages.len();
     let limits = budget.limits();
-    let now = project(&history.path, history.live, history.wire);
-    let mut draft = Draft::new(history, now, scale, settings.chars_min, true);
-    let base = base(&draft);
-    let live = live_block(&draft);
-    let standing = live.as_ref().map_or(Size::ZERO, |(_, size)| *size);
-    let most = limits.saturating_sub(base);
-    let has_room = base.is_within(&limits);
-    let now = draft.total((0..count).rev(), Stage::Now, most.saturating_sub(standing));
-    if let Some(sum) = now.filter(|_| (base + standing).is_within(&limits)) {
-        let size = base + sum + standing;
-        let size = live.map_or(size, |(frame, _)| frame.joined(size));
+    let mut opening = Opening::of(history, scale, settings.chars_min, true);
+    if let Some(size) = opening.now_within(&limits) {
         return (Plan::none(size, size.tokens, limits), Size::ZERO);
     }
+    let (base, standing) = (opening.base, opening.standing());
+    let most = limits.saturating_sub(base);
+    let has_room = base.is_within(&limits);
 
     let keep_tail = settings.keep_tail.unwrap_or(KEEP_TAIL);
-    let is_folded: Vec<bool> = (0..count).map(|at| draft.now.is_folded(at)).collect();
-    let protection = Protection::of(history, |at| is_folded[at], keep_tail, Users::FirstAndNewest);
+    let protection = opening.protection(keep_tail, Users::FirstAndNewest);
     let mut layout = Layout::of(protection);
-    let blocks = blocks_in(&draft, &layout.kept());
-    layout.fold_only_what_frees(&mut draft, &blocks);
-    let all = NewFold::of(&draft, &layout.fold(layout.units().len()), &blocks);
-    let folds = layout.has_old() || live.is_some() || !blocks.is_empty();
+    let blocks = blocks_in(&opening.draft, &layout.kept());
+    layout.fold_only_what_frees(&mut opening.draft, &blocks);
+    let all = NewFold::of(&opening.draft, &layout.fold(layout.units().len()), &blocks);
+    let folds = layout.has_old() || opening.has_block() || !blocks.is_empty();
     let headline = if folds { all.least(&scale) } else { Size::ZERO };
     let reserve = if folds { all.reserve(&scale) } else { Size::ZERO };
-    draft.absorb(&blocks);
-    let kept = draft.total(layout.kept(), Stage::Edited, most);
+    opening.draft.absorb(&blocks);
+    let kept = opening.draft.total(layout.kept(), Stage::Edited, most);
     let Some(kept) = kept.filter(|kept| (*kept + headline).is_within(&most) && has_room) else {
-        let rescue = Rescue { draft, layout, blocks, base, headline, limits };
+        let rescue = Rescue { draft: opening.draft, layout, blocks, base, headline, limits };
         return rescue.plan(budget, digest);
     };
     // The target is a wish: for its sake the block is kept small, but nothing protected is clipped.
@@ -158,34 +142,34 @@ fn attempt(
         Size::ZERO
     } else {
         let half = Tokens(left.tokens.saturating_sub(reserve.tokens).0 / 2);
-        layout.grow_tail(&mut draft, Size { tokens: half, ..left })
+        layout.grow_tail(&mut opening.draft, Size { tokens: half, ..left })
     };
     let left = left.saturating_sub(tail);
 
     let old = layout.old();
-    draft.allow(layout.editable());
+    opening.draft.allow(layout.editable());
     // Stubs alone: the blocks that stand now stay.
     let floor = || base.tokens + kept.tokens + headline.tokens;
-    let blocks_now = draft.parts(&blocks);
+    let blocks_now = opening.draft.parts(&blocks);
     let beside = left.saturating_sub(standing).saturating_sub(blocks_now);
     for stage in [Stage::Results, Stage::Arguments, Stage::Prose] {
-        if let Some(mut sum) = draft.total(old.iter().copied(), stage, beside)
+        if let Some(mut sum) = opening.draft.total(old.iter().copied(), stage, beside)
             && (standing + blocks_now).is_within(&left)
         {
-            draft.restore(&old, stage, &mut sum, beside);
-            let edits = draft.edits(0..count, stage);
+            opening.draft.restore(&old, stage, &mut sum, beside);
+            let edits = opening.draft.edits(0..count, stage);
             if edits.is_empty() {
                 break;
             }
-            let size = base + kept + tail + sum + standing + blocks_now;
-            let size = live.map_or(size, |(frame, _)| frame.joined(size));
-            return finish(&mut draft, edits, String::new(), size, floor(), limits);
+            let size = opening.whole(kept + tail + sum + blocks_now);
+            return finish(&mut opening.draft, edits, String::new(), size, floor(), limits);
         }
     }
 
-    if !layout.has_old() && live.is_none() && blocks.is_empty() {
+    if !layout.has_old() && !opening.has_block() && blocks.is_empty() {
         // Without an edit the thinking stays, which `kept` leaves out.
-        return Rescue { draft, layout, blocks, base, headline, limits }.plan(budget, digest);
+        return Rescue { draft: opening.draft, layout, blocks, base, headline, limits }
+            .plan(budget, digest);
     }
 
     // Too much even as stubs: the oldest steps go, and a block takes their place.
@@ -197,42 +181,30 @@ fn attempt(
     let messages = layout.foldable().filter(|(_, unit)| !unit.is_block);
     for (at, unit) in messages.collect::<Vec<_>>().into_iter().skip(1).rev() {
         let limit = space.saturating_sub(sum);
-        match draft.total(unit.messages.clone().rev(), Stage::Prose, limit) {
+        match opening.draft.total(unit.messages.clone().rev(), Stage::Prose, limit) {
             Some(size) => sum += size,
             None => break,
         }
         first = at;
     }
     let folded = layout.fold(first);
-    let fold = NewFold::of(&draft, &folded, &blocks);
+    let fold = NewFold::of(&opening.draft, &folded, &blocks);
     let frame = fold.frame;
     let (fold, state, block) = fold.write(share, &scale, digest);
     let mut total = sum + block;
     let is_shown = |at: &usize| !folded.iter().any(|range| range.contains(at));
     let still: Vec<usize> = old.into_iter().filter(is_shown).collect();
     for stage in [Stage::Prose, Stage::Arguments, Stage::Results] {
-        draft.restore(&still, stage, &mut total, left);
+        opening.draft.restore(&still, stage, &mut total, left);
     }
-    let mut edits = draft.edits((0..count).filter(is_shown), Stage::Prose);
+    let mut edits = opening.draft.edits((0..count).filter(is_shown), Stage::Prose);
     edits.push(Edit::Fold(fold));
     let size = frame.joined(base + kept + tail + total);
-    finish(&mut draft, edits, state, size, floor(), limits)
+    finish(&mut opening.draft, edits, state, size, floor(), limits)
 }
 
 /// What the bytes of a block are reckoned with before it is written.
 const BLOCK_BYTES: u64 = 32 * 1024;
-
-/// What a request takes beside its messages and the block: tools, the priming of the reply, inserts.
-pub(crate) fn base(draft: &Draft) -> Size {
-    let framing = draft.scale.framing();
-    let inserts = draft.now.inserts.iter();
-    let inserts = inserts.map(|(_, text)| Size {
-        tokens: draft.scale.text(text) + framing.message,
-        bytes: text.len() as u64 * 2 + crate::draft::WRAP_BYTES,
-        images: 0,
-    });
-    draft.history.fixed + Size::of(framing.reply) + inserts.sum()
-}
 
 /// Makes a batch of edits, with the thinking before the first of them, which stays.
 pub(crate) fn finish(

@@ -2,11 +2,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::auto::{base, exact, finish};
-use crate::draft::{At, Draft, Stage};
-use crate::fold::live_block;
+use crate::auto::{exact, finish};
+use crate::draft::{At, Stage};
+use crate::opening::Opening;
 use crate::plan::{History, Plan, Settings};
-use crate::project::project;
 use crate::{Budget, Message, Meter, Part, Role, Scale, Size, Tokens};
 
 /// Which tool uses to clear, and when.
@@ -62,9 +61,10 @@ pub fn clear(history: &History, clear: &Clear, meter: &dyn Meter) -> Plan {
 fn attempt(history: &History, clear: &Clear, scale: Scale) -> (Plan, Size) {
     let count = history.path.messages.len();
     let stage = if clear.inputs { Stage::Arguments } else { Stage::Results };
-    let now = project(&history.path, history.live, history.wire);
-    let mut draft = Draft::new(history, now, scale, Settings::default().chars_min, clear.inputs);
-    let around = base(&draft) + live_block(&draft).map_or(Size::ZERO, |(_, size)| size);
+    let chars_min = Settings::default().chars_min;
+    let mut opening = Opening::of(history, scale, chars_min, clear.inputs);
+    let around = opening.base + opening.standing();
+    let draft = &mut opening.draft;
     draft.allow(0..count);
     let (uses, old) = old_uses(history.path.messages, clear);
     for (message, content) in history.path.messages.iter().enumerate() {
@@ -84,8 +84,7 @@ fn attempt(history: &History, clear: &Clear, scale: Scale) -> (Plan, Size) {
     };
     let has_edits = !edits.is_empty();
     let floor = if has_edits { cleared } else { whole };
-    let (plan, thinking) =
-        finish(&mut draft, edits, String::new(), cleared, cleared.tokens, Size::MAX);
+    let (plan, thinking) = finish(draft, edits, String::new(), cleared, cleared.tokens, Size::MAX);
     // Thinking before the first edit stays.
     let freed = whole.tokens.saturating_sub(cleared.tokens + thinking.tokens);
     if is_beyond && has_edits && freed >= clear.at_least {

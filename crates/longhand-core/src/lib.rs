@@ -20,6 +20,7 @@ mod message;
 mod meter;
 mod model_name;
 mod observation;
+mod opening;
 mod plan;
 mod project;
 mod protect;

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use crate::auto::{NOTE_GAIN_MIN, base, exact, finish, joined};
-use crate::draft::{Draft, Stage};
+use crate::auto::{NOTE_GAIN_MIN, exact, finish, joined};
+use crate::draft::Stage;
 use crate::edit::Edit;
-use crate::fold::{NewFold, blocks_in, is_fold, live_block};
+use crate::fold::{NewFold, blocks_in, is_fold};
+use crate::opening::Opening;
 use crate::plan::{History, Plan, Settings};
-use crate::project::project;
-use crate::protect::{Protection, Rank, Unit, Users};
+use crate::protect::{Rank, Unit, Users};
 use crate::{Budget, Digest, Scale, Size, Tokens};
 
 /// The most that a note may take.
@@ -100,14 +100,10 @@ fn attempt(
 ) -> (Plan, Size) {
     let messages = history.path.messages;
     let limits = budget.limits();
-    let now = project(&history.path, history.live, history.wire);
-    let mut draft = Draft::new(history, now, scale, settings.chars_min, false);
-    let base = base(&draft);
-    let live = live_block(&draft);
-    let standing = live.as_ref().map_or(Size::ZERO, |(_, size)| *size);
-    let is_folded: Vec<bool> = (0..messages.len()).map(|at| draft.now.is_folded(at)).collect();
+    let mut opening = Opening::of(history, scale, settings.chars_min, false);
+    let (base, standing) = (opening.base, opening.standing());
     let users = if keep.newest_user { Users::Newest } else { Users::None };
-    let protection = Protection::of(history, |at| is_folded[at], 0, users);
+    let protection = opening.protection(0, users);
     let groups = groups(history, &protection.units, keep.by_round);
     // The note of an earlier fold is no round.
     let is_note = |group: &[Unit]| group.iter().all(|unit| unit.is_block);
@@ -117,19 +113,16 @@ fn attempt(
     let count = messages.len();
     let most = limits.saturating_sub(base);
     let has_room = base.is_within(&limits);
-    if first_allowed == 0 {
-        let now = draft.total((0..count).rev(), Stage::Now, most.saturating_sub(standing));
-        if let Some(sum) = now.filter(|_| (base + standing).is_within(&limits)) {
-            let size = base + sum + standing;
-            let size = live.map_or(size, |(frame, _)| frame.joined(size));
-            return (Plan::none(size, size.tokens, limits), Size::ZERO);
-        }
+    if first_allowed == 0
+        && let Some(size) = opening.now_within(&limits)
+    {
+        return (Plan::none(size, size.tokens, limits), Size::ZERO);
     }
 
     let never = protection.newest_first(|unit| unit.rank == Rank::Never);
-    let blocks = blocks_in(&draft, &(0..count).rev().collect::<Vec<_>>());
-    draft.absorb(&blocks);
-    let never = draft.total(never, Stage::Edited, Size::MAX).unwrap_or(Size::MAX);
+    let blocks = blocks_in(&opening.draft, &(0..count).rev().collect::<Vec<_>>());
+    opening.draft.absorb(&blocks);
+    let never = opening.draft.total(never, Stage::Edited, Size::MAX).unwrap_or(Size::MAX);
     let foldable = |group: &[Unit]| -> Vec<Range<usize>> {
         let old = group.iter().filter(|unit| unit.rank < Rank::Never);
         old.map(|unit| unit.messages.clone()).collect()
@@ -141,10 +134,10 @@ fn attempt(
         joined(ranges)
     };
     let all = joined_with_notes(&groups);
-    let (least, reserve) = if all.is_empty() && live.is_none() && blocks.is_empty() {
+    let (least, reserve) = if all.is_empty() && !opening.has_block() && blocks.is_empty() {
         (Size::ZERO, Size::ZERO)
     } else {
-        let fold = NewFold::of(&draft, &all, &blocks);
+        let fold = NewFold::of(&opening.draft, &all, &blocks);
         (fold.least(&scale), fold.reserve(&scale))
     };
     let floor = base.tokens + never.tokens + least.tokens;
@@ -157,24 +150,25 @@ fn attempt(
     let mut first = groups.len();
     for (at, group) in groups.iter().enumerate().skip(first_allowed).rev() {
         let messages = foldable(group).into_iter().rev().flat_map(Iterator::rev);
-        match draft.total(messages, Stage::Edited, space.saturating_sub(kept)) {
+        match opening.draft.total(messages, Stage::Edited, space.saturating_sub(kept)) {
             Some(size) if has_room => kept += size,
             _ => break,
         }
         first = at;
     }
     let folded = joined_with_notes(&groups[..first]);
-    let fold = NewFold::of(&draft, &folded, &blocks);
+    let fold = NewFold::of(&opening.draft, &folded, &blocks);
     let has_news = fold.has_news();
     let mut size = base + never + kept;
     let (mut edits, mut state) = (Vec::new(), String::new());
-    if !folded.is_empty() || live.is_some() || !blocks.is_empty() {
+    if !folded.is_empty() || opening.has_block() || !blocks.is_empty() {
         let left = most.tokens.saturating_sub((never + kept).tokens);
         let frame = fold.frame;
         // A note that is as long as what it stands for frees nothing.
         let twice = Size { tokens: note + note, ..Size::MAX };
         let gone = folded.iter().cloned().flatten();
-        let freed = draft.total(gone, Stage::Now, twice).map_or(twice, |size| size + standing);
+        let freed =
+            opening.draft.total(gone, Stage::Now, twice).map_or(twice, |size| size + standing);
         let note = note.min(freed.tokens.saturating_sub(Tokens(1))).max(least.tokens);
         let (fold, left, block) = fold.write(note.min(left.max(least.tokens)), &scale, digest);
         size = frame.joined(size + block);
@@ -185,19 +179,16 @@ fn attempt(
     // than what it stands for frees nothing.
     let gain_min = if has_news { Tokens::ZERO } else { NOTE_GAIN_MIN };
     let limit = Size { tokens: size.tokens + gain_min, ..Size::MAX };
-    let around = base + standing;
-    if let Some(sum) = draft.total((0..count).rev(), Stage::Now, limit.saturating_sub(around)) {
-        let now = around + sum;
-        let now = live.map_or(now, |(frame, _)| frame.joined(now));
+    if let Some(now) = opening.now_within(&limit) {
         // Where bytes or pictures are too many, fewer of those are worth a few tokens.
         let beyond_tokens = Size { tokens: Tokens::MAX, ..limits };
         let helps =
             !now.is_within(&beyond_tokens) && (now.bytes > size.bytes || now.images > size.images);
-        if now.tokens <= limit.tokens && (edits.is_empty() || !helps) {
+        if edits.is_empty() || !helps {
             return (Plan::none(now, now.tokens, limits), Size::ZERO);
         }
     }
-    finish(&mut draft, edits, state, size, floor, limits)
+    finish(&mut opening.draft, edits, state, size, floor, limits)
 }
 
 /// The steps, or the rounds that they make; what never goes is in no round.
