@@ -329,3 +329,29 @@ fn escaped_letters_mean_what_the_letters_mean() {
         assert_eq!(graves(&conversation).len(), 1, "{json}");
     }
 }
+
+fn steps_of(items: &str) -> Vec<std::ops::Range<usize>> {
+    let json = format!(r#"{{"model":"gpt-5","input":[{items}]}}"#);
+    steps(&parse(&json, Some(Dialect::Responses)).messages)
+}
+
+#[test]
+fn reasoning_at_the_end_is_a_step_of_its_own() {
+    let user = r#"{"role":"user","content":"go"}"#;
+    let reasoning = r#"{"type":"reasoning","id":"rs_1","summary":[]}"#;
+    let reply =
+        r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ok"}]}"#;
+    assert_eq!(steps_of(&format!("{user},{reasoning}")), [0..1, 1..2]);
+    assert_eq!(steps_of(&format!("{user},{reasoning},{reply}")), [0..1, 1..3]);
+    assert_eq!(steps_of(reasoning), [0..1]);
+}
+
+#[test]
+fn references_in_a_row_stay_with_the_result_of_one_of_them() {
+    let reference = |id: u8| format!(r#"{{"type":"item_reference","id":"fc_{id}"}}"#);
+    let user = r#"{"role":"user","content":"go"}"#;
+    let result = r#"{"type":"function_call_output","call_id":"c1","output":"x"}"#;
+    let items =
+        format!("{},{user},{},{},{result},{user}", reference(0), reference(1), reference(2));
+    assert_eq!(steps_of(&items), [0..1, 1..2, 2..5, 5..6]);
+}
