@@ -2,8 +2,8 @@
 
 use blake3::Hasher;
 
-use crate::json::Cursor;
-use crate::{Message, Part, Text};
+use crate::json::{Cursor, JsonError};
+use crate::{Message, Part, Role, Text};
 
 /// What a message says, as a hash: role, name, words, calls by id and name, results.
 ///
@@ -58,14 +58,17 @@ impl Meaning {
                     field(&mut hasher, b'o', result.call.decode().trim().as_bytes());
                     field(&mut hasher, b't', words(&result.content).trim().as_bytes());
                     if !result.content.iter().all(|part| part.text().is_some()) {
-                        raw(&mut hasher, &result.raw);
+                        json(&mut hasher, &result.raw);
                     }
                 }
-                _ => has_media = true,
+                Part::Other(other) => json(&mut hasher, &other.raw),
+                // A client sends a recording of the model's back as no more than its id.
+                Part::Media(_) if message.role == Role::Assistant => {}
+                Part::Image(_) | Part::Media(_) | Part::File(_) => has_media = true,
             }
         }
         if has_media {
-            raw(&mut hasher, &message.raw);
+            json(&mut hasher, &message.raw);
         }
         Self(half(&hasher))
     }
@@ -77,31 +80,60 @@ fn words(parts: &[Part]) -> String {
 }
 
 /// A mark that clients move from message to message to say where a cache entry ends.
-const CACHE_MARK: &str = "\"cache_control\"";
+const CACHE_MARK: &str = "cache_control";
 
-/// Hashes JSON as it was received, but for commas, white space between tokens, and cache marks.
-fn raw(hasher: &mut Hasher, raw: &Text) {
+/// How deep JSON is looked into; what lies deeper counts as it was written.
+const DEPTH_MAX: usize = 64;
+
+/// Hashes JSON by what it says, and what is no JSON as it is.
+fn json(hasher: &mut Hasher, raw: &Text) {
     let source = raw.raw();
-    let mut cursor = Cursor::new(source);
-    while let Some(byte) = cursor.peek() {
-        let start = cursor.position();
-        match byte {
-            b'{' | b'}' | b'[' | b']' | b':' | b',' => cursor.advance(),
-            // What is not JSON is hashed as it is.
-            _ if cursor.value().is_err() => {
-                field(hasher, b'x', &source.as_bytes()[start..]);
-                return;
+    match value(&mut Cursor::new(source), source, 0) {
+        Ok(hash) => field(hasher, b'j', &hash.to_le_bytes()),
+        Err(_) => field(hasher, b'x', source.trim().as_bytes()),
+    }
+}
+
+/// The hash of a value: the order of its keys, the form of its numbers and cache marks do not count.
+fn value(cursor: &mut Cursor, source: &str, depth: usize) -> Result<u128, JsonError> {
+    let mut hasher = Hasher::new();
+    match cursor.peek() {
+        Some(b'{') if depth < DEPTH_MAX => {
+            let mut fields = Vec::new();
+            cursor.fields(|cursor, key| {
+                let hash = value(cursor, source, depth + 1)?;
+                if let Some(key) = key.str(source).filter(|key| key != CACHE_MARK) {
+                    fields.push((key, hash));
+                }
+                Ok(())
+            })?;
+            fields.sort_unstable();
+            hasher.update(b"{");
+            for (key, hash) in fields {
+                field(&mut hasher, b'k', key.as_bytes());
+                hasher.update(&hash.to_le_bytes());
             }
-            _ => {}
         }
-        let token = &source[start..cursor.position()];
-        if token == CACHE_MARK && cursor.peek() == Some(b':') {
-            cursor.advance();
-            let _ = cursor.value();
-        } else if token != "," {
-            field(hasher, b'x', token.as_bytes());
+        Some(b'[') if depth < DEPTH_MAX => {
+            hasher.update(b"[");
+            cursor.elements(|cursor| {
+                hasher.update(&value(cursor, source, depth + 1)?.to_le_bytes());
+                Ok(())
+            })?;
+        }
+        _ => {
+            let own = cursor.value()?;
+            let written = &source[own.span()];
+            match (own.str(source), written.parse::<f64>()) {
+                (Some(text), _) => field(&mut hasher, b's', text.as_bytes()),
+                (None, Ok(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
+                    field(&mut hasher, b'i', &(number as i64).to_le_bytes());
+                }
+                _ => field(&mut hasher, b'v', written.as_bytes()),
+            }
         }
     }
+    Ok(half(&hasher))
 }
 
 /// Hashes a piece so that no two lists of pieces are the same bytes.
@@ -115,4 +147,40 @@ fn half(hasher: &Hasher) -> u128 {
     let mut half = [0; 16];
     hasher.finalize_xof().fill(&mut half);
     u128::from_le_bytes(half)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(json_text: &str) -> u128 {
+        let mut hasher = Hasher::new();
+        json(&mut hasher, &Text::from(json_text.to_owned()));
+        half(&hasher)
+    }
+
+    #[test]
+    fn json_counts_by_what_it_says() {
+        let same = [
+            r#"{"a":1,"b":["x",null]}"#,
+            r#"{ "b": ["\u0078", null], "a": 1.0 }"#,
+            r#"{"a":1,"b":["x",null],"cache_control":{"type":"ephemeral"}}"#,
+        ];
+        assert!(same.iter().all(|json| hash(json) == hash(same[0])));
+        let others = [
+            r#"{"a":2,"b":["x",null]}"#,
+            r#"{"a":1,"b":[null,"x"]}"#,
+            r#"{"a":"1","b":["x",null]}"#,
+            r#"{"a":1,"b":["x"]}"#,
+            r#"{"a":1,"b":["x",null]"#,
+        ];
+        assert!(others.iter().all(|json| hash(json) != hash(same[0])));
+        assert_ne!(hash("9007199254740993"), hash("9007199254740992"));
+    }
+
+    #[test]
+    fn deep_json_is_no_danger() {
+        let deep = "[".repeat(200_000) + &"]".repeat(200_000);
+        assert_eq!(hash(&deep), hash(&deep));
+    }
 }

@@ -213,3 +213,39 @@ async fn p39_only_callers_with_a_key_name_sessions() {
     assert_eq!(archived.len(), 1);
     assert!(archived[0].0.starts_with("theirs@"), "{archived:?}");
 }
+
+/// The calls of a loop with a key that a client adds when it sends them back, as some do with defaults.
+fn with_defaults(path: &str, messages: Vec<Value>) -> Vec<Value> {
+    let add = |arguments: &mut Value| {
+        let mut own: Value = serde_json::from_str(arguments.as_str().unwrap()).unwrap();
+        own["replace_all"] = json!(false);
+        *arguments = json!(own.to_string());
+    };
+    let with = |mut message: Value| {
+        match path {
+            "/v1/messages" if message["content"][0]["input"].is_object() => {
+                message["content"][0]["input"]["replace_all"] = json!(false);
+            }
+            "/v1/responses" if message["arguments"].is_string() => add(&mut message["arguments"]),
+            _ if message["tool_calls"].is_array() => {
+                add(&mut message["tool_calls"][0]["function"]["arguments"]);
+            }
+            _ => {}
+        }
+        message
+    };
+    messages.into_iter().map(with).collect()
+}
+
+#[tokio::test]
+async fn calls_that_come_back_with_added_keys_are_the_calls_that_were_made() {
+    for path in PATHS {
+        let stage = Stage::new(Some(3_000), calls(path, 16)).await;
+        for steps in 1..=16 {
+            stage.ask(path, &with_defaults(path, messages(path, steps))).await;
+        }
+        let archived = stage.archived().await;
+        assert_eq!(archived.len(), 1, "{path}: one conversation is one session");
+        assert_eq!(archived[0].1.len(), 1 + 2 * 16 + 1, "{path}: each message once");
+    }
+}
