@@ -21,7 +21,7 @@ use self::screen::Screen;
 use crate::args::ChatArgs;
 use crate::config::Config;
 use crate::models::Models;
-use crate::{Outcome, hinted, map, store};
+use crate::{Outcome, hinted, map, store, weigh};
 
 /// How often a window is made smaller when a model says that it is too long.
 const SHRINKS_MAX: usize = 2;
@@ -54,6 +54,7 @@ pub(crate) fn run(args: &ChatArgs) -> Result<Outcome> {
         archive,
         session,
     };
+    chat.count_as_the_model_does()?;
     chat.greet();
     chat.converse()
 }
@@ -289,12 +290,19 @@ impl Chat {
             Command::Model(None) => self.screen.notice(&format!("this is {}", self.model)),
             Command::Model(Some(name)) => {
                 self.model = self.models.model(&name)?;
+                self.count_as_the_model_does()?;
                 self.screen.notice(&format!("now with {}", self.model));
             }
             Command::Cost => screen::show(&self.cost()?),
             Command::Help => screen::show(command::HELP),
             Command::Quit => {}
         }
+        Ok(())
+    }
+
+    fn count_as_the_model_does(&mut self) -> Result<()> {
+        let dialect = self.model.endpoint.api.dialect();
+        self.session.set_meter(weigh::of_model(dialect, &self.model.name)?);
         Ok(())
     }
 

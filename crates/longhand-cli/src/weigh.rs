@@ -30,14 +30,25 @@ pub(crate) fn open(
     conversation: &Conversation,
 ) -> anyhow::Result<NamedMeter> {
     let model = conversation.model.as_deref();
-    let provider = match conversation.dialect {
+    let spec = spec.unwrap_or_else(|| MeterSpec::for_model(model.unwrap_or_default()));
+    let (name, is_exact) = (spec.to_string(), spec.is_exact());
+    let meter = Arc::from(spec.open(images(conversation.dialect, model))?);
+    Ok(NamedMeter { name, is_exact, meter })
+}
+
+/// Opens the meter of a model that is asked in some format.
+pub(crate) fn of_model(dialect: Dialect, model: &str) -> anyhow::Result<SharedMeter> {
+    let spec = MeterSpec::for_model(model);
+    Ok(Arc::from(spec.open(images(dialect, Some(model)))?))
+}
+
+/// What pictures cost.
+fn images(dialect: Dialect, model: Option<&str>) -> ImageRule {
+    let provider = match dialect {
         Dialect::Chat | Dialect::Responses | Dialect::Codex => Provider::OpenAi,
         Dialect::Anthropic | Dialect::ClaudeCode | Dialect::Pi => Provider::Anthropic,
     };
-    let spec = spec.unwrap_or_else(|| MeterSpec::for_model(model.unwrap_or_default()));
-    let (name, is_exact) = (spec.to_string(), spec.is_exact());
-    let meter = Arc::from(spec.open(ImageRule::for_model(provider, model))?);
-    Ok(NamedMeter { name, is_exact, meter })
+    ImageRule::for_model(provider, model)
 }
 
 /// What the request counts for besides its messages.

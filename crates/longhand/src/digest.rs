@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longhand_core::anchor::Miner;
-use longhand_core::{Digest, Digested, Folded, Index, Message, Meter, Scale, Seq, Tokens};
+use longhand_core::{Digest, Digested, Folded, Index, Meter, Scale, Seq, Tokens};
 use longhand_summary::Summariser;
 use serde_json::{Value, json};
 
@@ -132,23 +132,6 @@ impl Summarised {
 
     fn newest(&self) -> std::sync::MutexGuard<'_, Newest> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells of messages of which the older ones have a summary already.
-    pub fn digest_after(
-        &self,
-        earlier: &str,
-        messages: &[&Message],
-        limit: Tokens,
-        scale: &Scale,
-    ) -> String {
-        let folded = Folded {
-            messages: messages.to_vec(),
-            entries: Vec::new(),
-            state: "",
-            blocks: vec![earlier.to_owned()],
-        };
-        self.digest(&folded, limit, scale).text
     }
 
     /// Splits messages into rounds; each begins with what the user says.

@@ -67,7 +67,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The defaults: a budget of 24,000 exact tokens, the policy `auto`, the built-in summariser.
+    /// The defaults: a budget of 24,000 tokens as o200k counts them, the policy `auto`, the built-in summariser.
     pub fn new() -> Result<Self, SessionError> {
         let meter = MeterSpec::O200k.open(ImageRule::OpenAiDearer)?;
         Ok(Self {
@@ -335,6 +335,11 @@ impl Session {
     /// Has others summarise from now on.
     pub fn set_summarisers(&mut self, summarisers: Vec<Arc<dyn Summariser>>) {
         self.settings.summarisers = summarisers;
+    }
+
+    /// Counts with another meter from now on, as another model does.
+    pub fn set_meter(&mut self, meter: Arc<dyn Meter + Send + Sync>) {
+        self.settings.meter = meter;
     }
 
     /// Keeps an entry in the window through every plan, or lets it go again.

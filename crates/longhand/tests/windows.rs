@@ -10,6 +10,7 @@ use faulty::{Fault, Faulty};
 use longhand::{Archive, MemoryArchive, Prompt, Round, Session, Settings, Tokens, recall};
 use longhand_archive::Scope;
 use longhand_core::{Handle, Scale};
+use longhand_meter::{ImageRule, MeterSpec};
 use longhand_testkit::filler;
 use serde_json::{Value, json};
 
@@ -137,4 +138,20 @@ fn what_goes_wrong_after_a_round_is_durable_is_no_failure_to_record_it() {
     }
     let head = archive.head(session.id()).unwrap().unwrap();
     assert_eq!(head.rounds, 3, "each round is there once");
+}
+
+#[test]
+fn a_session_counts_as_its_model_does() {
+    let mut session = open(&memory(), 3_000);
+    for number in 0..8 {
+        let round = Round::new("Go on.", &filler::words(300, number), 0);
+        session.record(&round).unwrap();
+    }
+    let plain = session.window("And now?", &Prompt::default(), 0).unwrap();
+    assert_eq!((plain.shortfall, session.verbatim()), (Tokens::ZERO, 0..8));
+    let meter = MeterSpec::for_model("claude-opus-5-5").open(ImageRule::CLAUDE_FROM_4_7).unwrap();
+    session.set_meter(Arc::from(meter));
+    let window = session.window("And now?", &Prompt::default(), 0).unwrap();
+    assert!(window.tokens <= Tokens(3_000) && window.json != plain.json, "{}", window.tokens);
+    assert!(session.verbatim().start > 0, "what a model counts for more is too much sooner");
 }

@@ -1,0 +1,102 @@
+//! What a window shows of batches that follow one another.
+
+mod common;
+
+use common::{graves, parse};
+use longhand_core::{Batch, Edit, Fold, Handle, Place, Seq, Span, project, shown_edits};
+use longhand_dialect::{Conversation, Dialect};
+
+/// Five rounds of a user and an assistant: the entries 0 to 9.
+fn conversation(dialect: Dialect) -> Conversation {
+    let messages: Vec<String> = (0..10)
+        .map(|number| {
+            let role = if number % 2 == 0 { "user" } else { "assistant" };
+            format!(r#"{{"role":"{role}","content":"message {number}"}}"#)
+        })
+        .collect();
+    let list = messages.join(",");
+    let json = match dialect {
+        Dialect::Responses => format!(r#"{{"input":[{list}]}}"#),
+        Dialect::Anthropic => format!(r#"{{"max_tokens":9,"messages":[{list}]}}"#),
+        _ => format!("[{list}]"),
+    };
+    parse(&json, Some(dialect))
+}
+
+fn stub(entry: u64, text: &str) -> Edit {
+    let at = Place { entry: Seq(entry), part: 0 };
+    Edit::Stub { at, handle: Handle::of(["x"]), text: text.to_owned() }
+}
+
+fn insert(after: u64, text: &str) -> Edit {
+    Edit::Insert { after: Seq(after), text: text.to_owned() }
+}
+
+fn fold(first: u64, last: u64, text: &str) -> Edit {
+    let spans = vec![Span { first: Seq(first), last: Seq(last) }];
+    Edit::Fold(Fold { spans, blocks: Vec::new(), sum: 1, text: text.to_owned() })
+}
+
+fn batch(edits: Vec<Edit>) -> Batch {
+    Batch { head: Seq(9), edits, state: String::new() }
+}
+
+fn texts(edits: &[&Edit]) -> Vec<String> {
+    let text = |edit: &&Edit| match edit {
+        Edit::Stub { text, .. } | Edit::Clip { text, .. } | Edit::Insert { text, .. } => {
+            text.clone()
+        }
+        Edit::Fold(fold) => fold.text.clone(),
+    };
+    edits.iter().map(text).collect()
+}
+
+#[test]
+fn a_part_that_is_not_there_is_not_found() {
+    let conversation = conversation(Dialect::Chat);
+    let path = conversation.path();
+    let at = |entry, part| path.find(Place { entry: Seq(entry), part });
+    assert_eq!((at(3, 0), at(3, 1), at(10, 0)), (Some((3, 0)), None, None));
+}
+
+#[test]
+fn edits_that_are_shown_are_those_that_no_later_one_replaced() {
+    let first = batch(vec![stub(1, "old"), stub(3, "kept"), insert(5, "recalled")]);
+    let second = batch(vec![stub(1, "new")]);
+    let mut live = vec![first, second];
+    assert_eq!(texts(&shown_edits(&live)), ["kept", "recalled", "new"]);
+    live.push(batch(vec![fold(0, 3, "block")]));
+    assert_eq!(texts(&shown_edits(&live)), ["recalled", "block"]);
+    live.push(batch(vec![stub(7, "later"), fold(0, 6, "wider")]));
+    assert_eq!(texts(&shown_edits(&live)), ["later", "wider"]);
+}
+
+#[test]
+fn what_is_inserted_stands_after_its_entry_until_it_is_folded() {
+    for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Anthropic] {
+        let conversation = conversation(dialect);
+        let mut live = vec![batch(vec![insert(5, "recalled"), insert(1, "sooner")])];
+        let window = parse(&conversation.apply(&live), Some(dialect));
+        assert_eq!(graves(&window), Vec::<String>::new());
+        let text: String =
+            window.messages.iter().map(|message| format!("{}\n", message.raw.raw())).collect();
+        let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+        assert!(place("message 1") < place("sooner") && place("sooner") < place("message 2"));
+        assert!(place("message 5") < place("recalled") && place("recalled") < place("message 6"));
+        live.push(batch(vec![fold(0, 3, "[longhand fold h:000000000000: 4]")]));
+        let window = conversation.apply(&live);
+        assert!(!window.contains("sooner") && window.contains("recalled"), "{window}");
+        assert!(!window.contains("message 3") && window.contains("message 4"));
+    }
+}
+
+#[test]
+fn of_several_folds_the_newest_counts() {
+    let conversation = conversation(Dialect::Chat);
+    let live = [batch(vec![fold(0, 3, "narrow")]), batch(vec![fold(0, 5, "wide")])];
+    let window = project(&conversation.path(), &live, conversation.wire());
+    assert_eq!(window.block.as_ref().map(|block| block.text.as_str()), Some("wide"));
+    let folded: Vec<bool> = (0..10).map(|at| window.is_folded(at)).collect();
+    assert_eq!(folded.iter().filter(|folded| **folded).count(), 6);
+    assert!(!window.is_unchanged());
+}
