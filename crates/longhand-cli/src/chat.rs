@@ -21,6 +21,7 @@ use self::screen::Screen;
 use crate::args::ChatArgs;
 use crate::config::Config;
 use crate::models::Models;
+use crate::output::counted;
 use crate::{Outcome, hinted, map, store, weigh};
 
 /// How often a window is made smaller when a model says that it is too long.
@@ -83,7 +84,7 @@ impl Chat {
         let what = if rounds == 0 {
             "a new conversation".to_owned()
         } else {
-            format!("{} rounds so far", grouped(rounds as usize))
+            format!("{} so far", counted(rounds as usize, "round"))
         };
         self.screen.notice(&format!(
             "{} with {}: {what}; /help helps",
@@ -243,7 +244,8 @@ impl Chat {
 
     fn tell_folded(&self, folded: Folding) {
         if folded.rounds > 0 {
-            let (rounds, tokens) = (rounds(folded.rounds), self.session.tokens().0);
+            let (rounds, tokens) =
+                (counted(folded.rounds as usize, "round"), self.session.tokens().0);
             let tokens = grouped(tokens as usize);
             self.screen.notice(&format!("folded {rounds}; {tokens} tokens now"));
         }
@@ -322,7 +324,7 @@ impl Chat {
         } else {
             let (before, after) =
                 (grouped(before.0 as usize), grouped(self.session.tokens().0 as usize));
-            let rounds = rounds(folded.rounds);
+            let rounds = counted(folded.rounds as usize, "round");
             self.screen.notice(&format!("folded {rounds}: {before} -> {after} tokens"));
         }
         Ok(())
@@ -385,10 +387,6 @@ impl Chat {
         }
         Ok(text)
     }
-}
-
-fn rounds(count: u64) -> String {
-    format!("{} {}", grouped(count as usize), if count == 1 { "round" } else { "rounds" })
 }
 
 /// Where what was typed is remembered: beside the archive.

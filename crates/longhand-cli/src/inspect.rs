@@ -6,7 +6,7 @@ use longhand_core::{Tally, grouped};
 use serde_json::{Value, json};
 
 use crate::args::{LogArgs, LsArgs, SearchArgs, ShowArgs};
-use crate::output::harmless_line;
+use crate::output::{counted, harmless_line};
 use crate::{Outcome, map, output, store};
 
 pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
@@ -67,9 +67,9 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let mut text = format!(
-        "{}: {} rounds, {} entries\n",
+        "{}: {}, {} entries\n",
         harmless_line(&info.name),
-        grouped(head.rounds as usize),
+        counted(head.rounds as usize, "round"),
         grouped(head.entries as usize)
     );
     text.push_str(&map::of_session(&session));

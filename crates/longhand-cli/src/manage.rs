@@ -6,7 +6,7 @@ use longhand_core::{Seq, Tally, grouped};
 use serde_json::json;
 
 use crate::args::{PinArgs, RmArgs, UndoArgs, VerifyArgs};
-use crate::output::harmless_line;
+use crate::output::{counted, harmless_line};
 use crate::{Outcome, hinted, output, store};
 
 pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
@@ -81,9 +81,9 @@ pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
     let info = store::known(&archive, &args.id)?;
     if !args.yes {
-        let rounds = grouped(info.rounds as usize);
+        let rounds = counted(info.rounds as usize, "round");
         return Err(hinted(
-            format!("this would remove {rounds} rounds of {:?} for good", args.id),
+            format!("this would remove {rounds} of {:?} for good", args.id),
             "`longhand export` keeps a copy; --yes removes it",
         ));
     }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use longhand_core::grouped;
 
 /// Writes a file aside and renames it into its place; a link is followed, a device is written to.
 pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
@@ -70,6 +71,11 @@ pub(crate) fn harmless(text: &str) -> String {
 /// The same on one line.
 pub(crate) fn harmless_line(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
+}
+
+/// A number with its noun.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use longhand_core::grouped;
 use serde_json::json;
 
 use crate::args::{ContextArgs, PlacementName, RecordArgs};
+use crate::output::counted;
 use crate::redact::redact;
 use crate::{Outcome, hinted, output, store};
 
@@ -66,11 +67,6 @@ pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
         output::print(&line)?;
     }
     Ok(Outcome::Done)
-}
-
-/// A number with its noun.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 fn lines(args: &RecordArgs) -> Result<Box<dyn Iterator<Item = std::io::Result<String>>>> {

@@ -9,6 +9,7 @@ use longhand_core::grouped;
 use serde_json::{Value, json};
 
 use crate::args::{ExportArgs, ExportFormat, ImportArgs};
+use crate::output::counted;
 use crate::redact::redact;
 use crate::{Outcome, hinted, output, store};
 
@@ -104,8 +105,8 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     archive.begin(session, &new)?;
     archive.append(session, After::Newest, &entries)?;
     output::print(&format!(
-        "imported {} rounds, {} entries into {id}",
-        grouped(rounds),
+        "imported {}, {} entries into {id}",
+        counted(rounds, "round"),
         grouped(entries.len())
     ))?;
     Ok(Outcome::Done)

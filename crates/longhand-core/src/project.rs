@@ -214,14 +214,13 @@ fn voided(path: &Path, batch: &Batch) -> Vec<(usize, usize)> {
 
 /// The thinking that edits from the message `from` on void in the first `end` messages.
 ///
-/// An open tool loop keeps its own: providers refuse a loop without it. So does a message that is nothing
-/// else, since none may be empty.
+/// An open tool loop keeps its own: providers refuse a loop without it.
 pub(crate) fn voided_between(messages: &[Message], from: usize, end: usize) -> Vec<(usize, usize)> {
     let is_thinking = |part: &Part| matches!(part, Part::Thinking(_));
     let end = open_loop(&messages[..end]);
     let mut voided = Vec::new();
     for (at, message) in messages.iter().enumerate().take(end).skip(from) {
-        if message.role != Role::Assistant || message.parts.iter().all(is_thinking) {
+        if message.role != Role::Assistant {
             continue;
         }
         let parts = message.parts.iter().enumerate().filter(|(_, part)| is_thinking(part));

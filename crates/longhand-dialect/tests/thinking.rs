@@ -180,3 +180,19 @@ fn reasoning_items_and_what_they_led_to_leave_together() {
         assert!(last.is_none_or(|last| !last.parts.iter().any(is_reasoning)));
     }
 }
+
+/// A reply that broke off while it was thinking says nothing once its thinking is void.
+#[test]
+fn a_reply_of_nothing_but_void_thinking_is_not_shown() {
+    let output = "line of a log\\n".repeat(300);
+    let json = format!(
+        r#"{{"model":"claude-opus-5-5","max_tokens":4096,"messages":[{{"role":"user","content":"go"}},{{"role":"assistant","content":[{{"type":"tool_use","id":"t1","name":"f","input":{{}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t1","content":"{output}"}}]}},{{"role":"assistant","content":[{{"type":"thinking","thinking":"hm","signature":"c2ln"}}]}},{{"role":"user","content":"And?"}},{{"role":"assistant","content":"Done."}},{{"role":"user","content":"thanks"}},{{"role":"assistant","content":"ok"}},{{"role":"user","content":"bye"}}]}}"#
+    );
+    let budget = Budget::of(Tokens(400));
+    let compacted =
+        compact(&json, Some(Dialect::Anthropic), &budget, &Settings::default(), o200k());
+    assert!(!compacted.plan.is_noop() && compacted.plan.fits(), "{}", compacted.plan);
+    assert!(!compacted.text.contains("signature"), "{}", compacted.text);
+    assert_eq!(graves(&compacted.after), Vec::<String>::new());
+    assert!(compacted.text.contains("And?") && compacted.text.contains("bye"));
+}
