@@ -196,3 +196,35 @@ fn a_reply_of_nothing_but_void_thinking_is_not_shown() {
     assert_eq!(graves(&compacted.after), Vec::<String>::new());
     assert!(compacted.text.contains("And?") && compacted.text.contains("bye"));
 }
+
+/// Only the loop that is open keeps its thinking, however many came before it.
+#[test]
+fn thinking_before_the_open_loop_is_void() {
+    let output = "line of a log\\n".repeat(600);
+    let call = |id: u8, before: &str| {
+        format!(
+            r#"{{"role":"assistant","content":[{before}{{"type":"tool_use","id":"t{id}","name":"f","input":{{}}}}]}}"#
+        )
+    };
+    let result = |id: u8, text: &str| {
+        format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t{id}","content":"{text}"}}]}}"#
+        )
+    };
+    let thinking =
+        |seal: &str| format!(r#"{{"type":"thinking","thinking":"hm","signature":"{seal}"}},"#);
+    let json = format!(
+        r#"{{"model":"claude-opus-5-5","max_tokens":4096,"messages":[{{"role":"user","content":"go"}},{},{},{{"role":"assistant","content":[{}{{"type":"text","text":"Done."}}]}},{{"role":"user","content":"again"}},{},{}]}}"#,
+        call(1, ""),
+        result(1, &output),
+        thinking("b2xk"),
+        call(2, &thinking("bmV3")),
+        result(2, "ok"),
+    );
+    let budget = Budget::of(Tokens(600));
+    let compacted =
+        compact(&json, Some(Dialect::Anthropic), &budget, &Settings::default(), o200k());
+    assert!(!compacted.plan.is_noop() && compacted.plan.fits(), "{}", compacted.plan);
+    assert!(!compacted.text.contains("b2xk"), "{}", compacted.text);
+    assert!(compacted.text.contains("bmV3"), "{}", compacted.text);
+}
