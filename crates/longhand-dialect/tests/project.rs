@@ -2,8 +2,11 @@
 
 mod common;
 
-use common::{graves, parse};
-use longhand_core::{Batch, Edit, Fold, Handle, Place, Seq, Span, project, shown_edits};
+use common::{compact, graves, o200k, parse};
+use longhand_core::{
+    Batch, Budget, Edit, Fold, Handle, Original, Place, Seq, Settings, Span, Tokens, content,
+    project, shown_edits,
+};
 use longhand_dialect::{Conversation, Dialect};
 
 /// Five rounds of a user and an assistant: the entries 0 to 9.
@@ -99,4 +102,34 @@ fn of_several_folds_the_newest_counts() {
     let folded: Vec<bool> = (0..10).map(|at| window.is_folded(at)).collect();
     assert_eq!(folded.iter().filter(|folded| **folded).count(), 6);
     assert!(!window.is_unchanged());
+}
+
+/// Half a pair of surrogates is no character: decoded, it would be lost.
+#[test]
+fn a_text_that_cannot_be_decoded_is_kept_as_it_was_written() {
+    let content_of = |body: &str| {
+        let json = format!(r#"[{{"role":"user","content":"{body}"}}]"#);
+        content(&parse(&json, Some(Dialect::Chat)).messages[0].parts[0])
+    };
+    assert_eq!(content_of(r"a\ud800b"), Original::Json(r#""a\ud800b""#.to_owned()));
+    assert_eq!(content_of(r"caf\u00e9\n"), Original::Text("café\n".to_owned()));
+    assert_eq!(content_of("a\u{fffd}b"), Original::Text("a\u{fffd}b".to_owned()));
+    assert_eq!(content_of(r"a\ufffdb"), Original::Text("a\u{fffd}b".to_owned()));
+}
+
+#[test]
+fn a_plan_can_be_printed() {
+    let text = "word ".repeat(400);
+    let json = format!(r#"[{{"role":"user","content":"{text}"}}]"#);
+    let plan_of = |limit| {
+        let budget = Budget::of(Tokens(limit));
+        compact(&json, Some(Dialect::Chat), &budget, &Settings::default(), o200k()).plan
+    };
+    let (fits, over) = (plan_of(10_000), plan_of(100));
+    assert_eq!(
+        fits.to_string(),
+        format!("stubs 0, clips 0, folds 0 entries: {} tokens", fits.tokens())
+    );
+    let shortfall = over.tokens() - Tokens(100);
+    assert!(over.to_string().ends_with(&format!("{} tokens, {shortfall} over", over.tokens())));
 }
