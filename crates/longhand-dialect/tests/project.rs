@@ -4,8 +4,8 @@ mod common;
 
 use common::{compact, graves, o200k, parse};
 use longhand_core::{
-    Batch, Budget, Edit, Fold, Handle, Original, Place, Seq, Settings, Span, Tokens, content,
-    project, shown_edits,
+    Batch, Budget, Edit, Fold, Handle, Original, Place, Seq, Settings, Span, Tally, Tokens,
+    content, project, shown_edits,
 };
 use longhand_dialect::{Conversation, Dialect};
 
@@ -132,4 +132,20 @@ fn a_plan_can_be_printed() {
     );
     let shortfall = over.tokens() - Tokens(100);
     assert!(over.to_string().ends_with(&format!("{} tokens, {shortfall} over", over.tokens())));
+}
+
+#[test]
+fn edits_are_counted_by_kind() {
+    let at = Place { entry: Seq(3), part: 0 };
+    let clip = Edit::Clip { at, handle: Handle::of(["x"]), text: String::new() };
+    let two_spans = Edit::Fold(Fold {
+        spans: vec![Span { first: Seq(2), last: Seq(4) }, Span { first: Seq(7), last: Seq(7) }],
+        blocks: Vec::new(),
+        sum: 1,
+        text: String::new(),
+    });
+    let edits =
+        [stub(1, ""), stub(5, ""), stub(6, ""), clip.clone(), clip, insert(1, ""), two_spans];
+    let tally = Tally::of(&edits);
+    assert_eq!((tally.stubs, tally.clips, tally.folded, tally.inserts), (3, 2, 4, 1));
 }
