@@ -4,7 +4,7 @@ mod common;
 
 use common::{compact, graves, o200k, parse};
 use longhand_core::{
-    Batch, Budget, Edit, Fold, Handle, Original, Place, Seq, Settings, Span, Tally, Tokens,
+    Batch, Budget, Edit, Fold, Handle, Original, Place, Policy, Seq, Settings, Span, Tally, Tokens,
     content, project, shown_edits,
 };
 use longhand_dialect::{Conversation, Dialect};
@@ -148,4 +148,26 @@ fn edits_are_counted_by_kind() {
         [stub(1, ""), stub(5, ""), stub(6, ""), clip.clone(), clip, insert(1, ""), two_spans];
     let tally = Tally::of(&edits);
     assert_eq!((tally.stubs, tally.clips, tally.folded, tally.inserts), (3, 2, 4, 1));
+}
+
+/// Where roles alternate a block joins the turns beside it, which saves what is around them.
+#[test]
+fn a_plan_of_plain_messages_says_exactly_what_its_window_counts() {
+    let words = |number: usize| format!("the words of message {number} ").repeat(30);
+    let messages: Vec<String> = (0..21)
+        .map(|number| {
+            let role = if number % 2 == 0 { "user" } else { "assistant" };
+            format!(r#"{{"role":"{role}","content":"{}"}}"#, words(number))
+        })
+        .collect();
+    let json = format!(r#"{{"max_tokens":9,"messages":[{}]}}"#, messages.join(","));
+    for dialect in [Dialect::Chat, Dialect::Anthropic] {
+        for policy in [Policy::Auto, Policy::Trim] {
+            let settings = Settings { policy, ..Settings::default() };
+            let budget = Budget::of(Tokens(2_000));
+            let compacted = compact(&json, Some(dialect), &budget, &settings, o200k());
+            assert!(!compacted.folded().is_empty(), "{}", compacted.plan);
+            assert_eq!(compacted.plan.tokens(), compacted.tokens, "{dialect:?} {policy:?}");
+        }
+    }
 }
