@@ -4,8 +4,8 @@ mod common;
 
 use common::{compact, graves, o200k, parse};
 use longhand_core::{
-    Batch, Budget, Edit, Fold, Handle, Original, Place, Policy, Seq, Settings, Span, Tally, Tokens,
-    content, project, shown_edits,
+    Batch, Budget, Edit, Fold, Handle, History, Original, Place, Policy, Seq, Settings, Span,
+    Tally, Tokens, content, folded_messages, is_fold, plan, project, shown_edits,
 };
 use longhand_dialect::{Conversation, Dialect};
 
@@ -170,4 +170,51 @@ fn a_plan_of_plain_messages_says_exactly_what_its_window_counts() {
             assert_eq!(compacted.plan.tokens(), compacted.tokens, "{dialect:?} {policy:?}");
         }
     }
+}
+
+/// So many messages of some forty tokens each.
+fn long_chat(range: std::ops::Range<usize>) -> String {
+    let message = |number: usize| {
+        let role = if number % 2 == 0 { "user" } else { "assistant" };
+        let words = format!("the words of message {number} ").repeat(8);
+        format!(r#"{{"role":"{role}","content":"{words}"}}"#)
+    };
+    range.map(message).collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn a_block_says_how_many_messages_it_stands_for() {
+    let told = |text: &str| {
+        let (_, rest) = text.split_once("[longhand fold ").unwrap();
+        let (_, rest) = rest.split_once(": ").unwrap();
+        rest.split(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let (budget, settings) = (Budget::of(Tokens(600)), Settings::default());
+    let list = format!("[{}]", long_chat(0..21));
+    let first = compact(&list, Some(Dialect::Chat), &budget, &settings, o200k());
+    let folded = first.folded().len() as u64;
+    assert!(folded > 5 && first.plan.fits());
+    assert_eq!((folded_messages(&first.plan.batch), told(&first.text)), (folded, folded));
+
+    // The batch is remembered, and the next one takes its fold over.
+    let grown = parse(&format!("[{}]", long_chat(0..41)), Some(Dialect::Chat));
+    let live = [first.plan.batch.clone()];
+    let history = History { live: &live, ..grown.history(Tokens::ZERO) };
+    let second = plan(&history, &budget, &settings, o200k());
+    let live = [first.plan.batch.clone(), second.batch.clone()];
+    let window = project(&grown.path(), &live, grown.wire());
+    let all = (0..41).filter(|at| window.is_folded(*at)).count() as u64;
+    assert!(all > folded);
+    assert_eq!((folded_messages(&second.batch), told(&grown.apply(&live))), (all, all));
+
+    // Nobody remembers it, and its block comes back as input.
+    let text = first.text.trim_end_matches(']');
+    let back = format!("{text},{}]", long_chat(21..41));
+    let third = compact(&back, Some(Dialect::Chat), &budget, &settings, o200k());
+    let is_new = |at: &usize| !is_fold(&third.before.messages[*at]);
+    let new = third.folded().into_iter().filter(is_new).count() as u64;
+    assert!(new > 5);
+    assert_eq!(told(&third.text), folded + new);
+    let handle = first.plan.batch.fold().unwrap().handle();
+    assert!(third.text.contains(&format!("before that: {handle}")), "{}", third.text);
 }
