@@ -218,3 +218,39 @@ fn a_block_says_how_many_messages_it_stands_for() {
     let handle = first.plan.batch.fold().unwrap().handle();
     assert!(third.text.contains(&format!("before that: {handle}")), "{}", third.text);
 }
+
+#[test]
+fn the_index_tells_words_notes_and_names_and_carries_them_on() {
+    let opening = [
+        r#"{"role":"user","content":"Go."}"#,
+        r#"{"role":"assistant","content":"Gone."}"#,
+        r#"{"role":"user","content":"Never push to main."}"#,
+        r#"{"role":"assistant","content":"Decision: keep 512 slots, because size is not the cause. See src/fold.rs:214."}"#,
+    ]
+    .join(",");
+    let replies = |range: std::ops::Range<usize>| {
+        let reply = |number| {
+            let words = format!("and the words of reply {number} ").repeat(8);
+            format!(r#"{{"role":"assistant","content":"{words}"}}"#)
+        };
+        range.map(reply).collect::<Vec<_>>().join(",")
+    };
+    let next = r#"{"role":"user","content":"Next?"}"#;
+    let (budget, settings) = (Budget::of(Tokens(1_500)), Settings::default());
+    let list = format!("[{opening},{},{next}]", replies(0..60));
+    let first = compact(&list, Some(Dialect::Chat), &budget, &settings, o200k());
+    let list = format!("{},{},{next}]", first.text.trim_end_matches(']'), replies(60..120));
+    let second = compact(&list, Some(Dialect::Chat), &budget, &settings, o200k());
+    for window in [&first, &second] {
+        let block = window.after.messages.iter().find(|message| is_fold(message)).unwrap();
+        let told = content(&block.parts[0]).as_str().to_owned();
+        for line in [
+            r#"user said: "Never push to main.""#,
+            r#"noted: "Decision: keep 512 slots, because size is not the cause."#,
+        ] {
+            assert_eq!(told.matches(line).count(), 1, "{line}: {told}");
+        }
+        assert!(!told.contains("assistant said"), "{told}");
+    }
+    assert!(first.text.contains("names: src/fold.rs:214"));
+}
