@@ -155,8 +155,8 @@ fn edits_are_counted_by_kind() {
 fn a_plan_of_plain_messages_says_exactly_what_its_window_counts() {
     let words = |number: usize| format!("the words of message {number} ").repeat(30);
     let messages: Vec<String> = (0..21)
-        .map(|number| {
-            let role = if number % 2 == 0 { "user" } else { "assistant" };
+        .map(|number: usize| {
+            let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
             format!(r#"{{"role":"{role}","content":"{}"}}"#, words(number))
         })
         .collect();
@@ -175,7 +175,7 @@ fn a_plan_of_plain_messages_says_exactly_what_its_window_counts() {
 /// So many messages of some forty tokens each.
 fn long_chat(range: std::ops::Range<usize>) -> String {
     let message = |number: usize| {
-        let role = if number % 2 == 0 { "user" } else { "assistant" };
+        let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
         let words = format!("the words of message {number} ").repeat(8);
         format!(r#"{{"role":"{role}","content":"{words}"}}"#)
     };
