@@ -122,9 +122,9 @@ fn value(cursor: &mut Cursor, source: &str, depth: usize) -> Result<u128, JsonEr
             })?;
         }
         _ => {
-            let own = cursor.value()?;
-            let written = &source[own.span()];
-            match (own.str(source), written.parse::<f64>()) {
+            let scalar = cursor.value()?;
+            let written = &source[scalar.span()];
+            match (scalar.str(source), written.parse::<f64>()) {
                 (Some(text), _) => field(&mut hasher, b's', text.as_bytes()),
                 (None, Ok(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
                     field(&mut hasher, b'i', &(number as i64).to_le_bytes());

@@ -92,32 +92,34 @@ impl Calibration {
         sent: TooLong,
         overflow: Overflow,
     ) -> Option<Tokens> {
-        let own = sent.tokens.0;
-        let guess = Tokens(own * 6 / 10);
+        let sent_tokens = sent.tokens.0;
+        let guess = Tokens(sent_tokens * 6 / 10);
         let Some(limit) = overflow.limit.filter(|_| !overflow.bytes) else { return Some(guess) };
         let with_reply = |asked: u64| {
             let prompt = asked.saturating_sub(sent.reply);
-            sent.reply > 0 && prompt > 0 && prompt.abs_diff(own) < asked.abs_diff(own)
+            sent.reply > 0
+                && prompt > 0
+                && prompt.abs_diff(sent_tokens) < asked.abs_diff(sent_tokens)
         };
         let (limit, most) = match overflow.asked {
             Some(asked) if asked > limit && with_reply(asked) => {
                 let room = limit.checked_sub(sent.reply).filter(|room| *room > 0)?;
                 // By our count, and a little less: what is asked for may be cut or rounded.
-                let limit = Tokens(scaled(own, room, asked - sent.reply) * 19 / 20);
+                let limit = Tokens(scaled(sent_tokens, room, asked - sent.reply) * 19 / 20);
                 (limit, Most::Both(Tokens(limit.0 + sent.reply)))
             }
             Some(asked) if asked > limit => {
-                let limit = Tokens(scaled(own, limit, asked) * 19 / 20);
+                let limit = Tokens(scaled(sent_tokens, limit, asked) * 19 / 20);
                 (limit, Most::Request(limit))
             }
-            None if limit < own => {
+            None if limit < sent_tokens => {
                 let limit = Tokens(limit * 9 / 10);
                 (limit, Most::Request(limit))
             }
             // The request alone is within it, so its reply is counted, too.
-            None if limit > sent.reply && limit - sent.reply < own => {
-                let least = Tokens((limit - sent.reply) * 9 / 10);
-                (least, Most::Both(Tokens(limit * 9 / 10)))
+            None if limit > sent.reply && limit - sent.reply < sent_tokens => {
+                let beside_reply = Tokens((limit - sent.reply) * 9 / 10);
+                (beside_reply, Most::Both(Tokens(limit * 9 / 10)))
             }
             None if sent.reply >= limit => return None,
             _ => return Some(guess),

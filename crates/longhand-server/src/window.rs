@@ -205,8 +205,8 @@ impl Windows {
         }
         let call = self.bill(asked, reply, usage);
         if reply.stop == Stop::Window {
-            let own = sent.after.unwrap_or(Tokens::ZERO);
-            self.calibration.filled(asked.model(), own, usage.input, usage.output);
+            let sent_tokens = sent.after.unwrap_or(Tokens::ZERO);
+            self.calibration.filled(asked.model(), sent_tokens, usage.input, usage.output);
         }
         let answer = asked.answer(reply, call)?;
         let tip = *answer.thread.links.last()?;

@@ -143,8 +143,8 @@ fn with_system(path: &str, messages: &[Value], tokens: usize) -> String {
         "/v1/messages" => "system",
         "/v1/responses" => "instructions",
         _ => {
-            let own = json!({"role": "system", "content": prompt});
-            return request(path, &[&[own], messages].concat(), false);
+            let system = json!({"role": "system", "content": prompt});
+            return request(path, &[&[system], messages].concat(), false);
         }
     };
     let body = request(path, messages, false);

@@ -217,9 +217,9 @@ async fn p39_only_callers_with_a_key_name_sessions() {
 /// The calls of a loop with a key that a client adds when it sends them back, as some do with defaults.
 fn with_defaults(path: &str, messages: Vec<Value>) -> Vec<Value> {
     let add = |arguments: &mut Value| {
-        let mut own: Value = serde_json::from_str(arguments.as_str().unwrap()).unwrap();
-        own["replace_all"] = json!(false);
-        *arguments = json!(own.to_string());
+        let mut fields: Value = serde_json::from_str(arguments.as_str().unwrap()).unwrap();
+        fields["replace_all"] = json!(false);
+        *arguments = json!(fields.to_string());
     };
     let with = |mut message: Value| {
         match path {
