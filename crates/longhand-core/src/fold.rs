@@ -102,6 +102,8 @@ pub(crate) struct NewFold<'h> {
     /// What the digest left for this one.
     state: &'h str,
     gone: Vec<&'h Message>,
+    /// Blocks that no earlier fold has taken up, in messages that go and in messages that stay.
+    new_blocks: Vec<&'h Part>,
     entries: Vec<Seq>,
     pub(crate) frame: Frame,
 }
@@ -123,25 +125,37 @@ impl<'h> NewFold<'h> {
             sum = fold.sum;
             (count, state) = split_state(&batch.state);
         }
+        let is_gone =
+            |at: usize| draft.now.is_folded(at) || folded.iter().any(|range| range.contains(&at));
         let gone = folded.iter().cloned().flatten().filter(|at| !draft.now.is_folded(*at));
         let gone: Vec<usize> = gone.collect();
-        sum = gone.iter().fold(sum, |sum, at| sum.wrapping_add(draft.hash(*at)));
-        let gone: Vec<&Message> = gone.into_iter().map(|at| &messages[at]).collect();
-        for at in blocks {
-            let block = content(&messages[at.0].parts[at.1]);
-            sum = sum.wrapping_add(content_hash(block.as_str()));
-            all_blocks.push(*at);
+        let mut new_blocks: Vec<&Part> = Vec::new();
+        for &at in &gone {
+            sum = sum.wrapping_add(draft.hash(at));
+            let message = &messages[at];
+            let is_new = |part: usize, body: &Part| {
+                message.role == Role::User
+                    && is_block(body)
+                    && draft.now.change(at, part) != Some(&Change::Removed)
+            };
+            let parts = message.parts.iter().enumerate();
+            new_blocks
+                .extend(parts.filter(|(part, body)| is_new(*part, body)).map(|(_, body)| body));
         }
+        // A block in a message that goes as a whole goes with it.
+        for at in blocks.iter().filter(|at| !is_gone(at.0)) {
+            let block = &messages[at.0].parts[at.1];
+            sum = sum.wrapping_add(content_hash(content(block).as_str()));
+            all_blocks.push(*at);
+            new_blocks.push(block);
+        }
+        let gone: Vec<&Message> = gone.into_iter().map(|at| &messages[at]).collect();
         for range in folded {
             let seqs = history.path.seq(range.start).zip(history.path.seq(range.end - 1));
             spans.extend(seqs.map(|(first, last)| Span { first, last }));
         }
-        let told = |part: &Part| told_count(part).unwrap_or(0);
         count += gone.iter().filter(|message| !is_fold(message)).count() as u64;
-        count += gone.iter().flat_map(|message| &message.parts).map(told).sum::<u64>();
-        count += blocks.iter().map(|at| told(&messages[at.0].parts[at.1])).sum::<u64>();
-        let is_gone =
-            |at: usize| draft.now.is_folded(at) || folded.iter().any(|range| range.contains(&at));
+        count += new_blocks.iter().filter_map(|block| told_count(block)).sum::<u64>();
         let spans = joined_spans(history, spans, is_gone);
         let first = spans.first().map(|span| history.path.from(span.first));
         let first =
@@ -149,7 +163,8 @@ impl<'h> NewFold<'h> {
         let frame = Frame::of(history, first, is_gone, &draft.scale);
         let entries = folded.iter().cloned().flatten();
         let entries = entries.filter_map(|at| history.path.seq(at)).collect();
-        Self { history, spans, blocks: all_blocks, sum, count, state, gone, entries, frame }
+        let blocks = all_blocks;
+        Self { history, spans, blocks, sum, count, state, gone, new_blocks, entries, frame }
     }
 
     /// Whether it takes anything out of sight that no earlier fold has.
@@ -186,14 +201,15 @@ impl<'h> NewFold<'h> {
     ) -> (Fold, String, Size) {
         let limit = limit.saturating_sub(self.frame.costs);
         let handle = Handle::of_sum(self.sum);
-        let parts = self.gone.iter().flat_map(|message| &message.parts);
-        let blocks: Vec<&Part> = parts
-            .filter(|part| is_block(part))
-            .chain(self.blocks.iter().map(|at| &self.history.path.messages[at.0].parts[at.1]))
-            .collect();
+        let messages = self.history.path.messages;
+        let blocks = self.blocks.iter().map(|at| &messages[at.0].parts[at.1]);
         let mut lines = vec![self.headline(handle)];
-        let cited = blocks.iter().filter_map(|part| cited(part));
-        lines.extend(cited.map(|handle| format!("{BEFORE}{handle}")));
+        for handle in self.new_blocks.iter().copied().chain(blocks).filter_map(cited) {
+            let line = format!("{BEFORE}{handle}");
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
         while lines.len() > 1 && scale.text(&lines.join("\n")) > limit {
             lines.pop();
         }
@@ -202,7 +218,7 @@ impl<'h> NewFold<'h> {
             messages: self.gone.clone(),
             entries: self.entries.clone(),
             state: self.state,
-            blocks: blocks.iter().filter_map(|part| earlier(part)).collect(),
+            blocks: self.new_blocks.iter().filter_map(|part| earlier(part)).collect(),
         };
         let (text, state) = told(&head, &folded, limit, scale, digest);
         let size = self.frame.with(&text, scale);

@@ -1,15 +1,15 @@
-//! What a fold counts, cites and tells.
+//! What a fold counts, cites and tells, and how it is found again.
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
 use std::cell::RefCell;
 
-use common::{compact, count, o200k, parse};
+use common::{Compacted, compact, count, o200k, parse};
 use longhand_core::{
-    Batch, Budget, Digest, Digested, Folded, Framing, History, Image, Index, Meter, Part, Plan,
-    Policy, Rolling, Scale, Seq, Settings, Tokens, content, earlier, folded_messages, is_fold,
-    plan, plan_with, project,
+    Batch, Budget, Digest, Digested, Folded, Framing, Handle, History, Image, Index, Meter, Part,
+    Plan, Policy, Rolling, Scale, Seq, Settings, Tokens, content, earlier, find_fold,
+    folded_messages, is_fold, plan, plan_with, project,
 };
 use longhand_dialect::{Conversation, Dialect};
 
@@ -75,6 +75,12 @@ fn block(window: &Conversation) -> String {
     let block = blocks.next().expect("a block");
     assert!(blocks.next().is_none());
     content(block).as_str().to_owned()
+}
+
+/// How many messages a block says that it stands for.
+fn told_count(block: &str) -> u64 {
+    let (_, rest) = block.split_once(": ").unwrap();
+    rest.split_once(' ').unwrap().0.replace(',', "").parse().unwrap()
 }
 
 // The index.
@@ -276,11 +282,89 @@ fn one_message_is_not_several() {
     is_told(2, ": 2 earlier messages are not shown;");
 }
 
+/// A window of the first part of a long chat, and one of what it grew to when it came back as input.
+fn came_back(dialect: Dialect, settings: &Settings) -> (Compacted, Compacted) {
+    let budget = Budget::of(Tokens(700));
+    let json = format!(r#"{{"max_tokens":9,"messages":[{}]}}"#, long_chat(0..21));
+    let first = compact(&json, Some(dialect), &budget, settings, o200k());
+    let open = first.text.trim_end_matches("]}");
+    let json = format!("{open},{}]}}", long_chat(21..41));
+    let second = compact(&json, Some(dialect), &budget, settings, o200k());
+    (first, second)
+}
+
 const FOLDING: [Policy; 3] = [
     Policy::Auto,
     Policy::Trim,
     Policy::Rolling(Rolling { rounds_max: 3, summary_max: Tokens(4_000) }),
 ];
+
+#[test]
+fn a_block_counts_and_cites_the_one_that_came_back() {
+    for dialect in [Dialect::Chat, Dialect::Anthropic] {
+        for way in FOLDING {
+            let (first, second) = came_back(dialect, &policy(way));
+            let is_new = |at: &&usize| !is_fold(&second.before.messages[**at]);
+            let (old, new) = (first.folded().len(), second.folded().iter().filter(is_new).count());
+            assert!(old > 3 && new > 3, "{dialect} {way:?}: {old} and {new}");
+            let text = block(&second.after);
+            assert_eq!(told_count(&text), (old + new) as u64, "{dialect} {way:?}: {text}");
+            let handle = first.plan.batch.fold().unwrap().handle();
+            assert_eq!(text.matches("before that: ").count(), 1, "{dialect} {way:?}");
+            let cites =
+                |line: &str| line.strip_prefix("before that: ") == Some(&handle.to_string());
+            assert!(text.lines().any(cites), "{dialect} {way:?}: {text}");
+            assert_eq!(second.plan.tokens(), second.tokens, "{dialect} {way:?}");
+        }
+    }
+}
+
+/// Where roles alternate a block comes back beside the words of a user, which go later than it or never.
+#[test]
+fn a_block_that_came_back_is_told_once_however_often_it_is_folded() {
+    let (budget, dialect) = (Budget::of(Tokens(1_500)), Some(Dialect::Anthropic));
+    let blocker = message("assistant", "Blocker: the disk is full.");
+    let list = format!("{},{blocker},{}", message("user", "Go."), long_chat(2..61));
+    let json = format!(r#"{{"max_tokens":9,"messages":[{list}]}}"#);
+    let first = compact(&json, dialect, &budget, &Settings::default(), o200k());
+    let handle = first.plan.batch.fold().unwrap().handle();
+    assert!(first.text.starts_with(r#"{"max_tokens":9,"messages":[{"role":"user","content":[{"#));
+    let open = first.text.trim_end_matches("]}");
+    let mut live: Vec<Batch> = Vec::new();
+    for (end, way) in [(91, Policy::Auto), (121, Policy::Auto), (151, Policy::Trim)] {
+        let grown = parse(&format!("{open},{}]}}", long_chat(61..end)), dialect);
+        let history = History { live: &live, ..grown.history(common::fixed(&grown, o200k())) };
+        live.push(plan(&history, &budget, &policy(way), o200k()).batch);
+        let shown = project(&grown.path(), &live, grown.wire());
+        let folded = (0..grown.messages.len()).filter(|at| shown.is_folded(*at)).count();
+        let text = block(&parse(&grown.apply(&live), dialect));
+        assert_eq!(told_count(&text), (first.folded().len() + folded) as u64, "{end}: {text}");
+        for line in [&format!("before that: {handle}"), "Blocker: the disk is full."] {
+            assert_eq!(text.matches(line).count(), 1, "{end}: {line}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_reply_that_quotes_a_block_is_a_message_like_others() {
+    let quoted = r#"{"role":"assistant","content":[{"type":"text","text":"It says:"},{"type":"text","text":"[longhand fold h:000000000000: 7 earlier messages are not shown]"}]}"#;
+    let next = message("user", "What does that mean?");
+    let last = format!("{},{quoted},{next}", long_chat(0..21));
+    let first = format!("{},{quoted},{}", message("user", "Go."), long_chat(0..21));
+    for way in FOLDING {
+        let made = |list: &str| {
+            let json = format!(r#"{{"max_tokens":9,"messages":[{list}]}}"#);
+            let budget = Budget::of(Tokens(600));
+            compact(&json, Some(Dialect::Anthropic), &budget, &policy(way), o200k())
+        };
+        let (kept, gone) = (made(&last), made(&first));
+        assert!(!kept.folded().is_empty() && kept.text.contains(quoted), "{way:?}: {}", kept.text);
+        assert!(gone.folded().contains(&1), "{way:?}");
+        let told = block(&gone.after);
+        assert_eq!(told_count(&told), gone.folded().len() as u64, "{way:?}: {told}");
+        assert!(!told.contains("before that: "), "{way:?}: {told}");
+    }
+}
 
 #[test]
 fn a_block_that_is_pinned_stays() {
@@ -463,5 +547,27 @@ fn messages_are_folded_for_a_single_token() {
         });
         let saved: Vec<Tokens> = saved.collect();
         assert!(saved.contains(&Tokens(1)), "{way:?}: {saved:?}");
+    }
+}
+
+// Finding.
+
+#[test]
+fn a_fold_is_found_by_its_handle() {
+    for dialect in [Dialect::Chat, Dialect::Anthropic] {
+        for way in FOLDING {
+            let (first, second) = came_back(dialect, &policy(way));
+            for made in [&first, &second] {
+                let fold = made.plan.batch.fold().unwrap();
+                let path = made.before.path();
+                let blocks: Vec<(usize, usize)> =
+                    fold.blocks.iter().filter_map(|place| path.find(*place)).collect();
+                let found = find_fold(&path, made.before.wire(), fold.handle());
+                assert_eq!(found, Some((blocks, made.folded())), "{dialect} {way:?}");
+            }
+            assert!(
+                find_fold(&first.before.path(), first.before.wire(), Handle::of(["x"])).is_none()
+            );
+        }
     }
 }
