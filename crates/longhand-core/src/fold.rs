@@ -318,7 +318,7 @@ fn joined_spans(
     for span in spans {
         if let Some(last) = out.last_mut() {
             let mut between = history.path.after(last.last)..history.path.from(span.first);
-            if span.first <= last.last || between.all(&is_gone) {
+            if between.all(&is_gone) {
                 last.last = last.last.max(span.last);
                 continue;
             }
