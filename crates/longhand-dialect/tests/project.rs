@@ -4,8 +4,8 @@ mod common;
 
 use common::{compact, graves, o200k, parse};
 use longhand_core::{
-    Batch, Budget, Edit, Fold, Handle, History, Original, Place, Policy, Seq, Settings, Span,
-    Tally, Tokens, content, folded_messages, is_fold, plan, project, shown_edits,
+    Batch, Budget, Change, Edit, Fold, Handle, History, Original, Place, Policy, Seq, Settings,
+    Span, Tally, Tokens, content, folded_messages, is_fold, original, plan, project, shown_edits,
 };
 use longhand_dialect::{Conversation, Dialect};
 
@@ -115,6 +115,48 @@ fn a_text_that_cannot_be_decoded_is_kept_as_it_was_written() {
     assert_eq!(content_of(r"caf\u00e9\n"), Original::Text("café\n".to_owned()));
     assert_eq!(content_of("a\u{fffd}b"), Original::Text("a\u{fffd}b".to_owned()));
     assert_eq!(content_of(r"a\ufffdb"), Original::Text("a\u{fffd}b".to_owned()));
+}
+
+#[test]
+fn arguments_are_kept_as_text_only_where_they_are_text() {
+    let content_of = |item: &str| {
+        content(&parse(&format!("[{item}]"), Some(Dialect::Responses)).messages[0].parts[0])
+    };
+    let custom = |input: &str| {
+        content_of(&format!(
+            r#"{{"type":"custom_tool_call","call_id":"c","name":"patch","input":"{input}"}}"#
+        ))
+    };
+    assert_eq!(custom(r"a\nb"), Original::Text("a\nb".to_owned()));
+    assert_eq!(custom(r"a\ud800b"), Original::Json(r#""a\ud800b""#.to_owned()));
+    let function =
+        r#"{"type":"function_call","call_id":"c","name":"read","arguments":"{\"path\":\"a\"}"}"#;
+    assert_eq!(content_of(function), Original::Json(r#"{"path":"a"}"#.to_owned()));
+}
+
+#[test]
+fn what_a_fold_took_are_its_messages_one_after_another() {
+    let messages = ["one", "two", "three", "four"].map(|words| {
+        let role = if words.len() == 3 { "user" } else { "assistant" };
+        format!(r#"{{"role":"{role}","content":"{words}"}}"#)
+    });
+    let json = format!(
+        r#"{{"system":[{{"type":"text","text":"a"}},{{"type":"text","text":"b"}}],"messages":[{}]}}"#,
+        messages.join(",")
+    );
+    let conversation = parse(&json, Some(Dialect::Anthropic));
+    assert!(conversation.path().lead > 0);
+    let kept = original(&conversation.path(), &fold(1, 2, "block"));
+    assert_eq!(kept, Some(Original::Json(format!("{}\n{}", messages[1], messages[2]))));
+}
+
+#[test]
+fn a_window_tells_what_became_of_each_part() {
+    let conversation = conversation(Dialect::Chat);
+    let live = [batch(vec![stub(3, "marker")])];
+    let window = project(&conversation.path(), &live, conversation.wire());
+    assert_eq!(window.change(3, 0), Some(&Change::Text("marker".to_owned())));
+    assert_eq!((window.change(3, 1), window.change(2, 0)), (None, None));
 }
 
 #[test]
