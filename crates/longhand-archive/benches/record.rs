@@ -15,7 +15,7 @@ use criterion::Criterion;
 use longhand_archive::{
     After, Archive, NewEntry, NewSession, Owner, Scope, SessionId, SqliteArchive,
 };
-use longhand_core::{Meaning, content_hash};
+use longhand_core::Meaning;
 use longhand_testkit::rng::Rng;
 use rusqlite::Connection;
 
@@ -193,7 +193,7 @@ fn round(number: u64) -> [NewEntry; 2] {
     let answer = text(&mut rng, number, ROUND_BYTES * 4 / 5);
     let entry = |opens_round, role, text: String| {
         let raw = format!(r#"{{"role":"{role}","content":"{}"}}"#, escaped(&text));
-        let meaning = Meaning(content_hash(&raw));
+        let meaning = Meaning::of_content(&raw);
         let (form, at_ms) = ("chat".to_owned(), number.cast_signed());
         NewEntry { meaning, opens_round, form, raw, text, at_ms }
     };

@@ -7,8 +7,8 @@ use longhand_core::{Handle, Link};
 
 use crate::page::{Listing, Page};
 use crate::record::{
-    Addition, After, Appended, Entry, Form, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
-    NewSession, Reference, Request, Scope, SessionInfo,
+    Addition, After, Appended, Entry, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
+    NewSession, Node, Reference, Request, Scope, SessionInfo,
 };
 use crate::{ArchiveError, Damage, Owner, PreambleId, SessionId};
 
@@ -32,7 +32,7 @@ pub trait Archive: Send + Sync {
     ///
     /// With [`After::Entry`], an entry with the same meaning that is already there is not written
     /// twice but found again, and the rest continues from it. Finding one again does not move the
-    /// session's head.
+    /// session's head. An entry that follows a silent one is found, too, where that one is left out.
     fn append(
         &self,
         id: SessionId,
@@ -43,7 +43,7 @@ pub trait Archive: Send + Sync {
     /// Makes many additions in one transaction, and returns a result for each.
     ///
     /// One that is refused, or meets a damaged session, fails alone. The outer error means that none
-    /// was made.
+    /// was made. Gives [`ArchiveError::Conflict`] for one that expects another place than it has.
     fn append_all(
         &self,
         additions: &[Addition],
@@ -53,31 +53,20 @@ pub trait Archive: Send + Sync {
     ///
     /// All entries that it edits must lie on the path to its head, otherwise it is
     /// [`ArchiveError::NotOnPath`]. Gives [`ArchiveError::Conflict`] unless `batch.after` is the newest
-    /// live batch that applies to that path, or if a live batch made for a longer path builds on the
-    /// same one. The live batches of any path are thus a chain, each built on the one before.
+    /// live batch of that path.
     fn commit(&self, id: SessionId, batch: &NewBatch) -> Result<u64, ArchiveError>;
-
-    /// Appends entries and commits a batch that edits them, in one transaction.
-    ///
-    /// The batch names entries by the numbers they are about to get, so `first` says which number the
-    /// first new one gets: [`Head::entries`] as the caller saw it. Gives [`ArchiveError::Conflict`] if
-    /// the session has grown meanwhile.
-    fn append_and_commit(
-        &self,
-        addition: &Addition,
-        first: Seq,
-        batch: &NewBatch,
-    ) -> Result<(Appended, u64), ArchiveError>;
 
     /// Takes back the newest live batch that applies to a path and returns it; `None` if there is none.
     ///
     /// The log keeps it. Batches on other paths that build on it are no longer live either.
     fn undo(&self, id: SessionId, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError>;
 
-    /// Returns the live batches that apply to a path, oldest first.
+    /// Returns the live batches of a path, oldest first.
     ///
-    /// A batch applies to every path that holds all entries that it and the batches before it edit.
-    /// Takes the same time however long the session is.
+    /// A batch applies to every path that holds all entries that it and the batches before it edit. Of
+    /// those that apply, the one that edits the newest entry counts, with those that it builds on: what was
+    /// made for a shorter path changes no longer one that has a batch of its own. Takes the same time
+    /// however long the session is.
     fn live(&self, id: SessionId, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError>;
 
     /// Returns where a session stands; `None` if it is unknown.
@@ -90,6 +79,7 @@ pub trait Archive: Send + Sync {
 
     /// Finds the longest known beginning of a conversation among an owner's sessions.
     ///
+    /// The links are those of messages that are not silent; silent entries between them are passed over.
     /// Where several sessions have it, the one that got it last is returned. Sessions whose record is
     /// damaged are passed over.
     fn find_path(&self, owner: Owner, links: &[Link]) -> Result<Option<Found>, ArchiveError>;
@@ -106,6 +96,10 @@ pub trait Archive: Send + Sync {
 
     /// Returns those of the entries that exist, whatever their path, each checked.
     fn entries(&self, id: SessionId, seqs: Range<u64>) -> Result<Vec<Entry>, ArchiveError>;
+
+    /// Returns the tree of a session without what the entries say, in the order of their numbers, each
+    /// checked.
+    fn tree(&self, id: SessionId) -> Result<Vec<Node>, ArchiveError>;
 
     /// Returns the log of batches, newest first, those that are not live too.
     fn batches(&self, id: SessionId, page: Page) -> Result<Listing<LoggedBatch>, ArchiveError>;
@@ -137,16 +131,6 @@ pub trait Archive: Send + Sync {
     /// content has that handle.
     fn reference(&self, scope: &Scope, handle: Handle) -> Result<Option<Reference>, ArchiveError>;
 
-    /// Keeps texts under their handles for a session; returns how many were not kept because the handle
-    /// stands for another text in this session already.
-    ///
-    /// For the proxy alone, until its edits are batches; handles of batches need no copy.
-    fn keep(
-        &self,
-        id: SessionId,
-        originals: &[(Handle, String, Form)],
-    ) -> Result<usize, ArchiveError>;
-
     /// Keeps the system prompt and tools of a request, once for each owner.
     fn keep_preamble(&self, owner: Owner, content: &str) -> Result<PreambleId, ArchiveError>;
 
@@ -158,6 +142,13 @@ pub trait Archive: Send + Sync {
 
     /// Returns the session's request log, newest first.
     fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError>;
+
+    /// Finds the newest line of a request log of an owner by what the provider called the answer.
+    fn answer(
+        &self,
+        owner: Owner,
+        answer: &str,
+    ) -> Result<Option<(SessionId, Request)>, ArchiveError>;
 
     /// Keeps something that was derived from the session, in the place of what was under that key.
     fn put_derived(&self, id: SessionId, key: &str, value: &str) -> Result<(), ArchiveError>;

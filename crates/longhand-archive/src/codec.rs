@@ -1,24 +1,53 @@
 //! Batches of edits as bytes, and what they refer to: the one place here that knows the kinds of edits.
 
+use std::io::{Read as _, Write as _};
+
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
 use longhand_core::Handle;
-use longhand_core::{Batch, Edit, Fold, Place, Seq, Span};
+use longhand_core::{Batch, Edit, Fold, Original, Place, Seq, Span};
 
 use crate::number::{push_number, take_number};
 
-/// The version of the encoding, which comes first.
-const VERSION: u8 = 1;
+/// The version of the encoding, which comes first, and how the rest is packed.
+const VERSION: u8 = 2;
+const PLAIN: u8 = 0;
+const DEFLATED: u8 = 1;
+
+/// Batches of fewer bytes are not packed, and none has more than the most.
+const DEFLATED_MIN: usize = 256;
+const BYTES_MAX: u64 = 1 << 30;
 
 const STUB: u8 = 0;
 const CLIP: u8 = 1;
 const FOLD: u8 = 2;
 const INSERT: u8 = 3;
 
+const TEXT: u8 = 0;
+const JSON: u8 = 1;
+
 /// Letters of a handle without `h:`.
 const HANDLE_BYTES: usize = 12;
 
-/// Writes a batch.
+/// Writes a batch. What a fold says is much like what the one before it said, and packs well.
 pub(crate) fn encode(batch: &Batch) -> Vec<u8> {
-    let mut bytes = vec![VERSION];
+    let plain = encode_plain(batch);
+    let mut bytes = vec![VERSION, PLAIN];
+    if plain.len() < DEFLATED_MIN {
+        bytes.extend_from_slice(&plain);
+        return bytes;
+    }
+    bytes[1] = DEFLATED;
+    push(&mut bytes, plain.len() as u64);
+    let mut packer = DeflateEncoder::new(bytes, Compression::fast());
+    // Writing to memory does not fail.
+    let _ = packer.write_all(&plain);
+    packer.finish().unwrap_or_default()
+}
+
+fn encode_plain(batch: &Batch) -> Vec<u8> {
+    let mut bytes = Vec::new();
     push(&mut bytes, batch.head.0);
     push_text(&mut bytes, &batch.state);
     push(&mut bytes, batch.edits.len() as u64);
@@ -34,12 +63,31 @@ pub(crate) fn encode(batch: &Batch) -> Vec<u8> {
             }
         }
     }
+    push(&mut bytes, batch.variants.len() as u64);
+    for (handle, original) in &batch.variants {
+        bytes.extend_from_slice(letters(*handle).as_bytes());
+        bytes.push(if matches!(original, Original::Text(_)) { TEXT } else { JSON });
+        push_text(&mut bytes, original.as_str());
+    }
     bytes
 }
 
 /// Reads a batch; `None` if the bytes are not one.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Batch> {
-    let mut bytes = bytes.strip_prefix(&[VERSION])?;
+    match bytes.strip_prefix(&[VERSION])?.split_first()? {
+        (&PLAIN, plain) => decode_plain(plain),
+        (&DEFLATED, mut packed) => {
+            let length = take_number(&mut packed).filter(|length| *length <= BYTES_MAX)?;
+            let mut plain = Vec::new();
+            let mut unpacker = DeflateDecoder::new(packed).take(length + 1);
+            unpacker.read_to_end(&mut plain).ok()?;
+            decode_plain(&plain).filter(|_| plain.len() as u64 == length)
+        }
+        _ => None,
+    }
+}
+
+fn decode_plain(mut bytes: &[u8]) -> Option<Batch> {
     let bytes = &mut bytes;
     let head = Seq(take_number(bytes)?);
     let state = take_text(bytes)?;
@@ -47,30 +95,25 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Batch> {
     for _ in 0..take_number(bytes)? {
         edits.push(take_edit(bytes)?);
     }
-    bytes.is_empty().then_some(Batch { head, edits, state })
-}
-
-/// The entries that a batch edits, each once, newest first.
-pub(crate) fn edited_entries(batch: &Batch) -> Vec<Seq> {
-    let mut entries = Vec::new();
-    for edit in &batch.edits {
-        match edit {
-            Edit::Stub { at, .. } | Edit::Clip { at, .. } => entries.push(at.entry),
-            Edit::Insert { after, .. } => entries.push(*after),
-            Edit::Fold(fold) => {
-                entries.extend(fold.spans.iter().flat_map(|span| [span.first, span.last]));
-                entries.extend(fold.blocks.iter().map(|at| at.entry));
-            }
-        }
+    let mut variants = Vec::new();
+    for _ in 0..take_number(bytes)? {
+        let handle = take_handle(bytes)?;
+        let [kind] = take_array(bytes)?;
+        let text = take_text(bytes)?;
+        let original = match kind {
+            TEXT => Original::Text(text),
+            JSON => Original::Json(text),
+            _ => return None,
+        };
+        variants.push((handle, original));
     }
-    entries.sort_unstable_by(|one, other| other.cmp(one));
-    entries.dedup();
-    entries
+    bytes.is_empty().then_some(Batch { head, edits, state, variants })
 }
 
-/// The handles in a batch.
+/// The handles in a batch; one may come twice.
 pub(crate) fn handles(batch: &Batch) -> impl Iterator<Item = Handle> {
-    batch.edits.iter().filter_map(handle)
+    let variants = batch.variants.iter().map(|(handle, _)| *handle);
+    batch.edits.iter().filter_map(handle).chain(variants)
 }
 
 fn handle(edit: &Edit) -> Option<Handle> {
@@ -85,10 +128,14 @@ fn handle(edit: &Edit) -> Option<Handle> {
 pub(crate) enum Target {
     Part(Place),
     Fold(Fold),
+    Variant(Original),
 }
 
 /// Finds what a handle stands for in a batch.
 pub(crate) fn target(batch: &Batch, wanted: Handle) -> Option<Target> {
+    if let Some((_, own)) = batch.variants.iter().find(|(handle, _)| *handle == wanted) {
+        return Some(Target::Variant(own.clone()));
+    }
     let edit = batch.edits.iter().find(|edit| handle(edit) == Some(wanted))?;
     match edit {
         Edit::Stub { at, .. } | Edit::Clip { at, .. } => Some(Target::Part(*at)),
@@ -152,9 +199,13 @@ fn take_edit(bytes: &mut &[u8]) -> Option<Edit> {
 
 fn take_part(bytes: &mut &[u8]) -> Option<(Place, Handle, String)> {
     let at = take_place(bytes)?;
-    let letters: [u8; HANDLE_BYTES] = take_array(bytes)?;
-    let handle = Handle::parse(str::from_utf8(&letters).ok()?)?;
+    let handle = take_handle(bytes)?;
     Some((at, handle, take_text(bytes)?))
+}
+
+fn take_handle(bytes: &mut &[u8]) -> Option<Handle> {
+    let letters: [u8; HANDLE_BYTES] = take_array(bytes)?;
+    Handle::parse(str::from_utf8(&letters).ok()?)
 }
 
 fn take_fold(bytes: &mut &[u8]) -> Option<Fold> {
@@ -233,8 +284,14 @@ mod tests {
             head in any::<u64>(),
             edits in prop::collection::vec(edit(), 0..6),
             state in any::<String>(),
+            variants in prop::collection::vec((any::<String>(), any::<bool>()), 0..3),
         ) {
-            let batch = Batch { head: Seq(head), edits, state };
+            let variants = variants.into_iter().map(|(text, is_json)| {
+                let handle = Handle::of([text.as_str()]);
+                (handle, if is_json { Original::Json(text) } else { Original::Text(text) })
+            });
+            let variants = variants.collect();
+            let batch = Batch { head: Seq(head), edits, state, variants };
             let bytes = encode(&batch);
             prop_assert_eq!(decode(&bytes), Some(batch));
             for length in 0..bytes.len() {
@@ -245,7 +302,9 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = decode(&bytes);
-            let _ = decode(&[&[VERSION], &bytes[..]].concat());
+            for packed in [PLAIN, DEFLATED] {
+                let _ = decode(&[&[VERSION, packed], &bytes[..]].concat());
+            }
         }
     }
 
@@ -266,7 +325,7 @@ mod tests {
                 Edit::Stub { at, handle: stub, text: "stub".to_owned() },
                 Edit::Insert { after: Seq(4), text: "recalled".to_owned() },
             ],
-            state: String::new(),
+            ..Batch::default()
         };
         assert_eq!(handles(&batch).collect::<Vec<_>>(), [fold.handle(), stub]);
         assert!(matches!(target(&batch, stub), Some(Target::Part(place)) if place == at));
@@ -274,6 +333,12 @@ mod tests {
             matches!(target(&batch, fold.handle()), Some(Target::Fold(found)) if found == fold)
         );
         assert!(target(&batch, Handle::of(["other"])).is_none());
-        assert_eq!(edited_entries(&batch), [Seq(4), Seq(3), Seq(2), Seq(1)]);
+        assert_eq!(batch.edited(), [Seq(4), Seq(3), Seq(2), Seq(1)]);
+        let variants = vec![(stub, Original::Text("body".to_owned()))];
+        let other = Batch { variants, ..batch };
+        assert_eq!(handles(&other).collect::<Vec<_>>(), [fold.handle(), stub, stub]);
+        assert!(
+            matches!(target(&other, stub), Some(Target::Variant(own)) if own.as_str() == "body")
+        );
     }
 }

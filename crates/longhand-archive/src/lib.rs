@@ -17,7 +17,7 @@
 //! archive.begin(session, &NewSession { name: "work".to_owned(), ..NewSession::default() })?;
 //! let said = "Deploy with `make ship`.";
 //! archive.append(session, After::Newest, &[NewEntry {
-//!     meaning: Meaning(1),
+//!     meaning: Meaning::of_content(said),
 //!     opens_round: true,
 //!     form: "text".to_owned(),
 //!     raw: said.to_owned(),
@@ -50,7 +50,7 @@ pub use id::{Owner, ParseIdError, PreambleId, SessionId};
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
 pub use record::{
-    Addition, After, Appended, Entry, Form, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
-    NewSession, Reference, Request, Scope, SessionInfo,
+    Addition, After, Appended, Entry, Expected, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
+    NewSession, Node, Reference, Request, Scope, SessionInfo,
 };
 pub use sqlite::{SqliteArchive, SqliteSettings};

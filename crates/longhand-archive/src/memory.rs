@@ -15,9 +15,9 @@ use longhand_core::{Handle, Link};
 use self::session::Session;
 use crate::query::{Query, Strictness, snippet};
 use crate::{
-    Addition, After, Appended, Archive, ArchiveError, Conflict, Cursor, Damage, Entry, Form, Found,
-    Head, Hit, Listing, LoggedBatch, NewBatch, NewEntry, NewSession, Owner, Page, PreambleId,
-    Reference, Request, Scope, SessionId, SessionInfo,
+    Addition, After, Appended, Archive, ArchiveError, Cursor, Damage, Entry, Found, Head, Hit,
+    Listing, LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Reference,
+    Request, Scope, SessionId, SessionInfo,
 };
 
 /// An archive in memory: for tests and for what nobody wants to keep.
@@ -34,6 +34,8 @@ struct Content {
     entries: u64,
     /// Sessions ever begun.
     begun: u64,
+    /// Requests ever logged.
+    requests: u64,
 }
 
 impl MemoryArchive {
@@ -84,29 +86,11 @@ impl Archive for MemoryArchive {
         additions: &[Addition],
     ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
         let mut content = self.content();
-        Ok(additions.iter().map(|addition| content.add(addition, |_, _| Ok(()))).collect())
+        Ok(additions.iter().map(|addition| content.add(addition)).collect())
     }
 
     fn commit(&self, id: SessionId, batch: &NewBatch) -> Result<u64, ArchiveError> {
         self.change(id, |session| session.commit(batch))
-    }
-
-    fn append_and_commit(
-        &self,
-        addition: &Addition,
-        first: Seq,
-        batch: &NewBatch,
-    ) -> Result<(Appended, u64), ArchiveError> {
-        let mut number = 0;
-        let appended = self.content().add(addition, |session, entries_before| {
-            if entries_before != first.0 {
-                let conflict = Conflict::Entries { expected: first.0, entries: entries_before };
-                return Err(ArchiveError::Conflict { session: addition.session, conflict });
-            }
-            number = session.commit(batch)?;
-            Ok(())
-        })?;
-        Ok((appended, number))
     }
 
     fn undo(&self, id: SessionId, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError> {
@@ -154,6 +138,13 @@ impl Archive for MemoryArchive {
         self.read(id, |session| {
             let entries = session.entries().filter(|entry| seqs.contains(&entry.seq.0));
             Ok(entries.cloned().collect())
+        })
+    }
+
+    fn tree(&self, id: SessionId) -> Result<Vec<Node>, ArchiveError> {
+        self.read(id, |session| {
+            let node = |own: &Entry| Node { seq: own.seq, parent: own.parent, link: own.link };
+            Ok(session.entries().map(node).collect())
         })
     }
 
@@ -239,14 +230,6 @@ impl Archive for MemoryArchive {
         Ok(first.into_iter().chain(own).find_map(|session| session.reference(handle)))
     }
 
-    fn keep(
-        &self,
-        id: SessionId,
-        originals: &[(Handle, String, Form)],
-    ) -> Result<usize, ArchiveError> {
-        self.change(id, |session| Ok(session.keep(originals)))
-    }
-
     fn keep_preamble(&self, owner: Owner, content: &str) -> Result<PreambleId, ArchiveError> {
         let id = PreambleId::of(content);
         self.content().preambles.entry((owner, id)).or_insert_with(|| content.to_owned());
@@ -258,19 +241,29 @@ impl Archive for MemoryArchive {
     }
 
     fn log_request(&self, id: SessionId, request: &Request) -> Result<(), ArchiveError> {
-        self.change(id, |session| {
-            session.requests.push(request.clone());
-            Ok(())
-        })
+        self.content().log(id, request)
     }
 
     fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError> {
         let content = self.content();
         let Some(session) = content.sessions.get(&id) else { return Ok(Listing::empty()) };
-        let numbered = (1..).zip(&session.requests).collect::<Vec<(u64, &Request)>>();
-        let listing = page.take(numbered.into_iter().rev(), |(at, _)| Cursor::number(*at));
+        let newest_first = session.requests.iter().rev();
+        let listing = page.take(newest_first, |(order, _)| Cursor::number(*order));
         let items = listing.items.into_iter().map(|(_, request)| request.clone()).collect();
         Ok(Listing { items, next: listing.next })
+    }
+
+    fn answer(
+        &self,
+        owner: Owner,
+        answer: &str,
+    ) -> Result<Option<(SessionId, Request)>, ArchiveError> {
+        let content = self.content();
+        let own = content.sessions.values().filter(|session| session.new.owner == owner);
+        let lines = own.flat_map(|own| own.requests.iter().map(|line| (own.id, line)));
+        let found = lines.filter(|(_, (_, request))| request.answer.as_deref() == Some(answer));
+        let newest = found.max_by_key(|(_, (order, _))| *order);
+        Ok(newest.map(|(id, (_, request))| (id, request.clone())))
     }
 
     fn put_derived(&self, id: SessionId, key: &str, value: &str) -> Result<(), ArchiveError> {
@@ -293,9 +286,9 @@ impl Archive for MemoryArchive {
         let content = &mut *self.content();
         let Some(removed) = content.sessions.remove(&id) else { return Ok(false) };
         let owner = removed.new.owner;
-        for preamble in removed.requests.iter().filter_map(|request| request.preamble) {
+        for preamble in removed.requests.iter().filter_map(|(_, request)| request.preamble) {
             let uses = |session: &Session| {
-                session.requests.iter().any(|request| request.preamble == Some(preamble))
+                session.requests.iter().any(|(_, request)| request.preamble == Some(preamble))
             };
             let mut others = content.sessions.values();
             if !others.any(|session| session.new.owner == owner && uses(session)) {
@@ -334,30 +327,50 @@ impl Content {
         Ok(appended)
     }
 
-    /// Makes an addition and what follows from it, or neither. What follows is told how many entries
-    /// there were before.
-    fn add(
-        &mut self,
-        addition: &Addition,
-        follow: impl FnOnce(&mut Session, u64) -> Result<(), ArchiveError>,
-    ) -> Result<Appended, ArchiveError> {
-        let Addition { session: id, begin, after, entries } = addition;
-        let was_there = self.sessions.contains_key(id);
-        if let Some(new) = begin {
-            self.begin(*id, new)?;
+    fn log(&mut self, id: SessionId, request: &Request) -> Result<(), ArchiveError> {
+        let order = self.requests + 1;
+        self.session(id)?.requests.push((order, request.clone()));
+        self.requests = order;
+        Ok(())
+    }
+
+    /// Makes an addition, or nothing of it.
+    fn add(&mut self, addition: &Addition) -> Result<Appended, ArchiveError> {
+        let id = addition.session;
+        let was_there = self.sessions.contains_key(&id);
+        if let Some(new) = &addition.begin {
+            self.begin(id, new)?;
         }
-        let entries_before = self.session(*id)?.count();
-        let outcome = self.append(*id, *after, entries).and_then(|appended| {
-            follow(self.session(*id)?, entries_before)?;
-            Ok(appended)
-        });
+        let entries_before = self.session(id)?.count();
+        let outcome = self.add_entries(addition);
         if outcome.is_err() {
             if was_there {
-                self.session(*id)?.truncate(entries_before);
+                self.session(id)?.truncate(entries_before);
             } else {
-                self.sessions.remove(id);
+                self.sessions.remove(&id);
             }
         }
         outcome
+    }
+
+    fn add_entries(&mut self, addition: &Addition) -> Result<Appended, ArchiveError> {
+        let id = addition.session;
+        if let Some(expected) = &addition.expected {
+            self.session(id)?.expect(addition.after, expected)?;
+        }
+        let mut appended = self.append(id, addition.after, &addition.entries)?;
+        let session = self.session(id)?;
+        if let Some(batch) = &addition.batch {
+            appended.batch = Some(session.commit(batch)?);
+        }
+        let owner = session.new.owner;
+        if let Some(preamble) = &addition.preamble {
+            let key = (owner, PreambleId::of(preamble));
+            self.preambles.entry(key).or_insert_with(|| preamble.clone());
+        }
+        if let Some(request) = &addition.request {
+            self.log(id, request)?;
+        }
+        Ok(appended)
     }
 }

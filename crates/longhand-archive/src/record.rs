@@ -1,6 +1,6 @@
 //! What an archive takes in and gives back.
 
-use longhand_core::{Batch, Fold, Place, Seq};
+use longhand_core::{Batch, Fold, Original, Place, Seq};
 use longhand_core::{Link, Meaning};
 
 use crate::{Owner, PreambleId, SessionId};
@@ -57,9 +57,10 @@ pub struct Entry {
 }
 
 /// Where entries are appended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum After {
     /// After the entry that was appended last. Equal words said twice are two entries.
+    #[default]
     Newest,
     /// After this entry, or at the beginning of a conversation. What is there already is found again.
     Entry(Option<Seq>),
@@ -74,19 +75,49 @@ pub struct Appended {
     pub new: u64,
     /// The round of the first one; without entries, of the one they would follow.
     pub round: u64,
+    /// The number of the batch that came with them.
+    pub batch: Option<u64>,
 }
 
-/// Entries on their way into a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What goes into a session in one step, all or nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addition {
     /// The session.
     pub session: SessionId,
-    /// Begins the session in the same transaction unless it is there.
+    /// Begins the session unless it is there.
     pub begin: Option<NewSession>,
-    /// Where they go.
+    /// Where the entries go.
     pub after: After,
+    /// Where the caller thinks that they go; if it is wrong, that is a conflict.
+    pub expected: Option<Expected>,
     /// Each the child of the one before it.
     pub entries: Vec<NewEntry>,
+    /// A batch that may edit them, by the numbers that they are about to get.
+    pub batch: Option<NewBatch>,
+    /// A system prompt with tools, to be kept for the owner.
+    pub preamble: Option<String>,
+    /// A line for the request log.
+    pub request: Option<Request>,
+}
+
+/// Where a caller thinks that new entries go: another process may have been first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The number that the first of them gets: [`Head::entries`] as the caller saw it.
+    pub first: Seq,
+    /// The link of the entry that they follow; `None` at the beginning of a conversation.
+    pub before: Option<Link>,
+}
+
+/// An entry's place in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its number in the session.
+    pub seq: Seq,
+    /// The entry it follows.
+    pub parent: Option<Seq>,
+    /// The hash of what it and everything before it mean.
+    pub link: Link,
 }
 
 /// A batch of edits on its way into the log.
@@ -130,6 +161,8 @@ pub struct Head {
     pub head: Option<Seq>,
     /// How many batches its log has, undone ones too.
     pub batches: u64,
+    /// How often a batch was undone.
+    pub undos: u64,
     /// How many bytes its messages have.
     pub bytes: u64,
     /// The time of its first entry.
@@ -232,24 +265,13 @@ pub enum Reference {
         /// Its fold.
         fold: Fold,
     },
-    /// A text that was handed to [`keep`](crate::Archive::keep).
-    Kept {
-        /// The session it was kept for.
+    /// A form of a part that the entry has otherwise.
+    Variant {
+        /// The session of the batch that has it.
         session: SessionId,
-        /// What kind of text it is.
-        form: Form,
-        /// The text.
-        text: String,
+        /// The content.
+        original: Original,
     },
-}
-
-/// What kind of text a kept original is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Plain text.
-    Text,
-    /// JSON as it was received.
-    Json,
 }
 
 /// A line of the request log; all of it is kept as given.
@@ -277,4 +299,8 @@ pub struct Request {
     pub cost_micros: Option<u64>,
     /// How many edits its window had.
     pub edits: u64,
+    /// What the provider calls the answer, if requests can go on from it by that name.
+    pub answer: Option<String>,
+    /// Whether the answer broke off.
+    pub is_cut: bool,
 }

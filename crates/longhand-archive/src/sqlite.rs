@@ -42,9 +42,9 @@ use self::readers::Readers;
 use self::transaction::attempt;
 use self::writer::Writer;
 use crate::{
-    Addition, After, Appended, Archive, ArchiveError, Conflict, Damage, Entry, Form, Found, Head,
-    Hit, Listing, LoggedBatch, NewBatch, NewEntry, NewSession, Owner, Page, PreambleId, Reference,
-    Request, Scope, SessionId, SessionInfo,
+    Addition, After, Appended, Archive, ArchiveError, Damage, Entry, Found, Head, Hit, Listing,
+    LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Reference, Request,
+    Scope, SessionId, SessionInfo,
 };
 
 /// An archive in a file, which processes may share.
@@ -140,9 +140,7 @@ impl Archive for SqliteArchive {
     ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
         let additions: Vec<ReadyAddition> = additions.iter().map(ReadyAddition::new).collect();
         let outcomes = self.writer.write(move |db| {
-            let each = additions
-                .iter()
-                .map(|addition| attempt(db, |db| addition.append(db, &mut addition.session(db)?)));
+            let each = additions.iter().map(|addition| attempt(db, |db| addition.make(db)));
             each.collect::<Result<Vec<Result<Appended, Fault>>, Fault>>()
         })?;
         let archive = self.path.display().to_string();
@@ -153,26 +151,6 @@ impl Archive for SqliteArchive {
     fn commit(&self, id: SessionId, batch: &NewBatch) -> Result<u64, ArchiveError> {
         let batch = batch.clone();
         self.writer.write(move |db| batch::commit(db, &mut session::require(db, id)?, &batch))
-    }
-
-    fn append_and_commit(
-        &self,
-        addition: &Addition,
-        first: Seq,
-        batch: &NewBatch,
-    ) -> Result<(Appended, u64), ArchiveError> {
-        let (addition, batch) = (ReadyAddition::new(addition), batch.clone());
-        self.writer.write(move |db| {
-            let mut session = addition.session(db)?;
-            let entries = session.state.entries;
-            let appended = addition.append(db, &mut session)?;
-            if entries != first.0 {
-                let conflict = Conflict::Entries { expected: first.0, entries };
-                return Err(ArchiveError::Conflict { session: session.id, conflict }.into());
-            }
-            let number = batch::commit(db, &mut session, &batch)?;
-            Ok((appended, number))
-        })
     }
 
     fn undo(&self, id: SessionId, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError> {
@@ -208,6 +186,10 @@ impl Archive for SqliteArchive {
         self.read(|db| entry::entries(db, id, seqs))
     }
 
+    fn tree(&self, id: SessionId) -> Result<Vec<Node>, ArchiveError> {
+        self.read(|db| tree::all(db, id))
+    }
+
     fn batches(&self, id: SessionId, page: Page) -> Result<Listing<LoggedBatch>, ArchiveError> {
         self.read(|db| batch::batches(db, id, page))
     }
@@ -232,15 +214,6 @@ impl Archive for SqliteArchive {
         self.read(|db| reference::find(db, scope, handle))
     }
 
-    fn keep(
-        &self,
-        id: SessionId,
-        originals: &[(Handle, String, Form)],
-    ) -> Result<usize, ArchiveError> {
-        let originals = originals.to_vec();
-        self.writer.write(move |db| reference::keep(db, id, &originals))
-    }
-
     fn keep_preamble(&self, owner: Owner, content: &str) -> Result<PreambleId, ArchiveError> {
         let id = PreambleId::of(content);
         // Most preambles are there, and looking costs no sync. A damaged one is written anew.
@@ -258,11 +231,19 @@ impl Archive for SqliteArchive {
 
     fn log_request(&self, id: SessionId, request: &Request) -> Result<(), ArchiveError> {
         let request = request.clone();
-        self.writer.write(move |db| request::log(db, id, &request))
+        self.writer.write(move |db| request::log(db, &mut session::require(db, id)?, &request))
     }
 
     fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError> {
         self.read(|db| request::requests(db, id, page))
+    }
+
+    fn answer(
+        &self,
+        owner: Owner,
+        answer: &str,
+    ) -> Result<Option<(SessionId, Request)>, ArchiveError> {
+        self.read(|db| request::answer(db, owner, answer))
     }
 
     fn put_derived(&self, id: SessionId, key: &str, value: &str) -> Result<(), ArchiveError> {

@@ -220,7 +220,7 @@ pub(crate) fn finish(
     let first = edits.first().map_or(path.messages.len(), |edit| path.from(edit.first()));
     let kept = draft.thinking_before(first);
     let head = path.seqs.last().copied().unwrap_or_default();
-    (Plan::new(Batch { head, edits, state }, size, floor, limits), kept)
+    (Plan::new(Batch { head, edits, state, variants: Vec::new() }, size, floor, limits), kept)
 }
 
 fn is_old(unit: &Unit) -> bool {

@@ -2,6 +2,7 @@
 
 use blake3::Hasher;
 
+use crate::handle::content_hash;
 use crate::json::{Cursor, JsonError};
 use crate::{Message, Part, Role, Text};
 
@@ -9,10 +10,12 @@ use crate::{Message, Part, Role, Text};
 ///
 /// Two forms of one message mean the same: clients reorder keys, add white space at the ends, move cache
 /// marks, drop thinking, and add defaulted keys to the arguments of a call.
+///
+/// A message that only thinks is *silent*: clients send it back or do not, so it is no link of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Meaning(pub u128);
 
-/// The meaning of a message and of all messages before it.
+/// The meaning of a message and of all messages before it that say anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Link(pub u128);
 
@@ -21,20 +24,43 @@ impl Link {
     pub fn root(owner: &[u8]) -> Self {
         let mut hasher = Hasher::new();
         field(&mut hasher, b'r', owner);
-        Self(half(&hasher))
+        Self(marked(half(&hasher), false))
     }
 
-    /// The link of a message that follows.
+    /// The link of a message that follows. What follows a silent one goes on from the link before it.
     #[must_use]
     pub fn next(self, meaning: Meaning) -> Self {
         let mut hasher = Hasher::new();
         hasher.update(&self.0.to_le_bytes());
         hasher.update(&meaning.0.to_le_bytes());
-        Self(half(&hasher))
+        Self(marked(half(&hasher), meaning.is_silent()))
+    }
+
+    /// Whether it is that of a silent message.
+    pub fn is_silent(self) -> bool {
+        self.0 & SILENT != 0
     }
 }
 
+/// The bit that marks what is silent.
+const SILENT: u128 = 1;
+
+fn marked(hash: u128, is_silent: bool) -> u128 {
+    (hash & !SILENT) | u128::from(is_silent)
+}
+
 impl Meaning {
+    /// The meaning of something that is no message, by its content.
+    pub fn of_content(content: &str) -> Self {
+        Self(marked(content_hash(content), false))
+    }
+
+    /// Whether the message says nothing: thinking alone, or a recording that a client may send back as no
+    /// more than its id.
+    pub fn is_silent(self) -> bool {
+        self.0 & SILENT != 0
+    }
+
     /// Hashes what a message says.
     pub fn of(message: &Message) -> Self {
         let mut hasher = Hasher::new();
@@ -70,8 +96,17 @@ impl Meaning {
         if has_media {
             json(&mut hasher, &message.raw);
         }
-        Self(half(&hasher))
+        Self(marked(half(&hasher), is_silent(message)))
     }
+}
+
+fn is_silent(message: &Message) -> bool {
+    let is_said = |part: &Part| match part {
+        Part::Text(text) | Part::FixedText(text) => !text.is_blank(),
+        Part::Thinking(_) | Part::Media(_) => false,
+        _ => true,
+    };
+    message.role == Role::Assistant && !message.parts.iter().any(is_said)
 }
 
 /// All words in one: a client may cut them into parts differently.
@@ -152,6 +187,7 @@ fn half(hasher: &Hasher) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Call, Image, Media, MediaKind, Other, Thinking};
 
     fn hash(json_text: &str) -> u128 {
         let mut hasher = Hasher::new();
@@ -176,6 +212,99 @@ mod tests {
         ];
         assert!(others.iter().all(|json| hash(json) != hash(same[0])));
         assert_ne!(hash("9007199254740993"), hash("9007199254740992"));
+    }
+
+    fn message(role: Role, parts: Vec<Part>) -> Message {
+        Message::new(role, None, parts, Text::from("{}".to_owned()))
+    }
+
+    fn words_of(text: &str) -> Part {
+        Part::Text(Text::from(text.to_owned()))
+    }
+
+    fn thought(text: &str) -> Part {
+        Part::Thinking(Thinking { text: Text::from(text.to_owned()), seal: None })
+    }
+
+    fn recording() -> Part {
+        Part::Media(Media::elsewhere(MediaKind::Audio))
+    }
+
+    #[test]
+    fn a_message_that_only_thinks_is_silent() {
+        let is_silent = |role, parts| Meaning::of(&message(role, parts)).is_silent();
+        for parts in [
+            vec![],
+            vec![thought("hm")],
+            vec![thought("hm"), thought("well")],
+            vec![thought("hm"), words_of(" \n")],
+            vec![words_of("")],
+            vec![recording()],
+        ] {
+            assert!(is_silent(Role::Assistant, parts.clone()), "{parts:?}");
+            // Whatever others send is sent again, even if it is empty.
+            for role in [Role::System, Role::User, Role::Tool] {
+                assert!(!is_silent(role, parts.clone()), "{role:?} {parts:?}");
+            }
+        }
+        let call = Call {
+            id: Text::from("1".to_owned()),
+            name: Text::from("read".to_owned()),
+            arguments: Text::from("{}".to_owned()),
+            freeform: false,
+        };
+        for parts in [
+            vec![words_of("yes")],
+            vec![thought("hm"), words_of("yes")],
+            vec![thought("hm"), Part::Call(call)],
+            vec![Part::FixedText(Text::from("no".to_owned()))],
+            vec![Part::Image(Image::default())],
+            vec![Part::Other(Other::from(Text::from("{}".to_owned())))],
+        ] {
+            assert!(!is_silent(Role::Assistant, parts.clone()), "{parts:?}");
+        }
+        for content in ["", "a", "b", "c", "d", "e"] {
+            assert!(!Meaning::of_content(content).is_silent(), "{content}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_silent_message_has_the_link_it_has_without_it() {
+        let meaning = |role, parts| Meaning::of(&message(role, parts));
+        let asked = meaning(Role::User, vec![words_of("why?")]);
+        let empty = meaning(Role::User, vec![]);
+        let thought_of = |text| meaning(Role::Assistant, vec![thought(text)]);
+        let answered = meaning(Role::Assistant, vec![thought("hm"), words_of("because")]);
+        let without_thinking = meaning(Role::Assistant, vec![words_of("because")]);
+        assert_eq!(answered, without_thinking);
+
+        let root = Link::root(b"owner");
+        let first = root.next(asked);
+        let silent = first.next(thought_of("hm"));
+        let second = first.next(answered);
+        assert!(silent.is_silent());
+        for said in [first, second, second.next(empty)] {
+            assert!(!said.is_silent(), "{said:?}");
+        }
+        assert_ne!(silent, second);
+        assert_eq!(chain(root, &[asked, answered, empty]), [first, second, second.next(empty)]);
+        assert_eq!(
+            chain(root, &[asked, thought_of("hm"), thought_of("hm"), answered, empty]),
+            [first, silent, silent, second, second.next(empty)],
+        );
+    }
+
+    /// The links of messages in a row.
+    fn chain(root: Link, meanings: &[Meaning]) -> Vec<Link> {
+        let mut last = root;
+        let links = meanings.iter().map(|meaning| {
+            let link = last.next(*meaning);
+            if !link.is_silent() {
+                last = link;
+            }
+            link
+        });
+        links.collect()
     }
 
     #[test]

@@ -329,7 +329,7 @@ impl<'h> Draft<'h> {
 
     /// Where a part is in the ledger.
     pub(crate) fn place(&self, at: At) -> Option<Place> {
-        Some(Place { entry: self.history.path.seq(at.0)?, part: at.1 })
+        self.history.path.place(at.0, at.1)
     }
 
     /// The stage at which a part is replaced, if ever.

@@ -1,6 +1,6 @@
 //! Changes to what a model sees, addressed by entries of the ledger.
 
-use crate::Handle;
+use crate::{Handle, Original};
 
 /// The number of an entry in its session's ledger, from 0.
 ///
@@ -13,7 +13,7 @@ pub struct Seq(pub u64);
 pub struct Place {
     /// The entry.
     pub entry: Seq,
-    /// The part's index in it.
+    /// The part's index in it, without thinking: clients send that back or do not.
     pub part: usize,
 }
 
@@ -109,9 +109,30 @@ pub struct Batch {
     pub edits: Vec<Edit>,
     /// What the digest of its fold leaves for the next one; empty without a fold.
     pub state: String,
+    /// Contents that it takes out of sight and that the entries have in another form: a client may send
+    /// back more than it was given.
+    pub variants: Vec<(Handle, Original)>,
 }
 
 impl Batch {
+    /// The entries that it edits, each once, newest first.
+    pub fn edited(&self) -> Vec<Seq> {
+        let mut entries = Vec::new();
+        for edit in &self.edits {
+            match edit {
+                Edit::Stub { at, .. } | Edit::Clip { at, .. } => entries.push(at.entry),
+                Edit::Insert { after, .. } => entries.push(*after),
+                Edit::Fold(fold) => {
+                    entries.extend(fold.spans.iter().flat_map(|span| [span.first, span.last]));
+                    entries.extend(fold.blocks.iter().map(|at| at.entry));
+                }
+            }
+        }
+        entries.sort_unstable_by(|one, other| other.cmp(one));
+        entries.dedup();
+        entries
+    }
+
     /// Its fold, if it has one.
     pub fn fold(&self) -> Option<&Fold> {
         self.edits.iter().find_map(|edit| match edit {

@@ -222,8 +222,7 @@ impl<'h> NewFold<'h> {
         };
         let (text, state) = told(&head, &folded, limit, scale, digest);
         let size = self.frame.with(&text, scale);
-        let place =
-            |at: &At| Some(crate::edit::Place { entry: self.history.path.seq(at.0)?, part: at.1 });
+        let place = |at: &At| self.history.path.place(at.0, at.1);
         let blocks = self.blocks.iter().filter_map(place).collect();
         let fold = Fold { spans: self.spans, blocks, sum: self.sum, text };
         (fold, format!("{}\n{state}", self.count), size)

@@ -16,6 +16,8 @@ pub struct Message {
     pub parts: Vec<Part>,
     /// The whole message as it was received.
     pub raw: Text,
+    /// Which of its pieces are thinking, in order.
+    thinking: Vec<usize>,
 }
 
 /// Who a message is from.
@@ -68,6 +70,11 @@ pub enum Part {
 }
 
 impl Part {
+    /// Whether it is thinking.
+    pub fn is_thinking(&self) -> bool {
+        matches!(self, Part::Thinking(_))
+    }
+
     /// Its words, whether they may be edited or not; those of a recording if they were written down.
     pub fn text(&self) -> Option<&Text> {
         match self {
@@ -249,6 +256,29 @@ impl Message {
         self.name.iter_mut().chain([&mut self.raw]).for_each(|text| text.move_to(from, to));
         self.parts.iter_mut().for_each(|part| part.move_to(from, to));
         self
+    }
+
+    /// A message of these parts.
+    pub fn new(role: Role, name: Option<Text>, parts: Vec<Part>, raw: Text) -> Self {
+        let thinking = parts.iter().enumerate().filter(|(_, part)| part.is_thinking());
+        let thinking = thinking.map(|(at, _)| at).collect();
+        Self { role, name, parts, raw, thinking }
+    }
+
+    /// The index of the part that is the `said`th without thinking, which clients leave out.
+    pub fn part_index(&self, said: usize) -> Option<usize> {
+        let (mut before, mut end) = (0, self.thinking.len());
+        while before < end {
+            let middle = before.midpoint(end);
+            if self.thinking[middle] - middle <= said { before = middle + 1 } else { end = middle }
+        }
+        let part = said.checked_add(before)?;
+        (part < self.parts.len()).then_some(part)
+    }
+
+    /// How many parts before this one are not thinking; see [`Self::part_index`].
+    pub fn said_before(&self, part: usize) -> usize {
+        part - self.thinking.partition_point(|thinking| *thinking < part)
     }
 
     /// The calls it makes.

@@ -1,7 +1,7 @@
 //! What a window shows of a path.
 
 use crate::edit::{Batch, Edit, Place, Seq};
-use crate::{Handle, Message, Part, Role, Wire};
+use crate::{Handle, Message, Role, Wire};
 
 /// Messages in order, with the entries that they are.
 ///
@@ -40,7 +40,13 @@ impl Path<'_> {
     /// Where a part is.
     pub fn find(&self, place: Place) -> Option<(usize, usize)> {
         let message = self.message(place.entry)?;
-        (place.part < self.messages[message].parts.len()).then_some((message, place.part))
+        Some((message, self.messages[message].part_index(place.part)?))
+    }
+
+    /// The place of a part; `None` in the preamble.
+    pub fn place(&self, message: usize, part: usize) -> Option<Place> {
+        let part = self.messages[message].said_before(part);
+        Some(Place { entry: self.seq(message)?, part })
     }
 }
 
@@ -216,14 +222,13 @@ fn voided(path: &Path, batch: &Batch) -> Vec<(usize, usize)> {
 ///
 /// An open tool loop keeps its own: providers refuse a loop without it.
 pub(crate) fn voided_between(messages: &[Message], from: usize, end: usize) -> Vec<(usize, usize)> {
-    let is_thinking = |part: &Part| matches!(part, Part::Thinking(_));
     let end = open_loop(&messages[..end]);
     let mut voided = Vec::new();
     for (at, message) in messages.iter().enumerate().take(end).skip(from) {
         if message.role != Role::Assistant {
             continue;
         }
-        let parts = message.parts.iter().enumerate().filter(|(_, part)| is_thinking(part));
+        let parts = message.parts.iter().enumerate().filter(|(_, part)| part.is_thinking());
         voided.extend(parts.map(|(part, _)| (at, part)));
     }
     voided

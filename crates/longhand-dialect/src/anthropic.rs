@@ -27,7 +27,7 @@ pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversatio
         }
         made.slots.iter_mut().for_each(|slot| *slot = Slot::Fixed);
         let raw = builder.source.raw(system);
-        let message = Message { role: Role::System, name: None, parts: made.parts, raw };
+        let message = Message::new(Role::System, None, made.parts, raw);
         builder.push(message, Layout { slots: made.slots, ..Layout::default() });
     }
     builder.take_known(before);
@@ -114,8 +114,7 @@ fn message(builder: &mut Builder, node: &Node, name: &str, element: usize) {
         }
         None => builder.wrong(format!("{name}.content"), "a message needs content"),
     }
-    let message =
-        Message { role, name: None, parts: made.parts, raw: builder.source.raw(node.value) };
+    let message = Message::new(role, None, made.parts, builder.source.raw(node.value));
     builder.push(
         message,
         Layout { elements: vec![element], slots: made.slots, content: own, ..Layout::default() },

@@ -164,8 +164,7 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     }
     let speaker =
         get("name").filter(|_| role != Role::Tool).and_then(|value| builder.source.string(value));
-    let message =
-        Message { role, name: speaker, parts: made.parts, raw: builder.source.raw(node.value) };
+    let message = Message::new(role, speaker, made.parts, builder.source.raw(node.value));
     let content = content.map(|value| Content { span: value.span(), blocks: None });
     let is_function = role_name.as_deref() == Some("function") || get("function_call").is_some();
     builder

@@ -81,7 +81,7 @@ fn read_line(
     if let Some(id) = id {
         by_id.insert(id.into_owned(), builder.messages.len());
     }
-    let message = Message { role, name: None, parts: made.parts, raw };
+    let message = Message::new(role, None, made.parts, raw);
     builder
         .push(message, Layout { elements: vec![element], slots: made.slots, ..Layout::default() });
 }

@@ -45,12 +45,7 @@ pub(crate) fn read(source: Source) -> Conversation {
                     .and_then(|value| builder.source.string(value));
                 if let Some(words) = words {
                     let raw = words.clone();
-                    let message = Message {
-                        role: Role::System,
-                        name: None,
-                        parts: vec![Part::Text(words)],
-                        raw,
-                    };
+                    let message = Message::new(Role::System, None, vec![Part::Text(words)], raw);
                     builder.push(message, Layout { slots: vec![Slot::Fixed], ..Layout::default() });
                     instructed = true;
                 }

@@ -138,8 +138,7 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
     if made.parts.is_empty() {
         return;
     }
-    let message =
-        Message { role, name: None, parts: made.parts, raw: builder.source.raw(line.value) };
+    let message = Message::new(role, None, made.parts, builder.source.raw(line.value));
     builder
         .push(message, Layout { elements: vec![element], slots: made.slots, ..Layout::default() });
 }
@@ -152,7 +151,7 @@ fn note(builder: &mut Builder, line: &Node, key: &str, element: usize) {
         return;
     }
     let raw = builder.source.raw(line.value);
-    let message = Message { role: Role::User, name: None, parts: made.parts, raw };
+    let message = Message::new(Role::User, None, made.parts, raw);
     builder
         .push(message, Layout { elements: vec![element], slots: made.slots, ..Layout::default() });
 }

@@ -26,7 +26,7 @@ pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversatio
         {
             check_length(&mut builder, &text, TEXT_CHARS_MAX, key);
             let raw = builder.source.raw(value);
-            let message = Message { role, name: None, parts: vec![Part::Text(text)], raw };
+            let message = Message::new(role, None, vec![Part::Text(text)], raw);
             let content = Some(Content { span: value.span(), blocks: None });
             builder
                 .push(message, Layout { slots: vec![Slot::Fixed], content, ..Layout::default() });
@@ -216,8 +216,7 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
             if kind == "mcp_approval_response" { Role::Tool } else { Role::Assistant }
         }
     };
-    let message =
-        Message { role, name: None, parts: made.parts, raw: builder.source.raw(node.value) };
+    let message = Message::new(role, None, made.parts, builder.source.raw(node.value));
     let content = content.map(|value| Content { span: value.span(), blocks: None });
     builder.push(
         message,

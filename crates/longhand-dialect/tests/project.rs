@@ -41,7 +41,7 @@ fn fold(first: u64, last: u64, text: &str) -> Edit {
 }
 
 fn batch(edits: Vec<Edit>) -> Batch {
-    Batch { head: Seq(9), edits, state: String::new() }
+    Batch { head: Seq(9), edits, ..Batch::default() }
 }
 
 fn texts(edits: &[&Edit]) -> Vec<String> {

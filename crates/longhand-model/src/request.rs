@@ -50,7 +50,7 @@ impl Request {
         let message = |role: Role, text: &str| {
             let parts = vec![Part::Text(Text::from(text))];
             // No message of a request is in this format, so the words are written and not the bytes.
-            (Dialect::ClaudeCode, Message { role, name: None, parts, raw: Text::default() })
+            (Dialect::ClaudeCode, Message::new(role, None, parts, Text::default()))
         };
         let system = (!system.is_empty()).then(|| message(Role::System, system));
         Self::of(system.into_iter().chain([message(Role::User, user)]).collect())

@@ -9,7 +9,7 @@ use axum::BoxError;
 use axum::body::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, Stream};
-use longhand_dialect::{Reply, ReplyReader, SseReader, Stop};
+use longhand_dialect::{Reply, ReplyReader, SseReader};
 
 use crate::archivist::Ticket;
 use crate::asked::Asked;
@@ -177,14 +177,9 @@ impl Listener {
         self.windows.answered(&self.asked, &self.sent, &reply?)
     }
 
-    /// Has what came of an answer noted: the client may or may not go on from it.
+    /// Has what came of an answer archived: the client may or may not go on from it.
     fn broken(self, reply: ReplyReader) -> Option<Ticket> {
         let came = reply.partial()?;
-        if came.stop != Stop::Other("cut".to_owned()) {
-            return self.windows.answered(&self.asked, &self.sent, &came);
-        }
-        let session = self.asked.session.as_ref()?;
-        self.windows.recorder.cut(session, &came.text);
-        None
+        self.windows.answered(&self.asked, &self.sent, &came)
     }
 }

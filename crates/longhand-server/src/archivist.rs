@@ -2,21 +2,19 @@
 //!
 //! It takes what has come in the meantime together: one transaction for all of it.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use longhand::{Archive, SessionId};
-use longhand_archive::{Addition, After, Appended, ArchiveError, Form};
-use longhand_core::{Handle, Seq};
-use rustc_hash::FxHashSet;
+use longhand::Archive;
+use longhand_archive::ArchiveError;
 use tokio::sync::oneshot;
 
 use crate::ServerError;
 use crate::metrics::Metrics;
+use crate::store::{Entering, Outcome, Step};
 
 /// The most jobs that wait, and the most bytes that they hold.
 const JOBS_MAX: usize = 16_384;
@@ -25,35 +23,12 @@ const BYTES_MAX: usize = 256 << 20;
 /// How many jobs go into one transaction.
 const TOGETHER_MAX: usize = 1_024;
 
-/// How often an addition is offered to another place when its own is taken.
-const PLACES_MAX: usize = 8;
-
 /// Something to be archived.
 pub(crate) enum Work {
-    /// Entries of a session.
-    Append(Box<dyn Appending>),
-    /// Something of a session under its handle.
-    Keep(SessionId, Original),
+    /// Something of a session.
+    Enter(Box<Entering>),
     /// Something else; it says whether it was done.
     Other(Box<dyn FnOnce() -> bool + Send>),
-}
-
-/// A text that a handle stands for.
-pub(crate) type Original = (Handle, String, Form);
-
-/// Entries that know where they belong.
-pub(crate) trait Appending: Send {
-    /// What is to be added, where it belongs by now; `None` if it is there already.
-    fn addition(&mut self) -> Option<Addition>;
-
-    /// Its place is taken: finds another one and says whether there is one.
-    fn displaced(&mut self) -> bool;
-
-    /// Another process wrote at the same moment: it is archived, but under other numbers.
-    fn moved(&mut self);
-
-    /// The archive does not take it.
-    fn refused(&mut self);
 }
 
 /// Tells whether work was done: it is durable then.
@@ -109,6 +84,14 @@ impl Archivist {
         Some(ticket)
     }
 
+    /// Has it begin at once: somebody waits.
+    pub(crate) fn hurry(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = &*thread {
+            thread.thread().unpark();
+        }
+    }
+
     /// Waits until all is done; takes nothing more.
     pub(crate) fn close(&self) {
         drop(self.desk.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -127,13 +110,6 @@ struct Clerk {
     metrics: Arc<Metrics>,
 }
 
-/// Work of one kind that is done together.
-#[derive(Default)]
-struct Pile {
-    appends: Vec<(Box<dyn Appending>, Slip)>,
-    keeps: Vec<(SessionId, Original, Slip)>,
-}
-
 /// What is left of a job: who waits for it, since when.
 struct Slip {
     bytes: usize,
@@ -144,113 +120,71 @@ struct Slip {
 impl Clerk {
     fn run(&self, jobs: &Receiver<Job>) {
         while let Ok(first) = jobs.recv() {
-            // Asleep, it is not woken by each job that comes.
-            thread::sleep(self.linger.saturating_sub(first.given.elapsed()));
-            let mut pile = Pile::default();
+            // Parked, it is not woken by each job that comes, but by those who wait.
+            thread::park_timeout(self.linger.saturating_sub(first.given.elapsed()));
+            let mut pile = Vec::new();
             self.take(first, &mut pile);
             for job in jobs.try_iter().take(TOGETHER_MAX) {
                 self.take(job, &mut pile);
             }
-            self.flush(&mut pile);
+            self.enter(&mut pile);
         }
     }
 
-    fn take(&self, job: Job, pile: &mut Pile) {
+    fn take(&self, job: Job, pile: &mut Vec<(Box<Entering>, Slip)>) {
         let Job { work, bytes, given, done } = job;
         let slip = Slip { bytes, given, done };
         match work {
-            Work::Append(append) => pile.appends.push((append, slip)),
-            Work::Keep(session, original) => pile.keeps.push((session, original, slip)),
+            Work::Enter(entering) => pile.push((entering, slip)),
             Work::Other(work) => {
                 // It may need what was given before.
-                self.flush(pile);
-                // A panic must not end the thread: all later work would be lost.
-                let work = std::panic::AssertUnwindSafe(work);
-                self.finish(slip, std::panic::catch_unwind(work).unwrap_or(false));
+                self.enter(pile);
+                self.finish(slip, unharmed(work).unwrap_or(false));
             }
         }
     }
 
-    fn flush(&self, pile: &mut Pile) {
-        self.append(std::mem::take(&mut pile.appends));
-        for (session, original, slip) in std::mem::take(&mut pile.keeps) {
-            let original = [original];
-            let kept = attempt(|| self.archive.keep(session, &original));
-            self.finish(slip, matches!(kept, Ok(0)));
-        }
-    }
-
-    fn append(&self, mut appends: Vec<(Box<dyn Appending>, Slip)>) {
-        let mut displaced = 0;
-        while !appends.is_empty() {
-            let mut additions = Vec::with_capacity(appends.len());
-            let mut left = Vec::with_capacity(appends.len());
-            for (mut append, slip) in appends {
-                match append.addition() {
-                    Some(addition) => {
-                        additions.push(addition);
-                        left.push((append, slip));
+    /// Has all of a pile entered in one transaction, and what others were faster than in the next.
+    fn enter(&self, pile: &mut Vec<(Box<Entering>, Slip)>) {
+        while !pile.is_empty() {
+            let mut additions = Vec::with_capacity(pile.len());
+            let mut left = Vec::with_capacity(pile.len());
+            for (mut entering, slip) in pile.drain(..) {
+                match unharmed(|| entering.step()).unwrap_or(Step::Refused) {
+                    Step::Add(addition) => {
+                        additions.push(*addition);
+                        left.push((entering, slip));
                     }
-                    None => self.finish(slip, true),
+                    Step::Nothing => self.finish(slip, true),
+                    Step::Refused => {
+                        self.metrics.unarchived.inc_by(entering.count());
+                        self.finish(slip, false);
+                    }
                 }
             }
-            appends = left;
-            let Ok(results) = attempt(|| self.append_in_place(&additions)) else { break };
-            let made = appends.drain(..results.len());
-            for ((result, addition), (mut append, slip)) in results.iter().zip(&additions).zip(made)
-            {
-                match result {
-                    Ok(appended) => {
-                        self.metrics.archived.inc_by(appended.new);
-                        if !appended.seqs.iter().map(|seq| seq.0).eq(seqs(addition)) {
-                            append.moved();
-                        }
-                    }
-                    Err(_) => append.refused(),
+            let entered = unharmed(|| attempt(|| self.archive.append_all(&additions)));
+            let Some(Ok(results)) = entered else {
+                for (entering, slip) in left {
+                    entering.failed();
+                    self.metrics.unarchived.inc_by(entering.count());
+                    self.finish(slip, false);
                 }
-                self.finish(slip, result.is_ok());
-                displaced = 0;
-            }
-            if !results.is_empty() {
-                continue;
-            }
-            let Some((append, _)) = appends.first_mut() else { return };
-            displaced += 1;
-            if displaced > PLACES_MAX || !append.displaced() {
-                let (mut append, slip) = appends.remove(0);
-                append.refused();
-                self.finish(slip, false);
-                displaced = 0;
+                return;
+            };
+            for (result, (mut entering, slip)) in results.iter().zip(left) {
+                match entering.entered(&*self.archive, result) {
+                    Outcome::Done => {
+                        self.metrics.archived.inc_by(result.as_ref().map_or(0, |own| own.new));
+                        self.finish(slip, true);
+                    }
+                    Outcome::Failed => {
+                        self.metrics.unarchived.inc_by(entering.count());
+                        self.finish(slip, false);
+                    }
+                    Outcome::Again => pile.push((entering, slip)),
+                }
             }
         }
-        for (mut append, slip) in appends {
-            append.refused();
-            self.finish(slip, false);
-        }
-    }
-
-    /// Makes additions in the places that they are meant for, in one transaction; ends before the first
-    /// one whose session has more or fewer entries than it thinks.
-    ///
-    /// It also ends before the second one of a session. Another process may write between the check and
-    /// the transaction, and then the first one gets other numbers than the second one builds on.
-    fn append_in_place(
-        &self,
-        additions: &[Addition],
-    ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
-        let mut seen: FxHashSet<SessionId> = FxHashSet::default();
-        let mut in_place = 0;
-        for addition in additions {
-            if !seen.insert(addition.session) {
-                break;
-            }
-            let head = self.archive.head(addition.session)?;
-            if head.map_or(0, |head| head.entries) != seqs(addition).start {
-                break;
-            }
-            in_place += 1;
-        }
-        self.archive.append_all(&additions[..in_place])
     }
 
     fn finish(&self, slip: Slip, done: bool) {
@@ -262,13 +196,9 @@ impl Clerk {
     }
 }
 
-/// The numbers that the entries of an addition are meant to get.
-fn seqs(addition: &Addition) -> Range<u64> {
-    let first = match addition.after {
-        After::Entry(Some(Seq(before))) => before + 1,
-        After::Entry(None) | After::Newest => 0,
-    };
-    first..first + addition.entries.len() as u64
+/// Does something that may panic; that must not end the thread, or all later work would be lost.
+fn unharmed<T>(work: impl FnOnce() -> T) -> Option<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
 }
 
 /// How often and how long to try when an archive is busy or its disk is full.

@@ -3,29 +3,45 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use longhand::Tokens;
-use longhand_core::{Budget, Digest, Meter, Plan, Policy, Scale, clear, plan, plan_with};
+use longhand::{Fitting, Tokens};
+use longhand_core::{Batch, Budget, Meter, Scale, Seq, plan};
 use longhand_dialect::{Conversation, Dialect, DialectError, Options, Reply, read};
 
 use crate::archivist::Ticket;
 use crate::held::Held;
 use crate::recall::Behind;
-use crate::recorder::{Answer, Heard};
 use crate::route::Fields;
+use crate::store::{Answer, Heard};
 use crate::window::lock;
 
 pub(crate) type SharedMeter = Arc<dyn Meter + Send + Sync>;
 
+/// What a request counts for by a meter, as far as that was asked for.
+#[derive(Clone)]
+pub(crate) struct Weights {
+    pub(crate) meter: SharedMeter,
+    /// Its messages, from the first on.
+    pub(crate) messages: Vec<Tokens>,
+    /// What it has besides messages.
+    pub(crate) fixed: Option<Tokens>,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The conversation goes on.
+    Turn,
+    /// A side call: it says nothing new, and must not change what the session sends.
+    Aside,
+    /// To be counted; it is not archived.
+    Count,
+}
+
 /// A request that was understood.
 pub(crate) struct Asked {
     pub(crate) heard: Arc<Heard>,
-    /// Where it belongs; nowhere if it is only counted.
-    pub(crate) session: Option<String>,
-    /// Whether it is a side call, whose answer does not go on in the session.
-    pub(crate) aside: bool,
+    pub(crate) purpose: Purpose,
     pub(crate) meter: SharedMeter,
-    /// What it has besides messages.
-    pub(crate) fixed: Tokens,
     pub(crate) fields: Fields,
     /// What it asks of its provider and gets from us.
     pub(crate) options: Options,
@@ -41,11 +57,23 @@ pub(crate) struct Asked {
     pub(crate) held: Option<Held>,
     /// Tell when it is archived.
     pub(crate) tickets: std::sync::Mutex<Vec<Option<Ticket>>>,
+    /// Tells when the newest batch that was made for it is durable.
+    pub(crate) batch_ticket: std::sync::Mutex<Option<Ticket>>,
 }
 
 impl Asked {
     pub(crate) fn conversation(&self) -> &Conversation {
         &self.heard.conversation
+    }
+
+    /// Whether it is archived.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.purpose != Purpose::Count
+    }
+
+    /// Where it belongs; nowhere if it is only counted.
+    pub(crate) fn session_name(&self) -> Option<&str> {
+        self.is_recorded().then_some(self.heard.session.name.as_str())
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -58,28 +86,46 @@ impl Asked {
 
     /// The whole request by our count.
     pub(crate) fn total(&self) -> Tokens {
-        self.since(0) + self.fixed + Scale::new(&*self.meter).framing().reply
+        self.since(0) + self.fixed() + Scale::new(&*self.meter).framing().reply
     }
 
     /// What every window of it has: tools, settings and the system prompt.
     pub(crate) fn overhead(&self) -> Tokens {
-        let lead = self.heard.thread.lead;
-        self.fixed + self.since(0).saturating_sub(self.since(lead))
+        let lead = self.conversation().path().lead;
+        self.fixed() + self.since(0).saturating_sub(self.since(lead))
+    }
+
+    /// What it has besides messages.
+    pub(crate) fn fixed(&self) -> Tokens {
+        self.weights(|weights, conversation| {
+            let scale = Scale::new(&*self.meter);
+            let attributes = || conversation.attributes.iter();
+            let count = || attributes().map(|text| scale.text(&text.decode())).sum();
+            *weights.fixed.get_or_insert_with(count)
+        })
     }
 
     /// What the messages from the one of that index on count for.
     pub(crate) fn since(&self, first: usize) -> Tokens {
-        let scale = Scale::new(&*self.meter);
+        self.weights(|weights, conversation| {
+            let scale = Scale::new(&*self.meter);
+            let messages = conversation.messages.iter().skip(weights.messages.len());
+            weights.messages.extend(messages.map(|message| scale.message(message, Tokens::MAX)));
+            weights.messages.iter().skip(first).copied().sum()
+        })
+    }
+
+    /// Counts with what was counted before.
+    fn weights<T>(&self, count: impl FnOnce(&mut Weights, &Conversation) -> T) -> T {
         let mut known = lock(&self.heard.weights);
+        let new = || Weights { meter: Arc::clone(&self.meter), messages: Vec::new(), fixed: None };
         let mut weights = match known.take() {
-            Some((meter, weights)) if Arc::ptr_eq(&meter, &self.meter) => weights,
-            _ => Vec::new(),
+            Some(weights) if Arc::ptr_eq(&weights.meter, &self.meter) => weights,
+            _ => new(),
         };
-        let messages = self.conversation().messages.iter().skip(weights.len());
-        weights.extend(messages.map(|message| scale.message(message, Tokens::MAX)));
-        let own = weights.iter().skip(first).copied().sum();
-        *known = Some((Arc::clone(&self.meter), weights));
-        own
+        let counted = count(&mut weights, self.conversation());
+        *known = Some(weights);
+        counted
     }
 
     /// What a window of it counts for.
@@ -87,35 +133,22 @@ impl Asked {
         let shown = read(window.as_bytes().to_vec(), Some(self.dialect()))?;
         let settings = longhand_core::Settings::default();
         let budget = Budget::of(Tokens::MAX);
-        Ok(plan(&shown.history(self.fixed), &budget, &settings, &*self.meter).tokens())
+        Ok(plan(&shown.history(self.fixed()), &budget, &settings, &*self.meter).tokens())
     }
 
-    pub(crate) fn plan(&self, budget: &Budget, policy: Policy, digest: &dyn Digest) -> Plan {
-        let settings = longhand_core::Settings { policy, ..longhand_core::Settings::default() };
-        let history = self.conversation().history(self.fixed);
-        plan_with(&history, budget, &settings, &*self.meter, digest)
-    }
-
-    /// The plan that clears tool uses, if the request asks for that.
-    pub(crate) fn cleared(&self) -> Option<Plan> {
-        let rule = self.options.clear.as_ref()?;
-        Some(clear(&self.conversation().history(self.fixed), rule, &*self.meter))
-    }
-
-    /// Whether a window of it is to be cleared further.
-    pub(crate) fn wants_clearing(&self, window: &str) -> Result<bool, DialectError> {
-        let Some(rule) = &self.options.clear else { return Ok(false) };
-        let shown = read(window.as_bytes().to_vec(), Some(self.dialect()))?;
-        Ok(!clear(&shown.history(self.fixed), rule, &*self.meter).is_noop())
+    /// The request with the batches that hold for it.
+    pub(crate) fn fitting<'a>(&'a self, live: &'a [Batch], pins: &'a [Seq]) -> Fitting<'a> {
+        let (conversation, meter) = (self.conversation(), &*self.meter);
+        Fitting { conversation, live, pins, fixed: self.fixed(), meter }
     }
 
     /// Reads what a model answered as what comes after the request; `None` if it is nothing.
-    pub(crate) fn answer(&self, reply: &Reply, call: longhand::Call) -> Option<Answer> {
+    pub(crate) fn answer(&self, reply: &Reply) -> Option<Answer> {
         let is_list = reply.message.trim_start().starts_with('[');
         let list = if is_list { reply.message.clone() } else { format!("[{}]", reply.message) };
         let messages = read(list.into_bytes(), Some(self.dialect())).ok()?.messages;
-        let mut thread = self.heard.thread.clone();
-        thread.append(self.heard.root.start, &messages);
-        Some(Answer { messages, thread, call: Some(call), text: reply.text.clone() })
+        let mut chain = self.heard.chain.clone();
+        chain.extend(&messages);
+        Some(Answer { messages, chain, text: reply.text.clone() })
     }
 }

@@ -3,169 +3,116 @@
 //! A request never waits for a model: what is folded is told at once by summarisers that need none. A
 //! model that is asked meanwhile has its say with the next batch, which breaks the prefix anyway.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
-use longhand::{Miner, Summarised, Summariser, Tokens};
-use longhand_core::{Digest, Digested, Fold, Folded, Handle, Message, Path, Plan, Scale, earlier};
-use serde_json::{Value, json};
+use longhand::{Extractive, Miner, Storyteller, Summarised, Summariser, Tokens};
+use longhand_core::Scale;
+use longhand_summary::{Input, Summary, SummaryError};
 
 use crate::Settings;
-use crate::asked::{Asked, SharedMeter};
+use crate::asked::SharedMeter;
+use crate::store::{Session, Store};
 
 /// How many models are asked at the same time.
 const AT_ONCE_MAX: usize = 4;
-
-/// The least that a model may write, and how many summaries may wait for their batch.
-const LIMIT_MIN: Tokens = Tokens(400);
-const READY_MAX: usize = 4_096;
 
 /// Makes digests.
 pub(crate) struct Digests {
     instant: Vec<Arc<dyn Summariser>>,
     slow: Vec<Arc<dyn Summariser>>,
     miner: Miner,
-    ready: Arc<Mutex<HashMap<String, Ready>>>,
-    under_way: Arc<AtomicUsize>,
-}
-
-/// What a model wrote of messages that are folded already.
-#[derive(Clone)]
-struct Ready {
-    messages: usize,
-    handle: Handle,
-    text: String,
-    account: Value,
 }
 
 impl Digests {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let (instant, slow) =
+        let (mut instant, slow): (Vec<Arc<dyn Summariser>>, Vec<_>) =
             settings.summarisers.iter().cloned().partition(|summariser| summariser.is_instant());
-        Self {
-            instant,
-            slow,
-            miner: settings.miner.clone(),
-            ready: Arc::default(),
-            under_way: Arc::default(),
+        // Until a model has answered, the built-in summariser stands in for it.
+        if instant.is_empty() && !slow.is_empty() {
+            instant.push(Arc::new(Extractive));
         }
-    }
-
-    /// The digest of what is folded now.
-    pub(crate) fn digest(&self, asked: &Asked) -> Interim {
-        let ready = asked.session.as_ref().and_then(|session| self.lock().get(session).cloned());
-        Interim {
-            ready,
-            instant: self.summarised(&self.instant, &asked.meter),
-            used: Mutex::default(),
-        }
-    }
-
-    /// Has a model tell of what a plan folds, in the background.
-    pub(crate) fn prepare(&self, asked: &Asked, plan: &Plan) {
-        let Some(session) = asked.session.clone().filter(|_| !self.slow.is_empty()) else { return };
-        let Some(fold) = plan.batch.fold().cloned() else { return };
-        if self.under_way.fetch_add(1, Ordering::Relaxed) >= AT_ONCE_MAX {
-            self.under_way.fetch_sub(1, Ordering::Relaxed);
-            return;
-        }
-        let limit = Scale::new(&*asked.meter).text(&fold.text).max(LIMIT_MIN);
-        let (heard, meter) = (Arc::clone(&asked.heard), Arc::clone(&asked.meter));
-        let digest = Interim {
-            ready: self.lock().get(&session).cloned(),
-            instant: self.summarised(&self.slow, &meter),
-            used: Mutex::default(),
+        let under_way = Arc::new(AtomicUsize::new(0));
+        let limited = |own: Arc<dyn Summariser>| -> Arc<dyn Summariser> {
+            Arc::new(Limited { own, under_way: Arc::clone(&under_way) })
         };
-        let (ready, under_way) = (Arc::clone(&self.ready), Arc::clone(&self.under_way));
-        let work = move || {
-            let folded = folded(&fold, &heard.conversation.path());
-            let text = digest.digest(&folded, limit, &Scale::new(&*meter)).text;
-            if let Some(account) = digest.instant.account() {
-                let gone = &folded.messages;
-                let own = Ready { messages: gone.len(), handle: handle(gone), text, account };
-                let mut ready = ready.lock().unwrap_or_else(PoisonError::into_inner);
-                if ready.len() >= READY_MAX {
-                    ready.clear();
-                }
-                ready.insert(session, own);
-            }
-            under_way.fetch_sub(1, Ordering::Relaxed);
-        };
-        if thread::Builder::new().name("longhand-summary".to_owned()).spawn(work).is_err() {
-            self.under_way.fetch_sub(1, Ordering::Relaxed);
+        let slow = slow.into_iter().map(limited).collect();
+        Self { instant, slow, miner: settings.miner.clone() }
+    }
+
+    /// The digest of what is folded now in a session, with what a model has told of it so far.
+    pub(crate) fn digest(
+        &self,
+        store: &Store,
+        session: &Session,
+        meter: &SharedMeter,
+    ) -> Summarised {
+        let digest = Summarised::new(self.instant.clone(), Arc::clone(meter), self.miner.clone());
+        let digest = digest.keeping_state();
+        if self.slow.is_empty() {
+            return digest;
         }
+        let mut state = session.lock();
+        let teller = state.teller.get_or_insert_with(|| {
+            let told = store.archive().derived(session.id, Storyteller::KEY).ok().flatten();
+            Storyteller::new(told.as_deref())
+        });
+        if let Some(told) = teller.heard() {
+            store.derive(session.id, Storyteller::KEY.to_owned(), told);
+        }
+        digest.with_story(teller)
     }
 
-    fn summarised(&self, summarisers: &[Arc<dyn Summariser>], meter: &SharedMeter) -> Summarised {
-        Summarised::new(summarisers.to_vec(), Arc::clone(meter), self.miner.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Ready>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Tells of folded messages with what is ready, and of the others at once.
-pub(crate) struct Interim {
-    ready: Option<Ready>,
-    instant: Summarised,
-    used: Mutex<Option<Value>>,
-}
-
-impl Interim {
-    /// What the digest took.
-    pub(crate) fn account(&self) -> Option<Value> {
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match (self.instant.account(), used) {
-            (Some(mut account), Some(earlier)) => {
-                account["earlier"] = earlier;
-                Some(account)
-            }
-            (account, used) => account.or(used.map(|earlier| json!({"earlier": earlier}))),
+    /// Has a model tell of what was just folded, in the background.
+    pub(crate) fn tell(&self, session: &Session, digest: &Summarised) {
+        if let Some(teller) = &mut session.lock().teller {
+            teller.tell(digest, self.slow.clone());
         }
     }
 }
 
-impl Digest for Interim {
-    fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested {
-        let covers = |ready: &&Ready| {
-            let told = folded.messages.get(..ready.messages);
-            told.is_some_and(|told| handle(told) == ready.handle)
-        };
-        let Some(ready) = self.ready.as_ref().filter(covers) else {
-            return self.instant.digest(folded, limit, scale);
-        };
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(ready.account.clone());
-        let rest = folded.messages[ready.messages..].to_vec();
-        if rest.is_empty() && scale.text(&ready.text) <= limit {
-            return Digested { text: ready.text.clone(), state: String::new() };
-        }
-        let mut blocks = vec![ready.text.clone()];
-        blocks.extend(blocks_in(&rest));
-        let entries = folded.entries[ready.messages..].to_vec();
-        let rest = Folded { messages: rest, entries, state: "", blocks };
-        self.instant.digest(&rest, limit, scale)
+/// A summariser that takes its time, of which few may be asked at the same time.
+struct Limited {
+    own: Arc<dyn Summariser>,
+    under_way: Arc<AtomicUsize>,
+}
+
+/// Somebody who is being asked.
+struct Asking<'a>(&'a AtomicUsize);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// What a fold takes out of sight in a conversation.
-fn folded<'c>(fold: &Fold, path: &Path<'c>) -> Folded<'c> {
-    let gone = path.messages[path.lead..].iter().zip(path.seqs);
-    let (messages, entries): (Vec<&Message>, Vec<_>) =
-        gone.filter(|(_, seq)| fold.contains(**seq)).unzip();
-    let beside = fold.blocks.iter().filter_map(|place| path.find(*place));
-    let beside = beside.filter_map(|(message, part)| earlier(&path.messages[message].parts[part]));
-    let blocks = blocks_in(&messages).chain(beside).collect();
-    Folded { messages, entries, state: "", blocks }
-}
+impl Summariser for Limited {
+    fn name(&self) -> &str {
+        self.own.name()
+    }
 
-/// What blocks of folds told that came back as input.
-fn blocks_in(messages: &[&Message]) -> impl Iterator<Item = String> {
-    messages.iter().flat_map(|message| &message.parts).filter_map(earlier)
-}
+    fn summarise(
+        &self,
+        input: &Input,
+        limit: Tokens,
+        scale: &Scale,
+    ) -> Result<Summary, SummaryError> {
+        let before = self.under_way.fetch_add(1, Ordering::Relaxed);
+        let _asking = Asking(&self.under_way);
+        if before >= AT_ONCE_MAX {
+            let (name, reason) = (self.name().to_owned(), "too many are asked already".to_owned());
+            return Err(SummaryError::Unavailable { name, reason });
+        }
+        self.own.summarise(input, limit, scale)
+    }
 
-fn handle(messages: &[&Message]) -> Handle {
-    Handle::of(messages.iter().map(|message| message.raw.raw()))
+    fn repair(
+        &self,
+        summary: &str,
+        missing: &[&str],
+        limit: Tokens,
+        scale: &Scale,
+    ) -> Option<Result<Summary, SummaryError>> {
+        self.own.repair(summary, missing, limit, scale)
+    }
 }

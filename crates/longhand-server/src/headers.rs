@@ -25,6 +25,9 @@ pub(crate) const SHORTFALL: HeaderName = HeaderName::from_static("x-longhand-sho
 /// What a user should know, once a session.
 pub(crate) const NOTICE: HeaderName = HeaderName::from_static("x-longhand-notice");
 
+/// Has a request sent as it is; it is archived all the same.
+pub(crate) const BYPASS: HeaderName = HeaderName::from_static("x-longhand-bypass");
+
 /// The key that a caller needs where one is wanted.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("x-longhand-key");
 

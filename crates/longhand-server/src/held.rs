@@ -4,109 +4,48 @@
 //! archive, so that it can be counted, and sent whole and shortened once it no longer fits.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use longhand::{Archive, Note, Owner};
-use longhand_archive::{Entry, Reference, Scope};
+use longhand::{Archive, Owner, SessionId};
+use longhand_archive::Entry;
+use longhand_core::Seq;
 use longhand_core::json::{Cursor, Kind};
-use longhand_core::{Handle, Seq};
 use longhand_dialect::{Dialect, read, write};
-use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
 
-use crate::meaning::Link;
 use crate::recall::Behind;
-use crate::recorder::id_of;
-use crate::sticky::Sticky;
 
-/// Where the history of an answer ends, and the edits with which the provider has it.
+/// Where the history of an answer ends, and how the provider has it.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
-    pub(crate) session: String,
-    /// How many entries of the session are part of it.
-    pub(crate) entries: u64,
-    pub(crate) edits: Option<Arc<Sticky>>,
+    pub(crate) session: SessionId,
+    head: Seq,
+    /// The newest batch with which the provider has it; 0 if it has it as it is.
+    pub(crate) batch: u64,
     /// What the provider has of the answer and the client has not.
     pub(crate) behind: Behind,
 }
 
-/// What is held of all answers.
-#[derive(Debug, Default)]
-pub(crate) struct Holdings {
-    held: Mutex<FxHashMap<Link, Held>>,
-}
-
-/// A full memory is emptied: all of it is in the archive, too.
-const HELD_MAX: usize = 100_000;
-
-/// How many forks a history may have come through.
-const FORKS_MAX: usize = 10_000;
-
-impl Holdings {
-    /// Remembers an answer of an owner; gives what the archive is to keep for its session.
-    pub(crate) fn hold(&self, owner: Link, id: &str, held: Held) -> (Handle, String) {
-        let key = owner.named(id);
-        let edits = held.edits.as_ref().map(|edits| edits.json());
-        let mut json = json!({
-            "key": key.name(), "session": held.session, "entries": held.entries, "edits": edits,
-        });
-        if let Some(behind) = held.behind.json() {
-            json["behind"] = behind;
-        }
-        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= HELD_MAX {
-            all.clear();
-        }
-        all.insert(key, held);
-        (handle(key), json.to_string())
-    }
-
-    /// Finds an answer of an owner.
-    pub(crate) fn find(&self, archive: &dyn Archive, owner: Link, id: &str) -> Option<Held> {
-        let key = owner.named(id);
-        let known = self.held.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        known.or_else(|| {
-            let kept = archive.reference(&Scope::Owner(Owner::LOCAL), handle(key)).ok()??;
-            let Reference::Kept { text, .. } = kept else { return None };
-            let held: Value = serde_json::from_str(&text).ok()?;
-            // A handle has few bits, and what a client says is kept under handles, too.
-            if held["key"].as_str() != Some(&key.name()) {
-                return None;
-            }
-            Some(Held {
-                session: held["session"].as_str()?.to_owned(),
-                entries: held["entries"].as_u64()?,
-                edits: Sticky::parse(&held["edits"]).map(Arc::new),
-                behind: Behind::parse(&held["behind"]),
-            })
-        })
-    }
-}
-
-fn handle(key: Link) -> Handle {
-    Handle::of(["longhand answer ", &key.name()])
-}
-
 impl Held {
+    /// Finds an answer of an owner.
+    pub(crate) fn find(archive: &dyn Archive, owner: Owner, id: &str) -> Option<Self> {
+        let (session, request) = archive.answer(owner, id).ok()??;
+        let behind = archive.derived(session, &behind_key(id)).ok()?;
+        let behind = behind.and_then(|behind| serde_json::from_str(&behind).ok());
+        let behind = behind.map(|behind| Behind::parse(&behind)).unwrap_or_default();
+        Some(Self { session, head: request.head?, batch: request.batch, behind })
+    }
+
     /// The history as items of a request, oldest first.
     pub(crate) fn items(&self, archive: &dyn Archive) -> Option<Vec<String>> {
-        let (mut session, mut end) = (self.session.clone(), self.entries);
-        let mut items: Vec<String> = Vec::new();
-        for _ in 0..FORKS_MAX {
-            let last = Seq(end.checked_sub(1)?);
-            let entries = archive.path(id_of(&session), Some(last), 0..end).ok()?;
-            // Nothing is read of a session that is unknown.
-            entries.last()?;
-            let mut own: Vec<String> = entries.iter().filter_map(item).collect();
-            own.append(&mut items);
-            items = own;
-            let Some(Note::Fork { of, entries }) = entries.first().and_then(Note::of) else {
-                return Some(items);
-            };
-            (session, end) = (of, entries);
-        }
-        None
+        let entries = archive.path(self.session, Some(self.head), 0..self.head.0 + 1).ok()?;
+        // Nothing is read of a session that is unknown.
+        entries.last()?;
+        Some(entries.iter().filter_map(item).collect())
     }
+}
+
+/// Under which key a session keeps what the client has not of an answer.
+pub(crate) fn behind_key(answer: &str) -> String {
+    format!("behind {answer}")
 }
 
 /// A message as an item.

@@ -1,15 +1,15 @@
 //! What the newest requests said, so that only what is new has to be read closely.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use longhand_core::{Message, Role};
 use longhand_dialect::{Dialect, common};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 
-use crate::lineage::Root;
-use crate::meaning::Link;
-use crate::recorder::Heard;
+use crate::route::Caller;
+use crate::store::Heard;
 
 /// How many conversations may begin with the same bytes.
 const ALIKE_MAX: usize = 16;
@@ -31,22 +31,21 @@ pub(crate) struct Memos {
 
 #[derive(Default)]
 struct Rack {
-    requests: FxHashMap<Link, VecDeque<Arc<Heard>>>,
+    requests: FxHashMap<u64, VecDeque<Arc<Heard>>>,
     /// All of them, oldest first.
-    order: VecDeque<(Link, Weak<Heard>)>,
+    order: VecDeque<(u64, Weak<Heard>)>,
     bytes: usize,
 }
 
 impl Memos {
     /// Finds the request that a new one has the most bytes in common with.
-    pub(crate) fn find(&self, root: &Root, dialect: Dialect, text: &str) -> Option<Arc<Heard>> {
+    pub(crate) fn find(&self, caller: &Caller, dialect: Dialect, text: &str) -> Option<Arc<Heard>> {
         let alike: Vec<Arc<Heard>> = {
             let rack = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-            rack.requests.get(&key(root, text))?.iter().cloned().collect()
+            rack.requests.get(&key(caller, text))?.iter().cloned().collect()
         };
-        let same = |heard: &Arc<Heard>| {
-            heard.conversation.dialect == dialect && heard.root.start == root.start
-        };
+        let same =
+            |heard: &Arc<Heard>| heard.conversation.dialect == dialect && heard.caller == *caller;
         let alike = alike.into_iter().filter(same);
         alike.max_by_key(|heard| common(heard.conversation.bytes(), text))
     }
@@ -60,9 +59,9 @@ impl Memos {
         let mut rack = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let goes_on = |own: &&Arc<Heard>| shared == after_system(&own.conversation.messages).len();
         if let Some(before) = before.filter(goes_on) {
-            rack.drop_request(key(&before.root, before.conversation.bytes()), before);
+            rack.drop_request(key(&before.caller, before.conversation.bytes()), before);
         }
-        let key = key(&heard.root, heard.conversation.bytes());
+        let key = key(&heard.caller, heard.conversation.bytes());
         let alike = rack.requests.entry(key).or_default();
         alike.push_back(Arc::clone(heard));
         let oldest = (alike.len() > ALIKE_MAX).then(|| Arc::clone(&alike[0]));
@@ -86,7 +85,7 @@ impl Memos {
 }
 
 impl Rack {
-    fn drop_request(&mut self, key: Link, heard: &Arc<Heard>) {
+    fn drop_request(&mut self, key: u64, heard: &Arc<Heard>) {
         let Some(alike) = self.requests.get_mut(&key) else { return };
         let Some(at) = alike.iter().position(|own| Arc::ptr_eq(own, heard)) else { return };
         alike.remove(at);
@@ -114,7 +113,9 @@ fn after_system(messages: &[Message]) -> &[Message] {
     &messages[lead..]
 }
 
-fn key(root: &Root, text: &str) -> Link {
+fn key(caller: &Caller, text: &str) -> u64 {
     let end = text.floor_char_boundary(OPENING_BYTES.min(text.len()));
-    root.start.named(&text[..end])
+    let mut hasher = FxHasher::default();
+    (caller.owner().0, caller.name(), &text[..end]).hash(&mut hasher);
+    hasher.finish()
 }

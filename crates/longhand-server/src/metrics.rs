@@ -154,6 +154,7 @@ pub(crate) struct Metrics {
     pub(crate) recalls: Family<Recall, Counter>,
     pub(crate) archived: Counter,
     pub(crate) unarchived: Counter,
+    pub(crate) late: Counter,
     pub(crate) archive_queued: Gauge,
     pub(crate) archive_lag: Histogram,
     pub(crate) added: Histogram,
@@ -177,6 +178,7 @@ impl Metrics {
             recalls: Family::default(),
             archived: Counter::default(),
             unarchived: Counter::default(),
+            late: Counter::default(),
             archive_queued: Gauge::default(),
             archive_lag: seconds(),
             added: seconds(),
@@ -230,6 +232,11 @@ impl Metrics {
             "unarchived",
             "Entries that the archive did not take; they are offered again with the next request",
             self.unarchived.clone(),
+        );
+        registry.register(
+            "late_batches",
+            "Windows that were sent before their new batch was durable",
+            self.late.clone(),
         );
         registry.register(
             "archive_queue",

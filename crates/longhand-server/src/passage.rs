@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::BoxError;
 use axum::body::{Body, BodyDataStream, Bytes};
@@ -29,6 +29,9 @@ use crate::{envelope, headers};
 
 /// How often a request that was too long is shortened and sent again.
 const RETRIES: usize = 2;
+
+/// How long a window waits until its new batch is durable.
+const BATCH_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// Why a request is refused that must be archived.
 const NOT_ARCHIVED: &str = "Longhand could not archive the request, and must";
@@ -122,6 +125,8 @@ impl Passage<'_> {
             }
             Err((status, message)) => return self.refuse(status, message),
         };
+        let as_is = self.parts.headers.contains_key(headers::BYPASS);
+        let route = Route { as_is, ..route };
         let prepared = match text {
             Some(text) => self.prepare(route, text).await,
             None => Err(Bypass::Unreadable),
@@ -141,7 +146,8 @@ impl Passage<'_> {
         let mut retries = 0;
         loop {
             // What a window leaves out is archived before it is sent, that of a smaller one, too.
-            if self.shared.settings.require_archive && !archived(&asked).await {
+            let is_kept = self.kept(&asked).await;
+            if self.shared.settings.require_archive && !(is_kept && archived(&asked).await) {
                 return self.refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED);
             }
             let onward = headers::onward_readable(&self.parts.headers, &window);
@@ -159,6 +165,7 @@ impl Passage<'_> {
                 peek(head.status, in_events, length, route.dialect, &mut rest).await;
             if let Some(overflow) = overflow
                 && retries < RETRIES
+                && !route.as_is
             {
                 retries += 1;
                 let (windows, own) = (Arc::clone(&self.shared.windows), Arc::clone(&asked));
@@ -181,7 +188,7 @@ impl Passage<'_> {
             self.trail.add("retries", retries);
             self.trail.window(&window);
             self.trail.name("model", asked.model());
-            self.trail.name("session", asked.session.as_deref().unwrap_or_default());
+            self.trail.name("session", asked.session_name().unwrap_or_default());
             self.trail.status(head.status);
             let notice = self.shared.windows.notice(&asked, &window);
             if let Some(notice) = &notice {
@@ -280,6 +287,19 @@ impl Passage<'_> {
             Ok(Err(_)) => Err(Bypass::Panicked),
             Err(_) => Err(Bypass::Late),
         }
+    }
+
+    /// Waits until a new batch is durable, so that its handles open; not for ever unless it must be.
+    async fn kept(&self, asked: &Asked) -> bool {
+        let Some(ticket) = lock(&asked.batch_ticket).take() else { return true };
+        if self.shared.settings.require_archive {
+            return ticket.await == Ok(true);
+        }
+        let is_kept = matches!(timeout(BATCH_TIME_MAX, ticket).await, Ok(Ok(true)));
+        if !is_kept {
+            self.shared.metrics.late.inc();
+        }
+        is_kept
     }
 
     /// How a request can be sent once more.
@@ -385,7 +405,7 @@ fn bypassed(mut response: Response<Body>) -> Response<Body> {
 fn tell(headers: &mut HeaderMap, asked: &Asked, window: &Window) {
     let outcome = if window.is_compacted() { "compacted" } else { "passed" };
     headers.insert(headers::OUTCOME, HeaderValue::from_static(outcome));
-    if let Some(Ok(session)) = asked.session.as_deref().map(HeaderValue::from_str) {
+    if let Some(Ok(session)) = asked.session_name().map(HeaderValue::from_str) {
         headers.insert(headers::SESSION, session);
     }
     headers.insert(headers::EDITS, window.edits.into());

@@ -21,8 +21,8 @@ use crate::archivist::Archivist;
 use crate::guard::{Guard, Refused};
 use crate::metrics::{Counts, Metrics};
 use crate::passage::Passage;
-use crate::recorder::Recorder;
 use crate::route::route;
+use crate::store::Store;
 use crate::trail::Trail;
 use crate::upstream::Upstreams;
 use crate::window::Windows;
@@ -62,8 +62,8 @@ pub async fn serve(settings: Settings) -> Result<Proxy, ServerError> {
     let metrics = Arc::new(Metrics::new());
     let archive = Arc::clone(&settings.archive);
     let archivist = Archivist::start(archive, settings.archive_linger(), Arc::clone(&metrics))?;
-    let recorder = Recorder::new(Arc::clone(&settings.archive), archivist, Arc::clone(&metrics));
-    let windows = Arc::new(Windows::new(&settings, recorder, Arc::clone(&metrics)));
+    let store = Store::new(Arc::clone(&settings.archive), archivist, Arc::clone(&metrics));
+    let windows = Arc::new(Windows::new(&settings, store, Arc::clone(&metrics)));
     let guard = Guard::new(&settings.keys, is_local);
     let permits = Arc::new(Semaphore::new(settings.requests_max));
     let shared = Arc::new(Shared { settings, upstreams, windows, metrics, guard, permits });
@@ -88,7 +88,7 @@ impl Proxy {
         let _ = self.stop.send(());
         let _ = self.task.await;
         let windows = Arc::clone(&self.shared.windows);
-        let _ = spawn_blocking(move || windows.recorder.close()).await;
+        let _ = spawn_blocking(move || windows.store.close()).await;
     }
 }
 

@@ -1,11 +1,11 @@
 //! What a request is about, before anything is done with it.
 
 use axum::http::{HeaderMap, Method};
+use longhand::{Owner, SessionId};
 use longhand_dialect::{Conversation, Dialect};
 
 use crate::guard::CREDENTIALS;
 use crate::headers::{KEY, SESSION};
-use crate::lineage::Root;
 
 /// What a path does with a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub(crate) struct Route {
     pub(crate) dialect: Dialect,
     /// Whether it is only counted.
     pub(crate) counts: bool,
+    /// Whether it is sent as it is.
+    pub(crate) as_is: bool,
 }
 
 /// What happens to a conversation that is posted to a path; `None` if the path takes none.
@@ -27,45 +29,54 @@ pub(crate) fn route(method: &Method, path: &str) -> Option<Route> {
         "/v1/messages" | "/v1/messages/count_tokens" => Dialect::Anthropic,
         _ => return None,
     };
-    Some(Route { dialect, counts: path.ends_with("/count_tokens") })
+    Some(Route { dialect, counts: path.ends_with("/count_tokens"), as_is: false })
 }
 
 /// Whose request it is, and which session it names.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// A hash of the credentials, so that sessions of different keys never meet.
-    owner: String,
+    owner: Owner,
     name: Option<String>,
 }
 
 impl Caller {
+    /// The owner of the credentials in a request, of which only a hash is kept.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let mut hasher =
-            blake3::Hasher::new_derive_key("longhand-server 2026-11 owner of sessions");
         let keys: Vec<_> =
             CREDENTIALS.into_iter().chain([KEY]).map(|name| headers.get(name)).collect();
-        for key in &keys {
-            hasher.update(key.map(axum::http::HeaderValue::as_bytes).unwrap_or_default());
-            hasher.update(&[0]);
+        let mut owner = Owner::LOCAL;
+        if keys.iter().any(Option::is_some) {
+            let mut hasher =
+                blake3::Hasher::new_derive_key("longhand-server 2026-11 owner of sessions");
+            for key in keys {
+                let key = key.map(axum::http::HeaderValue::as_bytes).unwrap_or_default();
+                hasher.update(&(key.len() as u64).to_le_bytes()).update(key);
+            }
+            owner = Owner::of(&hasher.finalize().to_hex());
         }
-        let owner = hasher.finalize().to_hex()[..16].to_owned();
-        // Two keys may use one name for different sessions.
-        let suffix = if keys.iter().any(Option::is_some) {
-            format!("@{}", &owner[..8])
-        } else {
-            String::new()
-        };
         let named = headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::trim);
-        let name = named
-            .map(|name| name.strip_suffix(&suffix).unwrap_or(name))
-            .filter(|name| !name.is_empty())
-            .map(|name| format!("{name}{suffix}"));
+        let name = named.filter(|name| !name.is_empty()).map(str::to_owned);
         Self { owner, name }
     }
 
-    /// Where a chain begins; `held` names history that only the provider has.
-    pub(crate) fn root(&self, held: Option<&String>) -> Root {
-        Root::new(&self.owner, self.name.as_deref(), held.map(String::as_str))
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The session that it names.
+    pub(crate) fn session(&self) -> Option<SessionId> {
+        self.name.as_ref().map(|name| SessionId::named(self.owner, name))
+    }
+
+    /// The same for history that only the provider has: its requests are a session of their own.
+    pub(crate) fn holding(&self, history: &str) -> Self {
+        let name =
+            self.name.as_ref().map_or_else(|| history.to_owned(), |own| format!("{own} {history}"));
+        Self { owner: self.owner, name: Some(name) }
     }
 }
 

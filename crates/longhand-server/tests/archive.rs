@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{PATHS, Stage, messages, opened, request};
+use common::{PATHS, Stage, messages, opened, request, told_on_paths, words};
 use longhand::Archive;
 use longhand_archive::Scope;
 use longhand_core::Handle;
@@ -76,11 +76,13 @@ async fn forks_share_the_past_and_repeat_nothing() {
     ] {
         stage.post(path, &request(path, &messages, false)).await.text().await.unwrap();
     }
+    let archive = Arc::clone(&stage.archive);
     let archived = stage.archived().await;
-    let mut sizes: Vec<usize> = archived.iter().map(|(_, raws)| raws.len()).collect();
-    sizes.sort_unstable();
-    // a, one | two, b, three | B, four
-    assert_eq!(sizes, [2, 2, 3], "{archived:#?}");
+    assert_eq!(archived.len(), 1, "{archived:#?}");
+    assert_eq!(archived[0].1.len(), 7, "{archived:#?}");
+    let paths = told_on_paths(&*archive, &archived[0].0);
+    let paths: Vec<String> = paths.iter().map(|told| words(path, told).join(" ")).collect();
+    assert_eq!(paths, ["a one", "a two b three", "a two B four"]);
 }
 
 #[tokio::test]

@@ -9,6 +9,26 @@ use futures_util::StreamExt;
 use longhand_testkit::scripted::Step;
 
 #[tokio::test]
+async fn a_request_goes_as_it_is_where_that_is_asked_for() {
+    for path in PATHS {
+        let stage = Stage::with([Step::Answer("Well.".to_owned())], |settings| {
+            settings.budget = Some(longhand::Tokens(1_000));
+            settings.expand_tool = true;
+        })
+        .await;
+        let body = request(path, &messages(path, 20), false);
+        let asked = stage.client.post(stage.url(path)).header("x-longhand-bypass", "1");
+        let answer = asked.body(body.clone()).send().await.unwrap();
+        assert_eq!(answer.headers()["x-longhand"], "passed");
+        answer.text().await.unwrap();
+        let requests = stage.server.requests();
+        assert_eq!(requests[0].body, body);
+        assert!(requests[0].headers.iter().all(|(name, _)| !name.starts_with("x-longhand")));
+        assert_eq!(stage.archived().await[0].1.len(), 42);
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_fits_goes_upstream_byte_for_byte() {
     for path in PATHS {
         for stream in [false, true] {

@@ -3,12 +3,11 @@
 
 mod common;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use common::{PATHS, Stage, id_of, messages, reopened, request, sqlite};
+use common::{PATHS, Stage, messages, reopened, request, sqlite};
 use futures_util::StreamExt;
-use longhand::{Archive, Note, Tokens};
+use longhand::Tokens;
 use longhand_core::{Handle, Scale};
 use longhand_dialect::{Dialect, Reply, ReplyReader, SseReader};
 use longhand_meter::{ImageRule, MeterSpec, Provider};
@@ -195,13 +194,9 @@ async fn what_a_handle_stands_for_comes_back_unseen() {
         let own: Vec<_> = sent.iter().map(|body| tools(body)).collect();
         assert!(own.iter().all(|tools| *tools == own[0] && tools.contains(NAME)), "{own:?}");
         assert!(!sent[2].contains("call_x1"), "{}", sent[2]);
-        let archive = Arc::clone(&stage.archive);
         let sessions = stage.archived().await;
         assert_eq!(sessions.len(), 1, "{path} {stream}");
         assert!(sessions[0].1.iter().all(|said| !said.contains(NAME)));
-        let entries = archive.entries(id_of(&sessions[0].0), 0..u64::MAX).unwrap();
-        let recalled = Note::Recalled { handle: Some(handle), query: None, found: true };
-        assert!(entries.iter().filter_map(Note::of).any(|note| note == recalled));
     }
 }
 
@@ -378,12 +373,12 @@ async fn a_full_window_makes_room() {
         let body = request(path, &messages(path, 12), false);
         let stage = Stage::with([Step::Answer("ok".into())], |settings| {
             settings.expand_tool = true;
-            settings.budget = Some(Tokens(1 << 20));
+            settings.budget = Some(Tokens(1));
         })
         .await;
         let whole = stage.post(path, &body).await;
         let tokens: u64 =
-            whole.headers()["x-longhand-tokens-after"].to_str().unwrap().parse().unwrap();
+            whole.headers()["x-longhand-tokens-before"].to_str().unwrap().parse().unwrap();
         let call = says("r1", "", &[("call_1", NAME, json!({"query": "file_3.rs"}))]);
         let stage = Stage::with([call, Step::Answer("ok".into())], |settings| {
             settings.expand_tool = true;

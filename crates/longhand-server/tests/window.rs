@@ -4,7 +4,7 @@ mod common;
 
 use common::{PATHS, Stage, messages, request, sessions};
 use longhand::Archive;
-use longhand_archive::Scope;
+use longhand_archive::{Page, Scope};
 use longhand_dialect::{Dialect, read};
 use longhand_testkit::scripted::Step;
 use serde_json::json;
@@ -205,8 +205,7 @@ async fn a_session_goes_on_after_a_restart() {
     stage.proxy.stop().await;
     let sessions = sessions(&*archive);
     assert_eq!(sessions.len(), 1);
-    // Each answer brings what it took, and the ledger says once what the requests had besides.
-    assert_eq!(sessions[0].entries, messages.len() as u64 + 1 + 2 + 1);
+    assert_eq!(sessions[0].entries, messages.len() as u64 + 1);
     assert_eq!(sessions[0].rounds, 2);
 }
 
@@ -227,8 +226,7 @@ async fn sessions_of_different_keys_are_apart_and_names_are_obeyed() {
         answer.text().await.unwrap();
     }
     assert_ne!(found[0], found[1]);
-    assert!(found[2].starts_with("work@") && found[3].starts_with("work@"));
-    assert_ne!(found[2], found[3]);
+    assert_eq!(found[2..], ["work", "work"]);
     assert_eq!(stage.archived().await.len(), 4);
 }
 
@@ -240,7 +238,7 @@ async fn what_would_be_sent_is_what_is_counted() {
     let body = request(path, &messages(path, 20), false);
     let counted = stage.post("/v1/messages/count_tokens", &body).await;
     assert_eq!(counted.text().await.unwrap(), r#"{"input_tokens":7}"#);
-    assert_eq!(stage.proxy.counts().batches, 0);
+    assert_eq!(stage.archive.sessions(None, Page::ALL).unwrap().items, []);
     stage.post(path, &body).await.text().await.unwrap();
     let sent = stage.sent();
     assert_eq!(sent[0], sent[1]);

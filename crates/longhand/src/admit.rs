@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use longhand_archive::{After, Archive, LoggedBatch, NewBatch, NewSession, Owner, SessionId};
 use longhand_core::{
-    Batch, Budget, Digest, History, Link, Meaning, Message, Meter, Part, Plan, Projection, Seq,
-    Shown, Tokens, plan_with, project,
+    Batch, Budget, Digest, Link, Message, Meter, Part, Plan, Projection, Seq, Shown, Tokens,
+    project,
 };
 use longhand_dialect::Conversation;
 
 use crate::SessionError;
 use crate::entry::entry_of;
+use crate::fit::Fitting;
+use crate::ledger::{Chain, Ledger, Trail};
 
 /// A conversation whose messages are entries of a ledger: one in an archive, or one of its own.
 pub struct Admitted {
@@ -75,19 +77,19 @@ impl Admitted {
     ) -> Result<Self, SessionError> {
         let path = conversation.path();
         let messages = &path.messages[path.lead..];
-        let mut links: Vec<Link> = Vec::with_capacity(messages.len());
-        for message in messages {
-            let last = links.last().copied().unwrap_or_else(|| owner.root());
-            links.push(last.next(Meaning::of(message)));
-        }
+        let mut chain = Chain::new(owner.root());
+        chain.extend(messages);
+        let links: Vec<Link> = chain.said().collect();
         let Some(first) = links.first() else { return Ok(Self::alone(conversation)) };
         let found = archive.find_path(owner, &links)?;
-        let known = found.map_or(0, |found| found.known);
         let session = found.map_or_else(
             || SessionId::named(owner, &format!("{:032x}", first.0)),
             |found| found.session,
         );
-        if found.is_none() {
+        let mut trail = Trail::default();
+        if found.is_some() {
+            trail = Ledger::of(archive.tree(session)?).follow(chain.links());
+        } else {
             let new = NewSession {
                 owner,
                 dialect: conversation.dialect.as_str().to_owned(),
@@ -97,19 +99,14 @@ impl Admitted {
             };
             archive.begin(session, &new)?;
         }
+        let known = trail.seqs.len();
         let new: Vec<_> = messages[known..]
             .iter()
             .map(|message| entry_of(conversation.dialect, message, now_ms))
             .collect();
-        let last = found.map(|found| found.seq);
+        let last = trail.path.last().copied();
         let appended = archive.append(session, After::Entry(last), &new)?;
-        let mut seqs: Vec<Seq> = match last {
-            Some(last) => {
-                let known = archive.path(session, Some(last), 0..last.0 + 1)?;
-                known.iter().map(|entry| entry.seq).collect()
-            }
-            None => Vec::new(),
-        };
+        let mut seqs = trail.seqs;
         seqs.extend(appended.seqs);
         let head = seqs.last().copied();
         conversation.number(seqs);
@@ -134,18 +131,17 @@ impl Admitted {
         loop {
             let mut live: Vec<Batch> =
                 self.live.iter().map(|logged| logged.batch.clone()).collect();
-            let history = History {
+            let fitting = Fitting {
+                conversation: &self.conversation,
                 live: &live,
                 pins: &self.pins,
-                ..self.conversation.history(request.fixed)
+                fixed: request.fixed,
+                meter: request.meter,
             };
-            let plan = plan_with(
-                &history,
-                &request.budget,
-                &request.settings,
-                request.meter,
-                request.digest,
-            );
+            let mut plan = fitting.plan(&request.budget, &request.settings, request.digest);
+            if let Some(Archived { archive, session, .. }) = &self.archived {
+                plan.batch = fitting.with_variants(&plan.batch, &**archive, *session, |_, _| None);
+            }
             if !plan.is_noop() {
                 if !self.commit(&plan, request)? {
                     continue;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::fold::Folding;
 use crate::said::Said;
-use crate::story::Story;
+use crate::story::{Story, Storyteller};
 
 /// Tells of folded messages by a summary, the facts that it left out, and the users' words.
 ///
@@ -104,8 +104,10 @@ impl Summarised {
         self
     }
 
-    pub(crate) fn with_story(mut self, story: Option<Story>) -> Self {
-        self.story = story;
+    /// Tells with what a model has told of the rounds that are folded already.
+    #[must_use]
+    pub fn with_story(mut self, teller: &Storyteller) -> Self {
+        self.story = teller.story();
         self
     }
 

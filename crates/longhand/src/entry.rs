@@ -1,11 +1,9 @@
 //! Entries of a ledger: what is in them, and how they are read again.
 
 use longhand_archive::NewEntry;
-use longhand_core::{Meaning, Message, Part, content_hash};
+use longhand_core::{Meaning, Message, Part};
 use longhand_dialect::{Dialect, read};
 use serde_json::Value;
-
-use crate::note;
 
 /// How an entry's bytes are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +14,6 @@ pub(crate) enum Form {
     Trace,
     /// What a call of a model took.
     Call,
-    /// What a ledger says of itself.
-    Note,
 }
 
 impl Form {
@@ -26,7 +22,6 @@ impl Form {
             Form::Message(dialect) => dialect.as_str(),
             Form::Trace => "trace",
             Form::Call => "call",
-            Form::Note => "note",
         }
     }
 
@@ -34,7 +29,6 @@ impl Form {
         match name {
             "trace" => Some(Form::Trace),
             "call" => Some(Form::Call),
-            "note" => Some(Form::Note),
             _ => name.parse().ok().map(Form::Message),
         }
     }
@@ -48,7 +42,7 @@ pub fn new_entry(form: &str, raw: String, opens_round: bool, at_ms: i64) -> Opti
 pub(crate) fn entry(form: Form, raw: String, opens_round: bool, at_ms: i64) -> NewEntry {
     let meaning = match form {
         Form::Message(dialect) => meaning(&messages(dialect, &raw), &raw),
-        Form::Trace | Form::Call | Form::Note => Meaning(content_hash(&raw)),
+        Form::Trace | Form::Call => Meaning::of_content(&raw),
     };
     let text = texts(form, &raw).join("\n");
     NewEntry { meaning, opens_round, form: form.as_str().to_owned(), raw, text, at_ms }
@@ -56,9 +50,14 @@ pub(crate) fn entry(form: Form, raw: String, opens_round: bool, at_ms: i64) -> N
 
 /// An entry for a message that has been read already.
 pub fn entry_of(dialect: Dialect, message: &Message, at_ms: i64) -> NewEntry {
+    entry_with(dialect, message, Meaning::of(message), at_ms)
+}
+
+/// An entry for a message whose meaning is known already.
+pub fn entry_with(dialect: Dialect, message: &Message, meaning: Meaning, at_ms: i64) -> NewEntry {
     let raw = raw_of(dialect, message);
     NewEntry {
-        meaning: Meaning::of(message),
+        meaning,
         opens_round: message.is_user_turn(),
         form: dialect.as_str().to_owned(),
         text: texts_of_message(message).join("\n"),
@@ -70,7 +69,7 @@ pub fn entry_of(dialect: Dialect, message: &Message, at_ms: i64) -> NewEntry {
 fn meaning(messages: &[Message], raw: &str) -> Meaning {
     match messages {
         [message] => Meaning::of(message),
-        _ => Meaning(content_hash(raw)),
+        _ => Meaning::of_content(raw),
     }
 }
 
@@ -99,7 +98,6 @@ pub fn searchable(form: &str, raw: &str) -> String {
 fn texts(form: Form, raw: &str) -> Vec<String> {
     match form {
         Form::Call => Vec::new(),
-        Form::Note => note::texts(raw),
         Form::Trace => trace(raw).map_or_else(Vec::new, |(name, summary)| vec![name, summary]),
         Form::Message(dialect) => {
             messages(dialect, raw).iter().flat_map(texts_of_message).collect()

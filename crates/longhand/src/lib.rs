@@ -18,8 +18,9 @@
 mod admit;
 mod digest;
 mod entry;
+mod fit;
 mod fold;
-mod note;
+mod ledger;
 mod prompt;
 mod quote;
 pub mod recall;
@@ -31,12 +32,14 @@ pub mod time;
 
 pub use admit::{Admitted, Fitted, Request};
 pub use digest::Summarised;
-pub use entry::{entry_of, is_form, new_entry, searchable};
+pub use entry::{entry_of, entry_with, is_form, new_entry, searchable};
+pub use fit::Fitting;
+pub use ledger::{Chain, Ledger, Trail};
 pub use longhand_archive::{Archive, ArchiveError, MemoryArchive, Owner, SessionId, SqliteArchive};
 pub use longhand_core::anchor::{Miner, Pattern};
 pub use longhand_core::{Policy, Rolling, Tokens};
 pub use longhand_summary::{Extractive, Summariser};
-pub use note::Note;
 pub use prompt::{Placement, Prompt, Window};
 pub use round::{Call, Round};
 pub use session::{Folding, PlainRound, Recorded, Session, SessionError, Settings};
+pub use story::Storyteller;

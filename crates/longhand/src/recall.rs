@@ -1,8 +1,8 @@
 //! Bringing back what a window left out.
 
-use longhand_archive::{Archive, Entry, Form as KeptForm, Reference, Scope, SessionId};
+use longhand_archive::{Archive, Entry, Reference, Scope, SessionId};
 use longhand_core::json::quote;
-use longhand_core::{Fold, Handle, Original, content, find_fold};
+use longhand_core::{Fold, Handle, Original, Place, content, find_fold};
 use longhand_dialect::{Conversation, Dialect};
 
 use crate::SessionError;
@@ -32,21 +32,11 @@ pub fn open(
 ) -> Result<Option<Recalled>, SessionError> {
     let recalled = match archive.reference(scope, handle)? {
         None => return Ok(None),
-        Some(Reference::Kept { session, form, text }) => {
-            let original = match form {
-                KeptForm::Text => Original::Text(text),
-                KeptForm::Json => Original::Json(text),
-            };
-            return Ok(Some(Recalled { session, original, dialect: None, entries: Vec::new() }));
+        Some(Reference::Variant { session, original }) => {
+            Some(Recalled { session, original, dialect: None, entries: Vec::new() })
         }
         Some(Reference::Part { session, place }) => {
-            let seq = place.entry.0;
-            let entries = archive.entries(session, seq..seq + 1)?;
-            let part = entries.first().and_then(|entry| {
-                let Form::Message(dialect) = Form::parse(&entry.form)? else { return None };
-                let message = messages(dialect, &entry.raw).into_iter().next()?;
-                Some((dialect, content(message.parts.get(place.part)?)))
-            });
+            let part = part(archive, session, place)?;
             part.map(|(dialect, original)| Recalled {
                 session,
                 original,
@@ -59,6 +49,21 @@ pub fn open(
     Ok(recalled.filter(|recalled| names(handle, recalled)))
 }
 
+/// Reads a part of an entry; `None` if there is no such part.
+pub fn part(
+    archive: &dyn Archive,
+    session: SessionId,
+    place: Place,
+) -> Result<Option<(Dialect, Original)>, SessionError> {
+    let seq = place.entry.0;
+    let entries = archive.entries(session, seq..seq + 1)?;
+    Ok(entries.first().and_then(|entry| {
+        let Form::Message(dialect) = Form::parse(&entry.form)? else { return None };
+        let message = messages(dialect, &entry.raw).into_iter().next()?;
+        Some((dialect, content(&message.parts[message.part_index(place.part)?])))
+    }))
+}
+
 /// Reads what a fold took: blocks that it took up first, then its entries, a line each.
 fn folded(
     archive: &dyn Archive,
@@ -67,14 +72,8 @@ fn folded(
 ) -> Result<Recalled, SessionError> {
     let mut lines = Vec::new();
     for place in &fold.blocks {
-        let seq = place.entry.0;
-        for entry in archive.entries(session, seq..seq + 1)? {
-            if let Some(Form::Message(dialect)) = Form::parse(&entry.form) {
-                let message = messages(dialect, &entry.raw).into_iter().next();
-                let part = message.as_ref().and_then(|message| message.parts.get(place.part));
-                lines.extend(part.map(|part| quote(content(part).as_str())));
-            }
-        }
+        let block = part(archive, session, *place)?;
+        lines.extend(block.map(|(_, block)| quote(block.as_str())));
     }
     let mut entries = Vec::new();
     for span in &fold.spans {

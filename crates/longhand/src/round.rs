@@ -1,6 +1,6 @@
 //! A round: what a user said and all that came of it.
 
-use longhand_archive::{Entry, NewEntry};
+use longhand_archive::NewEntry;
 use longhand_core::Role;
 use longhand_dialect::{Dialect, Finding, read};
 use serde_json::{Value, json};
@@ -32,25 +32,6 @@ pub struct Call {
 }
 
 impl Call {
-    /// Reads a call back from an entry; `None` if the entry is something else.
-    pub fn of(entry: &Entry) -> Option<Self> {
-        let raw: Value = (entry.form == Form::Call.as_str())
-            .then(|| serde_json::from_str(&entry.raw).ok())??;
-        let number = |key: &str| raw[key].as_u64();
-        Some(Self {
-            model: raw["model"].as_str()?.to_owned(),
-            input: number("input")?,
-            cached_input: number("cached_input")?,
-            output: number("output")?,
-            cost_micros: number("cost_micros"),
-        })
-    }
-
-    /// The entry that keeps it.
-    pub fn entry(&self, at_ms: i64) -> NewEntry {
-        entry(Form::Call, self.json(), false, at_ms)
-    }
-
     fn json(&self) -> String {
         let Self { model, input, cached_input, output, cost_micros } = self;
         let raw = json!({

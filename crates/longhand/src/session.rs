@@ -20,7 +20,7 @@ use longhand_summary::{Extractive, Summariser};
 use serde_json::json;
 use thiserror::Error;
 
-use crate::digest::{State, Summarised};
+use crate::digest::Summarised;
 use crate::entry::{Form, messages, trace};
 use crate::prompt::{Prompt, Window};
 use crate::round::{Call, Round};
@@ -211,7 +211,7 @@ impl Session {
             storyteller: Storyteller::default(),
         };
         let told = session.archive.derived(id, Storyteller::KEY)?;
-        session.storyteller = Storyteller::new(told.map(|told| State::parse(&told)));
+        session.storyteller = Storyteller::new(told.as_deref());
         session.reload()?;
         Ok(session)
     }
@@ -472,7 +472,7 @@ impl Session {
         });
         let digest =
             Summarised::new(summarisers, Arc::clone(&settings.meter), settings.miner.clone());
-        digest.keeping_state().with_traces(traces.collect()).with_story(self.storyteller.story())
+        digest.keeping_state().with_traces(traces.collect()).with_story(&self.storyteller)
     }
 
     fn commit(
@@ -513,9 +513,7 @@ impl Session {
     /// Has a model summarise what was just folded, in the background.
     fn tell_story(&mut self, digest: &Summarised) {
         let slow = self.settings.summarisers.iter().filter(|own| !own.is_instant()).cloned();
-        if let Some((folding, rounds)) = digest.folding() {
-            self.storyteller.folded(folding, rounds, slow.collect());
-        }
+        self.storyteller.tell(digest, slow.collect());
     }
 
     /// Keeps what a model has written meanwhile. Returns whether none is at work any more.
@@ -566,6 +564,8 @@ impl Session {
             output: call.output,
             cost_micros: call.cost_micros,
             edits,
+            answer: None,
+            is_cut: false,
         };
         Ok(self.archive.log_request(self.id, &request)?)
     }
@@ -637,7 +637,7 @@ fn shown(entry: &Entry) -> ShownEntry {
             Some((name, summary)) => Content::Trace(name, summary),
             None => Content::Aside,
         },
-        Some(Form::Call | Form::Note) | None => Content::Aside,
+        Some(Form::Call) | None => Content::Aside,
     };
     ShownEntry { seq: entry.seq, round: entry.round, at_ms: entry.at_ms, content }
 }

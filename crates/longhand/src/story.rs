@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use longhand_summary::Summariser;
 
-use crate::digest::State;
+use crate::digest::{State, Summarised};
 use crate::fold::Folding;
 use crate::said::Said;
 
 /// Has models tell of folded rounds, one job at a time, and knows what they have told.
 #[derive(Default)]
-pub(crate) struct Storyteller {
+pub struct Storyteller {
     /// What was told last.
     told: Option<State>,
     /// The rounds that were folded since, and are in no job yet.
@@ -45,11 +45,23 @@ impl Story {
 
 impl Storyteller {
     /// The key under which an archive keeps the newest story of a session.
-    pub(crate) const KEY: &str = "story";
+    pub const KEY: &str = "story";
 
-    /// Goes on from what an earlier run was told.
-    pub(crate) fn new(told: Option<State>) -> Self {
-        Self { told, ..Self::default() }
+    /// Goes on from what an earlier run was told, as the archive has it.
+    pub fn new(told: Option<&str>) -> Self {
+        Self { told: told.map(State::parse), ..Self::default() }
+    }
+
+    /// Has models tell of what a digest was just made of.
+    pub fn tell(&mut self, digest: &Summarised, summarisers: Vec<Arc<dyn Summariser>>) {
+        if let Some((folding, rounds)) = digest.folding() {
+            self.folded(folding, rounds, summarisers);
+        }
+    }
+
+    /// Returns what was told meanwhile, as the archive is to keep it.
+    pub fn heard(&mut self) -> Option<String> {
+        self.hear(Duration::ZERO).map(|told| told.write())
     }
 
     /// The story so far.
@@ -60,12 +72,7 @@ impl Storyteller {
     }
 
     /// Has rounds told of that were just folded, after the ones that are being told of.
-    pub(crate) fn folded(
-        &mut self,
-        folding: Folding,
-        rounds: u64,
-        summarisers: Vec<Arc<dyn Summariser>>,
-    ) {
+    fn folded(&mut self, folding: Folding, rounds: u64, summarisers: Vec<Arc<dyn Summariser>>) {
         if summarisers.is_empty() {
             return;
         }

@@ -7,7 +7,7 @@ use longhand_core::{Handle, Link};
 
 use crate::codec::{self, Target};
 use crate::{
-    After, Appended, ArchiveError, Conflict, Cursor, Entry, Form, Head, LoggedBatch, NewBatch,
+    After, Appended, ArchiveError, Conflict, Cursor, Entry, Expected, Head, LoggedBatch, NewBatch,
     NewEntry, NewSession, Reference, Request, SessionId, SessionInfo,
 };
 
@@ -18,14 +18,13 @@ pub(super) struct Session {
     /// Its number among all sessions ever begun.
     pub(super) order: u64,
     entries: Vec<StoredEntry>,
-    by_link: HashMap<Link, Seq>,
     log: Vec<LoggedBatch>,
     undone: BTreeSet<u64>,
     pins: BTreeSet<Seq>,
     /// The batch that had a handle first.
     references: HashMap<Handle, u64>,
-    kept: HashMap<Handle, (String, Form)>,
-    pub(super) requests: Vec<Request>,
+    /// With their numbers among the requests of all sessions.
+    pub(super) requests: Vec<(u64, Request)>,
     pub(super) derived: HashMap<String, String>,
 }
 
@@ -45,12 +44,10 @@ impl Session {
             new,
             order,
             entries: Vec::new(),
-            by_link: HashMap::new(),
             log: Vec::new(),
             undone: BTreeSet::new(),
             pins: BTreeSet::new(),
             references: HashMap::new(),
-            kept: HashMap::new(),
             requests: Vec::new(),
             derived: HashMap::new(),
         }
@@ -77,7 +74,7 @@ impl Session {
     }
 
     pub(super) fn by_link(&self, link: Link) -> Option<Seq> {
-        self.by_link.get(&link).copied()
+        self.entries().filter(|entry| entry.link == link).last().map(|entry| entry.seq)
     }
 
     /// How recently an entry was appended, and for sessions without entries, which is newer.
@@ -123,9 +120,8 @@ impl Session {
         let round = parent.map_or(0, |parent| self.entry(parent).round);
         let mut appended = Appended { round, ..Appended::default() };
         for new in entries {
-            let before = parent.map_or(self.new.owner.root(), |parent| self.entry(parent).link);
-            let link = before.next(new.meaning);
-            let seq = if let Some(seq) = self.by_link(link) {
+            let link = self.chained(parent).next(new.meaning);
+            let seq = if let Some(seq) = self.child(parent, link) {
                 seq
             } else {
                 appended.new += 1;
@@ -140,44 +136,72 @@ impl Session {
         Ok(appended)
     }
 
+    /// The link that what follows an entry goes on from.
+    fn chained(&self, entry: Option<Seq>) -> Link {
+        let up = std::iter::successors(entry, |seq| self.entry(*seq).parent);
+        let mut links = up.map(|seq| self.entry(seq).link);
+        links.find(|link| !link.is_silent()).unwrap_or_else(|| self.new.owner.root())
+    }
+
+    /// The entry with a link that follows another one, or only silent ones after it.
+    fn child(&self, parent: Option<Seq>, link: Link) -> Option<Seq> {
+        let mut parents = vec![parent];
+        while let Some(parent) = parents.pop() {
+            let children = || self.entries().filter(|entry| entry.parent == parent);
+            let found = children().find(|entry| entry.link == link);
+            if found.is_some() || link.is_silent() {
+                return found.map(|entry| entry.seq);
+            }
+            // The oldest one comes next.
+            let silent: Vec<&Entry> = children().filter(|entry| entry.link.is_silent()).collect();
+            parents.extend(silent.iter().rev().map(|entry| Some(entry.seq)));
+        }
+        None
+    }
+
+    /// Refuses entries that would come elsewhere than expected.
+    pub(super) fn expect(&self, after: After, expected: &Expected) -> Result<(), ArchiveError> {
+        let parent = match after {
+            After::Newest => self.newest(),
+            After::Entry(parent) => parent,
+        };
+        let entries = self.count();
+        let conflict = Conflict::Entries { expected: expected.first.0, entries };
+        let conflict = Err(ArchiveError::Conflict { session: self.id, conflict });
+        if entries != expected.first.0 {
+            return conflict;
+        }
+        parent.map_or(Ok(()), |parent| self.require(parent))?;
+        let before = parent.map(|parent| self.entry(parent).link);
+        if before == expected.before { Ok(()) } else { conflict }
+    }
+
     fn push(&mut self, parent: Option<Seq>, link: Link, new: &NewEntry, order: u64) -> Seq {
         let seq = Seq(self.count());
         let round =
             parent.map_or(0, |parent| self.entry(parent).round + u64::from(new.opens_round));
         let NewEntry { form, raw, text, at_ms, .. } = new.clone();
         let entry = Entry { seq, parent, link, round, form, raw, at_ms };
-        self.by_link.insert(link, seq);
         self.entries.push(StoredEntry { entry, text, order });
         seq
     }
 
     /// Forgets the entries that were appended last.
     pub(super) fn truncate(&mut self, count: u64) {
-        for stored in self.entries.drain(count as usize..) {
-            self.by_link.remove(&stored.entry.link);
-        }
+        self.entries.truncate(count as usize);
     }
 
     pub(super) fn commit(&mut self, new: &NewBatch) -> Result<u64, ArchiveError> {
         let head = new.batch.head;
         self.require(head)?;
         let path: BTreeSet<Seq> = self.path(Some(head))?.into_iter().collect();
-        let edited = codec::edited_entries(&new.batch);
+        let edited = new.batch.edited();
         if let Some(entry) = edited.iter().find(|entry| !path.contains(entry)) {
             return Err(ArchiveError::NotOnPath { session: self.id, entry: *entry, head });
         }
         let newest = self.live(Some(head))?.last().map_or(0, |batch| batch.number);
-        let mut is_conflict = newest != new.after;
-        let mut other = newest;
-        for sibling in self.batches() {
-            if !is_conflict && sibling.is_live && sibling.after == new.after {
-                let path = self.path(Some(sibling.batch.head))?;
-                is_conflict = edited.iter().all(|entry| path.contains(entry));
-                other = sibling.number;
-            }
-        }
-        if is_conflict {
-            let conflict = Conflict::Batch { after: new.after, newest: other };
+        if newest != new.after {
+            let conflict = Conflict::Batch { after: new.after, newest };
             return Err(ArchiveError::Conflict { session: self.id, conflict });
         }
         let number = self.log.len() as u64 + 1;
@@ -202,15 +226,26 @@ impl Session {
 
     pub(super) fn live(&self, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError> {
         let path: BTreeSet<Seq> = self.path(head)?.into_iter().collect();
-        let mut live: Vec<LoggedBatch> = Vec::new();
-        for batch in self.batches() {
-            let after_applies =
-                batch.after == 0 || live.iter().any(|other| other.number == batch.after);
-            let applies = codec::edited_entries(&batch.batch).iter().all(|seq| path.contains(seq));
-            if batch.is_live && after_applies && applies {
-                live.push(batch);
-            }
+        let mut batches = self.batches();
+        // How far each batch reaches with those that it builds on; `None` if they do not apply.
+        let mut reaches: Vec<Option<Option<Seq>>> = Vec::new();
+        for batch in &batches {
+            let before = batch.after.checked_sub(1).map_or(Some(None), |at| reaches[at as usize]);
+            let edited = batch.batch.edited();
+            let applies = batch.is_live && edited.iter().all(|seq| path.contains(seq));
+            reaches
+                .push(before.filter(|_| applies).map(|reach| reach.max(edited.first().copied())));
         }
+        let applying = reaches.iter().zip(1_u64..).filter_map(|(reach, at)| Some(((*reach)?, at)));
+        let mut next = applying.max().map_or(0, |(_, number)| number);
+        let mut live = Vec::new();
+        while next > 0 {
+            let batch = batches.swap_remove(next as usize - 1);
+            batches.truncate(next as usize - 1);
+            next = batch.after;
+            live.push(batch);
+        }
+        live.reverse();
         Ok(live)
     }
 
@@ -232,31 +267,20 @@ impl Session {
 
     pub(super) fn reference(&self, handle: Handle) -> Option<Reference> {
         let session = self.id;
-        if let Some(number) = self.references.get(&handle) {
-            let batch = &self.log[*number as usize - 1];
-            return codec::target(&batch.batch, handle).map(|target| match target {
-                Target::Part(place) => Reference::Part { session, place },
-                Target::Fold(fold) => Reference::Fold { session, batch: *number, fold },
-            });
-        }
-        let (text, form) = self.kept.get(&handle)?.clone();
-        Some(Reference::Kept { session, form, text })
-    }
-
-    pub(super) fn keep(&mut self, originals: &[(Handle, String, Form)]) -> usize {
-        let mut refused = 0;
-        for (handle, text, form) in originals {
-            let kept = self.kept.entry(*handle).or_insert_with(|| (text.clone(), *form));
-            refused += usize::from(*kept != (text.clone(), *form));
-        }
-        refused
+        let number = *self.references.get(&handle)?;
+        let batch = &self.log[number as usize - 1];
+        codec::target(&batch.batch, handle).map(|target| match target {
+            Target::Part(place) => Reference::Part { session, place },
+            Target::Fold(fold) => Reference::Fold { session, batch: number, fold },
+            Target::Variant(original) => Reference::Variant { session, original },
+        })
     }
 
     pub(super) fn head(&self) -> Head {
         let SessionInfo { entries, rounds, batches, bytes, first_ms, last_ms, .. } = self.info();
         let pins = self.pins.iter().copied().collect();
-        let head = self.newest();
-        Head { entries, rounds, head, batches, bytes, first_ms, last_ms, pins }
+        let (head, undos) = (self.newest(), self.undone.len() as u64);
+        Head { entries, rounds, head, batches, undos, bytes, first_ms, last_ms, pins }
     }
 
     pub(super) fn info(&self) -> SessionInfo {

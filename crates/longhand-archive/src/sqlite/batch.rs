@@ -1,9 +1,10 @@
 //! The log of batches, and which of them are live on a path.
 //!
 //! A batch reaches as far as the newest entry that it, or a batch that it builds on, edits. All that it
-//! edits lies on the path to that entry, so a batch applies to a path exactly if its reach is on it. No
-//! two live batches that build on the same one apply to one path; the live batches of a path are thus a
-//! chain, and the one that reaches farthest is its end.
+//! edits lies on the path to that entry, so a batch applies to a path exactly if its reach is on it. The
+//! live batches of a path are the chain that ends with the one that reaches farthest; of two that reach
+//! as far, with the newer one. A batch that was made for a shorter path thus changes no longer one that has
+//! a batch of its own.
 
 use std::collections::HashSet;
 
@@ -25,7 +26,7 @@ pub(super) fn commit(db: &Connection, session: &mut Session, new: &NewBatch) -> 
     let head = new.batch.head;
     session.require(head)?;
     let end = tree::node(db, session, head.0)?;
-    let edited = codec::edited_entries(&new.batch);
+    let edited = new.batch.edited();
     require_on_path(db, session, &end, &edited)?;
     let log = Log::read(db, session)?;
     let newest = log.newest_live(db, session, Some(&end))?;
@@ -37,9 +38,6 @@ pub(super) fn commit(db: &Connection, session: &mut Session, new: &NewBatch) -> 
         return Err(conflict(newest.map_or(0, |line| line.number)));
     }
     let reach = edited.first().map(|entry| entry.0).max(newest.and_then(|line| line.reach));
-    if let Some(other) = log.first_beyond(db, session, new.after, reach)? {
-        return Err(conflict(other));
-    }
     let stored = StoredBatch {
         number: session.state.batches + 1,
         after: new.after,
@@ -203,30 +201,6 @@ impl Log {
             at = tree::ancestor(db, session, node, reach)?;
             if at.as_ref().is_some_and(|node| node.seq == reach) {
                 return Ok(Some(line));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The first live batch that builds on `after` and to whose path a batch with this reach would apply,
-    /// given that none of them applies to the path of that batch.
-    fn first_beyond(
-        &self,
-        db: &Connection,
-        session: &Session,
-        after: u64,
-        reach: Option<u64>,
-    ) -> Result<Option<u64>, Fault> {
-        for line in self.lines.iter().filter(|line| line.is_live && line.after == after) {
-            let is_beyond = match (reach, line.reach) {
-                (None, _) | (_, None) => true,
-                (Some(reach), Some(other)) => {
-                    let other = tree::node(db, session, other)?;
-                    tree::is_on_path(db, session, &other, reach)?
-                }
-            };
-            if is_beyond {
-                return Ok(Some(line.number));
             }
         }
         Ok(None)

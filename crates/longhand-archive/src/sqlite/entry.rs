@@ -11,8 +11,10 @@ use super::fault::{Fault, illegible_as};
 use super::seal::{Seal, Sealer};
 use super::session::{self, Session, first_seal, optional, signed, unsigned};
 use super::tree::{self, Node};
+use super::{batch, preamble, request};
 use crate::{
-    Addition, After, Appended, DamagedPart, Entry, NewEntry, NewSession, Owner, SessionId, excerpt,
+    Addition, After, Appended, ArchiveError, Conflict, DamagedPart, Entry, Expected, NewEntry,
+    Owner, SessionId, excerpt,
 };
 
 /// A new entry with all that can be worked out before its place is known.
@@ -44,31 +46,50 @@ impl ReadyEntry {
 /// An addition with all that can be worked out before its place is known.
 #[derive(Clone, Debug)]
 pub(super) struct ReadyAddition {
-    session: SessionId,
-    begin: Option<NewSession>,
-    after: After,
+    addition: Addition,
     entries: Vec<ReadyEntry>,
 }
 
 impl ReadyAddition {
     pub(super) fn new(addition: &Addition) -> Self {
-        let Addition { session, begin, after, entries } = addition;
-        let entries = entries.iter().map(ReadyEntry::new).collect();
-        Self { session: *session, begin: begin.clone(), after: *after, entries }
+        let entries = addition.entries.iter().map(ReadyEntry::new).collect();
+        Self { addition: Addition { entries: Vec::new(), ..addition.clone() }, entries }
     }
 
-    /// Finds the session, or begins it if that is asked for.
-    pub(super) fn session(&self, db: &Connection) -> Result<Session, Fault> {
-        if let Some(new) = &self.begin {
-            session::begin(db, self.session, new)?;
+    pub(super) fn make(&self, db: &Connection) -> Result<Appended, Fault> {
+        let Addition { session: id, begin, after, expected, batch, preamble, request, .. } =
+            &self.addition;
+        if let Some(new) = begin {
+            session::begin(db, *id, new)?;
         }
-        session::require(db, self.session)
+        let mut session = session::require(db, *id)?;
+        let expected = expected.as_ref();
+        if let Some(expected) = expected.filter(|own| own.first.0 != session.state.entries) {
+            return Err(other_place(&session, expected));
+        }
+        let parent = parent(db, &session, *after)?;
+        let before = parent.as_ref().map(|parent| parent.link);
+        if let Some(expected) = expected.filter(|own| own.before != before) {
+            return Err(other_place(&session, expected));
+        }
+        let mut appended = append_after(db, &mut session, *after, parent, &self.entries)?;
+        if let Some(batch) = batch {
+            appended.batch = Some(batch::commit(db, &mut session, batch)?);
+        }
+        if let Some(preamble) = preamble {
+            preamble::keep(db, session.owner, preamble)?;
+        }
+        if let Some(request) = request {
+            request::log(db, &mut session, request)?;
+        }
+        Ok(appended)
     }
+}
 
-    /// Appends the entries to the session that [`session`](Self::session) gave.
-    pub(super) fn append(&self, db: &Connection, session: &mut Session) -> Result<Appended, Fault> {
-        append(db, session, self.after, &self.entries)
-    }
+fn other_place(session: &Session, expected: &Expected) -> Fault {
+    let entries = session.state.entries;
+    let conflict = Conflict::Entries { expected: expected.first.0, entries };
+    ArchiveError::Conflict { session: session.id, conflict }.into()
 }
 
 /// See [`crate::Archive::append`].
@@ -78,18 +99,32 @@ pub(super) fn append(
     after: After,
     entries: &[ReadyEntry],
 ) -> Result<Appended, Fault> {
-    let mut parent = match after {
-        After::Newest => newest(db, session)?,
-        After::Entry(None) => None,
-        After::Entry(head) => session.path_end(db, head)?,
-    };
+    let parent = parent(db, session, after)?;
+    append_after(db, session, after, parent, entries)
+}
+
+/// The entry that new ones follow.
+fn parent(db: &Connection, session: &Session, after: After) -> Result<Option<Node>, Fault> {
+    match after {
+        After::Newest => newest(db, session),
+        After::Entry(None) => Ok(None),
+        After::Entry(head) => session.path_end(db, head),
+    }
+}
+
+fn append_after(
+    db: &Connection,
+    session: &mut Session,
+    after: After,
+    mut parent: Option<Node>,
+    entries: &[ReadyEntry],
+) -> Result<Appended, Fault> {
     let round = parent.as_ref().map_or(0, |parent| parent.round);
     let mut appended = Appended { round, ..Appended::default() };
     // Nothing follows the newest entry, and nothing follows a new one.
     let mut may_be_there = matches!(after, After::Entry(_));
     for entry in entries {
-        let before = parent.as_ref().map_or_else(|| session.owner.root(), |parent| parent.link);
-        let link = before.next(entry.meaning);
+        let link = tree::chained(db, session, parent.as_ref())?.next(entry.meaning);
         let before = parent.as_ref().map(|parent| parent.seq);
         let found = if may_be_there { tree::child(db, session, before, link)? } else { None };
         let node = if let Some(node) = found {
@@ -139,7 +174,7 @@ fn insert(
             seq: session.state.entries,
             parent: parent.map(|parent| parent.seq),
             jump: parent.map(|parent| tree::jump_after(db, session, parent)),
-            depth: parent.map_or(0, |parent| parent.depth + 1),
+            depth: parent.map_or(0, tree::depth_after),
             round: parent.map_or(0, |parent| parent.round + u64::from(entry.opens_round)),
             link,
             seal: Seal::default(),
@@ -314,6 +349,8 @@ pub(super) fn owner(row: &Row<'_>) -> Owner {
 
 pub(super) const SELECT_WITHOUT_RAW: &str =
     select!("NULL", "entry.session = ?1 AND entry.seq = ?2");
+pub(super) const SELECT_ALL_WITHOUT_RAW: &str =
+    select!("NULL", "entry.session = ?1 AND entry.seq < ?2 ORDER BY entry.seq");
 const SELECT: &str = select!(raw, "entry.session = ?1 AND entry.seq = ?2");
 pub(super) const SELECT_RANGE: &str =
     select!(raw, "entry.session = ?1 AND entry.seq >= ?2 AND entry.seq < ?3 ORDER BY entry.seq");

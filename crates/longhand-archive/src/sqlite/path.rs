@@ -14,8 +14,9 @@ const STRIDE: usize = 8;
 
 /// See [`crate::Archive::find_path`].
 ///
-/// A link stands for everything before it, so that whoever knows one knows all before it. The newest
-/// indexed one that is known is found by halving, and from there the path is followed child by child.
+/// A link stands for everything before it, so that whoever knows one knows all before it. Silent entries
+/// do not count for the depth, so that a link has the same depth wherever it is. The newest indexed one
+/// that is known is found by halving, and from there the paths are followed child by child.
 pub(super) fn find(db: &Connection, owner: Owner, links: &[Link]) -> Result<Option<Found>, Fault> {
     let mut best: Vec<(Session, Node)> = Vec::new();
     let mut depth = 0;
@@ -34,37 +35,46 @@ pub(super) fn find(db: &Connection, owner: Owner, links: &[Link]) -> Result<Opti
         }
         guess = known.midpoint(unknown);
     }
-    let mut ends = Vec::new();
+    let mut found = Vec::new();
     for (session, node) in best {
-        let (end, known) = follow(db, &session, node, &links[depth..])?;
-        let order = row_of(db, &session, &end)?;
-        ends.push((
-            depth + known,
-            order,
-            Found { session: session.id, seq: Seq(end.seq), known: depth + known },
-        ));
+        let (ends, known) = follow(db, &session, node, &links[depth..])?;
+        let known = depth + known;
+        for end in ends {
+            let order = row_of(db, &session, &end)?;
+            found.push((order, Found { session: session.id, seq: Seq(end.seq), known }));
+        }
     }
-    Ok(ends.into_iter().max_by_key(|(known, order, _)| (*known, *order)).map(|(.., found)| found))
+    let best = found.into_iter().max_by_key(|(order, found)| (found.known, *order));
+    Ok(best.map(|(_, found)| found))
 }
 
-/// Follows a path from the entry with the first link; returns the last entry and how many links it has.
+/// Follows paths from the entry with the first link; returns the last entries and how many links they have.
+///
+/// Paths that differ only in silent entries have the same links.
 fn follow(
     db: &Connection,
     session: &Session,
     from: Node,
     links: &[Link],
-) -> Result<(Node, usize), Fault> {
-    let mut at = from;
+) -> Result<(Vec<Node>, usize), Fault> {
+    let mut ends = vec![from];
     let mut known = 1;
     for link in &links[1..] {
-        match tree::child(db, session, Some(at.seq), *link) {
-            Ok(Some(child)) => at = child,
-            Ok(None) | Err(Fault::Damage(_)) => break,
-            Err(fault) => return Err(fault),
+        let mut next = Vec::new();
+        for end in &ends {
+            match tree::children(db, session, Some(end.seq), *link) {
+                Ok(children) => next.extend(children),
+                Err(Fault::Damage(_)) => {}
+                Err(fault) => return Err(fault),
+            }
         }
+        if next.is_empty() {
+            break;
+        }
+        ends = next;
         known += 1;
     }
-    Ok((at, known))
+    Ok((ends, known))
 }
 
 /// The sound entries with a link in sound sessions of an owner; only links in the index are found.

@@ -10,7 +10,7 @@ pub(super) fn keep(db: &Connection, owner: Owner, content: &str) -> Result<Pream
     let id = PreambleId::of(content);
     db.prepare_cached(
         "INSERT INTO preamble (key, owner, content) VALUES (?1, ?2, ?3) \
-         ON CONFLICT DO UPDATE SET content = excluded.content",
+         ON CONFLICT DO UPDATE SET content = excluded.content WHERE content <> excluded.content",
     )?
     .execute((id.to_bytes(), owner.to_bytes(), content))?;
     Ok(id)

@@ -6,17 +6,16 @@ use rusqlite::{Connection, Row, params};
 use super::fault::{Fault, illegible_as};
 use super::seal::{Seal, Sealer};
 use super::session::{self, Session, signed, unsigned};
-use crate::{Cursor, DamagedPart, Listing, Page, PreambleId, Request, SessionId};
+use crate::{Cursor, DamagedPart, Listing, Owner, Page, PreambleId, Request, SessionId};
 
 /// See [`crate::Archive::log_request`].
-pub(super) fn log(db: &Connection, id: SessionId, request: &Request) -> Result<(), Fault> {
-    let mut session = session::require(db, id)?;
+pub(super) fn log(db: &Connection, session: &mut Session, request: &Request) -> Result<(), Fault> {
     session.state.requests += 1;
     let number = session.state.requests;
     let mut insert = db.prepare_cached(
         "INSERT INTO request (session, number, at_ms, preamble, head, batch, before, sent, cached, \
-         output, cost, edits, seal, model) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+         output, cost, edits, seal, model, answer, cut) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?;
     // The numbers are kept as given, however large, so their bits are.
     insert.execute(params![
@@ -32,10 +31,12 @@ pub(super) fn log(db: &Connection, id: SessionId, request: &Request) -> Result<(
         request.output.cast_signed(),
         request.cost_micros.map(u64::cast_signed),
         request.edits.cast_signed(),
-        right_seal(id, number, request),
+        right_seal(session.id, number, request),
         request.model,
+        request.answer,
+        request.is_cut,
     ])?;
-    session::save(db, &session)
+    session::save(db, session)
 }
 
 /// See [`crate::Archive::requests`].
@@ -51,7 +52,7 @@ pub(super) fn requests(
     };
     let mut select = db.prepare_cached(
         "SELECT number, at_ms, preamble, head, batch, before, sent, cached, output, cost, edits, \
-         seal, model FROM request WHERE session = ?1 AND number BETWEEN ?2 AND ?3 \
+         seal, model, answer, cut FROM request WHERE session = ?1 AND number BETWEEN ?2 AND ?3 \
          ORDER BY number DESC",
     )?;
     let mut rows = select.query((session.row, signed(*oldest), signed(*newest)))?;
@@ -63,9 +64,33 @@ pub(super) fn requests(
     Ok(Listing { items, next: numbers.next })
 }
 
+/// See [`crate::Archive::answer`].
+pub(super) fn answer(
+    db: &Connection,
+    owner: Owner,
+    answer: &str,
+) -> Result<Option<(SessionId, Request)>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT number, at_ms, preamble, head, batch, before, sent, cached, output, cost, edits, \
+         seal, model, answer, cut, session FROM request WHERE answer = ?1 ORDER BY id DESC",
+    )?;
+    let mut rows = select.query([answer])?;
+    while let Some(row) = rows.next()? {
+        let session = match session::by_row(db, row.get(15)?) {
+            Ok(Some(session)) if session.owner == owner => session,
+            // Whose a damaged session is, is uncertain.
+            Ok(_) | Err(Fault::Damage(_)) => continue,
+            Err(fault) => return Err(fault),
+        };
+        let number = unsigned(row, 0)?;
+        return checked(&session, number, row).map(|request| Some((session.id, request)));
+    }
+    Ok(None)
+}
+
 pub(super) const SELECT_ALL: &str = "SELECT number, at_ms, preamble, head, batch, before, sent, \
-                                     cached, output, cost, edits, seal, model FROM request \
-                                     WHERE session = ?1 ORDER BY number";
+                                     cached, output, cost, edits, seal, model, answer, cut \
+                                     FROM request WHERE session = ?1 ORDER BY number";
 
 /// Reads a line that should have this number.
 pub(super) fn checked(session: &Session, number: u64, row: &Row<'_>) -> Result<Request, Fault> {
@@ -99,6 +124,8 @@ fn read(row: &Row<'_>) -> Result<(u64, Request, Seal), rusqlite::Error> {
         output: bits(8)?,
         cost_micros: optional_bits(9)?,
         edits: bits(10)?,
+        answer: row.get(13)?,
+        is_cut: row.get(14)?,
     };
     Ok((unsigned(row, 0)?, request, row.get(11)?))
 }
@@ -119,6 +146,9 @@ fn right_seal(session: SessionId, number: u64, request: &Request) -> Seal {
         .number(request.output)
         .optional(request.cost_micros)
         .number(request.edits)
+        .number(u64::from(request.answer.is_some()))
+        .bytes(request.answer.as_deref().unwrap_or_default().as_bytes())
+        .number(u64::from(request.is_cut))
         .seal()
 }
 

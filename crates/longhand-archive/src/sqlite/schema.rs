@@ -10,7 +10,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4c4f_4e47;
 
 /// The one format that this release knows. It is not frozen: until the first release a change here
 /// gets a new number, and files with the old one are refused.
-pub(super) const FORMAT: i64 = 2;
+pub(super) const FORMAT: i64 = 3;
 
 const TABLES: &str = concat!(
     // A session's key is its id, and NULL once it is removed and waits to be wiped. What changes with
@@ -36,8 +36,8 @@ const TABLES: &str = concat!(
      seal BLOB NOT NULL, hash BLOB NOT NULL, form TEXT NOT NULL, excerpt BLOB NOT NULL, raw TEXT, \
      UNIQUE (session, seq)) STRICT;",
     // An index in the order of a hash costs every append a page for each entry, so these hold few: the
-    // links of every eighth entry of a path, children that do not come right after their parents, and
-    // bodies that several entries share.
+    // links of every eighth entry of a path, for which silent ones do not count, children that do not come
+    // right after their parents, and bodies that several entries share.
     "CREATE INDEX entry_link ON entry (link) WHERE depth % 8 = 0;",
     "CREATE INDEX entry_fork ON entry (session, parent, link) WHERE parent IS NOT seq - 1;",
     "CREATE INDEX entry_body ON entry (body) WHERE body IS NOT NULL;",
@@ -58,19 +58,16 @@ const TABLES: &str = concat!(
     "CREATE TABLE reference (handle TEXT NOT NULL, session INTEGER NOT NULL REFERENCES session, \
      batch INTEGER NOT NULL, PRIMARY KEY (handle, session)) STRICT, WITHOUT ROWID;",
     "CREATE INDEX reference_session ON reference (session);",
-    // The proxy's own, until its edits are batches.
-    "CREATE TABLE kept (id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES session, \
-     handle TEXT NOT NULL, form INTEGER NOT NULL, seal BLOB NOT NULL, text TEXT NOT NULL, \
-     UNIQUE (handle, session)) STRICT;",
-    "CREATE INDEX kept_session ON kept (session);",
     "CREATE TABLE preamble (id INTEGER PRIMARY KEY, key BLOB NOT NULL, owner BLOB NOT NULL, \
      content TEXT NOT NULL, UNIQUE (key, owner)) STRICT;",
     "CREATE TABLE request (id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES session, \
      number INTEGER NOT NULL, at_ms INTEGER NOT NULL, preamble BLOB, head INTEGER, \
      batch INTEGER NOT NULL, before INTEGER NOT NULL, sent INTEGER NOT NULL, \
      cached INTEGER NOT NULL, output INTEGER NOT NULL, cost INTEGER, edits INTEGER NOT NULL, \
-     seal BLOB NOT NULL, model TEXT NOT NULL, UNIQUE (session, number)) STRICT;",
+     seal BLOB NOT NULL, model TEXT NOT NULL, answer TEXT, \
+     cut INTEGER NOT NULL, UNIQUE (session, number)) STRICT;",
     "CREATE INDEX request_preamble ON request (preamble) WHERE preamble IS NOT NULL;",
+    "CREATE INDEX request_answer ON request (answer) WHERE answer IS NOT NULL;",
     "CREATE TABLE derived (id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES session, \
      key TEXT NOT NULL, seal BLOB NOT NULL, value TEXT NOT NULL, UNIQUE (session, key)) STRICT;",
     // The rows are ids of entries. Words are found by us, and the index only needs to know which

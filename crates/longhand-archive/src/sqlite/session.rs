@@ -347,6 +347,7 @@ pub(super) fn head(db: &Connection, id: SessionId) -> Result<Option<Head>, Fault
         first_ms: state.first_ms,
         last_ms: state.last_ms,
         pins,
+        undos: state.undos,
     }))
 }
 

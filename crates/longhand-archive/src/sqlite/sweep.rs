@@ -35,7 +35,7 @@ pub(super) fn sweep(db: &Connection, stage: Stage) -> Result<Stage, Fault> {
     if wipe_entries(db, session)? {
         return Ok(Stage::Entries);
     }
-    for table in ["batch", "undo", "pins", "reference", "kept", "request", "derived", "head"] {
+    for table in ["batch", "undo", "pins", "reference", "request", "derived", "head"] {
         db.execute(&format!("DELETE FROM {table} WHERE session = ?1"), [session])?;
     }
     if !index::purge(db, stage == Stage::Words)? {

@@ -5,13 +5,14 @@
 //! stack", 1983), so that any ancestor is reached in a number of steps that grows with the logarithm of
 //! the depth. Any ancestor would do for a jump; a short one only costs time.
 
-use longhand_core::Link;
+use longhand_core::{Link, Seq};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::entry::{self, StoredEntry};
 use super::fault::{Fault, illegible_as};
 use super::seal::Seal;
-use super::session::{Session, signed, unsigned};
+use super::session::{self, Session, signed, unsigned};
+use crate::SessionId;
 
 /// An entry's place in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +20,8 @@ pub(super) struct Node {
     pub(super) seq: u64,
     pub(super) parent: Option<u64>,
     pub(super) jump: Option<u64>,
-    /// How many entries are before it on its path.
+    /// How many entries are before it on its path, without the silent ones: however many of those a client
+    /// sends back, a link has one depth.
     pub(super) depth: u64,
     pub(super) round: u64,
     pub(super) link: Link,
@@ -39,8 +41,81 @@ pub(super) fn node(db: &Connection, session: &Session, seq: u64) -> Result<Node,
     Ok(stored.node)
 }
 
-/// Finds the child of an entry, or the root, that has a link.
+/// The link that what follows an entry goes on from: that of the newest entry that is not silent.
+pub(super) fn chained(
+    db: &Connection,
+    session: &Session,
+    entry: Option<&Node>,
+) -> Result<Link, Fault> {
+    let mut at = entry.cloned();
+    while let Some(own) = &at {
+        if !own.link.is_silent() {
+            return Ok(own.link);
+        }
+        at = own.parent.map(|parent| node(db, session, parent)).transpose()?;
+    }
+    Ok(session.owner.root())
+}
+
+/// Finds the entry with a link that follows another one, or only silent ones after it.
 pub(super) fn child(
+    db: &Connection,
+    session: &Session,
+    parent: Option<u64>,
+    link: Link,
+) -> Result<Option<Node>, Fault> {
+    match direct_child(db, session, parent, link)? {
+        None => Ok(children(db, session, parent, link)?.into_iter().next()),
+        found => Ok(found),
+    }
+}
+
+/// Finds all entries with a link that follow another one, or only silent ones after it.
+///
+/// The direct child comes first, then what follows the oldest silent one.
+pub(super) fn children(
+    db: &Connection,
+    session: &Session,
+    parent: Option<u64>,
+    link: Link,
+) -> Result<Vec<Node>, Fault> {
+    let mut found = Vec::new();
+    let mut parents = vec![parent];
+    while let Some(parent) = parents.pop() {
+        found.extend(direct_child(db, session, parent, link)?);
+        if !link.is_silent() {
+            parents.extend(silent_children(db, session, parent)?.into_iter().map(Some));
+        }
+    }
+    Ok(found)
+}
+
+/// The silent entries that follow another one, newest first.
+fn silent_children(
+    db: &Connection,
+    session: &Session,
+    parent: Option<u64>,
+) -> Result<Vec<u64>, Fault> {
+    // The lowest bit of a link marks what is silent.
+    let mut select = db.prepare_cached(
+        "SELECT seq FROM entry WHERE session = ?1 AND seq = ?2 AND parent IS ?3 \
+         AND substr(hex(link), 32) IN ('1', '3', '5', '7', '9', 'B', 'D', 'F') \
+         UNION ALL SELECT seq FROM entry WHERE session = ?1 AND parent IS ?3 \
+         AND parent IS NOT seq - 1 \
+         AND substr(hex(link), 32) IN ('1', '3', '5', '7', '9', 'B', 'D', 'F')",
+    )?;
+    let next = parent.map_or(0, |parent| parent + 1);
+    let rows = select
+        .query_map((session.row, signed(next), parent.map(signed)), |row| unsigned(row, 0))?;
+    let mut silent: Vec<u64> = rows.collect::<Result<_, _>>()?;
+    silent.sort_unstable_by(|one, other| other.cmp(one));
+    // The first root is found both ways.
+    silent.dedup();
+    Ok(silent)
+}
+
+/// Finds the child of an entry, or the root, that has a link.
+fn direct_child(
     db: &Connection,
     session: &Session,
     parent: Option<u64>,
@@ -79,18 +154,40 @@ pub(super) fn ancestor(
     Ok(Some(at))
 }
 
-/// Whether an entry lies on the path to a node.
-pub(super) fn is_on_path(
-    db: &Connection,
-    session: &Session,
-    from: &Node,
-    seq: u64,
-) -> Result<bool, Fault> {
-    Ok(ancestor(db, session, from, seq)?.is_some_and(|found| found.seq == seq))
+/// See [`crate::Archive::tree`].
+pub(super) fn all(db: &Connection, id: SessionId) -> Result<Vec<crate::Node>, Fault> {
+    let Some(session) = session::find(db, id)? else { return Ok(Vec::new()) };
+    let entries = session.state.entries;
+    let mut select = db.prepare_cached(entry::SELECT_ALL_WITHOUT_RAW)?;
+    let mut rows = select.query((session.row, signed(entries)))?;
+    let mut nodes = Vec::new();
+    for seq in 0..entries {
+        let row = rows.next()?.ok_or_else(|| entry::missing(&session, seq))?;
+        let damaged = || entry::damaged(&session, seq);
+        let stored = StoredEntry::read(row).map_err(illegible_as(damaged))?;
+        if stored.node.seq != seq {
+            return Err(entry::missing(&session, seq));
+        }
+        if !stored.has_right_seal(&session) {
+            return Err(damaged());
+        }
+        let Node { parent, link, .. } = stored.node;
+        nodes.push(crate::Node { seq: Seq(seq), parent: parent.map(Seq), link });
+    }
+    Ok(nodes)
+}
+
+/// The depth of an entry that follows `parent`.
+pub(super) fn depth_after(parent: &Node) -> u64 {
+    parent.depth + u64::from(!parent.link.is_silent())
 }
 
 /// The jump of an entry that follows `parent`.
 pub(super) fn jump_after(db: &Connection, session: &Session, parent: &Node) -> u64 {
+    if parent.link.is_silent() {
+        // Both have the same depth.
+        return parent.jump.unwrap_or(parent.seq);
+    }
     if jump_length(parent.depth + 1) == 1 {
         return parent.seq;
     }

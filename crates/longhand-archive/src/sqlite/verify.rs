@@ -137,8 +137,8 @@ impl Check {
         self.attempt(id, part.clone(), |check| {
             extras::references(&check.db, subject, &batches, is_complete)
         });
-        let parts: [PartCheck; 5] =
-            [extras::undos, extras::pins, extras::kept, extras::requests, extras::derived];
+        let parts: [PartCheck; 4] =
+            [extras::undos, extras::pins, extras::requests, extras::derived];
         for check_part in parts {
             self.attempt(id, part.clone(), |check| check_part(&check.db, subject));
         }

@@ -4,8 +4,8 @@ use longhand_archive::{
     After, Appended, Archive, Entry, MemoryArchive, NewBatch, NewEntry, NewSession, Owner,
     SessionId, SqliteArchive,
 };
-use longhand_core::{Batch, Edit, Fold, Place, Seq, Span};
-use longhand_core::{Handle, Link, Meaning, content_hash};
+use longhand_core::{Batch, Edit, Fold, Original, Place, Seq, Span};
+use longhand_core::{Handle, Link, Meaning};
 use tempfile::TempDir;
 
 /// Runs a test on a fresh archive of every kind.
@@ -78,7 +78,7 @@ pub(crate) fn seqs(entries: &[Entry]) -> Vec<u64> {
 /// An entry that opens a round.
 pub(crate) fn user(text: &str) -> NewEntry {
     NewEntry {
-        meaning: Meaning(content_hash(text)),
+        meaning: Meaning::of_content(text),
         opens_round: true,
         form: "chat".to_owned(),
         raw: format!(r#"{{"role":"user","content":{}}}"#, quoted(text)),
@@ -89,23 +89,42 @@ pub(crate) fn user(text: &str) -> NewEntry {
 
 /// An entry that belongs to the round before it.
 pub(crate) fn reply(text: &str) -> NewEntry {
-    let user = user(text);
     NewEntry {
-        meaning: Meaning(user.meaning.0 ^ 1),
+        meaning: Meaning::of_content(&format!("reply {text}")),
         opens_round: false,
         at_ms: 1_700_000_000_500,
-        ..user
+        ..user(text)
     }
+}
+
+/// An entry that says nothing.
+pub(crate) fn silent(text: &str) -> NewEntry {
+    let reply = reply(text);
+    // The lowest bit marks it.
+    NewEntry { meaning: Meaning(reply.meaning.0 | 1), ..reply }
 }
 
 /// The links of a conversation.
 pub(crate) fn links(owner: Owner, entries: &[NewEntry]) -> Vec<Link> {
-    let mut link = owner.root();
+    let mut last = owner.root();
     let next = entries.iter().map(|entry| {
-        link = link.next(entry.meaning);
+        let link = last.next(entry.meaning);
+        if !link.is_silent() {
+            last = link;
+        }
         link
     });
     next.collect()
+}
+
+/// The links by which a conversation is looked for: those of silent entries do not count.
+pub(crate) fn said(owner: Owner, entries: &[NewEntry]) -> Vec<Link> {
+    links(owner, entries).into_iter().filter(|link| !link.is_silent()).collect()
+}
+
+/// A batch with contents that entries have in another form.
+pub(crate) fn with_variants(new: NewBatch, variants: &[(Handle, Original)]) -> NewBatch {
+    NewBatch { batch: Batch { variants: variants.to_vec(), ..new.batch }, ..new }
 }
 
 /// A batch that stubs a part of each of some entries.
@@ -140,7 +159,7 @@ pub(crate) fn batch(after: u64, head: u64, edits: Vec<Edit>) -> NewBatch {
     NewBatch {
         after,
         at_ms: 7,
-        batch: Batch { head: Seq(head), edits, state: "state".to_owned() },
+        batch: Batch { head: Seq(head), edits, state: "state".to_owned(), variants: Vec::new() },
         receipt: format!(r#"{{"after":{after}}}"#),
     }
 }

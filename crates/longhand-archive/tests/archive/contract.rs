@@ -3,16 +3,15 @@
 use std::thread;
 
 use longhand_archive::{
-    Addition, After, Appended, ArchiveError, Conflict, Entry, Form, Found, Head, LoggedBatch,
-    NewEntry, NewSession, Owner, Page, PreambleId, Reference, Request, Scope, SessionId,
-    SessionInfo,
+    Addition, After, Appended, ArchiveError, Conflict, Entry, Found, Head, LoggedBatch, NewEntry,
+    NewSession, Owner, Page, PreambleId, Reference, Request, Scope, SessionId, SessionInfo,
 };
 use longhand_core::Handle;
-use longhand_core::{Edit, Place, Seq};
+use longhand_core::{Edit, Original, Place, Seq};
 
 use crate::common::{
     batch, begin, check, fold, folds, fork, id, links, named, numbers, record, reply, seqs,
-    stub_handle, stubs, user,
+    stub_handle, stubs, user, with_variants,
 };
 
 fn numbers_of(batches: &[LoggedBatch]) -> Vec<u64> {
@@ -34,7 +33,8 @@ fn entries_come_back_byte_for_byte() {
             NewEntry { raw: String::new(), text: String::new(), at_ms: i64::MAX, ..odd.clone() };
         let new = [user("hello"), odd, empty];
         let appended = record(archive, "s", &new);
-        assert_eq!(appended, Appended { seqs: vec![Seq(0), Seq(1), Seq(2)], new: 3, round: 0 });
+        let expected = vec![Seq(0), Seq(1), Seq(2)];
+        assert_eq!(appended, Appended { seqs: expected, new: 3, round: 0, batch: None });
         let links = links(Owner::LOCAL, &new);
         for entries in [
             archive.entries(id("s"), 0..u64::MAX).unwrap(),
@@ -105,8 +105,11 @@ fn rounds_begin_where_they_are_opened() {
         assert_eq!(record(archive, "s", &[]), Appended::default());
         record(archive, "s", &[reply("system"), user("one"), reply("two")]);
         let appended = record(archive, "s", &[reply("three"), user("four")]);
-        assert_eq!(appended, Appended { seqs: vec![Seq(3), Seq(4)], new: 2, round: 1 });
-        assert_eq!(record(archive, "s", &[]), Appended { seqs: vec![], new: 0, round: 2 });
+        assert_eq!(
+            appended,
+            Appended { seqs: vec![Seq(3), Seq(4)], new: 2, round: 1, batch: None }
+        );
+        assert_eq!(record(archive, "s", &[]), Appended { round: 2, ..Appended::default() });
         let entries = archive.entries(id("s"), 0..9).unwrap();
         assert_eq!(entries.iter().map(|entry| entry.round).collect::<Vec<_>>(), [0, 1, 1, 1, 2]);
         let head = archive.head(id("s")).unwrap().unwrap();
@@ -204,6 +207,7 @@ fn one_bad_addition_fails_alone() {
             begin: begin.then(|| named(Owner::LOCAL, name)),
             after,
             entries: entries.to_vec(),
+            ..Addition::default()
         };
         let outcomes = archive
             .append_all(&[
@@ -356,19 +360,20 @@ fn a_batch_builds_on_the_newest_one_of_its_path() {
         };
         assert_eq!(conflict(stubs(1, 3, &[0])), (1, 0));
         assert_eq!(commit(stubs(0, 3, &[2])).unwrap(), 1);
-        // The same, a longer and a shorter path are all paths of one conversation.
+        // The same path and a longer one have it.
         for head in [3, 6] {
             assert_eq!(conflict(stubs(0, head, &[0])), (0, 1), "{head}");
         }
-        assert_eq!(conflict(stubs(0, 1, &[0])), (0, 1));
-        assert_eq!(conflict(stubs(0, 1, &[])), (0, 1));
         // Another one that the batch does not apply to knows nothing of it.
         assert_eq!(conflict(stubs(1, 5, &[4])), (1, 0));
         assert_eq!(commit(stubs(0, 5, &[4])).unwrap(), 2);
         assert_eq!(commit(stubs(1, 6, &[6])).unwrap(), 3);
-        // Two that edit what both paths share would both apply to both.
         assert_eq!(conflict(stubs(0, 5, &[0])), (0, 2));
-        assert_eq!(archive.head(id("s")).unwrap().unwrap().batches, 3);
+        // One for a shorter path holds there, and changes nothing for those that have others.
+        assert_eq!(commit(stubs(0, 1, &[0])).unwrap(), 4);
+        let live = |head| numbers_of(&archive.live(id("s"), Some(Seq(head))).unwrap());
+        assert_eq!((live(1), live(3), live(6), live(5)), (vec![4], vec![1], vec![1, 3], vec![2]));
+        assert_eq!(archive.head(id("s")).unwrap().unwrap().batches, 4);
     });
 }
 
@@ -425,39 +430,6 @@ fn the_log_is_read_in_pages() {
 }
 
 #[test]
-fn entries_and_their_batch_are_written_together_or_not_at_all() {
-    check(|archive| {
-        let addition = |after, entries: &[NewEntry]| Addition {
-            session: id("s"),
-            begin: Some(named(Owner::LOCAL, "s")),
-            after,
-            entries: entries.to_vec(),
-        };
-        let said = [user("0"), reply("1")];
-        let start = addition(After::Newest, &said);
-        let bad = archive.append_and_commit(&start, Seq(0), &stubs(0, 5, &[0]));
-        assert!(matches!(bad, Err(ArchiveError::NoSuchEntries { .. })), "{bad:?}");
-        assert_eq!(archive.head(id("s")).unwrap(), None);
-        let (appended, number) =
-            archive.append_and_commit(&start, Seq(0), &stubs(0, 1, &[0])).unwrap();
-        assert_eq!((numbers(&appended.seqs), number), (vec![0, 1], 1));
-        // Another writer came first.
-        record(archive, "s", &[user("2")]);
-        let more = addition(After::Entry(Some(Seq(1))), &[user("3")]);
-        let late = archive.append_and_commit(&more, Seq(2), &stubs(1, 2, &[2]));
-        let Err(ArchiveError::Conflict { conflict, .. }) = late else { panic!("{late:?}") };
-        assert_eq!(conflict, Conflict::Entries { expected: 2, entries: 3 });
-        let stale = archive.append_and_commit(&more, Seq(3), &stubs(0, 3, &[3]));
-        assert!(matches!(stale, Err(ArchiveError::Conflict { .. })), "{stale:?}");
-        assert_eq!(archive.head(id("s")).unwrap().unwrap().entries, 3);
-        assert_eq!(archive.search(&Scope::All, "3", 9).unwrap(), []);
-        let (appended, number) =
-            archive.append_and_commit(&more, Seq(3), &stubs(1, 3, &[3])).unwrap();
-        assert_eq!((numbers(&appended.seqs), number), (vec![3], 2));
-    });
-}
-
-#[test]
 fn pins_are_kept_in_order() {
     check(|archive| {
         let pin = |seq, pinned| archive.pin(id("s"), Seq(seq), pinned);
@@ -475,10 +447,6 @@ fn pins_are_kept_in_order() {
         record(archive, "s", &[user("four")]);
         assert_eq!(pins(), [Seq(1), Seq(2)]);
     });
-}
-
-fn kept(name: &str, text: &str) -> Reference {
-    Reference::Kept { session: id(name), form: Form::Text, text: text.to_owned() }
 }
 
 #[test]
@@ -549,31 +517,6 @@ fn handles_are_looked_up_at_home_first_and_never_at_strangers() {
 }
 
 #[test]
-fn kept_texts_never_disturb_each_other() {
-    check(|archive| {
-        let (one, two) = (Handle::of(["one"]), Handle::of(["two"]));
-        let text = |text: &str| (one, text.to_owned(), Form::Text);
-        let unknown = archive.keep(id("a"), &[text("x")]);
-        assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
-        begin(archive, "a");
-        begin(archive, "b");
-        assert_eq!(archive.keep(id("a"), &[text("x"), text("x")]).unwrap(), 0);
-        // In another session the same handle may stand for something else.
-        assert_eq!(archive.keep(id("b"), &[text("y")]).unwrap(), 0);
-        let json = (one, "x".to_owned(), Form::Json);
-        let more = [text("other"), (two, "z".to_owned(), Form::Text), json];
-        assert_eq!(archive.keep(id("a"), &more).unwrap(), 2);
-        let find =
-            |name: &str, handle| archive.reference(&Scope::Session(id(name)), handle).unwrap();
-        assert_eq!(find("a", one), Some(kept("a", "x")));
-        assert_eq!(find("b", one), Some(kept("b", "y")));
-        assert_eq!(find("b", two), Some(kept("a", "z")));
-        archive.remove(id("a")).unwrap();
-        assert_eq!(find("b", two), None);
-    });
-}
-
-#[test]
 fn preambles_are_kept_once_for_each_owner() {
     check(|archive| {
         let (own, other) = (Owner::LOCAL, Owner::of("key"));
@@ -623,6 +566,8 @@ fn requests_are_logged_as_they_are() {
             output: n + 2,
             cost_micros: n.is_multiple_of(2).then_some(u64::MAX - n),
             edits: n + 3,
+            answer: n.is_multiple_of(3).then(|| format!("answer {n}")),
+            is_cut: n % 2 == 1,
         };
         for n in 0..5 {
             archive.log_request(id("s"), &request(n)).unwrap();
@@ -658,10 +603,11 @@ fn a_removed_session_takes_along_what_was_its_own() {
     check(|archive| {
         for name in ["keep", "drop"] {
             record(archive, name, &[user("needle"), reply("two")]);
-            archive.commit(id(name), &stubs(0, 1, &[0])).unwrap();
+            let variant = (Handle::of([name]), Original::Text(name.to_owned()));
+            archive.commit(id(name), &with_variants(stubs(0, 1, &[0]), &[variant])).unwrap();
             archive.pin(id(name), Seq(0), true).unwrap();
-            archive.keep(id(name), &[(Handle::of([name]), name.to_owned(), Form::Text)]).unwrap();
-            archive.log_request(id(name), &Request::default()).unwrap();
+            let request = Request { answer: Some(name.to_owned()), ..Request::default() };
+            archive.log_request(id(name), &request).unwrap();
             archive.put_derived(id(name), "story", name).unwrap();
         }
         assert!(archive.remove(id("drop")).unwrap());
@@ -669,6 +615,10 @@ fn a_removed_session_takes_along_what_was_its_own() {
         assert_eq!(archive.head(id("drop")).unwrap(), None);
         assert_eq!(archive.session(id("drop")).unwrap(), None);
         assert_eq!(archive.reference(&Scope::All, Handle::of(["drop"])).unwrap(), None);
+        assert!(archive.reference(&Scope::All, Handle::of(["keep"])).unwrap().is_some());
+        assert_eq!(archive.answer(Owner::LOCAL, "drop").unwrap(), None);
+        assert!(archive.answer(Owner::LOCAL, "keep").unwrap().is_some());
+        assert_eq!(archive.tree(id("drop")).unwrap(), []);
         let found = archive.reference(&Scope::All, stub_handle(0)).unwrap();
         assert!(matches!(found, Some(Reference::Part { session, .. }) if session == id("keep")));
         assert_eq!(archive.search(&Scope::All, "needle", 9).unwrap().len(), 1);

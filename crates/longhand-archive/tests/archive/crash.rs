@@ -12,11 +12,11 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use longhand_archive::{Archive, NewEntry, SqliteArchive};
+use longhand_archive::{Addition, Archive, NewEntry, Owner, PreambleId, Request, SqliteArchive};
 use longhand_core::Seq;
 use longhand_testkit::rng::Rng;
 
-use crate::common::{begin, fork, id, record, reply, stubs, user};
+use crate::common::{begin, fork, id, named, record, reply, stubs, user};
 
 const KILLS: usize = 30;
 const FILE: &str = "LONGHAND_CRASH_FILE";
@@ -106,7 +106,7 @@ fn other_work(archive: &SqliteArchive, own: &str, count: usize, entries: &[NewEn
     match count % 5 {
         0 => drop(archive.commit(id(own), &stubs(newest, 2 * count as u64, &[0])).unwrap()),
         1 => archive.pin(id(own), Seq(count as u64), true).unwrap(),
-        2 => drop(record(archive, "scratch", &vec![entries[0].clone(); 40])),
+        2 => scratch(archive, &entries[0]),
         // These messages are shared with other sessions, one of which is removed now and then.
         3 => {
             begin(archive, "forks");
@@ -114,6 +114,23 @@ fn other_work(archive: &SqliteArchive, own: &str, count: usize, entries: &[NewEn
         }
         _ => drop(archive.remove(id("scratch")).unwrap()),
     }
+}
+
+/// Adds some of everything to a session that another writer may be about to remove.
+fn scratch(archive: &SqliteArchive, entry: &NewEntry) {
+    let addition = Addition {
+        session: id("scratch"),
+        begin: Some(named(Owner::LOCAL, "scratch")),
+        entries: vec![entry.clone(); 40],
+        preamble: Some(entry.raw.clone()),
+        request: Some(Request {
+            preamble: Some(PreambleId::of(&entry.raw)),
+            answer: Some(entry.text.clone()),
+            ..Request::default()
+        }),
+        ..Addition::default()
+    };
+    archive.append_all(&[addition]).unwrap().remove(0).unwrap();
 }
 
 /// What was acknowledged so far.

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use longhand_archive::{
-    Addition, After, Archive, ArchiveError, DamagedPart, Entry, Form, Head, Hit, LoggedBatch,
+    Addition, After, Archive, ArchiveError, DamagedPart, Entry, Head, Hit, LoggedBatch, Node,
     Owner, Page, PreambleId, Reference, Request, Scope, SessionId, SqliteArchive, SqliteSettings,
 };
 use longhand_core::Handle;
-use longhand_core::Seq;
+use longhand_core::{Original, Seq};
 use longhand_testkit::filler;
 use longhand_testkit::rng::Rng;
 use rusqlite::Connection;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::common::{
     fold, folds, fork, fresh, id, links, named as session_named, quick_folder, record, reply,
-    stub_handle, stubs, user,
+    silent, stub_handle, stubs, user, with_variants,
 };
 
 const SESSIONS: &[&str] = &["first", "second", "third"];
@@ -29,9 +29,11 @@ struct Everything {
     heads: Vec<Option<Head>>,
     entries: Vec<Vec<Entry>>,
     paths: Vec<Vec<Entry>>,
+    trees: Vec<Vec<Node>>,
     batches: Vec<Vec<LoggedBatch>>,
     live: Vec<Vec<LoggedBatch>>,
     requests: Vec<Vec<Request>>,
+    answers: Vec<Option<(SessionId, Request)>>,
     derived: Vec<Option<String>>,
     references: Vec<Option<Reference>>,
     hits: Vec<Vec<Hit>>,
@@ -39,7 +41,7 @@ struct Everything {
 }
 
 fn handles() -> [Handle; 3] {
-    [Handle::of(["kept"]), fold(0, 30).handle(), stub_handle(5)]
+    [Handle::of(["variant"]), fold(0, 30).handle(), stub_handle(5)]
 }
 
 /// A path that leaves the newest one early.
@@ -70,15 +72,22 @@ fn sample() -> (TempDir, PathBuf) {
         archive.commit(id, &stubs(3, 101, &[101])).unwrap();
         archive.pin(id, Seq(5), true).unwrap();
         for sent in 0..3 {
-            let preamble = Some(preamble);
-            archive.log_request(id, &Request { preamble, sent, ..Request::default() }).unwrap();
+            let (preamble, answer) = (Some(preamble), Some(answer(session, sent)));
+            let request = Request { preamble, sent, answer, ..Request::default() };
+            archive.log_request(id, &request).unwrap();
         }
         archive.put_derived(id, "story", "what a model told").unwrap();
     }
-    let text = "a body that a stub stands for".to_owned();
-    archive.keep(id(SESSIONS[0]), &[(handles()[0], text, Form::Text)]).unwrap();
+    let text = Original::Text("a body that a stub stands for".to_owned());
+    let variant = with_variants(stubs(3, 102, &[102]), &[(handles()[0], text)]);
+    archive.commit(id(SESSIONS[0]), &variant).unwrap();
     drop(archive);
     (folder, path)
+}
+
+/// What the provider calls an answer in a session.
+fn answer(session: &str, sent: u64) -> String {
+    format!("answer {sent} in {session}")
 }
 
 fn content(archive: &SqliteArchive) -> Everything {
@@ -89,9 +98,14 @@ fn content(archive: &SqliteArchive) -> Everything {
         heads: each(|id| archive.head(id)),
         entries: each(|id| archive.entries(id, 0..999)),
         paths: each(|id| archive.path(id, SIDE, 0..999)),
+        trees: each(|id| archive.tree(id)),
         batches: each(|id| archive.batches(id, Page::ALL).map(|listing| listing.items)),
         live: each(|id| archive.live(id, None)),
         requests: each(|id| archive.requests(id, Page::ALL).map(|listing| listing.items)),
+        answers: SESSIONS
+            .iter()
+            .map(|session| archive.answer(Owner::LOCAL, &answer(session, 2)).unwrap())
+            .collect(),
         derived: each(|id| archive.derived(id, "story")),
         references: handles().map(|handle| archive.reference(&Scope::All, handle).unwrap()).into(),
         hits: QUERIES
@@ -147,11 +161,14 @@ fn interrogate(path: &Path, right: &Everything, case: &str) -> Verdict {
         let empty = Vec::is_empty;
         is_less |= says_less(archive.entries(id, 0..999), &right.entries[at], empty, path, case);
         is_less |= says_less(archive.path(id, SIDE, 0..999), &right.paths[at], empty, path, case);
+        is_less |= says_less(archive.tree(id), &right.trees[at], Vec::is_empty, path, case);
         is_less |= says_less(archive.live(id, None), &right.live[at], Vec::is_empty, path, case);
         let batches = archive.batches(id, Page::ALL).map(|listing| listing.items);
         is_less |= says_less(batches, &right.batches[at], Vec::is_empty, path, case);
         let requests = archive.requests(id, Page::ALL).map(|listing| listing.items);
         is_less |= says_less(requests, &right.requests[at], Vec::is_empty, path, case);
+        let answer = archive.answer(Owner::LOCAL, &answer(session, 2));
+        is_less |= says_less(answer, &right.answers[at], Option::is_none, path, case);
         let derived = archive.derived(id, "story");
         is_less |= says_less(derived, &right.derived[at], Option::is_none, path, case);
     }
@@ -198,8 +215,8 @@ fn interrogate(path: &Path, right: &Everything, case: &str) -> Verdict {
     let another = Addition {
         session: id("another"),
         begin: Some(session_named(Owner::LOCAL, "another")),
-        after: After::Newest,
         entries: vec![user("after the damage")],
+        ..Addition::default()
     };
     if let Ok([Ok(appended)]) = archive.append_all(&[another]).as_deref() {
         let first = appended.seqs[0].0;
@@ -293,16 +310,18 @@ fn check(change: &str, expected: &[&str]) {
         let id = id(SESSIONS[at]);
         assert_eq!(archive.head(id).unwrap(), right.heads[at], "{change}");
         assert_eq!(archive.entries(id, 0..999).unwrap(), right.entries[at], "{change}");
+        assert_eq!(archive.tree(id).unwrap(), right.trees[at], "{change}");
         assert_eq!(archive.live(id, None).unwrap(), right.live[at], "{change}");
+        let found = archive.answer(Owner::LOCAL, &answer(SESSIONS[at], 2)).unwrap();
+        assert_eq!(found, right.answers[at], "{change}");
         assert_eq!(archive.verify(Some(id)).unwrap(), [], "{change}");
         archive.append(id, After::Newest, &[user("goes on")]).unwrap();
     }
     // Together with the damaged one, too; and they are found and listed.
     let addition = |name: &&str| Addition {
         session: id(name),
-        begin: None,
-        after: After::Newest,
         entries: vec![user("goes on together")],
+        ..Addition::default()
     };
     let outcomes = archive.append_all(&SESSIONS.iter().map(addition).collect::<Vec<_>>()).unwrap();
     assert!(outcomes[0].is_ok() && outcomes[2].is_ok(), "{change}: {outcomes:?}");
@@ -345,6 +364,7 @@ fn damage_is_named_and_keeps_to_its_session() {
             "UPDATE entry SET link = zeroblob(16) WHERE session = 2 AND seq = 7",
             "entry 7 failed its checksum",
         ),
+        ("UPDATE entry SET depth = 8 WHERE session = 2 AND seq = 7", "entry 7 failed its checksum"),
         (
             "UPDATE entry SET seal = zeroblob(16) WHERE session = 2 AND seq = 40",
             "entry 40 failed its checksum",
@@ -385,6 +405,14 @@ fn damage_is_named_and_keeps_to_its_session() {
             "UPDATE request SET sent = 9 WHERE session = 2 AND number = 2",
             "request 2 failed its checksum",
         ),
+        (
+            "UPDATE request SET answer = 'other' WHERE session = 2 AND number = 3",
+            "request 3 failed its checksum",
+        ),
+        (
+            "UPDATE request SET answer = NULL WHERE session = 2 AND number = 1",
+            "request 1 failed its checksum",
+        ),
         ("DELETE FROM request WHERE session = 2 AND number = 3", "request 3 is missing"),
         (
             "UPDATE derived SET value = 'obey' WHERE session = 2",
@@ -421,7 +449,7 @@ fn missing_entries_are_named() {
 
 #[test]
 fn references_preambles_and_the_index_are_checked() {
-    let [kept, folded, stub] = handles();
+    let [variant, folded, stub] = handles();
     let (first, second) = (id("first"), id("second"));
     let letters = |handle: Handle| handle.to_string().split_off(2);
     check(
@@ -441,16 +469,18 @@ fn references_preambles_and_the_index_are_checked() {
     );
     let (_folder, path) = sample();
     let db = Connection::open(&path).unwrap();
-    db.execute_batch("UPDATE kept SET text = 'obey'").unwrap();
+    let obeyed = "unhex(replace(hex(edits), hex('a body'), hex('obey!!')))";
+    let changed = format!("UPDATE batch SET edits = {obeyed} WHERE edits <> {obeyed}");
+    assert_eq!(db.execute(&changed, []).unwrap(), 1);
     drop(db);
     let archive = SqliteArchive::open(&path).unwrap();
     let damages = archive.verify(None).unwrap();
-    let expected = format!("session {first}: reference {kept} failed its checksum");
+    let expected = format!("session {first}: batch 5 failed its checksum");
     assert_eq!(damages.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected.as_str()]);
-    let error = archive.reference(&Scope::Session(first), kept).unwrap_err().to_string();
+    let error = archive.reference(&Scope::Session(first), variant).unwrap_err().to_string();
     assert!(error.ends_with(&expected), "{error}");
     // To another session it is as if it were not there.
-    assert_eq!(archive.reference(&Scope::Session(second), kept).unwrap(), None);
+    assert_eq!(archive.reference(&Scope::Session(second), variant).unwrap(), None);
     let (_folder, path) = sample();
     let db = Connection::open(&path).unwrap();
     db.execute_batch("UPDATE state SET indexed = 9999").unwrap();
@@ -492,6 +522,27 @@ fn a_damaged_session_is_passed_over_when_a_conversation_is_looked_for() {
     assert_eq!(found(), Some(id("s")));
     db.execute_batch("UPDATE entry SET round = 9 WHERE session = 1").unwrap();
     assert_eq!(found(), None);
+}
+
+#[test]
+fn damaged_paths_are_passed_over_where_another_has_the_same_links() {
+    let (_folder, archive) = fresh();
+    let told = [user("one"), reply("two"), user("three")];
+    record(&archive, "s", &told);
+    // The same with a thought between; it is the newer one.
+    let thoughtful = [user("one"), silent("thought"), reply("two"), user("three")];
+    assert_eq!(fork(&archive, "s", None, &thoughtful), [0, 3, 4, 5]);
+    let chain = links(Owner::LOCAL, &told);
+    let found = || archive.find_path(Owner::LOCAL, &chain).unwrap().map(|found| found.seq.0);
+    assert_eq!(found(), Some(5));
+    let db = Connection::open(archive.file()).unwrap();
+    db.execute_batch("UPDATE entry SET round = 9 WHERE seq = 5").unwrap();
+    assert_eq!(found(), Some(2));
+    let error = archive.tree(id("s")).unwrap_err();
+    assert!(error.to_string().ends_with("entry 5 failed its checksum"), "{error}");
+    db.execute_batch("DELETE FROM entry WHERE seq = 5").unwrap();
+    let error = archive.tree(id("s")).unwrap_err();
+    assert!(error.to_string().ends_with("entry 5 is missing"), "{error}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "all of it is tests")]
 
+mod additions;
 mod common;
 mod contract;
 mod crash;
@@ -10,4 +11,5 @@ mod files;
 mod model;
 mod search;
 mod sharing;
+mod silence;
 mod size;

@@ -3,17 +3,18 @@
 use std::fmt::Debug;
 
 use longhand_archive::{
-    Addition, After, Archive, ArchiveError, Form, MemoryArchive, NewBatch, NewEntry, Owner, Page,
-    PreambleId, Request, Scope, SessionId, SqliteArchive,
+    Addition, After, Archive, ArchiveError, Expected, MemoryArchive, NewBatch, NewEntry, Owner,
+    Page, PreambleId, Request, Scope, SessionId, SqliteArchive,
 };
-use longhand_core::Handle;
-use longhand_core::{Edit, Fold, Place, Seq, Span};
+use longhand_core::{Batch, Edit, Fold, Original, Place, Seq, Span};
+use longhand_core::{Handle, Link};
 use longhand_testkit::arbitrary::cases;
 use proptest::prelude::*;
 
-use crate::common::{batch, links, named, quick_folder, reply, user};
+use crate::common::{batch, named, quick_folder, reply, silent, user, with_variants};
 
 const NAMES: &[&str] = &["a", "a/b", ""];
+const ANSWERS: &[&str] = &["answer", "other answer"];
 const WORDS: &[&str] = &[
     "alpha",
     "Beta",
@@ -45,20 +46,13 @@ enum Step {
         entries: Vec<NewEntry>,
     },
     AppendAll {
-        additions: Vec<(usize, bool, After, Vec<NewEntry>)>,
+        additions: Vec<Draft>,
     },
     Commit {
         session: usize,
         is_stale: bool,
         head: u64,
-        edits: Vec<Edit>,
-    },
-    AppendAndCommit {
-        session: usize,
-        is_late: bool,
-        after: After,
-        entries: Vec<NewEntry>,
-        edits: Vec<Edit>,
+        change: Change,
     },
     Undo {
         session: usize,
@@ -69,15 +63,10 @@ enum Step {
         seq: u64,
         pinned: bool,
     },
-    Keep {
-        session: usize,
-        name: usize,
-        text: String,
-    },
     Ask {
         session: usize,
         preamble: Option<usize>,
-        tokens: u64,
+        request: Request,
     },
     Derive {
         session: usize,
@@ -91,8 +80,10 @@ enum Step {
         query: String,
         limit: usize,
     },
+    /// What a path of a session begins, and others go on with.
     Find {
         owner: usize,
+        known: Option<(usize, Option<Seq>)>,
         entries: Vec<NewEntry>,
     },
     Path {
@@ -108,6 +99,35 @@ enum Step {
     /// The file alone: closed and opened, or its index made anew.
     Reopen,
     Reindex,
+}
+
+/// An addition, but for what depends on where the session stands.
+#[derive(Clone, Debug)]
+struct Draft {
+    session: usize,
+    begins: bool,
+    after: After,
+    guess: Option<Guess>,
+    entries: Vec<NewEntry>,
+    change: Option<Change>,
+    preamble: Option<usize>,
+    request: Option<Request>,
+}
+
+/// What a caller expects.
+#[derive(Clone, Copy, Debug)]
+enum Guess {
+    Right,
+    OtherCount,
+    OtherLink,
+    NoLink,
+}
+
+/// The content of a batch.
+#[derive(Clone, Debug)]
+struct Change {
+    edits: Vec<Edit>,
+    variants: Vec<(Handle, Original)>,
 }
 
 fn owner(at: usize) -> Owner {
@@ -129,17 +149,21 @@ fn words() -> impl Strategy<Value = String> {
 /// Few different texts, so that conversations meet.
 fn entry() -> impl Strategy<Value = NewEntry> {
     let text = prop_oneof![
+        3 => prop::sample::select(&WORDS[..2]).prop_map(str::to_owned),
         3 => prop::sample::select(WORDS).prop_map(str::to_owned),
         1 => words(),
     ];
-    (text, any::<bool>(), any::<i64>()).prop_map(|(text, opens_round, at_ms)| {
-        let entry = if opens_round { user(&text) } else { reply(&text) };
+    (text, 0..3_usize, any::<i64>()).prop_map(|(text, kind, at_ms)| {
+        let entry = [user, reply, silent][kind](&text);
         NewEntry { at_ms, ..entry }
     })
 }
 
 fn entries() -> impl Strategy<Value = Vec<NewEntry>> {
-    prop::collection::vec(entry(), 0..4)
+    prop_oneof![
+        8 => prop::collection::vec(entry(), 0..4),
+        1 => prop::collection::vec(entry(), 8..24),
+    ]
 }
 
 fn seq() -> impl Strategy<Value = Seq> + Clone {
@@ -181,6 +205,44 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
     prop_oneof![5 => prop::collection::vec(edit(), 1..2), 1 => prop::collection::vec(edit(), 0..4)]
 }
 
+fn change() -> impl Strategy<Value = Change> {
+    let original = (words(), any::<bool>()).prop_map(|(text, is_json)| {
+        if is_json { Original::Json(text) } else { Original::Text(text) }
+    });
+    let variant = ((0..3_usize).prop_map(handle), original);
+    (edits(), prop::collection::vec(variant, 0..2))
+        .prop_map(|(edits, variants)| Change { edits, variants })
+}
+
+fn guess() -> impl Strategy<Value = Guess> {
+    prop_oneof![
+        6 => Just(Guess::Right),
+        1 => Just(Guess::OtherCount),
+        1 => Just(Guess::OtherLink),
+        1 => Just(Guess::NoLink),
+    ]
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let answer = prop::option::of(prop::sample::select(ANSWERS));
+    (any::<i64>(), any::<u64>(), answer).prop_map(|(at_ms, sent, answer)| Request {
+        at_ms,
+        sent,
+        answer: answer.map(str::to_owned),
+        ..Request::default()
+    })
+}
+
+fn draft() -> impl Strategy<Value = Draft> {
+    let place = (0..NAMES.len(), any::<bool>(), after(), prop::option::of(guess()));
+    let extras =
+        (prop::option::of(change()), prop::option::of(0..2_usize), prop::option::of(request()));
+    (place, entries(), extras).prop_map(|(place, entries, (change, preamble, request))| {
+        let (session, begins, after, guess) = place;
+        Draft { session, begins, after, guess, entries, change, preamble, request }
+    })
+}
+
 fn scope() -> impl Strategy<Value = Scope> {
     prop_oneof![
         Just(Scope::All),
@@ -197,29 +259,27 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(session, owner)| Step::Begin { session, owner }),
         8 => (session.clone(), after(), entries())
             .prop_map(|(session, after, entries)| Step::Append { session, after, entries }),
-        2 => prop::collection::vec((session.clone(), any::<bool>(), after(), entries()), 0..4)
-            .prop_map(|additions| Step::AppendAll { additions }),
-        8 => (session.clone(), prop::bool::weighted(0.1), 0..12_u64, edits())
-            .prop_map(|(session, is_stale, head, edits)| Step::Commit {
-                session, is_stale, head, edits,
-            }),
-        2 => (session.clone(), prop::bool::weighted(0.2), after(), entries(), edits())
-            .prop_map(|(session, is_late, after, entries, edits)| Step::AppendAndCommit {
-                session, is_late, after, entries, edits,
+        5 => prop_oneof![
+            2 => prop::collection::vec(draft(), 1..2),
+            1 => prop::collection::vec(draft(), 0..4),
+        ]
+        .prop_map(|additions| Step::AppendAll { additions }),
+        8 => (session.clone(), prop::bool::weighted(0.1), 0..12_u64, change())
+            .prop_map(|(session, is_stale, head, change)| Step::Commit {
+                session, is_stale, head, change,
             }),
         2 => (session.clone(), head()).prop_map(|(session, head)| Step::Undo { session, head }),
         1 => (session.clone(), 0..6_u64, any::<bool>())
             .prop_map(|(session, seq, pinned)| Step::Pin { session, seq, pinned }),
-        1 => (session.clone(), 0..3_usize, words())
-            .prop_map(|(session, name, text)| Step::Keep { session, name, text }),
-        1 => (session.clone(), prop::option::of(0..2_usize), any::<u64>())
-            .prop_map(|(session, preamble, tokens)| Step::Ask { session, preamble, tokens }),
+        1 => (session.clone(), prop::option::of(0..2_usize), request())
+            .prop_map(|(session, preamble, request)| Step::Ask { session, preamble, request }),
         1 => (session.clone(), words())
             .prop_map(|(session, value)| Step::Derive { session, value }),
         1 => session.clone().prop_map(|session| Step::Remove { session }),
         4 => (scope(), words(), 0..5_usize)
             .prop_map(|(scope, query, limit)| Step::Search { scope, query, limit }),
-        2 => (0..2_usize, entries()).prop_map(|(owner, entries)| Step::Find { owner, entries }),
+        4 => (0..2_usize, prop::option::of((session.clone(), head())), entries())
+            .prop_map(|(owner, known, entries)| Step::Find { owner, known, entries }),
         3 => (session, head(), 0..12_u64, 0..14_u64)
             .prop_map(|(session, head, start, end)| Step::Path { session, head, start, end }),
         1 => (prop::option::of(0..2_usize), 1..3_usize)
@@ -235,11 +295,12 @@ fn fitting(
     session: SessionId,
     is_stale: bool,
     head: u64,
-    edits: &[Edit],
+    change: &Change,
 ) -> NewBatch {
     let newest = archive.live(session, Some(Seq(head))).unwrap_or_default();
     let newest = newest.last().map_or(0, |batch| batch.number);
-    batch(newest + u64::from(is_stale), head, edits.to_vec())
+    let batch = batch(newest + u64::from(is_stale), head, change.edits.clone());
+    with_variants(batch, &change.variants)
 }
 
 /// Performs a step and tells what came of it.
@@ -252,48 +313,31 @@ fn perform(archive: &dyn Archive, step: &Step) -> String {
             told(archive.append(id(*session), *after, entries))
         }
         Step::AppendAll { additions } => {
-            let additions: Vec<Addition> = additions
-                .iter()
-                .map(|(session, begins, after, entries)| {
-                    addition(*session, *begins, *after, entries)
-                })
-                .collect();
+            let additions: Vec<Addition> =
+                additions.iter().map(|draft| addition(archive, draft)).collect();
             let outcomes = archive.append_all(&additions).unwrap();
             outcomes.into_iter().map(told).collect::<Vec<_>>().join("; ")
         }
-        Step::Commit { session, is_stale, head, edits } => {
-            let batch = fitting(archive, id(*session), *is_stale, *head, edits);
+        Step::Commit { session, is_stale, head, change } => {
+            let batch = fitting(archive, id(*session), *is_stale, *head, change);
             told(archive.commit(id(*session), &batch))
-        }
-        Step::AppendAndCommit { session, is_late, after, entries, edits } => {
-            let first = archive.head(id(*session)).unwrap().unwrap_or_default().entries;
-            let head = (first + entries.len() as u64).saturating_sub(1);
-            let batch = fitting(archive, id(*session), false, first.saturating_sub(1), edits);
-            let batch = NewBatch {
-                batch: longhand_core::Batch { head: Seq(head), ..batch.batch },
-                ..batch
-            };
-            let addition = addition(*session, true, *after, entries);
-            told(archive.append_and_commit(&addition, Seq(first + u64::from(*is_late)), &batch))
         }
         Step::Undo { session, head } => told(archive.undo(id(*session), *head)),
         Step::Pin { session, seq, pinned } => told(archive.pin(id(*session), Seq(*seq), *pinned)),
-        Step::Keep { session, name, text } => {
-            told(archive.keep(id(*session), &[(handle(*name), text.clone(), Form::Text)]))
-        }
-        Step::Ask { session, preamble: at, tokens } => {
+        Step::Ask { session, preamble: at, request } => {
             if let Some(at) = at {
                 archive.keep_preamble(Owner::LOCAL, preamble(*at)).unwrap();
             }
             let preamble = at.map(|at| PreambleId::of(preamble(at)));
-            let request = Request { preamble, sent: *tokens, ..Request::default() };
+            let request = Request { preamble, ..request.clone() };
             told(archive.log_request(id(*session), &request))
         }
         Step::Derive { session, value } => told(archive.put_derived(id(*session), "key", value)),
         Step::Remove { session } => told(archive.remove(id(*session))),
         Step::Search { scope, query, limit } => told(archive.search(scope, query, *limit)),
-        Step::Find { owner: at, entries } => {
-            told(archive.find_path(owner(*at), &links(owner(*at), entries)))
+        Step::Find { owner: at, known, entries } => {
+            let links = said_after(archive, owner(*at), *known, entries);
+            told(archive.find_path(owner(*at), &links))
         }
         Step::Path { session, head, start, end } => {
             told(archive.path(id(*session), *head, *start..*end))
@@ -303,13 +347,62 @@ fn perform(archive: &dyn Archive, step: &Step) -> String {
     }
 }
 
-fn addition(session: usize, begins: bool, after: After, entries: &[NewEntry]) -> Addition {
+fn addition(archive: &dyn Archive, draft: &Draft) -> Addition {
+    let session = id(draft.session);
+    let head = archive.head(session).unwrap().unwrap_or_default();
+    let parent = match draft.after {
+        After::Newest => head.head,
+        After::Entry(parent) => parent,
+    };
+    let before = parent.and_then(|seq| {
+        let found = archive.entries(session, seq.0..seq.0 + 1).unwrap();
+        found.first().map(|entry| entry.link)
+    });
+    let right = Expected { first: Seq(head.entries), before };
+    let expected = draft.guess.map(|guess| match guess {
+        Guess::Right => right,
+        Guess::OtherCount => Expected { first: Seq(head.entries + 1), ..right },
+        Guess::OtherLink => Expected { before: Some(Link(7)), ..right },
+        Guess::NoLink => Expected { before: None, ..right },
+    });
+    // All of the entries are new, mostly.
+    let count = draft.entries.len() as u64;
+    let last = if count == 0 { parent.unwrap_or_default() } else { Seq(head.entries + count - 1) };
+    let batch = draft.change.as_ref().map(|change| {
+        let new = match parent {
+            Some(parent) => fitting(archive, session, false, parent.0, change),
+            None => with_variants(batch(0, 0, change.edits.clone()), &change.variants),
+        };
+        NewBatch { batch: Batch { head: last, ..new.batch }, ..new }
+    });
     Addition {
-        session: id(session),
-        begin: begins.then(|| named(Owner::LOCAL, NAMES[session])),
-        after,
-        entries: entries.to_vec(),
+        session,
+        begin: draft.begins.then(|| named(Owner::LOCAL, NAMES[draft.session])),
+        after: draft.after,
+        expected,
+        entries: draft.entries.clone(),
+        batch,
+        preamble: draft.preamble.map(|at| preamble(at).to_owned()),
+        request: draft.request.clone(),
     }
+}
+
+/// The links of a path, without silent ones, and of entries after it.
+fn said_after(
+    archive: &dyn Archive,
+    owner: Owner,
+    known: Option<(usize, Option<Seq>)>,
+    entries: &[NewEntry],
+) -> Vec<Link> {
+    let path = known.map(|(session, head)| archive.path(id(session), head, 0..u64::MAX));
+    let path = path.and_then(Result::ok).unwrap_or_default();
+    let mut links: Vec<Link> = path.iter().map(|entry| entry.link).collect();
+    links.retain(|link| !link.is_silent());
+    for entry in entries.iter().filter(|entry| !entry.meaning.is_silent()) {
+        let last = links.last().copied().unwrap_or_else(|| owner.root());
+        links.push(last.next(entry.meaning));
+    }
+    links
 }
 
 /// All pages of the list of sessions. Cursors are the archive's own matter.
@@ -348,6 +441,7 @@ fn state(archive: &dyn Archive) -> String {
         state += &told(archive.session(session));
         state += &told(archive.batches(session, Page::ALL));
         state += &told(archive.entries(session, 0..u64::MAX));
+        state += &told(archive.tree(session));
         state += &told(archive.requests(session, Page::ALL));
         state += &told(archive.derived(session, "key"));
         for head in (0..20).map(|head| Some(Seq(head))).chain([None]) {
@@ -362,8 +456,13 @@ fn state(archive: &dyn Archive) -> String {
         state += &told(archive.reference(&Scope::All, *handle));
         state += &told(archive.reference(&Scope::Owner(owner(1)), *handle));
     }
-    for at in 0..2 {
-        state += &told(archive.preamble(Owner::LOCAL, PreambleId::of(preamble(at))));
+    for of in (0..2).map(owner) {
+        for at in 0..2 {
+            state += &told(archive.preamble(of, PreambleId::of(preamble(at))));
+        }
+        for answer in ANSWERS {
+            state += &told(archive.answer(of, answer));
+        }
     }
     state
 }

@@ -5,12 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use longhand_archive::{
-    After, Archive, ArchiveError, Conflict, Scope, SqliteArchive, SqliteSettings,
+    Addition, After, Archive, ArchiveError, Conflict, Expected, Owner, Scope, SqliteArchive,
+    SqliteSettings,
 };
 use longhand_core::Seq;
 use rusqlite::Connection;
 
-use crate::common::{fresh, id, record, stubs, user};
+use crate::common::{begin, fresh, id, links, named, record, stubs, user};
 
 #[test]
 fn each_sees_what_the_other_wrote() {
@@ -49,6 +50,46 @@ fn two_that_write_at_once_both_get_their_place() {
         }
     });
     assert_eq!(one.head(id("s")).unwrap().unwrap().entries, 200);
+    assert_eq!(one.verify(None).unwrap(), []);
+}
+
+#[test]
+fn of_two_that_expect_the_same_place_one_is_refused() {
+    let (_folder, one) = fresh();
+    let other = SqliteArchive::open(one.file()).unwrap();
+    begin(&one, "s");
+    let mut told = Vec::new();
+    for count in 0..20 {
+        let first = Seq(told.len() as u64);
+        let before = links(Owner::LOCAL, &told).last().copied();
+        let add = |archive: &SqliteArchive, name: &str| {
+            let addition = Addition {
+                session: id("s"),
+                begin: Some(named(Owner::LOCAL, "s")),
+                expected: Some(Expected { first, before }),
+                entries: vec![user(&format!("{name} {count}"))],
+                batch: Some(stubs(count, first.0, &[first.0])),
+                ..Addition::default()
+            };
+            archive.append_all(&[addition]).unwrap().remove(0)
+        };
+        let outcomes = thread::scope(|scope| {
+            let writer = scope.spawn(|| add(&one, "one"));
+            [add(&other, "other"), writer.join().unwrap()]
+        });
+        let is_one = outcomes[1].is_ok();
+        for outcome in outcomes {
+            match outcome {
+                Ok(appended) => assert_eq!(appended.batch, Some(count + 1)),
+                Err(ArchiveError::Conflict { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        told.push(user(&format!("{} {count}", if is_one { "one" } else { "other" })));
+        let entries = other.entries(id("s"), 0..99).unwrap();
+        assert!(entries.iter().map(|entry| &entry.raw).eq(told.iter().map(|entry| &entry.raw)));
+    }
+    assert_eq!(one.live(id("s"), None).unwrap().len(), 20);
     assert_eq!(one.verify(None).unwrap(), []);
 }
 

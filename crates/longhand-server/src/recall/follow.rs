@@ -83,7 +83,7 @@ impl Recall {
     /// Answers the calls of ours in an answer and has the model go on; `None` if the answer is the last.
     pub(super) async fn follow(&mut self, reply: &Reply) -> Option<Result<Response, Failure>> {
         if self.rounds > 0 {
-            self.again.windows.followed(&self.again.asked, reply);
+            self.again.windows.followed(&self.again.asked, &self.again.window, reply);
             lock(&self.again.asked.behind).id.clone_from(&reply.id);
         }
         let calls = Calls::of(self.dialect(), &reply.message);
@@ -128,7 +128,7 @@ impl Recall {
             return;
         }
         let lower = Tokens(limit.0 / 4 * 3).saturating_sub(self.more_tokens);
-        let smaller = spawn_blocking(move || windows.within(&asked, lower));
+        let smaller = spawn_blocking(move || windows.within(&asked, lower, false));
         if let Ok(Ok(window)) = smaller.await
             && window.body.is_some()
             && window.after < self.again.window.after
@@ -173,28 +173,27 @@ impl Recall {
         more.iter().map(|own| scale.text(own) + scale.framing().message).sum()
     }
 
-    /// Looks up what calls ask for, and has that noted; it takes no longer than our part may.
+    /// Looks up what calls ask for; it takes no longer than our part may.
     async fn look_up(&self, calls: &[Call], limit: Tokens) -> Vec<String> {
         let (asked, windows) = (Arc::clone(&self.again.asked), Arc::clone(&self.again.windows));
         let (wanted, failed) = (calls.to_vec(), || vec![FAILED.to_owned(); calls.len()]);
         let work = move || {
-            let session = asked.session.as_deref()?;
-            let (recorder, scale) = (&windows.recorder, Scale::new(&*asked.meter));
-            let archive = &**recorder.archive();
+            let (store, scale) = (&windows.store, Scale::new(&*asked.meter));
+            let archive = &**store.archive();
             // What was just taken out of sight may still be on its way into the archive.
-            recorder.settle();
-            let scope = scope(archive, session);
+            store.settle();
+            let heard = &asked.heard;
+            let scope = scope(archive, heard.session.id, &heard.trail.path);
             let found = wanted.iter().map(|call| {
                 let found =
                     look_up(archive, &scope, asked.dialect(), &call.arguments, &scale, limit);
                 windows.metrics.recalled(found.sought, found.outcome);
-                recorder.note(session, |at_ms| found.note.entry(at_ms));
                 found.text
             });
-            Some(found.collect())
+            found.collect()
         };
         match timeout(self.again.deadline, spawn_blocking(work)).await {
-            Ok(Ok(Some(texts))) => texts,
+            Ok(Ok(texts)) => texts,
             _ => failed(),
         }
     }

@@ -1,24 +1,22 @@
 //! What a call brings back.
 
 use longhand::recall::{entry, hits, open, quoted, readable_messages};
-use longhand::{Archive, Note, SessionError, Tokens};
+use longhand::{Archive, SessionError, SessionId, Tokens};
 use longhand_archive::{Entry, Scope as Reach};
-use longhand_core::{Handle, Original, Scale};
+use longhand_core::{Handle, Original, Scale, Seq};
 use longhand_dialect::Dialect;
 use serde_json::Value;
 
 use crate::metrics::{Recalled, Sought};
-use crate::recorder::id_of;
 
-/// The sessions that make up a conversation, each with how many of its entries do; the newest first.
-pub(super) type Scope = Vec<(String, u64)>;
+/// What makes up a conversation, the newest first.
+pub(super) type Scope = Vec<(SessionId, Reach)>;
 
 /// What a call brought back.
 pub(super) struct Found {
     pub(super) text: String,
     pub(super) sought: Sought,
     pub(super) outcome: Recalled,
-    pub(super) note: Note,
 }
 
 /// How many sessions a conversation may have gone through.
@@ -27,22 +25,23 @@ const SESSIONS_MAX: usize = 64;
 /// The most hits of a search.
 const HITS_MAX: usize = 10;
 
-/// Finds the sessions that one goes on from.
-pub(super) fn scope(archive: &dyn Archive, session: &str) -> Scope {
-    let mut scope: Scope = vec![(session.to_owned(), u64::MAX)];
+/// A path of a session, and what it goes on from: other sessions, or the rest of its own if the client
+/// has dropped how it began.
+pub(super) fn scope(archive: &dyn Archive, session: SessionId, path: &[Seq]) -> Scope {
+    let whole = (session, Reach::Session(session));
+    let mut scope = match (path.first(), path.last()) {
+        (Some(Seq(0)), head) => vec![(session, Reach::Path { session, head: head.copied() })],
+        _ => vec![whole],
+    };
     while let Some((last, _)) = scope.last()
         && scope.len() < SESSIONS_MAX
     {
-        let first = archive.entries(id_of(last), 0..1).unwrap_or_default();
-        let (of, entries) = match first.first().and_then(Note::of) {
-            Some(Note::Fork { of, entries }) => (of, entries),
-            Some(Note::Continues { of }) => (of, u64::MAX),
-            _ => break,
-        };
+        let info = archive.session(*last).ok().flatten();
+        let Some(of) = info.and_then(|info| info.continues) else { break };
         if scope.iter().any(|(known, _)| *known == of) {
             break;
         }
-        scope.push((of, entries));
+        scope.push((of, Reach::Session(of)));
     }
     scope
 }
@@ -76,8 +75,7 @@ pub(super) fn look_up(
         Ok(None) => (Recalled::Unknown, nothing(handle.as_deref(), query.as_deref())),
         Err(_) => (Recalled::Failed, FAILED.to_owned()),
     };
-    let found = outcome == Recalled::Found;
-    Found { text, sought, outcome, note: Note::Recalled { handle, query, found } }
+    Found { text, sought, outcome }
 }
 
 pub(super) const FAILED: &str = "The archive could not be read just now. That does not mean that there is nothing: \
@@ -105,17 +103,15 @@ fn named(
     name: &str,
 ) -> Result<Option<(String, String)>, SessionError> {
     if let Some((session, seq)) = place(scope, name) {
-        let entries = archive.entries(id_of(session), seq..seq.saturating_add(1))?;
+        let entries = archive.entries(session, seq..seq.saturating_add(1))?;
         let said = entries.iter().find(|entry| is_said(entry)).map(entry);
         return Ok(said.map(|said| (format!("entry {name}"), said)));
     }
     let Some(handle) = handle(name) else { return Ok(None) };
-    for (session, entries) in scope {
-        let session = id_of(session);
-        let Some(found) = open(archive, &Reach::Session(session), handle)? else { continue };
+    for (session, _) in scope {
+        let Some(found) = open(archive, &Reach::Session(*session), handle)? else { continue };
         // Other sessions of the archive are not part of this conversation.
-        let is_within = found.entries.iter().all(|entry| entry.seq.0 < *entries);
-        if found.session != session || !is_within {
+        if found.session != *session {
             continue;
         }
         let own = match found.original {
@@ -135,12 +131,11 @@ fn handle(name: &str) -> Option<Handle> {
 }
 
 /// Reads where an entry is: `e:12` in the session itself, `e:12/1` in the one it goes on from.
-fn place<'s>(scope: &'s Scope, name: &str) -> Option<(&'s str, u64)> {
+fn place(scope: &Scope, name: &str) -> Option<(SessionId, u64)> {
     let name = name.trim().strip_prefix("e:")?;
     let (seq, back) = name.split_once('/').unwrap_or((name, "0"));
-    let (session, entries) = scope.get(back.parse::<usize>().ok()?)?;
-    let seq = seq.parse().ok()?;
-    (seq < *entries).then_some((session.as_str(), seq))
+    let (session, _) = scope.get(back.parse::<usize>().ok()?)?;
+    Some((*session, seq.parse().ok()?))
 }
 
 /// The entries that have the words of a query, each as where it is and a few words of it.
@@ -150,14 +145,13 @@ fn searched(
     query: &str,
 ) -> Result<Option<Vec<(String, String)>>, SessionError> {
     let mut hits = Vec::new();
-    for (back, (session, entries)) in scope.iter().enumerate() {
-        let session = id_of(session);
-        for hit in archive.search(&Reach::Session(session), query, HITS_MAX * 4)? {
+    for (back, (session, reach)) in scope.iter().enumerate() {
+        for hit in archive.search(reach, query, HITS_MAX * 4)? {
             let seq = hit.seq.0;
-            if hits.len() >= HITS_MAX || seq >= *entries {
+            if hits.len() >= HITS_MAX {
                 continue;
             }
-            let own = archive.entries(session, seq..seq + 1)?;
+            let own = archive.entries(*session, seq..seq + 1)?;
             if own.first().is_some_and(is_said) {
                 let back = if back == 0 { String::new() } else { format!("/{back}") };
                 hits.push((format!("e:{seq}{back}"), hit.snippet));
@@ -174,9 +168,9 @@ fn is_said(entry: &Entry) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use longhand::MemoryArchive;
-    use longhand::new_entry;
-    use longhand_archive::{After, Form, NewEntry, NewSession};
+    use longhand::{MemoryArchive, Owner, new_entry};
+    use longhand_archive::{Addition, After, NewBatch, NewEntry, NewSession};
+    use longhand_core::Batch;
     use longhand_meter::{ImageRule, MeterSpec, Provider};
 
     use super::*;
@@ -186,40 +180,54 @@ mod tests {
         new_entry("chat", raw, true, 0).unwrap()
     }
 
-    /// A session with its name under a handle.
-    fn session(archive: &dyn Archive, name: &str, entries: &[NewEntry]) {
-        let id = id_of(name);
-        archive.begin(id, &NewSession { name: name.to_owned(), ..NewSession::default() }).unwrap();
-        archive.append(id, After::Newest, entries).unwrap();
-        archive.keep(id, &[(Handle::of([name]), name.to_owned(), Form::Text)]).unwrap();
+    /// A session that has its first entry under a handle.
+    fn session(
+        archive: &dyn Archive,
+        name: &str,
+        of: Option<SessionId>,
+        said: &[NewEntry],
+    ) -> SessionId {
+        let id = SessionId::named(Owner::LOCAL, name);
+        let new = NewSession { name: name.to_owned(), continues: of, ..NewSession::default() };
+        let text = said[0].text.clone();
+        let variants = vec![(Handle::of([text.as_str()]), Original::Text(text))];
+        let batch = Batch { head: Seq(0), variants, ..Batch::default() };
+        let addition = Addition {
+            session: id,
+            begin: Some(new),
+            after: After::Entry(None),
+            entries: said.to_vec(),
+            batch: Some(NewBatch { batch, ..NewBatch::default() }),
+            ..Addition::default()
+        };
+        archive.append_all(&[addition]).unwrap().remove(0).unwrap();
+        id
     }
 
     #[test]
     fn a_conversation_has_what_it_goes_on_from_and_no_more() {
         let archive = MemoryArchive::default();
-        session(&archive, "old", &[said("ancient port 1")]);
-        let continues = Note::Continues { of: "old".into() }.entry(0);
-        session(&archive, "trunk", &[continues, said("port 2"), said("port 3")]);
-        let fork = Note::Fork { of: "trunk".into(), entries: 2 }.entry(0);
-        session(&archive, "own", &[fork, said("port 4")]);
-        session(&archive, "other", &[said("port 5")]);
-        let scope = scope(&archive, "own");
-        assert_eq!(
-            scope,
-            [("own".to_owned(), u64::MAX), ("trunk".to_owned(), 2), ("old".to_owned(), u64::MAX)]
-        );
+        let old = session(&archive, "old", None, &[said("ancient port 1")]);
+        let own = session(&archive, "own", Some(old), &[said("port 2"), said("port 3")]);
+        archive.append(own, After::Entry(Some(Seq(0))), &[said("port 4")]).unwrap();
+        session(&archive, "other", None, &[said("port 5")]);
+        let path = Reach::Path { session: own, head: Some(Seq(2)) };
+        let scope = scope(&archive, own, &[Seq(0), Seq(2)]);
+        assert_eq!(scope, [(own, path), (old, Reach::Session(old))]);
         let images = ImageRule::for_model(Provider::OpenAi, None);
         let meter = MeterSpec::for_model("").open(images).unwrap();
         let handle = |of: &str| Handle::of([of]).to_string();
         for (arguments, expected) in [
-            (r#"{"query":"port"}"#.to_owned(), &["e:1 > port 4", "e:1/1 > port 2", "e:0/2 >"][..]),
-            (r#"{"handle":"e:1/1"}"#.to_owned(), &["> user: port 2"]),
-            (r#"{"handle":"e:2/1"}"#.to_owned(), &["Nothing in"]),
-            (r#"{"handle":"e:0"}"#.to_owned(), &["Nothing in"]),
+            (r#"{"query":"port"}"#.to_owned(), &["e:2 > port 4", "e:0 > port 2", "e:0/1 >"][..]),
+            (r#"{"handle":"e:0"}"#.to_owned(), &["> user: port 2"]),
+            (r#"{"handle":"e:7"}"#.to_owned(), &["Nothing in"]),
             (r#"{"handle":"e:0/9"}"#.to_owned(), &["Nothing in"]),
-            (format!(r#"{{"handle":"{}"}}"#, handle("own")), &["> own"]),
-            (format!(r#"{{"handle":"[longhand stub {}: x]"}}"#, handle("old")), &["> old"]),
-            (format!(r#"{{"handle":"{}"}}"#, handle("other")), &["Nothing in"]),
+            (format!(r#"{{"handle":"{}"}}"#, handle("port 2")), &["> port 2"]),
+            (
+                format!(r#"{{"handle":"[longhand stub {}: x]"}}"#, handle("ancient port 1")),
+                &["> ancient port 1"],
+            ),
+            (format!(r#"{{"handle":"{}"}}"#, handle("port 5")), &["Nothing in"]),
             ("no json".to_owned(), &["Give a handle"]),
         ] {
             let scale = Scale::new(&*meter);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use longhand::{Archive, ArchiveError, Owner, SessionId};
 use longhand_archive::{
-    Addition, After, Appended, Damage, Entry, Form, Found, Head, Hit, Listing, LoggedBatch,
-    NewBatch, NewEntry, NewSession, Page, PreambleId, Reference, Request, Scope, SessionInfo,
+    Addition, After, Appended, Damage, Entry, Found, Head, Hit, Listing, LoggedBatch, NewBatch,
+    NewEntry, NewSession, Node, Page, PreambleId, Reference, Request, Scope, SessionInfo,
 };
 use longhand_core::{Handle, Link, Seq};
 
@@ -49,6 +49,16 @@ impl Faulty {
         *self.fault.lock().unwrap()
     }
 
+    fn readable(&self) -> Result<(), ArchiveError> {
+        match self.fault() {
+            Fault::Slow(time) => std::thread::sleep(time),
+            Fault::Panic => panic!("this archive panics, as the test wants it"),
+            Fault::Error => return Err(closed()),
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn writable(&self) -> Result<(), ArchiveError> {
         match self.fault() {
             Fault::Error | Fault::ReadOnly => Err(closed()),
@@ -80,6 +90,16 @@ impl Archive for Faulty {
 
     fn append_all(&self, additions: &[Addition]) -> Kept<Vec<Kept<Appended>>> {
         self.writable()?;
+        if matches!(self.fault(), Fault::NoBatches) {
+            let without: Vec<Addition> =
+                additions.iter().filter(|own| own.batch.is_none()).cloned().collect();
+            let mut made = self.inner.append_all(&without)?.into_iter();
+            let each = additions.iter().map(|own| match &own.batch {
+                Some(_) => Err(closed()),
+                None => made.next().unwrap_or_else(|| Err(closed())),
+            });
+            return Ok(each.collect());
+        }
         self.inner.append_all(additions)
     }
 
@@ -91,16 +111,6 @@ impl Archive for Faulty {
         self.inner.commit(id, batch)
     }
 
-    fn append_and_commit(
-        &self,
-        addition: &Addition,
-        first: Seq,
-        batch: &NewBatch,
-    ) -> Kept<(Appended, u64)> {
-        self.writable()?;
-        self.inner.append_and_commit(addition, first, batch)
-    }
-
     fn undo(&self, id: SessionId, head: Option<Seq>) -> Kept<Option<LoggedBatch>> {
         self.inner.undo(id, head)
     }
@@ -110,12 +120,7 @@ impl Archive for Faulty {
     }
 
     fn head(&self, id: SessionId) -> Kept<Option<Head>> {
-        match self.fault() {
-            Fault::Slow(time) => std::thread::sleep(time),
-            Fault::Panic => panic!("this archive panics, as the test wants it"),
-            Fault::Error => return Err(closed()),
-            _ => {}
-        }
+        self.readable()?;
         self.inner.head(id)
     }
 
@@ -124,6 +129,7 @@ impl Archive for Faulty {
     }
 
     fn find_path(&self, owner: Owner, links: &[Link]) -> Kept<Option<Found>> {
+        self.readable()?;
         self.inner.find_path(owner, links)
     }
 
@@ -136,7 +142,18 @@ impl Archive for Faulty {
     }
 
     fn batches(&self, id: SessionId, page: Page) -> Kept<Listing<LoggedBatch>> {
+        self.readable()?;
         self.inner.batches(id, page)
+    }
+
+    fn tree(&self, id: SessionId) -> Kept<Vec<Node>> {
+        self.readable()?;
+        self.inner.tree(id)
+    }
+
+    fn answer(&self, owner: Owner, answer: &str) -> Kept<Option<(SessionId, Request)>> {
+        self.readable()?;
+        self.inner.answer(owner, answer)
     }
 
     fn sessions(&self, owner: Option<Owner>, page: Page) -> Kept<Listing<SessionInfo>> {
@@ -153,11 +170,6 @@ impl Archive for Faulty {
 
     fn reference(&self, scope: &Scope, handle: Handle) -> Kept<Option<Reference>> {
         self.inner.reference(scope, handle)
-    }
-
-    fn keep(&self, id: SessionId, originals: &[(Handle, String, Form)]) -> Kept<usize> {
-        self.writable()?;
-        self.inner.keep(id, originals)
     }
 
     fn keep_preamble(&self, owner: Owner, content: &str) -> Kept<PreambleId> {

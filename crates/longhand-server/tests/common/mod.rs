@@ -7,7 +7,7 @@ pub(crate) mod raw;
 use std::sync::{Arc, Mutex};
 
 use longhand::recall;
-use longhand::{Archive, MemoryArchive, Note, Owner, SessionId, Tokens};
+use longhand::{Archive, MemoryArchive, Owner, SessionId, Tokens};
 use longhand_archive::{LoggedBatch, Page, Scope, SessionInfo, SqliteArchive};
 use longhand_core::{Handle, Part, Seq};
 use longhand_dialect::{Conversation, Dialect, Finding, read};
@@ -77,9 +77,7 @@ impl Stage {
             .into_iter()
             .map(|own| {
                 let entries = self.archive.entries(own.id, 0..u64::MAX).unwrap().into_iter();
-                // Not what the ledger says of itself.
-                let said = entries.filter(|entry| !matches!(entry.form.as_str(), "note" | "call"));
-                (own.name, said.map(|entry| entry.raw).collect())
+                (own.name, entries.map(|entry| entry.raw).collect())
             })
             .collect()
     }
@@ -218,8 +216,14 @@ pub(crate) fn reopened(folder: &tempfile::TempDir) -> Arc<dyn Archive> {
 }
 
 /// The id of the session of a name.
-pub(crate) fn id_of(session: &str) -> SessionId {
-    SessionId::named(Owner::LOCAL, session)
+pub(crate) fn id_of(archive: &dyn Archive, session: &str) -> SessionId {
+    let own = sessions(archive).into_iter().find(|own| own.name == session);
+    own.unwrap_or_else(|| panic!("there is a session {session}")).id
+}
+
+/// Whose the session of a name is.
+pub(crate) fn owner_of(archive: &dyn Archive, session: &str) -> Owner {
+    archive.session(id_of(archive, session)).unwrap().unwrap().owner
 }
 
 /// All sessions, in the order of their names.
@@ -231,7 +235,7 @@ pub(crate) fn sessions(archive: &dyn Archive) -> Vec<SessionInfo> {
 
 /// All batches of a session, oldest first.
 pub(crate) fn batches(archive: &dyn Archive, session: &str) -> Vec<LoggedBatch> {
-    let mut batches = archive.batches(id_of(session), Page::ALL).unwrap().items;
+    let mut batches = archive.batches(id_of(archive, session), Page::ALL).unwrap().items;
     batches.reverse();
     batches
 }
@@ -260,29 +264,22 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("in ten seconds it never was: {what}");
 }
 
-/// All that was said in a session from its first word on: a fork begins in another one.
+/// All that was said on the newest path of a session.
 pub(crate) fn told(archive: &dyn Archive, session: &str) -> Vec<String> {
-    told_until(archive, session, u64::MAX)
+    told_until(archive, session, None)
 }
 
-/// What was said on every path of a session: another process may have gone on elsewhere.
+/// What was said on every path of a session.
 pub(crate) fn told_on_paths(archive: &dyn Archive, session: &str) -> Vec<Vec<String>> {
-    let entries = archive.entries(id_of(session), 0..u64::MAX).unwrap();
+    let entries = archive.entries(id_of(archive, session), 0..u64::MAX).unwrap();
     let is_last = |seq: &Seq| entries.iter().all(|entry| entry.parent != Some(*seq));
     let ends = entries.iter().map(|entry| entry.seq).filter(is_last);
-    ends.map(|end| told_until(archive, session, end.0 + 1)).collect()
+    ends.map(|end| told_until(archive, session, Some(end))).collect()
 }
 
-fn told_until(archive: &dyn Archive, session: &str, end: u64) -> Vec<String> {
-    let head = (end < u64::MAX).then(|| Seq(end - 1));
-    let entries = archive.path(id_of(session), head, 0..end).unwrap();
-    let mut told = match entries.first().and_then(Note::of) {
-        Some(Note::Fork { of, entries }) => told_until(archive, &of, entries),
-        _ => Vec::new(),
-    };
-    let said = entries.into_iter().filter(|entry| !matches!(entry.form.as_str(), "note" | "call"));
-    told.extend(said.map(|entry| entry.raw));
-    told
+fn told_until(archive: &dyn Archive, session: &str, head: Option<Seq>) -> Vec<String> {
+    let entries = archive.path(id_of(archive, session), head, 0..u64::MAX).unwrap();
+    entries.into_iter().map(|entry| entry.raw).collect()
 }
 
 /// The words of messages as an archive has them, one after the other.

@@ -57,11 +57,7 @@ async fn p02_odd_numbers_and_keys_survive_edits_elsewhere() {
 async fn p03_one_edit_leaves_every_byte_outside_it() {
     for path in PATHS {
         let body = odd(path, 20);
-        let stage = Stage::with(answers(2), |settings| {
-            settings.budget = Some(longhand::Tokens(1_000_000));
-            settings.low_water_percent = 100;
-        })
-        .await;
+        let stage = Stage::new(Some(1), answers(2)).await;
         let whole = stage.post(path, &body).await;
         let tokens: u64 =
             whole.headers()["x-longhand-tokens-before"].to_str().unwrap().parse().unwrap();
@@ -147,8 +143,8 @@ async fn p05_signatures_are_never_touched_not_even_in_a_fork() {
     let stage = Stage::new(Some(3_000), answers(3)).await;
     let turns = [
         (&asked, 2..=usize::MAX, "an open tool loop keeps its own"),
-        (&fork, 0..=0, "what is bound to edited history would be refused"),
-        (&later, 2..=2, "what was thought since the edits stays"),
+        (&fork, 2..=usize::MAX, "what was thought since the edits stays"),
+        (&later, 4..=usize::MAX, "and goes on to"),
     ];
     for (asked, expected, why) in turns {
         stage.ask(path, asked).await;
@@ -166,7 +162,7 @@ async fn p05_signatures_are_never_touched_not_even_in_a_fork() {
         }
         assert!(expected.contains(&thoughts), "{why}: {thoughts}");
     }
-    assert_eq!(stage.proxy.counts().batches, 2);
+    assert_eq!(stage.proxy.counts().batches, 1);
 }
 
 fn blocks(messages: &[Value]) -> impl Iterator<Item = &Value> {

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::common::{PATHS, Stage, answers, calls, is_prefix, messages, request, says, user};
 
 async fn counted(path: &str, body: &str) -> u64 {
-    let stage = Stage::new(Some(1_000_000), answers(1)).await;
+    // What fits by its bytes alone is not counted.
+    let stage = Stage::new(Some(1), answers(1)).await;
     let answer = stage.post(path, body).await;
-    assert_eq!(answer.headers()["x-longhand"], "passed", "{body:.200}");
     answer.headers()["x-longhand-tokens-before"].to_str().unwrap().parse().unwrap()
 }
 

@@ -8,7 +8,7 @@ use longhand_testkit::scripted::Step;
 use serde_json::{Value, json};
 
 use crate::common::raw::{Piece, RawServer, chunked, whole};
-use crate::common::{PATHS, Stage, answers, id_of, log, request, until, user};
+use crate::common::{PATHS, Stage, answers, id_of, log, owner_of, request, until, user};
 
 const EVENTS: &str = "text/event-stream";
 
@@ -105,12 +105,11 @@ async fn p25_a_stream_without_its_end_is_passed_on_and_not_taken_for_whole() {
             let stage = before(&upstream).await;
             let answer = stage.post(path, &request(path, &[user("Hm?")], true)).await;
             assert_eq!(answer.text().await.unwrap(), body, "{path}");
+            let archive = std::sync::Arc::clone(&stage.archive);
             let archived = stage.archived().await;
-            let entries: Vec<&String> = archived.iter().flat_map(|(_, raws)| raws).collect();
-            assert!(
-                entries.len() == 1 || entries.iter().any(|raw| raw.contains("cut")),
-                "{path}: {entries:#?}"
-            );
+            let id = id_of(&*archive, &archived[0].0);
+            let requests = archive.requests(id, longhand_archive::Page::ALL).unwrap().items;
+            assert!(requests.iter().all(|request| request.is_cut), "{path}: {requests:#?}");
         }
     }
 }
@@ -266,9 +265,12 @@ async fn p30_a_rebuilt_answer_has_all_that_was_streamed() {
         {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.rs"}},
     ]);
     assert_eq!(answer["content"], expected);
-    let entries = archive.entries(id_of(&archived[0].0), 0..u64::MAX).unwrap();
-    let call = entries.iter().find(|entry| entry.form == "call").unwrap();
-    for expected in ["60", "20", "7"] {
-        assert!(call.raw.contains(expected), "{}", call.raw);
-    }
+    let requests = archive
+        .requests(id_of(&*archive, &archived[0].0), longhand_archive::Page::ALL)
+        .unwrap()
+        .items;
+    let [request] = &requests[..] else { panic!("{requests:?}") };
+    assert_eq!((request.sent, request.cached, request.output), (60, 20, 7));
+    let preamble = archive.preamble(owner_of(&*archive, &archived[0].0), request.preamble.unwrap());
+    assert!(preamble.unwrap().unwrap().contains("scripted"));
 }

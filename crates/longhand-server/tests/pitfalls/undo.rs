@@ -33,7 +33,7 @@ async fn p76_a_batch_is_shown_with_its_sizes_and_can_be_taken_back() {
         }
         let before = stage.sent();
         let compacted = before.last().unwrap().clone();
-        let undone = archive.undo(id_of(&session), None).unwrap().unwrap();
+        let undone = archive.undo(id_of(&*archive, &session), None).unwrap().unwrap();
         assert_eq!(undone.number, 2);
         stage.ask(path, &all[..=2 * (steps + 1)]).await;
         let sent = stage.sent().pop().unwrap();

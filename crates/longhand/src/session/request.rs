@@ -149,5 +149,5 @@ impl Request {
 
 fn plain(role: Role, text: &str) -> Message {
     let raw = json!({"role": role.as_str(), "content": text}).to_string();
-    Message { role, name: None, parts: vec![Part::Text(Text::from(text))], raw: Text::from(raw) }
+    Message::new(role, None, vec![Part::Text(Text::from(text))], Text::from(raw))
 }

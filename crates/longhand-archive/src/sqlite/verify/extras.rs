@@ -2,13 +2,11 @@
 
 use std::collections::HashMap;
 
-use longhand_core::Handle;
 use rusqlite::Connection;
 
 use super::ledger::{Numbered, number};
 use super::{Subject, damage};
 use crate::sqlite::fault::Fault;
-use crate::sqlite::reference::StoredText;
 use crate::sqlite::seal::Seal;
 use crate::sqlite::{batch, derived, preamble, request, session};
 use crate::{Damage, DamagedPart, LoggedBatch, PreambleId, codec};
@@ -62,24 +60,6 @@ pub(super) fn references(
     let mut missing: Vec<&String> = wanted.keys().collect();
     missing.sort_unstable();
     damages.extend(missing.into_iter().map(|letters| report(letters, "is missing")));
-    Ok(damages)
-}
-
-pub(super) fn kept(db: &Connection, subject: &Subject) -> Result<Vec<Damage>, Fault> {
-    let mut select =
-        db.prepare_cached("SELECT form, seal, text, handle FROM kept WHERE session = ?1")?;
-    let mut rows = select.query([subject.session.row])?;
-    let mut damages = Vec::new();
-    while let Some(row) = rows.next()? {
-        let letters: String = row.get(3).unwrap_or_default();
-        let is_sound = Handle::parse(&letters).is_some()
-            && StoredText::read(row)
-                .is_ok_and(|(text, seal)| text.right_seal(subject.session.id, &letters) == seal);
-        if !is_sound {
-            let part = DamagedPart::Reference(format!("h:{letters}"));
-            damages.push(subject.damage(part, "failed its checksum"));
-        }
-    }
     Ok(damages)
 }
 
@@ -144,8 +124,7 @@ pub(super) fn strays(db: &Connection) -> Result<Vec<Damage>, Fault> {
         }
         Ok(())
     };
-    let tables =
-        ["head", "entry", "batch", "undo", "pins", "reference", "kept", "request", "derived"];
+    let tables = ["head", "entry", "batch", "undo", "pins", "reference", "request", "derived"];
     for table in tables {
         count(
             &format!("SELECT count(*) FROM {table} WHERE session NOT IN (SELECT id FROM session)"),

@@ -10,7 +10,7 @@ use crate::sqlite::entry::{self, StoredEntry};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::seal::Seal;
 use crate::sqlite::session::{first_seal, signed};
-use crate::{Damage, DamagedPart, LoggedBatch, codec};
+use crate::{Damage, DamagedPart, LoggedBatch};
 
 /// How many entries are read at a time; between pages the log can be emptied.
 const PAGE: u64 = 1_000;
@@ -84,7 +84,7 @@ pub(super) fn batches(
         match stored.decoded(true) {
             None => check.faults.push((number, "cannot be read".to_owned())),
             Some(batch) => {
-                let edited = codec::edited_entries(&batch.batch);
+                let edited = batch.batch.edited();
                 let newest = edited.first().map(|entry| entry.0).max(reach);
                 if subject.has_state && newest.is_some_and(|seq| seq >= session.state.entries) {
                     check.faults.push((number, "edits entries that are not there".to_owned()));

@@ -1,0 +1,386 @@
+//! The sessions that clients speak in, each behind a lock of its own.
+//!
+//! A request is *admitted*: its messages are found in the ledger of its session or appended there, in
+//! memory at once and in the archive soon. Its answer is appended after it. A batch of edits is *committed*
+//! and holds for every path that has the entries which it edits.
+
+mod entering;
+mod origins;
+mod session;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use longhand::{Archive, Chain, Owner, SessionId};
+use longhand_archive::{NewBatch, PreambleId, Request};
+use longhand_core::{Batch, Link, Message, Seq, Tokens};
+use longhand_dialect::Conversation;
+use rustc_hash::FxHashMap;
+
+pub(crate) use self::entering::{Entering, Outcome, Step};
+use self::origins::{Origin, Origins};
+pub(crate) use self::session::{Live, Session};
+use crate::archivist::{Archivist, Ticket, Work};
+use crate::asked::Weights;
+use crate::metrics::Metrics;
+use crate::route::Caller;
+
+/// A full index is emptied rather than aged: what is needed is read from the archive again.
+const LINKS_MAX: usize = 4_000_000;
+
+/// The sessions that clients speak in.
+pub(crate) struct Store {
+    archive: Arc<dyn Archive>,
+    archivist: Archivist,
+    metrics: Arc<Metrics>,
+    index: Mutex<Index>,
+}
+
+#[derive(Default)]
+struct Index {
+    sessions: FxHashMap<SessionId, Arc<Session>>,
+    /// Which session has a link; of several, the one that got it last.
+    links: FxHashMap<Link, SessionId>,
+    origins: Origins,
+}
+
+/// A request that was read and is not yet admitted.
+pub(crate) struct Told {
+    pub(crate) conversation: Conversation,
+    pub(crate) chain: Chain,
+    pub(crate) caller: Caller,
+    /// What the leading system messages say, so that side calls can be told.
+    pub(crate) system: Link,
+    /// The system prompt, the tools and the model.
+    pub(crate) preamble: PreambleId,
+    pub(crate) weights: Option<Weights>,
+}
+
+/// A request as it was heard.
+pub(crate) struct Heard {
+    pub(crate) conversation: Conversation,
+    pub(crate) chain: Chain,
+    pub(crate) caller: Caller,
+    pub(crate) system: Link,
+    pub(crate) preamble: PreambleId,
+    /// What it counts for, once that was asked for.
+    pub(crate) weights: Mutex<Option<Weights>>,
+    pub(crate) session: Arc<Session>,
+    /// The entries of its messages, and all entries on its path.
+    pub(crate) trail: longhand::Trail,
+    /// The edition of the ledger that has these numbers.
+    edition: u64,
+}
+
+/// An answer to a request.
+pub(crate) struct Answer {
+    pub(crate) messages: Vec<Message>,
+    /// The chain of the request and the answer.
+    pub(crate) chain: Chain,
+    /// Its words.
+    pub(crate) text: String,
+}
+
+impl Heard {
+    /// The messages after the preamble, and more after them.
+    pub(crate) fn with<'h>(&'h self, more: &'h [Message]) -> impl Iterator<Item = &'h Message> {
+        let path = self.conversation.path();
+        path.messages[path.lead..].iter().chain(more)
+    }
+}
+
+/// A request that was admitted.
+pub(crate) struct Admitted {
+    pub(crate) heard: Arc<Heard>,
+    /// Whether it is a side call: it says nothing new, under another system prompt.
+    pub(crate) aside: bool,
+    /// Tells when it is archived; `None` if the archive cannot take it.
+    pub(crate) ticket: Option<Ticket>,
+}
+
+/// A batch on its way into the log.
+pub(crate) struct Commit {
+    /// The newest live batch on the path; 0 if there is none.
+    pub(crate) after: u64,
+    pub(crate) batch: Batch,
+    pub(crate) receipt: String,
+    /// What the messages up to the newest that it edits count for, and by which model's meter.
+    pub(crate) counted: (String, Tokens),
+    /// Whether it is for this request alone; the log has it, so that its handles open.
+    pub(crate) aside: bool,
+}
+
+impl Store {
+    pub(crate) fn new(
+        archive: Arc<dyn Archive>,
+        archivist: Archivist,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { archive, archivist, metrics, index: Mutex::default() }
+    }
+
+    pub(crate) fn archive(&self) -> &Arc<dyn Archive> {
+        &self.archive
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session of a request as far as it is known here.
+    fn indexed(&self, caller: &Caller, chain: &Chain) -> Option<Arc<Session>> {
+        let index = self.index();
+        let id = match caller.session() {
+            Some(id) => id,
+            None => *chain.said().rev().find_map(|link| index.links.get(&link))?,
+        };
+        index.sessions.get(&id).cloned()
+    }
+
+    /// Whether a request can be admitted without asking the archive.
+    pub(crate) fn is_at_hand(&self, caller: &Caller, chain: &Chain) -> bool {
+        self.indexed(caller, chain).is_some_and(|session| session.is_at_hand())
+    }
+
+    /// The session of a request: the one that it names, or the one that knows most of it, or a new one.
+    pub(crate) fn session(&self, told: &Told) -> Option<Arc<Session>> {
+        let (caller, chain) = (&told.caller, &told.chain);
+        let owner = caller.owner();
+        if let Some(known) = self.indexed(caller, chain) {
+            return Some(known);
+        }
+        if let Some(id) = caller.session() {
+            return Some(self.loaded(id, owner, caller.name(), None));
+        }
+        let links: Vec<Link> = chain.said().collect();
+        let first = links.first()?;
+        // An archive that fails is asked again when the request is to be written down.
+        if let Ok(Some(found)) = self.archive.find_path(owner, &links) {
+            return Some(self.loaded(found.session, owner, None, None));
+        }
+        let name = short(*first);
+        let id = SessionId::named(owner, &name);
+        let path = told.conversation.path();
+        let messages = &path.messages[path.lead..];
+        let origin = self.index().origins.of(owner, messages);
+        Some(match origin {
+            Some(Origin::Same(same)) => self.loaded(same, owner, None, None),
+            Some(Origin::Quoted(of)) => self.loaded(id, owner, Some(&name), Some(of)),
+            None => self.loaded(id, owner, Some(&name), None),
+        })
+    }
+
+    /// A session of an owner by its id.
+    pub(crate) fn by_id(&self, id: SessionId, owner: Owner) -> Arc<Session> {
+        self.loaded(id, owner, None, None)
+    }
+
+    /// A session with its ledger as the archive has it.
+    fn loaded(
+        &self,
+        id: SessionId,
+        owner: Owner,
+        name: Option<&str>,
+        continues: Option<SessionId>,
+    ) -> Arc<Session> {
+        let known = self.index().sessions.get(&id).cloned();
+        let session = known.unwrap_or_else(|| {
+            let archived = || self.archive.session(id).ok().flatten().map(|info| info.name);
+            let name = name.map(str::to_owned).or_else(archived).unwrap_or_else(|| id.to_string());
+            let new = Arc::new(Session::new(id, owner, name, continues));
+            // Another request may have been faster.
+            Arc::clone(self.index().sessions.entry(id).or_insert(new))
+        });
+        if session.catch_up(&*self.archive) {
+            self.learn(&session, session.links());
+        }
+        session
+    }
+
+    /// Remembers which session has links.
+    fn learn(&self, session: &Session, links: Vec<Link>) {
+        let mut index = self.index();
+        if index.links.len() + links.len() > LINKS_MAX {
+            *index = Index::default();
+        }
+        let said = links.into_iter().filter(|link| !link.is_silent());
+        index.links.extend(said.map(|link| (link, session.id)));
+    }
+
+    /// Finds the messages of a request in its session, and appends those that are new there.
+    ///
+    /// One that is only counted is not recorded: what is new of it gets numbers for the moment.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        told: Told,
+        records: bool,
+    ) -> Admitted {
+        session.catch_up(&*self.archive);
+        let mut state = session.lock();
+        let links = told.chain.links();
+        let mut trail = state.ledger.follow(links);
+        let known = trail.seqs.len();
+        let aside = state.is_aside(known == links.len(), told.system);
+        let edition = state.edition;
+        let mut conversation = told.conversation;
+        if records {
+            state.extend(&mut trail, &conversation, links);
+        } else {
+            let next = state.ledger.len();
+            trail.seqs.extend((next..).take(links.len() - known).map(Seq));
+        }
+        conversation.number(trail.seqs.clone());
+        let heard = Arc::new(Heard {
+            conversation,
+            chain: told.chain,
+            caller: told.caller,
+            system: told.system,
+            preamble: told.preamble,
+            weights: Mutex::new(told.weights),
+            session: Arc::clone(session),
+            trail,
+            edition,
+        });
+        if !records {
+            return Admitted { heard, aside, ticket: None };
+        }
+        let again = state.unkept(heard.trail.path.last().copied());
+        // Given under the lock, so that entries are in the order of their numbers.
+        let ticket = self.give(Entering::heard(&heard, known));
+        for batch in again {
+            self.give(Entering::batch(session, edition, batch, false));
+        }
+        drop(state);
+        let links = &heard.chain.links()[known..];
+        if !links.is_empty() {
+            self.learn(session, links.to_vec());
+        }
+        let new = heard.with(&[]).zip(heard.chain.meanings()).skip(known);
+        self.index().origins.hear(session, "", new);
+        Admitted { heard, aside, ticket }
+    }
+
+    /// Appends an answer after the request that it answers, with a line for the request log.
+    pub(crate) fn answered(
+        self: &Arc<Self>,
+        heard: &Arc<Heard>,
+        answer: Answer,
+        request: Request,
+    ) -> Option<Ticket> {
+        let session = &heard.session;
+        let mut state = session.lock();
+        let links = answer.chain.links();
+        let asked = heard.chain.links().len();
+        let mut trail = if state.edition == heard.edition {
+            heard.trail.clone()
+        } else {
+            state.ledger.follow(&links[..asked])
+        };
+        if trail.seqs.len() == asked {
+            state.ledger.follow_on(&mut trail, &links[asked..]);
+        }
+        let known = trail.seqs.len();
+        let new = links[known..].to_vec();
+        state.extend_with(&mut trail, heard.with(&answer.messages).skip(known), &new);
+        let preamble =
+            (state.preamble != Some(heard.preamble)).then(|| preamble(&heard.conversation));
+        state.preamble = Some(heard.preamble);
+        let edition = state.edition;
+        let told = answer.messages.iter().zip(&answer.chain.meanings()[asked..]);
+        self.index().origins.hear(session, &answer.text, told);
+        let entering =
+            Entering::answered(heard, answer, (trail, known, edition), request, preamble);
+        let ticket = self.give(entering);
+        drop(state);
+        self.learn(session, new);
+        ticket
+    }
+
+    /// Adds a line to the request log of a session.
+    pub(crate) fn log(&self, heard: &Heard, request: Request) {
+        self.give(Entering::line(&heard.session, request));
+    }
+
+    /// Commits a batch of edits; the ticket tells when it is durable.
+    pub(crate) fn enter(&self, heard: &Heard, commit: Commit) -> (Arc<Live>, Option<Ticket>) {
+        let session = &heard.session;
+        let mut state = session.lock();
+        let Commit { after, batch, receipt, counted, aside } = commit;
+        let new = NewBatch { after, at_ms: now_ms(), batch, receipt };
+        let live = Arc::new(Live::new(state.next_batch(), new, Some(counted)));
+        if state.edition != heard.edition {
+            // Another process was first: the numbers are not those of the archive.
+            self.metrics.unarchived.inc();
+            return (live, None);
+        }
+        if !aside {
+            state.live.push(Arc::clone(&live));
+        }
+        let entering = Entering::batch(session, state.edition, Arc::clone(&live), aside);
+        (live, self.give(entering))
+    }
+
+    /// Keeps something that was derived from a session.
+    pub(crate) fn derive(&self, session: SessionId, key: String, value: String) {
+        let archive = Arc::clone(&self.archive);
+        let bytes = value.len();
+        let work = move || archive.put_derived(session, &key, &value).is_ok();
+        self.archivist.give(bytes, Work::Other(Box::new(work)));
+    }
+
+    fn give(&self, entering: Entering) -> Option<Ticket> {
+        let session = Arc::clone(entering.session());
+        let count = entering.count();
+        let bytes = entering.bytes();
+        let ticket = self.archivist.give(bytes, Work::Enter(Box::new(entering)));
+        if ticket.is_none() {
+            self.metrics.unarchived.inc_by(count);
+            // What could not be taken now is new again with the next request.
+            session.doubt_later();
+        }
+        ticket
+    }
+
+    /// Waits until what was given so far is done.
+    pub(crate) fn settle(&self) {
+        if let Some(ticket) = self.archivist.give(0, Work::Other(Box::new(|| true))) {
+            self.archivist.hurry();
+            let _ = ticket.blocking_recv();
+        }
+    }
+
+    /// Has the archivist begin at once: somebody waits.
+    pub(crate) fn hurry(&self) {
+        self.archivist.hurry();
+    }
+
+    /// Waits until all is archived; takes nothing more.
+    pub(crate) fn close(&self) {
+        self.archivist.close();
+    }
+}
+
+/// What a request has besides its messages, as it is kept.
+pub(crate) fn preamble(conversation: &Conversation) -> String {
+    let pieces: Vec<&str> = pieces(conversation).collect();
+    let model = conversation.model.as_deref().unwrap_or_default();
+    serde_json::json!({"model": model, "with": pieces}).to_string()
+}
+
+/// What a request has besides messages, piece by piece.
+pub(crate) fn pieces(conversation: &Conversation) -> impl Iterator<Item = &str> {
+    let path = conversation.path();
+    let system = path.messages[..path.lead].iter().map(|message| message.raw.raw());
+    system.chain(conversation.attributes.iter().map(longhand_core::Text::raw))
+}
+
+/// The name of a session that nobody named.
+fn short(first: Link) -> String {
+    format!("{:016x}", (first.0 >> 64) as u64)
+}
+
+pub(crate) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as i64
+}

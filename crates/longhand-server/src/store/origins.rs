@@ -1,0 +1,90 @@
+//! By what a conversation is known whose beginning nobody knows: a client dropped its oldest messages, or
+//! wrote a summary of them.
+
+use std::collections::VecDeque;
+
+use longhand::{Owner, SessionId};
+use longhand_core::{Meaning, Message, Part, Role, Text};
+use rustc_hash::FxHashMap;
+
+use super::Session;
+
+/// How many of the newest answers may be quoted in a summary.
+const RECENT_MAX: usize = 64;
+
+/// How many answers are remembered by what they mean.
+const ANSWERS_MAX: usize = 1_000_000;
+
+/// Shorter answers are said in many conversations.
+const WORDS_BYTES_MIN: usize = 80;
+
+/// The most of an answer that is known again in a summary.
+const QUOTE_BYTES_MAX: usize = 64 << 10;
+
+/// Shorter ids of calls are not unique enough.
+const ID_BYTES_MIN: usize = 12;
+
+/// Knows what a conversation without a known beginning goes on from.
+#[derive(Default)]
+pub(super) struct Origins {
+    answers: FxHashMap<(Owner, Meaning), SessionId>,
+    /// The newest answers of sessions in words, oldest first.
+    quotes: VecDeque<(Owner, SessionId, String)>,
+}
+
+/// What a conversation goes on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It has messages of this session: it is another path of it.
+    Same(SessionId),
+    /// It quotes this session.
+    Quoted(SessionId),
+}
+
+impl Origins {
+    /// Remembers an answer of a session.
+    pub(super) fn hear<'m>(
+        &mut self,
+        session: &Session,
+        said: &str,
+        messages: impl Iterator<Item = (&'m Message, &'m Meaning)>,
+    ) {
+        let said = said.trim();
+        if (WORDS_BYTES_MIN..=QUOTE_BYTES_MAX).contains(&said.len()) {
+            self.quotes.retain(|(_, id, _)| *id != session.id);
+            self.quotes.push_back((session.owner, session.id, said.to_owned()));
+            if self.quotes.len() > RECENT_MAX {
+                self.quotes.pop_front();
+            }
+        }
+        if self.answers.len() > ANSWERS_MAX {
+            self.answers.clear();
+        }
+        let telling = messages.filter(|(message, _)| is_telling(message));
+        self.answers.extend(telling.map(|(_, own)| ((session.owner, *own), session.id)));
+    }
+
+    /// What a new conversation of an owner goes on from.
+    pub(super) fn of(&self, owner: Owner, messages: &[Message]) -> Option<Origin> {
+        let telling = messages.iter().filter(|message| is_telling(message));
+        let mut meanings = telling.map(|message| (owner, Meaning::of(message)));
+        if let Some(id) = meanings.find_map(|answer| self.answers.get(&answer)) {
+            return Some(Origin::Same(*id));
+        }
+        let opening: Vec<String> = messages.iter().take(6).map(words).collect();
+        let quoted = |(of, _, said): &&(Owner, SessionId, String)| {
+            *of == owner && opening.iter().any(|words| words.contains(said.as_str()))
+        };
+        self.quotes.iter().rev().find(quoted).map(|(_, id, _)| Origin::Quoted(*id))
+    }
+}
+
+/// Whether an answer is known again by what it means: it is long, or has a call with an id of its own.
+fn is_telling(message: &Message) -> bool {
+    let has_id = || message.calls().any(|call| call.id.decode().trim().len() >= ID_BYTES_MIN);
+    message.role == Role::Assistant && (has_id() || words(message).trim().len() >= WORDS_BYTES_MIN)
+}
+
+fn words(message: &Message) -> String {
+    message.parts.iter().filter_map(Part::text).map(Text::decode).collect()
+}

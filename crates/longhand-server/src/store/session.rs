@@ -1,0 +1,318 @@
+//! One session: where its entries are, and which edits its paths have.
+
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::Duration;
+
+use longhand::{Archive, Ledger, Owner, SessionId, Storyteller, Trail};
+use longhand_archive::{LoggedBatch, NewBatch, Page, PreambleId};
+use longhand_core::{Batch, Link, Message, Seq, Tokens};
+use longhand_dialect::Conversation;
+use rustc_hash::{FxHashMap, FxHasher};
+
+/// How long whoever plans waits for others who do.
+const TURN_MS_MAX: u32 = 100;
+
+/// A session that clients speak in.
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) owner: Owner,
+    pub(crate) name: String,
+    /// The session that it goes on from in a client's own words.
+    pub(crate) continues: Option<SessionId>,
+    state: Mutex<State>,
+    /// Held by whoever plans, so that no two plan from the same window.
+    planning: Mutex<()>,
+    /// Whether the archive is to be asked what the ledger is.
+    is_doubted: AtomicBool,
+}
+
+/// What is known of a session.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) ledger: Ledger,
+    /// Counts how often the ledger was read from the archive: numbers from before are void.
+    pub(crate) edition: u64,
+    /// Hashes of the messages as the archive has them or will have them, as far as they are known.
+    forms: FxHashMap<Seq, u64>,
+    /// The live batches of all paths, oldest first.
+    pub(crate) live: Vec<Arc<Live>>,
+    /// How many batches and undos the archive had when it was asked last, and the pins.
+    seen: Option<(u64, u64)>,
+    pub(crate) pins: Vec<Seq>,
+    /// The system prompt of the first request that said something new.
+    system: Option<Link>,
+    /// What the newest request had besides messages.
+    pub(crate) preamble: Option<PreambleId>,
+    pub(crate) teller: Option<Storyteller>,
+    /// The ledger before it was read again, while there are batches that the archive has not.
+    before: Option<Ledger>,
+}
+
+/// A batch that holds.
+pub(crate) struct Live {
+    pub(crate) number: u64,
+    pub(crate) new: NewBatch,
+    /// The entries that it edits, newest first.
+    edited: Vec<Seq>,
+    is_kept: AtomicBool,
+    /// What the messages up to the newest that it edits count for, and by which model's meter.
+    counted: Mutex<Option<(String, Tokens)>>,
+}
+
+impl Live {
+    pub(crate) fn new(number: u64, new: NewBatch, counted: Option<(String, Tokens)>) -> Self {
+        let edited = new.batch.edited();
+        let counted = Mutex::new(counted);
+        Self { number, new, edited, is_kept: AtomicBool::new(false), counted }
+    }
+
+    pub(crate) fn batch(&self) -> &Batch {
+        &self.new.batch
+    }
+
+    /// The newest entry that it edits.
+    pub(crate) fn reach(&self) -> Seq {
+        self.edited.first().copied().unwrap_or_default()
+    }
+
+    /// What the messages up to there count for, if that is known for a model.
+    pub(crate) fn counted(&self, model: &str) -> Option<Tokens> {
+        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.as_ref().filter(|(by, _)| by == model).map(|(_, tokens)| *tokens)
+    }
+
+    pub(crate) fn count(&self, model: &str, tokens: Tokens) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        *counted = Some((model.to_owned(), tokens));
+    }
+
+    pub(super) fn keep(&self) {
+        self.is_kept.store(true, Ordering::Relaxed);
+    }
+
+    fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::Relaxed)
+    }
+
+    fn applies_to(&self, path: &[Seq]) -> bool {
+        self.edited.iter().all(|seq| path.binary_search(seq).is_ok())
+    }
+}
+
+impl Session {
+    pub(super) fn new(
+        id: SessionId,
+        owner: Owner,
+        name: String,
+        continues: Option<SessionId>,
+    ) -> Self {
+        let (state, planning) = (Mutex::default(), Mutex::default());
+        let is_doubted = AtomicBool::new(true);
+        Self { id, owner, name, continues, state, planning, is_doubted }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody else plans, but not for ever: if two do, the archive takes one of their batches.
+    pub(crate) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        for _ in 0..TURN_MS_MAX {
+            match self.planning.try_lock() {
+                Ok(turn) => return Some(turn),
+                Err(TryLockError::Poisoned(turn)) => return Some(turn.into_inner()),
+                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        None
+    }
+
+    /// Whether it can be used without asking the archive, and without waiting for who does: there are no
+    /// edits that somebody may have taken back.
+    pub(super) fn is_at_hand(&self) -> bool {
+        let state = self.state.try_lock();
+        !self.is_doubted() && state.is_ok_and(|state| state.live.is_empty())
+    }
+
+    fn is_doubted(&self) -> bool {
+        self.is_doubted.load(Ordering::Relaxed)
+    }
+
+    /// Has the archive asked again when the session is needed next.
+    pub(super) fn doubt_later(&self) {
+        self.is_doubted.store(true, Ordering::Relaxed);
+    }
+
+    /// Reads the ledger from the archive if it is doubted; says whether that was done. While it is
+    /// impossible, memory counts.
+    pub(super) fn catch_up(&self, archive: &dyn Archive) -> bool {
+        self.is_doubted() && self.read(archive)
+    }
+
+    /// Reads the ledger from the archive; says whether that was possible.
+    ///
+    /// Nobody holds the lock meanwhile: others of the session would wait for a disk. What is archived in
+    /// between is found missing when something is to follow it.
+    pub(super) fn read(&self, archive: &dyn Archive) -> bool {
+        let Ok(nodes) = archive.tree(self.id) else { return false };
+        self.lock().begin_edition(Ledger::of(nodes));
+        self.is_doubted.store(false, Ordering::Relaxed);
+        self.read_batches(archive);
+        true
+    }
+
+    /// Reads the log of batches and the pins if somebody has changed them.
+    fn read_batches(&self, archive: &dyn Archive) {
+        let Ok(Some(head)) = archive.head(self.id) else { return };
+        let now = (head.batches, head.undos);
+        {
+            let mut state = self.lock();
+            state.pins = head.pins;
+            if state.seen == Some(now) {
+                return;
+            }
+        }
+        if let Ok(log) = archive.batches(self.id, Page::ALL) {
+            self.lock().hold(now, log.items);
+        }
+    }
+
+    pub(super) fn links(&self) -> Vec<Link> {
+        self.lock().ledger.links().collect()
+    }
+
+    /// The live batches of a path, oldest first, as the archive has them by now.
+    pub(crate) fn live(&self, archive: &dyn Archive, path: &[Seq]) -> Vec<Arc<Live>> {
+        let has_batches = !self.lock().live.is_empty();
+        if has_batches {
+            self.read_batches(archive);
+        }
+        let state = self.lock();
+        let mut live: Vec<Arc<Live>> = Vec::new();
+        let applies = state.live.iter().filter(|live| live.applies_to(path));
+        let newest = applies.max_by_key(|live| (live.reach(), live.number));
+        let mut next = newest.map(|live| live.number);
+        while let Some(number) = next.filter(|number| *number > 0) {
+            let Some(batch) = state.live.iter().find(|live| live.number == number) else { break };
+            next = Some(batch.new.after);
+            live.push(Arc::clone(batch));
+        }
+        live.reverse();
+        live
+    }
+
+    /// The pinned entries, as the archive has them by now.
+    pub(crate) fn pins(&self, archive: &dyn Archive) -> Vec<Seq> {
+        self.read_batches(archive);
+        self.lock().pins.clone()
+    }
+
+    /// Whether a message is, byte for byte, the one that the archive has; `None` if that is not known.
+    pub(crate) fn is_form(&self, seq: Seq, message: &Message) -> Option<bool> {
+        self.lock().forms.get(&seq).map(|form| *form == form_of(message))
+    }
+}
+
+impl State {
+    /// Begins again with a ledger as the archive has it.
+    fn begin_edition(&mut self, ledger: Ledger) {
+        let before = std::mem::replace(&mut self.ledger, ledger);
+        self.edition += 1;
+        self.forms.clear();
+        self.preamble = None;
+        self.live.retain(|live| !live.is_kept());
+        self.before = (!self.live.is_empty()).then_some(before);
+        self.seen = self.ledger.is_empty().then_some((0, 0));
+    }
+
+    /// The batches of a path that the archive has not, to be offered again, now that it has the entries.
+    ///
+    /// Those whose entries have other numbers now are given up.
+    pub(super) fn unkept(&mut self, head: Option<Seq>) -> Vec<Arc<Live>> {
+        let Some(before) = self.before.take().filter(|_| head.is_some()) else { return Vec::new() };
+        let ledger = &self.ledger;
+        let stays = |seq: &Seq| before.link(*seq) == ledger.link(*seq);
+        self.live.retain(|live| live.is_kept() || live.edited.iter().all(stays));
+        self.live.iter().filter(|live| !live.is_kept()).cloned().collect()
+    }
+
+    /// Holds to the log as the archive has it, newest first, and to what is not in it yet.
+    fn hold(&mut self, now: (u64, u64), log: Vec<LoggedBatch>) {
+        let unkept = self.live.iter().filter(|live| !live.is_kept()).cloned();
+        let unkept: Vec<Arc<Live>> = unkept.filter(|live| live.number > now.0).collect();
+        let known = std::mem::take(&mut self.live);
+        let live = log.into_iter().rev().filter(|logged| logged.is_live).map(|logged| {
+            let same = known.iter().find(|own| own.number == logged.number);
+            same.filter(|own| own.new.batch == logged.batch).map_or_else(
+                || {
+                    let (after, at_ms) = (logged.after, logged.at_ms);
+                    let (batch, receipt) = (logged.batch, logged.receipt);
+                    let new = NewBatch { after, at_ms, batch, receipt };
+                    let live = Live::new(logged.number, new, None);
+                    live.keep();
+                    Arc::new(live)
+                },
+                Arc::clone,
+            )
+        });
+        self.live = live.chain(unkept).collect();
+        self.seen = Some(now);
+    }
+
+    /// The number that the next batch gets.
+    pub(super) fn next_batch(&self) -> u64 {
+        let newest = self.live.last().map_or(0, |live| live.number);
+        newest.max(self.seen.map_or(0, |(batches, _)| batches)) + 1
+    }
+
+    /// A batch is in the log under a number, and was undone at once if it is `aside`.
+    pub(super) fn committed(&mut self, live: &Live, number: u64, aside: bool) {
+        live.keep();
+        let (batches, undos) = self.seen.unwrap_or_default();
+        // Where others have written, the log is read again.
+        let is_next = number == live.number && (batches + 1 == number || self.seen.is_none());
+        self.seen = is_next.then_some((number, undos + u64::from(aside)));
+    }
+
+    /// A batch is not in the log and will not be.
+    pub(super) fn gave_up(&mut self, live: &Live) {
+        self.live.retain(|own| own.number < live.number || own.is_kept());
+        self.seen = None;
+    }
+
+    /// Whether a request is a side call: nothing of it is new, and its system prompt is another one.
+    pub(super) fn is_aside(&mut self, is_known: bool, system: Link) -> bool {
+        let first = *self.system.get_or_insert(system);
+        is_known && first != system
+    }
+
+    /// Appends the messages of a request that are new.
+    pub(super) fn extend(&mut self, trail: &mut Trail, told: &Conversation, links: &[Link]) {
+        let known = trail.seqs.len();
+        let path = told.path();
+        let messages = path.messages[path.lead..].iter().skip(known);
+        self.extend_with(trail, messages, &links[known..]);
+    }
+
+    /// Appends messages.
+    pub(super) fn extend_with<'m>(
+        &mut self,
+        trail: &mut Trail,
+        messages: impl Iterator<Item = &'m Message>,
+        links: &[Link],
+    ) {
+        let first = trail.seqs.len();
+        self.ledger.extend(trail, links);
+        let forms = trail.seqs[first..].iter().zip(messages);
+        self.forms.extend(forms.map(|(seq, message)| (*seq, form_of(message))));
+    }
+}
+
+fn form_of(message: &Message) -> u64 {
+    let mut hasher = FxHasher::default();
+    message.raw.raw().hash(&mut hasher);
+    hasher.finish()
+}
