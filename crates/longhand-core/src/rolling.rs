@@ -21,6 +21,7 @@ pub(crate) fn rolling(
         count_max: rolling.rounds_max,
         by_round: true,
         newest_user: true,
+        note_for_few_tokens: false,
     };
     let plan = keep_newest(history, budget, settings, scale, digest, keep);
     if plan.fits() {

@@ -49,6 +49,12 @@ pub(crate) fn trim(
     if plan.fits() {
         return plan;
     }
+    // Better than to let the newest message go.
+    let keep = Keep { note_for_few_tokens: true, ..keep };
+    let plan = keep_newest(history, budget, settings, scale, digest, keep);
+    if plan.fits() {
+        return plan;
+    }
     // A single message that is too big for the budget is summarised, even if it is the newest.
     let keep = Keep { newest_user: false, ..keep };
     keep_newest(history, budget, settings, scale, digest, keep)
@@ -65,6 +71,8 @@ pub(crate) struct Keep {
     pub(crate) by_round: bool,
     /// Whether the newest user message stays whatever its size.
     pub(crate) newest_user: bool,
+    /// Whether an earlier note is told anew even if that frees no more than a few tokens.
+    pub(crate) note_for_few_tokens: bool,
 }
 
 impl Keep {
@@ -75,6 +83,7 @@ impl Keep {
             count_max: usize::MAX,
             by_round: false,
             newest_user: true,
+            note_for_few_tokens: false,
         }
     }
 }
@@ -177,7 +186,8 @@ fn attempt(
     }
     // Folding nothing but an earlier note would only lose what it tells; and a note that is no shorter
     // than what it stands for frees nothing.
-    let gain_min = if has_news { Tokens::ZERO } else { NOTE_GAIN_MIN };
+    let is_worth = has_news || keep.note_for_few_tokens;
+    let gain_min = if is_worth { Tokens::ZERO } else { NOTE_GAIN_MIN };
     let limit = Size { tokens: size.tokens + gain_min, ..Size::MAX };
     if let Some(now) = opening.now_within(&limit) {
         // Where bytes or pictures are too many, fewer of those are worth a few tokens.

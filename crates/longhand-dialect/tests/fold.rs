@@ -538,6 +538,11 @@ fn a_block_alone_is_not_folded_for_a_few_tokens() {
         assert!(made.plan.fits() && made.text.contains(&block), "{way:?}: {}", made.text);
         assert_eq!(made.clipped(), [3], "{way:?}");
     }
+    // `trim` clips nothing, and would have to let the newest user message go.
+    let budget = Budget::of(whole - Tokens(1));
+    let made = compact(&json, Some(Dialect::Chat), &budget, &policy(Policy::Trim), &BYTES);
+    assert!(made.plan.fits() && made.text.contains(messages[1]), "{}", made.text);
+    assert!(made.tokens + Tokens(400) > whole, "{} of {whole}", made.tokens);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::archivist::Ticket;
 use crate::held::Held;
 use crate::recall::Behind;
 use crate::route::Fields;
-use crate::store::{Answer, Heard};
+use crate::store::{Answer, Heard, Live};
 use crate::window::lock;
 
 pub(crate) type SharedMeter = Arc<dyn Meter + Send + Sync>;
@@ -93,6 +93,11 @@ impl Asked {
     pub(crate) fn overhead(&self) -> Tokens {
         let lead = self.conversation().path().lead;
         self.fixed() + self.since(0).saturating_sub(self.since(lead))
+    }
+
+    /// What a window counts for besides the messages up to the reach of its batches.
+    pub(crate) fn beyond(&self, newest: &Live) -> Tokens {
+        self.overhead() + self.since(self.conversation().path().after(newest.reach()))
     }
 
     /// What it has besides messages.

@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhand::{Archive, Chain, Owner, SessionId};
 use longhand_archive::{NewBatch, PreambleId, Request};
-use longhand_core::{Batch, Link, Message, Seq, Tokens};
+use longhand_core::{Batch, Link, Message, Seq};
 use longhand_dialect::Conversation;
 use rustc_hash::FxHashMap;
 
@@ -104,8 +104,6 @@ pub(crate) struct Commit {
     pub(crate) after: u64,
     pub(crate) batch: Batch,
     pub(crate) receipt: String,
-    /// What the messages up to the newest that it edits count for, and by which model's meter.
-    pub(crate) counted: (String, Tokens),
     /// Whether it is for this request alone; the log has it, so that its handles open.
     pub(crate) aside: bool,
 }
@@ -306,9 +304,9 @@ impl Store {
     pub(crate) fn enter(&self, heard: &Heard, commit: Commit) -> (Arc<Live>, Option<Ticket>) {
         let session = &heard.session;
         let mut state = session.lock();
-        let Commit { after, batch, receipt, counted, aside } = commit;
+        let Commit { after, batch, receipt, aside } = commit;
         let new = NewBatch { after, at_ms: now_ms(), batch, receipt };
-        let live = Arc::new(Live::new(state.next_batch(), new, Some(counted)));
+        let live = Arc::new(Live::new(state.next_batch(), new, &state.live));
         if state.edition != heard.edition {
             // Another process was first: the numbers are not those of the archive.
             self.metrics.unarchived.inc();

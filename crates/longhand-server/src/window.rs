@@ -344,7 +344,7 @@ impl Windows {
         let conversation = asked.conversation();
         let text = conversation.apply(batches);
         let path = conversation.path();
-        let rest = asked.overhead() + asked.since(path.after(newest.reach()));
+        let rest = asked.beyond(newest);
         // Which thinking is shown depends on where the batch was made.
         let is_alike =
             !conversation.wire().binds_thinking || path.message(newest.batch().head).is_some();
@@ -424,20 +424,17 @@ impl Windows {
             session.id,
             |seq, message| session.is_form(seq, message),
         );
-        let path = asked.conversation().path();
-        let reach = batch.edited().first().copied().unwrap_or_default();
-        let rest = asked.overhead() + asked.since(path.after(reach));
         let (live, ticket) = self.store.enter(
             &asked.heard,
             Commit {
                 after: window.batch,
                 batch,
                 receipt: receipt.to_string(),
-                counted: (asked.model().to_owned(), plan.tokens().saturating_sub(rest)),
                 aside: asked.purpose == Purpose::Aside,
             },
         );
         self.store.hurry();
+        live.count(asked.model(), plan.tokens().saturating_sub(asked.beyond(&live)));
         *lock(&asked.batch_ticket) = ticket;
         Some(live)
     }

@@ -57,25 +57,30 @@ pub(crate) struct Live {
     pub(crate) new: NewBatch,
     /// The entries that it edits, newest first.
     edited: Vec<Seq>,
+    /// The newest entry that it or a batch before it edits.
+    reach: Seq,
     is_kept: AtomicBool,
-    /// What the messages up to the newest that it edits count for, and by which model's meter.
+    /// What the messages up to its reach count for, and by which model's meter.
     counted: Mutex<Option<(String, Tokens)>>,
 }
 
 impl Live {
-    pub(crate) fn new(number: u64, new: NewBatch, counted: Option<(String, Tokens)>) -> Self {
+    /// A batch on top of those that are live.
+    pub(super) fn new(number: u64, new: NewBatch, live: &[Arc<Live>]) -> Self {
         let edited = new.batch.edited();
-        let counted = Mutex::new(counted);
-        Self { number, new, edited, is_kept: AtomicBool::new(false), counted }
+        let before = live.iter().find(|live| live.number == new.after).map(|live| live.reach);
+        let reach = edited.first().copied().max(before).unwrap_or_default();
+        let (is_kept, counted) = (AtomicBool::new(false), Mutex::default());
+        Self { number, new, edited, reach, is_kept, counted }
     }
 
     pub(crate) fn batch(&self) -> &Batch {
         &self.new.batch
     }
 
-    /// The newest entry that it edits.
+    /// The newest entry that it or a batch before it edits.
     pub(crate) fn reach(&self) -> Seq {
-        self.edited.first().copied().unwrap_or_default()
+        self.reach
     }
 
     /// What the messages up to there count for, if that is known for a model.
@@ -97,8 +102,9 @@ impl Live {
         self.is_kept.load(Ordering::Relaxed)
     }
 
+    /// All that it and those before it edit lies on the way to where they reach.
     fn applies_to(&self, path: &[Seq]) -> bool {
-        self.edited.iter().all(|seq| path.binary_search(seq).is_ok())
+        path.binary_search(&self.reach).is_ok()
     }
 }
 
@@ -193,7 +199,7 @@ impl Session {
         let state = self.lock();
         let mut live: Vec<Arc<Live>> = Vec::new();
         let applies = state.live.iter().filter(|live| live.applies_to(path));
-        let newest = applies.max_by_key(|live| (live.reach(), live.number));
+        let newest = applies.max_by_key(|live| (live.reach, live.number));
         let mut next = newest.map(|live| live.number);
         while let Some(number) = next.filter(|number| *number > 0) {
             let Some(batch) = state.live.iter().find(|live| live.number == number) else { break };
@@ -244,21 +250,18 @@ impl State {
         let unkept = self.live.iter().filter(|live| !live.is_kept()).cloned();
         let unkept: Vec<Arc<Live>> = unkept.filter(|live| live.number > now.0).collect();
         let known = std::mem::take(&mut self.live);
-        let live = log.into_iter().rev().filter(|logged| logged.is_live).map(|logged| {
+        for logged in log.into_iter().rev().filter(|logged| logged.is_live) {
             let same = known.iter().find(|own| own.number == logged.number);
-            same.filter(|own| own.new.batch == logged.batch).map_or_else(
-                || {
-                    let (after, at_ms) = (logged.after, logged.at_ms);
-                    let (batch, receipt) = (logged.batch, logged.receipt);
-                    let new = NewBatch { after, at_ms, batch, receipt };
-                    let live = Live::new(logged.number, new, None);
-                    live.keep();
-                    Arc::new(live)
-                },
-                Arc::clone,
-            )
-        });
-        self.live = live.chain(unkept).collect();
+            let live = same.filter(|own| own.new.batch == logged.batch).cloned();
+            self.live.push(live.unwrap_or_else(|| {
+                let LoggedBatch { number, after, at_ms, batch, receipt, .. } = logged;
+                let new = NewBatch { after, at_ms, batch, receipt };
+                let live = Live::new(number, new, &self.live);
+                live.keep();
+                Arc::new(live)
+            }));
+        }
+        self.live.extend(unkept);
         self.seen = Some(now);
     }
 
