@@ -143,7 +143,8 @@ impl Archive for MemoryArchive {
 
     fn tree(&self, id: SessionId) -> Result<Vec<Node>, ArchiveError> {
         self.read(id, |session| {
-            let node = |own: &Entry| Node { seq: own.seq, parent: own.parent, link: own.link };
+            let node =
+                |entry: &Entry| Node { seq: entry.seq, parent: entry.parent, link: entry.link };
             Ok(session.entries().map(node).collect())
         })
     }
@@ -259,8 +260,9 @@ impl Archive for MemoryArchive {
         answer: &str,
     ) -> Result<Option<(SessionId, Request)>, ArchiveError> {
         let content = self.content();
-        let own = content.sessions.values().filter(|session| session.new.owner == owner);
-        let lines = own.flat_map(|own| own.requests.iter().map(|line| (own.id, line)));
+        let sessions = content.sessions.values().filter(|session| session.new.owner == owner);
+        let lines =
+            sessions.flat_map(|session| session.requests.iter().map(|line| (session.id, line)));
         let found = lines.filter(|(_, (_, request))| request.answer.as_deref() == Some(answer));
         let newest = found.max_by_key(|(_, (order, _))| *order);
         Ok(newest.map(|(id, (_, request))| (id, request.clone())))
@@ -356,7 +358,7 @@ impl Content {
     fn add_entries(&mut self, addition: &Addition) -> Result<Appended, ArchiveError> {
         let id = addition.session;
         if let Some(expected) = &addition.expected {
-            self.session(id)?.expect(addition.after, expected)?;
+            self.session(id)?.check_place(addition.after, expected)?;
         }
         let mut appended = self.append(id, addition.after, &addition.entries)?;
         let session = self.session(id)?;

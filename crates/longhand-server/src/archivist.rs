@@ -174,7 +174,9 @@ impl Clerk {
             for (result, (mut entering, slip)) in results.iter().zip(left) {
                 match entering.entered(&*self.archive, result) {
                     Outcome::Done => {
-                        self.metrics.archived.inc_by(result.as_ref().map_or(0, |own| own.new));
+                        self.metrics
+                            .archived
+                            .inc_by(result.as_ref().map_or(0, |appended| appended.new));
                         self.finish(slip, true);
                     }
                     Outcome::Failed => {

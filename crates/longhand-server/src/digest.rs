@@ -33,8 +33,8 @@ impl Digests {
             instant.push(Arc::new(Extractive));
         }
         let under_way = Arc::new(AtomicUsize::new(0));
-        let limited = |own: Arc<dyn Summariser>| -> Arc<dyn Summariser> {
-            Arc::new(Limited { own, under_way: Arc::clone(&under_way) })
+        let limited = |summariser: Arc<dyn Summariser>| -> Arc<dyn Summariser> {
+            Arc::new(Limited { summariser, under_way: Arc::clone(&under_way) })
         };
         let slow = slow.into_iter().map(limited).collect();
         Self { instant, slow, miner: settings.miner.clone() }
@@ -73,7 +73,7 @@ impl Digests {
 
 /// A summariser that takes its time, of which few may be asked at the same time.
 struct Limited {
-    own: Arc<dyn Summariser>,
+    summariser: Arc<dyn Summariser>,
     under_way: Arc<AtomicUsize>,
 }
 
@@ -88,7 +88,7 @@ impl Drop for Asking<'_> {
 
 impl Summariser for Limited {
     fn name(&self) -> &str {
-        self.own.name()
+        self.summariser.name()
     }
 
     fn summarise(
@@ -103,7 +103,7 @@ impl Summariser for Limited {
             let (name, reason) = (self.name().to_owned(), "too many are asked already".to_owned());
             return Err(SummaryError::Unavailable { name, reason });
         }
-        self.own.summarise(input, limit, scale)
+        self.summariser.summarise(input, limit, scale)
     }
 
     fn repair(
@@ -113,6 +113,6 @@ impl Summariser for Limited {
         limit: Tokens,
         scale: &Scale,
     ) -> Option<Result<Summary, SummaryError>> {
-        self.own.repair(summary, missing, limit, scale)
+        self.summariser.repair(summary, missing, limit, scale)
     }
 }

@@ -74,8 +74,10 @@ impl Caller {
 
     /// The same for history that only the provider has: its requests are a session of their own.
     pub(crate) fn holding(&self, history: &str) -> Self {
-        let name =
-            self.name.as_ref().map_or_else(|| history.to_owned(), |own| format!("{own} {history}"));
+        let name = self
+            .name
+            .as_ref()
+            .map_or_else(|| history.to_owned(), |name| format!("{name} {history}"));
         Self { owner: self.owner, name: Some(name) }
     }
 }

@@ -139,7 +139,7 @@ impl Windows {
         before = before.filter(|before| before.caller == caller && held.is_none());
         let shared = before
             .as_ref()
-            .map_or(0, |own| memo::shared(&own.conversation.messages, &conversation.messages));
+            .map_or(0, |heard| memo::shared(&heard.conversation.messages, &conversation.messages));
         let told = told(conversation, caller, before.as_ref().map(|before| (&**before, shared)));
         if told.chain.said().next().is_none() {
             return Err(Trouble::Empty);
@@ -294,7 +294,7 @@ impl Windows {
         }
         let mut pins = None;
         loop {
-            let batches: Vec<Batch> = live.iter().map(|own| own.batch().clone()).collect();
+            let batches: Vec<Batch> = live.iter().map(|live| live.batch().clone()).collect();
             let window = Self::shown(asked, &live, &batches, limit)?;
             let clear = asked.options.clear.as_ref();
             let cleared = clear.and_then(|rule| asked.fitting(&batches, &[]).cleared(rule));

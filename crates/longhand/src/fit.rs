@@ -60,8 +60,8 @@ impl<'f> Fitting<'f> {
                 return None;
             }
             let archived = recall::part(archive, session, place).ok().flatten();
-            let own = content(&path.messages[message].parts[part]);
-            if archived.is_some_and(|(_, archived)| archived == own) {
+            let sent = content(&path.messages[message].parts[part]);
+            if archived.is_some_and(|(_, archived)| archived == sent) {
                 return None;
             }
             Some((edit.handle()?, original(&path, edit)?))

@@ -160,7 +160,11 @@ impl Session {
     }
 
     /// Refuses entries that would come elsewhere than expected.
-    pub(super) fn expect(&self, after: After, expected: &Expected) -> Result<(), ArchiveError> {
+    pub(super) fn check_place(
+        &self,
+        after: After,
+        expected: &Expected,
+    ) -> Result<(), ArchiveError> {
         let parent = match after {
             After::Newest => self.newest(),
             After::Entry(parent) => parent,

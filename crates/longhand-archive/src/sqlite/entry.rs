@@ -64,12 +64,12 @@ impl ReadyAddition {
         }
         let mut session = session::require(db, *id)?;
         let expected = expected.as_ref();
-        if let Some(expected) = expected.filter(|own| own.first.0 != session.state.entries) {
+        if let Some(expected) = expected.filter(|place| place.first.0 != session.state.entries) {
             return Err(other_place(&session, expected));
         }
         let parent = parent(db, &session, *after)?;
         let before = parent.as_ref().map(|parent| parent.link);
-        if let Some(expected) = expected.filter(|own| own.before != before) {
+        if let Some(expected) = expected.filter(|place| place.before != before) {
             return Err(other_place(&session, expected));
         }
         let mut appended = append_after(db, &mut session, *after, parent, &self.entries)?;

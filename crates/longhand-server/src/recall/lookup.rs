@@ -28,10 +28,9 @@ const HITS_MAX: usize = 10;
 /// A path of a session, and what it goes on from: other sessions, or the rest of its own if the client
 /// has dropped how it began.
 pub(super) fn scope(archive: &dyn Archive, session: SessionId, path: &[Seq]) -> Scope {
-    let whole = (session, Reach::Session(session));
     let mut scope = match (path.first(), path.last()) {
         (Some(Seq(0)), head) => vec![(session, Reach::Path { session, head: head.copied() })],
-        _ => vec![whole],
+        _ => vec![(session, Reach::Session(session))],
     };
     while let Some((last, _)) = scope.last()
         && scope.len() < SESSIONS_MAX

@@ -165,10 +165,10 @@ impl Entering {
     ) -> Outcome {
         match result {
             Ok(appended) => {
-                if let (Some(own), Some(number)) = (&self.batch, appended.batch) {
-                    let aside = own.aside
-                        && archive.undo(self.session.id, Some(own.live.new.batch.head)).is_ok();
-                    self.session.lock().committed(&own.live, number, aside);
+                if let (Some(entered), Some(number)) = (&self.batch, appended.batch) {
+                    let aside = entered.aside
+                        && archive.undo(self.session.id, Some(entered.live.new.batch.head)).is_ok();
+                    self.session.lock().committed(&entered.live, number, aside);
                 }
                 Outcome::Done
             }

@@ -61,7 +61,7 @@ impl Origins {
             self.answers.clear();
         }
         let telling = messages.filter(|(message, _)| is_telling(message));
-        self.answers.extend(telling.map(|(_, own)| ((session.owner, *own), session.id)));
+        self.answers.extend(telling.map(|(_, meaning)| ((session.owner, *meaning), session.id)));
     }
 
     /// What a new conversation of an owner goes on from.

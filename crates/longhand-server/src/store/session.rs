@@ -251,8 +251,8 @@ impl State {
         let unkept: Vec<Arc<Live>> = unkept.filter(|live| live.number > now.0).collect();
         let known = std::mem::take(&mut self.live);
         for logged in log.into_iter().rev().filter(|logged| logged.is_live) {
-            let same = known.iter().find(|own| own.number == logged.number);
-            let live = same.filter(|own| own.new.batch == logged.batch).cloned();
+            let same = known.iter().find(|live| live.number == logged.number);
+            let live = same.filter(|live| live.new.batch == logged.batch).cloned();
             self.live.push(live.unwrap_or_else(|| {
                 let LoggedBatch { number, after, at_ms, batch, receipt, .. } = logged;
                 let new = NewBatch { after, at_ms, batch, receipt };
@@ -282,7 +282,7 @@ impl State {
 
     /// A batch is not in the log and will not be.
     pub(super) fn gave_up(&mut self, live: &Live) {
-        self.live.retain(|own| own.number < live.number || own.is_kept());
+        self.live.retain(|other| other.number < live.number || other.is_kept());
         self.seen = None;
     }
 
