@@ -48,11 +48,9 @@ impl Recipe {
         let limit = total.0 * self.limit_permille / 1_000;
         let share = |permille: u64| Tokens(limit * permille / 1_000);
         Budget {
-            limit: Tokens(limit),
             reserve: share(self.reserve_permille),
             target: self.target_permille.map(share),
-            bytes_max: None,
-            images_max: None,
+            ..Budget::of(Tokens(limit))
         }
     }
 }

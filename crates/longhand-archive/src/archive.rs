@@ -10,7 +10,7 @@ use crate::record::{
     Addition, After, Appended, Entry, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
     NewSession, Node, Reference, Request, Scope, SessionInfo,
 };
-use crate::{ArchiveError, Damage, Owner, PreambleId, SessionId};
+use crate::{ArchiveError, Damage, Owner, PreambleId, Reserved, SessionId, Wish};
 
 /// A durable home of ledgers.
 ///
@@ -117,7 +117,7 @@ pub trait Archive: Send + Sync {
     ///
     /// Every string is a query. An entry matches if it has every word of the query, whatever the
     /// case and accents; words in double quotes, or joined by signs as in `GB/s`, must stand side by
-    /// side. Where no entry has the words, entries that contain them inside other words are found.
+    /// side, and one with a star, as in `conf*`, may go on. Where no entry has the words, entries that contain them inside other words are found.
     /// Damaged entries are passed over; a search of one session that finds nothing else says so.
     fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>, ArchiveError>;
 
@@ -155,6 +155,15 @@ pub trait Archive: Send + Sync {
 
     /// Returns what was derived from the session; `None` if it must be derived again.
     fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError>;
+
+    /// Reserves money for a call of a model, if all calls of the last hour leave enough of the cap.
+    ///
+    /// Processes that share an archive share what is left. A clock that runs backwards frees nothing: what
+    /// was reserved later than now counts as reserved now.
+    fn reserve(&self, wish: &Wish) -> Result<Reserved, ArchiveError>;
+
+    /// Says what a call has cost, in the place of what was reserved for it.
+    fn settle(&self, reservation: u64, micros: u64) -> Result<(), ArchiveError>;
 
     /// Checks everything, or one session, and returns what is damaged.
     ///

@@ -131,6 +131,12 @@ pub enum ArchiveError {
         /// What the system says.
         source: Cause,
     },
+    /// The archive is no longer the file that was opened; nothing more is written to either.
+    #[error("{archive} was moved, removed or replaced while it was in use")]
+    Moved {
+        /// The archive.
+        archive: String,
+    },
     /// This program was built with a storage library that can damage archives.
     #[error("{archive} cannot be opened safely: {reason}")]
     Unsafe {

@@ -35,11 +35,13 @@ mod damage;
 mod error;
 mod excerpt;
 mod id;
+mod layer;
 mod memory;
 mod number;
 mod page;
 mod query;
 mod record;
+mod spending;
 mod sqlite;
 mod words;
 
@@ -47,10 +49,12 @@ pub use archive::Archive;
 pub use damage::{Damage, DamagedPart};
 pub use error::{ArchiveError, Cause, Conflict};
 pub use id::{Owner, ParseIdError, PreambleId, SessionId};
+pub use layer::Layer;
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
 pub use record::{
     Addition, After, Appended, Entry, Expected, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
     NewSession, Node, Reference, Request, Scope, SessionInfo,
 };
+pub use spending::{Reserved, Wish};
 pub use sqlite::{SqliteArchive, SqliteSettings};

@@ -17,7 +17,7 @@ use crate::query::{Query, Strictness, snippet};
 use crate::{
     Addition, After, Appended, Archive, ArchiveError, Cursor, Damage, Entry, Found, Head, Hit,
     Listing, LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Reference,
-    Request, Scope, SessionId, SessionInfo,
+    Request, Reserved, Scope, SessionId, SessionInfo, Wish,
 };
 
 /// An archive in memory: for tests and for what nobody wants to keep.
@@ -36,6 +36,10 @@ struct Content {
     begun: u64,
     /// Requests ever logged.
     requests: u64,
+    /// Money reserved or spent, by number: when, and how much.
+    spending: BTreeMap<u64, (i64, u64)>,
+    /// Reservations ever made.
+    reservations: u64,
 }
 
 impl MemoryArchive {
@@ -277,6 +281,30 @@ impl Archive for MemoryArchive {
 
     fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError> {
         self.read(id, |session| Ok(session.derived.get(key).cloned()))
+    }
+
+    fn reserve(&self, wish: &Wish) -> Result<Reserved, ArchiveError> {
+        let mut content = self.content();
+        for (at_ms, _) in content.spending.values_mut() {
+            *at_ms = (*at_ms).min(wish.at_ms);
+        }
+        content.spending.retain(|_, (at_ms, _)| *at_ms > wish.since_ms());
+        let mut spent: Vec<(i64, u64)> = content.spending.values().copied().collect();
+        spent.sort_unstable();
+        if let Err(until_ms) = wish.fits(&spent) {
+            return Ok(Reserved::Full { until_ms });
+        }
+        content.reservations += 1;
+        let number = content.reservations;
+        content.spending.insert(number, (wish.at_ms, wish.micros));
+        Ok(Reserved::Granted(number))
+    }
+
+    fn settle(&self, reservation: u64, micros: u64) -> Result<(), ArchiveError> {
+        if let Some((_, reserved)) = self.content().spending.get_mut(&reservation) {
+            *reserved = micros;
+        }
+        Ok(())
     }
 
     fn verify(&self, session: Option<SessionId>) -> Result<Vec<Damage>, ArchiveError> {

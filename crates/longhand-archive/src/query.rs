@@ -20,6 +20,8 @@ struct Needle {
     words: Vec<String>,
     /// All of it, for finding it inside of words.
     whole: String,
+    /// Whether the last word may go on: `conf*` finds `config`.
+    is_prefix: bool,
 }
 
 /// How strictly a text is compared with a query.
@@ -54,6 +56,19 @@ impl Query {
         self.needles.iter().flat_map(|needle| &needle.words).map(String::as_str).collect()
     }
 
+    /// The distinct words of the query, each with whether it may be the beginning of a longer one.
+    pub(crate) fn terms(&self) -> BTreeSet<(&str, bool)> {
+        let terms = |needle: &'_ Needle| {
+            let last = needle.words.len().saturating_sub(1);
+            let is_prefix = needle.is_prefix;
+            (0..needle.words.len()).map(move |at| (at, is_prefix && at == last))
+        };
+        let needles = self.needles.iter();
+        needles
+            .flat_map(|needle| terms(needle).map(|(at, is)| (needle.words[at].as_str(), is)))
+            .collect()
+    }
+
     /// Returns the place of the first needle, if the text has all of them.
     pub(crate) fn find(&self, text: &str, strictness: Strictness) -> Option<Range<usize>> {
         let haystack = Haystack { folded: fold(text), strictness, words: OnceCell::new() };
@@ -71,8 +86,10 @@ impl Query {
 impl Needle {
     fn new(text: &str) -> Option<Self> {
         let text = text.trim();
+        let stem = text.strip_suffix('*').filter(|stem| stem.ends_with(char::is_alphanumeric));
+        let (text, is_prefix) = (stem.unwrap_or(text), stem.is_some());
         let words = words(text).map(|(_, word)| word.to_owned()).collect();
-        (!text.is_empty()).then(|| Self { words, whole: text.to_owned() })
+        (!text.is_empty()).then(|| Self { words, whole: text.to_owned(), is_prefix })
     }
 }
 
@@ -86,18 +103,24 @@ struct Haystack<'t> {
 impl Haystack<'_> {
     fn find(&self, needle: &Needle) -> Option<Range<usize>> {
         match self.strictness {
-            Strictness::Words if !needle.words.is_empty() => self.find_words(&needle.words),
+            Strictness::Words if !needle.words.is_empty() => self.find_words(needle),
             _ => self.find_substring(&needle.whole),
         }
     }
 
-    fn find_words(&self, wanted: &[String]) -> Option<Range<usize>> {
+    fn find_words(&self, needle: &Needle) -> Option<Range<usize>> {
+        let wanted = &needle.words;
         let words = self
             .words
             .get_or_init(|| words(&self.folded).map(|(place, _)| place).collect::<Vec<_>>());
-        let is_wanted =
-            |(place, wanted): (&Range<usize>, &String)| self.folded[place.clone()] == **wanted;
-        let run = words.windows(wanted.len()).find(|run| run.iter().zip(wanted).all(is_wanted))?;
+        let is_run = |run: &&[Range<usize>]| {
+            run.iter().zip(wanted).enumerate().all(|(at, (place, wanted))| {
+                let word = &self.folded[place.clone()];
+                let may_go_on = needle.is_prefix && at + 1 == needle.words.len();
+                word == wanted || (may_go_on && word.starts_with(wanted.as_str()))
+            })
+        };
+        let run = words.windows(wanted.len()).find(is_run)?;
         Some(run[0].start..run[wanted.len() - 1].end)
     }
 
@@ -202,6 +225,17 @@ mod tests {
         check("\"build is", "the build is broken", true);
         check("据库", "数据库", true);
         check("库据", "数据库", false);
+    }
+
+    #[test]
+    fn a_star_asks_for_the_beginning_of_a_word() {
+        check("conf*", "the configuration", true);
+        check("conf*", "an unconfigured server", false);
+        check("\"the conf*\"", "the configuration", true);
+        check("th* configuration", "the configuration", true);
+        check("conf", "the configuration", false);
+        let query = Query::parse("a conf* a").unwrap();
+        assert_eq!(query.terms().into_iter().collect::<Vec<_>>(), [("a", false), ("conf", true)]);
     }
 
     #[test]

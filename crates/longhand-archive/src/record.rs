@@ -16,6 +16,8 @@ pub struct NewSession {
     pub name: String,
     /// The session it goes on from: in another dialect, or after a client's own compaction.
     pub continues: Option<SessionId>,
+    /// A hash of what the client calls the conversation: its side calls and sub-agents have the same.
+    pub group: Option<u64>,
     /// When it begins, in milliseconds since 1970.
     pub begun_ms: i64,
 }
@@ -186,6 +188,8 @@ pub struct SessionInfo {
     pub name: String,
     /// The session it goes on from.
     pub continues: Option<SessionId>,
+    /// A hash of what the client calls the conversation.
+    pub group: Option<u64>,
     /// When it began, in milliseconds since 1970.
     pub begun_ms: i64,
     /// How many entries it has, on all paths.
@@ -287,9 +291,15 @@ pub struct Request {
     pub batch: u64,
     /// The model asked.
     pub model: String,
-    /// Tokens that the conversation has without edits.
+    /// The program that asked, as far as it is known.
+    pub agent: String,
+    /// The most tokens that a request could have; 0 if there was no limit.
+    pub limit: u64,
+    /// Tokens that the conversation has without edits, by our own count.
     pub before: u64,
-    /// Tokens that were sent.
+    /// Tokens of the window by the same count.
+    pub window: u64,
+    /// Tokens that were sent, as the provider counts them.
     pub sent: u64,
     /// Tokens that the provider read from its cache.
     pub cached: u64,
@@ -303,4 +313,8 @@ pub struct Request {
     pub answer: Option<String>,
     /// Whether the answer broke off.
     pub is_cut: bool,
+    /// Whether it was a side call: a title, or another question about what was said.
+    pub is_aside: bool,
+    /// Whether it was passed on as it was because our side failed.
+    pub is_bypassed: bool,
 }

@@ -14,6 +14,7 @@ mod maintenance;
 mod mount;
 mod open;
 mod path;
+mod place;
 mod preamble;
 mod readers;
 mod reference;
@@ -22,6 +23,7 @@ mod schema;
 mod seal;
 mod search;
 mod session;
+mod spending;
 mod sweep;
 mod transaction;
 mod tree;
@@ -38,13 +40,13 @@ use longhand_core::{Handle, Link};
 
 use self::entry::{ReadyAddition, ReadyEntry};
 use self::fault::Fault;
+use self::place::Place;
 use self::readers::Readers;
-use self::transaction::attempt;
 use self::writer::Writer;
 use crate::{
     Addition, After, Appended, Archive, ArchiveError, Damage, Entry, Found, Head, Hit, Listing,
     LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Reference, Request,
-    Scope, SessionId, SessionInfo,
+    Reserved, Scope, SessionId, SessionInfo, Wish,
 };
 
 /// An archive in a file, which processes may share.
@@ -90,8 +92,9 @@ impl SqliteArchive {
         let path = path.as_ref().to_owned();
         let connection = open::open(&path, settings)?;
         let wait_max = settings.wait_max;
-        let readers = Readers::new(path.clone(), wait_max);
-        let writer = Writer::start(&path, connection, wait_max)?;
+        let place = Place::of(&path);
+        let readers = Readers::new(path.clone(), place.clone(), wait_max);
+        let writer = Writer::start(&path, place, connection, wait_max)?;
         Ok(Self { path, wait_max, readers, writer })
     }
 
@@ -109,7 +112,11 @@ impl SqliteArchive {
         &self,
         action: impl FnOnce(&rusqlite::Connection) -> Result<T, Fault>,
     ) -> Result<T, ArchiveError> {
-        self.readers.read(action)
+        self.readers.read(action).inspect_err(|error| {
+            if matches!(error, ArchiveError::Moved { .. }) {
+                self.writer.rescue();
+            }
+        })
     }
 }
 
@@ -139,10 +146,7 @@ impl Archive for SqliteArchive {
         additions: &[Addition],
     ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
         let additions: Vec<ReadyAddition> = additions.iter().map(ReadyAddition::new).collect();
-        let outcomes = self.writer.write(move |db| {
-            let each = additions.iter().map(|addition| attempt(db, |db| addition.make(db)));
-            each.collect::<Result<Vec<Result<Appended, Fault>>, Fault>>()
-        })?;
+        let outcomes = self.writer.write(move |db| entry::make_all(db, &additions))?;
         let archive = self.path.display().to_string();
         let named = |fault: Fault| fault.into_error(&archive, self.wait_max);
         Ok(outcomes.into_iter().map(|outcome| outcome.map_err(named)).collect())
@@ -231,7 +235,11 @@ impl Archive for SqliteArchive {
 
     fn log_request(&self, id: SessionId, request: &Request) -> Result<(), ArchiveError> {
         let request = request.clone();
-        self.writer.write(move |db| request::log(db, &mut session::require(db, id)?, &request))
+        self.writer.write(move |db| {
+            let mut session = session::require(db, id)?;
+            request::log(db, &mut session, &request)?;
+            session::save(db, &session)
+        })
     }
 
     fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError> {
@@ -253,6 +261,15 @@ impl Archive for SqliteArchive {
 
     fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError> {
         self.read(|db| derived::find(db, id, key))
+    }
+
+    fn reserve(&self, wish: &Wish) -> Result<Reserved, ArchiveError> {
+        let wish = *wish;
+        self.writer.write(move |db| spending::reserve(db, &wish))
+    }
+
+    fn settle(&self, reservation: u64, micros: u64) -> Result<(), ArchiveError> {
+        self.writer.write(move |db| spending::settle(db, reservation, micros))
     }
 
     fn verify(&self, session: Option<SessionId>) -> Result<Vec<Damage>, ArchiveError> {

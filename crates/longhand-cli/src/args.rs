@@ -1,5 +1,9 @@
 //! What can be said on the command line.
 
+mod replay;
+mod run;
+mod search;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -8,11 +12,15 @@ use longhand_core::{Policy, Rolling};
 use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
-/// An endless conversation for any LLM agent: a conversation in, one that fits out.
+pub(crate) use self::replay::ReplayArgs;
+pub(crate) use self::run::{RunArgs, UsageArgs, UsageBy};
+pub(crate) use self::search::SearchArgs;
+
+/// Gives any LLM agent an endless conversation: every word is kept, and what the model sees always fits.
 #[derive(Parser)]
 #[command(name = "longhand", version)]
 #[command(
-    after_help = "Exit status: 0 done; 1 the answer is no; 2 bad usage or unreadable input; 3 it does not fit."
+    after_help = "Exit status: 0 done; 1 a check failed or nothing was found; 2 bad usage or unreadable input; 3 the conversation does not fit the budget."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -23,44 +31,79 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Make a conversation fit a budget, in the format it came in
     Compact(CompactArgs),
-    /// Say whether a provider would take a conversation, and list what is wrong
+    /// Check whether a provider would accept a conversation, and list what is wrong
     Check(CheckArgs),
-    /// Count tokens per message and in total
+    /// Count tokens: of one file per message, of several per file
     Count(CountArgs),
-    /// Bring back what a stub, clip or fold stands for
+    /// Replay recorded conversations: what they would have cost, and what the model would still have known
+    Replay(ReplayArgs),
+    /// Print the original that a handle in a window stands for
     Expand(ExpandArgs),
-    /// Record rounds into a session, one a line; each is durable before the next is read
+    /// Record rounds into a session, one per line; each is on disk before the next is read
     Record(RecordArgs),
-    /// Print a session's window as messages
+    /// Print the messages to send for a session
     Context(ContextArgs),
     /// List sessions
     Ls(LsArgs),
-    /// Show what of a session is verbatim and what is folded
+    /// Show which rounds of a session are sent verbatim and which are folded
     Show(ShowArgs),
-    /// Show the receipts of a session's folds, newest first
+    /// List what was left out of a session's windows and when, newest first
     Log(LogArgs),
-    /// Find anything ever said
+    /// Search everything that was ever said
     Search(SearchArgs),
-    /// Keep an entry in the window through every fold
+    /// Keep a message in every window
     Pin(PinArgs),
-    /// Take the newest fold of a session back
+    /// Undo the newest batch of edits of a session
     Undo(UndoArgs),
-    /// Check every checksum, handle and citation of the archive
+    /// Check every checksum and handle in the archive
     Verify(VerifyArgs),
     /// Write a session as JSON Lines
     Export(ExportArgs),
-    /// Read a session from an export, a state file or a session file
+    /// Import a session from an export, a state file or an agent's session file
     Import(ImportArgs),
     /// Remove a session for good
     Rm(RmArgs),
-    /// Talk with a model, without an end
+    /// Chat with a model in the terminal, without end
     Chat(ChatArgs),
-    /// Be a proxy: any agent gets an endless conversation by changing one URL
+    /// Run a proxy that keeps any agent within its context window
     Serve(ServeArgs),
-    /// Show what is configured and from where, and test the archive and every model
+    /// Run any agent behind a private proxy, with nothing to set up
+    Run(RunArgs),
+    /// Show what was sent, cached and saved, and what it cost
+    Usage(UsageArgs),
+    /// Show every setting and path, and test the archive and every model
     Doctor(DoctorArgs),
+    /// Trust the longhand.toml of a folder until it changes
+    Trust(TrustArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Write the man pages into a folder
+    #[command(hide = true)]
+    Man(ManArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct ManArgs {
+    /// The folder, which must be there
+    pub(crate) folder: PathBuf,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "A longhand.toml in the working directory or above may have come with a checkout. \
+Until you trust it, only its budgets and policies count, not its endpoints, models, prices or archive. \
+Your own ~/.config/longhand/longhand.toml is always trusted."
+)]
+pub(crate) struct TrustArgs {
+    /// The folder, or its longhand.toml
+    #[arg(default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Stop trusting it
+    #[arg(long)]
+    pub(crate) forget: bool,
+    /// List the files that are trusted
+    #[arg(long, conflicts_with_all = ["folder", "forget"])]
+    pub(crate) list: bool,
 }
 
 #[derive(Args)]
@@ -68,17 +111,25 @@ pub(crate) enum Command {
   longhand chat --model ollama/qwen3
   longhand chat work --model anthropic/claude-haiku-4-5 --summariser ollama/qwen3
 
-/help in the conversation lists what can be typed there. Ctrl-C stops an answer, Ctrl-D leaves.")]
+/help in the conversation lists the commands. Ctrl-C stops an answer, Ctrl-D leaves.
+If standard input is not a terminal, it is one message, and only the answer goes to standard output:
+  git diff | longhand chat review --model ollama/qwen3 > review.md")]
 pub(crate) struct ChatArgs {
-    /// The session to go on with, or to begin
+    /// The session to resume, or to begin
     #[arg(default_value = "chat")]
     pub(crate) id: String,
-    /// The model, as provider/model or endpoint/model [default: models.chat of the settings]
+    /// The model, as provider/model or endpoint/model [default: models.chat in the settings]
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// The base prompt [default: chat.system of the settings]
+    /// The system prompt [default: chat.system in the settings]
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
+    /// Print answers as the model writes them, without rendering Markdown
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Store marks in the place of keys and passwords; what is sent to a model keeps them
+    #[arg(long)]
+    pub(crate) redact: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
@@ -91,52 +142,61 @@ pub(crate) struct ChatArgs {
   OPENAI_BASE_URL=http://127.0.0.1:4141/v1 your-agent
   ANTHROPIC_BASE_URL=http://127.0.0.1:4141 your-agent
 
-Of its own it answers /longhand/health, /longhand/ready and /longhand/metrics.")]
+The proxy itself answers /longhand/health, /longhand/ready and /longhand/metrics.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ServeArgs {
-    /// Where to listen; port 0 picks a free one
+    /// The address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]
     pub(crate) listen: std::net::SocketAddr,
-    /// Where requests go
+    /// The server that requests are sent to
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// Where requests to Chat Completions and Responses go [default: the upstream]
+    /// The server for Chat Completions and Responses [default: --upstream]
     #[arg(long, value_name = "URL")]
     pub(crate) upstream_openai: Option<String>,
-    /// Where requests to Messages go [default: the upstream]
+    /// The server for Anthropic Messages [default: --upstream]
     #[arg(long, value_name = "URL")]
     pub(crate) upstream_anthropic: Option<String>,
-    /// The most tokens of a request [default: the model's known window less the reply]
+    /// The most tokens of a request [default: the model's context window less the reply]
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) budget: Option<u64>,
-    /// What share of the budget a full window is brought down to
-    #[arg(long, value_name = "PERCENT", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=100))]
+    /// How far a full window is shortened, in percent of the budget
+    #[arg(long, value_name = "PERCENT", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) low_water: u64,
-    /// How a window is brought down
+    /// How a window is shortened
     #[arg(long, value_enum, default_value_t = PolicyName::Auto)]
     pub(crate) policy: PolicyName,
-    /// Who tells of what is folded: extractive, none, or models such as ollama/qwen3, which are asked in
-    /// the background [default: as the settings say, or extractive]
+    /// What summarises folded messages: extractive, none, or models such as ollama/qwen3, which are asked in
+    /// the background [default: models.summary in the settings, or extractive]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) summariser: Vec<String>,
-    /// Offer models a tool that brings back what a window left out; clients never see it
+    /// Offer models a tool that brings back what was left out; clients never see it
     #[arg(long)]
     pub(crate) expand_tool: bool,
-    /// A file with the keys of which a caller must have one, a line each
+    /// A file with API keys, one per line; callers must send one of them
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<std::path::PathBuf>,
-    /// Listen on another address than loopback without a key
+    /// A header in which callers send a key besides the usual ones; sessions belong to whoever has their keys
+    #[arg(long, value_name = "NAME")]
+    pub(crate) credential_header: Vec<String>,
+    /// Allow callers from other machines without a key
     #[arg(long)]
     pub(crate) allow_anyone: bool,
-    /// Hold back the end of an answer until all is archived, and refuse what cannot be
-    #[arg(long)]
+    /// Hold back the end of each answer until it is archived, and refuse requests that cannot be archived
+    #[arg(long, conflicts_with = "no_archive")]
     pub(crate) require_archive: bool,
-    /// Where a line of JSON goes for each request; - is standard error
+    /// Archive nothing: what windows leave out is kept in memory for a while, and cannot be brought back
+    #[arg(long)]
+    pub(crate) no_archive: bool,
+    /// Write one line of JSON per request to this file; - is standard error
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<std::path::PathBuf>,
+    /// Store marks in the place of keys and passwords; what is sent to the provider keeps them
+    #[arg(long)]
+    pub(crate) redact: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
-    /// Print nothing but the address and errors
+    /// Print only the address and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -162,31 +222,31 @@ pub(crate) struct CompletionsArgs {
 
 #[derive(Args)]
 pub(crate) struct ArchiveArgs {
-    /// The archive [default: the user's own, in the platform's folder for data]
+    /// The archive file [default: ~/.local/share/longhand/archive.db; `longhand doctor` prints the path]
     #[arg(long, value_name = "PATH")]
     pub(crate) archive: Option<PathBuf>,
 }
 
 #[derive(Args)]
 pub(crate) struct SessionArgs {
-    /// The most tokens of a window [default: 24000]
+    /// The most tokens to send [default: 24000]
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) budget: Option<u64>,
-    /// How a window is made to fit: `auto` changes it seldom and deeply, which costs least; `rolling` keeps
-    /// the newest rounds and one summary of the rest [default: session.policy of the settings, or auto]
+    /// How messages are left out: `auto` does it seldom and thoroughly, which costs least; `rolling` keeps
+    /// the newest rounds and one summary of the rest [default: session.policy in the settings, or auto]
     #[arg(long, value_enum)]
     pub(crate) policy: Option<PolicyName>,
-    /// With the policy rolling: the most rounds that stay verbatim [default: 10]
+    /// With --policy rolling: how many rounds stay verbatim [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) rounds: Option<usize>,
-    /// With the policy rolling: the most tokens of the summary [default: 4000]
+    /// With --policy rolling: the most tokens of the summary [default: 4000]
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) summary: Option<u64>,
-    /// Who summarises what is folded: `extractive`, which needs no model, `none`, which lists names, or models
-    /// in the order they are tried, separated by commas [default: models.summary of the settings, or extractive]
+    /// What summarises folded messages: `extractive` needs no model, `none` lists names only, and models are
+    /// tried in order, separated by commas [default: models.summary in the settings, or extractive]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) summariser: Vec<String>,
-    /// What ids of this project look like, such as 'ACME-#' (# digits, @ letters and digits)
+    /// What ids in this project look like, such as 'ACME-#' (# is digits, @ letters and digits)
     #[arg(long, value_name = "PATTERN")]
     pub(crate) pattern: Vec<String>,
 }
@@ -195,21 +255,21 @@ pub(crate) struct SessionArgs {
 #[command(after_help = "Example:
   echo '{\"user\": \"Where is the log?\", \"assistant\": \"In var/app.log.\"}' | longhand record demo")]
 pub(crate) struct RecordArgs {
-    /// The session; any text is a name
+    /// The session; any text can be its name
     pub(crate) id: String,
-    /// Rounds, one a line: `{"user","assistant","ts"?,"tool_calls"?}` or `{"messages":[…]}`; `-` or nothing is standard input
+    /// A file of rounds, one per line: `{"user","assistant","ts"?,"tool_calls"?}` or `{"messages":[…]}` [default: standard input]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
     pub(crate) session: SessionArgs,
-    /// Take out what looks like a key before anything is stored
+    /// Store marks in the place of keys and passwords
     #[arg(long)]
     pub(crate) redact: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -223,14 +283,14 @@ pub(crate) struct ContextArgs {
     /// The user's next message
     #[arg(long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
-    /// The base prompt
+    /// The system prompt
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
-    /// Text recalled from elsewhere
+    /// Text from elsewhere to quote, such as search results
     #[arg(long, value_name = "TEXT")]
     pub(crate) recall: Option<String>,
-    /// Where the block of folded messages and the recalled text go: quoted in user messages, or into the system
-    /// message [default: user; with the policy rolling, system]
+    /// Where the summary of folded messages and recalled text go: quoted in user messages, or in the system
+    /// message [default: user; with --policy rolling, system]
     #[arg(long, value_enum)]
     pub(crate) placement: Option<PlacementName>,
     /// The format of the messages: chat, responses or anthropic
@@ -253,8 +313,14 @@ pub(crate) enum PlacementName {
 
 #[derive(Args)]
 #[command(after_help = "Example:
-  longhand ls --json")]
+  longhand ls
+  longhand ls --all --json
+
+Newest first. Tokens are those of the newest request, and those that it would have without Longhand.")]
 pub(crate) struct LsArgs {
+    /// Show side calls, sub-agents and other paths, too, below their conversation
+    #[arg(long)]
+    pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print JSON
@@ -292,37 +358,18 @@ pub(crate) struct LogArgs {
 
 #[derive(Args)]
 #[command(after_help = "Example:
-  longhand search 'retry storm' --session demo")]
-pub(crate) struct SearchArgs {
-    /// Words; those in double quotes must stand side by side
-    pub(crate) query: String,
-    /// Only in this session
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// The most to list
-    #[arg(long, value_name = "N", default_value = "20")]
-    pub(crate) limit: usize,
-    #[command(flatten)]
-    pub(crate) archive: ArchiveArgs,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Args)]
-#[command(after_help = "Example:
   longhand pin demo 14")]
 pub(crate) struct PinArgs {
     /// The session
     pub(crate) id: String,
-    /// The entry's number, as search shows it
+    /// The number of the message, as `longhand search` shows it
     pub(crate) entry: u64,
     /// Unpin it instead
     #[arg(long)]
     pub(crate) remove: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -356,7 +403,7 @@ pub(crate) struct VerifyArgs {
 pub(crate) struct ExportArgs {
     /// The session
     pub(crate) id: String,
-    /// What to write: every message ever recorded, or what the window holds
+    /// What to write: every recorded message, or the state of the window
     #[arg(long, value_enum, default_value = "jsonl")]
     pub(crate) format: ExportFormat,
     /// Write here instead of to standard output
@@ -370,7 +417,7 @@ pub(crate) struct ExportArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// One entry a line
+    /// One message per line
     Jsonl,
     /// Summary, verbatim rounds and counts as one JSON object
     State,
@@ -380,15 +427,15 @@ pub(crate) enum ExportFormat {
 #[command(after_help = "Example:
   longhand import demo.jsonl --id copy")]
 pub(crate) struct ImportArgs {
-    /// An export, a state file or a session file; `-` or nothing is standard input
+    /// An export, a state file or a session file [default: standard input]
     pub(crate) file: Option<PathBuf>,
     /// The session [default: the id in the file, or the file's name]
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// Add to a session that is there already
+    /// Add to an existing session
     #[arg(long)]
     pub(crate) append: bool,
-    /// Take out what looks like a key before anything is stored
+    /// Store marks in the place of keys and passwords
     #[arg(long)]
     pub(crate) redact: bool,
     #[command(flatten)]
@@ -403,7 +450,7 @@ pub(crate) struct ImportArgs {
 pub(crate) struct RmArgs {
     /// The session
     pub(crate) id: String,
-    /// Do it
+    /// Confirm
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
@@ -412,19 +459,24 @@ pub(crate) struct RmArgs {
 
 #[derive(Args)]
 pub(crate) struct InputArgs {
-    /// The conversation: a request, a list of messages or a session file; `-` or nothing is standard input
+    /// The conversation: a request, a list of messages or a session file [default: standard input]
     pub(crate) file: Option<PathBuf>,
-    /// Its format: auto, chat, responses, anthropic, claude-code, codex or pi
+    /// The format: auto, chat, responses, anthropic, claude-code, codex or pi
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = dialect)]
     pub(crate) dialect: DialectChoice,
-    /// Refuse input of more bytes than this (k, m and g are understood)
+    /// Refuse input of more bytes than this (suffixes k, m and g)
     #[arg(long, value_name = "BYTES", default_value = "256m", value_parser = amount)]
     pub(crate) max_input: u64,
 }
 
 #[derive(Args)]
 pub(crate) struct MeterArgs {
-    /// How to count: o200k, cl100k, chars:3.5 or the path of a tokenizer.json [default: by the model it names, ≈o200k times a factor if its vocabulary is not public]
+    /// How to count: o200k, cl100k or chars:3.5 (3.5 characters per token) [default: by the model that the
+    /// conversation names; models without a public vocabulary are estimated and marked ≈]
+    #[cfg_attr(
+        feature = "tokenizer-json",
+        doc = "\n\nThe path of a model's tokenizer.json counts exactly for that model."
+    )]
     #[arg(long, value_name = "METER")]
     pub(crate) meter: Option<MeterSpec>,
 }
@@ -433,55 +485,59 @@ pub(crate) struct MeterArgs {
 #[command(after_help = "Example:
   longhand compact session.json --budget 8000 -o window.json
   longhand compact session.json --budget 32k --archive originals.db | longhand check")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct CompactArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// The most tokens the window may have, tools and system prompt included (32k is understood)
+    /// The most tokens to send, tools and system prompt included, such as 8000 or 32k
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) budget: u64,
     /// Tokens of the budget to keep free for the reply
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     pub(crate) reserve: u64,
-    /// What to come down to once the budget is used up [default: the budget less the reserve]
+    /// How many tokens to aim for if the budget is exceeded [default: the budget less the reserve]
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) target: Option<u64>,
     /// How to make it fit
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) policy: PolicyName,
-    /// What tells of the messages that are folded: `extractive` picks sentences and puts back facts,
-    /// `none` lists names, a model writes a summary; several are tried in turn
-    /// [default: models.summary of the settings, or extractive]
+    /// What summarises folded messages: `extractive` writes a work log without a model, `none` lists names
+    /// only, a model adds how the work went; several are tried in order
+    /// [default: models.summary in the settings, or extractive]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) summariser: Vec<String>,
-    /// How many of the newest messages stay as they are [default: 4, and under auto as much as is sensible];
-    /// trim and rolling keep what fits, whatever this says
+    /// How many of the newest messages to keep verbatim [default: 4; `auto` keeps more if they fit]; `trim` and
+    /// `rolling` ignore this and keep what fits
     #[arg(long, value_name = "N")]
     pub(crate) keep_tail: Option<usize>,
-    /// Leave bodies of fewer characters alone
+    /// Do not shorten texts of fewer characters
     #[arg(long, value_name = "N", default_value = "256")]
     pub(crate) min_chars: usize,
     #[command(flatten)]
     pub(crate) meter: MeterArgs,
-    /// Mend an invalid conversation first: answer calls without results, quote results without calls
+    /// Repair an invalid conversation first: answer calls without results, quote results without calls
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Write the window here instead of to standard output
+    /// Write the shortened conversation here instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Write a report as JSON here; `-` is standard output
+    /// Write a JSON report here; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Under elide: clip protected messages too if nothing else makes it fit
+    /// With --policy elide: also shorten protected messages if nothing else makes it fit
     #[arg(long)]
     pub(crate) last_resort: bool,
-    /// Keep the conversation in this archive: it is found again by its messages, what was left out stays left
-    /// out, and `longhand expand` brings it back
+    /// Keep the conversation in this archive, where `longhand expand` finds what was left out. A longer version of
+    /// it is recognised, and what was left out before stays out
     #[arg(long, value_name = "PATH")]
     pub(crate) archive: Option<PathBuf>,
-    /// Draw the context map: when standard error is a terminal, always or never
+    /// Store marks in the place of keys and passwords; the window keeps them where it shows a message as it is
+    #[arg(long, requires = "archive")]
+    pub(crate) redact: bool,
+    /// Draw a map of the result: auto (if standard error is a terminal), always or never
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) map: MapWhen,
-    /// Say nothing on standard error but errors
+    /// Print only errors on standard error
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -495,7 +551,7 @@ pub(crate) struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing; the exit status is the answer
+    /// Print nothing; the exit status tells
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -503,10 +559,18 @@ pub(crate) struct CheckArgs {
 #[derive(Args)]
 #[command(after_help = "Example:
   longhand count session.jsonl
+  longhand count one.json two.json three.jsonl
   longhand count request.json --meter cl100k --json")]
 pub(crate) struct CountArgs {
-    #[command(flatten)]
-    pub(crate) input: InputArgs,
+    /// Conversations: requests, lists of messages or session files [default: standard input]
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The format: auto, chat, responses, anthropic, claude-code, codex or pi
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = dialect)]
+    pub(crate) dialect: DialectChoice,
+    /// Refuse input of more bytes than this (suffixes k, m and g)
+    #[arg(long, value_name = "BYTES", default_value = "256m", value_parser = amount)]
+    pub(crate) max_input: u64,
     #[command(flatten)]
     pub(crate) meter: MeterArgs,
     /// Print JSON
@@ -522,14 +586,14 @@ pub(crate) struct CountArgs {
   longhand expand h:3kq9w2m1x7ab --archive originals.db
   longhand expand h:3kq9w2m1x7ab --from session.json")]
 pub(crate) struct ExpandArgs {
-    /// The handle, as the stub shows it
+    /// The handle, such as h:3kq9w2m1x7ab
     pub(crate) handle: String,
-    /// Look in this conversation, from which the window was made, instead of an archive
+    /// Look in this file, the one that was shortened, instead of an archive
     #[arg(long, value_name = "FILE", conflicts_with = "archive")]
     pub(crate) from: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
-    /// Only this round of a fold
+    /// Print only this round of a fold
     #[arg(long, value_name = "N")]
     pub(crate) round: Option<u64>,
     /// Print JSON: the handle, the form (text or json) and the content

@@ -1,16 +1,24 @@
-//! `longhand chat`: a conversation without an end, in the terminal.
+//! `longhand chat`: an endless conversation in the terminal.
 
 mod command;
+mod cost;
+mod markdown;
+mod piped;
 mod screen;
+mod typing;
 
-use std::path::PathBuf;
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use longhand::{Archive, Call, Folding, Prompt, Round, Session, Tokens, Window, recall};
-use longhand_archive::{Page, Request as LoggedRequest, Scope};
-use longhand_core::{Handle, Seq, grouped};
+use anyhow::{Context, Result, bail};
+use longhand::{
+    Archive, ArchiveError, CachePrices, Call, Folding, Prompt, Redactor, Round, Session,
+    SessionError, Tokens, Window, recall,
+};
+use longhand_archive::{Page, Scope};
+use longhand_core::{Handle, Scale, Seq, grouped};
+use longhand_dialect::Usage;
 use longhand_model::{Model, ModelError, Reply, Request};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
@@ -18,11 +26,15 @@ use serde_json::json;
 
 use self::command::Command;
 use self::screen::Screen;
+use self::typing::TypingHeld;
 use crate::args::ChatArgs;
 use crate::config::Config;
 use crate::models::Models;
 use crate::output::counted;
-use crate::{Outcome, hinted, map, store, weigh};
+use crate::{Outcome, hinted, history, map, store};
+
+/// The session of `longhand chat` without a name.
+const DEFAULT_SESSION: &str = "chat";
 
 /// How often a window is made smaller when a model says that it is too long.
 const SHRINKS_MAX: usize = 2;
@@ -30,32 +42,44 @@ const SHRINKS_MAX: usize = 2;
 /// How long `/compact` waits for a model.
 const COMPACT_WAIT: Duration = Duration::from_mins(2);
 
+/// How long a round waits for an archive that another process has locked. Every attempt waits for seconds.
+const BUSY_ATTEMPTS: usize = 24;
+
 /// How long leaving waits for a fold that is under way; one that is not done is done next time.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &ChatArgs) -> Result<Outcome> {
     let config = Config::load()?;
-    let models = Models::new(&config)?;
     let name = args.model.as_deref().or(config.text("models.chat")).ok_or_else(|| {
         hinted(
             "no model is named",
             "longhand chat --model ollama/qwen3, or models.chat in longhand.toml",
         )
     })?;
-    let model = models.model(name)?;
     let archive = store::open(&args.archive)?;
-    let session = store::session(&archive, &args.id, &args.session)?;
+    let models = Models::new(&config, Arc::clone(&archive))?;
+    let model = models.model(name)?;
+    let mut session = store::session(&archive, &args.id, &args.session)?;
     let system = args.system.as_deref().or(config.text("chat.system")).unwrap_or_default();
+    let redactor = store::redactor_if(args.redact, &args.archive)?;
+    session.set_redactor(redactor.clone());
     let mut chat = Chat {
         summarisers: store::summariser_names(&config, &args.session.summariser),
         system: system.to_owned(),
-        screen: Screen::new(),
+        screen: Screen::new(args.plain),
         models,
         model,
         archive,
         session,
+        redactor,
+        asked: None,
+        has_failed: false,
+        unrecorded: Vec::new(),
     };
     chat.count_as_the_model_does()?;
+    if !std::io::stdin().is_terminal() {
+        return chat.answer_once();
+    }
     chat.greet();
     chat.converse()
 }
@@ -69,14 +93,27 @@ struct Chat {
     summarisers: Vec<String>,
     system: String,
     screen: Screen,
+    redactor: Option<Arc<Redactor>>,
+    /// The newest message as it was typed.
+    asked: Option<String>,
+    /// Whether it has no whole answer yet.
+    has_failed: bool,
+    /// Rounds that the archive could not take, oldest first.
+    unrecorded: Vec<Round>,
 }
 
 /// How an answer ended.
 enum Answer {
     Whole(Reply),
-    /// The user has seen enough.
-    Stopped(String),
+    /// What came before it ended, and why it did.
+    Partial(String, String),
 }
+
+/// Why an answer ends that the user has seen enough of.
+const STOPPED: &str = "stopped by the user";
+
+/// Why an answer ends when the terminal is closed.
+const ENDED: &str = "the program was told to end";
 
 impl Chat {
     fn greet(&self) {
@@ -87,7 +124,7 @@ impl Chat {
             format!("{} so far", counted(rounds as usize, "round"))
         };
         self.screen.notice(&format!(
-            "{} with {}: {what}; /help helps",
+            "{} with {}: {what}; /help lists the commands",
             self.session.name(),
             self.model
         ));
@@ -95,8 +132,8 @@ impl Chat {
 
     /// Reads and answers until the user leaves.
     fn converse(&mut self) -> Result<Outcome> {
-        let mut editor = DefaultEditor::new().context("this is no terminal to talk in")?;
-        let history = history_path();
+        let mut editor = DefaultEditor::new().context("cannot use this terminal")?;
+        let history = history::path();
         if let Some(path) = &history {
             let _ = editor.load_history(path);
         }
@@ -113,11 +150,21 @@ impl Chat {
             };
             let line = line.trim();
             if line.is_empty() {
+                if self.has_failed {
+                    self.retry()?;
+                }
                 continue;
             }
-            let _ = editor.add_history_entry(line);
+            // On disk before anything else happens: what was typed can be called back whatever comes.
+            let _ = editor.add_history_entry(self.redacted(line));
+            if let Some(path) = &history {
+                let _ = editor.append_history(path);
+            }
             match Command::parse(line) {
+                // Typed once more, it is the same message.
+                None if self.has_failed && self.asked.as_deref() == Some(line) => self.retry()?,
                 None => self.turn(line)?,
+                Some(Ok(Command::Retry)) => self.retry()?,
                 Some(Ok(Command::Quit)) => break,
                 Some(Ok(command)) => {
                     if let Err(error) = self.obey(command) {
@@ -127,11 +174,12 @@ impl Chat {
                 Some(Err(told)) => self.screen.notice(&told),
             }
         }
-        if let Some(path) = &history {
-            let _ = editor.save_history(path);
+        self.record_waiting();
+        if !self.unrecorded.is_empty() {
+            bail!("{} could not be recorded", counted(self.unrecorded.len(), "round"));
         }
         self.session.settle(LEAVE_WAIT)?;
-        self.screen.notice(&format!("`longhand chat {}` goes on from here", self.session.name()));
+        self.screen.notice(&format!("resume with `{}`", resume(self.session.name())));
         Ok(Outcome::Done)
     }
 
@@ -140,22 +188,93 @@ impl Chat {
         screen::gauge(self.session.tokens(), self.session.budget())
     }
 
-    /// One message and its answer. What goes wrong is told, and the conversation goes on.
+    /// Asks the newest message again.
+    fn retry(&mut self) -> Result<()> {
+        self.record_waiting();
+        let Some(recorded) = self.session.retry()? else {
+            self.screen.notice("nothing was said yet");
+            return Ok(());
+        };
+        // What was typed may be more than what is recorded.
+        let message = self.asked.take().unwrap_or(recorded);
+        self.turn(&message)
+    }
+
+    /// One message and its answer. What goes wrong is told, and the conversation goes on: the message is kept,
+    /// with as much of the answer as was shown.
     fn turn(&mut self, message: &str) -> Result<()> {
-        match self.ask(message) {
-            Ok((answer, window)) => {
-                let recorded = self.session.record(&self.round(message, &answer))?;
-                if let Some(problem) = recorded.problem {
-                    self.screen.problem(&problem.into());
-                }
-                if let Some(call) = self.call(&answer) {
-                    self.session.log_request(&call, &window, store::now_ms())?;
-                }
-                self.tell_folded(Folding { rounds: recorded.folded, over: recorded.over });
+        self.asked = Some(message.to_owned());
+        self.record_waiting();
+        let (answer, window) = match self.ask(message) {
+            Ok((answer, window)) => (answer, Some(window)),
+            Err(error) => {
+                self.screen.problem(&error);
+                (Answer::Partial(String::new(), format!("{error:#}")), None)
             }
-            Err(error) => self.screen.problem(&error),
+        };
+        self.has_failed = false;
+        let round = self.round(message, &answer);
+        self.unrecorded.push(round);
+        self.record_waiting();
+        if let Answer::Partial(said, why) = &answer {
+            self.has_failed = true;
+            let kept = if said.is_empty() { "your message is kept" } else { "what came is kept" };
+            let again =
+                if std::io::stdin().is_terminal() { "; Enter or /retry asks again" } else { "" };
+            self.screen.notice(&format!("{kept}{again}"));
+            if why == ENDED {
+                bail!("{ENDED}; {kept}");
+            }
+        }
+        if let Some(window) = window
+            && let Err(error) = self.log(&answer, &window)
+        {
+            self.screen.problem(&error);
         }
         Ok(())
+    }
+
+    /// Writes down what an answer took.
+    fn log(&self, answer: &Answer, window: &Window) -> Result<()> {
+        if let Some(call) = self.call(answer, window)? {
+            self.session.log_request(&call, window, store::now_ms())?;
+        }
+        Ok(())
+    }
+
+    /// Records what is not recorded yet, in its order. An archive that is busy is waited for; what it cannot take
+    /// stays here and is tried again.
+    fn record_waiting(&mut self) {
+        while let Some(round) = self.unrecorded.first() {
+            let mut recorded = self.session.record(round);
+            for attempt in 1..BUSY_ATTEMPTS {
+                if !matches!(recorded, Err(SessionError::Archive(ArchiveError::Busy { .. }))) {
+                    break;
+                }
+                if attempt == 1 {
+                    self.screen.notice("another program holds the archive; waiting for it");
+                }
+                recorded = self.session.record(round);
+            }
+            match recorded {
+                Ok(recorded) => {
+                    self.unrecorded.remove(0);
+                    if let Some(problem) = recorded.problem {
+                        self.screen.problem(&problem.into());
+                    }
+                    self.tell_folded(Folding { rounds: recorded.folded, over: recorded.over });
+                }
+                Err(error) => {
+                    self.screen.problem(&error.into());
+                    self.screen.notice("this round is not in the archive yet; it is tried again");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn redacted(&self, line: &str) -> String {
+        self.redactor.as_ref().map_or(line.to_owned(), |own| own.redact(line).into_owned())
     }
 
     /// Asks the model, with a smaller window if it says that this one is too long.
@@ -180,9 +299,13 @@ impl Chat {
                     let least = Tokens(window.tokens.0 * 7 / 10);
                     let limit = overflow.limit.map_or(least, |limit| Tokens(limit * 8 / 10));
                     prompt.budget = Some(limit.min(least));
-                    self.screen.notice("that was too long for the model; sending less");
+                    self.screen.notice("too long for the model; retrying with a smaller request");
                 }
-                outcome => return Ok((outcome?, window)),
+                Ok(answer) => return Ok((answer, window)),
+                Err(error) => {
+                    self.screen.problem(&anyhow::Error::msg(error.to_string()));
+                    return Ok((Answer::Partial(String::new(), error.to_string()), window));
+                }
             }
         }
         unreachable!("the last attempt returns")
@@ -191,20 +314,28 @@ impl Chat {
     /// Shows the answer as it comes; Ctrl-C stops it.
     fn stream(&self, request: &Request) -> Result<Answer, ModelError> {
         let mut said = String::new();
+        let mut shown = self.screen.answer();
+        let _typing = TypingHeld::new();
         let outcome = self.models.runtime.block_on(async {
             let mut on_delta = |text: &str| {
                 said.push_str(text);
-                screen::answer(text);
+                shown.push(text);
             };
             tokio::select! {
-                reply = self.models.client.complete(&self.model, request, &mut on_delta) => Some(reply),
-                _ = tokio::signal::ctrl_c() => None,
+                reply = self.models.patient.complete(&self.model, request, &mut on_delta) => Ok(reply),
+                _ = tokio::signal::ctrl_c() => Err(STOPPED),
+                () = told_to_end() => Err(ENDED),
             }
         });
-        screen::end_answer();
+        shown.end();
         match outcome {
-            Some(reply) => Ok(Answer::Whole(reply?)),
-            None => Ok(Answer::Stopped(said)),
+            Ok(Ok(reply)) => Ok(Answer::Whole(reply)),
+            Ok(Err(error)) if said.is_empty() => Err(error),
+            Ok(Err(error)) => {
+                self.screen.problem(&anyhow::Error::msg(error.to_string()));
+                Ok(Answer::Partial(said, error.to_string()))
+            }
+            Err(why) => Ok(Answer::Partial(said, why.to_owned())),
         }
     }
 
@@ -214,8 +345,14 @@ impl Chat {
         let now = store::now_ms();
         let reply = match answer {
             Answer::Whole(reply) => reply,
-            Answer::Stopped(said) => {
-                return Round::new(message, &format!("{said} [stopped by the user]"), now);
+            Answer::Partial(said, why) if why == STOPPED => {
+                return Round::new(message, format!("{said} [{STOPPED}]").trim_start(), now);
+            }
+            Answer::Partial(said, why) if said.is_empty() => {
+                return Round::new(message, &format!("[no answer: {why}]"), now);
+            }
+            Answer::Partial(said, why) => {
+                return Round::new(message, &format!("{said} [cut off: {why}]"), now);
             }
         };
         let user = json!({"role": "user", "content": message}).to_string();
@@ -229,17 +366,26 @@ impl Chat {
             .unwrap_or_else(|_| Round::new(message, &reply.text, now))
     }
 
-    /// What an answer took, where the provider says so.
-    fn call(&self, answer: &Answer) -> Option<Call> {
-        let Answer::Whole(reply) = answer else { return None };
-        let usage = reply.usage?;
-        Some(Call {
+    /// What an answer took: as the provider says, or as we count for one that was stopped or cut.
+    fn call(&self, answer: &Answer, window: &Window) -> Result<Option<Call>> {
+        let usage = match answer {
+            Answer::Whole(reply) => reply.usage,
+            Answer::Partial(said, _) if said.is_empty() => None,
+            Answer::Partial(said, _) => {
+                let dialect = self.model.endpoint.api.dialect();
+                let meter = longhand::meter_for(dialect, Some(&self.model.name))?;
+                let output = Scale::new(&*meter).text(said).0;
+                Some(Usage { input: window.tokens.0, output, ..Usage::default() })
+            }
+        };
+        let Some(usage) = usage else { return Ok(None) };
+        Ok(Some(Call {
             model: self.model.to_string(),
             input: usage.input,
             cached_input: usage.cached_input,
             output: usage.output,
             cost_micros: self.models.prices.cost_micros(&self.model, &usage),
-        })
+        }))
     }
 
     fn tell_folded(&self, folded: Folding) {
@@ -261,7 +407,7 @@ impl Chat {
             Command::Compact(instructions) => self.compact(&instructions)?,
             Command::Undo => match self.session.undo()? {
                 Some(batch) => self.screen.notice(&format!(
-                    "took back batch {}; what it left out stays for as long as there is room",
+                    "took back batch {}; what it left out is sent again while there is room",
                     batch.number
                 )),
                 None => self.screen.notice("there is nothing to undo"),
@@ -273,23 +419,21 @@ impl Chat {
                 let scope = Scope::Session(self.session.id());
                 match recall::open(&*self.archive, &scope, handle)? {
                     Some(recalled) => screen::show(recalled.original.as_str()),
-                    None => self.screen.notice("the archive has nothing under it"),
+                    None => self.screen.notice("the archive has nothing with this handle"),
                 }
             }
             Command::Search(words) => {
                 let scope = Scope::Session(self.session.id());
                 let hits = self.archive.search(&scope, &words, 10)?;
                 for hit in &hits {
-                    screen::show(&format!(
-                        "round {} entry {}: {}",
-                        hit.round, hit.seq.0, hit.snippet
-                    ));
+                    let line = format!("round {} entry {}: {}", hit.round, hit.seq.0, hit.snippet);
+                    self.screen.found(&line, &words);
                 }
                 if hits.is_empty() {
                     self.screen.notice("nothing found");
                 }
             }
-            Command::Model(None) => self.screen.notice(&format!("this is {}", self.model)),
+            Command::Model(None) => self.screen.notice(&format!("the model is {}", self.model)),
             Command::Model(Some(name)) => {
                 self.model = self.models.model(&name)?;
                 self.count_as_the_model_does()?;
@@ -297,14 +441,19 @@ impl Chat {
             }
             Command::Cost => screen::show(&self.cost()?),
             Command::Help => screen::show(command::HELP),
-            Command::Quit => {}
+            Command::Quit | Command::Retry => {}
         }
         Ok(())
     }
 
     fn count_as_the_model_does(&mut self) -> Result<()> {
         let dialect = self.model.endpoint.api.dialect();
-        self.session.set_meter(weigh::of_model(dialect, &self.model.name)?);
+        self.session.set_meter(longhand::meter_for(dialect, Some(&self.model.name))?);
+        let price = self.models.prices.of(&self.model);
+        self.session.set_prices(price.map(|price| CachePrices {
+            cached: price.cached_input,
+            uncached: price.cache_write.max(price.input),
+        }));
         Ok(())
     }
 
@@ -312,7 +461,7 @@ impl Chat {
         let instructions = Some(instructions).filter(|text| !text.is_empty());
         if instructions.is_some() && !self.summarisers.iter().any(|name| name.contains('/')) {
             self.screen
-                .notice("only a model follows instructions; the built-in summariser does not");
+                .notice("only a model follows instructions; the built-in summariser ignores them");
         }
         let before = self.session.tokens();
         self.session.set_summarisers(self.models.summarisers(&self.summarisers, instructions)?);
@@ -320,7 +469,7 @@ impl Chat {
         self.session.settle(COMPACT_WAIT)?;
         self.session.set_summarisers(self.models.summarisers(&self.summarisers, None)?);
         if folded.rounds == 0 {
-            self.screen.notice("there is nothing to fold that would free anything");
+            self.screen.notice("nothing to fold: it would free no tokens");
         } else {
             let (before, after) =
                 (grouped(before.0 as usize), grouped(self.session.tokens().0 as usize));
@@ -353,45 +502,50 @@ impl Chat {
         Ok(())
     }
 
-    /// What the conversation has cost: its answers, and the summaries of its folds.
     fn cost(&self) -> Result<String> {
-        let id = self.session.id();
-        let calls = self.archive.requests(id, Page::ALL)?.items;
-        let sum =
-            |of: fn(&LoggedRequest) -> u64| grouped(calls.iter().map(of).sum::<u64>() as usize);
-        let answers: u64 = calls.iter().filter_map(|call| call.cost_micros).sum();
-        let mut folds = 0;
-        for logged in self.archive.batches(id, Page::ALL)?.items {
-            let receipt: serde_json::Value =
-                serde_json::from_str(&logged.receipt).unwrap_or_default();
-            folds += receipt
-                .pointer("/fold/cost_micros")
-                .and_then(serde_json::Value::as_u64)
-                .unwrap_or(0);
-        }
-        let unknown = calls.iter().filter(|call| call.cost_micros.is_none()).count();
-        let usd = |micros: u64| format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100);
-        let mut text = format!(
-            "answers   {} in {} calls: {} tokens read, {} of them from a cache, {} written\nsummaries {}",
-            usd(answers),
-            calls.len(),
-            sum(|call| call.sent),
-            sum(|call| call.cached),
-            sum(|call| call.output),
-            usd(folds)
-        );
-        if unknown > 0 {
-            text.push_str(&format!(
-                "\nthe price of {unknown} calls is not known; [prices] in longhand.toml sets it"
-            ));
-        }
-        Ok(text)
+        let calls = self.archive.requests(self.session.id(), Page::ALL)?.items;
+        let batches = self.archive.batches(self.session.id(), Page::ALL)?.items;
+        Ok(cost::written(&calls, &batches))
     }
 }
 
-/// Where what was typed is remembered: beside the archive.
-fn history_path() -> Option<PathBuf> {
-    let folder = store::default_path().ok()?.parent()?.to_owned();
-    std::fs::create_dir_all(&folder).ok()?;
-    Some(folder.join("history"))
+/// Waits until the terminal is closed or the program is told to end.
+async fn told_to_end() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let (Ok(mut hangup), Ok(mut terminate)) =
+            (signal(SignalKind::hangup()), signal(SignalKind::terminate()))
+        {
+            tokio::select! {
+                _ = hangup.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// The command that resumes a session.
+fn resume(name: &str) -> String {
+    match name {
+        DEFAULT_SESSION => "longhand chat".to_owned(),
+        name if name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.')) => {
+            format!("longhand chat {name}")
+        }
+        name => format!("longhand chat '{}'", name.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resume;
+
+    #[test]
+    fn the_command_that_resumes_can_be_typed() {
+        assert_eq!(resume("chat"), "longhand chat");
+        assert_eq!(resume("work-1"), "longhand chat work-1");
+        assert_eq!(resume("it's two"), "longhand chat 'it'\\''s two'");
+    }
 }

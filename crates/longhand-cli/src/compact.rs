@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use longhand::{Admitted, Owner, Request, SqliteArchive};
-use longhand_core::{Budget, Scale, Settings, Tokens};
+use longhand_core::{Batch, Budget, Scale, Settings, Tokens};
 use longhand_dialect::{BINDING_BETA, Conversation};
 use serde_json::json;
 
 use crate::args::{CompactArgs, MapWhen};
-use crate::report::Report;
-use crate::{Outcome, hinted, input, map, output, store, weigh};
+use crate::report::{Report, Summaries};
+use crate::{Outcome, hinted, input, map, output, redaction, store, weigh};
 
-pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
     if args.budget == 0 {
         return Err(hinted(
             "a budget of 0 tokens holds nothing",
@@ -30,22 +30,22 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
     if to_stdout(&args.report) && args.output.as_ref().is_none_or(|path| path.as_os_str() == "-") {
         bail!("the report and the window cannot both go to standard output; give -o FILE");
     }
-    apart(&args)?;
+    apart(args)?;
     let name = input::name(&args.input);
     let conversation = valid(input::read(&args.input)?, args.repair, &name)?;
     let mut conversation = conversation;
     // Where the provider can be told to drop thinking that an edit voids, it is.
     let drops_thinking = conversation.keep_thinking();
-    let named = weigh::open(args.meter.meter, &conversation)?;
+    let named = weigh::open(args.meter.meter.clone(), &conversation)?;
     let meter = &named.meter;
     let fixed = weigh::attributes(&conversation, &Scale::new(&**meter));
     let (bytes_max, images_max) = conversation.size_limits();
     let budget = Budget {
-        limit: Tokens(args.budget),
         reserve: Tokens(args.reserve),
         target: args.target.map(Tokens),
         bytes_max,
         images_max,
+        ..Budget::of(Tokens(args.budget))
     };
     let settings = Settings {
         policy: args.policy.into(),
@@ -53,12 +53,23 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
         chars_min: args.min_chars,
         last_resort: args.last_resort,
     };
-    let mut digest = store::digest(&args.summariser, meter)?;
+    let mut digest = store::digest(&args.summariser, args.archive.as_deref(), meter)?;
     let mut admitted = match &args.archive {
         Some(path) => {
             digest = digest.keeping_state();
             let archive = Arc::new(SqliteArchive::open(path)?);
-            Admitted::archived(archive, Owner::LOCAL, conversation, &name, store::now_ms())?
+            let redactor = args.redact.then(|| redaction::redactor(path)).transpose()?;
+            let twin = redactor.and_then(|redactor| redactor.twin(&conversation).transpose());
+            let admit = |conversation| {
+                Admitted::archived(archive, Owner::LOCAL, conversation, &name, store::now_ms())
+            };
+            match twin.transpose()? {
+                Some(mut twin) => {
+                    twin.keep_thinking();
+                    admit(twin)?.with_original(conversation)
+                }
+                None => admit(conversation)?,
+            }
         }
         None => Admitted::alone(conversation),
     };
@@ -90,6 +101,7 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
         budget,
         meter: &named,
         after,
+        summary: Summaries { account: digest.account(), refused: digest.refused() },
     });
     // The report goes first: if it cannot be written, the window is not replaced either.
     if let (Some(path), Some(report)) = (&args.report, &report) {
@@ -99,6 +111,10 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
             output::write_file(path, &(report.to_json() + "\n"))?;
         }
     }
+    let copy = match args.output.as_deref().filter(|path| is_input(path, args)) {
+        Some(path) if text != admitted.conversation().bytes() => Some(output::keep_copy(path)?),
+        _ => None,
+    };
     match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
         Some(path) => output::write_file(path, text)?,
         None if std::io::stdout().is_terminal() => output::print(text)?,
@@ -111,6 +127,9 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
                 "note: the provider drops thinking that the edits void; send the header anthropic-beta: {BINDING_BETA}"
             ));
         }
+        for line in report_lines(args, &fitted.live, &report.summary, copy.as_deref()) {
+            output::say(&line);
+        }
         if !over.is_empty() {
             output::say(&format!("does not fit: {}", listed(&over).trim_start()));
             output::say("hint: a smaller --budget folds more of it");
@@ -122,6 +141,46 @@ pub(crate) fn run(args: CompactArgs) -> Result<Outcome> {
         }
     }
     Ok(if plan.fits() && over.is_empty() { Outcome::Done } else { Outcome::TooBig })
+}
+
+/// Whether a path is the file that is read.
+fn is_input(path: &Path, args: &CompactArgs) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).ok().filter(|path| path.is_file());
+    let input = args.input.file.as_deref().filter(|path| path.as_os_str() != "-");
+    input.is_some_and(|input| real(input).is_some_and(|input| Some(input) == real(path)))
+}
+
+/// What else a person should know: what models were asked, and how to bring back what was left out.
+fn report_lines(
+    args: &CompactArgs,
+    live: &[Batch],
+    summaries: &Summaries,
+    copy: Option<&Path>,
+) -> Vec<String> {
+    let mut lines = summaries.lines();
+    if live.is_empty() {
+        return lines;
+    }
+    if let Some(copy) = copy {
+        lines.push(format!("the original is kept as {}", copy.display()));
+    }
+    let from = copy.or(args.input.file.as_deref().filter(|path| path.as_os_str() != "-"));
+    lines.push(match (&args.archive, from) {
+        (Some(archive), _) => format!(
+            "`longhand expand HANDLE --archive {}` brings back what was left out",
+            archive.display()
+        ),
+        (None, Some(from)) => format!(
+            "`longhand expand HANDLE --from {}` brings back what was left out",
+            from.display()
+        ),
+        (None, None) => {
+            "keep the input: `longhand expand HANDLE --from FILE` finds in it what was \
+            left out"
+                .to_owned()
+        }
+    });
+    lines
 }
 
 /// Refuses to write two things into one file.
@@ -142,7 +201,7 @@ fn apart(args: &CompactArgs) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an invalid conversation, or mends it; one that is only too large is what we are here for.
+/// Refuses an invalid conversation, or repairs it; one that is only too large is accepted.
 fn valid(conversation: Conversation, repair: bool, name: &str) -> Result<Conversation> {
     let wrong = |conversation: &Conversation| -> Vec<String> {
         conversation
@@ -158,14 +217,14 @@ fn valid(conversation: Conversation, repair: bool, name: &str) -> Result<Convers
     }
     let mut conversation = conversation;
     if repair {
-        conversation = conversation.repair().context("the conversation could not be mended")?;
+        conversation = conversation.repair().context("the conversation could not be repaired")?;
         found = wrong(&conversation);
         if found.is_empty() {
             return Ok(conversation);
         }
     }
     let hint = if repair {
-        "--repair mends calls without results and results without calls, no more"
+        "--repair only answers calls without results and quotes results without calls"
     } else {
         "`longhand check` lists all of it; --repair answers calls without results and quotes results without calls"
     };

@@ -1,18 +1,21 @@
 //! What is configured, and where.
 //!
-//! `longhand.toml`, the environment and flags, in rising order of strength. The file is the first that
-//! is found from the working directory upwards, or else the user's own.
+//! The user's own `longhand.toml`, the first one that is found from the working directory upwards, the
+//! environment and flags, in rising order of strength. A file that came with a folder sets budgets and
+//! policies only, unless the user trusts it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
 
-use crate::hinted;
+use crate::trust::Trusted;
+use crate::{hinted, output, paths};
 
-const FILE: &str = "longhand.toml";
+pub(crate) const FILE: &str = "longhand.toml";
 
 /// A setting that a file may have; `*` stands for any name.
 struct Known {
@@ -22,6 +25,13 @@ struct Known {
     variable: Option<&'static str>,
     /// What is in force where nothing is said.
     default: &'static str,
+}
+
+impl Known {
+    /// Whether it may come from a folder that nobody trusts: it decides how much is sent, not where.
+    fn is_harmless(&self) -> bool {
+        self.key.starts_with("session.") || self.key.starts_with("windows.")
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,12 +57,8 @@ const fn in_file(key: &'static str, kind: Kind) -> Known {
 }
 
 const KNOWN: &[Known] = &[
-    known(
-        "archive.path",
-        Kind::Text,
-        "LONGHAND_ARCHIVE",
-        "longhand/archive.db in the folder for data",
-    ),
+    known("archive.path", Kind::Text, "LONGHAND_ARCHIVE", "~/.local/share/longhand/archive.db"),
+    known("archive.keep", Kind::Text, "LONGHAND_KEEP", "on"),
     known("session.policy", Kind::Text, "LONGHAND_POLICY", "auto"),
     known("session.rounds", Kind::Whole, "LONGHAND_ROUNDS", "10"),
     known("session.budget", Kind::Whole, "LONGHAND_BUDGET", "24000"),
@@ -93,29 +99,51 @@ impl fmt::Display for Source {
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     settings: BTreeMap<String, (Value, Source)>,
-    /// Whether the file is the user's own, and not one that came with a folder.
-    is_own: bool,
+    folder: Option<FolderFile>,
+}
+
+/// The file of a folder that is not the user's own.
+#[derive(Debug)]
+pub(crate) struct FolderFile {
+    pub(crate) path: PathBuf,
+    pub(crate) is_trusted: bool,
+    /// The settings that do not count, since nobody trusts the file.
+    pub(crate) held_back: Vec<String>,
 }
 
 impl Config {
-    /// Reads the file and the environment.
+    /// Reads the files and the environment. Says, once, what does not count.
     pub(crate) fn load() -> Result<Self> {
+        static TOLD: AtomicBool = AtomicBool::new(false);
         let here = std::env::current_dir().context("cannot tell the working directory")?;
-        let own = own_folder().map(|folder| folder.join("longhand").join(FILE));
-        Self::read(&here, own.as_deref(), |name| std::env::var(name).ok())
+        let trusted = Trusted::load();
+        let config =
+            Self::read(&here, own_file().as_deref(), &trusted, |name| std::env::var(name).ok())?;
+        if let Some(folder) = &config.folder
+            && !folder.held_back.is_empty()
+            && !TOLD.swap(true, Ordering::Relaxed)
+        {
+            let (path, keys) = (folder.path.display(), folder.held_back.join(", "));
+            output::say(&format!("note: {path} is not trusted, so {keys} does not count"));
+            output::say("hint: read the file; if it is yours, run `longhand trust` in its folder");
+        }
+        Ok(config)
     }
 
     fn read(
         here: &Path,
         own: Option<&Path>,
+        trusted: &Trusted,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self> {
+        let mut config = Self::default();
+        if let Some(own) = own.filter(|path| path.is_file()) {
+            config.add(settings_of(own, &contents(own)?)?, own);
+        }
         let above = here.ancestors().map(|folder| folder.join(FILE)).find(|path| path.is_file());
-        let is_own = above.is_none() || above.as_deref() == own;
-        let path = above.or_else(|| own.filter(|path| path.is_file()).map(Path::to_owned));
-        let mut config = Self { is_own, ..Self::default() };
-        if let Some(path) = path {
-            config.add_file(&path)?;
+        let is_own = |path: &Path| own.is_some_and(|own| same_file(own, path));
+        if let Some(path) = above.filter(|path| !is_own(path)) {
+            config.add_folder(&path, trusted)?;
         }
         for known in KNOWN {
             let Some(name) = known.variable else { continue };
@@ -127,25 +155,28 @@ impl Config {
         Ok(config)
     }
 
-    fn add_file(&mut self, path: &Path) -> Result<()> {
-        let name = path.display();
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-        let table: Table = text.parse().with_context(|| format!("{name} is not TOML"))?;
-        let mut leaves = Vec::new();
-        flatten("", &table, &mut leaves);
-        for (key, value) in leaves {
-            let Some(known) = KNOWN.iter().find(|known| matches(known.key, &key)) else {
-                return Err(hinted(
-                    format!("{name}: there is no setting `{key}`"),
-                    format!("did you mean `{}`?", nearest(&key)),
-                ));
-            };
-            if !is_kind(known.kind, &value) {
-                bail!("{name}: `{key}` must be {}", known.kind);
-            }
-            self.settings.insert(key, (value, Source::File(path.to_owned())));
-        }
+    fn add(&mut self, settings: Vec<(String, Value)>, path: &Path) {
+        let source = Source::File(path.to_owned());
+        let sourced = settings.into_iter().map(|(key, value)| (key, (value, source.clone())));
+        self.settings.extend(sourced);
+    }
+
+    fn add_folder(&mut self, path: &Path, trusted: &Trusted) -> Result<()> {
+        let content = contents(path)?;
+        let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let is_trusted = trusted.has(&canonical, &content);
+        let settings = settings_of(path, &content)?;
+        let (counting, held_back): (Vec<_>, Vec<_>) =
+            settings.into_iter().partition(|(key, _)| is_trusted || is_harmless(key));
+        self.add(counting, path);
+        let held_back = held_back.into_iter().map(|(key, _)| key).collect();
+        self.folder = Some(FolderFile { path: path.to_owned(), is_trusted, held_back });
         Ok(())
+    }
+
+    /// The file of the folder, if there is one that is not the user's own.
+    pub(crate) fn folder(&self) -> Option<&FolderFile> {
+        self.folder.as_ref()
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
@@ -185,12 +216,6 @@ impl Config {
         names
     }
 
-    /// Whether keys may be sent where the file says: only if it is the user's own. A file that came
-    /// with a folder could name a host that collects them.
-    pub(crate) fn may_use_keys(&self) -> bool {
-        self.is_own
-    }
-
     /// Every setting that is known: its key, its value, and where that comes from.
     pub(crate) fn all(&self) -> Vec<(String, String, String)> {
         let shown = |key: &str, default: &str| match self.settings.get(key) {
@@ -221,17 +246,49 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The platform's folder for settings.
-fn own_folder() -> Option<PathBuf> {
-    let folder =
-        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if cfg!(windows) {
-        folder("APPDATA")
-    } else if cfg!(target_os = "macos") {
-        Some(folder("HOME")?.join("Library/Application Support"))
-    } else {
-        folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))
+/// The settings of a folder's file that count only if it is trusted.
+pub(crate) fn held_back(path: &Path, content: &str) -> Result<Vec<(String, Value)>> {
+    let mut settings = settings_of(path, content)?;
+    settings.retain(|(key, _)| !is_harmless(key));
+    Ok(settings)
+}
+
+fn is_harmless(key: &str) -> bool {
+    KNOWN.iter().any(|known| matches(known.key, key) && known.is_harmless())
+}
+
+fn contents(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The settings in a file, each of them known and of its kind.
+fn settings_of(path: &Path, content: &str) -> Result<Vec<(String, Value)>> {
+    let name = path.display();
+    let table: Table = content.parse().with_context(|| format!("{name} is not TOML"))?;
+    let mut settings = Vec::new();
+    flatten("", &table, &mut settings);
+    for (key, value) in &settings {
+        let Some(known) = KNOWN.iter().find(|known| matches(known.key, key)) else {
+            return Err(hinted(
+                format!("{name}: there is no setting `{key}`"),
+                format!("did you mean `{}`?", nearest(key)),
+            ));
+        };
+        if !is_kind(known.kind, value) {
+            bail!("{name}: `{key}` must be {}", known.kind);
+        }
     }
+    Ok(settings)
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    one == other || (real(one).is_some() && real(one) == real(other))
+}
+
+/// The user's own settings.
+pub(crate) fn own_file() -> Option<PathBuf> {
+    Some(paths::settings()?.join(FILE))
 }
 
 fn flatten(prefix: &str, table: &Table, leaves: &mut Vec<(String, Value)>) {
@@ -299,18 +356,17 @@ mod tests {
             let found = variables.iter().find(|(own, _)| *own == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        Config::read(&inner, None, variable)
+        Config::read(&inner, None, &Trusted::default(), variable)
     }
 
     #[test]
     fn the_environment_is_stronger_than_the_file() {
-        let file = "[session]\nbudget = 9000\nrounds = 4\n[models]\nsummary = 'ollama/qwen3'\n";
+        let file = "[session]\nbudget = 9000\nrounds = 4\n";
         let config = read(file, &[("LONGHAND_BUDGET", "7000")]).unwrap();
         assert_eq!(
             (config.whole("session.budget"), config.whole("session.rounds")),
             (Some(7000), Some(4))
         );
-        assert_eq!(config.texts("models.summary").unwrap(), ["ollama/qwen3"]);
         let all = config.all();
         let setting = |key: &str| all.iter().find(|(own, ..)| own == key).unwrap();
         assert_eq!(setting("session.budget").2, "LONGHAND_BUDGET");
@@ -319,7 +375,33 @@ mod tests {
             setting("session.summary"),
             &("session.summary".into(), "4000".into(), "default".into())
         );
-        assert!(!config.may_use_keys(), "it came with the folder");
+    }
+
+    #[test]
+    fn a_folder_says_how_much_and_not_where() {
+        let file = "[session]\nbudget = 9000\n[windows.m]\ntokens = 5\n[models]\nsummary = 'e/m'\n\
+            chat = 'e/m'\n[archive]\npath = 'x'\n[endpoints.e]\nurl = 'http://x/v1'\nkey_env = 'K'\n\
+            [prices.m]\ninput = 0\n[chat]\nsystem = 'Obey.'\n";
+        let config = read(file, &[]).unwrap();
+        let counts: Vec<&String> = config.settings.keys().collect();
+        assert_eq!(counts, ["session.budget", "windows.m.tokens"]);
+        let folder = config.folder().unwrap();
+        assert!(!folder.is_trusted);
+        assert_eq!(folder.held_back.len(), 7, "{folder:?}");
+    }
+
+    #[test]
+    fn the_user_s_own_file_is_beneath_that_of_the_folder() {
+        let (own, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let own = own.path().join(FILE);
+        std::fs::write(&own, "[session]\nbudget = 1\nrounds = 2\n[models]\nchat = 'e/m'\n")
+            .unwrap();
+        std::fs::write(folder.path().join(FILE), "[session]\nbudget = 3\n").unwrap();
+        let config =
+            Config::read(folder.path(), Some(&own), &Trusted::default(), |_| None).unwrap();
+        assert_eq!(config.whole("session.budget"), Some(3));
+        assert_eq!(config.whole("session.rounds"), Some(2));
+        assert_eq!(config.text("models.chat"), Some("e/m"));
     }
 
     #[test]
@@ -351,12 +433,9 @@ mod tests {
     }
 
     #[test]
-    fn names_of_endpoints_and_prices_may_have_dots() {
-        let file =
-            "[endpoints.home]\nurl = 'http://127.0.0.1:1/v1'\n[prices.'gpt-5.2']\ninput = 1\n";
-        let config = read(file, &[]).unwrap();
-        assert_eq!(config.names("endpoints"), ["home"]);
-        assert_eq!(config.names("prices"), ["gpt-5.2"]);
-        assert_eq!(config.number("prices.gpt-5.2.input"), Some(1.0));
+    fn names_may_have_dots() {
+        let config = read("[windows.'gpt-5.2']\ntokens = 1\n", &[]).unwrap();
+        assert_eq!(config.names("windows"), ["gpt-5.2"]);
+        assert_eq!(config.whole("windows.gpt-5.2.tokens"), Some(1));
     }
 }

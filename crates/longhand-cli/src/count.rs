@@ -1,75 +1,157 @@
 //! `longhand count`.
 
 use anyhow::Result;
-use longhand_core::{Message, Part, Scale, Tokens, grouped};
-use serde_json::json;
+use longhand_core::{Message, Part, Scale, Tokens};
+use longhand_dialect::Conversation;
+use serde_json::{Value, json};
 
-use crate::args::CountArgs;
+use crate::args::{CountArgs, InputArgs};
+use crate::output::counted;
+use crate::weigh::NamedMeter;
 use crate::{Outcome, input, output, weigh};
 
+/// The columns of a line before the first words of its message.
+const COLUMNS_BEFORE_GIST: usize = 28;
+
+/// A conversation with what it counts for.
+struct CountedFile {
+    name: String,
+    conversation: Conversation,
+    meter: NamedMeter,
+    messages: Vec<Tokens>,
+    attributes: Tokens,
+    reply: Tokens,
+}
+
 pub(crate) fn run(args: &CountArgs) -> Result<Outcome> {
-    let conversation = input::read(&args.input)?;
-    let named = weigh::open(args.meter.meter.clone(), &conversation)?;
-    let meter = &named.meter;
-    let scale = Scale::new(&**meter);
-    let own = weigh::messages(&conversation.messages, meter);
-    let attributes = weigh::attributes(&conversation, &scale);
-    let reply = scale.framing().reply;
-    let total = own.iter().copied().sum::<Tokens>() + attributes + reply;
-    if args.json {
-        let messages: Vec<_> = conversation
-            .messages
-            .iter()
-            .zip(&own)
-            .enumerate()
-            .map(|(at, (message, tokens))| {
-                json!({"at": conversation.name_of(at), "role": message.role.as_str(), "tokens": tokens.0})
-            })
-            .collect();
-        let report = json!({
-            "dialect": conversation.dialect.as_str(),
-            "meter": named.name,
-            "exact": named.is_exact,
-            "tokens": total.0,
-            "attributes": attributes.0,
-            "reply": reply.0,
-            "bytes": conversation.bytes().len(),
-            "messages": messages,
-        });
-        output::print(&format!("{report:#}"))?;
-        return Ok(Outcome::Done);
+    match args.files.as_slice() {
+        [] => one(args, &CountedFile::read(args, None)?)?,
+        [file] => one(args, &CountedFile::read(args, Some(file))?)?,
+        _ => return several(args),
     }
-    if args.quiet {
-        output::print(&total.to_string())?;
-        return Ok(Outcome::Done);
-    }
-    let mut text = String::new();
-    for (at, (message, tokens)) in conversation.messages.iter().zip(&own).enumerate() {
-        let line = format!(
-            "{:>5}  {:<9} {:>9}  {}\n",
-            at,
-            message.role.as_str(),
-            named.figure(*tokens),
-            gist(message)
-        );
-        text.push_str(&line);
-    }
-    if attributes > Tokens::ZERO {
-        text.push_str(&format!("{:>5}  {:<9} {:>9}\n", "", "tools", named.figure(attributes)));
-    }
-    let messages = grouped(own.len());
-    text.push_str(&format!(
-        "{} tokens in {messages} messages ({}, {})\n",
-        named.figure(total),
-        conversation.dialect,
-        named.name
-    ));
-    output::print(&text)?;
     Ok(Outcome::Done)
 }
 
+/// One conversation, message by message.
+fn one(args: &CountArgs, file: &CountedFile) -> Result<()> {
+    if args.json {
+        output::print(&format!("{:#}", file.json()))
+    } else if args.quiet {
+        output::print(&file.total().to_string())
+    } else {
+        output::print(&file.lines())
+    }
+}
+
+/// Several conversations, a line each, and their sum. One that cannot be read is named and left out.
+fn several(args: &CountArgs) -> Result<Outcome> {
+    let mut files = Vec::new();
+    let mut is_whole = true;
+    for path in &args.files {
+        match CountedFile::read(args, Some(path)) {
+            Ok(file) => files.push(file),
+            Err(error) => {
+                is_whole = false;
+                output::say(&format!("left out: {error:#}"));
+            }
+        }
+    }
+    let total: Tokens = files.iter().map(CountedFile::total).sum();
+    let is_exact = files.iter().all(|file| file.meter.is_exact);
+    if args.json {
+        let list: Vec<Value> = files.iter().map(CountedFile::json).collect();
+        let report = json!({"files": list, "tokens": total.0, "exact": is_exact});
+        output::print(&format!("{report:#}"))?;
+    } else if args.quiet {
+        output::print(&total.to_string())?;
+    } else {
+        let mut text = String::new();
+        for file in &files {
+            let (tokens, messages) =
+                (file.meter.figure(file.total()), file.conversation.messages.len());
+            let line = format!("{tokens:>11} {:>15}  {}", counted(messages, "message"), file.name);
+            text.push_str(&format!("{}\n", output::cut(&line)));
+        }
+        let mark = if is_exact { "" } else { "≈" };
+        let total = format!("{mark}{}", longhand_core::grouped(total.0 as usize));
+        text.push_str(&format!("{total:>11} tokens in {}\n", counted(files.len(), "file")));
+        output::print(&text)?;
+    }
+    Ok(if is_whole { Outcome::Done } else { Outcome::No })
+}
+
+impl CountedFile {
+    fn read(args: &CountArgs, file: Option<&std::path::Path>) -> Result<Self> {
+        let input = InputArgs {
+            file: file.map(std::path::Path::to_owned),
+            dialect: args.dialect,
+            max_input: args.max_input,
+        };
+        let conversation = input::read(&input)?;
+        let meter = weigh::open(args.meter.meter.clone(), &conversation)?;
+        let scale = Scale::new(&*meter.meter);
+        let messages = weigh::messages(&conversation.messages, &meter.meter);
+        let attributes = weigh::attributes(&conversation, &scale);
+        let reply = scale.framing().reply;
+        let name = output::harmless_line(&input::name(&input));
+        Ok(Self { name, conversation, meter, messages, attributes, reply })
+    }
+
+    fn total(&self) -> Tokens {
+        self.messages.iter().copied().sum::<Tokens>() + self.attributes + self.reply
+    }
+
+    fn json(&self) -> Value {
+        let messages = self.conversation.messages.iter().zip(&self.messages).enumerate();
+        let messages: Vec<_> = messages
+            .map(|(at, (message, tokens))| {
+                let place = self.conversation.name_of(at);
+                json!({"at": place, "role": message.role.as_str(), "tokens": tokens.0})
+            })
+            .collect();
+        json!({
+            "file": self.name,
+            "dialect": self.conversation.dialect.as_str(),
+            "meter": self.meter.name,
+            "exact": self.meter.is_exact,
+            "tokens": self.total().0,
+            "attributes": self.attributes.0,
+            "reply": self.reply.0,
+            "bytes": self.conversation.bytes().len(),
+            "messages": messages,
+        })
+    }
+
+    fn lines(&self) -> String {
+        let gist_max = output::columns().saturating_sub(COLUMNS_BEFORE_GIST).clamp(8, 60);
+        let mut text = String::new();
+        for (at, (message, tokens)) in
+            self.conversation.messages.iter().zip(&self.messages).enumerate()
+        {
+            text.push_str(&format!(
+                "{at:>5}  {:<9} {:>9}  {}\n",
+                message.role.as_str(),
+                self.meter.figure(*tokens),
+                gist(message, gist_max)
+            ));
+        }
+        if self.attributes > Tokens::ZERO {
+            let tools = self.meter.figure(self.attributes);
+            text.push_str(&format!("{:>5}  {:<9} {tools:>9}\n", "", "tools"));
+        }
+        text.push_str(&format!(
+            "{} tokens in {} ({}, {})\n",
+            self.meter.figure(self.total()),
+            counted(self.messages.len(), "message"),
+            self.conversation.dialect,
+            self.meter.name
+        ));
+        text
+    }
+}
+
 /// The first words of a message, on one line and with nothing that a terminal would obey.
-fn gist(message: &Message) -> String {
+fn gist(message: &Message, chars_max: usize) -> String {
     let text = match message.parts.first() {
         Some(Part::Text(text) | Part::FixedText(text)) => text.decode().into_owned(),
         Some(Part::Other(other)) => other.raw.decode().into_owned(),
@@ -86,5 +168,5 @@ fn gist(message: &Message) -> String {
         None => String::new(),
     };
     let words: Vec<_> = text.split_whitespace().take(12).collect();
-    words.join(" ").chars().filter(|c| !c.is_control()).take(60).collect()
+    words.join(" ").chars().filter(|c| !c.is_control()).take(chars_max).collect()
 }

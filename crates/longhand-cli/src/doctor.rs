@@ -1,16 +1,19 @@
 //! `longhand doctor`.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use anyhow::Result;
-use longhand::{Archive, SqliteArchive};
-use longhand_archive::Page;
-use longhand_core::grouped;
+use longhand::{Archive, ArchiveError, MemoryArchive, Owner, SessionId, SqliteArchive};
+use longhand_archive::{NewSession, Page};
 use longhand_model::{Endpoint, ModelError};
 use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
-use crate::config::Config;
+use crate::config::{Config, FolderFile};
 use crate::models::{Models, is_built_in};
-use crate::{Outcome, output, store};
+use crate::output::counted;
+use crate::{Outcome, config, history, output, store, trust};
 
 /// Something that was looked at.
 struct Finding {
@@ -24,20 +27,36 @@ struct Finding {
 pub(crate) fn run(args: &DoctorArgs) -> Result<Outcome> {
     let config = Config::load()?;
     let mut findings = vec![archive(args)];
+    findings.extend(config.folder().map(folder));
     findings.extend(models(&config)?);
     let is_well = findings.iter().all(|finding| finding.is_well);
     if args.json {
-        output::print(&format!("{:#}", report(&config, &findings)))?;
+        output::print(&format!("{:#}", report(&config, &paths(args, &config), &findings)))?;
     } else {
-        output::print(&text(&config, &findings))?;
+        output::print(&text(&config, &paths(args, &config), &findings))?;
     }
     Ok(if is_well { Outcome::Done } else { Outcome::No })
 }
 
+/// Whether the settings of the folder count.
+fn folder(file: &FolderFile) -> Finding {
+    let path = file.path.display();
+    let (is_well, told, hint) = match (file.is_trusted, file.held_back.is_empty()) {
+        (true, _) => (true, format!("{path} is trusted until it changes"), None),
+        (false, true) => (true, format!("{path} sets budgets and policies only"), None),
+        (false, false) => {
+            let hint = "`longhand trust` lets it count, if it is yours".to_owned();
+            let told =
+                format!("{path} is not trusted: {} does not count", file.held_back.join(", "));
+            (false, told, Some(hint))
+        }
+    };
+    Finding { what: "settings of the folder".to_owned(), is_well, told, hint }
+}
+
 fn archive(args: &DoctorArgs) -> Finding {
-    let what = "archive".to_owned();
     let finding = |is_well, told: String, hint: Option<&str>| Finding {
-        what: what.clone(),
+        what: "archive".to_owned(),
         is_well,
         told,
         hint: hint.map(str::to_owned),
@@ -48,11 +67,25 @@ fn archive(args: &DoctorArgs) -> Finding {
     };
     let name = path.display();
     if !path.exists() {
-        return finding(true, format!("{name} is not there yet; the first round makes it"), None);
+        return match try_folder(&path) {
+            Ok(()) => finding(
+                true,
+                format!("{name} will be made by the first round; its folder can be written"),
+                None,
+            ),
+            Err(error) => finding(
+                false,
+                format!("{name} cannot be made: {error}"),
+                Some(
+                    "--archive, LONGHAND_ARCHIVE or archive.path in longhand.toml names another file",
+                ),
+            ),
+        };
     }
-    let opened = SqliteArchive::open(&path)
-        .and_then(|archive| archive.sessions(None, Page::ALL))
-        .map(|listing| listing.items);
+    let opened = SqliteArchive::open(&path).and_then(|archive| {
+        try_write(&archive)?;
+        archive.sessions(None, Page::ALL).map(|listing| listing.items)
+    });
     match opened {
         Ok(sessions) if sessions.iter().any(|info| info.is_damaged) => finding(
             false,
@@ -61,16 +94,46 @@ fn archive(args: &DoctorArgs) -> Finding {
         ),
         Ok(sessions) => {
             let rounds: u64 = sessions.iter().map(|info| info.rounds).sum();
-            let (sessions, rounds) = (grouped(sessions.len()), grouped(rounds as usize));
-            finding(true, format!("{name}: {sessions} sessions, {rounds} rounds"), None)
+            let (sessions, rounds) =
+                (counted(sessions.len(), "session"), counted(rounds as usize, "round"));
+            finding(true, format!("{name} can be read and written: {sessions}, {rounds}"), None)
         }
         Err(error) => finding(false, error.to_string(), Some("--archive names another file")),
     }
 }
 
+/// Writes a session and removes it again.
+fn try_write(archive: &SqliteArchive) -> Result<(), ArchiveError> {
+    let name = format!("longhand doctor {}", std::process::id());
+    let id = SessionId::named(Owner::LOCAL, &name);
+    archive.begin(id, &NewSession { name, begun_ms: store::now_ms(), ..NewSession::default() })?;
+    archive.remove(id).map(drop)
+}
+
+/// Writes a file to the folder of an archive that is not there yet, or to the nearest folder above that is there.
+fn try_folder(path: &Path) -> std::io::Result<()> {
+    let absolute = std::path::absolute(path)?;
+    let folder = absolute.ancestors().skip(1).find(|folder| folder.is_dir());
+    let folder = folder.unwrap_or(Path::new("/"));
+    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| {
+        let what = format!("no file can be made in {}: {}", folder.display(), error.kind());
+        std::io::Error::new(error.kind(), what)
+    })
+}
+
+/// Every file that is read or written without being named: what it is, where it is, and whether it is there.
+fn paths(args: &DoctorArgs, config: &Config) -> Vec<(&'static str, PathBuf)> {
+    let own = config::own_file().map(|path| ("settings", path));
+    let folder = config.folder().map(|file| ("settings of the folder", file.path.clone()));
+    let trusted = trust::list().map(|path| ("trusted files", path));
+    let archive = store::path(&args.archive).ok().map(|path| ("archive", path));
+    let history = history::path().map(|path| ("prompts typed in chat", path));
+    [own, folder, trusted, archive, history].into_iter().flatten().collect()
+}
+
 /// Looks at every model that is configured, and at the endpoints of the file.
 fn models(config: &Config) -> Result<Vec<Finding>> {
-    let models = Models::new(config)?;
+    let models = Models::new(config, Arc::new(MemoryArchive::default()))?;
     let chat = config.text("models.chat").map(str::to_owned).into_iter();
     let summary = config.texts("models.summary").unwrap_or_default().into_iter();
     let tiers = chat.map(|name| ("chat", name)).chain(summary.map(|name| ("summary", name)));
@@ -107,7 +170,7 @@ fn reached(models: &Models, what: String, endpoint: &Endpoint) -> Finding {
         (None, Some(_)) => "with no key set",
     };
     let (is_well, told, hint) = match models.runtime.block_on(models.client.probe(endpoint)) {
-        Ok(()) => (true, "reached".to_owned(), None),
+        Ok(()) => (true, "it answers".to_owned(), None),
         Err(error) => (false, error.to_string(), Some(hint(&error, endpoint))),
     };
     Finding { what, is_well, told: format!("{} {key}: {told}", endpoint.base_url), hint }
@@ -126,10 +189,15 @@ fn hint(error: &ModelError, endpoint: &Endpoint) -> String {
     }
 }
 
-fn text(config: &Config, findings: &[Finding]) -> String {
+fn text(config: &Config, paths: &[(&str, PathBuf)], findings: &[Finding]) -> String {
     let mut text = String::new();
     for (key, value, source) in config.all() {
         text.push_str(&format!("{key:<30} {value:<34} {source}\n"));
+    }
+    text.push('\n');
+    for (what, path) in paths {
+        let absent = if path.exists() { "" } else { "  (not there)" };
+        text.push_str(&format!("{what:<30} {}{absent}\n", path.display()));
     }
     text.push('\n');
     for finding in findings {
@@ -142,7 +210,7 @@ fn text(config: &Config, findings: &[Finding]) -> String {
     text
 }
 
-fn report(config: &Config, findings: &[Finding]) -> Value {
+fn report(config: &Config, paths: &[(&str, PathBuf)], findings: &[Finding]) -> Value {
     let settings: Vec<Value> = config
         .all()
         .iter()
@@ -154,5 +222,9 @@ fn report(config: &Config, findings: &[Finding]) -> Value {
             json!({"what": finding.what, "ok": finding.is_well, "told": finding.told, "hint": finding.hint})
         })
         .collect();
-    json!({"settings": settings, "findings": findings})
+    let paths: Vec<Value> = paths
+        .iter()
+        .map(|(what, path)| json!({"what": what, "path": path.display().to_string(), "exists": path.exists()}))
+        .collect();
+    json!({"settings": settings, "paths": paths, "findings": findings})
 }

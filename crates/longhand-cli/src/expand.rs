@@ -37,11 +37,11 @@ pub(crate) fn run(args: &ExpandArgs) -> Result<Outcome> {
 fn from_file(path: &std::path::Path, handle: Handle) -> Result<Original> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let conversation = longhand_dialect::read(bytes, None)
-        .with_context(|| format!("{} is no conversation", path.display()))?;
+        .with_context(|| format!("{} is not a conversation", path.display()))?;
     recall::open_from(&conversation, handle).ok_or_else(|| {
         hinted(
             format!("nothing in {} has the handle {handle}", path.display()),
-            "give the file that the window was made from, or --archive if it was kept in one",
+            "give the file that was shortened, or --archive if it was kept in one",
         )
     })
 }
@@ -50,8 +50,8 @@ fn from_archive(args: &ExpandArgs, handle: Handle) -> Result<Original> {
     let archive = store::open_existing(&args.archive)?;
     let recalled = recall::open(&*archive, &Scope::All, handle)?.ok_or_else(|| {
         hinted(
-            format!("the archive has nothing under {handle}"),
-            "was the window made with this archive? --archive names another, --from a file",
+            format!("the archive has nothing with the handle {handle}"),
+            "--archive names another archive, --from the file that was shortened",
         )
     })?;
     match args.round {

@@ -6,25 +6,36 @@ mod chat;
 mod check;
 mod compact;
 mod config;
+mod conversation;
 mod count;
 mod doctor;
 mod expand;
+mod history;
 mod input;
 mod inspect;
+mod ls;
 mod manage;
 mod map;
 mod models;
 mod output;
+mod paths;
+mod progress;
 mod record;
-mod redact;
+mod redaction;
+mod replay;
 mod report;
+mod run;
+mod search;
 mod serve;
 mod store;
 mod transfer;
+mod trust;
+mod usage;
 mod weigh;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
@@ -33,25 +44,31 @@ use args::{Cli, Command};
 enum Outcome {
     /// It did what was asked.
     Done,
-    /// The answer is no.
+    /// A check failed, or nothing was found.
     No,
     /// The conversation does not fit; the best window was written.
     TooBig,
+    /// A program that was run ended with this status.
+    Status(u8),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Some(what) = progress::label(&cli.command) {
+        progress::start(what);
+    }
     let done = match cli.command {
-        Command::Compact(args) => compact::run(args),
+        Command::Compact(args) => compact::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Count(args) => count::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Expand(args) => expand::run(&args),
         Command::Record(args) => record::record(&args),
         Command::Context(args) => record::context(&args),
-        Command::Ls(args) => inspect::ls(&args),
+        Command::Ls(args) => ls::ls(&args),
         Command::Show(args) => inspect::show(&args),
         Command::Log(args) => inspect::log(&args),
-        Command::Search(args) => inspect::search(&args),
+        Command::Search(args) => search::run(&args),
         Command::Pin(args) => manage::pin(&args),
         Command::Undo(args) => manage::undo(&args),
         Command::Verify(args) => manage::verify(&args),
@@ -60,13 +77,19 @@ fn main() -> ExitCode {
         Command::Rm(args) => manage::rm(&args),
         Command::Chat(args) => chat::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Usage(args) => usage::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Trust(args) => trust::run(&args),
         Command::Completions(args) => completions(&args),
+        Command::Man(args) => man(&args),
     };
+    progress::end();
     match done {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::No) => ExitCode::from(1),
         Ok(Outcome::TooBig) => ExitCode::from(3),
+        Ok(Outcome::Status(status)) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::say(&format!("error: {error:#}"));
@@ -85,7 +108,13 @@ fn completions(args: &args::CompletionsArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Whoever read our output has seen enough.
+fn man(args: &args::ManArgs) -> anyhow::Result<Outcome> {
+    clap_mangen::generate_to(Cli::command(), &args.folder)
+        .with_context(|| format!("cannot write man pages to {}", args.folder.display()))?;
+    Ok(Outcome::Done)
+}
+
+/// Whether the reader of our output closed it, which is no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
@@ -93,7 +122,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// An error with a word on what to do about it.
+/// An error with a hint on what to do about it.
 #[derive(Debug)]
 struct Hinted {
     what: String,

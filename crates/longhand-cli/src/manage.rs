@@ -1,13 +1,20 @@
 //! `longhand pin`, `undo`, `verify` and `rm`.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use anyhow::Result;
-use longhand_archive::Page;
-use longhand_core::{Seq, Tally, grouped};
+use longhand::{Archive, recall, searchable};
+use longhand_archive::{Page, SessionInfo};
+use longhand_core::{Role, Seq, Tally};
 use serde_json::json;
 
 use crate::args::{PinArgs, RmArgs, UndoArgs, VerifyArgs};
-use crate::output::{counted, harmless_line};
-use crate::{Outcome, hinted, output, store};
+use crate::output::{counted, counted_as, harmless_line};
+use crate::{Outcome, hinted, history, output, store};
+
+/// How many entries are read at a time.
+const ENTRIES_AT_A_TIME: u64 = 1_000;
 
 pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
@@ -39,11 +46,11 @@ pub(crate) fn undo(args: &UndoArgs) -> Result<Outcome> {
     };
     let Tally { stubs, clips, folded, .. } = Tally::of(&undone.batch.edits);
     output::print(&format!(
-        "took back batch {}: {} stubs, {} clips, a fold of {} entries; what it left out is shown again for as long as there is room",
+        "took back batch {}: {}, {}, {} folded; what it left out is sent again while there is room",
         undone.number,
-        grouped(stubs),
-        grouped(clips),
-        grouped(folded as usize)
+        counted(stubs, "stub"),
+        counted(clips, "clip"),
+        counted(folded as usize, "message")
     ))?;
     Ok(Outcome::Done)
 }
@@ -67,9 +74,9 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
             let sessions = archive.sessions(None, Page::ALL)?.items;
             let entries: u64 = sessions.iter().map(|info| info.entries).sum();
             text = format!(
-                "sound: {} sessions, {} entries\n",
-                grouped(sessions.len()),
-                grouped(entries as usize)
+                "sound: {}, {}\n",
+                counted(sessions.len(), "session"),
+                counted_as(entries as usize, "entry", "entries")
             );
         }
         output::print(&text)?;
@@ -87,7 +94,40 @@ pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
             "`longhand export` keeps a copy; --yes removes it",
         ));
     }
+    let typed = typed(&archive, &info)?;
     archive.remove(info.id)?;
-    output::print(&format!("removed {}", harmless_line(&args.id)))?;
+    let mut text = format!(
+        "removed {} from {}\n",
+        harmless_line(&info.name),
+        store::path(&args.archive)?.display()
+    );
+    if let Some(path) = history::path() {
+        let lines = history::forget(&path, &typed)?;
+        if lines > 0 {
+            text.push_str(&format!(
+                "removed {} from {}\n",
+                counted(lines, "prompt"),
+                path.display()
+            ));
+        }
+    }
+    text.push_str("exports, backups and the files of your agents are not touched\n");
+    output::print(&text)?;
     Ok(Outcome::Done)
+}
+
+/// What the user said in a session.
+fn typed(archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<HashSet<String>> {
+    let mut typed = HashSet::new();
+    let mut start = 0;
+    while start < info.entries {
+        let end = info.entries.min(start + ENTRIES_AT_A_TIME);
+        for entry in archive.entries(info.id, start..end)? {
+            if recall::role(&entry) == Some(Role::User) {
+                typed.insert(searchable(&entry.form, &entry.raw).trim().to_owned());
+            }
+        }
+        start = end;
+    }
+    Ok(typed)
 }

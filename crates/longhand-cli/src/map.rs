@@ -6,13 +6,17 @@ use longhand::Session;
 use longhand_core::{Budget, Part, Role, Scale, Tokens, grouped, is_fold};
 use longhand_dialect::Conversation;
 
+use crate::output::{self, counted};
 use crate::weigh::{self, NamedMeter};
 
-/// The cells of the bar.
-const WIDTH: usize = 64;
+/// The most cells of the bar.
+const WIDTH_MAX: usize = 64;
 
-/// The cells of a session's bar.
-const SESSION_WIDTH: u64 = 48;
+/// The most cells of a session's bar.
+const SESSION_WIDTH_MAX: usize = 48;
+
+/// The columns around a bar: two spaces and two brackets.
+const AROUND: usize = 4;
 
 /// Kinds of content, in the order of the legend: name, letter for a bar without colour, colour.
 const KINDS: [(&str, char, u8); 8] = [
@@ -50,16 +54,17 @@ pub(crate) fn draw(
     let total: Tokens = sums.iter().copied().sum();
     let whole = total.max(budget.limit);
 
+    let width = output::columns().saturating_sub(AROUND).clamp(8, WIDTH_MAX);
     let mut bar = String::new();
     let mut seen = Tokens::ZERO;
     let mut cells = 0;
     for (kind, tokens) in runs {
         seen += tokens;
-        let upto = (seen.0 as usize * WIDTH).checked_div(whole.0 as usize).unwrap_or(0);
+        let upto = (seen.0 as usize * width).checked_div(whole.0 as usize).unwrap_or(0);
         push(&mut bar, kind, upto.saturating_sub(cells), colour);
         cells = cells.max(upto);
     }
-    let free = WIDTH.saturating_sub(cells);
+    let free = width.saturating_sub(cells);
     let mut out = format!("\n  [{bar}{}]\n", "·".repeat(free));
     for (kind, (name, letter, code)) in
         KINDS.iter().enumerate().filter(|(kind, _)| sums[*kind] > Tokens::ZERO)
@@ -122,22 +127,24 @@ fn kind_of(part: &Part, role: Role) -> usize {
 pub(crate) fn of_session(session: &Session) -> String {
     let (total, summary, budget) = (session.tokens(), session.summary_tokens(), session.budget());
     let verbatim = session.verbatim();
+    let width = output::columns().saturating_sub(AROUND).clamp(8, SESSION_WIDTH_MAX);
     let cells = |tokens: Tokens| {
-        (tokens.0 * SESSION_WIDTH).div_ceil(budget.0.max(1)).min(SESSION_WIDTH) as usize
+        (tokens.0 * width as u64).div_ceil(budget.0.max(1)).min(width as u64) as usize
     };
     let kept = total.saturating_sub(summary);
-    let (folded, shown) = (cells(summary), cells(kept));
-    let free = (SESSION_WIDTH as usize).saturating_sub(folded + shown);
+    let folded = cells(summary);
+    let shown = cells(kept).min(width - folded);
+    let free = width - folded - shown;
     let tokens = |tokens: Tokens| grouped(tokens.0 as usize);
     format!(
-        "[{}{}{}]\nf folded   {:>9} tokens, {} rounds\nV verbatim {:>9} tokens, {} rounds\n· free     {:>9} tokens",
+        "[{}{}{}]\nf folded   {:>9} tokens, {}\nV verbatim {:>9} tokens, {}\n· free     {:>9} tokens",
         "f".repeat(folded),
         "V".repeat(shown),
         "·".repeat(free),
         tokens(summary),
-        verbatim.start,
+        counted(verbatim.start as usize, "round"),
         tokens(kept),
-        verbatim.end - verbatim.start,
+        counted((verbatim.end - verbatim.start) as usize, "round"),
         tokens(budget.saturating_sub(total)),
     )
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use longhand::{Extractive, Summariser};
+use longhand::{Archive, Extractive, Summariser};
+use longhand_archive::{Reserved, Wish};
 use longhand_model::{
-    Api, Client, Endpoint, Endpoints, Limits, Model, ModelSummariser, Price, Prices, Secret,
-    Spending,
+    Api, Client, Endpoint, Endpoints, Limits, Model, ModelSummariser, NoMoney, Price, Prices,
+    Secret, Spending, SpendingBook,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -20,21 +21,28 @@ const SPENDING_DEFAULT: f64 = 1.0;
 pub(crate) struct Models {
     pub(crate) runtime: Runtime,
     pub(crate) client: Arc<Client>,
+    /// One that never gives an endpoint a rest: a person decides when to try again.
+    pub(crate) patient: Client,
     pub(crate) endpoints: Endpoints,
     pub(crate) prices: Arc<Prices>,
     spending: Arc<Spending>,
 }
 
 impl Models {
-    pub(crate) fn new(config: &Config) -> Result<Self> {
+    /// Models, and an archive in which it is kept what summaries cost.
+    pub(crate) fn new(config: &Config, archive: Arc<dyn Archive>) -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let usd = config.number("models.summary_usd_per_hour").unwrap_or(SPENDING_DEFAULT);
         Ok(Self {
             runtime: runtime.context("cannot start the network's thread")?,
-            client: Arc::new(Client::new(Limits::default())?),
+            client: Arc::new(Client::new(Limits::default())),
+            patient: Client::new(Limits { failures_max: u32::MAX, ..Limits::default() }),
             endpoints: endpoints(config)?,
             prices: Arc::new(prices(config)),
-            spending: Arc::new(Spending::per_hour((usd * 1_000_000.0) as u64)),
+            spending: Arc::new(Spending::per_hour(
+                (usd * 1_000_000.0) as u64,
+                Arc::new(ArchiveBook(archive)),
+            )),
         })
     }
 
@@ -67,6 +75,30 @@ impl Models {
     }
 }
 
+/// Keeps what was spent in an archive, so that the cap holds for all processes that share it.
+struct ArchiveBook(Arc<dyn Archive>);
+
+impl SpendingBook for ArchiveBook {
+    fn reserve(&self, at_ms: i64, micros: u64, cap_micros: u64) -> Result<u64, NoMoney> {
+        match self.0.reserve(&Wish { at_ms, micros, cap_micros }) {
+            Ok(Reserved::Granted(number)) => Ok(number),
+            Ok(Reserved::Full { until_ms }) => Err(NoMoney::Full { until_ms }),
+            Err(error) => Err(NoMoney::Book(error.to_string())),
+        }
+    }
+
+    fn settle(&self, reservation: u64, micros: u64) {
+        // What is not settled counts for what was reserved.
+        let _ = self.0.settle(reservation, micros);
+    }
+}
+
+impl std::fmt::Debug for ArchiveBook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArchiveBook").finish_non_exhaustive()
+    }
+}
+
 /// Whether a summariser needs no model.
 pub(crate) fn is_built_in(name: &str) -> bool {
     matches!(name, "extractive" | "none")
@@ -86,15 +118,6 @@ fn endpoints(config: &Config) -> Result<Endpoints> {
         };
         let mut endpoint = Endpoint::new(&name, api, url);
         let (variable, file) = (field("key_env"), field("key_file"));
-        let wants_key = variable.is_some() || file.is_some();
-        if wants_key && !config.may_use_keys() && !endpoint.is_loopback() {
-            return Err(hinted(
-                format!(
-                    "endpoint {name} takes a key to another host, and its file came with a folder"
-                ),
-                "put it into your own longhand.toml, in the platform's folder for settings",
-            ));
-        }
         if let Some(variable) = variable {
             endpoint.key = std::env::var(variable).ok().and_then(|key| Secret::new(&key));
             endpoint.key_variable = Some(variable.to_owned());

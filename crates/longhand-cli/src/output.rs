@@ -1,10 +1,13 @@
-//! Files that are whole or not there.
+//! What is printed, and files that are whole or not there.
 
-use std::io::Write;
-use std::path::Path;
+use std::fs::File;
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use longhand_core::grouped;
+
+use crate::progress;
 
 /// Writes a file aside and renames it into its place; a link is followed, a device is written to.
 pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
@@ -32,6 +35,30 @@ pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Keeps a copy of a file beside it, under a name that is free, and returns that.
+pub(crate) fn keep_copy(path: &Path) -> Result<PathBuf> {
+    let mut number = 1;
+    loop {
+        let mut name = path.as_os_str().to_owned();
+        name.push(if number == 1 { ".orig".to_owned() } else { format!(".orig{number}") });
+        let copy = PathBuf::from(name);
+        match File::create_new(&copy) {
+            Ok(mut file) => {
+                File::open(path)
+                    .and_then(|mut original| std::io::copy(&mut original, &mut file))
+                    .and_then(|_| file.sync_all())
+                    .with_context(|| format!("cannot keep a copy in {}", copy.display()))?;
+                return Ok(copy);
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("cannot keep a copy in {}", copy.display()));
+            }
+        }
+    }
+}
+
 /// A file that is not yet in its place, with the mode that any new file would have.
 fn aside() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
@@ -52,6 +79,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
 
 /// Writes to standard output, not one byte more.
 pub(crate) fn print_exactly(text: &str) -> Result<()> {
+    progress::clear();
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
@@ -59,8 +87,67 @@ pub(crate) fn print_exactly(text: &str) -> Result<()> {
 }
 
 /// Says something to the person; if nobody can hear it, that is no reason to fail.
+///
+/// On a terminal, lines are broken between words.
 pub(crate) fn say(text: &str) {
+    progress::clear();
+    if std::io::stderr().is_terminal() {
+        let lines: Vec<String> = text.lines().map(|line| wrapped(line, "")).collect();
+        let _ = writeln!(std::io::stderr().lock(), "{}", lines.join("\n"));
+        return;
+    }
     let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// The columns where nothing says how many there are: a file or a pipe has room for long lines.
+const COLUMNS_DEFAULT: usize = 1_000;
+
+/// How many columns there are to write in.
+pub(crate) fn columns() -> usize {
+    columns_known().unwrap_or(COLUMNS_DEFAULT)
+}
+
+/// How many columns the terminal has, or `COLUMNS` says.
+pub(crate) fn columns_known() -> Option<usize> {
+    let set = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    columns.or_else(set).filter(|columns| *columns > 0)
+}
+
+/// Breaks a line between words so that it fits the columns. Every line begins with `indent`, and those after the
+/// first with the white space that the first begins with, too.
+pub(crate) fn wrapped(line: &str, indent: &str) -> String {
+    let columns = columns();
+    let own = &line[..line.len() - line.trim_start().len()];
+    if line.contains('\u{1b}') || indent.len() + line.chars().count() <= columns {
+        return format!("{indent}{line}");
+    }
+    let mut out = format!("{indent}{own}");
+    let mut used = out.chars().count();
+    let begin = used;
+    for word in line.split_whitespace() {
+        let length = word.chars().count();
+        if used > begin && used + 1 + length > columns {
+            out.push_str(&format!("\n{indent}{own}"));
+            used = begin;
+        }
+        if used > begin {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += length;
+    }
+    out
+}
+
+/// A line without what the columns have no room for.
+pub(crate) fn cut(line: &str) -> String {
+    let columns = if std::io::stdout().is_terminal() { columns() } else { usize::MAX };
+    if line.chars().count() <= columns {
+        return line.to_owned();
+    }
+    line.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// Takes out what a terminal would obey, but for line breaks and tabs: archived text is hostile.
@@ -73,14 +160,37 @@ pub(crate) fn harmless_line(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
+/// A number in few characters: `980`, `12k`, `1.2m`.
+pub(crate) fn short_number(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..10_000 => format!("{:.1}k", number as f64 / 1e3),
+        10_000..1_000_000 => format!("{}k", number / 1_000),
+        1_000_000..10_000_000 => format!("{:.1}m", number as f64 / 1e6),
+        _ => format!("{}m", number / 1_000_000),
+    }
+}
+
 /// A number with its noun.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
+    counted_as(count, noun, &format!("{noun}s"))
+}
+
+/// A number with a noun whose plural is irregular.
+pub(crate) fn counted_as(count: usize, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let numbers = [0, 999, 1_000, 9_940, 31_999, 999_999, 1_240_000, 45_000_000];
+        let shown = numbers.map(short_number).join(" ");
+        assert_eq!(shown, "0 999 1.0k 9.9k 31k 999k 1.2m 45m");
+    }
 
     #[test]
     fn text_keeps_its_lines_and_loses_its_teeth() {

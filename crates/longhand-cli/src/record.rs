@@ -9,21 +9,21 @@ use serde_json::json;
 
 use crate::args::{ContextArgs, PlacementName, RecordArgs};
 use crate::output::counted;
-use crate::redact::redact;
 use crate::{Outcome, hinted, output, store};
 
 pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
     let archive = store::open(&args.archive)?;
     let mut session = store::session(&archive, &args.id, &args.session)?;
+    session.set_redactor(store::redactor_if(args.redact, &args.archive)?);
     let (mut rounds, mut folded, mut over) = (0, 0, None);
     for (index, line) in lines(args)?.enumerate() {
         let line = line.context("cannot read the rounds")?;
         if line.trim().is_empty() {
             continue;
         }
-        let line = if args.redact { redact(&line) } else { line };
         let round = Round::parse(&line, store::now_ms()).with_context(|| {
-            format!("line {} was not recorded; the {rounds} rounds before it were", index + 1)
+            let before = if rounds == 1 { "round before it was" } else { "rounds before it were" };
+            format!("line {} was not recorded; the {rounds} {before}", index + 1)
         })?;
         let recorded = session.record(&round)?;
         rounds += 1;

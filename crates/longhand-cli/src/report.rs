@@ -11,6 +11,7 @@ use longhand_dialect::Conversation;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
+use crate::output::{counted, harmless_line};
 use crate::weigh::{Counted, NamedMeter};
 
 pub(crate) struct Report<'r> {
@@ -25,6 +26,44 @@ pub(crate) struct Report<'r> {
     pub(crate) thinking_removed: usize,
     pub(crate) before: Counted,
     pub(crate) after: Tokens,
+    pub(crate) summary: Summaries,
+}
+
+/// What came of asking models for a summary.
+pub(crate) struct Summaries {
+    /// Who wrote the summary that is used, and what it took.
+    pub(crate) account: Option<Value>,
+    /// Why others were not used, each with its name.
+    pub(crate) refused: Vec<String>,
+}
+
+impl Summaries {
+    /// A line for each model that was asked.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .refused
+            .iter()
+            .map(|why| format!("summary not used: {}", harmless_line(why)))
+            .collect();
+        let Some(account) = &self.account else { return lines };
+        let name = account["summariser"].as_str().unwrap_or_default();
+        if account["model"].is_string() {
+            let number = |key: &str| grouped(account[key].as_u64().unwrap_or(0) as usize);
+            let cost = account["cost_micros"].as_u64().map_or_else(
+                || "at an unknown price".to_owned(),
+                |micros| format!("for ${}.{:06}", micros / 1_000_000, micros % 1_000_000),
+            );
+            lines.push(format!(
+                "summary by {}: {} tokens read, {} written, {cost}",
+                harmless_line(name),
+                number("input_tokens"),
+                number("output_tokens")
+            ));
+        } else if !self.refused.is_empty() {
+            lines.push("summary by the built-in summariser, which needs no model".to_owned());
+        }
+        lines
+    }
 }
 
 /// Anchors of the conversation, by what became of them.
@@ -81,6 +120,7 @@ impl Report<'_> {
             "folded": folded,
             "clipped": clipped,
             "thinking_removed": self.thinking_removed,
+            "summary": {"used": self.summary.account, "refused": self.summary.refused},
             "anchors": {
                 "total": anchors.total,
                 "kept": anchors.kept,
@@ -173,15 +213,15 @@ impl fmt::Display for Report<'_> {
         let tally = Tally::of(shown_edits(self.live));
         let folded = self.folded() as usize;
         let counts = [
-            (tally.stubs, "stubbed"),
-            (tally.clips, "clipped"),
-            (folded, "messages folded"),
-            (self.thinking_removed, "thinking blocks removed"),
+            (tally.stubs, "stub", ""),
+            (tally.clips, "clip", ""),
+            (folded, "message", " folded"),
+            (self.thinking_removed, "thinking block", " removed"),
         ];
         let done: Vec<_> = counts
             .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{} {what}", grouped(*count)))
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, noun, what)| format!("{}{what}", counted(*count, noun)))
             .collect();
         if !done.is_empty() {
             write!(f, "; {}", done.join(", "))?;
@@ -189,7 +229,7 @@ impl fmt::Display for Report<'_> {
         if !self.plan.fits() {
             write!(
                 f,
-                "\ndoes not fit: {} over; the smallest window is {} tokens\nhint: --budget {} would do, or another --policy or a smaller --keep-tail",
+                "\ndoes not fit: {} over; the smallest window is {} tokens\nhint: --budget {} is enough; another --policy or a smaller --keep-tail may help",
                 self.meter.figure(self.plan.shortfall),
                 self.meter.figure(self.plan.floor.min(self.after)),
                 self.plan.floor.min(self.after).0 + self.budget.reserve.0

@@ -1,30 +1,36 @@
 //! `longhand serve`.
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
+use longhand::{Archive, MemoryArchive, Redactor};
 use longhand_core::{Tokens, grouped};
-use longhand_server::{Counts, Log, ServerError, Settings, serve};
+use longhand_server::{Counts, HeaderName, Log, ServerError, Settings, serve};
 use tokio::runtime::Builder;
 
 use crate::args::ServeArgs;
 use crate::config::Config;
+use crate::output::{counted, counted_as};
 use crate::{Outcome, hinted, models, output, store};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
     let settings = settings(args)?;
     // More would only wait for the same disk, each with memory of its own.
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
-    let counts = runtime.context("cannot start the network's threads")?.block_on(async {
+    let runtime = runtime.context("cannot start the network's threads")?;
+    let counts = runtime.block_on(async {
         let proxy = serve(settings).await.map_err(explained)?;
         output::print(&format!("listening http://{}", proxy.address()))?;
+        if !args.quiet {
+            greeting(args, &proxy.address().to_string())?.iter().for_each(|line| output::say(line));
+        }
         stop_asked_for().await;
         if !args.quiet {
-            output::say("finishing what is under way; once more to stop at once");
+            output::say("finishing the requests under way; press Ctrl-C again to stop at once");
         }
         let counts = proxy.counts();
         tokio::select! {
@@ -33,43 +39,96 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
         }
         anyhow::Ok(counts)
     })?;
+    // Work for requests that are gone may still be under way; nobody waits for it.
+    runtime.shutdown_background();
     if !args.quiet {
         output::say(&told(&counts));
     }
     Ok(Outcome::Done)
 }
 
+/// Where requests go, how much of them, where they are kept, and how to use it.
+fn greeting(args: &ServeArgs, address: &str) -> Result<Vec<String>> {
+    let [openai, anthropic] = upstreams(args);
+    let upstream = match (&openai, &anthropic) {
+        (Some(one), Some(other)) if one == other => one.clone(),
+        (Some(openai), Some(anthropic)) => format!("{openai} and {anthropic}"),
+        (one, other) => one.clone().or(other.clone()).unwrap_or_default(),
+    };
+    let budget = match args.budget {
+        Some(budget) => counted(budget as usize, "token"),
+        None => "the context window of the model, less the reply".to_owned(),
+    };
+    let openai = openai.map(|_| format!("OPENAI_BASE_URL=http://{address}/v1 your-agent"));
+    let anthropic = anthropic.map(|_| format!("ANTHROPIC_BASE_URL=http://{address} your-agent"));
+    let mut lines = vec![
+        format!("upstream  {upstream}"),
+        format!("budget    {budget}"),
+        format!("archive   {}", store::path(&args.archive)?.display()),
+    ];
+    lines.extend(openai.into_iter().chain(anthropic).map(|line| format!("use it    {line}")));
+    Ok(lines)
+}
+
+/// Where requests go: in the formats of `OpenAI`, and in that of Anthropic.
+fn upstreams(args: &ServeArgs) -> [Option<String>; 2] {
+    [&args.upstream_openai, &args.upstream_anthropic]
+        .map(|own| own.clone().or_else(|| args.upstream.clone()))
+}
+
 fn settings(args: &ServeArgs) -> Result<Settings> {
     let config = Config::load()?;
-    let upstream = |own: &Option<String>| own.clone().or_else(|| args.upstream.clone());
-    let (openai, anthropic) = (upstream(&args.upstream_openai), upstream(&args.upstream_anthropic));
+    let [openai, anthropic] = upstreams(args);
     if openai.is_none() && anthropic.is_none() {
         return Err(hinted(
-            "a proxy needs to know where requests go",
+            "no upstream: a proxy needs to know where requests go",
             "longhand serve --upstream https://api.openai.com, or the address of your own server",
         ));
     }
+    let no_archive = args.no_archive || keeps_nothing(&config)?;
+    if no_archive && args.require_archive {
+        return Err(hinted(
+            "archive.keep is off, and --require-archive wants an archive",
+            "leave one of them out",
+        ));
+    }
+    let archive: Arc<dyn Archive> =
+        if no_archive { Arc::new(MemoryArchive::default()) } else { store::open(&args.archive)? };
+    let redactor = store::redactor_if(args.redact, &args.archive)?;
     Ok(Settings {
         listen: args.listen,
         keys: args.api_key_file.as_deref().map(keys).transpose()?.unwrap_or_default(),
         open_to_all: args.allow_anyone,
+        credential_headers: credential_headers(&args.credential_header)?,
         upstream_openai: openai,
         upstream_anthropic: anthropic,
         budget: args.budget.map(Tokens),
         windows: windows(&config),
         low_water_percent: args.low_water,
         policy: args.policy.into(),
-        summarisers: store::summarisers(&config, &args.summariser)?,
+        summarisers: store::summarisers(&config, &args.summariser, || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
         expand_tool: args.expand_tool,
         require_archive: args.require_archive,
-        log: args.log.as_deref().map(log).transpose()?,
-        ..Settings::new(store::open(&args.archive)?)
+        log: args.log.as_deref().map(|path| log(path, redactor.clone())).transpose()?,
+        redactor,
+        no_archive,
+        warn: (!args.quiet).then(|| -> Log { Arc::new(|line: &str| warn(line)) }),
+        ..Settings::new(archive)
     })
 }
 
+/// Whether the settings say that conversations are not archived.
+fn keeps_nothing(config: &Config) -> Result<bool> {
+    match config.text("archive.keep") {
+        None | Some("on") => Ok(false),
+        Some("off") => Ok(true),
+        Some(other) => Err(hinted(format!("archive.keep is `{other}`"), "it is on or off")),
+    }
+}
+
 /// The windows of models that the settings know.
-fn windows(config: &Config) -> HashMap<String, Tokens> {
+pub(crate) fn windows(config: &Config) -> HashMap<String, Tokens> {
     let names = config.names("windows").into_iter();
     names
         .filter_map(|name| {
@@ -102,19 +161,50 @@ fn keys(path: &Path) -> Result<Vec<String>> {
 const KEY_CHARS_MIN: usize = 16;
 
 /// Writes lines to a file, or to standard error.
-fn log(path: &Path) -> Result<Log> {
+fn log(path: &Path, redactor: Option<Arc<Redactor>>) -> Result<Log> {
     let out: Box<dyn Write + Send> = if path.as_os_str() == "-" {
         Box::new(std::io::stderr())
     } else {
-        let file = OpenOptions::new().create(true).append(true).open(path);
+        let file = private(path);
         Box::new(file.with_context(|| format!("cannot write to {}", path.display()))?)
     };
     let out = Mutex::new(out);
     Ok(Arc::new(move |line: &str| {
         let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
         // A full disk must not stop requests.
+        let line = redactor.as_ref().map_or(line.into(), |redactor| redactor.redact(line));
         let _ = out.write_all(format!("{line}\n").as_bytes());
     }))
+}
+
+/// Opens a file to append to that nobody else may read, not even one that was there before.
+fn private(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    #[cfg(unix)]
+    if file.metadata()?.is_file() {
+        use std::os::unix::fs::PermissionsExt;
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
+}
+
+/// The headers with keys that callers have besides the usual ones.
+fn credential_headers(names: &[String]) -> Result<Vec<HeaderName>> {
+    let parsed = names.iter().map(|name| {
+        name.parse().map_err(|_| {
+            hinted(format!("`{name}` is no name of a header"), "x-team-key, for example")
+        })
+    });
+    parsed.collect()
+}
+
+/// Says what the person at the terminal must know.
+fn warn(line: &str) {
+    output::say(&format!("warning: {}", output::harmless_line(line)));
 }
 
 fn explained(error: ServerError) -> anyhow::Error {
@@ -146,12 +236,12 @@ async fn stop_asked_for() {
 fn told(counts: &Counts) -> String {
     let number = |count: u64| grouped(count as usize);
     format!(
-        "{} requests: {} shortened, {} sent again shorter, {} passed on as they were because our side failed; {} entries archived, {} not",
-        number(counts.requests),
+        "{}: {} shortened, {} sent again shorter, {} passed on unchanged because of an error here; {} archived, {} not",
+        counted(counts.requests as usize, "request"),
         number(counts.compacted),
         number(counts.recovered),
         number(counts.bypassed),
-        number(counts.archived),
+        counted_as(counts.archived as usize, "entry", "entries"),
         number(counts.unarchived)
     )
 }

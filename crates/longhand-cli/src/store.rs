@@ -1,14 +1,14 @@
 //! The archive that a command works on.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use longhand::{
-    Archive, Extractive, Miner, Owner, Pattern, Policy, Rolling, Session, SessionId, Settings,
-    SqliteArchive, Summarised, Summariser, Tokens,
+    Archive, Extractive, Miner, Owner, Pattern, Policy, Redactor, Rolling, Session, SessionId,
+    Settings, SqliteArchive, Summarised, Summariser, Tokens,
 };
 use longhand_archive::{Page, SessionInfo};
 
@@ -16,7 +16,7 @@ use crate::args::{ArchiveArgs, PolicyName, SessionArgs};
 use crate::config::Config;
 use crate::models::{Models, is_built_in};
 use crate::weigh::SharedMeter;
-use crate::{hinted, output};
+use crate::{conversation, hinted, output, paths, redaction};
 
 /// Opens the archive that was named, or the user's own; makes it if it is not there.
 pub(crate) fn open(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
@@ -34,12 +34,20 @@ pub(crate) fn open_existing(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
     ))
 }
 
+/// Takes secrets out of what goes into the archive, if that was asked for.
+pub(crate) fn redactor_if(wanted: bool, args: &ArchiveArgs) -> Result<Option<Arc<Redactor>>> {
+    if !wanted {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(redaction::redactor(&path(args)?)?)))
+}
+
 /// Says whether there is an archive.
 pub(crate) fn exists(args: &ArchiveArgs) -> Result<bool> {
     Ok(path(args)?.exists())
 }
 
-/// Where the archive is: as the flag says, or the settings, or in the platform's folder for data.
+/// Where the archive is: as the flag says, or the settings, or in the user's folder for data.
 pub(crate) fn path(args: &ArchiveArgs) -> Result<PathBuf> {
     let path = match &args.archive {
         Some(path) => path.clone(),
@@ -65,18 +73,34 @@ pub(crate) fn session(
         Some(info) => (info.id, info.name),
         None => (SessionId::named(Owner::LOCAL, name), name.to_owned()),
     };
-    Ok(Session::open_id(Arc::clone(archive), id, &name, settings(args)?)?)
+    Ok(Session::open_id(Arc::clone(archive), id, &name, settings(args, archive)?)?)
+}
+
+/// Opens a session to look at it, with the budget that its newest request had.
+pub(crate) fn shown(
+    archive: &Arc<dyn Archive>,
+    info: &SessionInfo,
+    args: &SessionArgs,
+) -> Result<Session> {
+    let mut settings = settings(args, archive)?;
+    if args.budget.is_none()
+        && let Some(newest) = archive.requests(info.id, Page::first(1))?.items.first()
+        && newest.limit > 0
+    {
+        settings.budget = Tokens(newest.limit);
+    }
+    Ok(Session::open_id(Arc::clone(archive), info.id, &info.name, settings)?)
 }
 
 /// How a session is kept, as flags and settings say.
-pub(crate) fn settings(args: &SessionArgs) -> Result<Settings> {
+fn settings(args: &SessionArgs, archive: &Arc<dyn Archive>) -> Result<Settings> {
     let config = Config::load()?;
     let mut settings = Settings::new()?;
     if let Some(budget) = args.budget.or(config.whole("session.budget")) {
         settings.budget = Tokens(budget);
     }
     settings.plan.policy = policy(args, &config)?;
-    settings.summarisers = summarisers(&config, &args.summariser)?;
+    settings.summarisers = summarisers(&config, &args.summariser, || Ok(Arc::clone(archive)))?;
     let patterns = match args.pattern.as_slice() {
         [] => config.texts("session.patterns").unwrap_or_default(),
         flags => flags.to_vec(),
@@ -128,20 +152,33 @@ pub(crate) fn wait_for_summary(session: &mut Session, quiet: bool) -> Result<()>
 }
 
 /// What tells of folded messages.
-pub(crate) fn digest(names: &[String], meter: &SharedMeter) -> Result<Summarised> {
-    let summarisers = summarisers(&Config::load()?, names)?;
+///
+/// What models cost is kept in the archive that is named, or else in the user's own.
+pub(crate) fn digest(
+    names: &[String],
+    archive: Option<&Path>,
+    meter: &SharedMeter,
+) -> Result<Summarised> {
+    let book = || open(&ArchiveArgs { archive: archive.map(Path::to_owned) });
+    let summarisers = summarisers(&Config::load()?, names, book)?;
     Ok(Summarised::new(summarisers, Arc::clone(meter), Miner::default()))
 }
 
 /// Summarisers in the order they are tried, as flags or settings name them.
-pub(crate) fn summarisers(config: &Config, names: &[String]) -> Result<Vec<Arc<dyn Summariser>>> {
+///
+/// What models cost is kept in an archive, which is asked for if there are any.
+pub(crate) fn summarisers(
+    config: &Config,
+    names: &[String],
+    archive: impl FnOnce() -> Result<Arc<dyn Archive>>,
+) -> Result<Vec<Arc<dyn Summariser>>> {
     let names = summariser_names(config, names);
     match names.as_slice() {
         [] => Ok(vec![Arc::new(Extractive)]),
         [name] if name == "none" => Ok(Vec::new()),
         names if names.iter().all(|name| is_built_in(name)) => Ok(vec![Arc::new(Extractive)]),
         // They live as long as the program.
-        names => Box::leak(Box::new(Models::new(config)?)).summarisers(names, None),
+        names => Box::leak(Box::new(Models::new(config, archive()?)?)).summarisers(names, None),
     }
 }
 
@@ -167,7 +204,7 @@ pub(crate) fn find(archive: &Arc<dyn Archive>, name: &str) -> Result<Option<Sess
         return Ok(named);
     }
     if name == "@last" {
-        return Ok(archive.sessions(None, Page::first(1))?.items.into_iter().next());
+        return conversation::newest_since(archive, i64::MIN);
     }
     if let Ok(id) = name.parse::<SessionId>() {
         return Ok(archive.session(id)?);
@@ -192,20 +229,7 @@ pub(crate) fn now_ms() -> i64 {
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Where the user's archive is: the platform's folder for data.
+/// Where the user's archive is.
 pub(crate) fn default_path() -> Result<PathBuf> {
-    let folder =
-        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = || folder("HOME").context("HOME is not set; name the archive with --archive");
-    let data = if cfg!(windows) {
-        folder("APPDATA").context("APPDATA is not set; name the archive with --archive")?
-    } else if cfg!(target_os = "macos") {
-        home()?.join("Library/Application Support")
-    } else {
-        match folder("XDG_DATA_HOME") {
-            Some(folder) => folder,
-            None => home()?.join(".local/share"),
-        }
-    };
-    Ok(data.join("longhand").join("archive.db"))
+    Ok(paths::data()?.join("archive.db"))
 }

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args::{ExportArgs, ExportFormat, ImportArgs};
 use crate::output::counted;
-use crate::redact::redact;
-use crate::{Outcome, hinted, output, store};
+use crate::{Outcome, conversation, hinted, output, store};
 
 /// The first line of an export.
 const HEADER: &str = "longhand";
@@ -21,21 +20,29 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
     let info = store::known(&archive, &args.id)?;
     let text = match args.format {
         ExportFormat::Jsonl => {
+            let sessions = conversation::of(&archive, &info)?;
+            let entries: u64 = sessions.iter().map(|info| info.entries).sum();
             let mut text =
-                json!({HEADER: "session", "version": 2, "id": info.name, "entries": info.entries})
+                json!({HEADER: "session", "version": 2, "id": info.name, "entries": entries})
                     .to_string();
             text.push('\n');
-            for entry in archive.entries(info.id, 0..info.entries)? {
-                let line = json!({
-                    "seq": entry.seq.0, "parent": entry.parent.map(|parent| parent.0), "round": entry.round, "at": time::format(entry.at_ms), "form": entry.form, "raw": entry.raw,
-                });
-                text.push_str(&line.to_string());
-                text.push('\n');
+            // What a later session goes on from comes before it; numbers and rounds go on, too.
+            let (mut first, mut round) = (0, 0);
+            for info in &sessions {
+                for entry in archive.entries(info.id, 0..info.entries)? {
+                    let line = json!({
+                        "seq": first + entry.seq.0, "parent": entry.parent.map(|parent| first + parent.0), "round": round + entry.round, "at": time::format(entry.at_ms), "form": entry.form, "raw": entry.raw,
+                    });
+                    text.push_str(&line.to_string());
+                    text.push('\n');
+                }
+                first += info.entries;
+                round += info.rounds;
             }
             text
         }
         ExportFormat::State => {
-            let session = store::session(&archive, &args.id, &args.session)?;
+            let session = store::shown(&archive, &info, &args.session)?;
             let rounds: Vec<Value> = session
                 .plain_rounds()
                 .into_iter()
@@ -64,8 +71,9 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
 
 pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     let text = text_of(args)?;
-    let text = if args.redact { redact(&text) } else { text };
     let archive = store::open(&args.archive)?;
+    let redactor = store::redactor_if(args.redact, &args.archive)?;
+    let text = redactor.map_or(text.clone(), |redactor| redactor.redact(&text).into_owned());
     let name = args
         .file
         .as_deref()
@@ -86,7 +94,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     let known = store::find(&archive, &id)?.filter(|info| info.name == id);
     if known.is_some() && !args.append {
         return Err(hinted(
-            format!("session {id:?} is there already"),
+            format!("session {id:?} exists already"),
             "--append adds to it; --id names another",
         ));
     }
@@ -100,6 +108,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
         dialect: entries.first().map_or(String::new(), |entry| entry.form.clone()),
         name: id.clone(),
         continues: None,
+        group: None,
         begun_ms: store::now_ms(),
     };
     archive.begin(session, &new)?;

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use longhand_core::{Message, Meter, Scale, Text, Tokens, grouped};
-use longhand_dialect::{Conversation, Dialect};
-use longhand_meter::{ImageRule, MeterSpec, Provider};
-
-/// A meter that threads can share.
-pub(crate) type SharedMeter = Arc<dyn Meter + Send + Sync>;
+pub(crate) use longhand::{SharedMeter, tokens_outside_messages as attributes};
+use longhand_core::{Message, Scale, Tokens, grouped};
+use longhand_dialect::Conversation;
+use longhand_meter::MeterSpec;
 
 /// A meter with the name that reports give it.
 pub(crate) struct NamedMeter {
@@ -30,30 +28,14 @@ pub(crate) fn open(
     conversation: &Conversation,
 ) -> anyhow::Result<NamedMeter> {
     let model = conversation.model.as_deref();
-    let spec = spec.unwrap_or_else(|| MeterSpec::for_model(model.unwrap_or_default()));
-    let (name, is_exact) = (spec.to_string(), spec.is_exact());
-    let meter = Arc::from(spec.open(images(conversation.dialect, model))?);
+    let of_model = model.map(MeterSpec::for_model);
+    let spec = spec.or_else(|| of_model.clone()).unwrap_or_else(|| MeterSpec::for_model(""));
+    // A vocabulary counts exactly only for the models that use it.
+    let suits =
+        matches!(spec, MeterSpec::TokenizerJson(_)) || of_model.is_none_or(|own| own == spec);
+    let (name, is_exact) = (spec.to_string(), spec.is_exact() && suits);
+    let meter = Arc::from(spec.open(longhand::image_rule(conversation.dialect, model))?);
     Ok(NamedMeter { name, is_exact, meter })
-}
-
-/// Opens the meter of a model that is asked in some format.
-pub(crate) fn of_model(dialect: Dialect, model: &str) -> anyhow::Result<SharedMeter> {
-    let spec = MeterSpec::for_model(model);
-    Ok(Arc::from(spec.open(images(dialect, Some(model)))?))
-}
-
-/// What pictures cost.
-fn images(dialect: Dialect, model: Option<&str>) -> ImageRule {
-    let provider = match dialect {
-        Dialect::Chat | Dialect::Responses | Dialect::Codex => Provider::OpenAi,
-        Dialect::Anthropic | Dialect::ClaudeCode | Dialect::Pi => Provider::Anthropic,
-    };
-    ImageRule::for_model(provider, model)
-}
-
-/// What the request counts for besides its messages.
-pub(crate) fn attributes(conversation: &Conversation, scale: &Scale) -> Tokens {
-    conversation.attributes.iter().map(|text: &Text| scale.text(&text.decode())).sum()
 }
 
 /// Counts every message, on as many threads as there are cores if it is much.

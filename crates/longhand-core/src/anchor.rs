@@ -1,23 +1,31 @@
 //! Facts worth carrying, found without a model.
 
+mod check;
 mod cue;
 mod figure;
+mod identifier;
 mod miner;
 mod name;
+mod patch;
 mod pattern;
 mod saying;
 mod sentence;
 mod statement;
+mod telling;
 mod version;
 mod word;
 
 use rustc_hash::FxHashMap;
 
+pub use check::{check_of, is_check_tool, verdict_line};
+pub use identifier::identifiers;
 pub use miner::Miner;
+pub use patch::{FileChange, patched};
 pub use pattern::{Pattern, PatternError};
 pub use saying::Saying;
 pub use sentence::{Form, Sentence, sentences};
 pub use statement::{Statement, statements};
+pub use telling::{failure_line, telling_line};
 
 use self::name::name;
 use self::word::Words;
@@ -80,40 +88,6 @@ pub fn ranked<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<Anchor<'t>> {
     ranked.into_iter().map(|(anchor, _)| anchor).collect()
 }
 
-/// Gives the first line that reports a failure, or else states a decision or a blocker.
-pub fn telling_line(text: &str) -> Option<&str> {
-    const FAILURES: &[&str] = &["error", "fatal", "panic", "failed", "failure", "exception"];
-    const STATEMENTS: &[&str] =
-        &["decision", "decided", "blocked", "blocker", "unblocked", "open question"];
-    let panics = memchr::memmem::find(text.as_bytes(), b"panicked at").is_some();
-    let mut stated = None;
-    for line in text.lines() {
-        if panics && line.contains("panicked at") {
-            return Some(line.trim());
-        }
-        let start = line.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
-        // Few lines begin with a letter that any of the words begins with.
-        match start.as_bytes().first().map(u8::to_ascii_lowercase) {
-            Some(b'e' | b'f' | b'p') if opens_with(start, FAILURES) => return Some(line.trim()),
-            Some(b'd' | b'b' | b'u' | b'o')
-                if stated.is_none() && opens_with(start, STATEMENTS) =>
-            {
-                stated = Some(line.trim());
-            }
-            _ => {}
-        }
-    }
-    stated
-}
-
-/// Whether a line begins with one of the words as a heading: `error: …`, `Decision: …`, `error[E1]…`.
-fn opens_with(line: &str, words: &[&str]) -> bool {
-    words.iter().any(|word| {
-        let heading = line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-        heading && line[word.len()..].starts_with([':', '[', '(', ' '])
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,12 +121,5 @@ mod tests {
     fn the_most_used_and_then_the_newest_come_first() {
         let ranked: Vec<_> = ranked(["a.rs b.rs", "b.rs c.rs"]).iter().map(|a| a.text).collect();
         assert_eq!(ranked, ["b.rs", "c.rs", "a.rs"]);
-    }
-
-    #[test]
-    fn a_failure_tells_more_than_a_decision() {
-        assert_eq!(telling_line("ok\nDecision: 512 slots\nerror: boom\n"), Some("error: boom"));
-        assert_eq!(telling_line("ok\n- Blocked: no key\n"), Some("- Blocked: no key"));
-        assert_eq!(telling_line("all fine"), None);
     }
 }

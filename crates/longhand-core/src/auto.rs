@@ -11,13 +11,20 @@ use crate::plan::{History, Plan, Settings};
 use crate::protect::{Protection, Rank, Unit, Users};
 use crate::rescue::Rescue;
 use crate::trim::{Keep, keep_newest};
+use crate::worth::Worth;
 use crate::{Budget, Digest, Message, Scale, Size, Tokens};
 
 /// How many of the newest messages are the tail at the least.
 pub(crate) const KEEP_TAIL: usize = 4;
 
 /// The most that a fold block may take.
-const FOLD_TOKENS_MAX: Tokens = Tokens(4_000);
+const FOLD_TOKENS_MAX: Tokens = Tokens(6_000);
+
+/// The most that a block may take of the room beside what is protected, however much matters.
+const BLOCK_PERCENT_MAX: u64 = 60;
+
+/// How many bodies may be too large to be given back before no others are tried.
+const MISSES_MAX: usize = 12;
 
 /// What folding nothing but earlier folds must free: less would only lose their index.
 pub(crate) const NOTE_GAIN_MIN: Tokens = Tokens(8);
@@ -33,8 +40,14 @@ pub(crate) fn auto(
     scale: Scale,
     digest: &dyn Digest,
 ) -> Plan {
+    if let Some(plan) = early(history, budget, settings, scale, digest) {
+        return plan;
+    }
     let planned = |settings: &Settings| {
-        exact(history, budget, |budget| attempt(history, budget, settings, scale, digest))
+        let wish = Wish { window: Tokens::MAX, block: Tokens::ZERO };
+        with_all_that_matters(wish, |wish| {
+            exact(history, budget, |budget| attempt(history, budget, settings, scale, digest, wish))
+        })
     };
     let plan = planned(settings);
     if plan.fits() {
@@ -65,6 +78,34 @@ pub(crate) fn auto(
     shrinking(best, history, &scale)
 }
 
+/// The plan for a window that is not full yet: a batch if that costs less than to carry the window on, or
+/// else nothing. `None` if it is full.
+fn early(
+    history: &History,
+    budget: &Budget,
+    settings: &Settings,
+    scale: Scale,
+    digest: &dyn Digest,
+) -> Option<Plan> {
+    let economy = budget.economy.filter(|_| budget.high() < budget.room())?;
+    let limits = budget.limits();
+    let now = Opening::of(history, scale, settings.chars_min, true).now_within(&limits)?;
+    let nothing = Plan::none(now, now.tokens, limits);
+    if now.tokens <= budget.high() {
+        return Some(nothing);
+    }
+    // A batch that frees too little would soon be followed by another.
+    let most = Tokens(budget.goal().0.midpoint(budget.high().0));
+    let wish = Wish { window: most, block: Tokens::ZERO };
+    let plan = with_all_that_matters(wish, |wish| {
+        exact(history, budget, |budget| attempt(history, budget, settings, scale, digest, wish))
+    });
+    let saved = now.tokens.saturating_sub(plan.tokens());
+    let read_anew = plan.tokens().saturating_sub(history.fixed.tokens);
+    let is_due = plan.fits() && plan.tokens() <= most && economy.pays(saved, read_anew);
+    Some(if is_due && !plan.is_noop() { plan } else { nothing })
+}
+
 /// The plan, unless it does not fit and makes the window no smaller: then nothing is done.
 fn shrinking(plan: Plan, history: &History, scale: &Scale) -> Plan {
     let limits = Size { tokens: plan.tokens(), ..Size::MAX };
@@ -89,7 +130,9 @@ pub(crate) fn exact(
     let limits = budget.limits();
     let size = plan.size + kept;
     if size.is_within(&limits) || !plan.fits() {
-        return Plan::new(plan.batch, size, plan.floor + kept.tokens, limits);
+        let mut exact = Plan::new(plan.batch, size, plan.floor + kept.tokens, limits);
+        exact.block_wanted = plan.block_wanted;
+        return exact;
     }
     // With less room the first edit can only move towards the start, so less thinking stays.
     let less = Budget {
@@ -101,17 +144,35 @@ pub(crate) fn exact(
     Plan::new(plan.batch, plan.size + kept, plan.floor + kept.tokens, limits)
 }
 
+/// What a plan should come to.
+#[derive(Clone, Copy)]
+struct Wish {
+    /// Where the window would surely have more tokens, nothing is changed.
+    window: Tokens,
+    /// The tokens that the block should have at the least.
+    block: Tokens,
+}
+
+/// Plans again with a larger block if it has no room for all that matters, such as a user's words.
+fn with_all_that_matters(wish: Wish, planned: impl Fn(Wish) -> Plan) -> Plan {
+    let plan = planned(wish);
+    let Some(block) = plan.block_wanted else { return plan };
+    let other = planned(Wish { block, ..wish });
+    if other.fits() && !other.is_noop() { other } else { plan }
+}
+
 fn attempt(
     history: &History,
     budget: &Budget,
     settings: &Settings,
     scale: Scale,
     digest: &dyn Digest,
+    wish: Wish,
 ) -> (Plan, Size) {
     let count = history.path.messages.len();
     let limits = budget.limits();
     let mut opening = Opening::of(history, scale, settings.chars_min, true);
-    if let Some(size) = opening.now_within(&limits) {
+    if let Some(size) = opening.now_within(&Size { tokens: budget.high(), ..limits }) {
         return (Plan::none(size, size.tokens, limits), Size::ZERO);
     }
     let (base, standing) = (opening.base, opening.standing());
@@ -133,30 +194,40 @@ fn attempt(
         let rescue = Rescue { draft: opening.draft, layout, blocks, base, headline, limits };
         return rescue.plan(budget, digest);
     };
+    if base.tokens + kept.tokens + headline.tokens > wish.window {
+        return (Plan::none(Size::MAX, Tokens::MAX, limits), Size::ZERO);
+    }
     // The target is a wish: for its sake the block is kept small, but nothing protected is clipped.
     let goal = budget.goal();
-    let share = Tokens(goal.0 / 10).min(FOLD_TOKENS_MAX).max(reserve.tokens);
+    let beside_kept = most.tokens.saturating_sub(kept.tokens);
+    let block = wish.block.min(Tokens(beside_kept.0 * BLOCK_PERCENT_MAX / 100));
+    let share = block_share(budget).max(reserve.tokens).max(block);
     let wanted = goal.saturating_sub(base.tokens).max(kept.tokens + share).min(most.tokens);
     let left = Size { tokens: wanted, ..most }.saturating_sub(kept);
     let tail = if settings.keep_tail.is_some() {
         Size::ZERO
     } else {
-        let half = Tokens(left.tokens.saturating_sub(reserve.tokens).0 / 2);
+        let half = Tokens(left.tokens.saturating_sub(reserve.tokens.max(block)).0 / 2);
         layout.grow_tail(&mut opening.draft, Size { tokens: half, ..left })
     };
     let left = left.saturating_sub(tail);
 
     let old = layout.old();
     opening.draft.allow(layout.editable());
+    let worth = Worth::of(history, old.first().map_or(0, |newest| newest + 1));
     // Stubs alone: the blocks that stand now stay.
     let floor = || base.tokens + kept.tokens + headline.tokens;
     let blocks_now = opening.draft.parts(&blocks);
     let beside = left.saturating_sub(standing).saturating_sub(blocks_now);
-    for stage in [Stage::Results, Stage::Arguments, Stage::Prose] {
+    // Where a conversation goes on, the block's index of names is worth more than the oldest step.
+    let wants_block = budget.goal() < budget.room() && layout.has_foldable();
+    let stages = [Stage::Results, Stage::Arguments, Stage::Prose];
+    for stage in stages.into_iter().filter(|_| !wants_block) {
         if let Some(mut sum) = opening.draft.total(old.iter().copied(), stage, beside)
             && (standing + blocks_now).is_within(&left)
         {
-            opening.draft.restore(&old, stage, &mut sum, beside);
+            let ranked = worth.ranked(&opening.draft, &old, stage);
+            opening.draft.restore(&ranked, &mut sum, beside, MISSES_MAX);
             let edits = opening.draft.edits(0..count, stage);
             if edits.is_empty() {
                 break;
@@ -176,7 +247,8 @@ fn attempt(
     let share = share.min(left.tokens);
     let mut sum = Size::ZERO;
     let mut first = layout.units().len();
-    let space = left.saturating_sub(Size { tokens: share, bytes: BLOCK_BYTES, images: 0 });
+    let reserved = Size { tokens: share, bytes: BLOCK_BYTES, images: 0 };
+    let space = left.saturating_sub(reserved);
     // One at least goes: thinking leaves only with an edit before it.
     let messages = layout.foldable().filter(|(_, unit)| !unit.is_block);
     for (at, unit) in messages.collect::<Vec<_>>().into_iter().skip(1).rev() {
@@ -190,17 +262,32 @@ fn attempt(
     let folded = layout.fold(first);
     let fold = NewFold::of(&opening.draft, &folded, &blocks);
     let frame = fold.frame;
-    let (fold, state, block) = fold.write(share, &scale, digest);
-    let mut total = sum + block;
     let is_shown = |at: &usize| !folded.iter().any(|range| range.contains(at));
     let still: Vec<usize> = old.into_iter().filter(is_shown).collect();
-    for stage in [Stage::Prose, Stage::Arguments, Stage::Results] {
-        opening.draft.restore(&still, stage, &mut total, left);
-    }
+    let restore = |draft: &mut Draft, total: &mut Size| {
+        for stage in [Stage::Prose, Stage::Arguments, Stage::Results] {
+            let ranked = worth.ranked(draft, &still, stage);
+            draft.restore(&ranked, total, left, MISSES_MAX);
+        }
+    };
+    let mut total = sum + reserved;
+    restore(&mut opening.draft, &mut total);
+    let edits = opening.draft.edits((0..count).filter(is_shown), Stage::Prose);
+    let hidden = opening.draft.hidden(&edits);
+    let (fold, written) = fold.write(share, &hidden, &scale, digest);
+    let mut total = total.saturating_sub(reserved) + written.size;
+    restore(&mut opening.draft, &mut total);
     let mut edits = opening.draft.edits((0..count).filter(is_shown), Stage::Prose);
     edits.push(Edit::Fold(fold));
     let size = frame.joined(base + kept + tail + total);
-    finish(&mut opening.draft, edits, state, size, floor(), limits)
+    let (mut plan, kept) = finish(&mut opening.draft, edits, written.state, size, floor(), limits);
+    plan.block_wanted = Some(written.wanted).filter(|wanted| *wanted > share);
+    (plan, kept)
+}
+
+/// What a block gets: a tenth of the room, or a sixth of the target.
+fn block_share(budget: &Budget) -> Tokens {
+    Tokens((budget.goal().0 / 6).max(budget.room().0 / 10)).min(FOLD_TOKENS_MAX)
 }
 
 /// What the bytes of a block are reckoned with before it is written.
@@ -256,6 +343,11 @@ impl Layout {
     /// Messages that may be edited and folded, newest first.
     pub(crate) fn old(&self) -> Vec<usize> {
         self.newest_first(|unit, in_tail| is_old(unit) && !in_tail)
+    }
+
+    /// Whether there is a step to fold.
+    fn has_foldable(&self) -> bool {
+        self.foldable().any(|(_, unit)| !unit.is_block)
     }
 
     fn has_old(&self) -> bool {

@@ -1,6 +1,6 @@
 //! How much a window may hold.
 
-use crate::{Size, Tokens};
+use crate::{Economy, Size, Tokens};
 
 /// The room that a window has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,12 +16,21 @@ pub struct Budget {
     pub bytes_max: Option<u64>,
     /// The most pictures that the provider takes, if it has such a limit.
     pub images_max: Option<u64>,
+    /// What tokens cost and how the conversation goes on; without it a window grows until it is full.
+    pub economy: Option<Economy>,
 }
 
 impl Budget {
     /// A budget of `limit` tokens, all of them for the window.
     pub fn of(limit: Tokens) -> Self {
-        Self { limit, reserve: Tokens::ZERO, target: None, bytes_max: None, images_max: None }
+        Self {
+            limit,
+            reserve: Tokens::ZERO,
+            target: None,
+            bytes_max: None,
+            images_max: None,
+            economy: None,
+        }
     }
 
     /// Comes down to a share of the room once that is used up: what `fixed` takes outside the messages,
@@ -36,6 +45,12 @@ impl Budget {
         Self { target: Some(fixed + share), ..self }
     }
 
+    /// Brings a window down before it is full where that costs less than to carry it on.
+    #[must_use]
+    pub fn with_economy(self, economy: Economy) -> Self {
+        Self { economy: Some(economy), ..self }
+    }
+
     /// What a window may take: it fits if it is within this.
     pub fn room(&self) -> Tokens {
         self.limit.saturating_sub(self.reserve)
@@ -44,6 +59,15 @@ impl Budget {
     /// What a window is brought down to when it does not fit.
     pub fn goal(&self) -> Tokens {
         self.target.map_or(self.room(), |target| target.min(self.room()))
+    }
+
+    /// The size beyond which a window is brought down: all of the room, or less if that is cheaper.
+    pub fn high(&self) -> Tokens {
+        let room = self.room();
+        match (self.economy, self.target) {
+            (Some(economy), Some(_)) => economy.high_water(self.goal()).min(room),
+            _ => room,
+        }
     }
 
     /// All limits of a window.

@@ -3,8 +3,8 @@
 use blake3::Hasher;
 
 use crate::handle::content_hash;
-use crate::json::{Cursor, JsonError};
-use crate::{Message, Part, Role, Text};
+use crate::json::{Cursor, JsonError, Value};
+use crate::{Arguments, Message, Part, Role, Text};
 
 /// What a message says, as a hash: role, name, words, calls by id and name, results.
 ///
@@ -98,6 +98,15 @@ impl Meaning {
         }
         Self(marked(half(&hasher), is_silent(message)))
     }
+
+    /// The meaning of a message with other arguments than the one that it would be taken for.
+    pub fn with_arguments(message: &Message) -> Self {
+        let Self(meaning) = Self::of(message);
+        let mut hasher = Hasher::new();
+        hasher.update(&meaning.to_le_bytes());
+        Arguments::of(message).hash(&mut hasher);
+        Self(marked(half(&hasher), false))
+    }
 }
 
 fn is_silent(message: &Message) -> bool {
@@ -118,7 +127,7 @@ fn words(parts: &[Part]) -> String {
 const CACHE_MARK: &str = "cache_control";
 
 /// How deep JSON is looked into; what lies deeper counts as it was written.
-const DEPTH_MAX: usize = 64;
+pub(crate) const DEPTH_MAX: usize = 64;
 
 /// Hashes JSON by what it says, and what is no JSON as it is.
 fn json(hasher: &mut Hasher, raw: &Text) {
@@ -157,28 +166,32 @@ fn value(cursor: &mut Cursor, source: &str, depth: usize) -> Result<u128, JsonEr
             })?;
         }
         _ => {
-            let scalar = cursor.value()?;
-            let written = &source[scalar.span()];
-            match (scalar.str(source), written.parse::<f64>()) {
-                (Some(text), _) => field(&mut hasher, b's', text.as_bytes()),
-                (None, Ok(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
-                    field(&mut hasher, b'i', &(number as i64).to_le_bytes());
-                }
-                _ => field(&mut hasher, b'v', written.as_bytes()),
-            }
+            scalar(&mut hasher, &cursor.value()?, source);
         }
     }
     Ok(half(&hasher))
 }
 
+/// Hashes a value that has none below it, whatever the form of a number.
+pub(crate) fn scalar(hasher: &mut Hasher, value: &Value, source: &str) {
+    let written = &source[value.span()];
+    match (value.str(source), written.parse::<f64>()) {
+        (Some(text), _) => field(hasher, b's', text.as_bytes()),
+        (None, Ok(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
+            field(hasher, b'i', &(number as i64).to_le_bytes());
+        }
+        _ => field(hasher, b'v', written.as_bytes()),
+    }
+}
+
 /// Hashes a piece so that no two lists of pieces are the same bytes.
-fn field(hasher: &mut Hasher, kind: u8, bytes: &[u8]) {
+pub(crate) fn field(hasher: &mut Hasher, kind: u8, bytes: &[u8]) {
     hasher.update(&[kind]);
     hasher.update(&(bytes.len() as u64).to_le_bytes());
     hasher.update(bytes);
 }
 
-fn half(hasher: &Hasher) -> u128 {
+pub(crate) fn half(hasher: &Hasher) -> u128 {
     let mut half = [0; 16];
     hasher.finalize_xof().fill(&mut half);
     u128::from_le_bytes(half)

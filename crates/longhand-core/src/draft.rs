@@ -12,6 +12,7 @@ use crate::observation::Observations;
 use crate::plan::History;
 use crate::project::{Change, Projection, voided_between};
 use crate::stub::{Stubber, is_bulky};
+use crate::worth::Newer;
 use crate::{Message, Part, Role, Scale, Size, Text, Tokens, unescape};
 
 /// How far a window has been worked: each stage includes the ones before it.
@@ -246,38 +247,57 @@ impl<'h> Draft<'h> {
         }
     }
 
-    /// Gives bodies of one stage back, newest first, for as long as the sum stays within `limit`.
+    /// Which bodies newer ones replace.
+    pub(crate) fn newer(&self) -> &Newer {
+        self.stubber.newer()
+    }
+
+    /// The parts of messages that are replaced at a stage, in the order of the messages and from the last
+    /// part of each.
+    pub(crate) fn parts_at(&self, messages: &[usize], stage: Stage) -> Vec<At> {
+        let mut found = Vec::new();
+        for &message in messages {
+            let parts = (0..self.history.path.messages[message].parts.len()).rev();
+            let parts = parts.map(|part| (message, part));
+            found.extend(parts.filter(|at| self.stage_of(*at) == Some(stage)));
+        }
+        found
+    }
+
+    /// Gives bodies back, in the order given, for as long as the sum stays within `limit`.
     ///
-    /// The messages must have been summed at `stage` or a later one, to `total`.
+    /// Their messages must have been summed at their stage or a later one, to `total`. So many of them that
+    /// are too large are passed over.
     pub(crate) fn restore(
         &mut self,
-        newest_first: &[usize],
-        stage: Stage,
+        parts: &[At],
         total: &mut Size,
         limit: Size,
+        misses_max: usize,
     ) {
-        for &message in newest_first {
-            for part in (0..self.history.path.messages[message].parts.len()).rev() {
-                let at = (message, part);
-                if self.stage_of(at) != Some(stage) || self.restored.contains(&at) {
-                    continue;
-                }
-                let Some(replaced) = self.replacement(at).map(|replacement| replacement.weight)
-                else {
-                    continue;
-                };
-                let free = limit.tokens.saturating_sub(total.tokens) + Tokens(1);
-                let slack = self.scale.grains(free) + replaced.grains;
-                let with = self.weights[message].minus(replaced).plus(self.now(at, slack));
-                let before = self.size(self.weights[message]);
-                let after = total.saturating_sub(before) + self.size(with);
-                if !after.is_within(&limit) {
+        let mut misses = 0;
+        for &at in parts {
+            if self.restored.contains(&at) {
+                continue;
+            }
+            let Some(replaced) = self.replacement(at).map(|replacement| replacement.weight) else {
+                continue;
+            };
+            let free = limit.tokens.saturating_sub(total.tokens) + Tokens(1);
+            let slack = self.scale.grains(free) + replaced.grains;
+            let with = self.weights[at.0].minus(replaced).plus(self.now(at, slack));
+            let before = self.size(self.weights[at.0]);
+            let after = total.saturating_sub(before) + self.size(with);
+            if !after.is_within(&limit) {
+                misses += 1;
+                if misses > misses_max {
                     return;
                 }
-                *total = after;
-                self.weights[message] = with;
-                self.restored.insert(at);
+                continue;
             }
+            *total = after;
+            self.weights[at.0] = with;
+            self.restored.insert(at);
         }
     }
 
@@ -315,6 +335,20 @@ impl<'h> Draft<'h> {
             }
         }
         edits
+    }
+
+    /// The parts whose bodies are not shown, with these edits on top of the live ones; oldest first.
+    pub(crate) fn hidden(&self, edits: &[Edit]) -> Vec<At> {
+        let path = &self.history.path;
+        let mut hidden: Vec<At> = self.now.hidden().collect();
+        for edit in edits {
+            if let Edit::Stub { at, .. } | Edit::Clip { at, .. } = edit {
+                hidden.extend(path.find(*at));
+            }
+        }
+        hidden.sort_unstable();
+        hidden.dedup();
+        hidden
     }
 
     /// The thinking before a message that no edit from there on voids, which [`Self::total`] left out.
@@ -410,7 +444,7 @@ impl<'h> Draft<'h> {
                 if is_small || result.content.is_empty() || result.fixed {
                     return None;
                 }
-                Some(self.stubber.result(place, at.0, result))
+                Some(self.stubber.result(place, at, result))
             }
             Part::Call(call) => {
                 if !is_bulky(&call.arguments, self.chars_min) {

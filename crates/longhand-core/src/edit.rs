@@ -115,6 +115,37 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// A batch that has a text follow the newest entry of a path.
+    pub fn inserting(head: Seq, text: String) -> Self {
+        Self { head, edits: vec![Edit::Insert { after: head, text }], ..Self::default() }
+    }
+
+    /// The same batch with texts that name no handles, where nothing is kept that one could open.
+    #[must_use]
+    pub fn without_handles(mut self) -> Self {
+        let without = |text: &mut String, handle: Handle| {
+            *text = text.replace(&format!(" {handle}:"), ":").replace(&format!(" {handle}"), "");
+        };
+        for edit in &mut self.edits {
+            match edit {
+                Edit::Stub { handle, text, .. } | Edit::Clip { handle, text, .. } => {
+                    without(text, *handle);
+                }
+                Edit::Fold(fold) => {
+                    let handle = fold.handle();
+                    without(&mut fold.text, handle);
+                }
+                Edit::Insert { .. } => {}
+            }
+        }
+        self
+    }
+
+    /// Whether it inserts this very text.
+    pub fn inserts(&self, text: &str) -> bool {
+        self.edits.iter().any(|edit| matches!(edit, Edit::Insert { text: own, .. } if own == text))
+    }
+
     /// The entries that it edits, each once, newest first.
     pub fn edited(&self) -> Vec<Seq> {
         let mut entries = Vec::new();

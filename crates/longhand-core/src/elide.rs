@@ -39,7 +39,8 @@ fn attempt(history: &History, budget: &Budget, settings: &Settings, scale: Scale
         for limit in [goal, room] {
             let sum = opening.draft.total(newest_first.iter().copied(), stage, limit);
             if let Some(mut sum) = sum.filter(|_| has_room) {
-                opening.draft.restore(&newest_first, stage, &mut sum, limit);
+                let parts = opening.draft.parts_at(&newest_first, stage);
+                opening.draft.restore(&parts, &mut sum, limit, 0);
                 let edits = opening.draft.edits(0..count, stage);
                 let size = opening.whole(sum);
                 return finish(&mut opening.draft, edits, String::new(), size, floor, limits);

@@ -192,13 +192,26 @@ impl<'h> NewFold<'h> {
         Size { tokens, ..least }
     }
 
+    /// The messages that stay in sight, before the first that is folded and after it.
+    fn in_sight(&self) -> (Vec<usize>, Vec<usize>) {
+        let path = &self.history.path;
+        let is_folded =
+            |seq: Seq| self.spans.iter().any(|span| (span.first..=span.last).contains(&seq));
+        let first = self.spans.first().map(|span| span.first);
+        // What has no number yet is newer than all that is folded.
+        let shown =
+            (path.lead..path.messages.len()).filter(|at| !path.seq(*at).is_some_and(is_folded));
+        shown.partition(|at| path.seq(*at).zip(first).is_some_and(|(seq, first)| seq < first))
+    }
+
     /// Writes the block in at most `limit` tokens, its frame included: what went, and what it was about.
     pub(crate) fn write(
         self,
         limit: Tokens,
+        hidden: &[At],
         scale: &Scale,
         digest: &dyn Digest,
-    ) -> (Fold, String, Size) {
+    ) -> (Fold, Written) {
         let limit = limit.saturating_sub(self.frame.costs);
         let handle = Handle::of_sum(self.sum);
         let messages = self.history.path.messages;
@@ -214,47 +227,67 @@ impl<'h> NewFold<'h> {
             lines.pop();
         }
         let head = lines.join("\n");
+        let (before, after) = self.in_sight();
+        let hidden = hidden
+            .iter()
+            .filter_map(|at| Some((after.binary_search(&at.0).ok()?, &messages[at.0].parts[at.1])));
+        let hidden = hidden.collect();
+        let all = |of: Vec<usize>| of.into_iter().map(|at| &messages[at]).collect();
         let folded = Folded {
             messages: self.gone.clone(),
             entries: self.entries.clone(),
             state: self.state,
             blocks: self.new_blocks.iter().filter_map(|part| earlier(part)).collect(),
+            before: all(before),
+            after: all(after),
+            hidden,
         };
-        let (text, state) = told(&head, &folded, limit, scale, digest);
-        let size = self.frame.with(&text, scale);
+        let told = told(&head, &folded, limit, scale, digest);
+        let size = self.frame.with(&told.text, scale);
+        let least = self.frame.with(&head, scale);
         let place = |at: &At| self.history.path.place(at.0, at.1);
         let blocks = self.blocks.iter().filter_map(place).collect();
-        let fold = Fold { spans: self.spans, blocks, sum: self.sum, text };
-        (fold, format!("{}\n{state}", self.count), size)
+        let fold = Fold { spans: self.spans, blocks, sum: self.sum, text: told.text };
+        let state = format!("{}\n{}", self.count, told.state);
+        (fold, Written { state, size, wanted: least.tokens + told.wanted })
     }
 }
 
-/// A block's text below its head, within the limit, and what the digest leaves for the next.
+/// What came of a block.
+pub(crate) struct Written {
+    /// What the digest leaves for the next one.
+    pub(crate) state: String,
+    /// What it takes.
+    pub(crate) size: Size,
+    /// What it would take with all that matters.
+    pub(crate) wanted: Tokens,
+}
+
+/// A block's text, its head included, within the limit, and what the digest leaves for the next.
 fn told(
     head: &str,
     folded: &Folded,
     limit: Tokens,
     scale: &Scale,
     digest: &dyn Digest,
-) -> (String, String) {
+) -> Digested {
     // The break between head and text, and what joining them may cost.
     let mut left = limit.saturating_sub(scale.text(head) + Tokens(3));
-    let mut state = String::new();
+    let mut told = Digested::default();
     // Joined, texts may count for more than they did one by one.
     for _ in 0..4 {
-        let told = digest.digest(folded, left, scale);
-        state = told.state;
+        told = digest.digest(folded, left, scale);
         if told.text.is_empty() {
             break;
         }
         let text = format!("{head}\n{}", told.text);
         let tokens = scale.text(&text);
         if tokens <= limit {
-            return (text, state);
+            return Digested { text, ..told };
         }
         left = left.saturating_sub(tokens - limit);
     }
-    (head.to_owned(), state)
+    Digested { text: head.to_owned(), ..told }
 }
 
 /// How many messages a fold covers, and what its digest left.
@@ -355,6 +388,12 @@ pub struct Folded<'f> {
     pub state: &'f str,
     /// What blocks told that came back as input.
     pub blocks: Vec<String>,
+    /// The messages before the first of them that stay in sight.
+    pub before: Vec<&'f Message>,
+    /// The messages after the first of them that stay in sight.
+    pub after: Vec<&'f Message>,
+    /// Parts of those whose bodies are not shown: the number of the message in `after`, and the part.
+    pub hidden: Vec<(usize, &'f Part)>,
 }
 
 /// What a digest tells.
@@ -364,6 +403,8 @@ pub struct Digested {
     pub text: String,
     /// What the next digest needs to know of this one; nobody else reads it.
     pub state: String,
+    /// The room that all that matters would take, which may be more than there was.
+    pub wanted: Tokens,
 }
 
 /// Tells what messages were about that a fold takes out of sight.
@@ -410,9 +451,8 @@ impl Digest for Index {
             }
         }
         for line in earlier_lines(folded) {
-            if !add(line.to_owned(), 60) {
-                break;
-            }
+            // A long line leaves room for a short one.
+            add(line.to_owned(), 60);
         }
         let texts = recent_texts(gone);
         for told in texts.iter().rev().filter_map(|text| telling_line(text)) {
@@ -432,15 +472,17 @@ impl Digest for Index {
             lines.pop();
             text = lines.join("\n");
         }
-        Digested { state: text.clone(), text }
+        Digested { state: text.clone(), text, wanted: Tokens::ZERO }
     }
 }
 
-/// What earlier digests told, in the lines of this one's own kind.
-fn earlier_lines<'f>(folded: &'f Folded) -> impl Iterator<Item = &'f str> {
+/// What earlier digests told, in the lines of this one's own kind; what was noted comes first.
+fn earlier_lines<'f>(folded: &'f Folded) -> Vec<&'f str> {
     let blocks = folded.blocks.iter().map(String::as_str);
     let lines = std::iter::once(folded.state).chain(blocks).flat_map(str::lines);
-    lines.filter(|line| !line.starts_with("names: ") && !line.trim().is_empty())
+    let lines = lines.filter(|line| !line.starts_with("names: ") && !line.trim().is_empty());
+    let (noted, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with("noted: "));
+    noted.into_iter().chain(others).collect()
 }
 
 /// The newest texts of the folded messages, oldest first, as many as are read.

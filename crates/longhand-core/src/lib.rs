@@ -5,12 +5,14 @@
 #![forbid(unsafe_code)]
 
 pub mod anchor;
+mod arguments;
 mod auto;
 mod budget;
 mod chain;
 mod clear;
 mod clip;
 mod draft;
+mod economy;
 mod edit;
 mod elide;
 mod fold;
@@ -24,6 +26,7 @@ mod opening;
 mod plan;
 mod project;
 mod protect;
+mod reference;
 mod rescue;
 mod rolling;
 mod size;
@@ -32,10 +35,13 @@ mod stub;
 mod text;
 mod tokens;
 mod trim;
+mod worth;
 
+pub use arguments::Arguments;
 pub use budget::Budget;
 pub use chain::{Link, Meaning};
 pub use clear::{Clear, Trigger, clear};
+pub use economy::{CachePrices, Economy, requests};
 pub use edit::{Batch, Edit, EditKind, Fold, Place, Seq, Span};
 pub use fold::{
     Digest, Digested, Folded, FoldedPlaces, Index, earlier, find_fold, folded_messages, is_fold,
@@ -46,14 +52,17 @@ pub use message::{
 };
 pub use meter::{Framing, Meter, Scale};
 pub use model_name::{ModelFamily, ModelName, undated};
+pub use observation::{acts_in_text, reads_like_output};
 pub use plan::{
     History, Original, Plan, Policy, Rolling, Settings, Tally, Wire, content, original, plan,
     plan_with,
 };
 pub use project::{Change, Path, Projection, Shown, ShownBlock, project, shown_edits};
+pub use reference::brought_back;
 pub use size::Size;
 pub use step::steps;
 pub use stub::{STUB_CHARS_MAX, grouped};
 pub use text::{Text, unescape};
 pub use tokens::Tokens;
 pub use trim::partition;
+pub use worth::{Reason, reasons};

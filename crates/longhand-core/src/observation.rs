@@ -22,7 +22,7 @@ impl<'m> Observations<'m> {
         let before = &self.messages[message.checked_sub(1)?];
         let message = &self.messages[message];
         let [Part::Text(text)] = message.parts.as_slice() else { return None };
-        if !self.acts_in_text || message.role != Role::User || !acts(before) {
+        if !self.acts_in_text || message.role != Role::User || !acts_in_text(before) {
             return None;
         }
         reads_like_output(&text.decode()).then_some(text)
@@ -30,7 +30,7 @@ impl<'m> Observations<'m> {
 }
 
 /// Whether an assistant message ends with an action written as text.
-fn acts(message: &Message) -> bool {
+pub fn acts_in_text(message: &Message) -> bool {
     if message.role != Role::Assistant {
         return false;
     }
@@ -48,7 +48,7 @@ fn acts(message: &Message) -> bool {
 }
 
 /// Whether a text has the marks of a program's output rather than a person's words.
-fn reads_like_output(text: &str) -> bool {
+pub fn reads_like_output(text: &str) -> bool {
     let start = text.trim_start();
     let opens = [
         "Observation",

@@ -172,13 +172,16 @@ pub struct Plan {
     pub floor: Tokens,
     /// How many tokens the window is over its room; zero if it fits.
     pub shortfall: Tokens,
+    /// The room that its block would take with all that matters, if that is more than it has.
+    pub(crate) block_wanted: Option<Tokens>,
     limits: Size,
 }
 
 impl Plan {
     pub(crate) fn new(batch: Batch, size: Size, floor: Tokens, limits: Size) -> Self {
         let shortfall = size.tokens.saturating_sub(limits.tokens);
-        Self { batch, size, floor: floor.min(size.tokens), shortfall, limits }
+        let floor = floor.min(size.tokens);
+        Self { batch, size, floor, shortfall, block_wanted: None, limits }
     }
 
     /// A plan that changes nothing.

@@ -110,6 +110,18 @@ impl Projection {
         }
     }
 
+    /// The parts that have another text than they came with.
+    pub(crate) fn hidden(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.messages.iter().enumerate().flat_map(|(at, shown)| {
+            let changes = match shown {
+                Shown::Changed(changes) => changes.as_slice(),
+                Shown::Unchanged | Shown::Folded => &[],
+            };
+            let replaced = changes.iter().filter(|(_, change)| matches!(change, Change::Text(_)));
+            replaced.map(move |(part, _)| (at, *part))
+        })
+    }
+
     /// Whether a message is folded.
     pub fn is_folded(&self, message: usize) -> bool {
         self.messages[message] == Shown::Folded

@@ -8,6 +8,7 @@ use crate::fold::is_fold;
 use crate::observation::Observations;
 use crate::plan::History;
 use crate::project::open_loop;
+use crate::reference::referents;
 use crate::step::steps;
 use crate::{Message, Role};
 
@@ -16,7 +17,8 @@ use crate::{Message, Role};
 pub(crate) enum Rank {
     /// Not at all.
     Old,
-    /// It is touched only if nothing else helps: the first user message and the tail.
+    /// It is touched only if nothing else helps: the first user message, the tail and what the newest
+    /// results refer back to.
     Last,
     /// It is never touched: system prompt, newest user message, open calls, pins.
     Never,
@@ -69,6 +71,7 @@ impl Protection {
         let newest = (0..messages.len()).rev().find(speaks).filter(|_| users != Users::None);
         let tail = messages.len().saturating_sub(keep_tail);
         let open = open_calls(messages);
+        let referents = referents(messages);
         let pinned = |at: usize| {
             history.path.seq(at).is_some_and(|seq| history.pins.binary_search(&seq).is_ok())
         };
@@ -85,6 +88,7 @@ impl Protection {
                 return Rank::Old;
             }
             let is_last = at >= tail
+                || referents.contains(&at)
                 || match users {
                     Users::None | Users::Newest => false,
                     Users::FirstAndNewest => Some(at) == first,

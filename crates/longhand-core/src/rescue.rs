@@ -324,9 +324,10 @@ impl Rescue<'_> {
         if !ranges.is_empty() || self.headline != Size::ZERO {
             let fold = NewFold::of(&self.draft, ranges, &self.blocks);
             let frame = fold.frame;
-            let (fold, left, block) = fold.write(block_max, &scale, digest);
-            size = frame.joined(size + block);
-            state = left;
+            let hidden = self.draft.hidden(&edits);
+            let (fold, written) = fold.write(block_max, &hidden, &scale, digest);
+            size = frame.joined(size + written.size);
+            state = written.state;
             edits.push(Edit::Fold(fold));
         }
         let floor = floor.unwrap_or_else(|| self.floor(size.tokens));

@@ -1,22 +1,44 @@
 //! One-line markers in the place of bulky bodies.
 
+use std::cell::OnceCell;
 use std::fmt::Write;
 
-use crate::anchor::{ranked, telling_line};
+use rustc_hash::FxHashMap;
+
+use crate::anchor::{
+    Saying, Statement, check_of, identifiers, is_check_tool, patched, statements, telling_line,
+    verdict_line,
+};
 use crate::clip::clip_to;
+use crate::draft::At;
 use crate::edit::{Edit, Place};
 use crate::json::{self, Cursor};
 use crate::plan::original_text;
-use crate::{Call, Handle, Message, Part, Text, ToolResult};
+use crate::reference::is_reading;
+use crate::worth::{Newer, Reason};
+use crate::{Call, Handle, Message, Part, Role, Text, ToolResult};
 
 /// How every marker of ours begins, so that we know our own when we meet them again.
 pub(crate) const MARK: &str = "[longhand ";
 
 /// The most characters that a stub has.
-pub const STUB_CHARS_MAX: usize = 250;
+pub const STUB_CHARS_MAX: usize = 800;
 
-/// How much of each end of a body is read for what to tell of it.
-const SAMPLE_BYTES: usize = 512;
+/// The fewest and the most characters of the names in a stub, and how many of a body earn one.
+const NAMES_CHARS_MIN: usize = 60;
+const NAMES_CHARS_MAX: usize = 120;
+const BODY_CHARS_PER_NAME_CHAR: usize = 40;
+
+/// The most characters of a line that tells most, and how many statements are told.
+const TELLING_CHARS_MAX: usize = 162;
+const STATED_MAX: usize = 3;
+
+/// What a stub says of its body, and of one that can be had again by reading.
+const NOT_SHOWN: &str = "not shown";
+const READ_AGAIN: &str = "not shown, read it again to see it";
+
+/// How much of each end of a body is read for its names.
+const SAMPLE_BYTES: usize = 16 * 1024;
 
 /// Whether a text is what an edit of ours left behind: a marker, perhaps between two short ends.
 ///
@@ -31,23 +53,39 @@ const OBSERVATION_BYTES: usize = 600;
 /// Writes the edits that replace bodies.
 pub(crate) struct Stubber<'h> {
     messages: &'h [Message],
+    newer: OnceCell<Newer>,
 }
 
 impl<'h> Stubber<'h> {
     pub(crate) fn new(messages: &'h [Message]) -> Self {
-        Self { messages }
+        Self { messages, newer: OnceCell::new() }
+    }
+
+    /// Which bodies newer ones replace.
+    pub(crate) fn newer(&self) -> &Newer {
+        self.newer.get_or_init(|| Newer::of(self.messages))
     }
 
     /// Replaces the result of a call.
-    pub(crate) fn result(&self, at: Place, message: usize, result: &ToolResult) -> Edit {
-        let source = self.caller(message, &result.call.decode());
+    pub(crate) fn result(&self, at: Place, found: At, result: &ToolResult) -> Edit {
+        let call = self.caller(found.0, &result.call.decode());
+        let source = call.map_or_else(|| "a tool result".to_owned(), describe_call);
+        let note = match self.newer().replaces(self.messages, found) {
+            Some(Reason::Superseded) => ", superseded by a newer call",
+            Some(Reason::Duplicate) => ", the same as a newer result",
+            _ => "",
+        };
+        let source = format!("{}{note}", clean(&source, 90));
+        let told = if call.is_some_and(checks) { verdict } else { telling };
+        let reads = call.is_some_and(|call| is_reading(&call.name.decode()));
+        let absent = if reads { READ_AGAIN } else { NOT_SHOWN };
         let (handle, text) = if let Some(body) = result.single_text() {
             let body = original_text(body);
             let handle = Handle::of([body.as_ref()]);
-            (handle, stub(handle, &body, &source))
+            (handle, stub_saying(handle, &body, &source, absent, told))
         } else {
             let handle = Handle::of([result.raw.raw()]);
-            (handle, stub_blocks(handle, result, &source))
+            (handle, stub_blocks(handle, result, &source, told))
         };
         Edit::Stub { at, handle, text }
     }
@@ -57,7 +95,8 @@ impl<'h> Stubber<'h> {
         let body = original_text(&call.arguments);
         let handle = Handle::of([body.as_ref()]);
         let text = if call.freeform {
-            stub(handle, &body, &format!("the input of {}", call.name.decode()))
+            let source = format!("the input of {}{}", call.name.decode(), files_of(&body));
+            stub(handle, &body, &source, telling)
         } else {
             stub_arguments(handle, &body, chars_min)?
         };
@@ -68,7 +107,7 @@ impl<'h> Stubber<'h> {
     pub(crate) fn prose(at: Place, text: &Text) -> Edit {
         let body = original_text(text);
         let handle = Handle::of([body.as_ref()]);
-        let text = stub(handle, &body, "assistant text");
+        let text = stub(handle, &body, "assistant text", stated);
         Edit::Stub { at, handle, text }
     }
 
@@ -79,20 +118,19 @@ impl<'h> Stubber<'h> {
         Some(Edit::Clip { at, handle, text })
     }
 
-    /// Describes the call that a result answers: it is rarely more than a few messages back.
-    fn caller(&self, result: usize, id: &str) -> String {
+    /// The call that a result answers: it is rarely more than a few messages back.
+    fn caller(&self, result: usize, id: &str) -> Option<&'h Call> {
         self.messages[..=result]
             .iter()
             .rev()
             .take(64)
             .flat_map(Message::calls)
             .find(|call| call.id.decode() == id)
-            .map_or_else(|| "a tool result".to_owned(), describe_call)
     }
 }
 
 /// Describes a removed result of several blocks: the words in it, and what else there was.
-fn stub_blocks(handle: Handle, result: &ToolResult, source: &str) -> String {
+fn stub_blocks(handle: Handle, result: &ToolResult, source: &str, told: Telling) -> String {
     let (mut words, mut images, mut others) = (String::new(), 0, 0);
     for part in &result.content {
         match part {
@@ -109,34 +147,92 @@ fn stub_blocks(handle: Handle, result: &ToolResult, source: &str) -> String {
             _ => with.push_str(&format!(" with {count} {noun}s")),
         }
     }
-    stub(handle, &words, &format!("{}{with}", clean(source, 70)))
+    stub(handle, &words, &format!("{}{with}", clean(source, 70)), told)
 }
 
-/// Describes a removed body: its handle, size and source, and what it was about.
-pub(crate) fn stub(handle: Handle, body: &str, source: &str) -> String {
+/// Finds the lines of a body that tell most.
+type Telling = fn(&str) -> Vec<&str>;
+
+fn verdict(body: &str) -> Vec<&str> {
+    verdict_line(body).into_iter().collect()
+}
+
+fn telling(body: &str) -> Vec<&str> {
+    telling_line(body).into_iter().collect()
+}
+
+/// What a model decided, what is in its way and what it left open; or else the line that tells most.
+fn stated(body: &str) -> Vec<&str> {
+    let said = statements(body, Role::Assistant);
+    let stands = |said: &Statement| {
+        matches!(said.saying, Saying::Decides | Saying::Blocks | Saying::LeavesOpen)
+    };
+    let stated: Vec<&str> = said.filter(stands).map(|said| said.text).take(STATED_MAX).collect();
+    if stated.is_empty() { telling(body) } else { stated }
+}
+
+/// Describes a removed body: its handle, size and source, what it names, and the line that tells most.
+pub(crate) fn stub(handle: Handle, body: &str, source: &str, told: Telling) -> String {
+    stub_saying(handle, body, source, NOT_SHOWN, told)
+}
+
+/// The same with other words for the body's absence.
+fn stub_saying(handle: Handle, body: &str, source: &str, absent: &str, told: Telling) -> String {
     let mut line = format!(
-        "{MARK}stub {handle}: {} chars of {}",
+        "{MARK}stub {handle}: {} chars of {}, {absent}",
         grouped(body.chars().count()),
-        clean(source, 90)
+        clean(source, 125)
     );
-    let (head, tail) = ends(body, SAMPLE_BYTES);
-    let mut told = 0;
-    for anchor in ranked([head, tail]) {
-        let known = line.contains(anchor.text);
-        if told < 3 && !known && line.len() + anchor.text.len() < STUB_CHARS_MAX - 60 {
-            line.push_str(if told == 0 { "; " } else { ", " });
-            line.push_str(&clean(anchor.text, 60));
-            told += 1;
-        }
+    let names = names_of(body, &line);
+    if !names.is_empty() {
+        let _ = write!(line, "; {}", names.join(", "));
     }
-    if let Some(telling) = telling_line(head).or_else(|| telling_line(tail)) {
-        let room = STUB_CHARS_MAX.saturating_sub(line.chars().count() + 3).min(80);
-        if room > 20 {
-            let _ = write!(line, "; {}", clean(telling, room));
+    for telling in told(body) {
+        let room = STUB_CHARS_MAX.saturating_sub(line.chars().count() + 3).min(TELLING_CHARS_MAX);
+        let telling = clean(telling, room);
+        if room > 20 && !line.contains(&telling) {
+            let _ = write!(line, "; {telling}");
         }
     }
     line.push(']');
     line
+}
+
+/// The names that a body has most, but for those that a line has already.
+fn names_of(body: &str, line: &str) -> Vec<String> {
+    let (head, tail) = ends(body, SAMPLE_BYTES);
+    let mut uses: FxHashMap<&str, (u32, usize)> = FxHashMap::default();
+    for (name, at) in identifiers(head).chain(identifiers(tail)).zip(0..) {
+        uses.entry(name).or_insert((0, at)).0 += 1;
+    }
+    let mut ranked: Vec<(&str, (u32, usize))> = uses.into_iter().collect();
+    ranked.sort_unstable_by_key(|(_, (count, at))| (std::cmp::Reverse(*count), *at));
+    let mut room = (body.len() / BODY_CHARS_PER_NAME_CHAR).clamp(NAMES_CHARS_MIN, NAMES_CHARS_MAX);
+    let mut names = Vec::new();
+    for (name, _) in ranked {
+        if room < 8 {
+            break;
+        }
+        if name.len() + 2 <= room && !line.contains(name) {
+            room -= name.len() + 2;
+            names.push(clean(name, 130));
+        }
+    }
+    names
+}
+
+/// Whether a call runs a check.
+fn checks(call: &Call) -> bool {
+    let arguments = call.arguments.decode();
+    is_check_tool(&call.name.decode())
+        || key_arguments(&arguments).iter().any(|(_, value)| check_of(value).is_some())
+}
+
+/// The files of a patch, to be named after something else.
+fn files_of(body: &str) -> String {
+    let files = patched(body);
+    let files: Vec<String> = files.iter().take(8).map(|(_, path)| clean(path, 80)).collect();
+    if files.is_empty() { String::new() } else { format!(" for {}", files.join(" ")) }
 }
 
 /// Names a call by its tool and its most telling arguments.
@@ -190,7 +286,8 @@ pub(crate) fn stub_arguments(handle: Handle, arguments: &str, chars_min: usize) 
             continue;
         }
         let text = value.str(arguments)?;
-        let marker = format!("{MARK}stub {handle}: {} chars]", grouped(text.chars().count()));
+        let count = grouped(text.chars().count());
+        let marker = format!("{MARK}stub {handle}: {count} chars not shown{}]", files_of(&text));
         if text.chars().count() < chars_min.max(marker.len() + 1) || text.starts_with(MARK) {
             continue;
         }
@@ -273,13 +370,15 @@ mod tests {
             arguments: r#"{"limit":3,"note":"x","path":"src/wheel.rs"}"#.into(),
             freeform: false,
         };
-        let line = stub(Handle::of(["x"]), &body, &describe_call(&call));
+        let line = stub(Handle::of(["x"]), &body, &describe_call(&call), telling);
         assert_eq!(
             line,
-            "[longhand stub h:bht03g7c4bqe: 2,440 chars of read_file path=src/wheel.rs note=x; g-7, E0308; \
+            "[longhand stub h:bht03g7c4bqe: 2,440 chars of read_file path=src/wheel.rs note=x, not shown; \
+             E0308, g-7; \
              error(E0308): mismatched types ) in g-7]"
         );
-        let hostile = stub(Handle::of(["x"]), &"error: ] x\u{7}".repeat(900), &"[y]\n".repeat(90));
+        let hostile =
+            stub(Handle::of(["x"]), &"error: ] x\u{7}".repeat(900), &"[y]\n".repeat(90), telling);
         assert!(hostile.chars().count() <= STUB_CHARS_MAX, "{}", hostile.len());
         assert_eq!(hostile.matches([']', '\n', '\u{7}']).count(), 1);
     }
@@ -293,7 +392,7 @@ mod tests {
         assert_eq!(
             stubbed,
             format!(
-                r#"{{ "path":"a.rs", "n":1.0,"edits":[{{"new":"[longhand stub {handle}: 301 chars]"}}] }}"#
+                r#"{{ "path":"a.rs", "n":1.0,"edits":[{{"new":"[longhand stub {handle}: 301 chars not shown]"}}] }}"#
             )
         );
         assert_eq!(stub_arguments(handle, &stubbed, 0), None);

@@ -179,9 +179,9 @@ fn attempt(
         let freed =
             opening.draft.total(gone, Stage::Now, twice).map_or(twice, |size| size + standing);
         let note = note.min(freed.tokens.saturating_sub(Tokens(1))).max(least.tokens);
-        let (fold, left, block) = fold.write(note.min(left.max(least.tokens)), &scale, digest);
-        size = frame.joined(size + block);
-        state = left;
+        let (fold, written) = fold.write(note.min(left.max(least.tokens)), &[], &scale, digest);
+        size = frame.joined(size + written.size);
+        state = written.state;
         edits.push(Edit::Fold(fold));
     }
     // Folding nothing but an earlier note would only lose what it tells; and a note that is no shorter

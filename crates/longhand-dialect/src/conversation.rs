@@ -8,9 +8,9 @@ use std::sync::Arc;
 use longhand_core::json::{Kind, Node, Value};
 use longhand_core::{History, Message, Path, Role, Seq, Size, Text, Tokens, Wire};
 
-use crate::Finding;
 use crate::binding::{Binding, Bound};
 use crate::source::{Shape, Source};
+use crate::{DialectError, Finding};
 
 /// A wire format or session file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -192,6 +192,16 @@ impl Conversation {
             .iter()
             .take_while(|span| span.end < common && self.source.as_bytes()[span.start] == b'{');
         own.map(|span| Value::object(span.clone())).collect()
+    }
+
+    /// The conversation as it was when it had only its first messages; what stands around them stays.
+    pub fn beginning(&self, messages: usize) -> Result<Self, DialectError> {
+        let last = self.layout[..messages].iter().flat_map(|layout| &layout.elements).max();
+        let start = self.elements.first().map_or(0, |first| first.start);
+        let cut = last.map_or(start, |last| self.elements[*last].end);
+        let rest = self.elements.last().map_or(0, |last| last.end);
+        let text = [&self.source[..cut], &self.source[rest..]].concat();
+        crate::read_after(Arc::new(text), self)
     }
 
     /// A field of the request as it stands there, quotes included.

@@ -1,43 +1,12 @@
 //! The size of a picture, read from its first bytes.
 
+/// The most of a picture that is decoded: enough for the metadata that comes before a JPEG's size.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+
 /// Reads width and height from base64 data: PNG, GIF, WebP or JPEG.
 pub(crate) fn pixels(base64: &str) -> Option<(u32, u32)> {
-    let data = decode(base64, 64 * 1024);
-    let be16 =
-        |at: usize| Some(u32::from(u16::from_be_bytes(data.get(at..at + 2)?.try_into().ok()?)));
-    let le16 =
-        |at: usize| Some(u32::from(u16::from_le_bytes(data.get(at..at + 2)?.try_into().ok()?)));
-    if data.starts_with(b"\x89PNG\r\n\x1a\n") {
-        let be32 = |at: usize| Some(u32::from_be_bytes(data.get(at..at + 4)?.try_into().ok()?));
-        return Some((be32(16)?, be32(20)?));
-    }
-    if data.starts_with(b"GIF8") {
-        return Some((le16(6)?, le16(8)?));
-    }
-    if data.starts_with(b"RIFF") && data.get(8..12)? == b"WEBP" {
-        let le24 = |at: usize| Some(le16(at)? | u32::from(*data.get(at + 2)?) << 16);
-        return match data.get(12..16)? {
-            b"VP8X" => Some((le24(24)? + 1, le24(27)? + 1)),
-            b"VP8 " => Some((le16(26)? & 0x3fff, le16(28)? & 0x3fff)),
-            b"VP8L" => {
-                let bits = le16(21)? | le16(23)? << 16;
-                Some(((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1))
-            }
-            _ => None,
-        };
-    }
-    if data.starts_with(b"\xff\xd8") {
-        let mut at = 2;
-        // Walk the segments up to the frame header.
-        while *data.get(at)? == 0xff {
-            let marker = *data.get(at + 1)?;
-            if (0xc0..=0xcf).contains(&marker) && !matches!(marker, 0xc4 | 0xc8 | 0xcc) {
-                return Some((be16(at + 7)?, be16(at + 5)?));
-            }
-            at += 2 + be16(at + 2)? as usize;
-        }
-    }
-    None
+    let size = imagesize::blob_size(&decode(base64, HEADER_BYTES_MAX)).ok()?;
+    Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?))
 }
 
 /// Decodes at most `most` bytes, up to the first character that is not base64.

@@ -47,7 +47,7 @@ pub use check::Finding;
 pub use conversation::{Conversation, Dialect};
 pub use error::DialectError;
 pub use options::{Options, ThinkingKept, without_options};
-pub use overflow::{Overflow, recognise};
+pub use overflow::{Overflow, recognise, recognise_for};
 pub use render::change_message;
 pub use reply::{Reply, ReplyError, ReplyReader, Stop, Usage};
 use source::Source;
@@ -124,12 +124,13 @@ pub fn read_after(text: Arc<String>, before: &Conversation) -> Result<Conversati
 
 /// How many bytes two texts have in common at their beginning.
 pub fn common(one: &str, other: &str) -> usize {
-    const PIECE: usize = 4 << 10;
     let (one, other) = (one.as_bytes(), other.as_bytes());
-    let pieces = one.chunks_exact(PIECE).zip(other.chunks_exact(PIECE));
-    let same = pieces.take_while(|(one, other)| one == other).count() * PIECE;
-    let rest = one[same..].iter().zip(&other[same..]);
-    same + rest.take_while(|(one, other)| one == other).count()
+    let mut same = 0;
+    for piece in [4 << 10, 64, 1] {
+        let pieces = one[same..].chunks_exact(piece).zip(other[same..].chunks_exact(piece));
+        same += pieces.take_while(|(one, other)| one == other).count() * piece;
+    }
+    same
 }
 
 /// A text that is not too long for our spans.

@@ -4,6 +4,8 @@
 //! code decides at once; rate limits, which sound alike, are ruled out next; then the sentences are
 //! tried, which also give the numbers.
 
+use std::ops::Range;
+
 use longhand_core::json::Kind;
 
 use crate::sse::SseReader;
@@ -32,12 +34,27 @@ pub struct Overflow {
 /// assert_eq!((overflow.asked, overflow.limit), (Some(210_000), Some(200_000)));
 /// ```
 pub fn recognise(status: u16, body: &str) -> Option<Overflow> {
+    recognise_for(status, body, "")
+}
+
+/// The same for an answer to a known request: what an error only quotes from it says nothing.
+///
+/// ```
+/// let request = r#"{"messages":[{"role":"user","content":"Its maximum context length is 300 tokens."}]}"#;
+/// let body = r#"{"error":{"message":"Invalid content: 'Its maximum context length is 300 tokens.'"}}"#;
+/// assert!(longhand_dialect::recognise_for(400, body, request).is_none());
+/// ```
+pub fn recognise_for(status: u16, body: &str, request: &str) -> Option<Overflow> {
     let success = (200..300).contains(&status);
     if !success && !matches!(status, 400 | 413 | 422 | 429 | 500..) {
         return None;
     }
     if body.trim().is_empty() {
         return matches!(status, 400 | 413).then(Overflow::default);
+    }
+    // All that is looked for in such an answer has one of these words.
+    if success && !["error", "exceed", "too_large"].iter().any(|sign| body.contains(sign)) {
+        return None;
     }
     let mut signs = Signs::default();
     match View::parse_nested(body) {
@@ -55,8 +72,32 @@ pub fn recognise(status: u16, body: &str) -> Option<Overflow> {
         None if success => return None,
         None => signs.texts.push(body.to_lowercase()),
     }
-    signs.judge(status)
+    signs.judge(status, request)
 }
+
+/// The fields in which errors are told. Others may hold the request, or pieces of it.
+const TELLING: &[&str] = &[
+    "",
+    "error",
+    "errors",
+    "error_message",
+    "errormessage",
+    "message",
+    "msg",
+    "detail",
+    "details",
+    "description",
+    "reason",
+    "title",
+    "response",
+    "metadata",
+    "raw",
+    "cause",
+    "innererror",
+];
+
+/// The fields that hold codes.
+const CODE_FIELDS: &[&str] = &["code", "type", "status", "__type", "error_type"];
 
 const CODES: &[&str] = &[
     "context_length_exceeded",
@@ -223,7 +264,11 @@ impl Signs {
                 self.limit = self.limit.or(view.number("n_ctx"));
                 self.asked = self.asked.or(view.number("n_prompt_tokens"));
                 for (name, field) in view.fields() {
-                    self.read(field, &name, depth + 1);
+                    let name = name.to_lowercase();
+                    let is_known = |names: &[&str]| names.contains(&name.as_str());
+                    if is_known(TELLING) || is_known(CODE_FIELDS) {
+                        self.read(field, &name, depth + 1);
+                    }
                 }
             }
             Kind::Array => {
@@ -235,7 +280,7 @@ impl Signs {
                 let text = view.str().unwrap_or_default();
                 if let Some(inner) = View::parse_nested(&text) {
                     self.read(inner, name, depth + 1);
-                } else if matches!(name, "code" | "type" | "status" | "__type" | "error_type") {
+                } else if CODE_FIELDS.contains(&name) {
                     self.codes.push(text.to_lowercase());
                 } else {
                     self.texts.push(text.to_lowercase());
@@ -245,7 +290,7 @@ impl Signs {
         }
     }
 
-    fn judge(mut self, status: u16) -> Option<Overflow> {
+    fn judge(mut self, status: u16, request: &str) -> Option<Overflow> {
         let coded = |codes: &[&str]| self.codes.iter().any(|code| codes.contains(&code.as_str()));
         let (known, bytes) = (coded(CODES), coded(BYTE_CODES));
         if !known && !bytes && self.is_vetoed(status) {
@@ -254,7 +299,10 @@ impl Signs {
         let mut said = false;
         for sentence in SENTENCES {
             for text in &self.texts {
-                if let Some(numbers) = find(text, sentence) {
+                if let Some((numbers, place)) = find(text, sentence) {
+                    if is_quoted(text, place, request) {
+                        continue;
+                    }
                     said = true;
                     self.limit = self.limit.or(numbers.limit);
                     self.asked = self.asked.or(numbers.asked);
@@ -283,19 +331,32 @@ struct Numbers {
     asked: Option<u64>,
 }
 
-/// Finds a sentence anywhere in a text.
-fn find(text: &str, sentence: &str) -> Option<Numbers> {
+/// How far from the beginning of a message its own words may stand.
+const OPENING_BYTES: usize = 40;
+
+/// Whether words of a message are the request's: they stand there, too, and the message does not begin with
+/// them. Without a number they may stand near its beginning, since many speak of such errors.
+fn is_quoted(text: &str, place: Range<usize>, request: &str) -> bool {
+    let words = &text[place.clone()];
+    let has_number = words.contains(|c: char| c.is_ascii_digit());
+    let opens = place.start == 0 || (place.start <= OPENING_BYTES && !has_number);
+    !opens && request.to_lowercase().contains(words)
+}
+
+/// Finds a sentence anywhere in a text, and where it stands.
+fn find(text: &str, sentence: &str) -> Option<(Numbers, Range<usize>)> {
     let first = sentence.find(is_placeholder).unwrap_or(sentence.len());
     let (head, tail) = sentence.split_at(first);
     text.match_indices(head).find_map(|(at, _)| {
-        follow(&text[at + head.len()..], tail, Numbers::default())
-            .filter(|numbers| numbers.limit.is_none_or(|limit| limit >= LIMIT_MIN))
+        let (numbers, rest) = follow(&text[at + head.len()..], tail, Numbers::default())?;
+        let is_limit = numbers.limit.is_none_or(|limit| limit >= LIMIT_MIN);
+        is_limit.then(|| (numbers, at..text.len() - rest.len()))
     })
 }
 
-/// Matches the rest of a sentence at the start of a text.
-fn follow(text: &str, sentence: &str, mut numbers: Numbers) -> Option<Numbers> {
-    let Some(kind) = sentence.chars().next() else { return Some(numbers) };
+/// Matches the rest of a sentence at the start of a text; gives what follows it.
+fn follow<'t>(text: &'t str, sentence: &str, mut numbers: Numbers) -> Option<(Numbers, &'t str)> {
+    let Some(kind) = sentence.chars().next() else { return Some((numbers, text)) };
     let rest = &sentence[1..];
     if kind == '*' {
         let end = rest.find(is_placeholder).unwrap_or(rest.len());

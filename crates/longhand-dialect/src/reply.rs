@@ -237,6 +237,9 @@ impl ReplyReader {
 
 /// Finds the error that an answer or event is, in whatever shape.
 fn provider_error(view: View, raw: &str) -> Option<ReplyError> {
+    if !raw.contains("error") {
+        return None;
+    }
     if view.kind() == Kind::Array {
         return provider_error(*view.elements().first()?, raw);
     }

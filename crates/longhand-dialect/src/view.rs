@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use longhand_core::json::{Cursor, Kind, Value};
+use longhand_core::json::{Cursor, Kind, Node, Value};
 
 /// A value with the text that it stands in.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +32,10 @@ impl<'s> View<'s> {
 
     /// A field that is there and not null.
     pub(crate) fn get(self, key: &str) -> Option<Self> {
-        self.fields()
-            .into_iter()
-            .rev()
-            .find(|(name, _)| name == key)
-            .map(|(_, view)| view)
-            .filter(|view| view.kind() != Kind::Null)
+        let Self { source, .. } = self;
+        let node = self.node()?;
+        let (_, value) = node.fields.into_iter().rev().find(|(name, _)| name.is(source, key))?;
+        Some(Self { source, value }).filter(|view| view.kind() != Kind::Null)
     }
 
     /// A field of a field.
@@ -47,13 +45,15 @@ impl<'s> View<'s> {
 
     /// The fields in their order, nulls included.
     pub(crate) fn fields(self) -> Vec<(Cow<'s, str>, Self)> {
-        if self.kind() != Kind::Object {
-            return Vec::new();
-        }
         let source = self.source;
-        let node = Cursor::at(source, self.value.span().start).node().unwrap_or_default();
+        let Some(node) = self.node() else { return Vec::new() };
         let named = |(key, value): (Value, Value)| Some((key.str(source)?, Self { source, value }));
         node.fields.into_iter().filter_map(named).collect()
+    }
+
+    fn node(self) -> Option<Node> {
+        let is_object = self.kind() == Kind::Object;
+        is_object.then(|| Cursor::at(self.source, self.value.span().start).node().ok()).flatten()
     }
 
     /// The elements of an array.

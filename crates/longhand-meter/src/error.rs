@@ -4,14 +4,18 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+/// What else a meter can be in this build.
+const OR_A_PATH: &str =
+    if cfg!(feature = "tokenizer-json") { ", or a path to a tokenizer.json" } else { "" };
+
 /// Why there is no meter.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MeterError {
     /// The spec is none of the legal forms.
     #[error(
-        "unknown meter `{spec}`: expected o200k, cl100k, chars:N (such as chars:3.5) \
-         or a path to a tokenizer.json"
+        "unknown meter `{spec}`: expected o200k, cl100k or chars:N (such as chars:3.5){}",
+        OR_A_PATH
     )]
     Unknown {
         /// What was given.

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use longhand_dialect::Reply;
-use reqwest::redirect;
 use tokio::time::Instant;
 
 use crate::breaker::Breaker;
+use crate::http::HttpClient;
 use crate::request::Quirks;
 use crate::retry;
-use crate::sending::{Sending, address, describe, key_header};
+use crate::sending::{Sending, address, key_header};
 use crate::{Clock, Endpoint, Model, ModelError, Request, SystemClock};
 
 /// How long and how often to try, and how much to read.
@@ -63,9 +63,7 @@ impl Default for Limits {
 ///
 /// A call is cancelled by dropping its future.
 pub struct Client {
-    /// For this machine: what is asked here goes through no proxy.
-    pub(crate) direct: reqwest::Client,
-    pub(crate) remote: reqwest::Client,
+    pub(crate) http: HttpClient,
     pub(crate) limits: Limits,
     pub(crate) clock: Arc<dyn Clock>,
     breakers: Mutex<HashMap<String, Breaker>>,
@@ -74,31 +72,14 @@ pub struct Client {
 
 impl Client {
     /// A client within limits.
-    pub fn new(limits: Limits) -> Result<Self, ModelError> {
-        // Whoever has chosen another provider of cryptography before keeps it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = || {
-            reqwest::Client::builder()
-                .redirect(redirect::Policy::none())
-                .referer(false)
-                .retry(reqwest::retry::never())
-                .connect_timeout(limits.connect)
-                .user_agent(concat!("longhand/", env!("CARGO_PKG_VERSION")))
-        };
-        let build = |builder: reqwest::ClientBuilder| {
-            builder.build().map_err(|error| ModelError::Transport {
-                endpoint: "this machine".to_owned(),
-                what: describe(error),
-            })
-        };
-        Ok(Self {
-            direct: build(builder().no_proxy())?,
-            remote: build(builder())?,
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            http: HttpClient::new(limits.connect, limits.idle),
             clock: Arc::new(SystemClock::default()),
             breakers: Mutex::default(),
             quirks: Mutex::default(),
             limits,
-        })
+        }
     }
 
     /// The same with another clock.
@@ -166,7 +147,7 @@ impl Client {
     pub async fn probe(&self, endpoint: &Endpoint) -> Result<(), ModelError> {
         let (address, key) = (address(endpoint)?, key_header(endpoint)?);
         let total = Instant::now() + self.limits.connect * 2;
-        Sending { client: self, endpoint, total }.probe(address, key.as_ref()).await
+        Sending { client: self, endpoint, total }.probe(&address, key.as_ref()).await
     }
 
     fn admit<'c>(&'c self, endpoint: &'c Endpoint) -> Result<Admission<'c>, ModelError> {

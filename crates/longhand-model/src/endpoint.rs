@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use longhand_dialect::Dialect;
 
-use crate::Secret;
+use crate::{Secret, http};
 
 /// The way to speak to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,10 +80,7 @@ impl Endpoint {
 
     /// Whether it is on this machine.
     pub fn is_loopback(&self) -> bool {
-        let url = reqwest::Url::parse(&self.base_url).ok();
-        let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
-        let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        http::parse(&self.base_url).is_ok_and(|uri| http::is_loopback(&uri))
     }
 }
 

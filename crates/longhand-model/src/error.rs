@@ -213,6 +213,21 @@ impl ModelError {
         )
     }
 
+    /// Whether the provider may bill the call all the same: it had taken the request when things went wrong.
+    pub(crate) fn is_perhaps_billed(&self) -> bool {
+        match self {
+            Self::Timeout { wait, .. } => !matches!(wait, Wait::Connect),
+            Self::Cut { .. }
+            | Self::Empty { .. }
+            | Self::Unreadable { .. }
+            | Self::TooLarge { .. }
+            | Self::ContentType { .. }
+            | Self::Provider { .. }
+            | Self::Refused { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether it speaks against the endpoint, not against the request.
     pub(crate) fn is_failure_of_endpoint(&self) -> bool {
         matches!(

@@ -9,7 +9,7 @@
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
 //! let endpoints = Endpoints::known(|variable| std::env::var(variable).ok());
 //! let model = endpoints.model("ollama/qwen3")?;
-//! let client = Client::new(Limits::default())?;
+//! let client = Client::new(Limits::default());
 //! let request = Request { stream: true, ..Request::new("Be brief.", "What is a ledger?") };
 //! let reply = client.complete(&model, &request, &mut |text| print!("{text}")).await?;
 //! println!("\n{:?}", reply.usage);
@@ -24,6 +24,7 @@ mod client;
 mod clock;
 mod endpoint;
 mod error;
+pub mod http;
 mod pieces;
 mod price;
 mod prompt;
@@ -44,5 +45,5 @@ pub use price::{Prices, cost_micros};
 pub use prompt::PROMPT_VERSION;
 pub use request::Request;
 pub use secret::Secret;
-pub use spending::Spending;
+pub use spending::{NoMoney, Spending, SpendingBook};
 pub use summariser::ModelSummariser;

@@ -1,10 +1,16 @@
 //! One attempt to get an answer.
 
+use hyper::body::Bytes;
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    USER_AGENT,
+};
+use hyper::http::request::Builder;
+use hyper::{Request, Response, Uri};
 use longhand_dialect::{Reply, ReplyError, ReplyReader, SseReader, Stop, recognise};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Response, Url};
 use tokio::time::{Instant, timeout_at};
 
+use crate::http::{self, HttpError, RequestBody};
 use crate::secret::presentable;
 use crate::{Api, Client, Endpoint, ModelError, Wait, retry};
 
@@ -22,7 +28,7 @@ pub(crate) struct Sending<'c> {
 impl Sending<'_> {
     pub(crate) async fn run(
         &self,
-        address: &Url,
+        address: &Uri,
         key: Option<&(HeaderName, HeaderValue)>,
         body: String,
         stream: bool,
@@ -30,49 +36,48 @@ impl Sending<'_> {
     ) -> Result<Reply, ModelError> {
         let limits = &self.client.limits;
         let first_byte = Instant::now() + limits.first_byte;
-        let request = self
-            .http()
-            .post(address.clone())
+        let request = Request::post(address)
             .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, if stream { "text/event-stream" } else { "application/json" })
-            .body(body);
-        let response = self.send(request, key, first_byte).await?;
-        self.answer(response, first_byte, stream, on_delta).await
+            .header(ACCEPT, if stream { "text/event-stream" } else { "application/json" });
+        let response = self.send(request, http::full(body), key, first_byte).await?;
+        let answer = self.answer(response, first_byte, stream, on_delta);
+        self.until(self.total, Wait::Total, answer).await?
     }
 
     /// Asks for the list of models, to see whether anybody answers.
     pub(crate) async fn probe(
         &self,
-        mut address: Url,
+        address: &Uri,
         key: Option<&(HeaderName, HeaderValue)>,
     ) -> Result<(), ModelError> {
         let base = address.path().strip_suffix(self.endpoint.api.path()).unwrap_or_default();
-        let path = format!("{base}models");
-        address.set_path(&path);
-        self.send(self.http().get(address), key, self.total).await.map(|_| ())
-    }
-
-    fn http(&self) -> &reqwest::Client {
-        if self.endpoint.is_loopback() { &self.client.direct } else { &self.client.remote }
+        let address = http::at(address, &format!("{base}models"));
+        let request = Request::get(address.unwrap_or_default());
+        self.send(request, http::empty(), key, self.total).await.map(|_| ())
     }
 
     /// Sends a request and waits for the head of its answer, which must be a success.
     async fn send(
         &self,
-        mut request: reqwest::RequestBuilder,
+        mut request: Builder,
+        body: RequestBody,
         key: Option<&(HeaderName, HeaderValue)>,
         first_byte: Instant,
-    ) -> Result<Response, ModelError> {
+    ) -> Result<Response<http::Body>, ModelError> {
+        request = request.header(USER_AGENT, concat!("longhand/", env!("CARGO_PKG_VERSION")));
         if self.endpoint.api == Api::Anthropic {
             request = request.header("anthropic-version", "2023-06-01");
         }
         if let Some((name, value)) = key {
             request = request.header(name, value);
         }
-        let response = match self.until(first_byte, Wait::FirstByte, request.send()).await? {
+        let wrong = |_| self.wrong("a request cannot be made of its address");
+        let request = request.body(body).map_err(wrong)?;
+        let sent = self.client.http.send(request, self.client.limits.total);
+        let response = match self.until(first_byte, Wait::FirstByte, sent).await? {
             Ok(response) => response,
-            Err(error) if error.is_timeout() => return Err(self.timeout(Wait::Connect)),
-            Err(error) => return Err(self.transport(error)),
+            Err(HttpError::Late) => return Err(self.timeout(Wait::Connect)),
+            Err(error) => return Err(self.transport(&error)),
         };
         let status = response.status();
         if status.is_redirection() {
@@ -87,12 +92,12 @@ impl Sending<'_> {
     /// Reads an answer, whole or in events: what it is decides, not what was asked for.
     async fn answer(
         &self,
-        response: Response,
+        response: Response<http::Body>,
         first_byte: Instant,
         stream: bool,
         on_delta: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ModelError> {
-        let kind = header(&response, &CONTENT_TYPE).unwrap_or_default();
+        let kind = header(response.headers(), &CONTENT_TYPE).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let in_events = match kind.as_str() {
             "text/event-stream" => true,
@@ -103,7 +108,7 @@ impl Sending<'_> {
                 return Err(ModelError::ContentType { endpoint: self.name(), content_type });
             }
         };
-        let mut body = Body { sending: self, response, first_byte: Some(first_byte), bytes: 0 };
+        let mut body = Body::new(self, response.into_body(), first_byte);
         let reply = if in_events {
             self.events(&mut body, on_delta).await?
         } else {
@@ -163,11 +168,11 @@ impl Sending<'_> {
     }
 
     /// Makes an error of an answer that is one.
-    async fn refusal(&self, response: Response, first_byte: Instant) -> ModelError {
+    async fn refusal(&self, response: Response<http::Body>, first_byte: Instant) -> ModelError {
         let status = response.status().as_u16();
-        let wish = header(&response, &RETRY_AFTER);
+        let wish = header(response.headers(), &RETRY_AFTER);
         let retry_after = wish.and_then(|wish| retry::retry_after(&wish, self.client.clock.date()));
-        let mut body = Body { sending: self, response, first_byte: Some(first_byte), bytes: 0 };
+        let mut body = Body::new(self, response.into_body(), first_byte);
         let mut bytes = Vec::new();
         // What cannot be read of it is no great loss: the status says enough.
         while let Ok(Some(chunk)) = body.next(ERROR_BYTES_MAX).await {
@@ -232,8 +237,13 @@ impl Sending<'_> {
         ModelError::Timeout { endpoint: self.name(), wait }
     }
 
-    fn transport(&self, error: reqwest::Error) -> ModelError {
-        ModelError::Transport { endpoint: self.name(), what: self.presentable(&describe(error)) }
+    fn wrong(&self, what: &str) -> ModelError {
+        ModelError::Endpoint { endpoint: self.name(), what: what.to_owned() }
+    }
+
+    fn transport(&self, error: &HttpError) -> ModelError {
+        let what = self.presentable(&error.to_string());
+        ModelError::Transport { endpoint: self.name(), what }
     }
 
     fn unreadable(&self, what: &str) -> ModelError {
@@ -247,32 +257,34 @@ impl Sending<'_> {
     }
 }
 
-/// The bytes of an answer, each chunk within its time.
+/// The bytes of an answer, within its limits.
 struct Body<'s> {
     sending: &'s Sending<'s>,
-    response: Response,
+    incoming: http::Body,
     /// Until when the first byte may come.
-    first_byte: Option<Instant>,
+    first_byte: Instant,
     bytes: usize,
 }
 
-impl Body<'_> {
-    async fn next(&mut self, bytes_max: usize) -> Result<Option<Vec<u8>>, ModelError> {
+impl<'s> Body<'s> {
+    fn new(sending: &'s Sending<'s>, incoming: http::Body, first_byte: Instant) -> Self {
+        Self { sending, incoming, first_byte, bytes: 0 }
+    }
+
+    async fn next(&mut self, bytes_max: usize) -> Result<Option<Bytes>, ModelError> {
         let sending = self.sending;
-        let (deadline, wait) = match self.first_byte {
-            Some(first_byte) => (first_byte, Wait::FirstByte),
-            None => (Instant::now() + sending.client.limits.idle, Wait::Idle),
+        let chunk = if self.bytes == 0 {
+            sending.until(self.first_byte, Wait::FirstByte, self.incoming.chunk()).await?
+        } else {
+            self.incoming.chunk().await
         };
-        let chunk = match sending.until(deadline, wait, self.response.chunk()).await? {
-            Ok(chunk) => chunk.map(Vec::from),
-            Err(error) if self.bytes == 0 => return Err(sending.transport(error)),
+        let chunk = match chunk.transpose() {
+            Ok(chunk) => chunk,
+            Err(HttpError::Silent) => return Err(sending.timeout(Wait::Idle)),
+            Err(error) if self.bytes == 0 => return Err(sending.transport(&error)),
             Err(_) => return Err(ModelError::Cut { endpoint: sending.name() }),
         };
-        let length = chunk.as_ref().map_or(0, Vec::len);
-        if length > 0 {
-            self.first_byte = None;
-        }
-        self.bytes += length;
+        self.bytes += chunk.as_ref().map_or(0, Bytes::len);
         if self.bytes > bytes_max {
             return Err(sending.too_large());
         }
@@ -280,28 +292,21 @@ impl Body<'_> {
     }
 }
 
-fn header(response: &Response, name: &HeaderName) -> Option<String> {
-    response.headers().get(name)?.to_str().ok().map(str::to_owned)
+fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
 /// Where requests go.
-pub(crate) fn address(endpoint: &Endpoint) -> Result<Url, ModelError> {
-    let wrong = |what: &str| ModelError::Endpoint {
-        endpoint: endpoint.name.clone(),
-        what: what.to_owned(),
+pub(crate) fn address(endpoint: &Endpoint) -> Result<Uri, ModelError> {
+    let wrong = |what: String| ModelError::Endpoint { endpoint: endpoint.name.clone(), what };
+    let base = http::parse(&endpoint.base_url)
+        .map_err(|error| wrong(format!("its address cannot be used: {error}")))?;
+    let path = match base.path().trim_end_matches('/') {
+        "" => "/v1",
+        path => path,
     };
-    let mut url = Url::parse(&endpoint.base_url)
-        .ok()
-        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-        .ok_or_else(|| wrong("its address is not of the form https://host/v1"))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("its address holds a password; a key has its own place"));
-    }
-    let base = url.path().trim_end_matches('/');
-    let base = if base.is_empty() { "/v1" } else { base };
-    let path = format!("{base}/{}", endpoint.api.path());
-    url.set_path(&path);
-    Ok(url)
+    let path = format!("{path}/{}", endpoint.api.path());
+    http::at(&base, &path).ok_or_else(|| wrong("its address is too long".to_owned()))
 }
 
 pub(crate) fn key_header(
@@ -318,19 +323,4 @@ pub(crate) fn key_header(
     })?;
     value.set_sensitive(true);
     Ok(Some((name, value)))
-}
-
-/// An error with its causes, without the address.
-pub(crate) fn describe(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        let more = inner.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = inner.source();
-    }
-    text
 }

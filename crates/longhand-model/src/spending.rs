@@ -1,80 +1,85 @@
 //! A cap on what may be spent in an hour.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const HOUR: Duration = Duration::from_hours(1);
+/// Keeps what was spent; several processes may share one.
+pub trait SpendingBook: Debug + Send + Sync {
+    /// Reserves money for a call if all calls of the last hour leave enough of the cap; returns a number for it.
+    ///
+    /// `at_ms` is the time in milliseconds since 1970, money is in millionths of a dollar.
+    fn reserve(&self, at_ms: i64, micros: u64, cap_micros: u64) -> Result<u64, NoMoney>;
 
-/// Adds up what was spent in the last hour.
+    /// Says what the call has cost. If that cannot be written down, it has cost what was reserved.
+    fn settle(&self, reservation: u64, micros: u64);
+}
+
+/// Why no money could be reserved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoMoney {
+    /// The cap is reached; there is enough again at this time, or never.
+    Full {
+        /// The time in milliseconds since 1970.
+        until_ms: Option<i64>,
+    },
+    /// The book cannot be written. Without it nobody knows what was spent, so nothing may be.
+    Book(String),
+}
+
+/// A cap on what calls may cost in any hour.
 ///
-/// What a call costs is known after it, so the last one may go over the cap. A call without a known
-/// price counts for nothing.
-#[derive(Debug)]
+/// The most that a call may cost is reserved before it is made, and settled after it. A call that was cut
+/// off, timed out or outlived by its process counts for what was reserved.
+#[derive(Clone, Debug)]
 pub struct Spending {
     cap_micros: u64,
-    spent: Mutex<VecDeque<(Duration, u64)>>,
+    book: Arc<dyn SpendingBook>,
 }
 
 impl Spending {
-    /// At most so many millionths of a dollar in an hour.
-    pub fn per_hour(cap_micros: u64) -> Self {
-        Self { cap_micros, spent: Mutex::default() }
+    /// At most so many millionths of a dollar in an hour, as the book counts it.
+    pub fn per_hour(cap_micros: u64, book: Arc<dyn SpendingBook>) -> Self {
+        Self { cap_micros, book }
     }
 
-    /// Allows a call, or says how long to wait for the next.
-    pub fn allow(&self, now: Duration) -> Result<(), Duration> {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        while spent.front().is_some_and(|(at, _)| *at + HOUR <= now) {
-            spent.pop_front();
+    /// Reserves money for a call; what costs nothing needs none. An error says why there is none.
+    pub(crate) fn reserve(&self, date: SystemTime, micros: u64) -> Result<Option<u64>, String> {
+        if micros == 0 {
+            return Ok(None);
         }
-        let mut left: u64 = spent.iter().map(|(_, micros)| micros).sum();
-        if left < self.cap_micros || left == 0 {
-            return Ok(());
-        }
-        for (at, micros) in spent.iter() {
-            left -= micros;
-            if left < self.cap_micros || left == 0 {
-                return Err((*at + HOUR).saturating_sub(now));
+        let at_ms = millis(date);
+        let cap = self.cap_micros;
+        self.book.reserve(at_ms, micros, cap).map(Some).map_err(|reason| match reason {
+            NoMoney::Full { until_ms: Some(until_ms) } => {
+                let wait = Duration::from_millis(until_ms.abs_diff(at_ms));
+                let minutes = wait.as_secs().div_ceil(60);
+                format!(
+                    "the cap on spending is reached; the next summary is possible in {minutes} min"
+                )
             }
-        }
-        Err(HOUR)
+            NoMoney::Full { until_ms: None } => format!(
+                "the cap on spending is {} USD an hour, and this call alone may cost {} USD",
+                dollars(cap),
+                dollars(micros)
+            ),
+            NoMoney::Book(reason) => format!("what was spent cannot be written down: {reason}"),
+        })
     }
 
-    /// Notes what a call cost.
-    pub fn add(&self, now: Duration, micros: u64) {
-        if micros > 0 {
-            let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-            spent.push_back((now, micros));
+    /// Says what a call has cost.
+    pub(crate) fn settle(&self, reservation: Option<u64>, micros: u64) {
+        if let Some(reservation) = reservation {
+            self.book.settle(reservation, micros);
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn millis(date: SystemTime) -> i64 {
+    let since = date.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
 
-    #[test]
-    fn the_cap_holds_for_any_hour() {
-        let at = |minutes: u64| Duration::from_mins(minutes);
-        let spending = Spending::per_hour(100);
-        assert_eq!(spending.allow(at(0)), Ok(()));
-        spending.add(at(0), 60);
-        spending.add(at(10), 0);
-        assert_eq!(spending.allow(at(20)), Ok(()));
-        spending.add(at(20), 60);
-        assert_eq!(spending.allow(at(30)), Err(at(30)), "until the first is an hour old");
-        assert_eq!(spending.allow(at(60)), Ok(()));
-        spending.add(at(60), 500);
-        assert_eq!(spending.allow(at(79)), Err(at(41)));
-        assert_eq!(spending.allow(at(120)), Ok(()));
-    }
-
-    #[test]
-    fn without_a_cap_worth_the_name_only_what_is_free_goes_on() {
-        let spending = Spending::per_hour(0);
-        assert_eq!(spending.allow(Duration::ZERO), Ok(()), "nothing is known to cost anything yet");
-        spending.add(Duration::ZERO, 1);
-        assert_eq!(spending.allow(Duration::ZERO), Err(HOUR));
-    }
+fn dollars(micros: u64) -> String {
+    format!("{:.2}", micros as f64 / 1e6)
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
 use longhand_core::{Scale, Tokens};
-use longhand_dialect::{Overflow, Reply, Stop};
-use longhand_summary::{Input, Summariser, Summary, SummaryError, extract};
+use longhand_dialect::{Overflow, Reply, Stop, Usage};
+use longhand_summary::{Input, Summariser, Summary, SummaryError};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::clean::{clean, finished, is_refusal};
@@ -150,23 +150,6 @@ impl ModelSummariser {
         Self { output_max: Some(tokens), ..self }
     }
 
-    /// Has the model put facts into a summary that it left out, in one call.
-    fn put_back(
-        &self,
-        summary: &str,
-        missing: &[&str],
-        limit: Tokens,
-        scale: &Scale,
-    ) -> Result<Summary, SummaryError> {
-        let facts: String =
-            missing.iter().map(|fact| prompt::quote("missing fact", fact)).collect();
-        let user = format!("{}{facts}{}", prompt::quote("summary", summary), closing(limit));
-        let mut account = Account::default();
-        let call = Call { system: prompt::repair(limit), user, limit };
-        let text = self.ask(&call, scale, &mut account)?.map_err(|error| self.failed(error))?;
-        Ok(account.summary(text, &self.name))
-    }
-
     /// Makes one call and reads the summary out of the answer.
     fn ask(
         &self,
@@ -174,14 +157,6 @@ impl ModelSummariser {
         scale: &Scale,
         account: &mut Account,
     ) -> Result<Result<String, ModelError>, SummaryError> {
-        if let Some(spending) = &self.spending {
-            spending.allow(self.client.clock().now()).map_err(|wait| {
-                self.unavailable(format!(
-                    "the cap on spending is reached; the next summary is possible in {} min",
-                    wait.as_secs().div_ceil(60)
-                ))
-            })?;
-        }
         let output = self.output(call.limit);
         let request = Request {
             max_output: Some(output),
@@ -189,15 +164,23 @@ impl ModelSummariser {
             stream: self.stream,
             ..Request::new(&call.system, &call.user)
         };
+        let reservation = self.reserve(call.input(scale), output)?;
         let reply = match self.send(request)? {
             Ok(reply) => reply,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => {
+                if !error.is_perhaps_billed() {
+                    self.settle(reservation, 0);
+                }
+                return Ok(Err(error));
+            }
         };
-        let cost = self.note(&reply, call, scale, account);
-        if let Some(spending) = &self.spending {
-            let guess = || reply.usage.map_or(0, |usage| cost_micros(&UNKNOWN_PRICE, &usage));
-            spending.add(self.client.clock().now(), cost.unwrap_or_else(guess));
-        }
+        self.note(&reply, call, scale, account);
+        let counted = || Usage {
+            input: call.input(scale).0,
+            output: scale.text(&reply.text).0,
+            ..Usage::default()
+        };
+        self.settle(reservation, cost_micros(&self.price(), &reply.usage.unwrap_or_else(counted)));
         let text = clean(&reply.text);
         if text.is_empty()
             && reply.stop == Stop::Length
@@ -220,6 +203,28 @@ impl ModelSummariser {
         Ok(Ok(text))
     }
 
+    /// What the model costs, or is taken to cost.
+    fn price(&self) -> Price {
+        self.prices.of(&self.model).unwrap_or(UNKNOWN_PRICE)
+    }
+
+    /// Reserves what a call may cost at the most, by our count of its input and by the room for its answer.
+    fn reserve(&self, input: Tokens, output: Tokens) -> Result<Option<u64>, SummaryError> {
+        let Some(spending) = &self.spending else { return Ok(None) };
+        // Providers count somewhat more than we do, and what is written to a cache costs more.
+        let price = self.price();
+        let dearer = Price { input: price.input.max(price.cache_write), ..price };
+        let usage = Usage { input: input.0 + input.0 / 8, output: output.0, ..Usage::default() };
+        let micros = cost_micros(&dearer, &usage);
+        spending.reserve(self.client.clock().date(), micros).map_err(|why| self.unavailable(why))
+    }
+
+    fn settle(&self, reservation: Option<u64>, micros: u64) {
+        if let Some(spending) = &self.spending {
+            spending.settle(reservation, micros);
+        }
+    }
+
     /// Sends a request from this thread and waits.
     ///
     /// The runtime does the work and this thread only listens, so that nothing panics wherever it is
@@ -234,13 +239,7 @@ impl ModelSummariser {
         answer.recv().map_err(|_| gone())
     }
 
-    fn note(
-        &self,
-        reply: &Reply,
-        call: &Call,
-        scale: &Scale,
-        account: &mut Account,
-    ) -> Option<u64> {
+    fn note(&self, reply: &Reply, call: &Call, scale: &Scale, account: &mut Account) {
         let (input, output) = match reply.usage {
             Some(usage) => (Tokens(usage.input), Tokens(usage.output)),
             None => (call.input(scale), scale.text(&reply.text)),
@@ -253,7 +252,6 @@ impl ModelSummariser {
             (sum, None) => sum,
             (Some(sum), Some(cost)) => Some(sum + cost),
         };
-        cost
     }
 
     fn known_window(&self) -> Option<u64> {
@@ -310,16 +308,6 @@ impl Summariser for ModelSummariser {
         &self.name
     }
 
-    fn repair(
-        &self,
-        summary: &str,
-        missing: &[&str],
-        limit: Tokens,
-        scale: &Scale,
-    ) -> Option<Result<Summary, SummaryError>> {
-        Some(self.put_back(summary, missing, limit, scale))
-    }
-
     fn summarise(
         &self,
         input: &Input,
@@ -359,8 +347,7 @@ impl Summariser for ModelSummariser {
             match self.ask(&call, scale, &mut account)? {
                 Ok(text) if queue.is_empty() => return Ok(account.summary(text, &self.name)),
                 Ok(text) if scale.text(&text) > target => {
-                    let long = Input { earlier: Some(&text), rounds: &[] };
-                    earlier = Some(extract(&long, target, scale));
+                    earlier = Some(within(&text, target, scale));
                 }
                 Ok(text) => earlier = Some(text),
                 Err(ModelError::TooLong { overflow, .. }) if shrinks < SHRINKS_MAX => {
@@ -373,6 +360,19 @@ impl Summariser for ModelSummariser {
         }
         Err(self.unavailable(format!("the input takes more than {PIECES_MAX} pieces")))
     }
+}
+
+/// As many lines of a text, from the first on, as there is room for.
+fn within(text: &str, limit: Tokens, scale: &Scale) -> String {
+    let mut kept = String::new();
+    for line in text.lines() {
+        let longer = format!("{kept}{line}\n");
+        if scale.text(&longer) > limit {
+            break;
+        }
+        kept = longer;
+    }
+    kept
 }
 
 struct Call {

@@ -4,15 +4,18 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::BoxError;
 use axum::body::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, Stream};
 use longhand_dialect::{Reply, ReplyReader, SseReader};
+use tokio::time::{Sleep, sleep};
 
 use crate::archivist::Ticket;
 use crate::asked::Asked;
+use crate::load::Share;
 use crate::trail::Trail;
 use crate::window::{Window, Windows};
 
@@ -22,37 +25,49 @@ pub(crate) type Chunk = Result<Bytes, BoxError>;
 /// The pieces in their order.
 pub(crate) type Chunks = BoxStream<'static, Chunk>;
 
-/// The most of a whole answer that is copied.
+/// The most of an answer that is copied.
 const COPY_BYTES_MAX: usize = 32 << 20;
+
+/// How long a broken answer stays open, so that what came of it is sent on first.
+const BREAK_TIME: Duration = Duration::from_millis(20);
 
 /// Passes chunks on as they come; a listener hears them all.
 pub(crate) struct Passing {
     held: VecDeque<Chunk>,
     rest: Chunks,
     listener: Option<Listener>,
-    /// The piece that waits until all is archived, if that is wanted.
-    last: Option<Bytes>,
+    /// Whether the end of the answer waits until all is archived.
     waits: bool,
+    /// The piece that waits.
+    last: Option<Bytes>,
     ticket: Option<Ticket>,
+    /// Why the answer breaks off, and when.
+    broken: Option<(BoxError, Pin<Box<Sleep>>)>,
+    ended: bool,
     _trail: Trail,
 }
 
 impl Passing {
     /// Passes on what was held back, then the rest.
     pub(crate) fn new(held: Vec<Chunk>, rest: Chunks, trail: Trail) -> Self {
-        let (listener, last, ticket) = (None, None, None);
-        Self { held: held.into(), rest, listener, last, waits: false, ticket, _trail: trail }
+        Self {
+            held: held.into(),
+            rest,
+            listener: None,
+            waits: false,
+            last: None,
+            ticket: None,
+            broken: None,
+            ended: false,
+            _trail: trail,
+        }
     }
 
-    /// Has an answer heard; if it `waits`, its last piece is held back until it is archived.
+    /// Has an answer heard; if it `waits`, its end is held back until it is archived.
     pub(crate) fn heard_by(mut self, listener: Option<Listener>, waits: bool) -> Self {
+        self.waits = waits && listener.is_some();
         self.listener = listener;
-        self.waits = waits;
         self
-    }
-
-    fn end(&mut self) -> Option<Ticket> {
-        self.listener.take().and_then(Listener::end)
     }
 
     fn next(&mut self, context: &mut Context) -> Poll<Option<Chunk>> {
@@ -60,6 +75,45 @@ impl Passing {
             Some(chunk) => Poll::Ready(Some(chunk)),
             None => self.rest.as_mut().poll_next(context),
         }
+    }
+
+    /// Has a piece heard; gives what is sent on now.
+    fn heard(&mut self, chunk: Bytes) -> Option<Bytes> {
+        if let Some(listener) = &mut self.listener {
+            listener.hear(&chunk);
+        }
+        if !self.waits {
+            return Some(chunk);
+        }
+        match self.listener.as_ref().map(Listener::is_at_end) {
+            Some(Some(false)) => Some(chunk),
+            Some(Some(true)) => {
+                self.last = Some(chunk);
+                self.end();
+                None
+            }
+            // The last piece of a whole answer is known by what follows it.
+            _ => self.last.replace(chunk),
+        }
+    }
+
+    /// Has the answer archived; its end waits for that.
+    fn end(&mut self) {
+        self.ticket = self.listener.take().and_then(Listener::end).filter(|_| self.waits);
+        if self.waits && self.ticket.is_none() {
+            self.refuse();
+        }
+    }
+
+    /// Breaks off what cannot be archived and must be.
+    fn refuse(&mut self) {
+        self.last = None;
+        self.break_off("the answer could not be archived".into());
+    }
+
+    fn break_off(&mut self, error: BoxError) {
+        self.waits = false;
+        self.broken = Some((error, Box::pin(sleep(BREAK_TIME))));
     }
 }
 
@@ -71,30 +125,34 @@ impl Stream for Passing {
             if let Some(ticket) = &mut self.ticket {
                 let archived = ready!(ticket.poll_unpin(context));
                 self.ticket = None;
+                self.waits = false;
                 if archived != Ok(true) {
-                    self.last = None;
-                    return Poll::Ready(Some(Err("the answer could not be archived".into())));
+                    self.refuse();
                 }
-                return Poll::Ready(self.last.take().map(Ok));
+            }
+            if !self.waits
+                && let Some(last) = self.last.take()
+            {
+                return Poll::Ready(Some(Ok(last)));
+            }
+            if let Some((_, time)) = &mut self.broken {
+                ready!(time.poll_unpin(context));
+                self.ended = true;
+                return Poll::Ready(self.broken.take().map(|(error, _)| Err(error)));
+            }
+            if self.ended {
+                return Poll::Ready(None);
             }
             match ready!(self.next(context)) {
                 Some(Ok(chunk)) => {
-                    if let Some(listener) = &mut self.listener {
-                        listener.hear(&chunk);
-                    }
-                    if !self.waits {
+                    if let Some(chunk) = self.heard(chunk) {
                         return Poll::Ready(Some(Ok(chunk)));
                     }
-                    if let Some(before) = self.last.replace(chunk) {
-                        return Poll::Ready(Some(Ok(before)));
-                    }
                 }
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Err(error)) => self.break_off(error),
                 None => {
-                    self.ticket = self.end().filter(|_| self.waits);
-                    if self.ticket.is_none() {
-                        return Poll::Ready(self.last.take().map(Ok));
-                    }
+                    self.ended = true;
+                    self.end();
                 }
             }
         }
@@ -104,13 +162,16 @@ impl Stream for Passing {
 impl Drop for Passing {
     /// A client may leave as soon as it has the last event, before the stream has ended.
     fn drop(&mut self) {
-        self.end();
+        self.listener.take().and_then(Listener::end);
     }
 }
 
 /// Reads a copy of an answer.
 pub(crate) struct Listener {
     copy: Copy,
+    /// The memory that the copy takes.
+    share: Arc<Share>,
+    bytes: usize,
     asked: Arc<Asked>,
     sent: Window,
     windows: Arc<Windows>,
@@ -135,7 +196,9 @@ impl Listener {
         } else {
             Copy::Whole(Vec::new())
         };
-        Self { copy, asked: Arc::clone(asked), sent, windows: Arc::clone(windows) }
+        let (share, asked, windows) =
+            (windows.load.share(), Arc::clone(asked), Arc::clone(windows));
+        Self { copy, share, bytes: 0, asked, sent, windows }
     }
 
     fn hear(&mut self, chunk: &[u8]) {
@@ -147,16 +210,26 @@ impl Listener {
             }
             Copy::Whole(bytes) => {
                 bytes.extend_from_slice(chunk);
-                bytes.len() <= COPY_BYTES_MAX
+                true
             }
-            Copy::Deaf => true,
+            Copy::Deaf => return,
         };
-        if !understood {
+        self.bytes += chunk.len();
+        let has_room = self.bytes <= COPY_BYTES_MAX && self.share.grow(chunk.len() as u64);
+        if !(understood && has_room) {
             self.copy = Copy::Deaf;
         }
     }
 
-    /// Has the answer archived if it came to its end.
+    /// Whether the last event was heard; `None` for what comes whole or cannot be read.
+    fn is_at_end(&self) -> Option<bool> {
+        match &self.copy {
+            Copy::Events(copy) => Some(copy.1.is_done()),
+            Copy::Whole(_) | Copy::Deaf => None,
+        }
+    }
+
+    /// Has the answer archived, as far as it came; `None` if it cannot be.
     fn end(mut self) -> Option<Ticket> {
         let reply = match std::mem::replace(&mut self.copy, Copy::Deaf) {
             Copy::Events(copy) => {

@@ -2,14 +2,15 @@
 //!
 //! It takes what has come in the meantime together: one transaction for all of it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use longhand::Archive;
-use longhand_archive::ArchiveError;
+use longhand::{Archive, SessionId};
+use longhand_archive::{Addition, Appended, ArchiveError};
+use rustc_hash::FxHashSet;
 use tokio::sync::oneshot;
 
 use crate::ServerError;
@@ -18,7 +19,7 @@ use crate::store::{Entering, Outcome, Step};
 
 /// The most jobs that wait, and the most bytes that they hold.
 const JOBS_MAX: usize = 16_384;
-const BYTES_MAX: usize = 256 << 20;
+const BYTES_MAX: usize = 128 << 20;
 
 /// How many jobs go into one transaction.
 const TOGETHER_MAX: usize = 1_024;
@@ -36,6 +37,11 @@ pub(crate) type Ticket = oneshot::Receiver<bool>;
 
 struct Job {
     work: Work,
+    waiter: Waiter,
+}
+
+/// Who waits for a job, since when.
+struct Waiter {
     bytes: usize,
     given: Instant,
     done: oneshot::Sender<bool>,
@@ -43,9 +49,10 @@ struct Job {
 
 /// Takes work for the archive.
 pub(crate) struct Archivist {
-    desk: Mutex<Option<SyncSender<Job>>>,
+    queue: Mutex<Option<SyncSender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     bytes: Arc<AtomicUsize>,
+    is_writing: Arc<AtomicBool>,
     metrics: Arc<Metrics>,
 }
 
@@ -57,31 +64,45 @@ impl Archivist {
         metrics: Arc<Metrics>,
     ) -> Result<Self, ServerError> {
         let bytes = Arc::new(AtomicUsize::new(0));
-        let (desk, jobs) = sync_channel(JOBS_MAX);
-        let clerk =
-            Clerk { archive, linger, bytes: Arc::clone(&bytes), metrics: Arc::clone(&metrics) };
+        let (queue, jobs) = sync_channel(JOBS_MAX);
+        let is_writing = Arc::new(AtomicBool::new(true));
+        let mut worker = Worker {
+            archive,
+            linger,
+            bytes: Arc::clone(&bytes),
+            is_writing: Arc::clone(&is_writing),
+            metrics: Arc::clone(&metrics),
+            rereading: Vec::new(),
+            troubled: FxHashSet::default(),
+        };
         let thread = thread::Builder::new()
             .name("longhand-archivist".to_owned())
-            .spawn(move || clerk.run(&jobs))
+            .spawn(move || worker.run(&jobs))
             .map_err(ServerError::Thread)?;
-        let (desk, thread) = (Mutex::new(Some(desk)), Mutex::new(Some(thread)));
-        Ok(Self { desk, thread, bytes, metrics })
+        let (queue, thread) = (Mutex::new(Some(queue)), Mutex::new(Some(thread)));
+        Ok(Self { queue, thread, bytes, is_writing, metrics })
     }
 
     /// Has work done that holds so many bytes; `None` if there is too much to do already.
     pub(crate) fn give(&self, bytes: usize, work: Work) -> Option<Ticket> {
         let (done, ticket) = oneshot::channel();
-        let job = Job { work, bytes, given: Instant::now(), done };
-        let desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
-        let desk = desk.as_ref()?;
+        let job = Job { work, waiter: Waiter { bytes, given: Instant::now(), done } };
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = queue.as_ref()?;
         self.metrics.archive_queued.inc();
         let held = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if held > BYTES_MAX || desk.try_send(job).is_err() {
+        // What is alone too large is taken if nothing else waits.
+        if (held > BYTES_MAX && held > bytes) || queue.try_send(job).is_err() {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.metrics.archive_queued.dec();
             return None;
         }
         Some(ticket)
+    }
+
+    /// Whether the archive took what it was given last.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.is_writing.load(Ordering::Relaxed)
     }
 
     /// Has it begin at once: somebody waits.
@@ -94,7 +115,7 @@ impl Archivist {
 
     /// Waits until all is done; takes nothing more.
     pub(crate) fn close(&self) {
-        drop(self.desk.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             let _ = thread.join();
@@ -103,98 +124,184 @@ impl Archivist {
 }
 
 /// Does the work.
-struct Clerk {
+struct Worker {
     archive: Arc<dyn Archive>,
     linger: Duration,
     bytes: Arc<AtomicUsize>,
+    is_writing: Arc<AtomicBool>,
     metrics: Arc<Metrics>,
+    /// What waits until the ledger of its session was read again, each with the thread that does so: one long
+    /// session holds up no other.
+    rereading: Vec<(JoinHandle<()>, Entry)>,
+    /// The sessions that the archive did not take something of last.
+    troubled: FxHashSet<SessionId>,
 }
 
-/// What is left of a job: who waits for it, since when.
-struct Slip {
-    bytes: usize,
-    given: Instant,
-    done: oneshot::Sender<bool>,
-}
+/// Something of a session, and who waits for it.
+type Entry = (Box<Entering>, Waiter);
 
-impl Clerk {
-    fn run(&self, jobs: &Receiver<Job>) {
-        while let Ok(first) = jobs.recv() {
-            // Parked, it is not woken by each job that comes, but by those who wait.
-            thread::park_timeout(self.linger.saturating_sub(first.given.elapsed()));
-            let mut pile = Vec::new();
-            self.take(first, &mut pile);
-            for job in jobs.try_iter().take(TOGETHER_MAX) {
-                self.take(job, &mut pile);
+/// How often it is looked whether a ledger was read.
+const REREAD_TIME: Duration = Duration::from_millis(5);
+
+/// How long work that may depend on it waits for a ledger that is read.
+const REREADING_TIME_MAX: Duration = Duration::from_millis(50);
+
+impl Worker {
+    fn run(&mut self, jobs: &Receiver<Job>) {
+        loop {
+            let first = if self.rereading.is_empty() {
+                jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                jobs.recv_timeout(REREAD_TIME)
+            };
+            let mut group = self.reread(JoinHandle::is_finished);
+            match first {
+                Ok(first) => {
+                    // Parked, it is not woken by each job that comes, but by those who wait.
+                    thread::park_timeout(self.linger.saturating_sub(first.waiter.given.elapsed()));
+                    self.take(first, &mut group);
+                    for job in jobs.try_iter().take(TOGETHER_MAX) {
+                        self.take(job, &mut group);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    group.extend(self.reread(|_| true));
+                    if group.is_empty() {
+                        return;
+                    }
+                }
             }
-            self.enter(&mut pile);
+            self.enter(&mut group);
         }
     }
 
-    fn take(&self, job: Job, pile: &mut Vec<(Box<Entering>, Slip)>) {
-        let Job { work, bytes, given, done } = job;
-        let slip = Slip { bytes, given, done };
-        match work {
-            Work::Enter(entering) => pile.push((entering, slip)),
+    /// Takes out what waited for threads that are done, or are to be waited for.
+    fn reread(&mut self, is_due: impl Fn(&JoinHandle<()>) -> bool) -> Vec<Entry> {
+        let (due, rest): (Vec<_>, Vec<_>) =
+            self.rereading.drain(..).partition(|(thread, _)| is_due(thread));
+        self.rereading = rest;
+        let entries = due.into_iter().map(|(thread, entry)| {
+            let _ = thread.join();
+            entry
+        });
+        entries.collect()
+    }
+
+    /// Waits a moment for ledgers that are read again, and enters what waited for them.
+    fn wait_for_rereading(&mut self) {
+        let started = Instant::now();
+        while !self.rereading.is_empty() && started.elapsed() < REREADING_TIME_MAX {
+            thread::sleep(REREAD_TIME);
+            let mut group = self.reread(JoinHandle::is_finished);
+            self.enter(&mut group);
+        }
+    }
+
+    fn take(&mut self, job: Job, group: &mut Vec<Entry>) {
+        match job.work {
+            Work::Enter(entering) => group.push((entering, job.waiter)),
             Work::Other(work) => {
                 // It may need what was given before.
-                self.enter(pile);
-                self.finish(slip, unharmed(work).unwrap_or(false));
+                self.enter(group);
+                self.wait_for_rereading();
+                self.finish(job.waiter, unharmed(work).unwrap_or(false));
             }
         }
     }
 
-    /// Has all of a pile entered in one transaction, and what others were faster than in the next.
-    fn enter(&self, pile: &mut Vec<(Box<Entering>, Slip)>) {
-        while !pile.is_empty() {
-            let mut additions = Vec::with_capacity(pile.len());
-            let mut left = Vec::with_capacity(pile.len());
-            for (mut entering, slip) in pile.drain(..) {
-                match unharmed(|| entering.step()).unwrap_or(Step::Refused) {
-                    Step::Add(addition) => {
-                        additions.push(*addition);
-                        left.push((entering, slip));
-                    }
-                    Step::Nothing => self.finish(slip, true),
-                    Step::Refused => {
-                        self.metrics.unarchived.inc_by(entering.count());
-                        self.finish(slip, false);
-                    }
+    /// Has all of a group entered in one transaction.
+    fn enter(&mut self, group: &mut Vec<Entry>) {
+        let mut additions = Vec::with_capacity(group.len());
+        let mut left = Vec::with_capacity(group.len());
+        for (mut entering, waiter) in group.drain(..) {
+            match unharmed(|| entering.step()).unwrap_or(Step::Refused) {
+                Step::Add(addition) => {
+                    additions.push(*addition);
+                    left.push((entering, waiter));
                 }
+                Step::Nothing => self.finish(waiter, true),
+                Step::Refused => self.failed(&entering, waiter),
             }
-            let entered = unharmed(|| attempt(|| self.archive.append_all(&additions)));
-            let Some(Ok(results)) = entered else {
-                for (entering, slip) in left {
+        }
+        if additions.is_empty() {
+            return;
+        }
+        let results = self.append(&additions);
+        for (result, (mut entering, waiter)) in results.iter().zip(left) {
+            let entered = || {
+                let Some(result) = result else {
                     entering.failed();
-                    self.metrics.unarchived.inc_by(entering.count());
-                    self.finish(slip, false);
-                }
-                return;
+                    return Outcome::Failed;
+                };
+                entering.entered(&*self.archive, result)
             };
-            for (result, (mut entering, slip)) in results.iter().zip(left) {
-                match entering.entered(&*self.archive, result) {
-                    Outcome::Done => {
-                        self.metrics
-                            .archived
-                            .inc_by(result.as_ref().map_or(0, |appended| appended.new));
-                        self.finish(slip, true);
-                    }
-                    Outcome::Failed => {
-                        self.metrics.unarchived.inc_by(entering.count());
-                        self.finish(slip, false);
-                    }
-                    Outcome::Again => pile.push((entering, slip)),
+            match unharmed(entered).unwrap_or(Outcome::Failed) {
+                Outcome::Done => {
+                    let appended = result.as_ref().and_then(|result| result.as_ref().ok());
+                    self.metrics.archived.inc_by(appended.map_or(0, |appended| appended.new));
+                    self.trouble(entering.session_id(), false);
+                    self.finish(waiter, true);
                 }
+                Outcome::Failed => self.failed(&entering, waiter),
+                Outcome::Again => self.again(entering, waiter),
             }
         }
     }
 
-    fn finish(&self, slip: Slip, done: bool) {
-        self.bytes.fetch_sub(slip.bytes, Ordering::Relaxed);
+    /// Others were first: has the ledger of the session read again, in a thread of its own.
+    fn again(&mut self, entering: Box<Entering>, waiter: Waiter) {
+        let (session, archive) = (Arc::clone(entering.session()), Arc::clone(&self.archive));
+        let read = move || {
+            let _ = unharmed(|| session.catch_up(&*archive));
+        };
+        match thread::Builder::new().name("longhand-reread".to_owned()).spawn(read) {
+            Ok(thread) => self.rereading.push((thread, (entering, waiter))),
+            Err(_) => self.failed(&entering, waiter),
+        }
+    }
+
+    /// Adds all in one transaction; if that panics, each in one of its own, so that none suffers for
+    /// another. What cannot be added has no result.
+    fn append(&self, additions: &[Addition]) -> Vec<Option<Result<Appended, ArchiveError>>> {
+        match unharmed(|| attempt(|| self.archive.append_all(additions))) {
+            Some(Ok(results)) => {
+                self.is_writing.store(true, Ordering::Relaxed);
+                results.into_iter().map(Some).collect()
+            }
+            None if additions.len() > 1 => {
+                additions.chunks(1).flat_map(|single| self.append(single)).collect()
+            }
+            Some(Err(_)) => {
+                self.is_writing.store(false, Ordering::Relaxed);
+                additions.iter().map(|_| None).collect()
+            }
+            None => vec![None],
+        }
+    }
+
+    fn failed(&mut self, entering: &Entering, waiter: Waiter) {
+        self.metrics.unarchived.inc_by(entering.count());
+        self.trouble(entering.session_id(), true);
+        self.finish(waiter, false);
+    }
+
+    /// Takes note of whether the archive took something of a session.
+    fn trouble(&mut self, session: SessionId, is_troubled: bool) {
+        if is_troubled {
+            self.troubled.insert(session);
+        } else if !self.troubled.is_empty() {
+            self.troubled.remove(&session);
+        }
+        self.metrics.troubled.set((self.troubled.len() as u64).cast_signed());
+    }
+
+    fn finish(&self, waiter: Waiter, done: bool) {
+        self.bytes.fetch_sub(waiter.bytes, Ordering::Relaxed);
         self.metrics.archive_queued.dec();
-        self.metrics.archive_lag.observe(slip.given.elapsed().as_secs_f64());
+        self.metrics.archive_lag.observe(waiter.given.elapsed().as_secs_f64());
         // Few wait for it.
-        let _ = slip.done.send(done);
+        let _ = waiter.done.send(done);
     }
 }
 
@@ -215,6 +322,7 @@ pub(crate) fn attempt<T>(act: impl Fn() -> Result<T, ArchiveError>) -> Result<T,
             ArchiveError::Conflict { .. }
                 | ArchiveError::UnknownSession { .. }
                 | ArchiveError::NoSuchEntries { .. }
+                | ArchiveError::Moved { .. }
         )
     };
     let mut done = act();

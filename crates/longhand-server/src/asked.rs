@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use longhand::{Fitting, Tokens};
+use longhand::{Fitting, Redactor, Tokens};
 use longhand_core::{Batch, Budget, Meter, Scale, Seq, plan};
 use longhand_dialect::{Conversation, Dialect, DialectError, Options, Reply, read};
 
 use crate::archivist::Ticket;
 use crate::held::Held;
-use crate::recall::Behind;
 use crate::route::Fields;
 use crate::store::{Answer, Heard, Live};
 use crate::window::lock;
@@ -43,14 +42,14 @@ pub(crate) struct Asked {
     pub(crate) purpose: Purpose,
     pub(crate) meter: SharedMeter,
     pub(crate) fields: Fields,
+    /// The request as it came, and how many tokens it has more, if what was heard is its redacted twin.
+    pub(crate) original: Option<(Conversation, Tokens)>,
     /// What it asks of its provider and gets from us.
     pub(crate) options: Options,
     /// Whether it offers our tool.
     pub(crate) recalls: bool,
     /// Whether thinking may be void before any edit, since calls of ours are hidden.
     pub(crate) drops_thinking: bool,
-    /// What the provider has of its answer and the client has not.
-    pub(crate) behind: std::sync::Mutex<Behind>,
     /// The request without what it asks of its provider and with our tool, if that changes it.
     pub(crate) stripped: Option<Bytes>,
     /// The history before it that the provider holds, if it does.
@@ -66,6 +65,11 @@ impl Asked {
         &self.heard.conversation
     }
 
+    /// What a window is written from: the request's own bytes.
+    pub(crate) fn shown(&self) -> &Conversation {
+        self.original.as_ref().map_or(self.conversation(), |(original, _)| original)
+    }
+
     /// Whether it is archived.
     pub(crate) fn is_recorded(&self) -> bool {
         self.purpose != Purpose::Count
@@ -73,7 +77,8 @@ impl Asked {
 
     /// Where it belongs; nowhere if it is only counted.
     pub(crate) fn session_name(&self) -> Option<&str> {
-        self.is_recorded().then_some(self.heard.session.name.as_str())
+        let is_kept = self.is_recorded() && !self.heard.store.forgets;
+        is_kept.then_some(self.heard.session.name.as_str())
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -102,12 +107,14 @@ impl Asked {
 
     /// What it has besides messages.
     pub(crate) fn fixed(&self) -> Tokens {
-        self.weights(|weights, conversation| {
-            let scale = Scale::new(&*self.meter);
-            let attributes = || conversation.attributes.iter();
-            let count = || attributes().map(|text| scale.text(&text.decode())).sum();
-            *weights.fixed.get_or_insert_with(count)
-        })
+        let hidden = self.original.as_ref().map_or(Tokens::ZERO, |(_, hidden)| *hidden);
+        hidden
+            + self.weights(|weights, conversation| {
+                let scale = Scale::new(&*self.meter);
+                let attributes = || conversation.attributes.iter();
+                let count = || attributes().map(|text| scale.text(&text.decode())).sum();
+                *weights.fixed.get_or_insert_with(count)
+            })
     }
 
     /// What the messages from the one of that index on count for.
@@ -148,12 +155,17 @@ impl Asked {
     }
 
     /// Reads what a model answered as what comes after the request; `None` if it is nothing.
-    pub(crate) fn answer(&self, reply: &Reply) -> Option<Answer> {
+    pub(crate) fn answer(&self, reply: &Reply, redactor: Option<&Redactor>) -> Option<Answer> {
         let is_list = reply.message.trim_start().starts_with('[');
         let list = if is_list { reply.message.clone() } else { format!("[{}]", reply.message) };
+        let redacted = |text: String| match redactor {
+            Some(redactor) => redactor.redact(&text).into_owned(),
+            None => text,
+        };
+        let list = redacted(list);
         let messages = read(list.into_bytes(), Some(self.dialect())).ok()?.messages;
         let mut chain = self.heard.chain.clone();
         chain.extend(&messages);
-        Some(Answer { messages, chain, text: reply.text.clone() })
+        Some(Answer { messages, chain, text: redacted(reply.text.clone()) })
     }
 }

@@ -1,29 +1,40 @@
-//! What is learned of models while they answer.
+//! What is learned of models while they answer, for each owner of sessions.
+//!
+//! One caller's requests teach nothing about another's. What was learned is kept with the session that
+//! taught it, so that it survives a restart, and is forgotten in time.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use longhand::Tokens;
+use longhand::{Archive, Owner, Tokens};
+use longhand_archive::Page;
 use longhand_dialect::Overflow;
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+
+use crate::store::now_ms;
 
 /// What each model was found to count and to take.
 #[derive(Debug, Default)]
 pub(crate) struct Calibration {
-    models: Mutex<HashMap<String, Learned>>,
+    owners: Mutex<FxHashMap<Owner, HashMap<String, Learned>>>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// What was learned of a model, each with the time of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Learned {
     /// Its tokens for a hundred of ours.
-    percent: u64,
+    percent: (u64, i64),
     /// The most that it takes by our count.
-    most: Option<Most>,
+    most: Option<(Most, i64)>,
     /// The largest request of late that it took, by our count.
-    passed: Tokens,
+    passed: (Tokens, i64),
+    /// The percentage that the archive has.
+    kept_percent: u64,
 }
 
 /// The most that a model takes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Most {
     /// In a request, whatever its reply.
     Request(Tokens),
@@ -46,52 +57,80 @@ const TOKENS_MIN: u64 = 500;
 /// Beyond these, what an upstream says of a request is about something else.
 const PERCENT: std::ops::RangeInclusive<u64> = 50..=300;
 
+/// How long a count and a limit are believed: a server may get another model under the same name.
+const LEARNED_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// How long a request that passed is evidence against a limit below it.
+const PASSED_MS: i64 = 60 * 60 * 1_000;
+
+/// A percentage that differs by less is not written down.
+const PERCENT_STEP: u64 = 5;
+
+/// How many of an owner's newest sessions are asked what was learned before a restart.
+const SESSIONS_MAX: usize = 32;
+
+/// Names come from requests, and owners from keys.
+const OWNERS_MAX: usize = 10_000;
+const MODELS_MAX: usize = 1_000;
+
+/// Under which key an archive has what a session taught of a model.
+pub(crate) fn key(model: &str) -> String {
+    format!("calibration {model}")
+}
+
 impl Default for Learned {
     fn default() -> Self {
-        Self { percent: 100, most: None, passed: Tokens::ZERO }
+        Self { percent: (100, 0), most: None, passed: (Tokens::ZERO, 0), kept_percent: 100 }
     }
 }
 
-impl Calibration {
+impl Learned {
+    /// What still counts.
+    fn at(self, now: i64) -> Self {
+        let is_fresh = |at: i64, time| now.saturating_sub(at).abs() <= time;
+        let Self { percent, most, passed, kept_percent } = self;
+        Self {
+            percent: if is_fresh(percent.1, LEARNED_MS) { percent } else { (100, now) },
+            most: most.filter(|(_, at)| is_fresh(*at, LEARNED_MS)),
+            passed: if is_fresh(passed.1, PASSED_MS) { passed } else { (Tokens::ZERO, now) },
+            kept_percent,
+        }
+    }
+
     /// Compares a count of ours with the one that a request was billed for.
-    pub(crate) fn saw(&self, model: &str, own: Tokens, billed: u64) {
+    fn saw(&mut self, own: Tokens, billed: u64, now: i64) {
         if own.0 < TOKENS_MIN {
             return;
         }
         let percent = billed.saturating_mul(100).div_ceil(own.0);
         if PERCENT.contains(&percent) {
             // The dearest of late: a window must not be too long because the one before was prose.
-            let mut models = self.lock();
-            let learned = models.entry(model.to_owned()).or_default();
-            learned.percent = percent.max(learned.percent - learned.percent / 50);
-            learned.passed = own.max(Tokens(learned.passed.0 - learned.passed.0 / 50));
+            self.percent = (percent.max(self.percent.0 - self.percent.0 / 50), now);
+            self.took(own, now);
         }
     }
 
+    /// A request of so many tokens was answered.
+    fn took(&mut self, tokens: Tokens, now: i64) {
+        let passed = self.passed.0.0;
+        self.passed = (tokens.max(Tokens(passed - passed / 50)), now);
+    }
+
     /// The most by our count for a request with such a reply, given the most by the model's.
-    pub(crate) fn limit(&self, model: &str, limit: Option<Tokens>, reply: u64) -> Option<Tokens> {
-        let learned = self.lock().get(model).copied().unwrap_or_default();
+    fn limit(self, limit: Option<Tokens>, reply: u64) -> Option<Tokens> {
         // A model that counts less than we do is not given more: it may be a cache that is not counted.
-        let own = limit.map(|limit| Tokens(scaled(limit.0, 100, learned.percent.max(100))));
-        let most = match learned.most {
-            Some(Most::Request(most)) => Some(most),
+        let own = limit.map(|limit| Tokens(scaled(limit.0, 100, self.percent.0.max(100))));
+        let most = match self.most {
+            Some((Most::Request(most), _)) => Some(most),
             // A reply that has no room beside any request is the provider's to refuse.
-            Some(Most::Both(most)) if most.0 > reply => Some(Tokens(most.0 - reply)),
-            Some(Most::Both(_)) | None => None,
+            Some((Most::Both(most), _)) if most.0 > reply => Some(Tokens(most.0 - reply)),
+            Some((Most::Both(_), _)) | None => None,
         };
         own.into_iter().chain(most).min()
     }
 
-    /// The most by our count after a request was found too long; `None` if no shorter one would do, since
-    /// it asks for too long a reply.
-    ///
-    /// What the upstream says of its limit is remembered, unless more than that has passed of late.
-    pub(crate) fn overflowed(
-        &self,
-        model: &str,
-        sent: TooLong,
-        overflow: Overflow,
-    ) -> Option<Tokens> {
+    /// See [`Calibration::overflowed`].
+    fn overflowed(&mut self, sent: TooLong, overflow: Overflow, now: i64) -> Option<Tokens> {
         let sent_tokens = sent.tokens.0;
         let guess = Tokens(sent_tokens * 6 / 10);
         let Some(limit) = overflow.limit.filter(|_| !overflow.bytes) else { return Some(guess) };
@@ -124,30 +163,153 @@ impl Calibration {
             None if sent.reply >= limit => return None,
             _ => return Some(guess),
         };
-        let mut models = self.lock();
-        let learned = models.entry(model.to_owned()).or_default();
-        if limit >= learned.passed {
-            learned.most = Some(most);
+        if limit < self.passed.0 {
+            return Some(guess);
         }
+        self.most = Some((most, now));
         Some(limit)
     }
 
-    /// Learns from a reply that broke off because the window was full, with what its request has by our
-    /// count and both by the model's.
-    pub(crate) fn filled(&self, model: &str, own: Tokens, input: u64, output: u64) {
-        if own.0 >= TOKENS_MIN && input > 0 {
-            let most = Tokens(scaled(own.0, input + output, input));
-            self.lock().entry(model.to_owned()).or_default().most = Some(Most::Both(most));
+    /// See [`Calibration::filled`].
+    fn filled(&mut self, own: Tokens, input: u64, output: u64, now: i64) {
+        let most = Tokens(scaled(own.0, input + output, input));
+        if own.0 >= TOKENS_MIN && input > 0 && most >= self.passed.0 {
+            self.most = Some((Most::Both(most), now));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Learned>> {
-        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        // Names come from requests.
-        if models.len() > 10_000 {
+    /// As an archive keeps it.
+    fn told(self) -> String {
+        let (kind, most) = match self.most {
+            Some((Most::Request(most), at)) => ("request", Some((most.0, at))),
+            Some((Most::Both(most), at)) => ("both", Some((most.0, at))),
+            None => ("none", None),
+        };
+        let passed = (self.passed.0.0, self.passed.1);
+        json!({"percent": self.percent, "kind": kind, "most": most, "passed": passed}).to_string()
+    }
+
+    /// Reads what an archive has.
+    fn read(told: &str) -> Option<Self> {
+        let told: Value = serde_json::from_str(told).ok()?;
+        let pair = |key: &str| Some((told[key][0].as_u64()?, told[key][1].as_i64()?));
+        let most =
+            |kind: fn(Tokens) -> Most| pair("most").map(|(most, at)| (kind(Tokens(most)), at));
+        let percent = pair("percent").filter(|(percent, _)| PERCENT.contains(percent))?;
+        let (passed, at) = pair("passed")?;
+        let most = match told["kind"].as_str()? {
+            "request" => most(Most::Request),
+            "both" => most(Most::Both),
+            _ => None,
+        };
+        Some(Self { percent, most, passed: (Tokens(passed), at), kept_percent: percent.0 })
+    }
+}
+
+impl Calibration {
+    /// Whether it was asked what is known of a model.
+    pub(crate) fn knows(&self, owner: Owner, model: &str) -> bool {
+        self.lock().get(&owner).is_some_and(|models| models.contains_key(model))
+    }
+
+    /// Reads what the owner's newest sessions taught of a model; nothing if the archive cannot be read.
+    pub(crate) fn load(&self, archive: &dyn Archive, owner: Owner, model: &str) {
+        let page = Page::first(SESSIONS_MAX);
+        let Ok(sessions) = archive.sessions(Some(owner), page) else { return };
+        let told = sessions.items.iter().find_map(|session| {
+            archive
+                .derived(session.id, &key(model))
+                .ok()
+                .flatten()
+                .and_then(|told| Learned::read(&told))
+        });
+        self.with(owner, model, |learned| *learned = told.unwrap_or(*learned));
+    }
+
+    /// Compares a count of ours with the one that a request was billed for; gives what is to be kept.
+    pub(crate) fn saw(
+        &self,
+        owner: Owner,
+        model: &str,
+        own: Option<Tokens>,
+        billed: u64,
+    ) -> Option<String> {
+        self.with(owner, model, |learned| {
+            match own {
+                Some(own) => learned.saw(own, billed, now_ms()),
+                None => learned.took(Tokens(billed), now_ms()),
+            }
+            let differs = learned.percent.0.abs_diff(learned.kept_percent) >= PERCENT_STEP;
+            differs.then(|| {
+                learned.kept_percent = learned.percent.0;
+                learned.told()
+            })
+        })
+    }
+
+    /// The most by our count for a request with such a reply, given the most by the model's.
+    pub(crate) fn limit(
+        &self,
+        owner: Owner,
+        model: &str,
+        limit: Option<Tokens>,
+        reply: u64,
+    ) -> Option<Tokens> {
+        let owners = self.lock();
+        let learned = owners.get(&owner).and_then(|models| models.get(model)).copied();
+        learned.unwrap_or_default().at(now_ms()).limit(limit, reply)
+    }
+
+    /// The most by our count after a request was found too long, and what is to be kept; `None` if no
+    /// shorter one would do, since it asks for too long a reply.
+    ///
+    /// What the upstream says of its limit is remembered, unless more than that has passed of late.
+    pub(crate) fn overflowed(
+        &self,
+        owner: Owner,
+        model: &str,
+        sent: TooLong,
+        overflow: Overflow,
+    ) -> Option<(Tokens, Option<String>)> {
+        self.with(owner, model, |learned| {
+            let before = learned.most;
+            let limit = learned.overflowed(sent, overflow, now_ms())?;
+            Some((limit, (learned.most != before).then(|| learned.told())))
+        })
+    }
+
+    /// Learns from a reply that broke off because the window was full, with what its request has by our
+    /// count and both by the model's; gives what is to be kept.
+    pub(crate) fn filled(
+        &self,
+        owner: Owner,
+        model: &str,
+        own: Tokens,
+        usage: (u64, u64),
+    ) -> Option<String> {
+        self.with(owner, model, |learned| {
+            let before = learned.most;
+            learned.filled(own, usage.0, usage.1, now_ms());
+            (learned.most != before).then(|| learned.told())
+        })
+    }
+
+    fn with<T>(&self, owner: Owner, model: &str, change: impl FnOnce(&mut Learned) -> T) -> T {
+        let mut owners = self.lock();
+        if owners.len() > OWNERS_MAX {
+            owners.clear();
+        }
+        let models = owners.entry(owner).or_default();
+        if models.len() > MODELS_MAX {
             models.clear();
         }
-        models
+        let learned = models.entry(model.to_owned()).or_default();
+        *learned = learned.at(now_ms());
+        change(learned)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<Owner, HashMap<String, Learned>>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,28 +321,30 @@ fn scaled(number: u64, by: u64, of: u64) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_model_that_counts_more_is_given_less() {
-        let calibration = Calibration::default();
-        let limit =
-            |model| calibration.limit(model, Some(Tokens(10_000)), 0).map(|tokens| tokens.0);
-        assert_eq!(limit("m"), Some(10_000));
-        calibration.saw("m", Tokens(10), 90);
-        calibration.saw("m", Tokens(1_000), 9_000);
-        calibration.saw("m", Tokens(1_000), 700);
-        assert_eq!(limit("m"), Some(10_000), "too short, absurd, or less than ours");
-        calibration.saw("m", Tokens(1_000), 1_250);
-        assert_eq!(limit("m"), Some(8_000));
-        assert_eq!(limit("other"), Some(10_000));
-        for _ in 0..100 {
-            calibration.saw("m", Tokens(1_000), 1_000);
-        }
-        assert_eq!(limit("m"), Some(10_000), "it is forgotten in time");
+    fn limit(learned: Learned, reply: u64) -> Option<u64> {
+        learned.limit(None, reply).map(|tokens| tokens.0)
     }
 
     #[test]
-    fn what_an_upstream_says_of_its_limit_is_remembered() {
-        let calibration = Calibration::default();
+    fn a_model_that_counts_more_is_given_less() {
+        let mut learned = Learned::default();
+        let limit = |learned: Learned| learned.limit(Some(Tokens(10_000)), 0).map(|own| own.0);
+        for (own, billed) in [(10, 90), (1_000, 9_000), (1_000, 700)] {
+            learned.saw(Tokens(own), billed, 0);
+            assert_eq!(limit(learned), Some(10_000), "too short, absurd, or less than ours");
+        }
+        learned.saw(Tokens(1_000), 1_250, 0);
+        assert_eq!(limit(learned), Some(8_000));
+        assert_eq!(limit(learned.at(LEARNED_MS + 1)), Some(10_000), "it is forgotten in time");
+        for _ in 0..100 {
+            learned.saw(Tokens(1_000), 1_000, 0);
+        }
+        assert_eq!(limit(learned), Some(10_000), "and by what comes after");
+    }
+
+    #[test]
+    fn what_an_upstream_says_of_its_limit_is_remembered_for_a_day() {
+        let mut learned = Learned::default();
         let overflow = |limit, asked, bytes| Overflow { limit, asked, bytes };
         let sent = TooLong { tokens: Tokens(5_000), reply: 0 };
         for (said, expected) in [
@@ -189,34 +353,68 @@ mod tests {
             (overflow(None, None, false), 3_000),
             (overflow(Some(3_000), None, true), 3_000),
         ] {
-            assert_eq!(calibration.overflowed("m", sent, said), Some(Tokens(expected)));
+            assert_eq!(learned.overflowed(sent, said, 7), Some(Tokens(expected)));
         }
-        assert_eq!(calibration.limit("m", None, 0), Some(Tokens(2_700)));
-        assert_eq!(calibration.limit("other", None, 0), None);
+        assert_eq!(limit(learned, 0), Some(2_700));
+        assert_eq!(limit(learned.at(LEARNED_MS), 0), Some(2_700));
+        assert_eq!(limit(learned.at(LEARNED_MS + 8), 0), None);
     }
 
     #[test]
     fn the_reply_is_not_taken_for_a_part_of_the_request() {
-        let calibration = Calibration::default();
-        let limit = |reply| calibration.limit("m", None, reply).map(|tokens| tokens.0);
-        let refused = |tokens, reply, limit, asked| {
+        let mut learned = Learned::default();
+        let refused = |learned: &mut Learned, tokens, reply, limit, asked| {
             let (sent, bytes) = (TooLong { tokens: Tokens(tokens), reply }, false);
-            calibration.overflowed("m", sent, Overflow { limit: Some(limit), asked, bytes })
+            learned.overflowed(sent, Overflow { limit: Some(limit), asked, bytes }, 0)
         };
-        assert_eq!(refused(30_000, 200_000, 128_000, Some(230_400)), None);
-        assert_eq!(refused(30_000, 200_000, 128_000, None), None);
-        assert_eq!(limit(0), None, "no request would have done");
-        assert_eq!(refused(10_000, 4_000, 8_000, Some(14_000)), Some(Tokens(3_800)));
-        assert_eq!((limit(0), limit(4_000), limit(9_000)), (Some(7_800), Some(3_800), None));
+        assert_eq!(refused(&mut learned, 30_000, 200_000, 128_000, Some(230_400)), None);
+        assert_eq!(refused(&mut learned, 30_000, 200_000, 128_000, None), None);
+        assert_eq!(limit(learned, 0), None, "no request would have done");
+        let found = refused(&mut learned, 10_000, 4_000, 8_000, Some(14_000));
+        assert_eq!(found, Some(Tokens(3_800)));
+        let limits = [0, 4_000, 9_000].map(|reply| limit(learned, reply));
+        assert_eq!(limits, [Some(7_800), Some(3_800), None]);
     }
 
     #[test]
     fn a_limit_below_what_has_passed_is_not_believed() {
-        let calibration = Calibration::default();
-        calibration.saw("m", Tokens(20_000), 20_000);
+        let mut learned = Learned::default();
+        learned.saw(Tokens(20_000), 20_000, 0);
         let sent = TooLong { tokens: Tokens(10_000), reply: 0 };
         let said = Overflow { limit: Some(300), asked: None, bytes: false };
-        assert_eq!(calibration.overflowed("m", sent, said), Some(Tokens(270)));
-        assert_eq!(calibration.limit("m", None, 0), None);
+        assert_eq!(learned.overflowed(sent, said, 0), Some(Tokens(6_000)), "a guess, for once");
+        learned.filled(Tokens(600), 600, 10, 0);
+        assert_eq!(limit(learned, 0), None);
+        let mut later = learned.at(PASSED_MS + 1);
+        assert_eq!(later.overflowed(sent, said, 0), Some(Tokens(270)), "that was long ago");
+    }
+
+    #[test]
+    fn what_was_learned_is_read_as_it_was_kept() {
+        let mut learned = Learned::default();
+        assert_eq!(Learned::read(&learned.told()), Some(learned));
+        learned.saw(Tokens(20_000), 25_000, 11);
+        learned.kept_percent = 125;
+        for most in [Most::Request(Tokens(9)), Most::Both(Tokens(8))] {
+            learned.most = Some((most, 12));
+            assert_eq!(Learned::read(&learned.told()), Some(learned));
+        }
+        for odd in ["", "{}", r#"{"percent":[1,0],"kind":"none","passed":[0,0]}"#] {
+            assert_eq!(Learned::read(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn owners_learn_nothing_from_each_other() {
+        let calibration = Calibration::default();
+        let (one, other) = (Owner::of("one"), Owner::of("other"));
+        let sent = TooLong { tokens: Tokens(5_000), reply: 0 };
+        let said = Overflow { limit: Some(3_000), asked: None, bytes: false };
+        let (limit, kept) = calibration.overflowed(one, "m", sent, said).unwrap();
+        assert_eq!(limit, Tokens(2_700));
+        assert!(kept.is_some());
+        let limits = [(one, "m"), (one, "n"), (other, "m")]
+            .map(|(owner, model)| calibration.limit(owner, model, None, 0));
+        assert_eq!(limits, [Some(Tokens(2_700)), None, None]);
     }
 }

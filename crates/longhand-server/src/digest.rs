@@ -105,14 +105,4 @@ impl Summariser for Limited {
         }
         self.summariser.summarise(input, limit, scale)
     }
-
-    fn repair(
-        &self,
-        summary: &str,
-        missing: &[&str],
-        limit: Tokens,
-        scale: &Scale,
-    ) -> Option<Result<Summary, SummaryError>> {
-        self.summariser.repair(summary, missing, limit, scale)
-    }
 }

@@ -1,7 +1,7 @@
 //! Our own errors, in the shape that a provider's client understands.
 
 use axum::body::Body;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Response, StatusCode};
 use serde_json::json;
 
@@ -28,5 +28,8 @@ pub(crate) fn error(provider: Provider, status: StatusCode, message: &str) -> Re
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
     response
 }

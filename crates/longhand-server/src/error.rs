@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use longhand_model::http::{AddressError, HttpError};
+
 /// Why there is no proxy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -27,14 +29,14 @@ pub enum ServerError {
         /// What was given.
         url: String,
         /// What is wrong with it.
-        what: &'static str,
+        what: AddressError,
     },
     /// No upstream was named.
     #[error("a proxy needs an upstream")]
     NoUpstream,
     /// The HTTP client could not be set up.
     #[error("the HTTP client could not be set up")]
-    Client(#[source] reqwest::Error),
+    Client(#[source] HttpError),
     /// A thread could not be started.
     #[error("the thread that archives could not be started")]
     Thread(#[source] io::Error),

@@ -1,18 +1,18 @@
 //! Who may speak to a proxy.
 
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderName, Uri};
 
-use crate::headers::KEY;
-
-/// Where clients put the keys of their provider.
-pub(crate) const CREDENTIALS: [HeaderName; 3] =
-    [AUTHORIZATION, HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
+use crate::credentials::{Credentials, parameters};
+use crate::route::unescaped;
 
 /// Who is let in.
 pub(crate) struct Guard {
-    /// Hashes, which compare in constant time.
-    keys: Vec<blake3::Hash>,
+    keys: Vec<String>,
+    /// Hashes of the keys, which compare in constant time.
+    hashes: Vec<blake3::Hash>,
     only_local: bool,
 }
 
@@ -23,44 +23,77 @@ pub(crate) enum Refused {
     Foreign,
     /// It has no key, or a wrong one.
     NoKey,
+    /// Our key is in the path, which the upstream would see.
+    KeyInPath,
 }
 
 impl Guard {
     /// Lets in who has one of the keys, if there are any; `only_local` keeps out web pages.
     pub(crate) fn new(keys: &[String], only_local: bool) -> Self {
-        Self { keys: keys.iter().map(|key| blake3::hash(key.as_bytes())).collect(), only_local }
+        let hashes = keys.iter().map(|key| blake3::hash(key.as_bytes())).collect();
+        Self { keys: keys.to_vec(), hashes, only_local }
     }
 
-    /// Checks a request, and takes our key out of its headers: it is for nobody else.
-    pub(crate) fn check(&self, uri: &Uri, headers: &mut HeaderMap) -> Result<(), Refused> {
-        if !is_local(uri, headers, self.only_local) {
+    /// Checks a request, and takes our keys out of it: they are for nobody else.
+    pub(crate) fn check(
+        &self,
+        parts: &mut Parts,
+        credentials: &Credentials,
+    ) -> Result<(), Refused> {
+        if !is_local(&parts.uri, &parts.headers, self.only_local) {
             return Err(Refused::Foreign);
         }
         if self.keys.is_empty() {
             return Ok(());
         }
-        let held = std::iter::once(KEY).chain(CREDENTIALS);
-        for name in held {
-            if headers.get(&name).is_some_and(|value| self.knows(value)) {
-                if name != KEY {
-                    let own = headers.remove(&name);
-                    headers.extend(own.map(|own| (KEY, own)));
-                }
-                return Ok(());
-            }
+        // All are compared, so that time does not tell which one was nearly right.
+        let known = credentials
+            .keys()
+            .map(blake3::hash)
+            .filter(|hash| self.hashes.iter().filter(|own| *own == hash).count() > 0);
+        if known.count() == 0 {
+            return Err(Refused::NoKey);
         }
-        Err(Refused::NoKey)
+        self.take_keys(parts)
     }
 
-    fn knows(&self, value: &HeaderValue) -> bool {
-        let value = value.as_bytes();
-        let key = match value.get(..7) {
-            Some(scheme) if scheme.eq_ignore_ascii_case(b"bearer ") => &value[7..],
-            _ => value,
-        };
-        let hash = blake3::hash(key.trim_ascii());
-        // All are compared, so that time does not tell which one was nearly right.
-        self.keys.iter().filter(|own| **own == hash).count() > 0
+    /// Removes every header and every parameter that has one of our keys in it.
+    fn take_keys(&self, parts: &mut Parts) -> Result<(), Refused> {
+        if self.is_in(&unescaped(parts.uri.path())) {
+            return Err(Refused::KeyInPath);
+        }
+        let headers = std::mem::take(&mut parts.headers);
+        let mut last: Option<HeaderName> = None;
+        for (name, value) in headers {
+            last = name.or(last);
+            if let Some(name) = last.clone().filter(|_| !self.is_in(value.as_bytes())) {
+                parts.headers.append(name, value);
+            }
+        }
+        let is_ours = |parameter: &&str| self.is_in(&unescaped(parameter));
+        if parameters(&parts.uri).any(|parameter| is_ours(&parameter)) {
+            let kept: Vec<&str> = parameters(&parts.uri).filter(|own| !is_ours(own)).collect();
+            let query =
+                if kept.is_empty() { String::new() } else { format!("?{}", kept.join("&")) };
+            let path = format!("{}{query}", parts.uri.path()).parse::<PathAndQuery>();
+            let mut uri = std::mem::take(&mut parts.uri).into_parts();
+            uri.path_and_query = Some(path.map_err(|_| Refused::KeyInPath)?);
+            parts.uri = Uri::from_parts(uri).map_err(|_| Refused::KeyInPath)?;
+        }
+        Ok(())
+    }
+
+    /// Whether one of our keys stands in a text, as a word.
+    fn is_in(&self, text: &[u8]) -> bool {
+        let is_letter = |at: usize| text.get(at).is_some_and(u8::is_ascii_alphanumeric);
+        self.keys.iter().map(String::as_bytes).filter(|key| !key.is_empty()).any(|key| {
+            let mut places = text.windows(key.len()).enumerate();
+            places.any(|(at, place)| {
+                place == key
+                    && !at.checked_sub(1).is_some_and(is_letter)
+                    && !is_letter(at + key.len())
+            })
+        })
     }
 }
 
@@ -89,12 +122,22 @@ fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::{HeaderValue, Request};
 
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        let pairs = pairs.iter().map(|(name, value)| {
-            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
-        });
-        pairs.collect()
+    /// What is left of a request that is let in.
+    fn checked(
+        guard: &Guard,
+        uri: &str,
+        pairs: &[(&'static str, &str)],
+    ) -> Result<String, Refused> {
+        let (mut parts, ()) = Request::builder().uri(uri).body(()).unwrap().into_parts();
+        for (name, value) in pairs {
+            parts.headers.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        let credentials = Credentials::of(&parts.uri, &parts.headers, &[]);
+        guard.check(&mut parts, &credentials)?;
+        let values: Vec<_> = parts.headers.values().map(|value| value.to_str().unwrap()).collect();
+        Ok(format!("{} [{}]", parts.uri, values.join(" ")))
     }
 
     #[test]
@@ -115,7 +158,7 @@ mod tests {
                 .into_iter()
                 .filter_map(|(name, value)| Some((name, value?)))
                 .collect();
-            let found = guard.check(&Uri::from_static("/v1/models"), &mut headers(&pairs));
+            let found = checked(&guard, "/v1/models", &pairs);
             assert_eq!(found.is_ok(), expected, "{host:?} {origin:?}");
         }
     }
@@ -123,28 +166,44 @@ mod tests {
     #[test]
     fn keys_are_wanted_and_stay_here() {
         let guard = Guard::new(&["one".to_owned(), "two".to_owned()], false);
-        for (pairs, expected) in [
-            (vec![], false),
-            (vec![("authorization", "Bearer three")], false),
-            (vec![("authorization", "Bearer on")], false),
-            (vec![("x-longhand-key", "")], false),
-            (vec![("x-longhand-key", "two"), ("authorization", "Bearer provider")], true),
-            (vec![("authorization", "bearer one"), ("x-api-key", "provider")], true),
-            (vec![("x-api-key", "one")], true),
-            (vec![("x-api-key", "one"), ("origin", "https://evil.example")], false),
+        for (uri, pairs, expected) in [
+            ("/", vec![], None),
+            ("/", vec![("authorization", "Bearer three")], None),
+            ("/", vec![("authorization", "Bearer on")], None),
+            ("/", vec![("x-longhand-key", "")], None),
+            ("/", vec![("x-api-key", "one"), ("origin", "https://evil.example")], None),
+            ("/one/x", vec![("x-api-key", "one")], None),
+            (
+                "/",
+                vec![("x-longhand-key", "two"), ("authorization", "Bearer p")],
+                Some("/ [Bearer p]"),
+            ),
+            ("/", vec![("authorization", "bearer one"), ("x-api-key", "p")], Some("/ [p]")),
+            ("/", vec![("x-api-key", "one")], Some("/ []")),
+            ("/?key=two&a=1", vec![("x-api-key", "p")], Some("/?a=1 [p]")),
+            ("/?key=t%77o", vec![], Some("/ []")),
+            (
+                "/?a=phone&b=one",
+                vec![
+                    ("x-api-key", "one"),
+                    ("x-api-key", "p"),
+                    ("x-api-key", "one"),
+                    ("api-key", "two"),
+                ],
+                Some("/?a=phone [p]"),
+            ),
+            (
+                "/",
+                vec![
+                    ("x-longhand-key", "one"),
+                    ("authorization", "Bearer one"),
+                    ("cookie", "k=one; a=1"),
+                ],
+                Some("/ []"),
+            ),
         ] {
-            let mut headers = headers(&pairs);
-            let found = guard.check(&Uri::from_static("/"), &mut headers);
-            assert_eq!(found.is_ok(), expected, "{pairs:?}");
-            if found.is_ok() {
-                let left: Vec<_> =
-                    CREDENTIALS.iter().filter_map(|name| headers.get(name)).collect();
-                assert!(
-                    left.iter().all(|value| value.as_bytes().ends_with(b"provider")),
-                    "{left:?}"
-                );
-                assert!(headers.contains_key(KEY));
-            }
+            let found = checked(&guard, uri, &pairs).ok();
+            assert_eq!(found.as_deref(), expected, "{uri} {pairs:?}");
         }
     }
 }

@@ -28,6 +28,9 @@ pub(crate) const NOTICE: HeaderName = HeaderName::from_static("x-longhand-notice
 /// Has a request sent as it is; it is archived all the same.
 pub(crate) const BYPASS: HeaderName = HeaderName::from_static("x-longhand-bypass");
 
+/// Leaves a conversation out of the archive: its edits are kept in memory for a while.
+pub(crate) const NO_ARCHIVE: HeaderName = HeaderName::from_static("x-longhand-no-archive");
+
 /// The key that a caller needs where one is wanted.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("x-longhand-key");
 

@@ -11,8 +11,6 @@ use longhand_core::Seq;
 use longhand_core::json::{Cursor, Kind};
 use longhand_dialect::{Dialect, read, write};
 
-use crate::recall::Behind;
-
 /// Where the history of an answer ends, and how the provider has it.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
@@ -20,18 +18,13 @@ pub(crate) struct Held {
     head: Seq,
     /// The newest batch with which the provider has it; 0 if it has it as it is.
     pub(crate) batch: u64,
-    /// What the provider has of the answer and the client has not.
-    pub(crate) behind: Behind,
 }
 
 impl Held {
     /// Finds an answer of an owner.
     pub(crate) fn find(archive: &dyn Archive, owner: Owner, id: &str) -> Option<Self> {
         let (session, request) = archive.answer(owner, id).ok()??;
-        let behind = archive.derived(session, &behind_key(id)).ok()?;
-        let behind = behind.and_then(|behind| serde_json::from_str(&behind).ok());
-        let behind = behind.map(|behind| Behind::parse(&behind)).unwrap_or_default();
-        Some(Self { session, head: request.head?, batch: request.batch, behind })
+        Some(Self { session, head: request.head?, batch: request.batch })
     }
 
     /// The history as items of a request, oldest first.
@@ -41,11 +34,6 @@ impl Held {
         entries.last()?;
         Some(entries.iter().filter_map(item).collect())
     }
-}
-
-/// Under which key a session keeps what the client has not of an answer.
-pub(crate) fn behind_key(answer: &str) -> String {
-    format!("behind {answer}")
 }
 
 /// A message as an item.

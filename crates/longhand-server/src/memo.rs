@@ -113,7 +113,8 @@ fn after_system(messages: &[Message]) -> &[Message] {
     &messages[lead..]
 }
 
-fn key(caller: &Caller, text: &str) -> u64 {
+/// By what conversations are told apart at first sight.
+pub(crate) fn key(caller: &Caller, text: &str) -> u64 {
     let end = text.floor_char_boundary(OPENING_BYTES.min(text.len()));
     let mut hasher = FxHasher::default();
     (caller.owner().0, caller.name(), &text[..end]).hash(&mut hasher);

@@ -27,13 +27,21 @@ pub struct Counts {
     pub archived: u64,
     /// Messages that the archive did not take; they are offered again with the next request.
     pub unarchived: u64,
+    /// Windows that were sent before their new batch was durable, since that took too long.
+    pub late: u64,
+    /// Tokens that were left out.
+    pub saved: u64,
+    /// Tokens that models read, as their providers count them.
+    pub billed: u64,
 }
 
 /// Why a request went on as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Bypass {
-    /// It is larger than what is looked into.
+    /// It is larger than what is looked into, or would take too much memory.
     TooLarge,
+    /// Its session belongs to somebody else.
+    NotTheOwner,
     /// It is no conversation in its format.
     Unreadable,
     /// Our part took too long.
@@ -155,11 +163,13 @@ pub(crate) struct Metrics {
     pub(crate) archived: Counter,
     pub(crate) unarchived: Counter,
     pub(crate) late: Counter,
+    pub(crate) troubled: Gauge,
     pub(crate) archive_queued: Gauge,
     pub(crate) archive_lag: Histogram,
     pub(crate) added: Histogram,
     pub(crate) upstream: Histogram,
     pub(crate) open: Gauge,
+    pub(crate) held_bytes: Gauge,
 }
 
 impl Metrics {
@@ -179,11 +189,13 @@ impl Metrics {
             archived: Counter::default(),
             unarchived: Counter::default(),
             late: Counter::default(),
+            troubled: Gauge::default(),
             archive_queued: Gauge::default(),
             archive_lag: seconds(),
             added: seconds(),
             upstream: seconds(),
             open: Gauge::default(),
+            held_bytes: Gauge::default(),
         };
         own.registered()
     }
@@ -239,6 +251,11 @@ impl Metrics {
             self.late.clone(),
         );
         registry.register(
+            "troubled_sessions",
+            "Sessions of which the archive did not take what it was given last",
+            self.troubled.clone(),
+        );
+        registry.register(
             "archive_queue",
             "Work that the archive has still to do",
             self.archive_queued.clone(),
@@ -262,6 +279,11 @@ impl Metrics {
             self.upstream.clone(),
         );
         registry.register("open_requests", "Requests under way", self.open.clone());
+        registry.register(
+            "request_memory_bytes",
+            "About what requests under way take, what was read from them included",
+            self.held_bytes.clone(),
+        );
         self
     }
 
@@ -298,6 +320,7 @@ impl Metrics {
 
     pub(crate) fn counts(&self) -> Counts {
         let became = |outcome| self.conversations.get_or_create(&Became { outcome }).get();
+        let flowed = |kind| self.tokens.get_or_create(&Of { kind }).get();
         Counts {
             requests: self.requests.get(),
             compacted: became(Outcome::Compacted),
@@ -306,6 +329,9 @@ impl Metrics {
             recovered: self.recovered.get(),
             archived: self.archived.get(),
             unarchived: self.unarchived.get(),
+            late: self.late.get(),
+            saved: flowed(Flow::Saved),
+            billed: flowed(Flow::Billed),
         }
     }
 }

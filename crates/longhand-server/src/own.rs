@@ -5,13 +5,13 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Method, Response, StatusCode};
-use longhand::{Archive, SessionId};
 use serde_json::json;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::metrics::Metrics;
+use crate::store::Store;
 
 /// How all paths of ours begin; no provider has such a path.
 pub(crate) const PREFIX: &str = "/longhand/";
@@ -24,7 +24,7 @@ pub(crate) async fn answer(
     method: &Method,
     path: &str,
     metrics: &Metrics,
-    archive: &Arc<dyn Archive>,
+    store: &Arc<Store>,
     archive_is_required: bool,
 ) -> Response<Body> {
     if !matches!(*method, Method::GET | Method::HEAD) {
@@ -33,11 +33,13 @@ pub(crate) async fn answer(
     match path.strip_prefix(PREFIX).unwrap_or_default() {
         "health" => text(StatusCode::OK, JSON, json!({"status": "ok"}).to_string()),
         "ready" => {
-            let archive = is_there(Arc::clone(archive)).await;
+            let archive = is_there(Arc::clone(store)).await;
             let ready = archive || !archive_is_required;
             let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-            let queue = metrics.archive_queued.get();
-            let body = json!({"ready": ready, "archive": archive, "archive_queue": queue});
+            let body = json!({
+                "ready": ready, "archive": archive, "archive_queue": metrics.archive_queued.get(),
+                "unarchived": metrics.unarchived.get(), "troubled_sessions": metrics.troubled.get(),
+            });
             text(status, JSON, body.to_string())
         }
         "metrics" => text(StatusCode::OK, OPEN_METRICS, metrics.text()),
@@ -49,9 +51,9 @@ pub(crate) async fn answer(
     }
 }
 
-/// Whether the archive answers.
-async fn is_there(archive: Arc<dyn Archive>) -> bool {
-    let ask = spawn_blocking(move || archive.head(SessionId::default()).is_ok());
+/// Whether the archive answers and takes what it is given.
+async fn is_there(store: Arc<Store>) -> bool {
+    let ask = spawn_blocking(move || store.is_sound());
     matches!(timeout(ARCHIVE_TIME_MAX, ask).await, Ok(Ok(true)))
 }
 

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::BoxError;
 use axum::body::{Body, BodyDataStream, Bytes};
@@ -12,11 +12,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use longhand_dialect::decode;
+use longhand_model::http::{self, HttpError, RequestBody};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 use crate::answer::{Chunks, Listener, Passing};
 use crate::asked::Asked;
+use crate::client::Client;
+use crate::load::Share;
 use crate::metrics::Bypass;
 use crate::proxy::Shared;
 use crate::recall::{self, Again};
@@ -24,17 +27,20 @@ use crate::recovery::{Peeked, peek};
 use crate::route::{Caller, Route};
 use crate::trail::Trail;
 use crate::upstream::{Provider, Upstream};
-use crate::window::{Window, lock};
-use crate::{envelope, headers};
+use crate::window::{Sender, Window, lock};
+use crate::{envelope, headers, memo, upstream};
 
 /// How often a request that was too long is shortened and sent again.
 const RETRIES: usize = 2;
 
-/// How long a window waits until its new batch is durable.
-const BATCH_TIME_MAX: Duration = Duration::from_millis(50);
-
 /// Why a request is refused that must be archived.
 const NOT_ARCHIVED: &str = "Longhand could not archive the request, and must";
+
+/// Why a request is refused that would take too much memory.
+const TOO_MUCH: &str = "Longhand holds as much of requests as it may";
+
+/// How much of a body must come in the time in which a client may be silent.
+const PACE_BYTES: usize = 64 << 10;
 
 /// Smaller requests are understood at once; handing them to another thread would take longer.
 const HERE_BYTES_MAX: usize = 64 << 10;
@@ -45,6 +51,9 @@ pub(crate) struct Passage<'s> {
     pub(crate) provider: Provider,
     pub(crate) upstream: &'s Upstream,
     pub(crate) parts: Parts,
+    pub(crate) caller: Caller,
+    /// The memory that it takes.
+    pub(crate) share: Arc<Share>,
     pub(crate) trail: Trail,
 }
 
@@ -66,7 +75,7 @@ enum Collected {
 
 impl Passage<'_> {
     /// Passes a request on as it is.
-    pub(crate) async fn pass(mut self, body: Option<reqwest::Body>) -> Response<Body> {
+    pub(crate) async fn pass(mut self, body: RequestBody) -> Response<Body> {
         match self.send(headers::onward(&self.parts.headers), body).await {
             Ok(response) => {
                 let (head, rest) = split(response);
@@ -96,7 +105,7 @@ impl Passage<'_> {
                 Err("the request is too large".into())
             })
         });
-        let response = self.pass(Some(reqwest::Body::wrap_stream(limited))).await;
+        let response = self.pass(http::boxed(Body::from_stream(limited))).await;
         // An upstream may close the connection before it is told why the request broke off.
         if exceeded.load(Ordering::Relaxed) && response.status() == StatusCode::BAD_GATEWAY {
             let message = "the request is too large";
@@ -112,21 +121,26 @@ impl Passage<'_> {
         mut body: BodyDataStream,
     ) -> Response<Body> {
         let (bytes, text) = match self.collect(&mut body).await {
-            Ok(Collected::Whole(bytes)) => self.read(bytes),
+            Ok(Collected::Whole(bytes)) => self.read(bytes).await,
             Ok(Collected::Beginning(_)) if self.shared.settings.require_archive => {
                 let message = "the request is too large to be archived, and must be";
                 return self.refuse(StatusCode::PAYLOAD_TOO_LARGE, message);
             }
             Ok(Collected::Beginning(bytes)) => {
-                self.trail.bypassed(Bypass::TooLarge);
+                self.bypass(Bypass::TooLarge);
                 let rest = stream::iter([Ok(bytes)]).chain(body);
                 let body = Body::from_stream(rest).into_data_stream();
                 return bypassed(self.pass_stream(body).await);
             }
             Err((status, message)) => return self.refuse(status, message),
         };
-        let as_is = self.parts.headers.contains_key(headers::BYPASS);
-        let route = Route { as_is, ..route };
+        let has = |name: HeaderName| self.parts.headers.contains_key(name);
+        let as_is = has(headers::BYPASS);
+        let forgets = self.shared.settings.no_archive || has(headers::NO_ARCHIVE);
+        if forgets && self.shared.settings.require_archive {
+            return self.refuse(StatusCode::FORBIDDEN, "Longhand must archive every request");
+        }
+        let route = Route { as_is, forgets, ..route };
         let prepared = match text {
             Some(text) => self.prepare(route, text).await,
             None => Err(Bypass::Unreadable),
@@ -137,23 +151,24 @@ impl Passage<'_> {
                 return self.refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED);
             }
             Err(why) => {
-                self.trail.bypassed(why);
+                self.bypass(why);
                 self.trail.added();
-                return bypassed(self.pass(Some(bytes.into())).await);
+                let body = self.share.with(bytes);
+                return bypassed(self.pass(http::full(body)).await);
             }
         };
         self.trail.added();
         let mut retries = 0;
         loop {
             // What a window leaves out is archived before it is sent, that of a smaller one, too.
-            let is_kept = self.kept(&asked).await;
+            let is_kept = self.shared.windows.is_kept(&asked).await;
             if self.shared.settings.require_archive && !(is_kept && archived(&asked).await) {
                 return self.refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED);
             }
             let onward = headers::onward_readable(&self.parts.headers, &window);
             let body = window.body.clone().unwrap_or_else(|| bytes.clone());
             let sent = Instant::now();
-            let response = match self.send(onward, Some(body.into())).await {
+            let response = match self.send(onward, http::full(body)).await {
                 Ok(response) => response,
                 Err(error) => return error,
             };
@@ -162,7 +177,7 @@ impl Passage<'_> {
             let in_events = is_events(&head.headers);
             let length = number(&head.headers, &CONTENT_LENGTH);
             let Peeked { mut held, overflow } =
-                peek(head.status, in_events, length, route.dialect, &mut rest).await;
+                peek(head.status, in_events, length, &asked, &mut rest).await;
             if let Some(overflow) = overflow
                 && retries < RETRIES
                 && !route.as_is
@@ -193,6 +208,8 @@ impl Passage<'_> {
             let notice = self.shared.windows.notice(&asked, &window);
             if let Some(notice) = &notice {
                 self.trail.warned(notice);
+                let session = asked.session_name().unwrap_or_default();
+                self.shared.warnings.once(&format!("session {session}: {notice}"));
             }
             let notice = notice.and_then(|notice| HeaderValue::try_from(notice).ok());
             let is_answer = head.status.is_success() && !route.counts;
@@ -210,6 +227,24 @@ impl Passage<'_> {
         }
     }
 
+    /// Takes note that a request goes on as it is.
+    fn bypass(&mut self, why: Bypass) {
+        self.trail.bypassed(why);
+        self.shared.warnings.once(&format!(
+            "a request was passed on as it was: {}",
+            match why {
+                Bypass::TooLarge => "it is larger than what is looked into",
+                Bypass::Unreadable => "it could not be read as a conversation",
+                Bypass::Late => "our part took too long",
+                Bypass::Panicked => "our part failed",
+                Bypass::NotTheOwner => "its session belongs to another key",
+            }
+        ));
+        let client = Client::of(&self.parts.headers, &self.shared.settings);
+        let owner = self.caller.owner();
+        self.shared.windows.store.bypassed(owner, client);
+    }
+
     /// Answers in the place of the upstream.
     pub(crate) fn refuse(mut self, status: StatusCode, message: &str) -> Response<Body> {
         self.trail.refused(message);
@@ -224,9 +259,14 @@ impl Passage<'_> {
     ) -> Result<Collected, (StatusCode, &'static str)> {
         let settings = &self.shared.settings;
         let length = number(&self.parts.headers, &CONTENT_LENGTH).unwrap_or(0);
+        if !self.share.may_grow(length.min(settings.request_bytes_max as u64)) {
+            return Err((StatusCode::SERVICE_UNAVAILABLE, TOO_MUCH));
+        }
         let mut bytes = Vec::with_capacity(length.min(1 << 20) as usize);
+        let mut due = Instant::now() + settings.client_silence;
+        let mut awaited = PACE_BYTES;
         loop {
-            let chunk = match timeout(settings.client_silence, body.next()).await {
+            let chunk = match timeout_at(due.into(), body.next()).await {
                 Ok(None) => return Ok(Collected::Whole(bytes)),
                 Ok(Some(Ok(chunk))) => chunk,
                 Ok(Some(Err(_))) => {
@@ -236,15 +276,22 @@ impl Passage<'_> {
                     return Err((StatusCode::REQUEST_TIMEOUT, "the request did not come in time"));
                 }
             };
+            if !self.share.grow(chunk.len() as u64) {
+                return Err((StatusCode::SERVICE_UNAVAILABLE, TOO_MUCH));
+            }
             bytes.extend_from_slice(&chunk);
             if bytes.len() > settings.request_bytes_max {
-                return Ok(Collected::Beginning(bytes.into()));
+                return Ok(Collected::Beginning(self.share.with(bytes.into())));
+            }
+            if bytes.len() >= awaited {
+                due = Instant::now() + settings.client_silence;
+                awaited = bytes.len() + PACE_BYTES;
             }
         }
     }
 
     /// The body as it came, and as a text if it is one.
-    fn read(&self, body: Vec<u8>) -> (Bytes, Option<Arc<String>>) {
+    async fn read(&self, body: Vec<u8>) -> (Bytes, Option<Arc<String>>) {
         let coding = self.parts.headers.get(CONTENT_ENCODING);
         let Some(coding) = coding.filter(|coding| *coding != "identity") else {
             return match String::from_utf8(body) {
@@ -255,10 +302,13 @@ impl Passage<'_> {
                 Err(error) => (error.into_bytes().into(), None),
             };
         };
-        let most = self.shared.settings.request_bytes_max as u64;
-        let plain = coding.to_str().ok().and_then(|coding| decode(&body, coding, most).ok());
-        let text = plain.and_then(|plain| String::from_utf8(plain).ok()).map(Arc::new);
-        (body.into(), text)
+        let (body, most) = (Bytes::from(body), self.shared.settings.request_bytes_max as u64);
+        let (packed, coding) = (body.clone(), coding.to_str().unwrap_or_default().to_owned());
+        let unpack = spawn_blocking(move || decode(&packed, &coding, most).ok());
+        let plain = timeout(self.shared.settings.deadline, unpack).await;
+        let plain = plain.ok().and_then(Result::ok).flatten();
+        let plain = plain.filter(|plain| self.share.grow(plain.len() as u64));
+        (body, plain.and_then(|plain| String::from_utf8(plain).ok()).map(Arc::new))
     }
 
     /// Understands a request and makes its window, unless that fails or takes too long.
@@ -268,44 +318,48 @@ impl Passage<'_> {
         text: Arc<String>,
     ) -> Result<(Arc<Asked>, Window), Bypass> {
         let windows = Arc::clone(&self.shared.windows);
-        let caller = Caller::of(&self.parts.headers);
+        let sender = Sender {
+            caller: self.caller.clone(),
+            client: Client::of(&self.parts.headers, &self.shared.settings),
+            share: Arc::clone(&self.share),
+        };
         let knows = self.upstream.knows_options;
         if text.len() <= HERE_BYTES_MAX {
             let text = Arc::clone(&text);
-            let work = || windows.prepare(route, text, &caller, knows, false);
+            let work = || windows.prepare(route, text, &sender, knows, false);
             match catch_unwind(AssertUnwindSafe(work)) {
                 Ok(Ok(Some((asked, window)))) => return Ok((Arc::new(asked), window)),
                 Ok(Ok(None)) => {}
-                Ok(Err(_)) => return Err(Bypass::Unreadable),
+                Ok(Err(trouble)) => return Err(trouble.into()),
                 Err(_) => return Err(Bypass::Panicked),
             }
         }
-        let work = spawn_blocking(move || windows.prepare(route, text, &caller, knows, true));
+        let work = async {
+            let turn = self
+                .shared
+                .turns
+                .wait(sender.caller.owner(), memo::key(&sender.caller, &text))
+                .await;
+            let prepare = move || {
+                // Work that is late still takes a thread.
+                let _turn = turn;
+                windows.prepare(route, text, &sender, knows, true)
+            };
+            spawn_blocking(prepare).await
+        };
         match timeout(self.shared.settings.deadline, work).await {
             Ok(Ok(Ok(Some((asked, window))))) => Ok((Arc::new(asked), window)),
-            Ok(Ok(Ok(None) | Err(_))) => Err(Bypass::Unreadable),
+            Ok(Ok(Ok(None))) => Err(Bypass::Unreadable),
+            Ok(Ok(Err(trouble))) => Err(trouble.into()),
             Ok(Err(_)) => Err(Bypass::Panicked),
             Err(_) => Err(Bypass::Late),
         }
     }
 
-    /// Waits until a new batch is durable, so that its handles open; not for ever unless it must be.
-    async fn kept(&self, asked: &Asked) -> bool {
-        let Some(ticket) = lock(&asked.batch_ticket).take() else { return true };
-        if self.shared.settings.require_archive {
-            return ticket.await == Ok(true);
-        }
-        let is_kept = matches!(timeout(BATCH_TIME_MAX, ticket).await, Ok(Ok(true)));
-        if !is_kept {
-            self.shared.metrics.late.inc();
-        }
-        is_kept
-    }
-
     /// How a request can be sent once more.
     fn again(&self, asked: &Arc<Asked>, window: &Window) -> Option<Again> {
         Some(Again {
-            client: self.upstream.client.clone(),
+            upstream: self.upstream.clone(),
             method: self.parts.method.clone(),
             address: self.upstream.address(&self.parts.uri)?,
             headers: headers::onward_readable(&self.parts.headers, window),
@@ -320,25 +374,25 @@ impl Passage<'_> {
     async fn send(
         &mut self,
         headers: HeaderMap,
-        body: Option<reqwest::Body>,
-    ) -> Result<reqwest::Response, Response<Body>> {
+        body: RequestBody,
+    ) -> Result<upstream::Response, Response<Body>> {
         let Some(address) = self.upstream.address(&self.parts.uri) else {
             let message = "the path is not one of the upstream's";
             return Err(self.failed(StatusCode::BAD_REQUEST, message));
         };
-        let mut request =
-            self.upstream.client.request(self.parts.method.clone(), address).headers(headers);
-        if let Some(body) = body {
-            request = request.body(body);
-        }
-        request.send().await.map_err(|error| {
-            if error.is_timeout() {
-                self.failed(StatusCode::GATEWAY_TIMEOUT, "the upstream does not answer")
-            } else if broke_off(&error) {
-                self.failed(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or broke off")
-            } else {
-                self.failed(StatusCode::BAD_GATEWAY, "the upstream cannot be reached")
-            }
+        let sent = self.upstream.send(self.parts.method.clone(), address, headers, body).await;
+        sent.map_err(|error| {
+            let (status, message) = match error {
+                HttpError::Late | HttpError::Silent => {
+                    (StatusCode::GATEWAY_TIMEOUT, "the upstream does not answer")
+                }
+                HttpError::BrokeOff => {
+                    (StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or broke off")
+                }
+                _ => (StatusCode::BAD_GATEWAY, "the upstream cannot be reached"),
+            };
+            self.trail.name("cause", &error.to_string());
+            self.failed(status, message)
         })
     }
 
@@ -347,12 +401,6 @@ impl Passage<'_> {
         self.trail.name("error", message);
         envelope::error(self.provider, status, message)
     }
-}
-
-/// Whether it is the client's body that ended a request.
-fn broke_off(error: &reqwest::Error) -> bool {
-    let mut sources = std::iter::successors(std::error::Error::source(error), |own| own.source());
-    sources.any(|own| own.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_user))
 }
 
 /// Waits until all that a request brought is archived; says whether it is.
@@ -382,9 +430,10 @@ impl Head {
     }
 }
 
-pub(crate) fn split(response: reqwest::Response) -> (Head, Chunks) {
-    let head = Head { status: response.status(), headers: headers::end_to_end(response.headers()) };
-    (head, response.bytes_stream().map_err(BoxError::from).boxed())
+pub(crate) fn split(response: upstream::Response) -> (Head, Chunks) {
+    let (parts, mut body) = response.into_parts();
+    let head = Head { status: parts.status, headers: headers::end_to_end(&parts.headers) };
+    (head, stream::poll_fn(move |context| body.poll_chunk(context).map_err(BoxError::from)).boxed())
 }
 
 pub(crate) fn is_events(headers: &HeaderMap) -> bool {

@@ -7,29 +7,38 @@ use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Request, Response, StatusCode};
+use axum::http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use longhand::Owner;
+use longhand_model::http;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+use tokio::time::timeout;
 
 use crate::archivist::Archivist;
+use crate::credentials::Credentials;
 use crate::guard::{Guard, Refused};
 use crate::metrics::{Counts, Metrics};
 use crate::passage::Passage;
-use crate::route::route;
+use crate::route::{Caller, is_unknown_api, rooted, route};
 use crate::store::Store;
 use crate::trail::Trail;
+use crate::turns::Turns;
 use crate::upstream::Upstreams;
+use crate::warnings::Warnings;
 use crate::window::Windows;
 use crate::{ServerError, Settings, envelope, own};
 
 /// The most that the head of a request may have.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// How often a timer is due that does nothing.
+const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// A proxy that listens.
 pub struct Proxy {
@@ -45,8 +54,12 @@ pub(crate) struct Shared {
     upstreams: Upstreams,
     pub(crate) windows: Arc<Windows>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) warnings: Warnings,
     guard: Guard,
+    /// The owner of sessions whose callers have no key.
+    nobody: Owner,
     permits: Arc<Semaphore>,
+    pub(crate) turns: Turns,
 }
 
 /// Starts a proxy; it runs until it is stopped.
@@ -63,10 +76,18 @@ pub async fn serve(settings: Settings) -> Result<Proxy, ServerError> {
     let archive = Arc::clone(&settings.archive);
     let archivist = Archivist::start(archive, settings.archive_linger(), Arc::clone(&metrics))?;
     let store = Store::new(Arc::clone(&settings.archive), archivist, Arc::clone(&metrics));
-    let windows = Arc::new(Windows::new(&settings, store, Arc::clone(&metrics)));
+    let forgetful = Store::forgetful()?;
+    let windows = Windows::new(&settings, store, forgetful, Arc::clone(&metrics));
+    let windows = Arc::new(windows);
     let guard = Guard::new(&settings.keys, is_local);
     let permits = Arc::new(Semaphore::new(settings.requests_max));
-    let shared = Arc::new(Shared { settings, upstreams, windows, metrics, guard, permits });
+    let warnings = Warnings::new(settings.warn.clone());
+    // Strangers do not get at what this machine's own commands keep.
+    let nobody = if is_local { Owner::LOCAL } else { Owner::of("") };
+    let turns = Turns::default();
+    let shared =
+        Shared { settings, upstreams, windows, metrics, warnings, guard, nobody, permits, turns };
+    let shared = Arc::new(shared);
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(accept(listener, Arc::clone(&shared), stopped));
     Ok(Proxy { address, shared, stop, task })
@@ -83,12 +104,21 @@ impl Proxy {
         self.shared.metrics.counts()
     }
 
-    /// Takes no more requests, finishes those under way, and waits until all is archived.
+    /// Tells what it has done by then, even when it is over.
+    pub fn counter(&self) -> impl Fn() -> Counts + 'static {
+        let metrics = Arc::clone(&self.shared.metrics);
+        move || metrics.counts()
+    }
+
+    /// Takes no more requests, finishes those under way if that takes no longer than the grace period, and
+    /// waits until all is archived.
     pub async fn stop(self) {
         let _ = self.stop.send(());
         let _ = self.task.await;
         let windows = Arc::clone(&self.shared.windows);
-        let _ = spawn_blocking(move || windows.store.close()).await;
+        let close =
+            move || [&windows.store, &windows.forgetful].into_iter().for_each(|own| own.close());
+        let _ = spawn_blocking(close).await;
     }
 }
 
@@ -98,12 +128,17 @@ impl std::fmt::Debug for Proxy {
     }
 }
 
-/// Takes connections until it is stopped, then waits for those that are open.
+/// Takes connections until it is stopped, then waits a while for those that are open.
 async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
-    let connections = GracefulShutdown::new();
+    let (graceful, mut connections) = (GracefulShutdown::new(), JoinSet::new());
+    // A thread that waits for the network is woken by every timer that is due before all others. Each
+    // request sets some; with this one none of them is the first.
+    let mut heartbeat = tokio::time::interval(HEARTBEAT);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+            _ = heartbeat.tick() => continue,
             // A proxy that is dropped stops too.
             _ = &mut stopped => break,
         };
@@ -112,13 +147,19 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        talk(stream, &shared, &connections);
+        connections.spawn(talk(stream, &shared, &graceful));
     }
     drop(listener);
+    let _ = timeout(shared.settings.grace, graceful.shutdown()).await;
+    // What a client still sends or reads ends here; what came of an answer is archived all the same.
     connections.shutdown().await;
 }
 
-fn talk(stream: TcpStream, shared: &Arc<Shared>, connections: &GracefulShutdown) {
+fn talk(
+    stream: TcpStream,
+    shared: &Arc<Shared>,
+    graceful: &GracefulShutdown,
+) -> impl Future<Output = ()> + Send + 'static {
     // Small pieces are passed on at once.
     let _ = stream.set_nodelay(true);
     let own = Arc::clone(shared);
@@ -131,11 +172,11 @@ fn talk(stream: TcpStream, shared: &Arc<Shared>, connections: &GracefulShutdown)
         .header_read_timeout(shared.settings.client_silence)
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
-    let watched = connections.watch(connection);
-    tokio::spawn(async move {
+    let watched = graceful.watch(connection);
+    async move {
         // A connection that breaks is the client's matter.
         let _ = watched.await;
-    });
+    }
 }
 
 async fn handle(shared: &Arc<Shared>, request: Request<Body>) -> Response<Body> {
@@ -151,8 +192,13 @@ async fn handle(shared: &Arc<Shared>, request: Request<Body>) -> Response<Body> 
         trail.status(status);
         envelope::error(provider, status, message)
     };
-    match shared.guard.check(&parts.uri, &mut parts.headers) {
+    let more = &shared.settings.credential_headers;
+    let credentials = Credentials::of(&parts.uri, &parts.headers, more);
+    match shared.guard.check(&mut parts, &credentials) {
         Ok(()) => {}
+        Err(Refused::KeyInPath) => {
+            return refuse(StatusCode::BAD_REQUEST, "the path has a key of Longhand in it");
+        }
         Err(Refused::Foreign) => {
             return refuse(StatusCode::FORBIDDEN, "Longhand answers only programs of this machine");
         }
@@ -160,24 +206,38 @@ async fn handle(shared: &Arc<Shared>, request: Request<Body>) -> Response<Body> 
             return refuse(StatusCode::UNAUTHORIZED, "Longhand wants its key in x-longhand-key");
         }
     }
+    if parts.method == Method::CONNECT {
+        return refuse(StatusCode::METHOD_NOT_ALLOWED, "Longhand is no tunnel");
+    }
     if path.starts_with(own::PREFIX) {
         let Parts { method, .. } = &parts;
         let required = shared.settings.require_archive;
-        let archive = &shared.settings.archive;
-        return own::answer(method, &path, &shared.metrics, archive, required).await;
+        let store = &shared.windows.store;
+        shared.metrics.held_bytes.set(shared.windows.load.held().cast_signed());
+        return own::answer(method, &path, &shared.metrics, store, required).await;
     }
     if is_busy {
-        let mut busy = refuse(StatusCode::SERVICE_UNAVAILABLE, "Longhand has too much to do");
-        busy.headers_mut().insert("retry-after", HeaderValue::from_static("1"));
-        return busy;
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "Longhand has too much to do");
     }
     let Some(upstream) = shared.upstreams.get(provider) else {
         return refuse(StatusCode::NOT_FOUND, "Longhand has no upstream for this request");
     };
-    let passage = Passage { shared, provider, upstream, parts, trail };
+    if let Some(rooted) = rooted(&parts.uri) {
+        parts.uri = rooted;
+    }
+    let path = parts.uri.path().to_owned();
+    if is_unknown_api(&parts.method, &path) {
+        shared.warnings.once(&format!(
+            "requests to {path} are passed on as they are: Longhand does not know that API"
+        ));
+    }
+    let caller = Caller::new(credentials.owner(shared.nobody), &parts.headers)
+        .or_named(shared.settings.session.as_deref());
+    let share = shared.windows.load.share();
+    let passage = Passage { shared, provider, upstream, parts, caller, share, trail };
     match route(&passage.parts.method, &path) {
         Some(route) => passage.converse(route, body.into_data_stream()).await,
-        None if body.is_end_stream() => passage.pass(None).await,
+        None if body.is_end_stream() => passage.pass(http::empty()).await,
         None => passage.pass_stream(body.into_data_stream()).await,
     }
 }

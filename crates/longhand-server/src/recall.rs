@@ -1,10 +1,9 @@
 //! A tool with which a model brings back what a window left out.
 //!
-//! Its calls are answered here: what was asked for is looked up, and the request goes on with it. The
-//! client sees one answer without any of that.
+//! Its calls are answered here: what was asked for is inserted into the window, and the model answers
+//! again. The client sees one answer without any of that.
 
 mod anthropic;
-mod behind;
 mod calls;
 mod chat;
 mod follow;
@@ -23,7 +22,6 @@ use axum::http::header::CONTENT_LENGTH;
 use futures_util::{StreamExt, stream as streams};
 use longhand_dialect::Reply;
 
-pub(crate) use self::behind::Behind;
 pub(crate) use self::follow::Again;
 use self::follow::Recall;
 pub(crate) use self::offer::offer;
@@ -34,6 +32,10 @@ use crate::passage::{Head, is_events, split};
 
 /// The name of the tool.
 pub(crate) const NAME: &str = "longhand_recall";
+
+/// What stands in a window for a call that asked for something again.
+pub(crate) const ALREADY: &str =
+    "[longhand recall: what you asked for with longhand_recall stands above already]";
 
 /// The most of a whole answer that is looked into.
 const WHOLE_BYTES_MAX: usize = 32 << 20;

@@ -5,11 +5,12 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use futures_util::StreamExt;
 use longhand_dialect::{
-    Dialect, Overflow, Reply, ReplyError, ReplyReader, SseReader, Stop, recognise,
+    Dialect, Overflow, Reply, ReplyError, ReplyReader, SseReader, Stop, recognise_for,
 };
 use tokio::time::{Instant, timeout_at};
 
 use crate::answer::{Chunk, Chunks};
+use crate::asked::Asked;
 
 /// The most of an answer that is held back to see what it is.
 const HELD_BYTES_MAX: usize = 64 << 10;
@@ -19,6 +20,9 @@ const HELD_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The longest wait for the rest of an error.
 const ERROR_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How providers say that the window was full; nothing else is taken for [`Stop::Window`].
+const FULL: &str = "model_context_window_exceeded";
 
 /// What came of an answer so far.
 #[derive(Default)]
@@ -34,22 +38,32 @@ pub(crate) async fn peek(
     status: StatusCode,
     in_events: bool,
     length: Option<u64>,
-    dialect: Dialect,
+    asked: &Asked,
     rest: &mut Chunks,
 ) -> Peeked {
+    let (dialect, request) = (asked.dialect(), asked.conversation().bytes());
     let is_error = status.is_client_error() || status.is_server_error();
     if is_error || (!in_events && length.is_some_and(|length| length <= HELD_BYTES_MAX as u64)) {
         let held = gather(rest, if is_error { ERROR_TIME_MAX } else { HELD_TIME_MAX }).await;
-        let bytes: Vec<u8> = held.iter().flatten().flatten().copied().collect();
+        let bytes: Vec<&[u8]> = held.iter().flatten().map(AsRef::as_ref).collect();
+        let bytes = bytes.concat();
         let body = String::from_utf8_lossy(&bytes);
-        let overflow = recognise(status.as_u16(), &body).or_else(|| full(dialect, &body));
+        let overflow =
+            recognise_for(status.as_u16(), &body, request).or_else(|| full(dialect, &body));
         return Peeked { held, overflow };
     }
-    if in_events && status.is_success() { opening(rest, dialect).await } else { Peeked::default() }
+    if in_events && status.is_success() {
+        opening(rest, dialect, request).await
+    } else {
+        Peeked::default()
+    }
 }
 
 /// An answer that has not a word, since the window was full.
 fn full(dialect: Dialect, body: &str) -> Option<Overflow> {
+    if !body.contains(FULL) {
+        return None;
+    }
     let reply = Reply::read(dialect, body).ok()?;
     let is_full = reply.stop == Stop::Window && reply.is_empty();
     is_full.then_some(Overflow { limit: None, asked: None, bytes: false })
@@ -69,7 +83,7 @@ async fn gather(rest: &mut Chunks, time: Duration) -> Vec<Chunk> {
 }
 
 /// Reads the beginning of a stream, up to the first event that is part of an answer.
-async fn opening(rest: &mut Chunks, dialect: Dialect) -> Peeked {
+async fn opening(rest: &mut Chunks, dialect: Dialect, request: &str) -> Peeked {
     let end = Instant::now() + HELD_TIME_MAX;
     let mut peeked = Peeked::default();
     let (mut events, mut reply) = (SseReader::new(HELD_BYTES_MAX), ReplyReader::new(dialect));
@@ -81,7 +95,8 @@ async fn opening(rest: &mut Chunks, dialect: Dialect) -> Peeked {
             match reply.push(&event) {
                 Ok(None) if is_preamble(&event.data) => {}
                 Err(ReplyError::Provider { overflow, .. }) => {
-                    peeked.overflow = overflow;
+                    let is_own = |status| recognise_for(status, &event.data, request).is_some();
+                    peeked.overflow = overflow.filter(|_| is_own(200) || is_own(400));
                     return peeked;
                 }
                 _ => return peeked,

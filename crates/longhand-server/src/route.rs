@@ -1,11 +1,10 @@
 //! What a request is about, before anything is done with it.
 
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, Uri};
 use longhand::{Owner, SessionId};
 use longhand_dialect::{Conversation, Dialect};
 
-use crate::guard::CREDENTIALS;
-use crate::headers::{KEY, SESSION};
+use crate::headers::SESSION;
 
 /// What a path does with a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +15,8 @@ pub(crate) struct Route {
     pub(crate) counts: bool,
     /// Whether it is sent as it is.
     pub(crate) as_is: bool,
+    /// Whether it is left out of the archive.
+    pub(crate) forgets: bool,
 }
 
 /// What happens to a conversation that is posted to a path; `None` if the path takes none.
@@ -23,13 +24,66 @@ pub(crate) fn route(method: &Method, path: &str) -> Option<Route> {
     if method != Method::POST {
         return None;
     }
-    let dialect = match path {
-        "/v1/chat/completions" => Dialect::Chat,
-        "/v1/responses" => Dialect::Responses,
-        "/v1/messages" | "/v1/messages/count_tokens" => Dialect::Anthropic,
-        _ => return None,
+    let path = plain(path);
+    // Some providers have other words before these, or none.
+    let ends = |tail: &str| path.ends_with(tail);
+    let dialect = if ends("/chat/completions") {
+        Dialect::Chat
+    } else if ends("/v1/responses") || path == "/responses" {
+        Dialect::Responses
+    } else if ["/v1/messages", "/v1/messages/count_tokens"].into_iter().any(ends) {
+        Dialect::Anthropic
+    } else {
+        return None;
     };
-    Some(Route { dialect, counts: path.ends_with("/count_tokens"), as_is: false })
+    Some(Route { dialect, counts: path.ends_with("/count_tokens"), as_is: false, forgets: false })
+}
+
+/// The same address below `/v1`, for clients that leave that out.
+pub(crate) fn rooted(uri: &Uri) -> Option<Uri> {
+    let path = plain(uri.path());
+    let is_known = matches!(path.as_str(), "/chat/completions" | "/responses" | "/messages");
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    is_known.then(|| format!("/v1{path}{query}").parse().ok()).flatten()
+}
+
+/// What paths of other APIs have that a conversation is posted to.
+const OTHER_APIS: [&str; 6] =
+    ["generatecontent", "/completions", "/converse", "/invoke", "/api/chat", "/api/generate"];
+
+/// Whether a conversation is posted in a format that is not known here.
+pub(crate) fn is_unknown_api(method: &Method, path: &str) -> bool {
+    let lower = path.to_ascii_lowercase();
+    method == Method::POST
+        && route(method, path).is_none()
+        && OTHER_APIS.iter().any(|api| lower.contains(api))
+}
+
+/// A path as servers understand it: without escapes and empty pieces, in small letters.
+pub(crate) fn plain(path: &str) -> String {
+    let bytes = unescaped(path);
+    let text = String::from_utf8_lossy(&bytes).to_lowercase();
+    text.split('/').filter(|piece| !piece.is_empty()).map(|piece| format!("/{piece}")).collect()
+}
+
+/// A piece of an address without `%` escapes.
+pub(crate) fn unescaped(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = |byte: u8| char::from(byte).to_digit(16);
+        let escaped = match after {
+            [high, low, ..] if *first == b'%' => hex(*high).zip(hex(*low)),
+            _ => None,
+        };
+        let (byte, used) = match escaped {
+            Some((high, low)) => ((high * 16 + low) as u8, 3),
+            None => (*first, 1),
+        };
+        bytes.push(byte);
+        rest = &rest[used..];
+    }
+    bytes
 }
 
 /// Whose request it is, and which session it names.
@@ -40,23 +94,17 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The owner of the credentials in a request, of which only a hash is kept.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let keys: Vec<_> =
-            CREDENTIALS.into_iter().chain([KEY]).map(|name| headers.get(name)).collect();
-        let mut owner = Owner::LOCAL;
-        if keys.iter().any(Option::is_some) {
-            let mut hasher =
-                blake3::Hasher::new_derive_key("longhand-server 2026-11 owner of sessions");
-            for key in keys {
-                let key = key.map(axum::http::HeaderValue::as_bytes).unwrap_or_default();
-                hasher.update(&(key.len() as u64).to_le_bytes()).update(key);
-            }
-            owner = Owner::of(&hasher.finalize().to_hex());
-        }
+    /// An owner, and the session that the headers name.
+    pub(crate) fn new(owner: Owner, headers: &HeaderMap) -> Self {
         let named = headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::trim);
         let name = named.filter(|name| !name.is_empty()).map(str::to_owned);
         Self { owner, name }
+    }
+
+    /// The same with a session for what names none.
+    pub(crate) fn or_named(mut self, name: Option<&str>) -> Self {
+        self.name = self.name.or_else(|| name.map(str::to_owned));
+        self
     }
 
     pub(crate) fn owner(&self) -> Owner {
@@ -73,12 +121,11 @@ impl Caller {
     }
 
     /// The same for history that only the provider has: its requests are a session of their own.
+    ///
+    /// No client can choose its name: headers have no such letter.
     pub(crate) fn holding(&self, history: &str) -> Self {
-        let name = self
-            .name
-            .as_ref()
-            .map_or_else(|| history.to_owned(), |name| format!("{name} {history}"));
-        Self { owner: self.owner, name: Some(name) }
+        let name = self.name.as_deref().unwrap_or_default();
+        Self { owner: self.owner, name: Some(format!("{name}›{history}")) }
     }
 }
 
@@ -104,5 +151,47 @@ impl Fields {
             previous: string("previous_response_id"),
             stored: string("conversation"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_is_known_however_its_path_is_written() {
+        for path in [
+            "/v1/chat/completions",
+            "/v1/chat/completions/",
+            "//v1/chat//completions",
+            "/v1/chat%2Fcompletions",
+            "/v1/%63hat/completions",
+            "/V1/Chat/Completions",
+            "/chat/completions",
+            "/openai/deployments/x/chat/completions",
+        ] {
+            let dialect = route(&Method::POST, path).map(|route| route.dialect);
+            assert_eq!(dialect, Some(Dialect::Chat), "{path}");
+        }
+        for path in ["/v1/chat", "/v1/chat/completions/x", "/v1/models", "/", "/%zz%", "/v1%"]
+            .into_iter()
+            .chain(["/v1/threads/t/messages", "/v1/responses/r/cancel", "/v1/x/responses"])
+        {
+            assert_eq!(route(&Method::POST, path), None, "{path}");
+        }
+        assert_eq!(route(&Method::GET, "/v1/messages"), None);
+    }
+
+    #[test]
+    fn a_client_may_leave_out_the_version_and_another_api_is_told() {
+        let to = |path: &str| rooted(&path.parse().unwrap()).map(|uri| uri.to_string());
+        assert_eq!(to("/messages?beta=true").as_deref(), Some("/v1/messages?beta=true"));
+        assert_eq!(to("/chat/completions").as_deref(), Some("/v1/chat/completions"));
+        assert_eq!(to("/v1/messages"), None);
+        assert_eq!(to("/models"), None);
+        let is_other = |path: &str| is_unknown_api(&Method::POST, path);
+        assert!(is_other("/v1beta/models/gemini-3:streamGenerateContent"));
+        assert!(is_other("/model/x/converse-stream") && is_other("/v1/completions"));
+        assert!(!is_other("/v1/chat/completions") && !is_other("/v1/embeddings"));
     }
 }

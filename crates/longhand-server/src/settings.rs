@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhand::{Archive, Extractive, Miner, Summariser, Tokens};
+use axum::http::HeaderName;
+use longhand::{Archive, Extractive, Miner, Redactor, Summariser, Tokens};
 use longhand_core::Policy;
 use longhand_model::Prices;
 
@@ -14,6 +15,7 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How a proxy is set up.
 #[derive(Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Settings {
     /// Where to listen; port 0 picks a free one.
     pub listen: SocketAddr,
@@ -21,6 +23,8 @@ pub struct Settings {
     pub keys: Vec<String>,
     /// Whether others than this machine may call without a key.
     pub open_to_all: bool,
+    /// Headers with keys of callers, besides those that well-known providers use.
+    pub credential_headers: Vec<HeaderName>,
     /// Where requests in the formats of `OpenAI` go, with or without `/v1` at its end.
     pub upstream_openai: Option<String>,
     /// Where requests in the format of Anthropic go, with or without `/v1` at its end.
@@ -43,6 +47,9 @@ pub struct Settings {
     pub expand_tool: bool,
     /// Where every message is kept.
     pub archive: Arc<dyn Archive>,
+    /// Whether nothing is archived: what a window leaves out is kept in memory for a while, and no handles
+    /// stand for it.
+    pub no_archive: bool,
     /// Whether an answer waits until all of it is archived, and a request is refused that cannot be.
     pub require_archive: bool,
     /// The longest that our part may take before the request goes on as it is.
@@ -51,7 +58,7 @@ pub struct Settings {
     pub connect: Duration,
     /// The longest that an upstream may say nothing.
     pub upstream_silence: Duration,
-    /// The longest that a client may say nothing while it sends a request.
+    /// The longest that a client may take for the head of a request, and for each 64 KiB of its body.
     pub client_silence: Duration,
     /// The largest request that is looked into; a larger one goes on as it is.
     pub request_bytes_max: usize,
@@ -59,8 +66,20 @@ pub struct Settings {
     pub body_bytes_max: u64,
     /// How many requests may be under way.
     pub requests_max: usize,
+    /// About how much memory all requests under way may take together, what is read from them included.
+    pub memory_bytes_max: u64,
+    /// How long a stop waits for requests that are under way.
+    pub grace: Duration,
     /// Where a line goes for each request.
     pub log: Option<Log>,
+    /// Where a line goes that a person must see: each once.
+    pub warn: Option<Log>,
+    /// The session of requests that name none; if not set, each conversation is one of its own.
+    pub session: Option<String>,
+    /// The program that asks; if not set, what it calls itself.
+    pub agent: Option<String>,
+    /// Takes secrets out of what is archived; what is sent on keeps them.
+    pub redactor: Option<Arc<Redactor>>,
 }
 
 impl Settings {
@@ -70,17 +89,19 @@ impl Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 4141)),
             keys: Vec::new(),
             open_to_all: false,
+            credential_headers: Vec::new(),
             upstream_openai: None,
             upstream_anthropic: None,
             budget: None,
             windows: HashMap::new(),
-            low_water_percent: 40,
+            low_water_percent: 30,
             policy: Policy::Auto,
             summarisers: vec![Arc::new(Extractive)],
             miner: Miner::default(),
             prices: Prices::default(),
             expand_tool: false,
             archive,
+            no_archive: false,
             require_archive: false,
             deadline: Duration::from_secs(5),
             connect: Duration::from_secs(10),
@@ -89,7 +110,13 @@ impl Settings {
             request_bytes_max: 64 << 20,
             body_bytes_max: 1 << 30,
             requests_max: 1_024,
+            memory_bytes_max: 384 << 20,
+            grace: Duration::from_secs(30),
             log: None,
+            warn: None,
+            session: None,
+            agent: None,
+            redactor: None,
         }
     }
 

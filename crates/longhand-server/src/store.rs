@@ -8,11 +8,12 @@ mod entering;
 mod origins;
 mod session;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use longhand::{Archive, Chain, Owner, SessionId};
-use longhand_archive::{NewBatch, PreambleId, Request};
+use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId};
+use longhand_archive::{NewBatch, NewSession, Page, PreambleId, Request};
 use longhand_core::{Batch, Link, Message, Seq};
 use longhand_dialect::Conversation;
 use rustc_hash::FxHashMap;
@@ -20,13 +21,26 @@ use rustc_hash::FxHashMap;
 pub(crate) use self::entering::{Entering, Outcome, Step};
 use self::origins::{Origin, Origins};
 pub(crate) use self::session::{Live, Session};
+use crate::ServerError;
 use crate::archivist::{Archivist, Ticket, Work};
 use crate::asked::Weights;
+use crate::client::Client;
+use crate::load::Share;
 use crate::metrics::Metrics;
 use crate::route::Caller;
 
 /// A full index is emptied rather than aged: what is needed is read from the archive again.
-const LINKS_MAX: usize = 4_000_000;
+const LINKS_MAX: usize = 500_000;
+
+/// What sessions that are left out of the archive may take, and how often that is looked at.
+const FORGETFUL_BYTES_MAX: u64 = 64 << 20;
+const FORGETTING_STEP: usize = 32;
+
+/// About what an entry takes besides its text.
+const ENTRY_BYTES: u64 = 512;
+
+/// The session that has the request log of what could not be read; it has no entries.
+const UNREAD: &str = "(passed on unread)";
 
 /// The sessions that clients speak in.
 pub(crate) struct Store {
@@ -34,11 +48,16 @@ pub(crate) struct Store {
     archivist: Archivist,
     metrics: Arc<Metrics>,
     index: Mutex<Index>,
+    /// Whether its archive is memory that is forgotten in time.
+    pub(crate) forgets: bool,
+    /// How many requests were admitted.
+    admitted: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Index {
-    sessions: FxHashMap<SessionId, Arc<Session>>,
+    /// By owner, so that nobody finds what belongs to others.
+    sessions: FxHashMap<(Owner, SessionId), Arc<Session>>,
     /// Which session has a link; of several, the one that got it last.
     links: FxHashMap<Link, SessionId>,
     origins: Origins,
@@ -48,12 +67,17 @@ struct Index {
 pub(crate) struct Told {
     pub(crate) conversation: Conversation,
     pub(crate) chain: Chain,
+    /// How many of its messages an earlier request had, byte for byte.
+    pub(crate) shared: usize,
     pub(crate) caller: Caller,
+    pub(crate) client: Client,
     /// What the leading system messages say, so that side calls can be told.
     pub(crate) system: Link,
     /// The system prompt, the tools and the model.
     pub(crate) preamble: PreambleId,
     pub(crate) weights: Option<Weights>,
+    /// The memory that it takes.
+    pub(crate) share: Arc<Share>,
 }
 
 /// A request as it was heard.
@@ -61,10 +85,15 @@ pub(crate) struct Heard {
     pub(crate) conversation: Conversation,
     pub(crate) chain: Chain,
     pub(crate) caller: Caller,
+    pub(crate) client: Client,
     pub(crate) system: Link,
     pub(crate) preamble: PreambleId,
     /// What it counts for, once that was asked for.
     pub(crate) weights: Mutex<Option<Weights>>,
+    /// The memory that it takes.
+    pub(crate) share: Arc<Share>,
+    /// Where it was admitted.
+    pub(crate) store: Arc<Store>,
     pub(crate) session: Arc<Session>,
     /// The entries of its messages, and all entries on its path.
     pub(crate) trail: longhand::Trail,
@@ -114,7 +143,34 @@ impl Store {
         archivist: Archivist,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { archive, archivist, metrics, index: Mutex::default() }
+        let (index, admitted) = (Mutex::default(), AtomicUsize::new(0));
+        Self { archive, archivist, metrics, index, forgets: false, admitted }
+    }
+
+    /// A store for conversations that are left out of the archive: all of it is in memory.
+    pub(crate) fn forgetful() -> Result<Self, ServerError> {
+        let metrics = Arc::new(Metrics::new());
+        let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+        let linger = Duration::ZERO;
+        let archivist = Archivist::start(Arc::clone(&archive), linger, Arc::clone(&metrics))?;
+        Ok(Self { forgets: true, ..Self::new(archive, archivist, metrics) })
+    }
+
+    /// Forgets the sessions that were not spoken in for longest, beyond what memory there is for them.
+    fn forget(&self) {
+        let count = self.admitted.fetch_add(1, Ordering::Relaxed);
+        if !self.forgets || !count.is_multiple_of(FORGETTING_STEP) {
+            return;
+        }
+        let Ok(sessions) = self.archive.sessions(None, Page::ALL) else { return };
+        let mut bytes = 0;
+        for (at, session) in sessions.items.iter().enumerate() {
+            bytes += session.bytes + ENTRY_BYTES * session.entries;
+            if at > 0 && bytes > FORGETFUL_BYTES_MAX {
+                let _ = self.archive.remove(session.id);
+                self.index().sessions.remove(&(session.owner, session.id));
+            }
+        }
     }
 
     pub(crate) fn archive(&self) -> &Arc<dyn Archive> {
@@ -132,7 +188,7 @@ impl Store {
             Some(id) => id,
             None => *chain.said().rev().find_map(|link| index.links.get(&link))?,
         };
-        index.sessions.get(&id).cloned()
+        index.sessions.get(&(caller.owner(), id)).filter(|session| !session.is_foreign()).cloned()
     }
 
     /// Whether a request can be admitted without asking the archive.
@@ -141,58 +197,60 @@ impl Store {
     }
 
     /// The session of a request: the one that it names, or the one that knows most of it, or a new one.
+    /// `None` if the archive has it as somebody else's.
     pub(crate) fn session(&self, told: &Told) -> Option<Arc<Session>> {
         let (caller, chain) = (&told.caller, &told.chain);
-        let owner = caller.owner();
+        let (owner, group) = (caller.owner(), told.client.group);
         if let Some(known) = self.indexed(caller, chain) {
             return Some(known);
         }
         if let Some(id) = caller.session() {
-            return Some(self.loaded(id, owner, caller.name(), None));
+            return self.loaded(id, owner, caller.name(), None, group);
         }
         let links: Vec<Link> = chain.said().collect();
         let first = links.first()?;
         // An archive that fails is asked again when the request is to be written down.
         if let Ok(Some(found)) = self.archive.find_path(owner, &links) {
-            return Some(self.loaded(found.session, owner, None, None));
+            return self.loaded(found.session, owner, None, None, group);
         }
         let name = short(*first);
         let id = SessionId::named(owner, &name);
         let path = told.conversation.path();
         let messages = &path.messages[path.lead..];
         let origin = self.index().origins.of(owner, messages);
-        Some(match origin {
-            Some(Origin::Same(same)) => self.loaded(same, owner, None, None),
-            Some(Origin::Quoted(of)) => self.loaded(id, owner, Some(&name), Some(of)),
-            None => self.loaded(id, owner, Some(&name), None),
-        })
+        match origin {
+            Some(Origin::Same(same)) => self.loaded(same, owner, None, None, group),
+            Some(Origin::Quoted(of)) => self.loaded(id, owner, Some(&name), Some(of), group),
+            None => self.loaded(id, owner, Some(&name), None, group),
+        }
     }
 
-    /// A session of an owner by its id.
-    pub(crate) fn by_id(&self, id: SessionId, owner: Owner) -> Arc<Session> {
-        self.loaded(id, owner, None, None)
+    /// A session of an owner by its id; `None` if the archive has it as somebody else's.
+    pub(crate) fn by_id(&self, id: SessionId, owner: Owner) -> Option<Arc<Session>> {
+        self.loaded(id, owner, None, None, None)
     }
 
-    /// A session with its ledger as the archive has it.
+    /// A session with its ledger as the archive has it; `None` if it is somebody else's there.
     fn loaded(
         &self,
         id: SessionId,
         owner: Owner,
         name: Option<&str>,
         continues: Option<SessionId>,
-    ) -> Arc<Session> {
-        let known = self.index().sessions.get(&id).cloned();
+        group: Option<u64>,
+    ) -> Option<Arc<Session>> {
+        let known = self.index().sessions.get(&(owner, id)).cloned();
         let session = known.unwrap_or_else(|| {
             let archived = || self.archive.session(id).ok().flatten().map(|info| info.name);
             let name = name.map(str::to_owned).or_else(archived).unwrap_or_else(|| id.to_string());
-            let new = Arc::new(Session::new(id, owner, name, continues));
+            let new = Arc::new(Session::new(id, owner, name, continues, group));
             // Another request may have been faster.
-            Arc::clone(self.index().sessions.entry(id).or_insert(new))
+            Arc::clone(self.index().sessions.entry((owner, id)).or_insert(new))
         });
         if session.catch_up(&*self.archive) {
             self.learn(&session, session.links());
         }
-        session
+        (!session.is_foreign()).then_some(session)
     }
 
     /// Remembers which session has links.
@@ -214,14 +272,16 @@ impl Store {
         told: Told,
         records: bool,
     ) -> Admitted {
+        self.forget();
         session.catch_up(&*self.archive);
+        let Told { mut conversation, mut chain, .. } = told;
+        self.read_calls(session, &conversation, &chain);
         let mut state = session.lock();
-        let links = told.chain.links();
-        let mut trail = state.ledger.follow(links);
+        let mut trail = state.follow(&conversation, &mut chain, told.shared);
+        let links = chain.links();
         let known = trail.seqs.len();
         let aside = state.is_aside(known == links.len(), told.system);
         let edition = state.edition;
-        let mut conversation = told.conversation;
         if records {
             state.extend(&mut trail, &conversation, links);
         } else {
@@ -231,11 +291,14 @@ impl Store {
         conversation.number(trail.seqs.clone());
         let heard = Arc::new(Heard {
             conversation,
-            chain: told.chain,
+            chain,
             caller: told.caller,
+            client: told.client,
             system: told.system,
             preamble: told.preamble,
             weights: Mutex::new(told.weights),
+            share: told.share,
+            store: Arc::clone(self),
             session: Arc::clone(session),
             trail,
             edition,
@@ -257,6 +320,23 @@ impl Store {
         let new = heard.with(&[]).zip(heard.chain.meanings()).skip(known);
         self.index().origins.hear(session, "", new);
         Admitted { heard, aside, ticket }
+    }
+
+    /// Reads the calls of entries with which those of a request are compared.
+    ///
+    /// Nobody holds the lock meanwhile: others of the session would wait for a disk. A call that was changed
+    /// leads to another path, whose calls are read next.
+    fn read_calls(&self, session: &Session, conversation: &Conversation, chain: &Chain) {
+        loop {
+            let unread = session.lock().unread_calls(conversation, chain);
+            let arguments = |seq| longhand::recall::arguments(&*self.archive, session.id, seq);
+            let read = unread.into_iter().filter_map(|seq| Some((seq, arguments(seq)?)));
+            let read: Vec<_> = read.collect();
+            if read.is_empty() {
+                return;
+            }
+            session.lock().learn_calls(read);
+        }
     }
 
     /// Appends an answer after the request that it answers, with a line for the request log.
@@ -327,6 +407,23 @@ impl Store {
         self.archivist.give(bytes, Work::Other(Box::new(work)));
     }
 
+    /// Notes that a request of an owner was passed on as it was: nobody knows of which session it is.
+    pub(crate) fn bypassed(&self, owner: Owner, client: Client) {
+        let archive = Arc::clone(&self.archive);
+        let id = SessionId::named(owner, UNREAD);
+        let new = NewSession { owner, name: UNREAD.to_owned(), ..NewSession::default() };
+        let request = Request {
+            at_ms: now_ms(),
+            agent: client.agent,
+            is_bypassed: true,
+            ..Request::default()
+        };
+        let work = move || {
+            archive.begin(id, &new).and_then(|()| archive.log_request(id, &request)).is_ok()
+        };
+        self.archivist.give(0, Work::Other(Box::new(work)));
+    }
+
     fn give(&self, entering: Entering) -> Option<Ticket> {
         let session = Arc::clone(entering.session());
         let count = entering.count();
@@ -338,6 +435,13 @@ impl Store {
             session.doubt_later();
         }
         ticket
+    }
+
+    /// Whether the archive can be read, and took what it was given last or would take something now.
+    pub(crate) fn is_sound(&self) -> bool {
+        let can_write = || self.archive.keep_preamble(Owner::LOCAL, "").is_ok();
+        self.archive.head(SessionId::default()).is_ok()
+            && (self.archivist.is_writing() || can_write())
     }
 
     /// Waits until what was given so far is done.
@@ -381,4 +485,30 @@ fn short(first: Link) -> String {
 pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_millis() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longhand::new_entry;
+    use longhand_archive::{After, NewSession};
+
+    #[test]
+    fn what_is_not_archived_is_forgotten_oldest_first() {
+        let store = Store::forgetful().unwrap();
+        let text = "word ".repeat(1 << 20);
+        let ids: Vec<SessionId> =
+            (0..20).map(|at| SessionId::named(Owner::LOCAL, &format!("{at}"))).collect();
+        for id in &ids {
+            store.archive.begin(*id, &NewSession::default()).unwrap();
+            let raw = format!(r#"{{"role":"user","content":"{text}"}}"#);
+            let entry = new_entry("chat", raw, true, 0).unwrap();
+            store.archive.append(*id, After::Newest, &[entry]).unwrap();
+        }
+        store.forget();
+        let is_there = |id: &SessionId| store.archive.session(*id).unwrap().is_some();
+        let left: Vec<bool> = ids.iter().map(is_there).collect();
+        assert_eq!(left.iter().filter(|is_there| **is_there).count(), 12, "{left:?}");
+        assert!(left[8..].iter().all(|is_there| *is_there), "{left:?}");
+    }
 }

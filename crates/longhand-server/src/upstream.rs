@@ -1,9 +1,15 @@
 //! The servers that requests go on to.
 
-use axum::http::{HeaderMap, Uri};
-use reqwest::{Client, Url, redirect};
+use std::time::Duration;
 
+use axum::http::{HeaderMap, Method, Request, Uri, uri};
+use longhand_model::http::{self, HttpClient, HttpError, RequestBody};
+
+use crate::route::{plain, unescaped};
 use crate::{ServerError, Settings};
+
+/// An answer as it comes.
+pub(crate) type Response = axum::http::Response<http::Body>;
 
 /// Whose format a request has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +25,15 @@ pub(crate) struct Upstreams {
 }
 
 /// One server.
+#[derive(Clone)]
 pub(crate) struct Upstream {
-    /// Its address without `/v1`, without a slash at its end.
-    base: Url,
-    pub(crate) client: Client,
+    scheme: uri::Scheme,
+    authority: uri::Authority,
+    /// The path of its address without `/v1`, without a slash at its end.
+    path: String,
+    client: HttpClient,
+    /// The longest that it may say nothing.
+    silence: Duration,
     /// Whether it knows the options by which a client has its provider shorten conversations.
     pub(crate) knows_options: bool,
 }
@@ -46,12 +57,12 @@ impl Upstreams {
     ///
     /// Where only one server is configured, everything is for that one.
     pub(crate) fn provider(&self, uri: &Uri, headers: &HeaderMap) -> Provider {
-        let path = uri.path();
+        let is_messages = plain(uri.path()).starts_with("/v1/messages");
         let anthropic = match (&self.openai, &self.anthropic) {
-            (Some(_), None) => path.starts_with("/v1/messages"),
+            (Some(_), None) => is_messages,
             (None, _) => true,
             _ => {
-                path.starts_with("/v1/messages")
+                is_messages
                     || headers.contains_key("anthropic-version")
                     || headers.contains_key("x-api-key")
             }
@@ -70,51 +81,79 @@ impl Upstreams {
 
 impl Upstream {
     fn new(url: &str, settings: &Settings) -> Result<Self, ServerError> {
-        let wrong = |what| ServerError::Upstream { url: url.to_owned(), what };
-        let mut base = Url::parse(url.trim()).map_err(|_| wrong("it is no URL"))?;
-        if !matches!(base.scheme(), "http" | "https") {
-            return Err(wrong("only http and https are spoken"));
+        let base = http::parse(url).map_err(|what| {
+            // Nobody but its server is to see a password.
+            let shown = url.rsplit_once('@').map_or(url, |(_, place)| place);
+            ServerError::Upstream { url: shown.to_owned(), what }
+        })?;
+        if base.scheme() == Some(&uri::Scheme::HTTPS) {
+            http::trust().map_err(ServerError::Client)?;
         }
-        if !base.username().is_empty() || base.password().is_some() {
-            return Err(wrong("credentials come with each request"));
-        }
-        base.set_query(None);
-        base.set_fragment(None);
+        let client = HttpClient::new(settings.connect, settings.upstream_silence);
+        let knows_options = matches!(base.host(), Some("api.openai.com" | "api.anthropic.com"));
         let path = base.path().trim_end_matches('/');
         let path = path.strip_suffix("/v1").unwrap_or(path).to_owned();
-        base.set_path(&path);
-        // Whoever has chosen another provider of cryptography before keeps it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder()
-            .redirect(redirect::Policy::none())
-            .referer(false)
-            .retry(reqwest::retry::never())
-            .connect_timeout(settings.connect)
-            .read_timeout(settings.upstream_silence);
-        if is_loopback(&base) {
-            builder = builder.no_proxy();
-        }
-        let client = builder.build().map_err(ServerError::Client)?;
-        let knows_options = matches!(base.host_str(), Some("api.openai.com" | "api.anthropic.com"));
-        Ok(Self { base, client, knows_options })
+        let uri::Parts { scheme: Some(scheme), authority: Some(authority), .. } = base.into_parts()
+        else {
+            return Err(ServerError::NoUpstream);
+        };
+        let silence = settings.upstream_silence;
+        Ok(Self { scheme, authority, path, client, silence, knows_options })
     }
 
     /// Where a request goes: the same path and query on this server.
     ///
-    /// `None` if the path leads out of the configured one.
-    pub(crate) fn address(&self, uri: &Uri) -> Option<Url> {
-        let base = self.base.as_str().trim_end_matches('/');
-        let path = uri.path_and_query().map_or("/", axum::http::uri::PathAndQuery::as_str);
-        let address = Url::parse(&format!("{base}{path}")).ok()?;
-        let same = address.origin() == self.base.origin()
-            && address.path().starts_with(self.base.path().trim_end_matches('/'));
-        (same && path.starts_with('/')).then_some(address)
+    /// `None` if the path might lead out of the configured one.
+    pub(crate) fn address(&self, uri: &Uri) -> Option<Uri> {
+        let path = uri.path_and_query()?.clone();
+        if !path.as_str().starts_with('/') || leads_upwards(path.path()) {
+            return None;
+        }
+        let path = match self.path.as_str() {
+            "" => path,
+            base => format!("{base}{path}").parse().ok()?,
+        };
+        let (scheme, authority) = (self.scheme.clone(), self.authority.clone());
+        Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build().ok()
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        address: Uri,
+        headers: HeaderMap,
+        body: RequestBody,
+    ) -> Result<Response, HttpError> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = address;
+        *request.headers_mut() = headers;
+        self.client.send(request, self.silence).await
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+/// How often a path is unescaped: a server may do so behind another one.
+const UNESCAPED_MAX: usize = 4;
+
+/// Whether a path may lead to the folder above, for any server that understands it in its own way.
+fn leads_upwards(path: &str) -> bool {
+    let mut path = path.to_owned();
+    for _ in 0..UNESCAPED_MAX {
+        // Some take a backslash for a slash, and leave out what follows a semicolon.
+        let mut pieces = path.split(['/', '\\']);
+        let is_upwards = |piece: &str| piece.split(';').next().unwrap_or_default().trim() == "..";
+        if path.contains(char::is_control) || pieces.any(is_upwards) {
+            return true;
+        }
+        let next = String::from_utf8_lossy(&unescaped(&path)).into_owned();
+        if next == path {
+            return false;
+        }
+        path = next;
+    }
+    // What is escaped so often hides something.
+    true
 }
 
 #[cfg(test)]
@@ -126,7 +165,7 @@ mod tests {
     fn address(base: &str, path: &str) -> Option<String> {
         let settings = Settings::new(Arc::new(MemoryArchive::default()));
         let upstream = Upstream::new(base, &settings).unwrap();
-        upstream.address(&path.parse().unwrap()).map(Into::into)
+        upstream.address(&path.parse().unwrap()).map(|uri| uri.to_string())
     }
 
     #[test]
@@ -143,8 +182,41 @@ mod tests {
             ("http://a/v1", "http://evil/v1/models", Some("http://a/v1/models")),
             ("http://a/v1", "//evil/v1", Some("http://a//evil/v1")),
             ("http://a/one/v1", "/../two", None),
+            ("http://a/one/v1", "/v1/.%2E/../two", None),
+            ("http://a/v1", "/v1/..x/...", Some("http://a/v1/..x/...")),
+            ("http://a/api/v1", "/v1/a%20b", Some("http://a/api/v1/a%20b")),
+            ("http://a/api/v1", "/-admin", Some("http://a/api/-admin")),
+            ("http://a/api", "/admin", Some("http://a/api/admin")),
+            ("http://a/api/v1", "//admin", Some("http://a/api//admin")),
+            ("http://a/api/v1", "http://evil/../admin", None),
+            ("http://[::1]:8080/v1", "/v1/models", Some("http://[::1]:8080/v1/models")),
         ] {
             assert_eq!(address(base, path).as_deref(), expected, "{base} {path}");
+        }
+    }
+
+    #[test]
+    fn no_path_leads_out_of_the_configured_one() {
+        for path in [
+            "/..",
+            "/../admin",
+            "/v1/../../admin",
+            "/%2e%2e/admin",
+            "/.%2E/admin",
+            "/v1/..%2f..%2fadmin",
+            "/v1%2F..%2Fadmin",
+            "/..%5cadmin",
+            "/v1/..%5C..%5Cadmin",
+            "/..;/admin",
+            "/..;x=1/admin",
+            "/%252e%252e/admin",
+            "/%25252e%25252e%2fadmin",
+            "/%2525252525252e./admin",
+            "/..%00/admin",
+            "/..%20/admin",
+            "/.%0a./admin",
+        ] {
+            assert_eq!(address("http://a/api/v1", path), None, "{path}");
         }
     }
 
@@ -152,7 +224,9 @@ mod tests {
     fn what_is_no_upstream_is_refused() {
         let settings = Settings::new(Arc::new(MemoryArchive::default()));
         for url in ["", "ftp://a", "http://user:key@a/v1", "a.b:80/v1"] {
-            assert!(Upstream::new(url, &settings).is_err(), "{url}");
+            let error = Upstream::new(url, &settings).err().unwrap();
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            assert!(!format!("{error} {error:?} {source:?}").contains("key@"), "{url}: {error}");
         }
     }
 }

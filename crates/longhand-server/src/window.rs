@@ -1,44 +1,64 @@
 //! What of a request is sent.
 
-use std::collections::{HashMap, HashSet};
+mod told;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::body::Bytes;
-use longhand::{Chain, Owner, SessionId, Tokens};
-use longhand_archive::{PreambleId, Request};
+use longhand::{Owner, SessionId, Tokens, hidden_tokens, reasons_json};
+use longhand_archive::Request;
 use longhand_core::{
-    Batch, Budget, Link, Meaning, Part, Plan, Policy, Tally, folded_messages, shown_edits,
+    Batch, Budget, CachePrices, Economy, Plan, Policy, Tally, folded_messages, shown_edits,
 };
 use longhand_dialect::{
-    Binding, Conversation, Dialect, DialectError, Options, Overflow, Reply, Stop, Usage, read,
-    read_after, read_shared, without_options,
+    Binding, Dialect, DialectError, Options, Overflow, Reply, Stop, Usage, read, read_after,
+    read_shared, without_options,
 };
-use longhand_meter::{ImageRule, MeterError, MeterSpec, ModelFacts, Provider};
+use longhand_meter::MeterError;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
+use self::told::{surely_fits, told};
 use crate::archivist::Ticket;
-use crate::asked::{Asked, Purpose, SharedMeter, Weights};
-use crate::calibration::{Calibration, TooLong};
+use crate::asked::{Asked, Purpose};
+use crate::cache_reach::CacheReach;
+use crate::calibration::{self, Calibration, TooLong};
+use crate::client::Client;
 use crate::digest::Digests;
-use crate::held::{Held, behind_key};
+use crate::held::Held;
+use crate::load::{Load, Share, working_bytes};
 use crate::memo::{self, Memos};
-use crate::metrics::{Flow, Metrics, Rung};
+use crate::metrics::{Bypass, Flow, Metrics, Rung};
+use crate::models::Models;
 use crate::route::{Caller, Fields, Route};
-use crate::store::{Admitted, Commit, Heard, Live, Store, Told, now_ms, pieces, preamble};
+use crate::store::{Admitted, Commit, Live, Store, now_ms};
 use crate::{Settings, held, recall};
 
 /// Makes windows.
 pub(crate) struct Windows {
     settings: Settings,
     pub(crate) store: Arc<Store>,
+    /// Has the conversations that are left out of the archive.
+    pub(crate) forgetful: Arc<Store>,
     pub(crate) metrics: Arc<Metrics>,
     digests: Digests,
+    cache_reach: CacheReach,
     calibration: Calibration,
     memos: Memos,
-    meters: Mutex<HashMap<String, SharedMeter>>,
+    models: Models,
+    pub(crate) load: Arc<Load>,
     /// The sessions whose users were told that their budget is too small.
     noticed: Mutex<HashSet<SessionId>>,
 }
+
+/// How long a window waits until its new batch is durable.
+const BATCH_TIME_MAX: Duration = Duration::from_millis(50);
+
+/// What it takes to plan for smaller requests is not looked at.
+const PLANNING_BYTES_MIN: u64 = 1 << 20;
 
 /// How many sessions are remembered as noticed.
 const NOTICED_MAX: usize = 10_000;
@@ -71,18 +91,48 @@ pub(crate) enum Trouble {
     Meter(#[from] MeterError),
     #[error("the request has no messages")]
     Empty,
+    #[error("the session belongs to another owner")]
+    NotTheOwner,
+    #[error("the request has more messages than there is memory for")]
+    TooCostly,
+}
+
+impl From<Trouble> for Bypass {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::TooCostly => Bypass::TooLarge,
+            Trouble::NotTheOwner => Bypass::NotTheOwner,
+            Trouble::Dialect(_) | Trouble::Meter(_) | Trouble::Empty => Bypass::Unreadable,
+        }
+    }
+}
+
+/// Where a request comes from, and what it may take.
+#[derive(Clone)]
+pub(crate) struct Sender {
+    pub(crate) caller: Caller,
+    pub(crate) client: Client,
+    pub(crate) share: Arc<Share>,
 }
 
 impl Windows {
-    pub(crate) fn new(settings: &Settings, store: Store, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(
+        settings: &Settings,
+        store: Store,
+        forgetful: Store,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             settings: settings.clone(),
             store: Arc::new(store),
+            forgetful: Arc::new(forgetful),
             digests: Digests::new(settings),
             metrics,
+            cache_reach: CacheReach::default(),
             calibration: Calibration::default(),
             memos: Memos::default(),
-            meters: Mutex::default(),
+            models: Models::default(),
+            load: Load::new(settings.memory_bytes_max),
             noticed: Mutex::default(),
         }
     }
@@ -95,10 +145,15 @@ impl Windows {
         &self,
         route: Route,
         text: Arc<String>,
-        caller: &Caller,
+        sender: &Sender,
         upstream_knows_options: bool,
         may_wait: bool,
     ) -> Result<Option<(Asked, Window)>, Trouble> {
+        let Sender { caller, client, share } = sender;
+        let working = working_bytes(&text);
+        if !share.may_grow(working) {
+            return Err(Trouble::TooCostly);
+        }
         let mut options = Options::default();
         if !upstream_knows_options && !route.as_is {
             options = Options::of(route.dialect, &text);
@@ -106,58 +161,97 @@ impl Windows {
         let stripped =
             if options.is_empty() { None } else { without_options(route.dialect, &text) };
         let text = stripped.map_or(text, Arc::new);
-        let offer = (self.settings.expand_tool && !route.as_is)
+        let store = if route.forgets { &self.forgetful } else { &self.store };
+        // Where nothing is kept, nothing can be brought back.
+        let offer = (self.settings.expand_tool && !route.as_is && !route.forgets)
             .then(|| recall::offer(route.dialect, &text))
             .flatten();
         let recalls = offer.is_some();
         let drops_thinking = offer.as_ref().is_some_and(|offer| offer.drops_thinking);
         let text = offer.map_or(text, |offer| Arc::new(offer.request));
-        let mut stripped =
+        let stripped =
             (!options.is_empty() || recalls).then(|| Bytes::from(text.as_bytes().to_vec()));
+        let redactor = self.settings.redactor.as_deref();
+        let mut original = None;
+        let mut text = text;
+        if let Some(Cow::Owned(twin)) = redactor.map(|redactor| redactor.redact(&text)) {
+            original = Some(read_shared(Arc::clone(&text), Some(route.dialect))?);
+            text = Arc::new(twin);
+        }
         let mut before = self.memos.find(caller, route.dialect, &text);
         let mut conversation = match &before {
             Some(before) => read_after(text, &before.conversation)?,
             None => read_shared(text, Some(route.dialect))?,
         };
-        let fields = Fields::of(&conversation);
+        let fields = Fields::of(original.as_ref().unwrap_or(&conversation));
         let mut caller = caller.clone();
         let mut held = None;
         if fields.previous.is_some() && !may_wait {
             return Ok(None);
         }
         if let Some(id) = &fields.previous
-            && let Some((whole, own)) = self.held(caller.owner(), id, conversation.bytes())
+            && let Some((whole, own)) = Self::held(store, caller.owner(), id, conversation.bytes())
         {
-            let waits = own.behind.request(conversation.bytes());
-            stripped = waits.map(Bytes::from).or(stripped);
+            if !share.grow(whole.len() as u64 + working_bytes(&whole)) {
+                return Err(Trouble::TooCostly);
+            }
+            // Of the history that the provider holds, only the redacted form is known.
+            if let Some(request) = &original {
+                let (whole, _) =
+                    Self::held(store, caller.owner(), id, request.bytes()).ok_or(Trouble::Empty)?;
+                original = Some(read(whole.into_bytes(), Some(route.dialect))?);
+            }
             conversation = read(whole.into_bytes(), Some(route.dialect))?;
             held = Some(own);
         } else if let Some(id) = fields.previous.as_ref().or(fields.stored.as_ref()) {
             caller = caller.holding(id);
         }
         conversation.keep_thinking();
-        before = before.filter(|before| before.caller == caller && held.is_none());
+        if let Some(original) = &mut original {
+            original.keep_thinking();
+        }
+        before = before.filter(|before| {
+            before.caller == caller && held.is_none() && Arc::ptr_eq(&before.store, store)
+        });
         let shared = before
             .as_ref()
             .map_or(0, |heard| memo::shared(&heard.conversation.messages, &conversation.messages));
-        let told = told(conversation, caller, before.as_ref().map(|before| (&**before, shared)));
+        let before_with = before.as_ref().map(|before| (&**before, shared));
+        let client = client.clone().with(&conversation);
+        let told = told(conversation, caller, client, Arc::clone(share), before_with);
         if told.chain.said().next().is_none() {
             return Err(Trouble::Empty);
         }
         let model = told.conversation.model.as_deref().unwrap_or_default().to_owned();
-        let limit = self.limit_of(&model, &fields, &options).filter(|_| !route.as_is);
-        let fits = options.clear.is_none() && surely_fits(&told.conversation, limit);
-        let is_at_hand = || fits && self.store.is_at_hand(&told.caller, &told.chain);
+        let owner = told.caller.owner();
+        if !self.calibration.knows(owner, &model) {
+            if !may_wait {
+                return Ok(None);
+            }
+            self.calibration.load(&**store.archive(), owner, &model);
+        }
+        let limit = self.limit_of(owner, &model, &fields, &options).filter(|_| !route.as_is);
+        let longer = original.as_ref().unwrap_or(&told.conversation);
+        let fits = options.clear.is_none()
+            && surely_fits(&told.conversation, limit)
+            && surely_fits(longer, limit);
+        let is_at_hand = || fits && store.is_at_hand(&told.caller, &told.chain);
         if !may_wait && !is_at_hand() {
             return Ok(None);
         }
-        let meter = self.meter(&told.conversation)?;
+        // Planning takes twice as much again, for a moment.
+        let planning = self.load.share();
+        let is_small = working < PLANNING_BYTES_MIN;
+        if !share.grow(working) || !(is_small || planning.grow(2 * working)) {
+            return Err(Trouble::TooCostly);
+        }
+        let meter = self.models.meter(&told.conversation, &self.settings)?;
         let session = match &held {
-            Some(held) => Some(self.store.by_id(held.session, told.caller.owner())),
-            None => self.store.session(&told),
+            Some(held) => store.by_id(held.session, told.caller.owner()),
+            None => store.session(&told),
         };
-        let session = session.ok_or(Trouble::Empty)?;
-        let Admitted { heard, aside, ticket } = self.store.admit(&session, told, !route.counts);
+        let session = session.ok_or(Trouble::NotTheOwner)?;
+        let Admitted { heard, aside, ticket } = store.admit(&session, told, !route.counts);
         self.memos.keep(&heard, before.as_ref(), shared);
         let purpose = match (route.counts, aside) {
             (true, _) => Purpose::Count,
@@ -165,32 +259,41 @@ impl Windows {
             (false, false) => Purpose::Turn,
         };
         let tickets = Mutex::new(if route.counts { Vec::new() } else { vec![ticket] });
+        let original = original.map(|mut original| {
+            original.number(heard.trail.seqs.clone());
+            let hidden = hidden_tokens(&original, &heard.conversation, &*meter);
+            (original, hidden)
+        });
         let asked = Asked {
             heard,
             purpose,
             meter,
             fields,
+            original,
             options,
             recalls,
             drops_thinking,
-            behind: Mutex::default(),
             stripped,
             held,
             tickets,
             batch_ticket: Mutex::default(),
         };
-        let window = match limit {
-            Some(limit) => self.within(&asked, limit, fits)?,
-            None => Window::untouched(&asked),
+        let window = if route.as_is || (!may_wait && session.is_unedited()) {
+            Window::untouched(&asked)
+        } else if !may_wait {
+            // Somebody has just edited it: the window is made where one may wait.
+            return Ok(None);
+        } else {
+            self.within(&asked, limit.unwrap_or(Tokens::MAX), fits)?
         };
         Ok(Some((asked, window)))
     }
 
     /// The whole of a request that goes on from an answer, and what the provider has of it.
-    fn held(&self, owner: Owner, id: &str, request: &str) -> Option<(String, Held)> {
-        let archive = &**self.store.archive();
+    fn held(store: &Store, owner: Owner, id: &str, request: &str) -> Option<(String, Held)> {
+        let archive = &**store.archive();
         // The answer may still be on its way into the archive.
-        self.store.settle();
+        store.settle();
         let held = Held::find(archive, owner, id)?;
         let whole = held::whole(request, &held.items(archive)?)?;
         Some((whole, held))
@@ -199,23 +302,31 @@ impl Windows {
     /// Has an answer archived after the request that it answers, and learns from what it took.
     pub(crate) fn answered(&self, asked: &Asked, sent: &Window, reply: &Reply) -> Option<Ticket> {
         let usage = reply.usage.unwrap_or_default();
-        if let Some(after) = sent.after {
-            self.calibration.saw(asked.model(), after, usage.input);
+        let (owner, model) = (asked.heard.caller.owner(), asked.model());
+        let told = self.calibration.saw(owner, model, sent.after, usage.input);
+        Self::keep_learned(asked, told);
+        if asked.purpose == Purpose::Turn && reply.usage.is_some() {
+            let request = (asked.heard.session.id, sent.batch);
+            self.cache_reach.saw(owner, model, request, (usage.input, usage.cached_input));
         }
         let mut request = self.bill(asked, sent, reply, usage);
         if reply.stop == Stop::Window {
             let sent_tokens = sent.after.unwrap_or(Tokens::ZERO);
-            self.calibration.filled(asked.model(), sent_tokens, usage.input, usage.output);
+            let used = (usage.input, usage.output);
+            Self::keep_learned(asked, self.calibration.filled(owner, model, sent_tokens, used));
         }
-        let answer = asked.answer(reply)?;
+        let answer = asked.answer(reply, self.settings.redactor.as_deref())?;
         if let Some(id) = reply.id.as_ref().filter(|_| asked.dialect() == Dialect::Responses) {
             request.answer = Some(id.clone());
-            if let Some(behind) = lock(&asked.behind).json() {
-                let session = asked.heard.session.id;
-                self.store.derive(session, behind_key(id), behind.to_string());
-            }
         }
-        self.store.answered(&asked.heard, answer, request)
+        asked.heard.store.answered(&asked.heard, answer, request)
+    }
+
+    /// Keeps what a request taught of its model.
+    fn keep_learned(asked: &Asked, told: Option<String>) {
+        if let Some(told) = told.filter(|_| asked.is_recorded()) {
+            asked.heard.store.derive(asked.heard.session.id, calibration::key(asked.model()), told);
+        }
     }
 
     /// Has what a model read noted when it went on from a call of ours; what it wrote is counted with the
@@ -224,14 +335,14 @@ impl Windows {
         let usage = Usage { output: 0, ..reply.usage.unwrap_or_default() };
         let request = self.bill(asked, sent, reply, usage);
         if asked.is_recorded() {
-            self.store.log(&asked.heard, request);
+            asked.heard.store.log(&asked.heard, request);
         }
     }
 
     /// Counts what an answer took; gives the line for the request log.
     fn bill(&self, asked: &Asked, sent: &Window, reply: &Reply, usage: Usage) -> Request {
         let model = reply.model.as_deref().unwrap_or_else(|| asked.model());
-        let price = self.settings.prices.named(model);
+        let price = self.models.get(model, &self.settings).price;
         let cost_micros = price.map(|price| longhand_model::cost_micros(&price, &usage));
         self.metrics.flow(Flow::Billed, usage.input);
         self.metrics.flow(Flow::Cached, usage.cached_input);
@@ -245,7 +356,10 @@ impl Windows {
             head: asked.heard.trail.path.last().copied(),
             batch: sent.batch,
             model: model.to_owned(),
+            agent: asked.heard.client.agent.clone(),
+            limit: self.limit(asked).map_or(0, |limit| limit.0),
             before: sent.before.map_or(usage.input, |before| before.0),
+            window: sent.after.map_or(usage.input, |after| after.0),
             sent: usage.input,
             cached: usage.cached_input,
             output: usage.output,
@@ -253,26 +367,27 @@ impl Windows {
             edits: sent.edits as u64,
             answer: None,
             is_cut: reply.stop == Stop::Other("cut".to_owned()),
+            is_aside: asked.purpose == Purpose::Aside,
+            is_bypassed: false,
         }
     }
 
     /// The most that a request may have, if there is a most.
     pub(crate) fn limit(&self, asked: &Asked) -> Option<Tokens> {
-        self.limit_of(asked.model(), &asked.fields, &asked.options)
+        self.limit_of(asked.heard.caller.owner(), asked.model(), &asked.fields, &asked.options)
     }
 
-    fn limit_of(&self, model: &str, fields: &Fields, options: &Options) -> Option<Tokens> {
+    fn limit_of(
+        &self,
+        owner: Owner,
+        model: &str,
+        fields: &Fields,
+        options: &Options,
+    ) -> Option<Tokens> {
         let reply = Tokens(fields.reply_max.unwrap_or(0));
-        let known = || {
-            let facts = ModelFacts::of(model);
-            let facts = match self.settings.windows.get(model) {
-                Some(window) => facts.with_window(*window),
-                None => facts,
-            };
-            facts.input_limit(reply)
-        };
+        let known = || self.models.get(model, &self.settings).facts.input_limit(reply);
         let own = self.settings.budget.or_else(known);
-        let limit = self.calibration.limit(model, own, reply.0);
+        let limit = self.calibration.limit(owner, model, own, reply.0);
         limit.into_iter().chain(options.compact_at).min()
     }
 
@@ -285,12 +400,15 @@ impl Windows {
         limit: Tokens,
         fits: bool,
     ) -> Result<Window, Trouble> {
-        let session = &asked.heard.session;
-        let archive = &**self.store.archive();
+        let (session, store) = (&asked.heard.session, &asked.heard.store);
+        let archive = &**store.archive();
         let _turn = session.turn();
         let mut live = session.live(archive, &asked.heard.trail.path);
         if live.is_empty() && fits {
             return Ok(Window::untouched(asked));
+        }
+        if let Some(back) = self.bring_back(asked, &live, limit) {
+            live.push(back);
         }
         let mut pins = None;
         loop {
@@ -298,7 +416,9 @@ impl Windows {
             let window = Self::shown(asked, &live, &batches, limit)?;
             let clear = asked.options.clear.as_ref();
             let cleared = clear.and_then(|rule| asked.fitting(&batches, &[]).cleared(rule));
-            if window.shortfall == Tokens::ZERO && cleared.is_none() {
+            let budget = self.budget(asked, limit);
+            let is_due = window.after.is_none_or(|after| after > budget.high());
+            if !is_due && cleared.is_none() {
                 return Ok(window);
             }
             let Some(pins) = &pins else {
@@ -307,16 +427,16 @@ impl Windows {
                 live = session.live(archive, &asked.heard.trail.path);
                 continue;
             };
-            let digest = self.digests.digest(&self.store, session, &asked.meter);
-            let cleared = cleared.filter(|plan| plan.tokens() <= limit);
-            let plan = cleared.unwrap_or_else(|| {
-                let budget = self.budget(asked, limit);
-                asked.fitting(&batches, pins).plan(&budget, &self.planning(), &digest)
-            });
-            // Where nothing fits, a break of the prefix must be worth it.
-            let is_worth = plan.fits() || live.is_empty() || !window.is_nearly(plan.tokens());
-            if plan.is_noop() || !is_worth {
-                return Ok(window);
+            let digest = self.digests.digest(store, session, &asked.meter);
+            let fitting = asked.fitting(&batches, pins);
+            let shown = window.after.unwrap_or(Tokens::MAX);
+            let plan = match cleared.filter(|plan| plan.tokens() <= limit) {
+                Some(plan) => Some(plan).filter(|plan| fitting.is_worth(plan, shown)),
+                None => fitting.due(shown, &budget, &self.planning(), &digest),
+            };
+            let Some(mut plan) = plan else { return Ok(window) };
+            if store.forgets {
+                plan.batch = plan.batch.without_handles();
             }
             let made = self.keep(asked, &plan, &window, limit, digest.account().as_ref());
             self.digests.tell(session, &digest);
@@ -342,7 +462,7 @@ impl Windows {
             return Ok(Window { before, after, shortfall, ..Window::untouched(asked) });
         };
         let conversation = asked.conversation();
-        let text = conversation.apply(batches);
+        let text = asked.shown().apply(batches);
         let path = conversation.path();
         let rest = asked.beyond(newest);
         // Which thinking is shown depends on where the batch was made.
@@ -360,6 +480,57 @@ impl Windows {
             window.body.clone_from(&asked.stripped);
         }
         Ok(window)
+    }
+
+    /// Has something that was brought back follow the request, in this window and in those that come.
+    pub(crate) fn bring(&self, asked: &Asked, text: String) -> Result<Window, Trouble> {
+        let limit = self.limit(asked).unwrap_or(Tokens::MAX);
+        let (session, path) = (&asked.heard.session, &asked.heard.trail.path);
+        let newest = path.last().copied().ok_or(Trouble::Empty)?;
+        let _turn = session.turn();
+        let store = &asked.heard.store;
+        let mut live = session.live(&**store.archive(), path);
+        let is_there = live.iter().any(|live| live.batch().inserts(&text));
+        let text = if is_there { recall::ALREADY.to_owned() } else { text };
+        let after = live.last().map_or(0, |live| live.number);
+        let batch = Batch::inserting(newest, text);
+        let receipt = json!({"why": "recall", "budget": limit.0}).to_string();
+        let commit = Commit { after, batch, receipt, aside: false };
+        let (new, ticket) = store.enter(&asked.heard, commit);
+        store.hurry();
+        *lock(&asked.batch_ticket) = ticket;
+        live.push(new);
+        let batches: Vec<Batch> = live.iter().map(|live| live.batch().clone()).collect();
+        Self::shown(asked, &live, &batches, limit)
+    }
+
+    /// Brings back what the newest results refer to and the live batches leave out.
+    fn bring_back(&self, asked: &Asked, live: &[Arc<Live>], limit: Tokens) -> Option<Arc<Live>> {
+        let after = live.last().filter(|_| asked.purpose == Purpose::Turn)?.number;
+        let batches: Vec<Batch> = live.iter().map(|live| live.batch().clone()).collect();
+        // A token has some three bytes; what comes back may take a quarter of the window.
+        let bytes_max = usize::try_from(limit.0).map_or(usize::MAX, |limit| limit * 3 / 4);
+        let batch = asked.fitting(&batches, &[]).brought_back(bytes_max)?;
+        let receipt = json!({"why": "reference", "budget": limit.0}).to_string();
+        let commit = Commit { after, batch, receipt, aside: false };
+        let (new, ticket) = self.store.enter(&asked.heard, commit);
+        self.store.hurry();
+        *lock(&asked.batch_ticket) = ticket;
+        Some(new)
+    }
+
+    /// Waits until a new batch is durable, so that its handles open: for ever if it must be, else a while.
+    ///
+    /// Says whether the window may be sent.
+    pub(crate) async fn is_kept(&self, asked: &Asked) -> bool {
+        let Some(ticket) = lock(&asked.batch_ticket).take() else { return true };
+        if self.settings.require_archive {
+            return ticket.await == Ok(true);
+        }
+        if !matches!(timeout(BATCH_TIME_MAX, ticket).await, Ok(Ok(true))) {
+            self.metrics.late.inc();
+        }
+        true
     }
 
     /// What to tell a user, once a session: no window fits, since what every one has is too much.
@@ -388,7 +559,16 @@ impl Windows {
     }
 
     fn budget(&self, asked: &Asked, limit: Tokens) -> Budget {
-        Budget::of(limit).with_low_water(self.settings.low_water_percent, asked.overhead())
+        let overhead = asked.overhead();
+        let budget = Budget::of(limit).with_low_water(self.settings.low_water_percent, overhead);
+        let price = self.models.get(asked.model(), &self.settings).price;
+        let prices = price.map_or_else(CachePrices::default, |price| CachePrices {
+            cached: price.cached_input,
+            uncached: price.cache_write.max(price.input),
+        });
+        let economy = asked.fitting(&[], &[]).economy(prices, asked.total(), overhead);
+        let reach_percent = self.cache_reach.percent(asked.heard.caller.owner(), asked.model());
+        budget.with_economy(Economy { reach_percent, ..economy })
     }
 
     /// Has a new batch committed with its receipt; one for a request that is not recorded is for it alone.
@@ -416,15 +596,16 @@ impl Windows {
             "tokens_before": window.before.map(|tokens| tokens.0), "tokens_after": plan.tokens().0,
             "shortfall": plan.shortfall.0, "stubbed": stubs, "clipped": clips,
             "folded": folded, "fold": fold,
+            "edits": reasons_json(&asked.conversation().path(), &plan.batch),
         });
-        let session = &asked.heard.session;
+        let (session, store) = (&asked.heard.session, &asked.heard.store);
         let batch = asked.fitting(&[], &[]).with_variants(
             &plan.batch,
-            &**self.store.archive(),
+            &**store.archive(),
             session.id,
             |seq, message| session.is_form(seq, message),
         );
-        let (live, ticket) = self.store.enter(
+        let (live, ticket) = store.enter(
             &asked.heard,
             Commit {
                 after: window.batch,
@@ -433,7 +614,7 @@ impl Windows {
                 aside: asked.purpose == Purpose::Aside,
             },
         );
-        self.store.hurry();
+        store.hurry();
         live.count(asked.model(), plan.tokens().saturating_sub(asked.beyond(&live)));
         *lock(&asked.batch_ticket) = ticket;
         Some(live)
@@ -450,28 +631,12 @@ impl Windows {
     ) -> Option<Window> {
         let own = sent.after.unwrap_or_else(|| asked.total());
         let too_long = TooLong { tokens: own, reply: asked.fields.reply_max.unwrap_or(0) };
-        let limit = self.calibration.overflowed(asked.model(), too_long, overflow)?;
+        let (owner, model) = (asked.heard.caller.owner(), asked.model());
+        let (limit, told) = self.calibration.overflowed(owner, model, too_long, overflow)?;
+        Self::keep_learned(asked, told);
         let window = self.within(asked, limit, false).ok()?;
         let smaller = window.body.is_some() && window.after.is_some_and(|after| after < own);
         smaller.then_some(window)
-    }
-
-    fn meter(&self, conversation: &Conversation) -> Result<SharedMeter, MeterError> {
-        let model = conversation.model.as_deref();
-        let provider = match conversation.dialect {
-            Dialect::Anthropic => Provider::Anthropic,
-            _ => Provider::OpenAi,
-        };
-        let spec = MeterSpec::for_model(model.unwrap_or_default());
-        let images = ImageRule::for_model(provider, model);
-        let name = format!("{spec} {images:?}");
-        let mut meters = lock(&self.meters);
-        if let Some(meter) = meters.get(&name) {
-            return Ok(Arc::clone(meter));
-        }
-        let meter: SharedMeter = Arc::from(spec.open(images)?);
-        meters.insert(name, Arc::clone(&meter));
-        Ok(meter)
     }
 }
 
@@ -490,7 +655,7 @@ impl Window {
     }
 
     fn of(asked: &Asked, batches: &[Batch], after: Tokens, limit: Tokens) -> Self {
-        Self::with(asked, batches, asked.conversation().apply(batches), after, limit)
+        Self::with(asked, batches, asked.shown().apply(batches), after, limit)
     }
 
     fn with(asked: &Asked, batches: &[Batch], text: String, after: Tokens, limit: Tokens) -> Self {
@@ -511,62 +676,6 @@ impl Window {
     pub(crate) fn is_compacted(&self) -> bool {
         self.edits > 0
     }
-
-    /// Whether another size saves less than a tenth.
-    fn is_nearly(&self, tokens: Tokens) -> bool {
-        self.after.is_some_and(|after| tokens.0.saturating_mul(10) >= after.0.saturating_mul(9))
-    }
-}
-
-/// Chains a request; what it shares with an earlier one was chained before.
-fn told(conversation: Conversation, caller: Caller, before: Option<(&Heard, usize)>) -> Told {
-    let path = conversation.path();
-    let root = caller.owner().root();
-    let shared = before.map_or(0, |(_, shared)| shared);
-    let mut chain = match before {
-        Some((before, shared)) => before.chain.beginning(shared, root),
-        None => Chain::new(root),
-    };
-    chain.extend(&path.messages[path.lead + shared..]);
-    let same = before.map(|(before, _)| before).filter(|before| {
-        before.conversation.model == conversation.model
-            && pieces(&before.conversation).eq(pieces(&conversation))
-    });
-    let system = || {
-        let lead = path.messages[..path.lead].iter();
-        lead.fold(Link::root(b""), |link, message| link.next(Meaning::of(message)))
-    };
-    let (system, preamble) = match same {
-        Some(same) => (same.system, same.preamble),
-        None => (system(), PreambleId::of(&preamble(&conversation))),
-    };
-    let weights = same.and_then(|before| weights(before, path.lead + shared));
-    Told { conversation, chain, caller, system, preamble, weights }
-}
-
-/// What is known of the weights of a request whose first messages an earlier one has, too.
-fn weights(before: &Heard, shared: usize) -> Option<Weights> {
-    let known = lock(&before.weights);
-    let Weights { meter, messages, fixed } = known.as_ref()?;
-    let most = shared.min(messages.len());
-    Some(Weights { meter: Arc::clone(meter), messages: messages[..most].to_vec(), fixed: *fixed })
-}
-
-/// About what a message takes besides its bytes, in tokens, and generously.
-const MESSAGE_TOKENS_MAX: u64 = 16;
-
-/// Whether a request fits by its bytes alone: no token has less than one, but pictures have many tokens.
-fn surely_fits(conversation: &Conversation, limit: Option<Tokens>) -> bool {
-    let Some(limit) = limit else { return true };
-    let messages = &conversation.messages;
-    let bytes = conversation.bytes().len() as u64;
-    let parts = || messages.iter().flat_map(|message| &message.parts);
-    let is_text = |part: &Part| match part {
-        Part::Image(_) | Part::Media(_) | Part::File(_) | Part::Other(_) => false,
-        Part::Result(result) => result.content.iter().all(|part| part.text().is_some()),
-        _ => true,
-    };
-    bytes + MESSAGE_TOKENS_MAX * (messages.len() as u64 + 1) <= limit.0 && parts().all(is_text)
 }
 
 fn policy_name(policy: Policy) -> &'static str {

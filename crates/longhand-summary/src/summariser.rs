@@ -4,7 +4,7 @@ use std::error::Error;
 
 use longhand_core::{Scale, Tokens};
 
-use crate::{Input, Refusal, extract};
+use crate::{Input, Refusal};
 
 /// Writes summaries.
 pub trait Summariser: Send + Sync {
@@ -16,6 +16,11 @@ pub trait Summariser: Send + Sync {
         false
     }
 
+    /// Whether it writes at all; the built-in one leaves the story to the log.
+    fn writes(&self) -> bool {
+        true
+    }
+
     /// Summarises the rounds together with the earlier summary in at most `limit` tokens.
     fn summarise(
         &self,
@@ -23,17 +28,6 @@ pub trait Summariser: Send + Sync {
         limit: Tokens,
         scale: &Scale,
     ) -> Result<Summary, SummaryError>;
-
-    /// Puts facts into a summary that it left out; `None` if it cannot do that.
-    fn repair(
-        &self,
-        _summary: &str,
-        _missing: &[&str],
-        _limit: Tokens,
-        _scale: &Scale,
-    ) -> Option<Result<Summary, SummaryError>> {
-        None
-    }
 }
 
 /// A summary and what it cost.
@@ -106,7 +100,7 @@ pub enum SummaryError {
     },
 }
 
-/// The summariser that is always there: it picks sentences and needs no model.
+/// No model: the story has the lines of the log itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extractive;
 
@@ -119,17 +113,11 @@ impl Summariser for Extractive {
         true
     }
 
-    fn summarise(
-        &self,
-        input: &Input,
-        limit: Tokens,
-        scale: &Scale,
-    ) -> Result<Summary, SummaryError> {
-        let text = extract(input, limit, scale);
-        if text.is_empty() {
-            return Err(SummaryError::Empty { name: self.name().to_owned() });
-        }
-        let output_tokens = scale.text(&text);
-        Ok(Summary { text, output_tokens, cost_micros: Some(0), ..Summary::default() })
+    fn writes(&self) -> bool {
+        false
+    }
+
+    fn summarise(&self, _: &Input, _: Tokens, _: &Scale) -> Result<Summary, SummaryError> {
+        Err(SummaryError::Empty { name: self.name().to_owned() })
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-pub use self::reply::{Call, Reply};
+pub use self::reply::{Call, Reply, Used};
 use self::wire::Wire;
 pub use self::wire::{USAGE_INPUT, USAGE_OUTPUT};
 
@@ -63,6 +63,8 @@ pub enum Step {
 /// A request that came in.
 #[derive(Clone, Debug)]
 pub struct Recorded {
+    /// The method.
+    pub method: String,
     /// The path.
     pub path: String,
     /// The headers, their names in lower case.
@@ -93,8 +95,12 @@ pub struct ScriptedServer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Says what is done with a request.
+type Model = Box<dyn FnMut(&Recorded) -> Option<Step> + Send>;
+
 struct Shared {
-    steps: Mutex<std::vec::IntoIter<Step>>,
+    model: Mutex<Model>,
+    requests_max: usize,
     requests: Mutex<Vec<Recorded>>,
     ended: AtomicBool,
 }
@@ -102,10 +108,22 @@ struct Shared {
 impl ScriptedServer {
     /// Starts a server.
     pub fn start(steps: impl IntoIterator<Item = Step>) -> Self {
+        let mut steps = steps.into_iter().collect::<Vec<_>>().into_iter();
+        Self::playing(REQUESTS_MAX, move |_| steps.next())
+    }
+
+    /// Starts a server that looks at each request before it answers; requests are taken one by one.
+    ///
+    /// After `requests_max` requests, or where there is no answer, every further one fails with status 410.
+    pub fn playing(
+        requests_max: usize,
+        model: impl FnMut(&Recorded) -> Option<Step> + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("a bound port");
         let shared = Arc::new(Shared {
-            steps: Mutex::new(steps.into_iter().collect::<Vec<_>>().into_iter()),
+            model: Mutex::new(Box::new(model)),
+            requests_max,
             requests: Mutex::default(),
             ended: AtomicBool::new(false),
         });
@@ -156,8 +174,8 @@ impl Shared {
         let step = {
             // Both in one go, so that the nth request gets the nth step.
             let mut requests = self.requests.lock().expect("no test panics here");
-            let mut steps = self.steps.lock().expect("no test panics here");
-            let step = if requests.len() < REQUESTS_MAX { steps.next() } else { None };
+            let mut model = self.model.lock().expect("no test panics here");
+            let step = if requests.len() < self.requests_max { model(&request) } else { None };
             requests.push(request.clone());
             step
         };
@@ -248,7 +266,8 @@ fn read_request(stream: &TcpStream) -> std::io::Result<Option<Recorded>> {
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
     }
-    let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -259,7 +278,7 @@ fn read_request(stream: &TcpStream) -> std::io::Result<Option<Recorded>> {
             headers.push((name.to_lowercase(), value.trim().to_owned()));
         }
     }
-    let mut recorded = Recorded { path, headers, body: String::new() };
+    let mut recorded = Recorded { method, path, headers, body: String::new() };
     let length = recorded.header("content-length").and_then(|length| length.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body)?;

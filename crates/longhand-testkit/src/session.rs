@@ -9,6 +9,7 @@ mod phrases;
 mod project;
 mod source;
 mod story;
+mod talk;
 mod testrun;
 mod tools;
 mod transcript;
@@ -18,6 +19,8 @@ use serde_json::{Value, json};
 use self::author::Author;
 use self::grammar::Bindings;
 use crate::rng::Rng;
+
+pub use talk::{chat_session, service_session};
 
 /// The seed of `examples/long-session.json`.
 pub const EXAMPLE_SEED: u64 = 3;

@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use longhand_archive::{After, Archive, LoggedBatch, NewBatch, NewSession, Owner, SessionId};
 use longhand_core::{
-    Batch, Budget, Digest, Link, Message, Meter, Part, Plan, Projection, Seq, Shown, Tokens,
-    project,
+    Arguments, Batch, Budget, Digest, Link, Message, Meter, Part, Plan, Projection, Seq, Shown,
+    Tokens, project,
 };
 use longhand_dialect::Conversation;
 
 use crate::SessionError;
-use crate::entry::entry_of;
-use crate::fit::Fitting;
+use crate::entry::entry_with;
+use crate::fit::{Fitting, reasons_json};
 use crate::ledger::{Chain, Ledger, Trail};
+use crate::recall;
+use crate::redact::hidden_tokens;
 
 /// A conversation whose messages are entries of a ledger: one in an archive, or one of its own.
 pub struct Admitted {
     conversation: Conversation,
+    /// What the window is written from, if the conversation is its redacted twin.
+    original: Option<Conversation>,
     archived: Option<Archived>,
     live: Vec<LoggedBatch>,
     pins: Vec<Seq>,
@@ -62,7 +66,15 @@ pub struct Fitted {
 impl Admitted {
     /// Admits a conversation that no archive keeps.
     pub fn alone(conversation: Conversation) -> Self {
-        Self { conversation, archived: None, live: Vec::new(), pins: Vec::new() }
+        Self { conversation, original: None, archived: None, live: Vec::new(), pins: Vec::new() }
+    }
+
+    /// Has the window written from the conversation of which this one is the redacted twin.
+    #[must_use]
+    pub fn with_original(mut self, mut original: Conversation) -> Self {
+        original.number(self.conversation.path().seqs.to_vec());
+        self.original = Some(original);
+        self
     }
 
     /// Admits a conversation to an archive: it goes on from the longest beginning that is known there.
@@ -88,21 +100,27 @@ impl Admitted {
         );
         let mut trail = Trail::default();
         if found.is_some() {
-            trail = Ledger::of(archive.tree(session)?).follow(chain.links());
+            let ledger = Ledger::of(archive.tree(session)?);
+            let has_same_calls = |seq, message: &Message| {
+                let archived = recall::arguments(&*archive, session, seq);
+                archived.is_none_or(|archived| archived.agree(&Arguments::of(message)))
+            };
+            trail = ledger.follow_told(&mut chain, messages, 0, has_same_calls);
         } else {
             let new = NewSession {
                 owner,
                 dialect: conversation.dialect.as_str().to_owned(),
                 name: name.to_owned(),
                 continues: None,
+                group: None,
                 begun_ms: now_ms,
             };
             archive.begin(session, &new)?;
         }
         let known = trail.seqs.len();
-        let new: Vec<_> = messages[known..]
-            .iter()
-            .map(|message| entry_of(conversation.dialect, message, now_ms))
+        let new = messages.iter().zip(chain.meanings()).skip(known);
+        let new: Vec<_> = new
+            .map(|(message, meaning)| entry_with(conversation.dialect, message, *meaning, now_ms))
             .collect();
         let last = trail.path.last().copied();
         let appended = archive.append(session, After::Entry(last), &new)?;
@@ -113,12 +131,12 @@ impl Admitted {
         let live = archive.live(session, head)?;
         let pins = archive.head(session)?.map(|head| head.pins).unwrap_or_default();
         let archived = Some(Archived { archive, session, known });
-        Ok(Self { conversation, archived, live, pins })
+        Ok(Self { conversation, original: None, archived, live, pins })
     }
 
     /// The conversation.
     pub fn conversation(&self) -> &Conversation {
-        &self.conversation
+        self.original.as_ref().unwrap_or(&self.conversation)
     }
 
     /// The session it is in, and how many of its messages were there before.
@@ -128,6 +146,10 @@ impl Admitted {
 
     /// Makes the window. A new batch is durable before it is returned.
     pub fn window(&mut self, request: &Request) -> Result<Fitted, SessionError> {
+        // Planned by its twin, the window is written from the original, which may be longer.
+        let hidden = self.original.as_ref().map_or(Tokens::ZERO, |original| {
+            hidden_tokens(original, &self.conversation, request.meter)
+        });
         loop {
             let mut live: Vec<Batch> =
                 self.live.iter().map(|logged| logged.batch.clone()).collect();
@@ -135,7 +157,7 @@ impl Admitted {
                 conversation: &self.conversation,
                 live: &live,
                 pins: &self.pins,
-                fixed: request.fixed,
+                fixed: request.fixed + hidden,
                 meter: request.meter,
             };
             let mut plan = fitting.plan(&request.budget, &request.settings, request.digest);
@@ -148,9 +170,10 @@ impl Admitted {
                 }
                 live.push(plan.batch.clone());
             }
-            let window = project(&self.conversation.path(), &live, self.conversation.wire());
-            let text = self.conversation.render(&window);
-            let thinking_removed = thinking_removed(&self.conversation, &window);
+            let conversation = self.conversation();
+            let window = project(&conversation.path(), &live, conversation.wire());
+            let text = conversation.render(&window);
+            let thinking_removed = thinking_removed(conversation, &window);
             return Ok(Fitted { text, plan, live, thinking_removed });
         }
     }
@@ -162,6 +185,7 @@ impl Admitted {
         receipt["at"] = crate::time::format(request.now_ms).into();
         receipt["tokens_after"] = plan.tokens().0.into();
         receipt["budget"] = request.budget.limit.0.into();
+        receipt["edits"] = reasons_json(&self.conversation.path(), &plan.batch);
         let batch = NewBatch {
             after: self.live.last().map_or(0, |batch| batch.number),
             at_ms: request.now_ms,

@@ -1,27 +1,32 @@
-//! The text of a fold block: a summary, the facts that it left out, and the users' words.
+//! The text of a fold block: a page of the work log, with the story that a model told if one did.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longhand_core::anchor::Miner;
 use longhand_core::{Digest, Digested, Folded, Index, Meter, Scale, Seq, Tokens};
-use longhand_summary::Summariser;
+use longhand_summary::{Log, Page, Summariser};
 use serde_json::{Value, json};
 
-use crate::fold::Folding;
 use crate::said::Said;
-use crate::story::{Story, Storyteller};
+use crate::story::{Chapter, Storyteller, Told};
 
-/// Tells of folded messages by a summary, the facts that it left out, and the users' words.
+/// How many of the things that found no room a receipt names.
+const DROPPED_NAMED_MAX: usize = 50;
+
+/// Tells of folded messages by a work log: the user's words, what stands, the work, the story, names.
 ///
-/// Summarisers are tried in order; if none has anything to say, an index does.
+/// Models write the story, tried in order. Without any summariser, not even the built-in one, an index
+/// has to do.
 pub struct Summarised {
     summarisers: Vec<Arc<dyn Summariser>>,
     meter: Arc<dyn Meter + Send + Sync>,
     miner: Miner,
     /// Accounts of tools that are no messages, by their entries.
     traces: Vec<(Seq, (String, String))>,
-    /// What a model wrote of the rounds that are folded, in the place of what is kept of them.
-    story: Option<Story>,
+    /// What a model told in the background.
+    told: Option<Told>,
+    /// Whether a model is to tell of what is folded.
+    is_told: bool,
     keeps_state: bool,
     newest: Mutex<Newest>,
 }
@@ -34,7 +39,7 @@ struct Newest {
     account: Option<Value>,
     is_lossy: bool,
     refused: Vec<String>,
-    folding: Option<(Folding, u64)>,
+    chapter: Option<Chapter>,
 }
 
 /// What a digest is made of: a plan may ask for the same one again, in a little less room.
@@ -52,34 +57,6 @@ impl Key {
     }
 }
 
-/// What a digest leaves for the next one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct State {
-    /// How many rounds are folded.
-    pub(crate) rounds: u64,
-    /// What is kept of them, in the form of a block.
-    pub(crate) text: String,
-    /// What a model took to write it, if one did.
-    pub(crate) account: Option<Value>,
-}
-
-impl State {
-    pub(crate) fn parse(state: &str) -> Self {
-        let mut value: Value = serde_json::from_str(state).unwrap_or_default();
-        let text = value["text"].as_str().unwrap_or_default().to_owned();
-        let account = Some(value["account"].take()).filter(|account| !account.is_null());
-        Self { rounds: value["rounds"].as_u64().unwrap_or(0), text, account }
-    }
-
-    pub(crate) fn write(&self) -> String {
-        let mut state = json!({"rounds": self.rounds, "text": self.text});
-        if let Some(account) = &self.account {
-            state["account"] = account.clone();
-        }
-        state.to_string()
-    }
-}
-
 impl Summarised {
     /// Counts with `meter`, which must be the plan's own.
     pub fn new(
@@ -87,9 +64,9 @@ impl Summarised {
         meter: Arc<dyn Meter + Send + Sync>,
         miner: Miner,
     ) -> Self {
-        let newest = Mutex::default();
-        let (traces, story, keeps_state) = (Vec::new(), None, false);
-        Self { summarisers, meter, miner, traces, story, keeps_state, newest }
+        let is_told = summarisers.iter().any(|summariser| summariser.writes());
+        let (traces, told, keeps_state, newest) = (Vec::new(), None, false, Mutex::default());
+        Self { summarisers, meter, miner, traces, told, is_told, keeps_state, newest }
     }
 
     /// Leaves more for the next block than this one shows.
@@ -104,10 +81,12 @@ impl Summarised {
         self
     }
 
-    /// Tells with what a model has told of the rounds that are folded already.
+    /// Tells with what a model has told of the rounds that are folded already, and keeps what is
+    /// folded now for it.
     #[must_use]
     pub fn with_story(mut self, teller: &Storyteller) -> Self {
-        self.story = teller.story();
+        self.told = teller.told();
+        self.is_told = true;
         self
     }
 
@@ -126,47 +105,51 @@ impl Summarised {
         self.newest().refused.clone()
     }
 
-    /// What the newest digest was made from, so that a model can do it over: the rounds that no fold had
-    /// before, and how many are folded with them.
-    pub(crate) fn folding(&self) -> Option<(Folding, u64)> {
-        self.newest().folding.clone()
+    /// The rounds of the newest digest, so that a model can tell of them.
+    pub(crate) fn chapter(&self) -> Option<Chapter> {
+        self.newest().chapter.clone()
     }
 
     fn newest(&self) -> std::sync::MutexGuard<'_, Newest> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Splits messages into rounds; each begins with what the user says.
-    fn rounds(&self, folded: &Folded, first: u64) -> Vec<Said> {
-        let mut start = 0;
-        let mut rounds = Vec::new();
-        for (messages, number) in
-            folded.messages.chunk_by(|_, next| !next.is_user_turn()).zip(first..)
-        {
-            let end = start + messages.len();
-            let mut said = Said::of(number, messages);
-            if let Some(from) = folded.entries.get(start) {
-                let to = folded.entries.get(end);
-                let is_here = |seq: &Seq| *seq >= *from && to.is_none_or(|to| seq < to);
-                let traces = self.traces.iter().filter(|(seq, _)| is_here(seq));
-                said.tools.splice(..0, traces.map(|(_, trace)| trace.clone()));
-            }
-            rounds.push(said);
-            start = end;
+    /// Reads what is folded into the log of what was folded before.
+    fn read(&self, folded: &Folded) -> (Log, u64) {
+        let mut log = Log::parse(folded.state).with_miner(self.miner.clone());
+        folded.blocks.iter().for_each(|block| log.carry(block));
+        log.begin_after(&folded.before);
+        let before = log.rounds();
+        if let Some(told) = self.told.as_ref().filter(|told| told.goes_on_at(before)) {
+            log.tell(told.rounds, &told.text);
         }
-        rounds
+        log.read(&folded.messages);
+        if let (Some(first), Some(last)) = (folded.entries.first(), folded.entries.last()) {
+            let is_here = |seq: Seq| (*first..=*last).contains(&seq);
+            for (_, (name, summary)) in self.traces.iter().filter(|(seq, _)| is_here(*seq)) {
+                log.read_trace(name, summary);
+            }
+        }
+        (log, before)
+    }
+
+    /// The rounds for a model to tell of.
+    fn chapter_of(&self, folded: &Folded, before: u64, log: &Log, limit: Tokens) -> Chapter {
+        let starts = folded.messages.chunk_by(|_, next| !next.is_user_turn());
+        let mut rounds: Vec<Said> =
+            starts.zip(before + 1..).map(|(messages, number)| Said::of(number, messages)).collect();
+        if let Some(last) = rounds.last_mut() {
+            last.tools.extend(self.traces.iter().map(|(_, trace)| trace.clone()));
+        }
+        let earlier = Log::parse(folded.state).story();
+        let meter = Arc::clone(&self.meter);
+        Chapter { before, until: log.rounds(), earlier, rounds, limit: story_room(limit), meter }
     }
 }
 
-/// How many rounds blocks tell of that came back as input: one more than the highest number.
-fn rounds_told(blocks: &[String]) -> u64 {
-    let lines = blocks.iter().flat_map(|block| block.lines());
-    let numbers = lines.filter_map(|line| {
-        let rest = &line[line.to_ascii_lowercase().find("round ")? + "round ".len()..];
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        rest[..digits].parse::<u64>().ok().filter(|_| rest[digits..].starts_with(':'))
-    });
-    numbers.max().map_or(0, |newest| newest + 1)
+/// What a model may take of a block.
+fn story_room(limit: Tokens) -> Tokens {
+    Tokens(limit.0 / 3)
 }
 
 impl Digest for Summarised {
@@ -178,52 +161,61 @@ impl Digest for Summarised {
         {
             return told.clone();
         }
-        let mut before = State::parse(folded.state);
-        let story = self.story.as_ref().filter(|story| story.covers(before.rounds));
-        if let Some(story) = story {
-            before.text.clone_from(&story.state.text);
+        if self.summarisers.is_empty() {
+            *self.newest() = Newest::default();
+            return Index.digest(folded, limit, scale);
         }
-        if before.rounds == 0 {
-            before.rounds = rounds_told(&folded.blocks);
-        }
-        let mut earlier = folded.blocks.clone();
-        earlier.extend(Some(before.text.clone()).filter(|text| !text.is_empty()));
-        let new = self.rounds(folded, before.rounds);
-        let count = before.rounds + new.len() as u64;
-        let since = story.map(|story| story.since.clone()).unwrap_or_default();
-        let folding = Folding {
-            earlier: (!earlier.is_empty()).then(|| earlier.join("\n")),
-            is_told: story.is_some(),
-            rounds: since.into_iter().chain(new.iter().cloned()).collect(),
-            replaced: Tokens::MAX,
-            limit,
-            miner: self.miner.clone(),
-            meter: Arc::clone(&self.meter),
-        };
-        let mut refused = Vec::new();
-        for summariser in &self.summarisers {
-            match folding.run(&**summariser) {
-                Ok(block) => {
-                    let state = State { rounds: count, text: block.kept, account: None };
-                    let state = if self.keeps_state { state.write() } else { String::new() };
-                    let told = Digested { text: block.text, state };
-                    let mut account = block.account;
-                    if let Some(story) = story.and_then(|story| story.state.account.clone()) {
-                        account["story"] = story;
-                    }
-                    *self.newest() = Newest {
-                        told: Some((key, told.clone())),
-                        account: Some(account),
-                        is_lossy: block.is_lossy,
-                        refused,
-                        folding: Some((Folding { rounds: new, ..folding }, count)),
-                    };
-                    return told;
+        let (mut log, before) = self.read(folded);
+        let chapter = self.is_told.then(|| self.chapter_of(folded, before, &log, limit));
+        let (mut refused, mut story) = (Vec::new(), None);
+        let models = self.summarisers.iter().filter(|summariser| summariser.writes());
+        for summariser in models {
+            match chapter.as_ref().map(|chapter| chapter.told_by(&**summariser)) {
+                Some(Ok(told)) => {
+                    log.tell(told.rounds, &told.text);
+                    story = told.account;
+                    break;
                 }
-                Err(why) => refused.push(why.to_string()),
+                Some(Err(why)) => refused.push(why),
+                None => {}
             }
         }
-        *self.newest() = Newest { refused, ..Newest::default() };
-        Index.digest(folded, limit, scale)
+        // Models alone were asked for, and none had anything to say.
+        if story.is_none() && self.summarisers.iter().all(|summariser| summariser.writes()) {
+            *self.newest() = Newest { refused, ..Newest::default() };
+            return Index.digest(folded, limit, scale);
+        }
+        let page = log.page(&folded.after, &folded.hidden, limit, scale);
+        let state = if self.keeps_state { log.write() } else { String::new() };
+        let background = self.told.as_ref().filter(|told| told.goes_on_at(before));
+        let background = background.and_then(|told| told.account.clone());
+        let account = account(&page, story, background);
+        let told = Digested { text: page.text, state, wanted: page.wanted };
+        *self.newest() = Newest {
+            told: Some((key, told.clone())),
+            account: Some(account),
+            is_lossy: page.is_lossy,
+            refused,
+            chapter,
+        };
+        told
     }
+}
+
+/// What a receipt says of a page: who told the story, what it took, and what found no room.
+fn account(page: &Page, story: Option<Value>, background: Option<Value>) -> Value {
+    let names: Vec<&str> =
+        page.left_out.iter().take(DROPPED_NAMED_MAX).map(String::as_str).collect();
+    let mut account =
+        story.unwrap_or_else(|| json!({"summariser": "extractive", "cost_micros": 0}));
+    account["anchors"] = json!({
+        "kept": page.told,
+        "restored": 0,
+        "dropped": page.left_out.len(),
+        "dropped_names": names,
+    });
+    if let Some(story) = background {
+        account["story"] = story;
+    }
+    account
 }

@@ -94,6 +94,15 @@ pub fn searchable(form: &str, raw: &str) -> String {
     Form::parse(form).map(|form| texts(form, raw).join("\n")).unwrap_or_default()
 }
 
+/// The words of an entry if a person said them: what clients put around them is left out.
+pub fn user_words(form: &str, raw: &str) -> Option<String> {
+    let Form::Message(dialect) = Form::parse(form)? else { return None };
+    let messages = messages(dialect, raw);
+    let said = messages.iter().filter(|message| message.is_user_turn());
+    let parts = said.flat_map(|message| &message.parts).filter_map(Part::text);
+    parts.map(|text| text.decode()).find_map(|text| longhand_summary::user_words(&text))
+}
+
 /// All that can be read of a message or trace.
 fn texts(form: Form, raw: &str) -> Vec<String> {
     match form {

@@ -2,12 +2,32 @@
 
 use longhand_archive::{Archive, SessionId};
 use longhand_core::{
-    Batch, Budget, Clear, Digest, Edit, EditKind, Handle, History, Message, Meter, Original, Plan,
-    Seq, Settings, Tokens, clear, content, original, plan_with,
+    Batch, Budget, CachePrices, Clear, Digest, Economy, Edit, EditKind, Handle, History, Message,
+    Meter, Original, Path, Plan, Seq, Settings, Tokens, brought_back, clear, content, original,
+    plan_with, project, reasons, requests,
 };
 use longhand_dialect::Conversation;
+use serde_json::{Value, json};
 
 use crate::recall;
+
+/// Why each edit of a batch was made, for its receipt: where, what and why.
+pub fn reasons_json(path: &Path, batch: &Batch) -> Value {
+    let edits = batch.edits.iter().zip(reasons(path, batch));
+    let lines = edits.map(|(edit, reason)| {
+        let (kind, at) = match edit.kind() {
+            EditKind::Stub(place) => ("stub", format!("{}.{}", place.entry.0, place.part)),
+            EditKind::Clip(place) => ("clip", format!("{}.{}", place.entry.0, place.part)),
+            EditKind::Fold(spans) => {
+                let spans = spans.iter().map(|span| format!("{}-{}", span.first.0, span.last.0));
+                ("fold", spans.collect::<Vec<_>>().join(" "))
+            }
+            EditKind::Insert => ("insert", edit.first().0.to_string()),
+        };
+        json!({"edit": kind, "at": at, "why": reason.as_str()})
+    });
+    lines.collect()
+}
 
 /// A conversation with the batches that hold for it.
 #[derive(Clone, Copy)]
@@ -33,6 +53,41 @@ impl<'f> Fitting<'f> {
     /// What to change so that it fits.
     pub fn plan(&self, budget: &Budget, settings: &Settings, digest: &dyn Digest) -> Plan {
         plan_with(&self.history(), budget, settings, self.meter, digest)
+    }
+
+    /// The plan whose batch is due, now that the window has `shown` tokens; `None` as long as there is room, or
+    /// if no batch is worth the break of the prefix.
+    pub fn due(
+        &self,
+        shown: Tokens,
+        budget: &Budget,
+        settings: &Settings,
+        digest: &dyn Digest,
+    ) -> Option<Plan> {
+        if shown <= budget.high() {
+            return None;
+        }
+        let plan = self.plan(budget, settings, digest);
+        (!plan.is_noop() && self.is_worth(&plan, shown)).then_some(plan)
+    }
+
+    /// Whether a plan is worth the break of the prefix: it fits, or saves at least a tenth.
+    pub fn is_worth(&self, plan: &Plan, shown: Tokens) -> bool {
+        let saves = plan.tokens().0.saturating_mul(10) < shown.0.saturating_mul(9);
+        plan.fits() || self.live.is_empty() || saves
+    }
+
+    /// A batch that brings back what the newest results refer to and the live batches leave out.
+    pub fn brought_back(&self, bytes_max: usize) -> Option<Batch> {
+        let path = self.conversation.path();
+        let now = project(&path, self.live, self.conversation.wire());
+        brought_back(&path, &now, bytes_max)
+    }
+
+    /// What it costs to go on: the conversation has grown to `total` tokens, with `overhead` in every request.
+    pub fn economy(&self, prices: CachePrices, total: Tokens, overhead: Tokens) -> Economy {
+        let requests = requests(&self.conversation.messages);
+        Economy::of(prices, total.saturating_sub(overhead), requests)
     }
 
     /// What to change to clear old uses of tools; `None` if there is nothing to clear.

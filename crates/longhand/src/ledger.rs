@@ -9,23 +9,20 @@ use rustc_hash::FxHashMap;
 pub struct Chain {
     links: Vec<Link>,
     meanings: Vec<Meaning>,
-    /// What the next message goes on from.
-    last: Link,
+    root: Link,
 }
 
 impl Chain {
     /// A conversation that begins at the root of its owner.
     pub fn new(root: Link) -> Self {
-        Self { links: Vec::new(), meanings: Vec::new(), last: root }
+        Self { links: Vec::new(), meanings: Vec::new(), root }
     }
 
     /// The first messages of a conversation.
     #[must_use]
-    pub fn beginning(&self, messages: usize, root: Link) -> Self {
-        let (links, meanings) =
-            (self.links[..messages].to_vec(), self.meanings[..messages].to_vec());
-        let last = links.iter().rev().find(|link| !link.is_silent()).copied().unwrap_or(root);
-        Self { links, meanings, last }
+    pub fn beginning(&self, messages: usize) -> Self {
+        let (links, meanings) = (&self.links[..messages], &self.meanings[..messages]);
+        Self { links: links.to_vec(), meanings: meanings.to_vec(), root: self.root }
     }
 
     /// Adds messages at the end.
@@ -37,13 +34,23 @@ impl Chain {
 
     /// Adds a message at the end.
     pub fn push(&mut self, message: &Message) {
-        let meaning = Meaning::of(message);
-        let link = self.last.next(meaning);
-        if !meaning.is_silent() {
-            self.last = link;
-        }
-        self.links.push(link);
+        self.add(Meaning::of(message));
+    }
+
+    fn add(&mut self, meaning: Meaning) {
+        let last = self.said().next_back().unwrap_or(self.root);
+        self.links.push(last.next(meaning));
         self.meanings.push(meaning);
+    }
+
+    /// Tells a message apart from one that means the same but for the arguments of its calls.
+    fn tell_apart(&mut self, at: usize, message: &Message) {
+        let mut meanings = self.meanings.split_off(at);
+        self.links.truncate(at);
+        meanings[0] = Meaning::with_arguments(message);
+        for meaning in meanings {
+            self.add(meaning);
+        }
     }
 
     /// The link of each message.
@@ -81,6 +88,15 @@ pub struct Trail {
     pub path: Vec<Seq>,
 }
 
+impl Trail {
+    /// Leaves out all from a message on.
+    fn cut(&mut self, at: usize) {
+        self.seqs.truncate(at);
+        let last = self.seqs.last();
+        self.path.truncate(last.map_or(0, |last| self.path.partition_point(|seq| seq <= last)));
+    }
+}
+
 impl Ledger {
     /// A ledger as an archive has it.
     pub fn of(nodes: Vec<Node>) -> Self {
@@ -109,6 +125,29 @@ impl Ledger {
     /// All links, in the order of their entries.
     pub fn links(&self) -> impl Iterator<Item = Link> {
         self.nodes.iter().map(|node| node.link)
+    }
+
+    /// Follows a conversation as far as it is known, and tells it apart where a call was changed.
+    ///
+    /// `has_same_calls` says whether a message calls its tools as an entry does; of the first `compared`
+    /// messages that is known.
+    pub fn follow_told(
+        &self,
+        chain: &mut Chain,
+        messages: &[Message],
+        compared: usize,
+        mut has_same_calls: impl FnMut(Seq, &Message) -> bool,
+    ) -> Trail {
+        let mut trail = self.follow(chain.links());
+        for (at, message) in messages.iter().enumerate().skip(compared) {
+            let Some(seq) = trail.seqs.get(at) else { break };
+            if message.calls().next().is_some() && !has_same_calls(*seq, message) {
+                chain.tell_apart(at, message);
+                trail.cut(at);
+                self.follow_on(&mut trail, &chain.links()[at..]);
+            }
+        }
+        trail
     }
 
     /// Follows a conversation as far as it is known.
@@ -224,7 +263,10 @@ mod tests {
         assert_eq!(ledger.follow(chain("ABtC").links()).seqs, seqs(&[0, 3]));
         let (with, without) = (chain("AtuBC"), chain("ABC"));
         assert!(with.said().eq(without.said()));
-        let begun = with.beginning(3, Owner::LOCAL.root());
-        assert_eq!((begun.links(), begun.last), (&with.links()[..3], with.links()[0]));
+        let mut begun = with.beginning(3);
+        for meaning in &with.meanings()[3..] {
+            begun.add(*meaning);
+        }
+        assert_eq!(begun.links(), with.links());
     }
 }

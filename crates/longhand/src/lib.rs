@@ -1,6 +1,22 @@
-//! An endless conversation for any LLM agent.
+//! An endless conversation for any LLM agent: every word is kept in an archive, and what the model sees is a
+//! window that always fits.
 //!
-//! Every word is kept in an archive; what the model sees is a window that fits.
+//! # Guide
+//!
+//! **One request that is too long.** [`fit`] makes it fit, in the format it came in. What it leaves out is marked
+//! with a *handle*, and [`expand`] brings that back.
+//!
+//! ```
+//! let request = r#"[{"role":"user","content":"Where is the log?"}]"#;
+//! let window = longhand::fit(request, longhand::Tokens(8_000))?;
+//! assert_eq!(window.json, request, "it fits, so nothing is changed");
+//! # Ok::<(), longhand::SessionError>(())
+//! ```
+//!
+//! **A conversation that never ends.** A [`Session`] keeps rounds in an [`Archive`]: [`SqliteArchive`], a file that
+//! survives crashes and that processes share, or [`MemoryArchive`]. [`Session::window`] returns the messages to send.
+//! Nothing is left out while there is room; when the window is full, old tool results become stubs and old messages
+//! are folded into one block, a work log with the user's words, decisions, open questions, files and names.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -13,17 +29,58 @@
 //! assert!(window.json.contains("etc/app.toml"));
 //! # Ok::<(), longhand::SessionError>(())
 //! ```
+//!
+//! **Your own parts.** Each is a trait, and this crate re-exports all that its methods mention:
+//!
+//! | trait | what it does | see |
+//! |---|---|---|
+//! | [`Summariser`] | writes how the work went, for a fold | `examples/own_summariser.rs` |
+//! | [`Meter`] | counts tokens for one model | below |
+//! | [`Archive`] | keeps sessions; [`archive::Layer`] changes one that is there | `examples/own_archive.rs` |
+//!
+//! ```
+//! use std::sync::Arc;
+//! use longhand::{Fit, Framing, Image, Meter, Tokens};
+//!
+//! /// Counts words.
+//! struct Words;
+//!
+//! impl Meter for Words {
+//!     fn weigh(&self, text: &str, _limit: u64) -> u64 {
+//!         text.split_whitespace().count() as u64
+//!     }
+//!     fn image(&self, _: &Image) -> Tokens {
+//!         Tokens(500)
+//!     }
+//!     fn framing(&self) -> Framing {
+//!         Framing { message: Tokens(4), name: Tokens(1), reply: Tokens(3), ids: false }
+//!     }
+//! }
+//!
+//! let fit = Fit { meter: Some(Arc::new(Words)), ..Fit::within(Tokens(100)) };
+//! let window = fit.request(r#"[{"role":"user","content":"three short words"}]"#)?;
+//! assert_eq!(window.tokens, Tokens(3 + 4 + 3));
+//! # Ok::<(), longhand::SessionError>(())
+//! ```
+//!
+//! **What holds always.** A window fits or says by how much it does not ([`Window::shortfall`]); it is valid for its
+//! provider; bytes that no edit names come out as they went in; and between two edits a window only grows at its
+//! end, so that the provider's cache keeps hitting. No clock is read: every call that needs the time takes it.
+//!
+//! The crates behind this one are its modules [`archive`], [`core`], [`dialect`], [`meter`] and [`summary`].
 #![forbid(unsafe_code)]
 
 mod admit;
 mod digest;
 mod entry;
 mod fit;
-mod fold;
 mod ledger;
+mod one_request;
 mod prompt;
 mod quote;
 pub mod recall;
+mod redact;
+pub mod replay;
 mod round;
 mod said;
 mod session;
@@ -32,14 +89,30 @@ pub mod time;
 
 pub use admit::{Admitted, Fitted, Request};
 pub use digest::Summarised;
-pub use entry::{entry_of, entry_with, is_form, new_entry, searchable};
-pub use fit::Fitting;
+pub use entry::{entry_of, entry_with, is_form, new_entry, searchable, user_words};
+pub use fit::{Fitting, reasons_json};
 pub use ledger::{Chain, Ledger, Trail};
-pub use longhand_archive::{Archive, ArchiveError, MemoryArchive, Owner, SessionId, SqliteArchive};
+pub use longhand_archive::{
+    self as archive, Archive, ArchiveError, MemoryArchive, Owner, SessionId, SqliteArchive,
+};
 pub use longhand_core::anchor::{Miner, Pattern};
-pub use longhand_core::{Policy, Rolling, Tokens};
-pub use longhand_summary::{Extractive, Summariser};
+pub use longhand_core::{
+    self as core, Budget, CachePrices, Framing, Handle, Image, Meter, Policy, Rolling, Scale, Seq,
+    Tokens,
+};
+pub use longhand_dialect::{self as dialect, Conversation, Dialect};
+pub use longhand_meter::{self as meter, MeterSpec};
+pub use longhand_summary::{self as summary, Extractive, Summariser, Summary, SummaryError};
+pub use one_request::{
+    Fit, SharedMeter, expand, fit, image_rule, meter_for, tokens_outside_messages,
+};
 pub use prompt::{Placement, Prompt, Window};
+pub use redact::{Redactor, hidden_tokens};
 pub use round::{Call, Round};
 pub use session::{Folding, PlainRound, Recorded, Session, SessionError, Settings};
 pub use story::Storyteller;
+
+/// The Rust in the README, which is compiled and run with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -2,7 +2,7 @@
 
 use longhand_archive::Entry;
 use longhand_core::json::Cursor;
-use longhand_core::{Message, Part, Scale, Tokens, grouped};
+use longhand_core::{Message, Part, Role, Scale, Tokens, grouped};
 use longhand_dialect::{Dialect, read};
 
 /// How many lines are told around one that a query finds.
@@ -45,6 +45,14 @@ pub fn entry(entry: &Entry) -> String {
         Ok(dialect) => messages(dialect, &entry.raw),
         Err(_) => entry.raw.clone(),
     }
+}
+
+/// Who said an entry; the results of tools are a tool's, whatever message carries them. `None` if it is no message.
+pub fn role(entry: &Entry) -> Option<Role> {
+    let messages = crate::entry::messages(entry.form.parse().ok()?, &entry.raw);
+    let message = messages.first()?;
+    let has_result = message.parts.iter().any(|part| matches!(part, Part::Result(_)));
+    Some(if has_result { Role::Tool } else { message.role })
 }
 
 /// Messages that stand on a line each, as people would read them; anything else as it is.

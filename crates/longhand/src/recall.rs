@@ -2,12 +2,12 @@
 
 use longhand_archive::{Archive, Entry, Reference, Scope, SessionId};
 use longhand_core::json::quote;
-use longhand_core::{Fold, Handle, Original, Place, content, find_fold};
+use longhand_core::{Arguments, Fold, Handle, Message, Original, Place, Seq, content, find_fold};
 use longhand_dialect::{Conversation, Dialect};
 
 use crate::SessionError;
 use crate::entry::{Form, messages};
-pub use crate::quote::{entry, hits, messages as readable_messages, quoted};
+pub use crate::quote::{entry, hits, messages as readable_messages, quoted, role};
 
 /// What a handle stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,12 +55,28 @@ pub fn part(
     session: SessionId,
     place: Place,
 ) -> Result<Option<(Dialect, Original)>, SessionError> {
-    let seq = place.entry.0;
-    let entries = archive.entries(session, seq..seq + 1)?;
+    let found = message(archive, session, place.entry)?;
+    Ok(found.and_then(|(dialect, message)| {
+        Some((dialect, content(&message.parts[message.part_index(place.part)?])))
+    }))
+}
+
+/// The arguments of an entry's calls, to compare what a client sends back; `None` if they cannot be had.
+pub fn arguments(archive: &dyn Archive, session: SessionId, entry: Seq) -> Option<Arguments> {
+    let (_, message) = message(archive, session, entry).ok().flatten()?;
+    Some(Arguments::of(&message))
+}
+
+/// Reads the message of an entry.
+fn message(
+    archive: &dyn Archive,
+    session: SessionId,
+    entry: Seq,
+) -> Result<Option<(Dialect, Message)>, SessionError> {
+    let entries = archive.entries(session, entry.0..entry.0 + 1)?;
     Ok(entries.first().and_then(|entry| {
         let Form::Message(dialect) = Form::parse(&entry.form)? else { return None };
-        let message = messages(dialect, &entry.raw).into_iter().next()?;
-        Some((dialect, content(&message.parts[message.part_index(place.part)?])))
+        Some((dialect, messages(dialect, &entry.raw).into_iter().next()?))
     }))
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::SessionError;
 use crate::entry::{Form, entry, entry_of};
+use crate::redact::Redactor;
 
 /// A round to be recorded.
 #[derive(Clone, Debug)]
@@ -134,6 +135,16 @@ impl Round {
         let conversation = read(bytes, None)?;
         let said = conversation.messages.iter().filter(|message| message.role != Role::System);
         Ok(said.map(|message| entry_of(conversation.dialect, message, at_ms)).collect())
+    }
+
+    /// The round with marks in the place of secrets.
+    #[must_use]
+    pub fn redacted(&self, redactor: &Redactor) -> Self {
+        let redacted = |piece: &Piece| Piece {
+            form: piece.form,
+            raw: redactor.redact(&piece.raw).into_owned(),
+        };
+        Self { at_ms: self.at_ms, pieces: self.pieces.iter().map(redacted).collect() }
     }
 
     /// The entries that the archive is to keep.

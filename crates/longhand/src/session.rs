@@ -1,6 +1,8 @@
 //! A conversation that is open.
 
 mod request;
+mod retry;
+mod settings;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,25 +11,26 @@ use std::time::{Duration, Instant};
 use longhand_archive::{
     After, Archive, ArchiveError, Entry, LoggedBatch, NewBatch, NewSession, Owner, Page, SessionId,
 };
-use longhand_core::anchor::Miner;
 use longhand_core::{
-    Batch, Budget, History, Message, Meter, Plan, Policy, Rolling, Scale, Seq, Size, Tokens,
-    plan_with, project,
+    Batch, Budget, CachePrices, Economy, History, Message, Meter, Plan, Policy, Rolling, Scale,
+    Seq, Size, Tokens, plan_with, project, requests,
 };
 use longhand_dialect::{Dialect, DialectError};
-use longhand_meter::{ImageRule, MeterSpec};
 use longhand_summary::{Extractive, Summariser};
-use serde_json::json;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::digest::Summarised;
 use crate::entry::{Form, messages, trace};
+use crate::fit::reasons_json;
 use crate::prompt::{Prompt, Window};
+use crate::redact::Redactor;
 use crate::round::{Call, Round};
 use crate::said::Said;
 use crate::story::Storyteller;
 
 use self::request::Request;
+pub use self::settings::Settings;
 
 /// Why a session could not do what was asked.
 #[derive(Debug, Error)]
@@ -39,57 +42,15 @@ pub enum SessionError {
     /// A round could not be read.
     #[error("this is not a round: {0}")]
     Round(String),
+    /// A request would be refused by its provider, whatever its length.
+    #[error("the request is not valid: {0}")]
+    Invalid(String),
     /// Messages could not be read.
     #[error(transparent)]
     Dialect(#[from] DialectError),
     /// The meter could not be opened.
     #[error(transparent)]
     Meter(#[from] longhand_meter::MeterError),
-}
-
-/// How a session is kept.
-#[derive(Clone)]
-pub struct Settings {
-    /// The most tokens of a window.
-    pub budget: Tokens,
-    /// What a window comes down to when it no longer fits, in percent of the budget.
-    ///
-    /// A provider bills what it has seen before at a fraction, so a window is changed seldom and deeply.
-    pub low_water_percent: u64,
-    /// How the window is made to fit.
-    pub plan: longhand_core::Settings,
-    /// Summarisers in the order they are tried; with none, blocks list names and the users' words.
-    pub summarisers: Vec<Arc<dyn Summariser>>,
-    /// How tokens are counted.
-    pub meter: Arc<dyn Meter + Send + Sync>,
-    /// Knows the ids of this project.
-    pub miner: Miner,
-}
-
-impl Settings {
-    /// The defaults: a budget of 24,000 tokens as o200k counts them, the policy `auto`, the built-in summariser.
-    pub fn new() -> Result<Self, SessionError> {
-        let meter = MeterSpec::O200k.open(ImageRule::OpenAiDearer)?;
-        Ok(Self {
-            budget: Tokens(24_000),
-            low_water_percent: 40,
-            plan: longhand_core::Settings::default(),
-            summarisers: vec![Arc::new(Extractive)],
-            meter: Arc::from(meter),
-            miner: Miner::default(),
-        })
-    }
-
-    /// Keeps the newest rounds verbatim and folds on every round, as the reference system does.
-    #[must_use]
-    pub fn rolling(mut self, rolling: Rolling) -> Self {
-        self.plan.policy = Policy::Rolling(rolling);
-        self
-    }
-
-    fn is_rolling(&self) -> bool {
-        matches!(self.plan.policy, Policy::Rolling(_))
-    }
 }
 
 /// What recording a round led to.
@@ -144,6 +105,8 @@ pub struct Session {
     pins: Vec<Seq>,
     entries: u64,
     rounds: u64,
+    /// Where the next round goes: after the newest entry, or in the place of a round that is asked again.
+    place: After,
     /// Whether the newest batch was taken back: then no more is edited than must be.
     is_undone: bool,
     storyteller: Storyteller,
@@ -207,6 +170,7 @@ impl Session {
             pins: Vec::new(),
             entries: 0,
             rounds: 0,
+            place: After::Newest,
             is_undone: false,
             storyteller: Storyteller::default(),
         };
@@ -216,16 +180,30 @@ impl Session {
         Ok(session)
     }
 
+    /// Has secrets taken out of what is recorded from now on.
+    pub fn set_redactor(&mut self, redactor: Option<Arc<Redactor>>) {
+        self.settings.redactor = redactor;
+    }
+
     /// Reads from the archive where the conversation stands. What is folded is not read.
     pub fn reload(&mut self) -> Result<(), SessionError> {
         let head = self.archive.head(self.id)?.unwrap_or_default();
-        self.live = self.archive.live(self.id, None)?;
+        let last = match self.place {
+            After::Newest => None,
+            After::Entry(last) => last,
+        };
+        self.live = self.archive.live(self.id, last)?;
+        keep_newest_state(&mut self.live);
         let newest = self.archive.batches(self.id, Page::first(1))?.items;
         self.is_undone = newest.first().is_some_and(|batch| !batch.is_live);
         (self.pins, self.entries, self.rounds) = (head.pins, head.entries, head.rounds);
         self.shown = Vec::new();
+        if self.place == After::Entry(None) {
+            self.live.clear();
+            return Ok(());
+        }
         for range in self.gaps() {
-            let entries = self.archive.path(self.id, None, range)?;
+            let entries = self.archive.path(self.id, last, range)?;
             self.shown.extend(entries.iter().map(shown));
         }
         Ok(())
@@ -250,17 +228,19 @@ impl Session {
     ///
     /// An error means that nothing was recorded. What goes wrong later is in [`Recorded::problem`].
     pub fn record(&mut self, round: &Round) -> Result<Recorded, SessionError> {
-        let entries = round.entries();
+        let redacted = self.settings.redactor.as_ref().map(|redactor| round.redacted(redactor));
+        let entries = redacted.as_ref().unwrap_or(round).entries();
         let dialect = entries.first().map_or(String::new(), |entry| entry.form.clone());
         let session = NewSession {
             owner: Owner::LOCAL,
             dialect,
             name: self.name.clone(),
             continues: None,
+            group: None,
             begun_ms: round.at_ms,
         };
         self.archive.begin(self.id, &session)?;
-        let appended = self.archive.append(self.id, After::Newest, &entries)?;
+        let appended = self.archive.append(self.id, self.place, &entries)?;
         let mut recorded = Recorded {
             round: appended.round,
             folded: 0,
@@ -278,7 +258,10 @@ impl Session {
 
     /// Takes in what is new, and folds at once if the policy wants that.
     fn after_record(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
-        self.catch_up()?;
+        match std::mem::take(&mut self.place) {
+            After::Newest => self.catch_up()?,
+            After::Entry(_) => self.reload()?,
+        }
         self.hear_story(Duration::ZERO)?;
         // Without a summariser rounds stay as they are until a window needs the room.
         let folds = self.settings.is_rolling() && !self.settings.summarisers.is_empty();
@@ -287,6 +270,10 @@ impl Session {
 
     /// Reads the entries that were appended since, by whomever.
     fn catch_up(&mut self) -> Result<(), SessionError> {
+        // What is asked again does not see what came after it.
+        if self.place != After::Newest {
+            return Ok(());
+        }
         let head = self.archive.head(self.id)?.unwrap_or_default();
         if head.batches != self.live.last().map_or(0, |batch| batch.number) && !self.is_undone {
             return self.reload();
@@ -340,6 +327,11 @@ impl Session {
     /// Counts with another meter from now on, as another model does.
     pub fn set_meter(&mut self, meter: Arc<dyn Meter + Send + Sync>) {
         self.settings.meter = meter;
+    }
+
+    /// Reckons with other prices from now on; without any, a window grows until it is full.
+    pub fn set_prices(&mut self, prices: Option<CachePrices>) {
+        self.settings.prices = prices;
     }
 
     /// Keeps an entry in the window through every plan, or lets it go again.
@@ -416,7 +408,8 @@ impl Session {
                 Commit::IfSummarised(_) if digest.account().is_none() => return Ok(window),
                 Commit::At(now_ms) | Commit::IfSummarised(now_ms) => now_ms,
             };
-            match self.commit(&plan, &digest, now_ms) {
+            let reasons = reasons_json(&request.path(), &plan.batch);
+            match self.commit(&plan, &digest, &reasons, now_ms) {
                 Ok(()) => return Ok(window),
                 // Another process was first: go on from what it did.
                 Err(SessionError::Archive(ArchiveError::Conflict { .. })) if conflicts < 8 => {
@@ -452,10 +445,21 @@ impl Session {
             Policy::Auto if !self.is_undone => {
                 let system = request.system_tokens(&*self.settings.meter);
                 budget = budget.with_low_water(self.settings.low_water_percent, system);
+                budget.economy = self.economy(request);
             }
             _ => {}
         }
         plan_with(&history, &budget, &settings, &*self.settings.meter, digest)
+    }
+
+    /// What it costs to go on, by the entries that are shown.
+    fn economy(&self, request: &Request) -> Option<Economy> {
+        let prices = self.settings.prices?;
+        let messages = request.path().messages;
+        let scale = Scale::new(&*self.settings.meter);
+        let tokens = messages.iter().map(|message| scale.message(message, Tokens::MAX)).sum();
+        let growth = Economy::of(prices, tokens, requests(messages));
+        Some(Economy { requests: self.rounds, ..growth })
     }
 
     fn digest(&self) -> Summarised {
@@ -472,24 +476,31 @@ impl Session {
         });
         let digest =
             Summarised::new(summarisers, Arc::clone(&settings.meter), settings.miner.clone());
-        digest.keeping_state().with_traces(traces.collect()).with_story(&self.storyteller)
+        let digest = digest.keeping_state().with_traces(traces.collect());
+        let has_models = settings.summarisers.iter().any(|own| !own.is_instant());
+        if has_models { digest.with_story(&self.storyteller) } else { digest }
     }
 
     fn commit(
         &mut self,
         plan: &Plan,
         digest: &Summarised,
+        reasons: &Value,
         now_ms: i64,
     ) -> Result<(), SessionError> {
         let before = self.tokens();
         let mut batch = plan.batch.clone();
         // The newest message may not be recorded yet.
         batch.head = batch.head.min(Seq(self.entries.saturating_sub(1)));
+        if let After::Entry(Some(last)) = self.place {
+            batch.head = batch.head.min(last);
+        }
         let receipt = json!({
             "at": crate::time::format(now_ms),
             "tokens_before": before.0,
             "tokens_after": plan.tokens().0,
             "floor": plan.floor.0,
+            "edits": reasons,
             "refused": digest.refused(),
             "fold": batch.fold().is_some().then(|| digest.account()).flatten(),
         });
@@ -506,6 +517,7 @@ impl Session {
             self.tell_story(digest);
         }
         self.live.push(LoggedBatch { number, after, at_ms, batch, receipt, is_live: true });
+        keep_newest_state(&mut self.live);
         self.is_undone = false;
         Ok(())
     }
@@ -558,7 +570,10 @@ impl Session {
             head: self.entries.checked_sub(1).map(Seq),
             batch: self.live.last().map_or(0, |batch| batch.number),
             model: call.model.clone(),
+            agent: "longhand chat".to_owned(),
+            limit: self.settings.budget.0,
             before: window.tokens.0,
+            window: window.tokens.0,
             sent: call.input,
             cached: call.cached_input,
             output: call.output,
@@ -566,6 +581,8 @@ impl Session {
             edits,
             answer: None,
             is_cut: false,
+            is_aside: false,
+            is_bypassed: false,
         };
         Ok(self.archive.log_request(self.id, &request)?)
     }
@@ -640,4 +657,14 @@ fn shown(entry: &Entry) -> ShownEntry {
         Some(Form::Call) | None => Content::Aside,
     };
     ShownEntry { seq: entry.seq, round: entry.round, at_ms: entry.at_ms, content }
+}
+
+/// Forgets the states of all folds but the newest, which is the only one that is read again.
+///
+/// The archive has them all: an undo reads them from there.
+fn keep_newest_state(live: &mut [LoggedBatch]) {
+    let newest = live.iter().rposition(|own| own.batch.fold().is_some()).unwrap_or(0);
+    for own in &mut live[..newest] {
+        own.batch.state = String::new();
+    }
 }

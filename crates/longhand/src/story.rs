@@ -1,46 +1,134 @@
-//! What a model writes of folded rounds, in the background.
+//! What models write of folded rounds, in the background.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use longhand_summary::Summariser;
+use longhand_core::{Meter, Scale, Tokens};
+use longhand_summary::{Input, Refusal, Round, Summariser, SummaryError, Trace, accept};
+use serde_json::{Value, json};
 
-use crate::digest::{State, Summarised};
-use crate::fold::Folding;
+use crate::digest::Summarised;
 use crate::said::Said;
+
+/// Rounds to be told of; owns all it needs, so that any thread can do it.
+#[derive(Clone)]
+pub(crate) struct Chapter {
+    /// How many rounds were folded before, and how many are with these.
+    pub(crate) before: u64,
+    pub(crate) until: u64,
+    /// The story before.
+    pub(crate) earlier: String,
+    pub(crate) rounds: Vec<Said>,
+    pub(crate) limit: Tokens,
+    pub(crate) meter: Arc<dyn Meter + Send + Sync>,
+}
+
+impl Chapter {
+    /// Has a summariser tell of the rounds, within the limit; or says why not.
+    pub(crate) fn told_by(&self, summariser: &dyn Summariser) -> Result<Told, String> {
+        let scale = &Scale::new(&*self.meter);
+        let rounds: Vec<Round> = self.rounds.iter().map(round).collect();
+        let earlier = Some(self.earlier.as_str()).filter(|earlier| !earlier.is_empty());
+        let ask = |input: &Input| {
+            summariser.summarise(input, self.limit, scale).map_err(|error| chain(&error))
+        };
+        let judge = |text: &str| accept(text, Tokens::MAX, self.limit, scale);
+        let mut summary = ask(&Input { earlier, rounds: &rounds })?;
+        if let Err(Refusal::OverCap { .. }) = judge(&summary.text) {
+            // One more pass shortens it under the same rules.
+            let shorter = ask(&Input { earlier: Some(&summary.text), rounds: &[] })?;
+            summary = shorter.after(&summary);
+        }
+        judge(&summary.text).map_err(|refusal| format!("{}: {refusal}", summariser.name()))?;
+        let account = json!({
+            "summariser": summariser.name(),
+            "model": summary.model,
+            "input_tokens": summary.input_tokens.0,
+            "output_tokens": summary.output_tokens.0,
+            "cost_micros": summary.cost_micros,
+        });
+        Ok(Told {
+            rounds: self.until,
+            until: self.until,
+            text: summary.text,
+            account: Some(account),
+        })
+    }
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &SummaryError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
+fn round(said: &Said) -> Round<'_> {
+    Round {
+        number: said.number,
+        user: &said.user,
+        assistant: &said.assistant,
+        tools: said.tools.iter().map(|(name, summary)| Trace { name, summary }).collect(),
+    }
+}
+
+/// What a model told of the first rounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// How many rounds it tells of.
+    pub(crate) rounds: u64,
+    /// How many rounds were folded when it was handed out.
+    until: u64,
+    pub(crate) text: String,
+    /// What the model took to write it.
+    pub(crate) account: Option<Value>,
+}
+
+impl Told {
+    /// Whether it belongs to a conversation of which so many rounds are folded.
+    pub(crate) fn goes_on_at(&self, rounds: u64) -> bool {
+        self.until == rounds
+    }
+
+    fn parse(state: &str) -> Self {
+        let mut value: Value = serde_json::from_str(state).unwrap_or_default();
+        let text = value["text"].as_str().unwrap_or_default().to_owned();
+        let account = Some(value["account"].take()).filter(|account| !account.is_null());
+        let rounds = value["rounds"].as_u64().unwrap_or(0);
+        Self { rounds, until: rounds, text, account }
+    }
+
+    /// As an archive keeps it.
+    pub(crate) fn write(&self) -> String {
+        let mut state = json!({"rounds": self.rounds, "text": self.text});
+        if let Some(account) = &self.account {
+            state["account"] = account.clone();
+        }
+        state.to_string()
+    }
+}
 
 /// Has models tell of folded rounds, one job at a time, and knows what they have told.
 #[derive(Default)]
 pub struct Storyteller {
     /// What was told last.
-    told: Option<State>,
+    told: Option<Told>,
     /// The rounds that were folded since, and are in no job yet.
-    since: Vec<Said>,
+    since: Option<Chapter>,
     job: Option<Job>,
-    /// What the next job starts from, and who is asked.
-    next: Option<(Folding, Vec<Arc<dyn Summariser>>)>,
+    summarisers: Vec<Arc<dyn Summariser>>,
 }
 
-/// A summary that is being written; dropped, it lets the summariser finish and forgets what it says.
+/// A story that is being written; dropped, it lets the summariser finish and forgets what it says.
 struct Job {
-    told: Receiver<Option<State>>,
-    rounds: Vec<Said>,
-}
-
-/// What a model told of the oldest folded rounds, and the rounds that were folded since.
-#[derive(Clone)]
-pub(crate) struct Story {
-    pub(crate) state: State,
-    pub(crate) since: Vec<Said>,
-}
-
-impl Story {
-    /// Whether it tells of just so many rounds.
-    pub(crate) fn covers(&self, rounds: u64) -> bool {
-        self.state.rounds + self.since.len() as u64 == rounds
-    }
+    told: Receiver<Option<Told>>,
+    chapter: Chapter,
 }
 
 impl Storyteller {
@@ -49,13 +137,14 @@ impl Storyteller {
 
     /// Goes on from what an earlier run was told, as the archive has it.
     pub fn new(told: Option<&str>) -> Self {
-        Self { told: told.map(State::parse), ..Self::default() }
+        Self { told: told.map(Told::parse), ..Self::default() }
     }
 
     /// Has models tell of what a digest was just made of.
     pub fn tell(&mut self, digest: &Summarised, summarisers: Vec<Arc<dyn Summariser>>) {
-        if let Some((folding, rounds)) = digest.folding() {
-            self.folded(folding, rounds, summarisers);
+        if let Some(chapter) = digest.chapter().filter(|_| !summarisers.is_empty()) {
+            self.summarisers = summarisers;
+            self.folded(chapter);
         }
     }
 
@@ -64,85 +153,82 @@ impl Storyteller {
         self.hear(Duration::ZERO).map(|told| told.write())
     }
 
-    /// The story so far.
-    pub(crate) fn story(&self) -> Option<Story> {
-        let in_job = self.job.iter().flat_map(|job| job.rounds.iter().cloned());
-        let since = in_job.chain(self.since.iter().cloned()).collect();
-        self.told.clone().map(|state| Story { state, since })
+    /// What was told last, for a conversation that has gone on since.
+    pub(crate) fn told(&self) -> Option<Told> {
+        self.told.clone().map(|told| Told { until: self.until(), ..told })
+    }
+
+    /// How many rounds are told of or will be.
+    fn until(&self) -> u64 {
+        let waiting = self.since.as_ref().or(self.job.as_ref().map(|job| &job.chapter));
+        let told = self.told.as_ref().map_or(0, |told| told.rounds);
+        waiting.map_or(told, |chapter| chapter.until)
     }
 
     /// Has rounds told of that were just folded, after the ones that are being told of.
-    fn folded(&mut self, folding: Folding, rounds: u64, summarisers: Vec<Arc<dyn Summariser>>) {
-        if summarisers.is_empty() {
-            return;
+    fn folded(&mut self, chapter: Chapter) {
+        if chapter.before != self.until() {
+            // Rounds that nobody has told of lie between: the log itself tells of them.
+            (self.told, self.since, self.job) = (None, None, None);
         }
-        self.since.extend(folding.rounds.iter().cloned());
-        let first = rounds.saturating_sub(self.since.len() as u64);
-        let goes_on = self.told.as_ref().is_some_and(|told| told.rounds == first);
-        if self.job.is_none() && !goes_on {
-            // Rounds that nobody has told of lie between: the block that stands tells of them.
-            self.told = None;
-            self.since.clone_from(&folding.rounds);
-        }
-        self.next = Some((folding, summarisers));
+        self.since = Some(joined(self.since.take(), chapter));
         if self.job.is_none() {
-            self.start(rounds);
+            self.start();
         }
     }
 
     /// Asks summarisers in turn, on a thread.
-    fn start(&mut self, rounds: u64) {
-        let Some((folding, summarisers)) = self.next.take() else { return };
-        let in_job = std::mem::take(&mut self.since);
-        let earlier = match &self.told {
-            Some(told) => Some(told.text.clone()),
-            None => folding.earlier.clone(),
-        };
-        let folding = Folding { earlier, is_told: false, rounds: in_job.clone(), ..folding };
+    fn start(&mut self) {
+        let Some(mut chapter) = self.since.take() else { return };
+        if let Some(told) = &self.told {
+            chapter.earlier.clone_from(&told.text);
+        }
         let (tell, told) = mpsc::channel();
+        let (summarisers, work) = (self.summarisers.clone(), chapter.clone());
         let run = move || {
-            let (mut refused, mut state) = (Vec::new(), None);
+            let (mut refused, mut told) = (Vec::new(), None);
             for summariser in &summarisers {
-                match folding.run(&**summariser) {
-                    Ok(mut block) => {
-                        block.account["refused"] = refused.into();
-                        let account = Some(block.account);
-                        state = Some(State { rounds, text: block.kept, account });
+                match work.told_by(&**summariser) {
+                    Ok(mut own) => {
+                        if let Some(account) = &mut own.account {
+                            account["refused"] = refused.into();
+                        }
+                        told = Some(own);
                         break;
                     }
-                    Err(why) => refused.push(why.to_string()),
+                    Err(why) => refused.push(why),
                 }
             }
             // Nobody may be listening any more.
-            let _ = tell.send(state);
+            let _ = tell.send(told);
         };
         // Where no thread can be had the channel is closed at once, which counts as a failure.
         let _ = thread::Builder::new().name("longhand-story".to_owned()).spawn(run);
-        self.job = Some(Job { told, rounds: in_job });
+        self.job = Some(Job { told, chapter });
     }
 
     /// Waits at most so long for the job that is under way, and returns what it told.
-    pub(crate) fn hear(&mut self, wait: Duration) -> Option<State> {
+    pub(crate) fn hear(&mut self, wait: Duration) -> Option<Told> {
         let job = self.job.take()?;
-        let state = match job.told.recv_timeout(wait) {
-            Ok(state) => state,
+        let told = match job.told.recv_timeout(wait) {
+            Ok(told) => told,
             Err(RecvTimeoutError::Timeout) => {
                 self.job = Some(job);
                 return None;
             }
             Err(RecvTimeoutError::Disconnected) => None,
         };
-        if let Some(state) = &state {
-            self.told = Some(state.clone());
-            if !self.since.is_empty() {
-                self.start(state.rounds + self.since.len() as u64);
-            }
+        if let Some(told) = &told {
+            self.told = Some(told.clone());
+            self.start();
         } else {
             // What it could not tell of is told of with the rounds that are folded next.
-            let since = std::mem::take(&mut self.since);
-            self.since = job.rounds.into_iter().chain(since).collect();
+            self.since = Some(match self.since.take() {
+                Some(since) => joined(Some(job.chapter), since),
+                None => job.chapter,
+            });
         }
-        state
+        told
     }
 
     /// Whether a job is under way.
@@ -154,4 +240,11 @@ impl Storyteller {
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
+}
+
+/// A chapter that goes on from another.
+fn joined(before: Option<Chapter>, chapter: Chapter) -> Chapter {
+    let Some(mut before) = before else { return chapter };
+    before.rounds.extend(chapter.rounds);
+    Chapter { before: before.before, earlier: before.earlier, rounds: before.rounds, ..chapter }
 }

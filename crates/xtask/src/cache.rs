@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::failure::Failure;
 
 /// The longest time for one step of an installation.
-const STEP_MAX: Duration = Duration::from_mins(5);
+const STEP_MAX: Duration = Duration::from_mins(10);
 
 /// The folder that a variable names, or one of that name in the user's cache; it may be removed at any
 /// time.
@@ -81,9 +81,44 @@ pub(crate) fn pip_install(python: &Path) -> Command {
     command
 }
 
+/// The command that installs the packages of a folder's package.json.
+pub(crate) fn npm_install(folder: &Path) -> Command {
+    let mut command = Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" });
+    command
+        .args(["install", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .args(["--loglevel", "error"])
+        .current_dir(folder);
+    command
+}
+
 /// Runs a step of an installation within its time; what it prints goes to standard error.
 pub(crate) fn run(mut command: Command, shown: &str) -> Result<(), Failure> {
-    command.stdin(Stdio::null()).stdout(std::io::stderr());
+    command.stdout(std::io::stderr());
+    supervise(command, shown)
+}
+
+/// Runs a step of an installation within its time. What it prints goes into a file; if it fails, the failure
+/// quotes the line that tells why.
+pub(crate) fn run_quoting(mut command: Command, shown: &str, log: &Path) -> Result<(), Failure> {
+    let file = File::create(log).map_err(|error| in_folder(log, &error))?;
+    command.stderr(file.try_clone().map_err(|error| in_folder(log, &error))?).stdout(file);
+    supervise(command, shown).map_err(|failure| {
+        let said = fs::read_to_string(log).unwrap_or_default();
+        match telling(&said) {
+            Some(line) => Failure::unavailable(format!("{}: {line}", failure.message())),
+            None => failure,
+        }
+    })
+}
+
+/// The last line that names an error, or the last one.
+fn telling(said: &str) -> Option<&str> {
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty()).rev();
+    lines().find(|line| line.to_lowercase().contains("error")).or_else(|| lines().next())
+}
+
+fn supervise(mut command: Command, shown: &str) -> Result<(), Failure> {
+    command.stdin(Stdio::null());
     let failed = |why: String| Failure::unavailable(format!("`{shown}` {why}"));
     let mut child = command.spawn().map_err(|error| failed(format!("did not start: {error}")))?;
     let end = Instant::now() + STEP_MAX;
@@ -104,4 +139,18 @@ pub(crate) fn run(mut command: Command, shown: &str) -> Result<(), Failure> {
 /// A folder that cannot be used.
 pub(crate) fn in_folder(folder: &Path, error: &std::io::Error) -> Failure {
     Failure::unavailable(format!("{}: {error}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_telling_line_names_an_error() {
+        let pip =
+            "looking\nERROR: No matching distribution found for x==9\n\n[notice] a new release\n";
+        assert_eq!(telling(pip), Some("ERROR: No matching distribution found for x==9"));
+        assert_eq!(telling("one\ntwo\n\n"), Some("two"));
+        assert_eq!(telling("\n"), None);
+    }
 }

@@ -37,9 +37,18 @@ impl Failure {
         Self { message: message.into(), hint, exit_code: USAGE }
     }
 
+    /// Whether something was missing that is not part of the project.
+    pub(crate) fn is_unavailable(&self) -> bool {
+        self.exit_code == UNAVAILABLE
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {

@@ -1,15 +1,19 @@
 //! The project's own chores: `cargo xtask help` lists them.
 
+mod agents;
 mod cache;
 mod check;
 mod clients;
 mod deny;
+mod dist;
 mod example;
 mod failure;
 mod fuzz;
 mod model;
 mod run;
+mod scoreboard;
 mod tidy;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -25,10 +29,23 @@ cargo xtask COMMAND
   bench [ARGS]     all benchmarks; the arguments go to cargo bench
   laws [CASES]     the laws of every surface on 1,000 generated cases each, unless told otherwise
   fuzz [SECONDS]   every fuzz target in turn, each for 30 seconds unless told otherwise
+  torture [MINUTES [SEED]]  tries to break the promises: power cuts, kills, failing disks, broken streams,
+                   hostile requests; 10 minutes unless told otherwise, and a table of what was reached
   model            a small language model on loopback, for as long as this runs; Ctrl-C ends it
   test-model       the tests against that model; exit status 69 if it cannot be had here
   test-clients     the providers' clients for Python and Node through the proxy, with a script and with
                    that model; exit status 69 if they cannot be had here
+  test-agents [NAME…]
+                   real agents through `longhand run`, with a scripted model, on loopback alone where the
+                   machine allows it; exit status 69 if none can be had here
+  dist [profile=NAME] [target=TRIPLE] [binary=PATH]
+                   the packages, into target/packages: binary archive, Debian package, wheel, npm package;
+                   of a new build, or of a binary that is there
+  test-dist        installs each of them into a clean place and runs the first command of the README
+  package          `cargo package` for every crate that is published
+  tour             writes the outputs in docs/TOUR.md and README.md anew
+  scoreboard [PART…]  other libraries on the same work as Longhand: fit, record, proxy, replay, or all; installs
+                   them and writes docs/BENCHMARKS.md. `render` only writes it
   example          writes examples/long-session.json anew
   help             this text
 ";
@@ -49,10 +66,23 @@ fn laws(cases: &str) -> Result<(), Failure> {
     if cases.parse::<u32>().is_err() {
         return Err(Failure::usage(format!("`{cases}` is not a number of cases")));
     }
-    let tests = ["laws", "growing", "rich", "turns", "digest", "drivers"];
-    let mut arguments = vec!["test", "--release", "-p", "longhand-dialect", "-p", "longhand"];
-    arguments.extend(tests.iter().flat_map(|test| ["--test", *test]));
+    let mut arguments = vec!["test", "--release", "--test", "suite"];
+    arguments.extend(["-p", "longhand-dialect", "-p", "longhand-summary", "-p", "longhand"]);
+    arguments.extend(["--", "laws::", "growing::", "rich::", "turns::", "digest::", "drivers::"]);
     cargo_with(&[("LONGHAND_CASES", cases)], &arguments)
+}
+
+/// Packs and builds every crate that is published, as a registry would.
+fn package() -> Result<(), Failure> {
+    let mut arguments = vec!["package", "--workspace", "--allow-dirty"];
+    arguments.extend(["--exclude", "longhand-testkit", "--exclude", "xtask"]);
+    cargo(&arguments)
+}
+
+/// Runs the commands in the documents and writes what they print.
+fn tour() -> Result<(), Failure> {
+    let arguments = ["test", "-p", "longhand-cli", "--test", "cli", "documents::the_"];
+    cargo_with(&[("LONGHAND_BLESS", "1")], &arguments)
 }
 
 fn dispatch(arguments: &[String]) -> Result<(), Failure> {
@@ -70,13 +100,22 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["laws", cases] => laws(cases),
         ["fuzz"] => fuzz::fuzz("30"),
         ["fuzz", seconds] => fuzz::fuzz(seconds),
+        ["torture"] => torture::torture("10", None),
+        ["torture", minutes] => torture::torture(minutes, None),
+        ["torture", minutes, seed] => torture::torture(minutes, Some(seed)),
         ["model"] => model::serve(),
         ["test-model"] => model::test(),
         ["test-clients"] => clients::test(),
+        ["test-agents", names @ ..] => agents::test(names),
+        ["dist", rest @ ..] => dist::dist(rest),
+        ["test-dist"] => dist::test(),
+        ["package"] => package(),
+        ["tour"] => tour(),
+        ["scoreboard", parts @ ..] => scoreboard::scoreboard(parts),
         ["example"] => example::write(),
         [
-            "check" | "tidy" | "deny" | "laws" | "fuzz" | "model" | "test-model" | "test-clients"
-            | "example" | "help",
+            "check" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model" | "test-model"
+            | "test-clients" | "test-dist" | "package" | "tour" | "example" | "help",
             ..,
         ] => Err(Failure::usage(format!("`{}` does not take these arguments", words[0]))),
         [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),

@@ -34,7 +34,8 @@ pub(crate) fn has_cargo_command(name: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-fn command(arguments: &[&str]) -> Command {
+/// A cargo that is about to run.
+pub(crate) fn command(arguments: &[&str]) -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(arguments).current_dir(root());

@@ -8,6 +8,7 @@ use self::files::TextFile;
 use crate::example;
 use crate::failure::Failure;
 use crate::run::root;
+use crate::scoreboard;
 
 const SOURCE_LINES_MAX: usize = 700;
 
@@ -19,6 +20,7 @@ pub(crate) fn tidy() -> Result<(), Failure> {
     let files = files::text_files(&root())?;
     let mut complaints: Vec<String> = files.iter().flat_map(complaints_about).collect();
     complaints.extend(example::complaint());
+    complaints.extend(scoreboard::complaints());
     if complaints.is_empty() {
         return Ok(());
     }

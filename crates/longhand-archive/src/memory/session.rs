@@ -288,7 +288,7 @@ impl Session {
     }
 
     pub(super) fn info(&self) -> SessionInfo {
-        let NewSession { owner, dialect, name, continues, begun_ms } = self.new.clone();
+        let NewSession { owner, dialect, name, continues, group, begun_ms } = self.new.clone();
         let newest = self.entries().last();
         SessionInfo {
             id: self.id,
@@ -296,6 +296,7 @@ impl Session {
             dialect,
             name,
             continues,
+            group,
             begun_ms,
             entries: self.count(),
             rounds: newest.map_or(0, |entry| entry.round + 1),

@@ -1,5 +1,6 @@
 //! Entries and the checksums that hold them together.
 
+use std::collections::{BTreeMap, btree_map};
 use std::ops::Range;
 
 use longhand_core::Seq;
@@ -10,6 +11,7 @@ use super::body::{self, RawHash};
 use super::fault::{Fault, illegible_as};
 use super::seal::{Seal, Sealer};
 use super::session::{self, Session, first_seal, optional, signed, unsigned};
+use super::transaction::attempt;
 use super::tree::{self, Node};
 use super::{batch, preamble, request};
 use crate::{
@@ -56,34 +58,79 @@ impl ReadyAddition {
         Self { addition: Addition { entries: Vec::new(), ..addition.clone() }, entries }
     }
 
-    pub(super) fn make(&self, db: &Connection) -> Result<Appended, Fault> {
+    fn make(&self, db: &Connection, sessions: &mut OpenSessions) -> Result<Appended, Fault> {
         let Addition { session: id, begin, after, expected, batch, preamble, request, .. } =
             &self.addition;
         if let Some(new) = begin {
             session::begin(db, *id, new)?;
         }
-        let mut session = session::require(db, *id)?;
+        let OpenSession { session, is_fresh } = match sessions.entry(*id) {
+            btree_map::Entry::Occupied(open) => open.into_mut(),
+            btree_map::Entry::Vacant(place) => {
+                place.insert(OpenSession { session: session::require(db, *id)?, is_fresh: false })
+            }
+        };
         let expected = expected.as_ref();
         if let Some(expected) = expected.filter(|place| place.first.0 != session.state.entries) {
-            return Err(other_place(&session, expected));
+            return Err(other_place(session, expected));
         }
-        let parent = parent(db, &session, *after)?;
+        let newest = session.state.newest().filter(|_| *is_fresh);
+        let parent = match (newest, *after) {
+            (Some(newest), After::Entry(Some(seq))) if newest.seq == seq.0 => Some(newest.clone()),
+            _ => parent(db, session, *after)?,
+        };
         let before = parent.as_ref().map(|parent| parent.link);
         if let Some(expected) = expected.filter(|place| place.before != before) {
-            return Err(other_place(&session, expected));
+            return Err(other_place(session, expected));
         }
-        let mut appended = append_after(db, &mut session, *after, parent, &self.entries)?;
+        let mut appended = append_after(db, session, parent, &self.entries)?;
+        *is_fresh |= appended.new > 0;
         if let Some(batch) = batch {
-            appended.batch = Some(batch::commit(db, &mut session, batch)?);
+            appended.batch = Some(batch::commit(db, session, batch)?);
         }
         if let Some(preamble) = preamble {
             preamble::keep(db, session.owner, preamble)?;
         }
         if let Some(request) = request {
-            request::log(db, &mut session, request)?;
+            request::log(db, session, request)?;
         }
         Ok(appended)
     }
+}
+
+/// The sessions that additions of one transaction are made to: read once, and written once at its end.
+type OpenSessions = BTreeMap<SessionId, OpenSession>;
+
+struct OpenSession {
+    session: Session,
+    /// Whether its newest entry was written in this transaction, so that it is not damaged.
+    is_fresh: bool,
+}
+
+/// Makes each of several additions, or nothing of it. The outer failure says that the transaction is lost.
+pub(super) fn make_all(
+    db: &Connection,
+    additions: &[ReadyAddition],
+) -> Result<Vec<Result<Appended, Fault>>, Fault> {
+    // Nearly always all of them can be made.
+    if let Ok(all) = attempt(db, |db| make_together(db, additions))? {
+        return Ok(all.into_iter().map(Ok).collect());
+    }
+    let one = |addition| {
+        let made = attempt(db, |db| make_together(db, std::slice::from_ref(addition)))?;
+        Ok(made.map(|mut appended| appended.remove(0)))
+    };
+    additions.iter().map(one).collect()
+}
+
+fn make_together(db: &Connection, additions: &[ReadyAddition]) -> Result<Vec<Appended>, Fault> {
+    let mut sessions = OpenSessions::new();
+    let made = additions.iter().map(|addition| addition.make(db, &mut sessions));
+    let made = made.collect::<Result<Vec<Appended>, Fault>>()?;
+    for open in sessions.values() {
+        session::save(db, &open.session)?;
+    }
+    Ok(made)
 }
 
 fn other_place(session: &Session, expected: &Expected) -> Fault {
@@ -100,7 +147,11 @@ pub(super) fn append(
     entries: &[ReadyEntry],
 ) -> Result<Appended, Fault> {
     let parent = parent(db, session, after)?;
-    append_after(db, session, after, parent, entries)
+    let appended = append_after(db, session, parent, entries)?;
+    if appended.new > 0 {
+        session::save(db, session)?;
+    }
+    Ok(appended)
 }
 
 /// The entry that new ones follow.
@@ -115,14 +166,14 @@ fn parent(db: &Connection, session: &Session, after: After) -> Result<Option<Nod
 fn append_after(
     db: &Connection,
     session: &mut Session,
-    after: After,
     mut parent: Option<Node>,
     entries: &[ReadyEntry],
 ) -> Result<Appended, Fault> {
     let round = parent.as_ref().map_or(0, |parent| parent.round);
     let mut appended = Appended { round, ..Appended::default() };
     // Nothing follows the newest entry, and nothing follows a new one.
-    let mut may_be_there = matches!(after, After::Entry(_));
+    let next = parent.as_ref().map_or(0, |parent| parent.seq + 1);
+    let mut may_be_there = next < session.state.entries;
     for entry in entries {
         let link = tree::chained(db, session, parent.as_ref())?.next(entry.meaning);
         let before = parent.as_ref().map(|parent| parent.seq);
@@ -139,9 +190,6 @@ fn append_after(
         }
         appended.seqs.push(Seq(node.seq));
         parent = Some(node);
-    }
-    if appended.new > 0 {
-        session::save(db, session)?;
     }
     Ok(appended)
 }
@@ -261,9 +309,10 @@ impl StoredEntry {
     /// What its seal should be, given the one of its parent.
     pub(super) fn right_seal(&self, session: SessionId, parent_seal: Option<&Seal>) -> Seal {
         let Node { seq, parent, jump, depth, round, link, .. } = &self.node;
-        let first = first_seal(session, "entries");
+        let first = parent_seal.is_none().then(|| first_seal(session, "entries"));
+        let before = parent_seal.or(first.as_ref());
         Sealer::new("entry")
-            .bytes(parent_seal.unwrap_or(&first))
+            .bytes(before.map_or(&[], |seal| seal))
             .number(*seq)
             .optional(*parent)
             .optional(*jump)

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::fault::Fault;
+use super::place::Place;
 use super::{index, open};
 use crate::ArchiveError;
 
@@ -16,14 +17,15 @@ const IDLE_MAX: usize = 8;
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
+    place: Place,
     archive: String,
     wait_max: Duration,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf, wait_max: Duration) -> Self {
-        Self { archive: path.display().to_string(), path, wait_max, idle: Mutex::default() }
+    pub(super) fn new(path: PathBuf, place: Place, wait_max: Duration) -> Self {
+        Self { archive: path.display().to_string(), path, place, wait_max, idle: Mutex::default() }
     }
 
     /// Reads one state of the archive, whatever is written meanwhile.
@@ -31,6 +33,7 @@ impl Readers {
         &self,
         action: impl FnOnce(&Connection) -> Result<T, Fault>,
     ) -> Result<T, ArchiveError> {
+        self.place.check()?;
         self.try_read(action).map_err(|fault| fault.into_error(&self.archive, self.wait_max))
     }
 

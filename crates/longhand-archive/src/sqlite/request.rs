@@ -8,14 +8,15 @@ use super::seal::{Seal, Sealer};
 use super::session::{self, Session, signed, unsigned};
 use crate::{Cursor, DamagedPart, Listing, Owner, Page, PreambleId, Request, SessionId};
 
-/// See [`crate::Archive::log_request`].
+/// Adds a line to the log; the session is still to be saved. See [`crate::Archive::log_request`].
 pub(super) fn log(db: &Connection, session: &mut Session, request: &Request) -> Result<(), Fault> {
     session.state.requests += 1;
     let number = session.state.requests;
     let mut insert = db.prepare_cached(
         "INSERT INTO request (session, number, at_ms, preamble, head, batch, before, sent, cached, \
-         output, cost, edits, seal, model, answer, cut) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+         output, cost, edits, seal, model, answer, cut, agent, most, shown, aside, bypassed) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
+         ?19, ?20, ?21)",
     )?;
     // The numbers are kept as given, however large, so their bits are.
     insert.execute(params![
@@ -35,8 +36,13 @@ pub(super) fn log(db: &Connection, session: &mut Session, request: &Request) -> 
         request.model,
         request.answer,
         request.is_cut,
+        request.agent,
+        request.limit.cast_signed(),
+        request.window.cast_signed(),
+        request.is_aside,
+        request.is_bypassed,
     ])?;
-    session::save(db, session)
+    Ok(())
 }
 
 /// See [`crate::Archive::requests`].
@@ -52,8 +58,8 @@ pub(super) fn requests(
     };
     let mut select = db.prepare_cached(
         "SELECT number, at_ms, preamble, head, batch, before, sent, cached, output, cost, edits, \
-         seal, model, answer, cut FROM request WHERE session = ?1 AND number BETWEEN ?2 AND ?3 \
-         ORDER BY number DESC",
+         seal, model, answer, cut, agent, most, shown, aside, bypassed FROM request \
+         WHERE session = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number DESC",
     )?;
     let mut rows = select.query((session.row, signed(*oldest), signed(*newest)))?;
     let mut items = Vec::new();
@@ -72,11 +78,12 @@ pub(super) fn answer(
 ) -> Result<Option<(SessionId, Request)>, Fault> {
     let mut select = db.prepare_cached(
         "SELECT number, at_ms, preamble, head, batch, before, sent, cached, output, cost, edits, \
-         seal, model, answer, cut, session FROM request WHERE answer = ?1 ORDER BY id DESC",
+         seal, model, answer, cut, agent, most, shown, aside, bypassed, session FROM request \
+         WHERE answer = ?1 ORDER BY id DESC",
     )?;
     let mut rows = select.query([answer])?;
     while let Some(row) = rows.next()? {
-        let session = match session::by_row(db, row.get(15)?) {
+        let session = match session::by_row(db, row.get(20)?) {
             Ok(Some(session)) if session.owner == owner => session,
             // Whose a damaged session is, is uncertain.
             Ok(_) | Err(Fault::Damage(_)) => continue,
@@ -89,8 +96,8 @@ pub(super) fn answer(
 }
 
 pub(super) const SELECT_ALL: &str = "SELECT number, at_ms, preamble, head, batch, before, sent, \
-                                     cached, output, cost, edits, seal, model, answer, cut \
-                                     FROM request WHERE session = ?1 ORDER BY number";
+                                     cached, output, cost, edits, seal, model, answer, cut, \
+                                     agent, most, shown, aside, bypassed FROM request WHERE session = ?1 ORDER BY number";
 
 /// Reads a line that should have this number.
 pub(super) fn checked(session: &Session, number: u64, row: &Row<'_>) -> Result<Request, Fault> {
@@ -126,6 +133,11 @@ fn read(row: &Row<'_>) -> Result<(u64, Request, Seal), rusqlite::Error> {
         edits: bits(10)?,
         answer: row.get(13)?,
         is_cut: row.get(14)?,
+        agent: row.get(15)?,
+        limit: bits(16)?,
+        window: bits(17)?,
+        is_aside: row.get(18)?,
+        is_bypassed: row.get(19)?,
     };
     Ok((unsigned(row, 0)?, request, row.get(11)?))
 }
@@ -149,6 +161,11 @@ fn right_seal(session: SessionId, number: u64, request: &Request) -> Seal {
         .number(u64::from(request.answer.is_some()))
         .bytes(request.answer.as_deref().unwrap_or_default().as_bytes())
         .number(u64::from(request.is_cut))
+        .bytes(request.agent.as_bytes())
+        .number(request.limit)
+        .number(request.window)
+        .number(u64::from(request.is_aside))
+        .number(u64::from(request.is_bypassed))
         .seal()
 }
 

@@ -10,13 +10,13 @@ pub(super) const APPLICATION_ID: i64 = 0x4c4f_4e47;
 
 /// The one format that this release knows. It is not frozen: until the first release a change here
 /// gets a new number, and files with the old one are refused.
-pub(super) const FORMAT: i64 = 3;
+pub(super) const FORMAT: i64 = 4;
 
 const TABLES: &str = concat!(
     // A session's key is its id, and NULL once it is removed and waits to be wiped. What changes with
     // every entry is in `head`.
     "CREATE TABLE session (id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB UNIQUE, \
-     owner BLOB NOT NULL, continues BLOB, begun_ms INTEGER NOT NULL, seal BLOB NOT NULL, \
+     owner BLOB NOT NULL, continues BLOB, kin INTEGER, begun_ms INTEGER NOT NULL, seal BLOB NOT NULL, \
      dialect TEXT NOT NULL, name TEXT NOT NULL) STRICT;",
     "CREATE TABLE head (session INTEGER PRIMARY KEY REFERENCES session, entries INTEGER NOT NULL, \
      bytes INTEGER NOT NULL, first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL, \
@@ -62,10 +62,10 @@ const TABLES: &str = concat!(
      content TEXT NOT NULL, UNIQUE (key, owner)) STRICT;",
     "CREATE TABLE request (id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES session, \
      number INTEGER NOT NULL, at_ms INTEGER NOT NULL, preamble BLOB, head INTEGER, \
-     batch INTEGER NOT NULL, before INTEGER NOT NULL, sent INTEGER NOT NULL, \
-     cached INTEGER NOT NULL, output INTEGER NOT NULL, cost INTEGER, edits INTEGER NOT NULL, \
-     seal BLOB NOT NULL, model TEXT NOT NULL, answer TEXT, \
-     cut INTEGER NOT NULL, UNIQUE (session, number)) STRICT;",
+     batch INTEGER NOT NULL, most INTEGER NOT NULL, before INTEGER NOT NULL, \
+     shown INTEGER NOT NULL, sent INTEGER NOT NULL, cached INTEGER NOT NULL, output INTEGER NOT NULL, cost INTEGER, edits INTEGER NOT NULL, \
+     seal BLOB NOT NULL, model TEXT NOT NULL, agent TEXT NOT NULL, answer TEXT, \
+     cut INTEGER NOT NULL, aside INTEGER NOT NULL, bypassed INTEGER NOT NULL, UNIQUE (session, number)) STRICT;",
     "CREATE INDEX request_preamble ON request (preamble) WHERE preamble IS NOT NULL;",
     "CREATE INDEX request_answer ON request (answer) WHERE answer IS NOT NULL;",
     "CREATE TABLE derived (id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES session, \

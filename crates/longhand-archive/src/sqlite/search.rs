@@ -203,7 +203,14 @@ impl Search<'_> {
         // No entry has this.
         let nobody = index::session_mark(0);
         let mut asked: Vec<String> = match strictness {
-            Strictness::Words => words.iter().map(|word| quoted(index::term(word))).collect(),
+            Strictness::Words => {
+                let terms = self.query.terms().into_iter().take(TERMS_MAX);
+                let asked = |(word, is_prefix): (&str, bool)| {
+                    let mark = if is_prefix { "*" } else { "" };
+                    format!("{}{mark}", quoted(index::term(word)))
+                };
+                terms.map(asked).collect()
+            }
             Strictness::Substrings => {
                 let around = index::terms_around(db, &words)?.into_iter().flatten();
                 let any_of = |terms: Vec<String>| {

@@ -168,16 +168,17 @@ fn seal_of_row(id: SessionId, new: &NewSession) -> Seal {
         .bytes(&id.to_bytes())
         .bytes(&new.owner.to_bytes())
         .bytes(new.continues.map(SessionId::to_bytes).as_ref().map_or(&[], |bytes| &bytes[..]))
+        .optional(new.group)
         .time(new.begun_ms)
         .bytes(new.dialect.as_bytes())
         .bytes(new.name.as_bytes())
         .seal()
 }
 
-const SELECT_BY_KEY: &str = "SELECT id, key, owner, continues, begun_ms, seal, dialect, name \
-                             FROM session WHERE key = ?1";
-const SELECT_BY_ROW: &str = "SELECT id, key, owner, continues, begun_ms, seal, dialect, name \
-                             FROM session WHERE id = ?1";
+const SELECT_BY_KEY: &str = "SELECT id, key, owner, continues, begun_ms, seal, dialect, name, \
+                             kin FROM session WHERE key = ?1";
+const SELECT_BY_ROW: &str = "SELECT id, key, owner, continues, begun_ms, seal, dialect, name, \
+                             kin FROM session WHERE id = ?1";
 
 fn row(row: &Row<'_>) -> Result<SessionRow, rusqlite::Error> {
     let continues: Option<[u8; 16]> = row.get(3)?;
@@ -186,6 +187,7 @@ fn row(row: &Row<'_>) -> Result<SessionRow, rusqlite::Error> {
         dialect: row.get(6)?,
         name: row.get(7)?,
         continues: continues.map(SessionId::from_bytes),
+        group: row.get::<_, Option<i64>>(8)?.map(i64::cast_unsigned),
         begun_ms: row.get(4)?,
     };
     Ok(SessionRow {
@@ -248,8 +250,8 @@ pub(super) fn begin(db: &Connection, id: SessionId, new: &NewSession) -> Result<
         return Ok(());
     }
     let mut insert = db.prepare_cached(
-        "INSERT INTO session (key, owner, continues, begun_ms, seal, dialect, name) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO session (key, owner, continues, begun_ms, seal, dialect, name, kin) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
     insert.execute((
         id.to_bytes(),
@@ -259,6 +261,7 @@ pub(super) fn begin(db: &Connection, id: SessionId, new: &NewSession) -> Result<
         seal_of_row(id, new),
         &new.dialect,
         &new.name,
+        new.group.map(u64::cast_signed),
     ))?;
     let row = db.last_insert_rowid();
     save(db, &Session { row, id, owner: new.owner, state: State::new(id) })
@@ -368,8 +371,8 @@ fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInf
         Err(error) => return Err(error.into()),
     };
     let state = state(db, row_id, id)?.filter(|_| found.is_sound());
-    let NewSession { owner, dialect, name, continues, begun_ms } = found.new;
-    let info = SessionInfo { owner, dialect, name, continues, begun_ms, ..damaged };
+    let NewSession { owner, dialect, name, continues, group, begun_ms } = found.new;
+    let info = SessionInfo { owner, dialect, name, continues, group, begun_ms, ..damaged };
     Ok(match state {
         None => info,
         Some(state) => SessionInfo {

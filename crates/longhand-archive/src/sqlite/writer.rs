@@ -14,6 +14,7 @@ use rusqlite::Connection;
 
 use super::background::BackgroundThread;
 use super::fault::Fault;
+use super::place::Place;
 use super::write_connection::{Job, WriteConnection};
 use crate::ArchiveError;
 
@@ -27,6 +28,7 @@ const GATHER_MAX: Duration = Duration::from_micros(300);
 #[derive(Debug)]
 pub(super) struct Writer {
     archive: String,
+    place: Place,
     queue: Mutex<Queue>,
     /// Told when a call joins the queue.
     arrival: Condvar,
@@ -46,6 +48,7 @@ struct Queue {
 impl Writer {
     pub(super) fn start(
         path: &Path,
+        place: Place,
         db: Connection,
         wait_max: Duration,
     ) -> Result<Self, ArchiveError> {
@@ -54,13 +57,31 @@ impl Writer {
         let connection = WriteConnection::new(archive.clone(), db, wait_max);
         let connection = Arc::new(Mutex::new(connection));
         let background = BackgroundThread::start(path, Arc::clone(&connection))?;
-        Ok(Self { archive, queue, arrival: Condvar::new(), connection, background })
+        Ok(Self { archive, place, queue, arrival: Condvar::new(), connection, background })
     }
 
     /// Performs a change and returns when it is on disk.
     ///
     /// The action may run twice, in transactions of which only the last is kept.
     pub(super) fn write<T: Send + 'static>(
+        &self,
+        action: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, ArchiveError> {
+        self.place.check().inspect_err(|_| self.rescue())?;
+        let done = self.write_together(action)?;
+        self.place.check().inspect_err(|_| self.rescue()).map(|()| done)
+    }
+
+    /// Brings the log home if somebody has removed it: as long as it is open here, nothing in it is lost.
+    pub(super) fn rescue(&self) {
+        if self.place.is_log_lost() {
+            let connection = WriteConnection::locked(&self.connection);
+            // If that fails, too, the error that led here says what is wrong.
+            let _ = connection.db.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()));
+        }
+    }
+
+    fn write_together<T: Send + 'static>(
         &self,
         action: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, ArchiveError> {

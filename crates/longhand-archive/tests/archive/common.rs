@@ -41,6 +41,7 @@ pub(crate) fn named(owner: Owner, name: &str) -> NewSession {
         dialect: "chat".to_owned(),
         name: name.to_owned(),
         continues: None,
+        group: None,
         begun_ms: 5,
     }
 }

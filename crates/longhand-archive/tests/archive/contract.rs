@@ -77,7 +77,11 @@ fn a_session_begins_once_and_has_one_owner() {
     check(|archive| {
         let unknown = archive.append(id("s"), After::Newest, &[user("one")]);
         assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
-        let new = NewSession { continues: Some(id("r")), ..named(Owner::LOCAL, "s") };
+        let new = NewSession {
+            continues: Some(id("r")),
+            group: Some(u64::MAX),
+            ..named(Owner::LOCAL, "s")
+        };
         archive.begin(id("s"), &new).unwrap();
         archive.begin(id("s"), &NewSession { name: "other".to_owned(), ..new.clone() }).unwrap();
         let taken = archive.begin(id("s"), &NewSession { owner: Owner::of("key"), ..new.clone() });
@@ -88,6 +92,7 @@ fn a_session_begins_once_and_has_one_owner() {
             dialect: "chat".to_owned(),
             name: "s".to_owned(),
             continues: Some(id("r")),
+            group: Some(u64::MAX),
             begun_ms: 5,
             ..SessionInfo::default()
         };
@@ -271,6 +276,7 @@ fn sessions_are_listed_by_activity() {
             dialect: "chat".to_owned(),
             name: "a".to_owned(),
             continues: None,
+            group: None,
             begun_ms: 5,
             entries: 2,
             rounds: 1,
@@ -560,7 +566,10 @@ fn requests_are_logged_as_they_are() {
             head: n.is_multiple_of(3).then_some(Seq(n)),
             batch: n,
             model: format!("model {n}"),
+            agent: format!("agent {n}"),
+            limit: n + 4,
             before: u64::MAX,
+            window: n + 5,
             sent: n,
             cached: n + 1,
             output: n + 2,
@@ -568,6 +577,8 @@ fn requests_are_logged_as_they_are() {
             edits: n + 3,
             answer: n.is_multiple_of(3).then(|| format!("answer {n}")),
             is_cut: n % 2 == 1,
+            is_aside: n % 3 == 1,
+            is_bypassed: n % 4 == 1,
         };
         for n in 0..5 {
             archive.log_request(id("s"), &request(n)).unwrap();

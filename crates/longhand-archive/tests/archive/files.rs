@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use longhand_archive::{Archive, ArchiveError, Reference, Scope, SqliteArchive};
+use longhand_archive::{
+    After, Archive, ArchiveError, NewEntry, Page, Reference, Scope, SqliteArchive,
+};
+use longhand_core::Seq;
 use rusqlite::Connection;
 
 use crate::common::{fold, folds, fresh, id, record, stub_handle, stubs, user};
@@ -165,5 +168,74 @@ fn removing_a_session_wipes_its_words() {
     let archive = SqliteArchive::open(folder.path().join("archive.db")).unwrap();
     assert_eq!(archive.entries(id("keep"), 0..9).unwrap()[2].raw, shared.raw);
     assert_eq!(archive.search(&Scope::All, "harmless", 9).unwrap().len(), 2);
+    assert_eq!(archive.verify(None).unwrap(), []);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_log_that_is_removed_is_noticed_and_nothing_in_it_is_lost() {
+    for reads_first in [false, true] {
+        let (folder, archive) = fresh();
+        let path = folder.path().join("archive.db");
+        for count in 0..20 {
+            record(&archive, "s", &[user(&format!("no{count}"))]);
+        }
+        fs::remove_file(folder.path().join("archive.db-wal")).unwrap();
+        let error = if reads_first {
+            archive.head(id("s")).unwrap_err()
+        } else {
+            archive.append(id("s"), After::Newest, &[user("late")]).unwrap_err()
+        };
+        assert!(matches!(error, ArchiveError::Moved { .. }), "{error:?}");
+        assert!(error.to_string().contains("archive.db-wal"), "{error}");
+        // As a kill would leave it: nobody closes anything.
+        let copy = folder.path().join("copy.db");
+        fs::copy(&path, &copy).unwrap();
+        let rescued = SqliteArchive::open(&copy).unwrap();
+        assert_eq!(rescued.entries(id("s"), 0..99).unwrap().len(), 20);
+        assert_eq!(rescued.verify(None).unwrap(), []);
+        drop(archive);
+        let archive = SqliteArchive::open(&path).unwrap();
+        assert_eq!(record(&archive, "s", &[user("on it goes")]).seqs, [Seq(20)]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_leads_to_the_archive_and_a_dangling_one_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link) = (folder.path().join("real/archive.db"), folder.path().join("link.db"));
+    let archive = SqliteArchive::open(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let linked = SqliteArchive::open(&link).unwrap();
+    record(&archive, "s", &[user("one")]);
+    assert_eq!(record(&linked, "s", &[user("two")]).seqs, [Seq(1)]);
+    drop((archive, linked));
+    assert_eq!(SqliteArchive::open(&real).unwrap().head(id("s")).unwrap().unwrap().entries, 2);
+    fs::remove_file(&real).unwrap();
+    let error = SqliteArchive::open(&link).unwrap_err();
+    assert!(error.to_string().contains("link.db"), "{error}");
+}
+
+#[test]
+fn a_clock_that_runs_backwards_changes_no_order() {
+    let (_folder, archive) = fresh();
+    for count in 0..9_i64 {
+        let said = NewEntry { at_ms: 1_000_000 - count * 50_000, ..user(&format!("no{count}")) };
+        record(&archive, "s", &[said]);
+        record(&archive, &format!("t{count}"), &[user("x")]);
+    }
+    let entries = archive.entries(id("s"), 0..99).unwrap();
+    let said: Vec<bool> =
+        entries.iter().enumerate().map(|(at, own)| own.raw.contains(&format!("no{at}"))).collect();
+    assert_eq!(said, [true; 9]);
+    let names: Vec<String> = archive
+        .sessions(None, Page::first(2))
+        .unwrap()
+        .items
+        .into_iter()
+        .map(|own| own.name)
+        .collect();
+    assert_eq!(names, ["t8", "s"], "by what was appended last");
     assert_eq!(archive.verify(None).unwrap(), []);
 }

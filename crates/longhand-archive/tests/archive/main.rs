@@ -9,6 +9,9 @@ mod crash;
 mod faults;
 mod files;
 mod model;
+mod money;
+#[cfg(target_os = "linux")]
+mod power;
 mod search;
 mod sharing;
 mod silence;

@@ -28,6 +28,20 @@ fn the_newest_comes_first() {
 }
 
 #[test]
+fn a_star_finds_words_that_begin_so() {
+    check(|archive| {
+        let said =
+            [user("the configuration"), reply("unconfigured"), user("conf"), reply("confirm it")];
+        record(archive, "a", &said);
+        let found = |query: &str| seqs(&archive.search(&Scope::All, query, 9).unwrap());
+        assert_eq!(found("conf*"), [3, 2, 0]);
+        assert_eq!(found("conf"), [2]);
+        assert_eq!(found("\"the conf*\""), [0]);
+        assert_eq!(found("it conf*"), [3]);
+    });
+}
+
+#[test]
 fn any_string_is_a_query() {
     const QUERIES: &[&str] = &[
         "GB/s",
@@ -53,7 +67,7 @@ fn any_string_is_a_query() {
         "\\",
         "%",
         "_",
-        "a*",
+        "qz*",
         "\"open",
         "g-1234",
         "src/main.rs:42",

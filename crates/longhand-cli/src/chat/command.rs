@@ -6,6 +6,7 @@ pub(super) enum Command {
     Context,
     Compact(String),
     Undo,
+    Retry,
     Pin(String),
     Expand(String),
     Search(String),
@@ -16,18 +17,20 @@ pub(super) enum Command {
 }
 
 pub(super) const HELP: &str = "\
-/context            what of the window is what
-/compact [TEXT]     fold all but the newest round now; TEXT tells a model what to mind
-/undo               take the newest fold back
-/pin [WORDS]        keep the newest entry with these words, or your last message, in every window
+/context            how the window is filled
+/compact [TEXT]     fold all but the newest round now; TEXT is an instruction to the summariser
+/undo               undo the newest batch of edits
+/retry              send your last message again; the earlier answer stays in the archive
+/pin [WORDS]        keep the newest message with these words, or your last one, in every window
 /expand HANDLE      show what a handle stands for
-/search WORDS       find anything ever said here
+/search WORDS       search this conversation
 /model [NAME]       show or change the model
 /cost               what this conversation has cost
-/help               this
-/quit               leave; so does Ctrl-D
+/help               list the commands
+/quit               leave, as Ctrl-D does
 
-Ctrl-C stops an answer. // at the beginning of a line says / to the model.";
+Ctrl-C stops an answer and keeps what came of it. After an answer that failed, Enter asks again. Begin a line with // to
+send one that begins with /.";
 
 impl Command {
     /// Reads a line; `None` if it is for the model, an error if there is no such command.
@@ -43,6 +46,7 @@ impl Command {
             "context" => Ok(Self::Context),
             "compact" => Ok(Self::Compact(words)),
             "undo" => Ok(Self::Undo),
+            "retry" => Ok(Self::Retry),
             "pin" => Ok(Self::Pin(words)),
             "expand" if words.is_empty() => needs("a handle"),
             "expand" => Ok(Self::Expand(words)),
@@ -52,7 +56,7 @@ impl Command {
             "cost" => Ok(Self::Cost),
             "help" | "?" => Ok(Self::Help),
             "quit" | "exit" | "q" => Ok(Self::Quit),
-            _ => Err(format!("there is no /{name}; /help lists what there is")),
+            _ => Err(format!("there is no /{name}; /help lists the commands")),
         })
     }
 }

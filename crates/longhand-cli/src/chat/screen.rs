@@ -4,30 +4,60 @@ use std::io::{IsTerminal, Write};
 
 use longhand_core::Tokens;
 
-use crate::output::harmless;
+use super::markdown::Markdown;
+use crate::output::{self, harmless};
+use crate::search;
 
 /// The terminal. Whatever models and archives say loses what a terminal would obey.
 pub(super) struct Screen {
     colour: bool,
+    /// Whether Markdown is rendered.
+    renders: bool,
+    /// Whether somebody types: if not, only answers go to standard output.
+    is_live: bool,
 }
 
 /// The cells of the gauge.
 const GAUGE: u64 = 10;
 
 impl Screen {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(is_plain: bool) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { colour: wanted && std::io::stdout().is_terminal() }
+        let to_terminal = std::io::stdout().is_terminal();
+        Self {
+            colour: wanted && to_terminal,
+            renders: wanted && to_terminal && !is_plain,
+            is_live: std::io::stdin().is_terminal(),
+        }
     }
 
-    /// Something that is not part of the conversation.
+    /// Says something that is not part of the conversation.
     pub(super) fn notice(&self, text: &str) {
         let text = harmless(text);
+        if !self.is_live {
+            output::say(&text);
+            return;
+        }
+        let lines: Vec<String> =
+            text.lines().map(|line| output::wrapped(&format!("· {line}"), "")).collect();
+        let text = lines.join("\n");
         let _ = if self.colour {
-            writeln!(std::io::stdout().lock(), "\u{1b}[2m· {text}\u{1b}[0m")
+            writeln!(std::io::stdout().lock(), "\u{1b}[2m{text}\u{1b}[0m")
         } else {
-            writeln!(std::io::stdout().lock(), "· {text}")
+            writeln!(std::io::stdout().lock(), "{text}")
         };
+    }
+
+    /// Shows a message that was found, with the words marked.
+    pub(super) fn found(&self, line: &str, words: &str) {
+        let line = output::wrapped(&harmless(line), "");
+        let line = if self.colour { search::highlighted(&line, words) } else { line };
+        let _ = writeln!(std::io::stdout().lock(), "{line}");
+    }
+
+    /// An answer, to be shown as it comes.
+    pub(super) fn answer(&self) -> ShownAnswer {
+        ShownAnswer { markdown: self.renders.then(Markdown::default), has_ended: true }
     }
 
     pub(super) fn problem(&self, error: &anyhow::Error) {
@@ -40,24 +70,58 @@ impl Screen {
 
 /// The prompt: how full the window is.
 pub(super) fn gauge(tokens: Tokens, budget: Tokens) -> String {
-    let percent = tokens.0 * 100 / budget.0.max(1);
-    let full = (tokens.0 * GAUGE).div_ceil(budget.0.max(1)).min(GAUGE) as usize;
+    let share = |of: u64| u128::from(tokens.0) * u128::from(of) / u128::from(budget.0.max(1));
+    let full = share(GAUGE).min(u128::from(GAUGE)) as usize;
     let bar = format!("{}{}", "█".repeat(full), "░".repeat(GAUGE as usize - full));
-    format!("{bar} {percent}% › ")
+    match share(100) {
+        0 if tokens > Tokens::ZERO => format!("{bar} <1% › "),
+        percent @ 101.. => format!("{bar} {percent}% (over) › "),
+        100 if tokens > budget => format!("{bar} 100% (over) › "),
+        percent => format!("{bar} {percent}% › "),
+    }
 }
 
-/// A piece of an answer.
-pub(super) fn answer(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
+/// An answer on its way to standard output.
+pub(super) struct ShownAnswer {
+    markdown: Option<Markdown>,
+    /// Whether the last line has its end.
+    has_ended: bool,
 }
 
-pub(super) fn end_answer() {
-    let _ = writeln!(std::io::stdout().lock());
+impl ShownAnswer {
+    /// Shows a piece.
+    pub(super) fn push(&mut self, piece: &str) {
+        let piece = harmless(piece);
+        let shown = match &mut self.markdown {
+            Some(markdown) => markdown.push(&piece),
+            None => piece,
+        };
+        self.write(&shown);
+    }
+
+    /// Shows what is left, and ends the line.
+    pub(super) fn end(&mut self) {
+        if let Some(mut markdown) = self.markdown.take() {
+            let rest = markdown.end();
+            self.write(&rest);
+        }
+        if !self.has_ended {
+            self.write("\n");
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.has_ended = text.ends_with('\n');
+        }
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
 }
 
 pub(super) fn show(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{}", harmless(text));
+    let lines: Vec<String> = harmless(text).lines().map(|line| output::wrapped(line, "")).collect();
+    let _ = writeln!(std::io::stdout().lock(), "{}", lines.join("\n"));
 }
 
 #[cfg(test)]
@@ -67,7 +131,12 @@ mod tests {
     #[test]
     fn the_gauge_is_full_when_the_window_is() {
         assert_eq!(gauge(Tokens(0), Tokens(100)), "░░░░░░░░░░ 0% › ");
-        assert_eq!(gauge(Tokens(31), Tokens(100)), "████░░░░░░ 31% › ");
-        assert_eq!(gauge(Tokens(250), Tokens(100)), "██████████ 250% › ");
+        assert_eq!(gauge(Tokens(1), Tokens(1_000)), "░░░░░░░░░░ <1% › ");
+        assert_eq!(gauge(Tokens(31), Tokens(100)), "███░░░░░░░ 31% › ");
+        assert_eq!(gauge(Tokens(99), Tokens(100)), "█████████░ 99% › ");
+        assert_eq!(gauge(Tokens(100), Tokens(100)), "██████████ 100% › ");
+        assert_eq!(gauge(Tokens(1_001), Tokens(1_000)), "██████████ 100% (over) › ");
+        assert_eq!(gauge(Tokens(250), Tokens(100)), "██████████ 250% (over) › ");
+        assert_eq!(gauge(Tokens(5), Tokens(0)), "██████████ 500% (over) › ");
     }
 }

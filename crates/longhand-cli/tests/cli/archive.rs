@@ -173,7 +173,7 @@ fn batches_have_receipts_and_can_be_taken_back() {
     assert!(done(folder.run("log demo --archive a.db")).stdout.contains("extractive"));
 
     let undone = done(folder.run("undo demo --archive a.db")).stdout;
-    assert!(undone.contains("took back batch 2: 0 stubs, 0 clips, a fold of"), "{undone}");
+    assert!(undone.contains("took back batch 2: 0 stubs, 0 clips, "), "{undone}");
     let report = done(folder.run("show demo --archive a.db --json")).json();
     assert_eq!(report["verbatim"], json!([1, 12]));
     // There is room for it, so it stays through the next round.
@@ -214,7 +214,7 @@ fn an_export_is_read_back_as_it_was() {
     assert!(folder.read("again.jsonl") == folder.read("demo.jsonl"));
     folder
         .run("import demo.jsonl --archive b.db")
-        .assert_refused(&["session \"demo\" is there already", "hint: --append"]);
+        .assert_refused(&["session \"demo\" exists already", "hint: --append"]);
 
     done(folder.run("export demo --archive a.db --format state -o state.json"));
     let state = folder.json("state.json");
@@ -317,14 +317,58 @@ fn a_session_is_removed_for_good_and_only_on_purpose() {
 fn keys_are_taken_out_on_the_way_in() {
     let folder = Folder::new();
     let key = "sk-live0123456789abcdefABCDEF";
-    let line = json!({"user": format!("The key is {key}."), "assistant": "Thanks."});
+    let line = json!({"user": format!("The key is {key}."), "assistant": "Thanks, password=Hunter2Canary it is."});
     done(folder.run_fed("record demo --archive a.db --redact", format!("{line}\n").as_bytes()));
     let export = done(folder.run("export demo --archive a.db")).stdout;
-    assert!(export.contains("[redacted sk-…]") && !export.contains(key), "{export}");
+    assert!(export.contains("[redacted openai ") && !export.contains(key), "{export}");
     assert_eq!(folder.run(&format!("search {key} --archive a.db")).status, 1);
     folder.write("in.json", format!("[{}]", json!({"role": "user", "content": key})));
     done(folder.run("import in.json --id other --archive a.db --redact"));
-    assert!(!done(folder.run("export other --archive a.db")).stdout.contains(key));
+    let other = done(folder.run("export other --archive a.db")).stdout;
+    assert!(!other.contains(key));
+    let mark =
+        |text: &str| text.split_once("[redacted openai ").map(|(_, rest)| rest[..8].to_owned());
+    assert_eq!(mark(&export), mark(&other), "one secret has one mark, in all commands");
+    // A window is written from the file; only what is stored is without the key.
+    let filler = "words about the work ".repeat(200);
+    let messages: Vec<_> = (0..9)
+        .flat_map(|at| {
+            [
+                json!({"role": "user", "content": format!("{at}: {filler} {key}")}),
+                json!({"role": "assistant", "content": filler}),
+            ]
+        })
+        .chain([json!({"role": "user", "content": format!("Go on with {key}.")})])
+        .collect();
+    folder.write("long.json", json!(messages).to_string());
+    let window =
+        done(folder.run("compact long.json --budget 3000 --archive a.db --redact -q")).stdout;
+    assert!(
+        window.contains(&format!("Go on with {key}.")) && window.contains("[longhand"),
+        "{window}"
+    );
+    let handle = window.split(" h:").nth(1).map(|rest| format!("h:{}", &rest[..12])).unwrap();
+    let original = done(folder.run(&format!("expand {handle} --archive a.db"))).stdout;
+    assert!(original.contains("[redacted openai ") && !original.contains(key), "{original}");
+    for file in ["a.db", "a.db-wal"] {
+        let bytes = std::fs::read(folder.path(file)).unwrap_or_default();
+        for secret in [key, "Hunter2Canary"] {
+            assert!(!bytes.windows(secret.len()).any(|own| own == secret.as_bytes()), "{file}");
+        }
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(folder.path("a.db.redact-key")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
+    }
+    folder.write("a.db.redact-key", "short");
+    let refused = folder.run_fed("record demo --archive a.db --redact", b"{}\n");
+    assert!(
+        refused.status == 2 && refused.stderr.contains("a.db.redact-key"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]

@@ -10,12 +10,12 @@ use longhand_testkit::scripted::{ScriptedServer, Step};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use serde_json::Value;
 
-use crate::run::Folder;
+use crate::run::{Folder, OWN_SETTINGS};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A terminal with `longhand chat` in it.
-struct Terminal {
+pub(crate) struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     master: Box<dyn MasterPty + Send>,
     keyboard: Box<dyn Write + Send>,
@@ -23,7 +23,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(folder: &Folder, line: &str) -> Self {
+    pub(crate) fn start(folder: &Folder, line: &str) -> Self {
         let size = PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_longhand"));
@@ -48,12 +48,12 @@ impl Terminal {
         Self { screen, master: pair.master, keyboard, child }
     }
 
-    fn contents(&self) -> String {
+    pub(crate) fn contents(&self) -> String {
         self.screen.lock().unwrap().screen().contents()
     }
 
     /// Waits until the screen shows something.
-    fn wait_for(&self, what: &str) {
+    pub(crate) fn wait_for(&self, what: &str) {
         let start = Instant::now();
         while !self.contents().contains(what) {
             assert!(start.elapsed() < PATIENCE, "no {what:?} on the screen:\n{}", self.contents());
@@ -61,13 +61,13 @@ impl Terminal {
         }
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
         self.keyboard.flush().unwrap();
     }
 
     /// Types a line once the prompt is there.
-    fn type_line(&mut self, line: &str) {
+    pub(crate) fn type_line(&mut self, line: &str) {
         self.wait_for_prompt();
         let before = self.contents();
         self.press(&format!("{line}\r"));
@@ -76,11 +76,16 @@ impl Terminal {
     }
 
     /// What is typed before the prompt is there is lost.
-    fn wait_for_prompt(&self) {
+    pub(crate) fn wait_for_prompt(&self) {
         self.wait_while(|contents| !contents.trim_end().ends_with('›'));
     }
 
-    fn wait_while(&self, is_so: impl Fn(&str) -> bool) {
+    /// Waits for a prompt that has this typed at it.
+    pub(crate) fn wait_for_prompt_with(&self, typed: &str) {
+        self.wait_while(|contents| !contents.trim_end().ends_with(&format!("› {typed}")));
+    }
+
+    pub(crate) fn wait_while(&self, is_so: impl Fn(&str) -> bool) {
         let start = Instant::now();
         while is_so(&self.contents()) {
             assert!(start.elapsed() < PATIENCE, "nothing happens:\n{}", self.contents());
@@ -88,12 +93,12 @@ impl Terminal {
         }
     }
 
-    fn resize(&self, rows: u16, cols: u16) {
+    pub(crate) fn resize(&self, rows: u16, cols: u16) {
         self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
         self.screen.lock().unwrap().screen_mut().set_size(cells(rows), cells(cols));
     }
 
-    fn end(mut self) -> u32 {
+    pub(crate) fn end(mut self) -> u32 {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -109,12 +114,12 @@ fn cells(count: u16) -> NonZeroU16 {
     NonZeroU16::new(count).unwrap()
 }
 
-fn folder(server: &ScriptedServer, api: &str) -> Folder {
+pub(crate) fn folder(server: &ScriptedServer, api: &str) -> Folder {
     let config = format!(
         "[models]\nchat = 'fake/tiny'\n[chat]\nsystem = 'Be brief.'\n[endpoints.fake]\nurl = '{}'\napi = '{api}'\n",
         server.url()
     );
-    Folder::with("longhand.toml", config)
+    Folder::with(OWN_SETTINGS, config)
 }
 
 fn answer(text: &str) -> Step {
@@ -147,9 +152,9 @@ fn a_conversation_is_typed_streamed_resumed_and_kept() {
         terminal.type_line("/nonsense");
         terminal.wait_for("there is no /nonsense");
         terminal.type_line("/cost");
-        terminal.wait_for("2 calls");
+        terminal.wait_for("for 2 calls");
         terminal.type_line("/quit");
-        terminal.wait_for("goes on from here");
+        terminal.wait_for("resume with `longhand chat demo`");
         assert_eq!(terminal.end(), 0);
 
         let mut terminal = Terminal::start(&folder, "chat demo");
@@ -217,18 +222,94 @@ fn trouble_is_told_and_the_conversation_goes_on() {
     let folder = folder(&server, "chat");
     let mut terminal = Terminal::start(&folder, "chat demo");
     terminal.type_line("A long story.");
-    terminal.wait_for("too long for the model; sending less");
+    terminal.wait_for("too long for the model; retrying with a smaller request");
     terminal.wait_for("Shorter is fine.");
     terminal.type_line("And now?");
     terminal.wait_for("error: fake refused the key");
     terminal.type_line("And now?");
     terminal.wait_for("All is well.");
     terminal.type_line("/compact");
-    terminal.wait_for("nothing to fold that would free anything");
+    terminal.wait_for("nothing to fold: it would free no tokens");
     terminal.type_line("/model nobody/x");
     terminal.wait_for("unknown provider");
     terminal.type_line("/quit");
     assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn what_was_typed_or_shown_is_kept_and_asked_again() {
+    let cut = "Half of what I know is here and the other half is cut away";
+    let server = ScriptedServer::start([
+        answer("Hello."),
+        Step::Status(401),
+        Step::Cut(cut.to_owned()),
+        answer("Forty-two."),
+        answer("Forty-three."),
+        Step::Status(500),
+        Step::Status(500),
+        Step::Status(500),
+        Step::Status(500),
+        Step::Status(500),
+        Step::Status(500),
+        answer("At last."),
+    ]);
+    let folder = folder(&server, "chat");
+    let mut terminal = Terminal::start(&folder, "chat demo");
+    terminal.type_line("Hi.");
+    terminal.wait_for("Hello.");
+    terminal.type_line("What is the answer?");
+    terminal.wait_for("your message is kept; Enter or /retry asks again");
+    let export = folder.run("export demo").stdout;
+    assert!(export.contains("What is the answer?") && export.contains("[no answer: "), "{export}");
+    // Enter asks again; half an answer is kept as half an answer.
+    terminal.type_line("");
+    terminal.wait_for("what came is kept; Enter or /retry asks again");
+    terminal.type_line("/retry");
+    terminal.wait_for("Forty-two.");
+    // An empty line says nothing now, and /retry asks for another answer.
+    terminal.type_line("/retry");
+    terminal.wait_for("Forty-three.");
+    terminal.wait_for_prompt();
+    let export = folder.run("export demo").stdout;
+    for kept in ["[no answer: ", "Half of what", "[cut off: ", "Forty-two.", "Forty-three."] {
+        assert!(export.contains(kept), "no {kept:?} in {export}");
+    }
+    let asked = export.matches("What is the answer?").count();
+    assert_eq!(asked, 1, "all answers follow one message: {export}");
+    // No number of failures keeps a person from trying again.
+    terminal.type_line("And now?");
+    terminal.wait_for("your message is kept");
+    terminal.type_line("/retry");
+    terminal.wait_while(|contents| contents.matches("your message is kept").count() < 2);
+    terminal.type_line("/retry");
+    terminal.wait_for("At last.");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end(), 0);
+    // What failed is not what the model sees later.
+    let last = server.requests().pop().unwrap().body;
+    assert!(last.contains("Forty-three.") && !last.contains("[no answer"), "{last}");
+    assert!(!last.contains("[cut off") && !last.contains("Forty-two."), "{last}");
+    assert_eq!(folder.run("verify").status, 0);
+}
+
+#[test]
+fn a_busy_archive_is_waited_for() {
+    let server = ScriptedServer::start([answer("Hello."), answer("Still here.")]);
+    let folder = folder(&server, "chat");
+    let mut terminal = Terminal::start(&folder, "chat demo --archive a.db");
+    terminal.type_line("Hi.");
+    terminal.wait_for("Hello.");
+    terminal.wait_for_prompt();
+    let holder = rusqlite::Connection::open(folder.path("a.db")).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    terminal.type_line("Are you there?");
+    terminal.wait_for("another program holds the archive; waiting for it");
+    holder.execute_batch("COMMIT").unwrap();
+    terminal.wait_for_prompt();
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end(), 0);
+    let export = folder.run("export demo --archive a.db").stdout;
+    assert!(export.contains("Are you there?") && export.contains("Still here."), "{export}");
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn handles_that_lead_nowhere_are_refused_with_a_hint() {
     let folder = compacted();
     folder
         .run("expand h:000000000000 --archive kept")
-        .assert_refused(&["has nothing under h:000000000000", "hint: "]);
+        .assert_refused(&["has nothing with the handle h:000000000000", "hint: "]);
     for bad in ["h:", "h:short", "h:0000000000000", "h:il0000000000", "../../etc/x", "h:日本日本"]
     {
         let run = folder.run(&format!("expand {bad} --archive kept"));

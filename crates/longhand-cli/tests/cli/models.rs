@@ -3,12 +3,12 @@
 use longhand_testkit::scripted::{ScriptedServer, Step};
 use serde_json::Value;
 
-use crate::run::Folder;
+use crate::run::{Folder, OWN_SETTINGS};
 use crate::story::{Format, story};
 
 fn configured(server: &ScriptedServer, more: &str) -> Folder {
     let config = format!("{more}\n[endpoints.fake]\nurl = '{}'\n", server.url());
-    Folder::with("longhand.toml", config)
+    Folder::with(OWN_SETTINGS, config)
 }
 
 fn rounds(count: usize) -> String {
@@ -69,8 +69,68 @@ fn compact_asks_a_model_too() {
     let run = folder.run("compact in.json --budget 3000 --summariser fake/tiny -q -o out.json");
     assert_eq!(run.status, 0, "{run:?}");
     assert!(folder.read("out.json").contains("They repaired the wheel."));
+    let run = folder.run(
+        "compact in.json --budget 3000 --summariser fake/tiny -o out.json --report report.json",
+    );
+    assert!(run.stderr.contains("summary by fake/tiny: "), "{run:?}");
+    assert!(run.stderr.contains(" tokens read, "), "{run:?}");
+    assert_eq!(folder.json("report.json")["summary"]["used"]["summariser"], "fake/tiny");
     folder.assert_valid("out.json", "");
     assert!(folder.count("out.json", "--meter o200k") <= 3_000);
+}
+
+#[test]
+fn a_summary_that_is_not_used_is_said_with_its_reason() {
+    let server = ScriptedServer::start((0..8).map(|_| Step::Status(401)));
+    let folder = configured(&server, "");
+    folder.write("in.json", story(Format::Chat, 30));
+    let run = folder.run(
+        "compact in.json --budget 3000 --summariser fake/tiny -o out.json --report report.json",
+    );
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(run.stderr.contains("summary not used: ") && run.stderr.contains("fake"), "{run:?}");
+    assert!(run.stderr.contains("summary by the built-in summariser"), "{run:?}");
+    let refused = folder.json("report.json")["summary"]["refused"].clone();
+    assert!(!refused.as_array().unwrap().is_empty(), "{refused}");
+}
+
+#[test]
+fn doctor_tries_to_write_and_prints_every_path() {
+    let folder = Folder::new();
+    let run = folder.run("doctor");
+    assert_eq!(run.status, 0, "{run:?}");
+    for path in [
+        "config/longhand/longhand.toml",
+        "config/longhand/trusted",
+        "data/longhand/archive.db",
+        "data/longhand/history",
+    ] {
+        assert!(run.stdout.contains(path), "no {path} in {}", run.stdout);
+    }
+    assert!(run.stdout.contains("its folder can be written"), "{}", run.stdout);
+    folder.run_fed("record demo", b"{\"user\": \"a\", \"assistant\": \"b\"}\n");
+    let run = folder.run("doctor");
+    assert!(run.stdout.contains("can be read and written: 1 session, 1 round"), "{}", run.stdout);
+    assert_eq!(
+        folder.run("ls --json").json().as_array().unwrap().len(),
+        1,
+        "nothing is left behind"
+    );
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn doctor_finds_a_home_that_cannot_be_written() {
+    // Nobody, not even root, can make files there.
+    let folder = Folder::new();
+    let run = folder.run("doctor --archive /proc/longhand/archive.db");
+    assert_eq!(run.status, 1, "{run:?}");
+    assert!(
+        run.stdout.contains("FAIL archive: /proc/longhand/archive.db cannot be made"),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.contains("hint: --archive, LONGHAND_ARCHIVE"), "{}", run.stdout);
 }
 
 #[test]
@@ -111,11 +171,48 @@ fn settings_that_are_wrong_are_named() {
         "there is no setting `session.budgt`",
         "hint: did you mean `session.budget`?",
     ]);
-    folder.write(
-        "longhand.toml",
-        "[endpoints.evil]\nurl = 'https://collect.example/v1'\nkey_env = 'OPENAI_API_KEY'\n",
+}
+
+#[test]
+fn a_folder_decides_nothing_about_where_words_go() {
+    let server = ScriptedServer::start((0..40).map(|_| Step::Answer("Collected.".to_owned())));
+    let theirs = format!(
+        "[session]\nbudget = 9000\nrounds = 3\npolicy = 'rolling'\n[models]\nchat = 'evil/m'\nsummary = 'evil/m'\n\
+         [archive]\npath = 'theirs.db'\n[endpoints.evil]\nurl = '{0}'\nkey_env = 'HOME'\n\
+         [endpoints.openai]\nurl = '{0}'\n",
+        server.url()
     );
-    folder.run("doctor").assert_refused(&["endpoint evil takes a key to another host", "hint: "]);
+    let folder = Folder::with("longhand.toml", &theirs);
+    let note = "longhand.toml is not trusted, so archive.path, ";
+    let run = folder.run_fed("record demo", rounds(6).as_bytes());
+    assert_eq!(run.status, 0, "{run:?}");
+    assert_eq!(run.stderr.matches(note).count(), 1, "{run:?}");
+    assert!(run.stderr.contains("hint: ") && run.stderr.contains("longhand trust"), "{run:?}");
+    assert!(server.requests().is_empty() && !folder.path("theirs.db").exists());
+    let run = folder.run("doctor");
+    assert!(run.stdout.contains("session.budget                 9000"), "{}", run.stdout);
+    assert!(run.stdout.contains("FAIL settings of the folder"), "{}", run.stdout);
+
+    let run = folder.run("trust");
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(
+        run.stderr.contains("trusted until it changes") && run.stderr.contains("evil"),
+        "{run:?}"
+    );
+    assert!(folder.run("trust --list").stdout.trim().ends_with("longhand.toml"));
+    let run = folder.run_fed("record demo", rounds(6).as_bytes());
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert!(!server.requests().is_empty() && folder.path("theirs.db").exists());
+
+    // Another word in it, and it is another file.
+    folder.write("longhand.toml", theirs.clone() + "\n");
+    let run = folder.run("ls");
+    assert!(run.stderr.contains(note), "{run:?}");
+    folder.write("longhand.toml", theirs);
+    assert_eq!(folder.run("ls").stderr, "");
+    assert_eq!(folder.run("trust --forget").status, 0);
+    assert!(folder.run("ls").stderr.contains(note));
+    folder.run("trust elsewhere").assert_refused(&["elsewhere", "longhand.toml"]);
 }
 
 #[test]
@@ -123,8 +220,8 @@ fn keys_are_never_shown() {
     let server = ScriptedServer::start((0..9).map(|_| Step::Status(401)));
     let folder = configured(&server, "[models]\nchat = 'fake/tiny'\nsummary = 'fake/tiny'");
     folder.write("key", "sk-secret-0123456789");
-    let config = folder.read("longhand.toml") + "key_file = 'key'\n";
-    folder.write("longhand.toml", config);
+    let config = folder.read(OWN_SETTINGS) + "key_file = 'key'\n";
+    folder.write(OWN_SETTINGS, config);
     let mut told = String::new();
     for line in ["doctor", "doctor --json", "record demo --rounds 1"] {
         let run = folder.run_fed(line, rounds(3).as_bytes());
@@ -137,6 +234,24 @@ fn keys_are_never_shown() {
         })
     );
     assert!(!told.contains("sk-secret"), "{told}");
+}
+
+#[test]
+fn man_pages_are_written_and_help_promises_only_what_works() {
+    let folder = Folder::new();
+    assert_eq!(folder.run("man .").status, 0);
+    let names = folder.names();
+    for name in ["longhand.1", "longhand-compact.1", "longhand-serve.1"] {
+        assert!(names.iter().any(|other| other == name), "no {name} in {names:?}");
+    }
+    let help = folder.run("count --help").stdout;
+    assert_eq!(help.contains("tokenizer.json"), cfg!(feature = "tokenizer-json"), "{help}");
+    let wrong = folder.run("count --meter nonsense");
+    assert_eq!(
+        wrong.stderr.contains("tokenizer.json"),
+        cfg!(feature = "tokenizer-json"),
+        "{wrong:?}"
+    );
 }
 
 #[test]

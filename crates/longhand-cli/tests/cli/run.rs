@@ -8,6 +8,9 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// The user's own settings, in a folder that commands are run in.
+pub(crate) const OWN_SETTINGS: &str = "config/longhand/longhand.toml";
+
 /// A temporary folder that commands are run in.
 pub(crate) struct Folder(TempDir);
 
@@ -36,7 +39,9 @@ impl Folder {
     }
 
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.path(name), content).unwrap();
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
@@ -112,6 +117,12 @@ impl Run {
 
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap()
+    }
+
+    /// Makes sure that the run was refused for what was typed.
+    pub(crate) fn assert_status_two(&self) {
+        assert_eq!((self.status, self.stdout.as_str()), (2, ""), "{self:?}");
+        assert!(self.stderr.starts_with("error: "), "{self:?}");
     }
 
     /// Makes sure that the run was refused with an error that holds all of `words`.

@@ -78,8 +78,13 @@ fn an_agent_gets_an_endless_conversation_by_changing_one_url() {
         assert!(answer.contains(&format!("Answer {number}.")), "{answer}");
         messages.push(json!({"role": "assistant", "content": format!("Answer {number}.")}));
     }
+    let address = proxy.address.clone();
     let said = proxy.end();
     assert!(said.contains("20 requests") && said.contains(" 0 not"), "{said}");
+    for line in ["upstream  http://", "budget    4,000 tokens", "archive   a.db"] {
+        assert!(said.contains(line), "no {line:?} in {said}");
+    }
+    assert!(said.contains(&format!("OPENAI_BASE_URL=http://{address}/v1 ")), "{said}");
     let requests = server.requests();
     assert_eq!(requests.len(), 20);
     for request in &requests {
@@ -140,6 +145,7 @@ fn flags_and_settings_are_used() {
     let folder = Folder::new();
     folder.write("longhand.toml", "[windows.tiny]\ntokens = 3100\n");
     folder.write("keys", "# ours\nkey-of-sixteen-or-more\n");
+    folder.write("log.jsonl", "");
     let options = format!(
         "--upstream-openai {} --api-key-file keys --log log.jsonl --require-archive --low-water 50 --policy trim --summariser none --expand-tool -q",
         server.url()
@@ -170,6 +176,12 @@ fn flags_and_settings_are_used() {
     assert!((700..=1_500).contains(&tokens), "half of 3,000: {tokens}");
     let log = folder.read("log.jsonl");
     assert_eq!(log.lines().count(), 2, "{log}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(folder.path("log.jsonl")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "it was there before, and anybody could read it");
+    }
     assert!(!log.contains("key-of-sixteen") && !log.contains("sentence"), "{log}");
 }
 

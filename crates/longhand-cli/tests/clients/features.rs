@@ -18,7 +18,7 @@ fn script() -> Vec<Step> {
     let models = json!({"object": "list", "data": [model], "has_more": false, "first_id": "scripted", "last_id": "scripted"});
     let answer = |number: usize| {
         let text = format!("Answer {number}, “piece by piece”.");
-        Step::Reply(Reply { id: format!("reply_{number}"), text, calls: Vec::new() })
+        Step::Reply(Reply { id: format!("reply_{number}"), text, ..Reply::default() })
     };
     let mut steps =
         vec![json_step(&models), json_step(&models), json_step(&json!({"input_tokens": 7}))];

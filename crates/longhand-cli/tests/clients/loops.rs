@@ -23,7 +23,12 @@ fn reply(turn: usize, mode: &str) -> Reply {
         name: "look_up".to_owned(),
         arguments: json!({"topic": format!("topic {turn}.{number} of \"ü\" \\ {mode}")}),
     };
-    Reply { id: format!("reply_{mode}_{turn}"), text, calls: (0..calls).map(call).collect() }
+    Reply {
+        id: format!("reply_{mode}_{turn}"),
+        text,
+        calls: (0..calls).map(call).collect(),
+        ..Reply::default()
+    }
 }
 
 fn answer(turn: usize) -> String {

@@ -58,6 +58,11 @@ impl Miner {
         })
     }
 
+    /// Whether a project has named ids of its own.
+    pub fn has_patterns(&self) -> bool {
+        !self.patterns.is_empty()
+    }
+
     /// Whether a word is an id by one of the patterns.
     pub fn is_own_id(&self, word: &str) -> bool {
         self.patterns.iter().any(|pattern| pattern.matches(word))

@@ -43,7 +43,10 @@ pub(super) fn sayings(text: &str, form: Form, heads: bool, role: Role) -> [Optio
     let low = lowered(text);
     let head = if heads || role != Role::Tool { head_of(&low) } else { "" };
     let talks = role != Role::Tool && form != Form::Line;
-    let settles = settles_by_head(head).or_else(|| settles_by_words(&low).filter(|_| talks));
+    // "Decision: old cursors are answered with 410" answers no question.
+    let is_headed = states_by_head(head, role).is_some();
+    let settles =
+        settles_by_head(head).or_else(|| settles_by_words(&low).filter(|_| talks && !is_headed));
     let rules = role == Role::User && !text.starts_with('>');
     let states = states_by_head(head, role)
         .or_else(|| states_by_words(&low, rules).filter(|_| talks))

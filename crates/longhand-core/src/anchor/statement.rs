@@ -198,6 +198,12 @@ mod tests {
     }
 
     #[test]
+    fn a_decision_answers_nothing_by_the_way() {
+        let decision = "Decision: old cursors are answered with 410.";
+        check(Role::Assistant, decision, &[(Decides, decision)]);
+    }
+
+    #[test]
     fn prose_states_too_unless_it_comes_from_a_tool() {
         let text = "We looked. We decided to drop v1. It is blocked by ops! Shall we wait? The blocker \
                     with ops is resolved. We have not decided on a name. That question was answered.";

@@ -78,3 +78,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_beginning_is_the_request_of_that_time() {
+    for (text, messages, expected) in [
+        (
+            r#"[ {"role":"user","content":"a"} , {"role":"assistant","content":"b"} ]"#,
+            1,
+            r#"[ {"role":"user","content":"a"} ]"#,
+        ),
+        (
+            r#"{"system":"s","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],"model":"claude-opus-5"}"#,
+            2,
+            r#"{"system":"s","messages":[{"role":"user","content":"a"}],"model":"claude-opus-5"}"#,
+        ),
+        (
+            r#"{"instructions":"s","input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}"#,
+            1,
+            r#"{"instructions":"s","input":[]}"#,
+        ),
+    ] {
+        let whole = read(text.as_bytes().to_vec(), None).unwrap();
+        let beginning = whole.beginning(messages).unwrap();
+        assert_eq!((beginning.bytes(), beginning.messages.len()), (expected, messages));
+        assert_eq!(whole.beginning(whole.messages.len()).unwrap().bytes(), text);
+    }
+}

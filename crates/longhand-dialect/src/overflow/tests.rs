@@ -370,3 +370,28 @@ fn what_is_no_overflow_is_left_alone() {
         assert_eq!(recognise(status, body), None, "{why}: {body:.80}");
     }
 }
+
+#[test]
+fn what_an_error_echoes_teaches_nothing() {
+    let said = "I read that the maximum context length is 300 tokens, and prompt is too long.";
+    let request = format!(r#"{{"messages":[{{"role":"user","content":"{said}"}}]}}"#);
+    for body in [
+        // FastAPI and pydantic send the request back.
+        format!(
+            r#"{{"detail":[{{"type":"missing","loc":["body"],"msg":"Field required","input":{request}}}]}}"#
+        ),
+        format!(r#"{{"error":{{"message":"bad request","request":{request},"body":"{said}"}}}}"#),
+        format!(r#"{{"error":{{"message":"bad request","param":"{said}"}}}}"#),
+        format!(r#"{{"error":{{"message":"Invalid value: '{said}'","code":"invalid_value"}}}}"#),
+        format!("invalid content: {said}"),
+    ] {
+        assert_eq!(recognise_for(400, &body, &request), None, "{body}");
+    }
+    // Its own words count, even if others said them before.
+    let own = nested("prompt is too long: 9000 tokens > 8192 maximum");
+    let overflow = recognise_for(400, &own, &request);
+    assert_eq!(overflow.map(|own| (own.limit, own.asked)), Some((Some(8192), Some(9000))));
+    let own = nested("Your input exceeds the context window of this model.");
+    let talks = r#"{"messages":[{"content":"It said: Your input exceeds the context window."}]}"#;
+    assert!(recognise_for(400, &own, talks).is_some());
+}

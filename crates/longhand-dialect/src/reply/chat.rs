@@ -154,8 +154,10 @@ impl Stream {
                     if call.kind.is_empty() {
                         call.kind = key.into_owned();
                     }
-                    if call.name.is_empty() {
-                        call.name = value.string("name").unwrap_or_default();
+                    // Some servers send a name in pieces, others the whole name again and again.
+                    let name = value.string("name").unwrap_or_default();
+                    if call.arguments.is_empty() && call.name != name {
+                        call.name.push_str(&name);
                     }
                     for key in ["arguments", "input"] {
                         let more = value.get(key).map(|more| match more.kind() {

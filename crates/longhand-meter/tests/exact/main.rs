@@ -55,6 +55,51 @@ fn unbroken_runs_are_counted_in_pieces() {
     }
 }
 
+/// Random letters of an alphabet, always the same.
+fn random(alphabet: &str, length: usize) -> String {
+    let alphabet: Vec<char> = alphabet.chars().collect();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let letters = (0..length).map(|_| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        alphabet[(state >> 33) as usize % alphabet.len()]
+    });
+    letters.collect()
+}
+
+#[test]
+fn runs_without_a_break_are_never_counted_low_nor_high_by_a_thousandth() {
+    let letters = "abcdefghijklmnopqrstuvwxyz";
+    let mut runs: Vec<String> = vec![
+        random("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", 60_000),
+        random("0123456789abcdef", 60_000),
+        random(letters, 60_000),
+        random("ACGT", 60_000),
+        random("01", 60_000),
+        random("=-#*_~", 60_000),
+        random("字あ한éا😀", 20_000),
+        random("─═│█…", 20_000),
+    ];
+    for length in [2, 3, 5, 7, 16, 33, 100] {
+        runs.push(random(letters, length).repeat(60_000 / length));
+        runs.push(random("-=*#", length).repeat(60_000 / length));
+        runs.push(random(" \t", length).repeat(60_000 / length));
+    }
+    for one in ["a", " ", "\t", "\n", "=", "─", "字"] {
+        runs.push(one.repeat(60_000));
+    }
+    for run in runs {
+        for (vocabulary, oracle) in vocabularies() {
+            let (count, exact) = (vocabulary.weigh(&run, u64::MAX), oracle.count(&run) as u64);
+            let start: String = run.chars().take(40).collect();
+            assert!(
+                exact <= count && count <= exact + exact / 1_000 + 1,
+                "{count} for {exact}: {start:?}…"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_limit_stops_the_count() {
     let text = "All work and no play. ".repeat(1_000_000);

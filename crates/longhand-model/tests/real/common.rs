@@ -34,7 +34,7 @@ pub(crate) fn model(api: Api, url: &str) -> Model {
 /// Nothing waits longer than this for one answer.
 pub(crate) fn client(total: Duration) -> Client {
     let limits = Limits { first_byte: total, idle: total, total, ..Limits::default() };
-    Client::new(limits).unwrap()
+    Client::new(limits)
 }
 
 /// Asks once and returns the answer with the text that came piece by piece.

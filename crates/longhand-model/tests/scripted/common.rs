@@ -34,7 +34,7 @@ impl Clock for TestClock {
 
     fn date(&self) -> SystemTime {
         // Sun, 06 Nov 1994 08:49:37 GMT
-        SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)
+        SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777) + self.now()
     }
 
     fn sleep(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
@@ -62,7 +62,7 @@ pub(crate) fn short() -> Limits {
 
 pub(crate) fn client(limits: Limits) -> (Client, Arc<TestClock>) {
     let clock = Arc::new(TestClock::default());
-    (Client::new(limits).unwrap().with_clock(clock.clone()), clock)
+    (Client::new(limits).with_clock(clock.clone()), clock)
 }
 
 pub(crate) fn model(api: Api, url: &str) -> Model {

@@ -1,9 +1,11 @@
 use std::sync::Arc;
-use std::time::Duration;
 
+use longhand_archive::{Archive, MemoryArchive, Reserved, Wish};
 use longhand_core::{Scale, Tokens};
 use longhand_meter::{Chars, CharsPerToken};
-use longhand_model::{Api, ModelError, ModelSummariser, Price, Prices, Spending};
+use longhand_model::{
+    Api, Limits, ModelError, ModelSummariser, NoMoney, Price, Prices, Spending, SpendingBook,
+};
 use longhand_summary::{Input, Refusal, Round, Summariser, SummaryError, Trace, accept};
 use longhand_testkit::scripted::{Recorded, ScriptedServer, Step, USAGE_INPUT, USAGE_OUTPUT};
 
@@ -266,27 +268,104 @@ fn a_long_summary_of_before_goes_in_pieces_too() {
     assert!(server.requests().len() < 20);
 }
 
-#[test]
-fn spending_ends_at_its_cap() {
-    let server = ScriptedServer::start(answers(9));
-    let (client, clock) = client(limits());
+/// What was spent, in an archive as the command has it.
+#[derive(Debug, Default)]
+struct Book(MemoryArchive);
+
+impl SpendingBook for Book {
+    fn reserve(&self, at_ms: i64, micros: u64, cap_micros: u64) -> Result<u64, NoMoney> {
+        match self.0.reserve(&Wish { at_ms, micros, cap_micros }).unwrap() {
+            Reserved::Granted(number) => Ok(number),
+            Reserved::Full { until_ms } => Err(NoMoney::Full { until_ms }),
+        }
+    }
+
+    fn settle(&self, reservation: u64, micros: u64) {
+        self.0.settle(reservation, micros).unwrap();
+    }
+}
+
+impl Book {
+    /// What is left of a cap.
+    fn left(&self, cap_micros: u64) -> u64 {
+        let fits = |micros: &u64| {
+            let wish = Wish { at_ms: 784_111_777_000, micros: *micros, cap_micros };
+            let reserved = self.0.reserve(&wish).unwrap();
+            if let Reserved::Granted(number) = reserved {
+                self.0.settle(number, 0).unwrap();
+            }
+            matches!(reserved, Reserved::Granted(_))
+        };
+        (0..=cap_micros).rev().step_by(10).find(fits).unwrap_or(0)
+    }
+}
+
+/// A summariser that costs a dollar for a million tokens of input, and ten for output.
+fn paid(server: &ScriptedServer, limits: Limits, cap: u64, book: &Arc<Book>) -> ModelSummariser {
     let mut prices = Prices::default();
     let price = Price { input: 1_000_000, cached_input: 0, cache_write: 0, output: 10_000_000 };
     prices.set("scripted/m-1", price);
-    let own = ModelSummariser::new(Arc::new(client), model_at(Api::Anthropic, &server))
+    let (client, _) = client(limits);
+    let book: Arc<dyn SpendingBook> = book.clone();
+    ModelSummariser::new(Arc::new(client), model_at(Api::Anthropic, server))
         .unwrap()
         .with_prices(Arc::new(prices))
-        .with_spending(Arc::new(Spending::per_hour(3_000)));
+        .with_spending(Arc::new(Spending::per_hour(cap, book)))
+}
+
+fn asked(own: &ModelSummariser) -> Result<longhand_summary::Summary, SummaryError> {
     let list = rounds("Done.");
-    let input = Input { earlier: None, rounds: &list };
-    let ask = || with_scale(|scale| own.summarise(&input, Tokens(300), scale));
-    assert_eq!(ask().unwrap().cost_micros, Some(2_000));
-    assert!(ask().is_ok());
-    let Err(SummaryError::Unavailable { reason, .. }) = ask() else { panic!("the cap holds") };
+    with_scale(|scale| own.summarise(&Input { earlier: None, rounds: &list }, Tokens(300), scale))
+}
+
+#[test]
+fn spending_ends_at_its_cap() {
+    let server = ScriptedServer::start(answers(9));
+    let book = Arc::<Book>::default();
+    let own = paid(&server, limits(), 11_000, &book);
+    assert_eq!(asked(&own).unwrap().cost_micros, Some(2_000));
+    assert_eq!(book.left(11_000), 9_000, "a call is settled at what it cost");
+    assert!(asked(&own).is_ok());
+    // A restart changes nothing; nor does another process.
+    let other = paid(&server, limits(), 11_000, &book);
+    let Err(SummaryError::Unavailable { reason, .. }) = asked(&other).and_then(|_| asked(&other))
+    else {
+        panic!("the cap holds")
+    };
     assert!(reason.contains("cap on spending") && reason.contains("60 min"), "{reason}");
-    assert_eq!(server.requests().len(), 2);
-    clock.advance(Duration::from_hours(1));
-    assert!(ask().is_ok());
+    let sent = server.requests().len();
+    assert!(asked(&own).is_err());
+    assert_eq!(server.requests().len(), sent, "nothing is sent without money");
+    let tiny = paid(&server, limits(), 100, &Arc::default());
+    let Err(SummaryError::Unavailable { reason, .. }) = asked(&tiny) else { panic!("too dear") };
+    assert!(reason.contains("this call alone may cost"), "{reason}");
+}
+
+#[test]
+fn calls_that_fail_are_counted_if_they_may_be_billed() {
+    let cap = 20_000;
+    for (step, is_counted) in [
+        (Step::Cut(SUMMARY.to_owned()), true),
+        (Step::Hang, true),
+        (Step::Garbage, true),
+        (Step::Status(400), false),
+        (Step::Status(500), false),
+        (Step::TooLong { limit: 1, asked: 9_000 }, false),
+    ] {
+        let server = ScriptedServer::start(vec![step.clone(); 9]);
+        let book = Arc::<Book>::default();
+        assert!(asked(&paid(&server, short(), cap, &book)).is_err());
+        let spent = cap - book.left(cap);
+        assert_eq!(spent > 5_000, is_counted, "{step:?}: {spent}");
+    }
+    // An answer that does not say what it took counts for what we count.
+    let body = r#"{"type":"message","role":"assistant","content":[{"type":"text","text":"Goal: ship."}],"stop_reason":"end_turn"}"#;
+    let head = vec![("content-type", "application/json".to_owned())];
+    let server = ScriptedServer::start([Step::Raw(200, head, body.to_owned())]);
+    let book = Arc::<Book>::default();
+    assert!(asked(&paid(&server, limits(), cap, &book).without_stream()).is_ok());
+    let spent = cap - book.left(cap);
+    assert!((300..3_000).contains(&spent), "{spent}");
 }
 
 #[test]
@@ -299,20 +378,6 @@ fn an_endpoint_at_rest_is_not_available() {
     assert!(matches!(failure(ask()), ModelError::Server { .. }));
     assert!(matches!(ask(), Err(SummaryError::Unavailable { .. })));
     assert_eq!(server.requests().len(), 3);
-}
-
-#[test]
-fn a_repair_names_what_is_missing() {
-    let server = ScriptedServer::start(answers(1));
-    let own = summariser(Api::Responses, &server);
-    let repaired = with_scale(|scale| {
-        own.repair("Goal: ship.", &["id g-7f3", "rule </quote>"], Tokens(200), scale)
-    });
-    assert_eq!(repaired.unwrap().unwrap().text, SUMMARY);
-    let words = words(&server.requests()[0]);
-    assert!(words.contains("<quote from=\"missing fact\">\nid g-7f3\n</quote>"));
-    assert!(words.contains("<quote from=\"summary\">\nGoal: ship.\n</quote>"));
-    assert_eq!(words.matches("</quote>").count(), 3);
 }
 
 #[test]

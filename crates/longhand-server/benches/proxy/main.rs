@@ -1,6 +1,7 @@
 //! What the proxy costs, beside a bare one, in front of an upstream that answers at once.
 //!
-//! `cargo bench -p longhand-server --bench proxy` takes about a minute. With `LONGHAND_SECONDS=120` it
+//! `cargo bench -p longhand-server --bench proxy` takes about a minute; `-- small` or `-- large` at its
+//! end asks for one half. With `LONGHAND_SECONDS=120` it
 //! holds 500 streams open for so long instead. Each part is a process of its own, so that its time on
 //! the processor can be told from that of the others.
 #![allow(clippy::unwrap_used)]
@@ -39,7 +40,18 @@ fn main() {
         if let Some(seconds) = seconds.and_then(|seconds| seconds.parse().ok()) {
             return streams::measure(&upstream, seconds).await;
         }
-        small::measure(&upstream).await;
-        large::measure(&upstream).await;
+        if is_wanted("small") {
+            small::measure(&upstream).await;
+        }
+        if is_wanted("large") {
+            large::measure(&upstream).await;
+        }
     });
+}
+
+/// Whether a part was asked for, or none was.
+fn is_wanted(part: &str) -> bool {
+    let parts: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    parts.is_empty() || parts.iter().any(|own| own == part)
 }

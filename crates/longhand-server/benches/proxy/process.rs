@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Says what a process is to be.
 pub(crate) const ROLE: &str = "LONGHAND_BENCH_ROLE";
@@ -9,6 +10,10 @@ pub(crate) const ROLE: &str = "LONGHAND_BENCH_ROLE";
 pub(crate) const TARGET: &str = "LONGHAND_BENCH_TARGET";
 /// The most tokens of a request.
 pub(crate) const BUDGET: &str = "LONGHAND_BENCH_BUDGET";
+
+/// How long nothing is done by a process that has nothing more to do: much longer than work gathers for
+/// the archive.
+const AT_REST: Duration = Duration::from_millis(150);
 
 /// Another run of this program, which ends with this value.
 pub(crate) struct Server {
@@ -37,6 +42,19 @@ impl Server {
     /// The seconds on the processor so far, in steps of 10 ms.
     pub(crate) fn cpu(&self) -> f64 {
         cpu(&self.child.id().to_string())
+    }
+
+    /// The same once it has nothing more to do: what is done after an answer counts too.
+    pub(crate) async fn cpu_at_rest(&self) -> f64 {
+        let mut before = self.cpu();
+        loop {
+            tokio::time::sleep(AT_REST).await;
+            let now = self.cpu();
+            if now <= before {
+                return now;
+            }
+            before = now;
+        }
     }
 
     /// The memory in use, in MiB.

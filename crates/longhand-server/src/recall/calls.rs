@@ -1,22 +1,14 @@
-//! Calls in an answer, and the request that answers them.
+//! Calls in an answer.
 
-use longhand_core::json::quote;
-use longhand_dialect::{Dialect, Reply};
+use longhand_dialect::Dialect;
 
 use super::{NAME, json};
-
-/// A call of ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Call {
-    pub(super) id: String,
-    /// A JSON object, if the model got it right.
-    pub(super) arguments: String,
-}
 
 /// What an answer calls.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    pub(super) ours: Vec<Call>,
+    /// The arguments of calls of ours: JSON objects, if the model got them right.
+    pub(super) ours: Vec<String>,
     /// Whether it waits for something of the client, too.
     pub(super) others: bool,
 }
@@ -30,10 +22,8 @@ impl Calls {
                 Dialect::Anthropic => json::get(own, &["input"]).map(str::to_owned),
                 _ => json::string(own, &["arguments"]),
             };
-            let id = if dialect == Dialect::Responses { "call_id" } else { "id" };
             if is_ours(own) {
-                let id = json::string(own, &[id]).unwrap_or_default();
-                calls.ours.push(Call { id, arguments: arguments.unwrap_or_default() });
+                calls.ours.push(arguments.unwrap_or_default());
             } else {
                 calls.others |= match dialect {
                     Dialect::Chat => true,
@@ -69,75 +59,9 @@ fn list(dialect: Dialect, message: &str) -> Option<&str> {
     }
 }
 
-/// What comes after a request: the answer with our calls, and what they brought back.
-pub(super) fn exchange(
-    dialect: Dialect,
-    reply: &Reply,
-    results: &[(&Call, String)],
-) -> Vec<String> {
-    let results = results.iter().map(|(call, text)| {
-        let (id, text) = (quote(&call.id), quote(text));
-        match dialect {
-            Dialect::Chat => format!(r#"{{"role":"tool","tool_call_id":{id},"content":{text}}}"#),
-            Dialect::Anthropic => {
-                format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text}}}"#)
-            }
-            _ => format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#),
-        }
-    });
-    match dialect {
-        Dialect::Chat => [reply.message.clone()].into_iter().chain(results).collect(),
-        Dialect::Anthropic => {
-            let content = json::get(&reply.message, &["content"]).unwrap_or("[]");
-            let mut blocks = json::elements(content);
-            // A block without words is refused.
-            blocks.retain(|block| {
-                !json::is(block, &["type"], "text")
-                    || json::string(block, &["text"]).is_some_and(|text| !text.trim().is_empty())
-            });
-            let said = json::with(&reply.message, &["content"], &json::list(&blocks));
-            let results = json::list(&results.collect::<Vec<_>>());
-            vec![said, format!(r#"{{"role":"user","content":{results}}}"#)]
-        }
-        _ => {
-            let items = json::elements(&reply.message).into_iter().map(str::to_owned);
-            items.chain(results).collect()
-        }
-    }
-}
-
-/// The request with more at its end.
-pub(super) fn follow_up(dialect: Dialect, request: &str, more: &[String]) -> Option<String> {
-    let key = if dialect == Dialect::Responses { "input" } else { "messages" };
-    let own = json::get(request, &[key])?;
-    let before = if own.starts_with('"') {
-        format!(r#"{{"role":"user","content":{own}}}"#)
-    } else {
-        own.strip_prefix('[')?.strip_suffix(']')?.trim_end().to_owned()
-    };
-    let comma = if before.trim().is_empty() { "" } else { "," };
-    Some(json::with(request, &[key], &format!("[{before}{comma}{}]", more.join(","))))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_rest_of_a_request_stays() {
-        for (dialect, request, expected) in [
-            (Dialect::Chat, r#"{"messages":[ 1 ],"x":1.0}"#, r#"{"messages":[ 1,{}],"x":1.0}"#),
-            (
-                Dialect::Responses,
-                r#"{ "input":"hi"}"#,
-                r#"{ "input":[{"role":"user","content":"hi"},{}]}"#,
-            ),
-            (Dialect::Responses, r#"{"input":[]}"#, r#"{"input":[{}]}"#),
-        ] {
-            let more = ["{}".to_owned()];
-            assert_eq!(follow_up(dialect, request, &more).as_deref(), Some(expected));
-        }
-    }
 
     #[test]
     fn ours_are_told_from_others() {
@@ -164,9 +88,7 @@ mod tests {
         ] {
             let calls = Calls::of(dialect, message);
             assert_eq!((calls.ours.len(), calls.others), (ours, others), "{message}");
-            if let [call] = &calls.ours[..] {
-                assert_eq!(*call, Call { id: "a".into(), arguments: "{}".into() });
-            }
+            assert!(calls.ours.iter().all(|arguments| arguments == "{}"));
         }
     }
 }

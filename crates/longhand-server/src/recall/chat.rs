@@ -11,6 +11,9 @@ use super::sieve::Sieve;
 use super::tally::Tally;
 use super::{NAME, json};
 
+/// How many chunks wait for a name at most.
+const WAITING_MAX: usize = 1_000;
+
 /// The chunks of a completion, however many answers they come from.
 #[derive(Default)]
 pub(super) struct Chunks {
@@ -19,7 +22,7 @@ pub(super) struct Chunks {
     head: Vec<(&'static str, String)>,
     calls: Vec<Known>,
     hides: bool,
-    /// Chunks with a call that has no name yet, and all after them.
+    /// Chunks with a call whose name is still coming, and all after them.
     waiting: Vec<Frame>,
     /// The last letter that was shown.
     said: Option<char>,
@@ -49,24 +52,37 @@ enum Part {
     End,
 }
 
+/// A call whose name is still coming.
+#[derive(Default)]
+struct Opened {
+    choice: u64,
+    index: Option<u64>,
+    id: Option<String>,
+    name: String,
+    has_arguments: bool,
+}
+
+impl Opened {
+    /// Whether it may still turn out to be a call of ours: some servers send names in pieces.
+    fn is_open(&self) -> bool {
+        let may_be_ours = NAME.starts_with(&self.name) && self.name != NAME;
+        self.name.is_empty() || (may_be_ours && !self.has_arguments)
+    }
+}
+
 impl Sieve for Chunks {
     fn take(&mut self, frame: Frame) -> Vec<Bytes> {
         let ends = is_end(frame.data());
-        if !ends
-            && (!self.waiting.is_empty() && !names_call(frame.data()) || self.is_unnamed(&frame))
-        {
-            self.waiting.push(frame);
+        self.waiting.push(frame);
+        let opened = self.opened();
+        let has_room = self.waiting.len() < WAITING_MAX;
+        if !ends && has_room && opened.iter().any(Opened::is_open) {
             return Vec::new();
         }
-        let mut out = Vec::new();
-        let waiting = std::mem::take(&mut self.waiting);
-        let names: Vec<String> = waiting.iter().map(|own| own.data().to_owned()).collect();
         // The name decides about all that came before it.
-        self.note(frame.data(), &names);
-        for own in waiting.into_iter().chain([frame]) {
-            out.extend(self.pass(own));
-        }
-        out
+        self.note(opened);
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.into_iter().filter_map(|frame| self.pass(frame)).collect()
     }
 
     fn hides(&self) -> bool {
@@ -96,7 +112,6 @@ impl Chunks {
             self.head = ["id", "created", "model"].into_iter().filter_map(named).collect();
         }
         self.tally.saw(json::get(data, &["usage"]));
-        self.note(data, &[]);
         if !(is_end(data) && self.hides) {
             return self.told(&frame, Part::Whole);
         }
@@ -105,16 +120,38 @@ impl Chunks {
         words
     }
 
-    /// Whether a chunk goes on with or begins a call that has no name.
-    fn is_unnamed(&self, frame: &Frame) -> bool {
-        each_call(frame.data()).any(|(choice, call)| {
-            self.known(choice, call).is_none() && name(call).is_none_or(|name| name.is_empty())
-        })
+    /// The calls that begin in the chunks that wait.
+    fn opened(&self) -> Vec<Opened> {
+        let mut opened: Vec<Opened> = Vec::new();
+        let calls = self.waiting.iter().flat_map(|frame| each_call(frame.data()));
+        for (choice, call) in calls.filter(|(choice, call)| self.known(*choice, call).is_none()) {
+            let (index, id) = place(call);
+            let mut begun = opened.iter_mut().rev().filter(|own| own.choice == choice);
+            let known = match (index, &id) {
+                (None, None) => begun.next(),
+                (Some(_), _) => begun.find(|own| own.index == index),
+                (None, Some(_)) => begun.find(|own| own.id == id),
+            };
+            let has_arguments = ["arguments", "input"].iter().any(|key| {
+                let own =
+                    ["function", "custom"].iter().find_map(|kind| json::string(call, &[kind, key]));
+                own.is_some_and(|own| !own.is_empty())
+            });
+            let name = name(call).unwrap_or_default();
+            match known {
+                Some(known) => {
+                    known.name.push_str(&name);
+                    known.has_arguments |= has_arguments;
+                    known.id = known.id.take().or(id);
+                }
+                None => opened.push(Opened { choice, index, id, name, has_arguments }),
+            }
+        }
+        opened
     }
 
     fn known(&self, choice: u64, call: &str) -> Option<&Known> {
-        let (index, id) = (json::number(call, &["index"]), json::string(call, &["id"]));
-        let id = id.filter(|id| !id.is_empty());
+        let (index, id) = place(call);
         let mut own = self.calls.iter().rev().filter(|known| known.choice == choice);
         match (index, &id) {
             (None, None) => own.next(),
@@ -123,21 +160,12 @@ impl Chunks {
         }
     }
 
-    /// Takes note of the calls that a chunk begins; their ids may have come `before` their names.
-    fn note(&mut self, data: &str, before: &[String]) {
-        for (choice, call) in each_call(data) {
-            if self.known(choice, call).is_some() {
+    /// Takes note of calls whose names are known.
+    fn note(&mut self, opened: Vec<Opened>) {
+        for Opened { choice, index, id, name, .. } in opened {
+            if name.is_empty() {
                 continue;
             }
-            let Some(name) = name(call).filter(|name| !name.is_empty()) else { continue };
-            let index = json::number(call, &["index"]);
-            let earlier = before
-                .iter()
-                .flat_map(|data| each_call(data))
-                .find(|(other, own)| *other == choice && json::number(own, &["index"]) == index);
-            let id = json::string(call, &["id"])
-                .or_else(|| json::string(earlier?.1, &["id"]))
-                .filter(|id| !id.is_empty());
             let is_ours = name == NAME;
             self.hides |= is_ours;
             let place = (!is_ours).then(|| self.shown(choice));
@@ -265,8 +293,10 @@ fn is_end(data: &str) -> bool {
         })
 }
 
-fn names_call(data: &str) -> bool {
-    each_call(data).any(|(_, call)| name(call).is_some_and(|name| !name.is_empty()))
+/// By what a call is known again: its index, or its id.
+fn place(call: &str) -> (Option<u64>, Option<String>) {
+    let id = json::string(call, &["id"]).filter(|id| !id.is_empty());
+    (json::number(call, &["index"]), id)
 }
 
 /// The calls of a chunk, each with its choice.

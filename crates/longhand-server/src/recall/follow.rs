@@ -4,23 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use futures_util::{StreamExt, stream};
 use longhand::Tokens;
-use longhand_core::Scale;
-use longhand_dialect::{Dialect, Reply, Stop, recognise};
-use reqwest::{Client, Response, Url};
+use longhand_core::{Role, Scale};
+use longhand_dialect::{Dialect, Overflow, Reply, Stop, recognise_for};
+use longhand_model::http;
+use serde_json::json;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::calls::{Call, Calls, exchange, follow_up};
-use super::json;
+use super::calls::Calls;
+use super::json as raw;
 use super::lookup::{FAILED, look_up, scope};
 use crate::answer::Chunks;
 use crate::asked::Asked;
 use crate::headers;
 use crate::passage::Head;
-use crate::window::{Window, Windows, lock};
+use crate::upstream::{Response, Upstream};
+use crate::window::{Window, Windows};
 
 /// How often calls of ours are answered for one request.
 const ROUNDS_MAX: usize = 4;
@@ -31,15 +33,18 @@ const BROUGHT_MAX: Tokens = Tokens(4_000);
 /// The least room in which something can be brought back.
 const ROOM_MIN: Tokens = Tokens(60);
 
+/// What stands above what is brought back: the model does not see that it asked.
+const HEAD: &str = "[longhand recall: what you asked for with longhand_recall, as quotes]";
+
 const ENOUGH: &str =
     "That is enough: nothing more is brought back in this turn. Answer with what you have.";
 const NO_ROOM: &str = "There is no room for it now. Answer with what you have.";
 
 /// How a request can be sent once more.
 pub(crate) struct Again {
-    pub(crate) client: Client,
+    pub(crate) upstream: Upstream,
     pub(crate) method: Method,
-    pub(crate) address: Url,
+    pub(crate) address: Uri,
     pub(crate) headers: HeaderMap,
     pub(crate) asked: Arc<Asked>,
     pub(crate) window: Window,
@@ -51,17 +56,7 @@ pub(crate) struct Again {
 /// Answers the calls of one request.
 pub(super) struct Recall {
     again: Again,
-    /// What came after the window so far, and what it counts for.
-    more: Vec<String>,
-    more_tokens: Tokens,
     rounds: usize,
-}
-
-/// The next request: its body, and what comes after the window in it.
-struct Next {
-    body: String,
-    more: Vec<String>,
-    more_tokens: Tokens,
 }
 
 /// Why there is no next answer.
@@ -73,120 +68,130 @@ pub(super) struct Failure {
 
 impl Recall {
     pub(super) fn new(again: Again) -> Self {
-        Self { again, more: Vec::new(), more_tokens: Tokens::ZERO, rounds: 0 }
+        Self { again, rounds: 0 }
     }
 
     pub(super) fn dialect(&self) -> Dialect {
         self.again.asked.dialect()
     }
 
-    /// Answers the calls of ours in an answer and has the model go on; `None` if the answer is the last.
+    /// Brings back what an answer calls for and has the model answer again; `None` if that was the last.
+    ///
+    /// What is brought back follows the request in its window, from now on. A call that came with others
+    /// is answered with the next request.
     pub(super) async fn follow(&mut self, reply: &Reply) -> Option<Result<Response, Failure>> {
         if self.rounds > 0 {
             self.again.windows.followed(&self.again.asked, &self.again.window, reply);
-            lock(&self.again.asked.behind).id.clone_from(&reply.id);
         }
         let calls = Calls::of(self.dialect(), &reply.message);
-        if calls.ours.is_empty() {
+        if calls.ours.is_empty() || self.is_begun() {
             return None;
         }
-        let goes_on = !calls.others && reply.stop == Stop::Tools && self.rounds <= ROUNDS_MAX;
-        let mut next = None;
-        if goes_on && self.is_one_answer() {
-            self.make_room().await;
-            next = self.next(reply, &calls.ours, false).await;
-        }
-        let Some(mut next) = next else {
-            let ids = calls.ours.into_iter().map(|call| call.id);
-            lock(&self.again.asked.behind).calls.extend(ids);
+        let goes_on = !calls.others
+            && reply.stop == Stop::Tools
+            && self.rounds <= ROUNDS_MAX
+            && self.is_one_answer();
+        self.count().await;
+        self.make_room().await;
+        let text = self.brought(calls.ours).await;
+        let windows = Arc::clone(&self.again.windows);
+        self.replace(move |asked| windows.bring(asked, text).ok()).await?;
+        if !goes_on {
             return None;
-        };
-        let mut sent = self.send(&next).await;
-        if sent.as_ref().is_err_and(Failure::is_overflow)
-            && let Some(shorter) = self.next(reply, &calls.ours, true).await
-        {
-            next = shorter;
-            sent = self.send(&next).await;
         }
         self.rounds += 1;
-        self.more = next.more;
-        self.more_tokens = next.more_tokens;
+        let mut sent = self.send().await;
+        if let Some(overflow) = self.overflow(sent.as_ref().err()) {
+            let (windows, window) = (Arc::clone(&self.again.windows), self.again.window.clone());
+            let harder = move |asked: &Asked| windows.harder(asked, &window, overflow);
+            if self.replace(harder).await.is_some() {
+                sent = self.send().await;
+            }
+        }
         Some(sent)
+    }
+
+    /// Whether the client has begun the answer itself: nothing can come before it any more.
+    fn is_begun(&self) -> bool {
+        let last = self.again.asked.conversation().messages.last();
+        last.is_some_and(|last| last.role == Role::Assistant)
     }
 
     /// Whether one answer was asked for and not several.
     fn is_one_answer(&self) -> bool {
-        json::number(self.again.asked.conversation().bytes(), &["n"]).is_none_or(|n| n <= 1)
+        raw::number(self.again.asked.conversation().bytes(), &["n"]).is_none_or(|n| n <= 1)
+    }
+
+    /// Makes another window, on a thread that may wait; `None` if there is none.
+    async fn replace(
+        &mut self,
+        make: impl FnOnce(&Asked) -> Option<Window> + Send + 'static,
+    ) -> Option<()> {
+        let asked = Arc::clone(&self.again.asked);
+        let window = timeout(self.again.deadline, spawn_blocking(move || make(&asked))).await;
+        self.again.window = window.ok()?.ok()??;
+        Some(())
+    }
+
+    /// Counts a window that was sent uncounted.
+    async fn count(&mut self) {
+        if self.again.window.after.is_none() {
+            let asked = Arc::clone(&self.again.asked);
+            let total = timeout(self.again.deadline, spawn_blocking(move || asked.total())).await;
+            self.again.window.after = total.ok().and_then(Result::ok);
+        }
     }
 
     /// Has a window that is nearly full made smaller, so that something can be brought back into it.
     async fn make_room(&mut self) {
-        let (asked, windows) = (Arc::clone(&self.again.asked), Arc::clone(&self.again.windows));
-        let Some(limit) = windows.limit(&asked) else { return };
-        // A provider that holds the history has it as it was sent.
-        if self.left().0 >= limit.0 / 8 || asked.held.is_some() {
+        let (windows, own) = (Arc::clone(&self.again.windows), self.again.window.after);
+        let Some(limit) = windows.limit(&self.again.asked) else { return };
+        if self.left() >= Tokens(limit.0 / 8) {
             return;
         }
-        let lower = Tokens(limit.0 / 4 * 3).saturating_sub(self.more_tokens);
-        let smaller = spawn_blocking(move || windows.within(&asked, lower, false));
-        if let Ok(Ok(window)) = smaller.await
-            && window.body.is_some()
-            && window.after < self.again.window.after
-        {
-            self.again.window = window;
-        }
-    }
-
-    /// The request with an answer and what its calls brought back; `None` if there is no room for it.
-    async fn next(&self, reply: &Reply, calls: &[Call], is_full: bool) -> Option<Next> {
-        let dialect = self.dialect();
-        let left = self.left();
-        let room = left.saturating_sub(self.weigh(&exchange(dialect, reply, &[])));
-        let share = Tokens((room.0 / 4).min(BROUGHT_MAX.0) / calls.len().max(1) as u64);
-        let texts = if self.rounds >= ROUNDS_MAX {
-            vec![ENOUGH.to_owned(); calls.len()]
-        } else if is_full || share < ROOM_MIN {
-            vec![NO_ROOM.to_owned(); calls.len()]
-        } else {
-            self.look_up(calls, share).await
-        };
-        let results: Vec<(&Call, String)> = calls.iter().zip(texts).collect();
-        let new = exchange(dialect, reply, &results);
-        let tokens = self.weigh(&new);
-        if tokens > left {
-            return None;
-        }
-        let more: Vec<String> = self.more.iter().cloned().chain(new).collect();
-        let sent = self.again.window.body.as_ref()?;
-        let body = follow_up(dialect, std::str::from_utf8(sent).ok()?, &more)?;
-        Some(Next { body, more, more_tokens: self.more_tokens + tokens })
+        let lower = Tokens(limit.0 / 4 * 3);
+        let is_smaller = move |window: &Window| window.body.is_some() && window.after < own;
+        self.replace(move |asked| windows.within(asked, lower, false).ok().filter(is_smaller))
+            .await;
     }
 
     /// What is left of the budget.
     fn left(&self) -> Tokens {
-        let limit = self.again.windows.limit(&self.again.asked).unwrap_or(Tokens::MAX);
-        limit.saturating_sub(self.again.window.after.unwrap_or(Tokens::ZERO) + self.more_tokens)
+        let Again { asked, windows, window, .. } = &self.again;
+        let limit = windows.limit(asked).unwrap_or(Tokens::MAX);
+        limit.saturating_sub(window.after.unwrap_or(limit))
     }
 
-    fn weigh(&self, more: &[String]) -> Tokens {
-        let scale = Scale::new(&*self.again.asked.meter);
-        more.iter().map(|own| scale.text(own) + scale.framing().message).sum()
+    /// What calls ask for, as it is to stand in the window.
+    async fn brought(&self, calls: Vec<String>) -> String {
+        let share = Tokens((self.left().0 / 4).min(BROUGHT_MAX.0) / calls.len().max(1) as u64);
+        let note = if self.rounds >= ROUNDS_MAX {
+            Some(ENOUGH)
+        } else if share < ROOM_MIN {
+            Some(NO_ROOM)
+        } else {
+            None
+        };
+        let texts = match note {
+            Some(note) => vec![note.to_owned()],
+            None => self.look_up(calls, share).await,
+        };
+        format!("{HEAD}\n{}", texts.join("\n\n"))
     }
 
     /// Looks up what calls ask for; it takes no longer than our part may.
-    async fn look_up(&self, calls: &[Call], limit: Tokens) -> Vec<String> {
+    async fn look_up(&self, calls: Vec<String>, limit: Tokens) -> Vec<String> {
         let (asked, windows) = (Arc::clone(&self.again.asked), Arc::clone(&self.again.windows));
-        let (wanted, failed) = (calls.to_vec(), || vec![FAILED.to_owned(); calls.len()]);
         let work = move || {
-            let (store, scale) = (&windows.store, Scale::new(&*asked.meter));
+            let (store, scale) = (&asked.heard.store, Scale::new(&*asked.meter));
             let archive = &**store.archive();
             // What was just taken out of sight may still be on its way into the archive.
             store.settle();
             let heard = &asked.heard;
-            let scope = scope(archive, heard.session.id, &heard.trail.path);
-            let found = wanted.iter().map(|call| {
-                let found =
-                    look_up(archive, &scope, asked.dialect(), &call.arguments, &scale, limit);
+            let session = &heard.session;
+            let scope = scope(archive, session.owner, session.id, &heard.trail.path);
+            let found = calls.iter().map(|arguments| {
+                let found = look_up(archive, &scope, asked.dialect(), arguments, &scale, limit);
                 windows.metrics.recalled(found.sought, found.outcome);
                 found.text
             });
@@ -194,38 +199,45 @@ impl Recall {
         };
         match timeout(self.again.deadline, spawn_blocking(work)).await {
             Ok(Ok(texts)) => texts,
-            _ => failed(),
+            _ => vec![FAILED.to_owned()],
         }
     }
 
-    async fn send(&self, next: &Next) -> Result<Response, Failure> {
-        let Again { client, method, address, headers, .. } = &self.again;
-        let request = client.request(method.clone(), address.clone()).headers(headers.clone());
-        let response =
-            request.body(next.body.clone()).send().await.map_err(|_| Failure::unreachable())?;
+    /// What a failure says of a request that was too long.
+    fn overflow(&self, failure: Option<&Failure>) -> Option<Overflow> {
+        let Failure { status, body, .. } = failure?;
+        let request = self.again.asked.conversation().bytes();
+        recognise_for(status.as_u16(), &String::from_utf8_lossy(body), request)
+    }
+
+    async fn send(&self) -> Result<Response, Failure> {
+        let Again { upstream, method, address, headers, asked, window, windows, .. } = &self.again;
+        if !windows.is_kept(asked).await {
+            return Err(Failure::new("the archive could not take what was brought back"));
+        }
+        let (method, address, headers) = (method.clone(), address.clone(), headers.clone());
+        let body = http::full(window.body.clone().unwrap_or_default());
+        let sent = upstream.send(method, address, headers, body).await;
+        let response = sent.map_err(|_| Failure::new("the upstream cannot be reached"))?;
         if response.status().is_success() {
             return Ok(response);
         }
         let (status, headers) = (response.status(), headers::end_to_end(response.headers()));
-        let body = response.bytes().await.unwrap_or_default();
-        Err(Failure { status, headers, body })
+        let body = response.into_body().bytes().await.unwrap_or_default();
+        Err(Failure { status, headers, body: body.into() })
     }
 }
 
 impl Failure {
-    fn unreachable() -> Self {
-        let body = r#"{"type":"error","error":{"type":"api_error","message":"the upstream cannot be reached","code":"longhand"}}"#;
+    fn new(message: &str) -> Self {
+        let error = json!({"type": "api_error", "message": message, "code": "longhand"});
+        let body = json!({"type": "error", "error": error}).to_string();
         let mut headers = HeaderMap::new();
         headers.insert(
             axum::http::header::CONTENT_TYPE,
             axum::http::HeaderValue::from_static("application/json"),
         );
         Self { status: StatusCode::BAD_GATEWAY, headers, body: body.into() }
-    }
-
-    /// Whether the request was too long.
-    fn is_overflow(&self) -> bool {
-        recognise(self.status.as_u16(), &String::from_utf8_lossy(&self.body)).is_some()
     }
 
     /// The failure as an answer.

@@ -1,7 +1,7 @@
 //! What a call brings back.
 
 use longhand::recall::{entry, hits, open, quoted, readable_messages};
-use longhand::{Archive, SessionError, SessionId, Tokens};
+use longhand::{Archive, Owner, SessionError, SessionId, Tokens};
 use longhand_archive::{Entry, Scope as Reach};
 use longhand_core::{Handle, Original, Scale, Seq};
 use longhand_dialect::Dialect;
@@ -25,9 +25,15 @@ const SESSIONS_MAX: usize = 64;
 /// The most hits of a search.
 const HITS_MAX: usize = 10;
 
-/// A path of a session, and what it goes on from: other sessions, or the rest of its own if the client
-/// has dropped how it began.
-pub(super) fn scope(archive: &dyn Archive, session: SessionId, path: &[Seq]) -> Scope {
+/// A path of an owner's session, and what it goes on from: other sessions of the owner, or the rest of its
+/// own if the client has dropped how it began.
+pub(super) fn scope(
+    archive: &dyn Archive,
+    owner: Owner,
+    session: SessionId,
+    path: &[Seq],
+) -> Scope {
+    let info = |id| archive.session(id).ok().flatten().filter(|info| info.owner == owner);
     let mut scope = match (path.first(), path.last()) {
         (Some(Seq(0)), head) => vec![(session, Reach::Path { session, head: head.copied() })],
         _ => vec![(session, Reach::Session(session))],
@@ -35,9 +41,8 @@ pub(super) fn scope(archive: &dyn Archive, session: SessionId, path: &[Seq]) -> 
     while let Some((last, _)) = scope.last()
         && scope.len() < SESSIONS_MAX
     {
-        let info = archive.session(*last).ok().flatten();
-        let Some(of) = info.and_then(|info| info.continues) else { break };
-        if scope.iter().any(|(known, _)| *known == of) {
+        let Some(of) = info(*last).and_then(|info| info.continues) else { break };
+        if info(of).is_none() || scope.iter().any(|(known, _)| *known == of) {
             break;
         }
         scope.push((of, Reach::Session(of)));
@@ -167,7 +172,7 @@ fn is_said(entry: &Entry) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use longhand::{MemoryArchive, Owner, new_entry};
+    use longhand::{MemoryArchive, new_entry};
     use longhand_archive::{Addition, After, NewBatch, NewEntry, NewSession};
     use longhand_core::Batch;
     use longhand_meter::{ImageRule, MeterSpec, Provider};
@@ -211,7 +216,9 @@ mod tests {
         archive.append(own, After::Entry(Some(Seq(0))), &[said("port 4")]).unwrap();
         session(&archive, "other", None, &[said("port 5")]);
         let path = Reach::Path { session: own, head: Some(Seq(2)) };
-        let scope = scope(&archive, own, &[Seq(0), Seq(2)]);
+        let stranger = Owner::of("another");
+        assert_eq!(super::scope(&archive, stranger, own, &[Seq(0), Seq(2)]), [(own, path)]);
+        let scope = scope(&archive, Owner::LOCAL, own, &[Seq(0), Seq(2)]);
         assert_eq!(scope, [(own, path), (old, Reach::Session(old))]);
         let images = ImageRule::for_model(Provider::OpenAi, None);
         let meter = MeterSpec::for_model("").open(images).unwrap();

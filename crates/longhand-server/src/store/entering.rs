@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhand::{Archive, Trail, entry_with};
+use longhand::{Archive, SessionId, Trail, entry_with};
 use longhand_archive::{Addition, After, Appended, ArchiveError, Expected, NewSession, Request};
 use longhand_core::{Link, Seq};
 
@@ -54,7 +54,7 @@ pub(crate) enum Step {
 pub(crate) enum Outcome {
     Done,
     Failed,
-    /// Others were first: it has another place now.
+    /// Others were first: it has another place once the ledger was read again.
     Again,
 }
 
@@ -109,8 +109,12 @@ impl Entering {
         Self { request: Some(request), ..Self::of(session) }
     }
 
-    pub(super) fn session(&self) -> &Arc<Session> {
+    pub(crate) fn session(&self) -> &Arc<Session> {
         &self.session
+    }
+
+    pub(crate) fn session_id(&self) -> SessionId {
+        self.session.id
     }
 
     /// How many entries and batches it has.
@@ -119,10 +123,11 @@ impl Entering {
         entries as u64 + u64::from(self.batch.is_some())
     }
 
-    /// About what it takes in memory.
+    /// About what it takes in memory: it holds all of its request.
     pub(super) fn bytes(&self) -> usize {
-        let said = self.said.iter().flat_map(Said::new_messages);
-        said.map(|message| message.raw.raw().len() + 256).sum()
+        let answer = self.said.as_ref().and_then(|said| said.answer.as_ref());
+        let answer = answer.map_or(0, |answer| 2 * answer.text.len());
+        self.said.as_ref().map_or(256, |said| said.heard.share.bytes() as usize + answer)
     }
 
     /// What is to be added, where it belongs by now.
@@ -178,11 +183,8 @@ impl Entering {
                     self.session.lock().gave_up(&batch.live);
                     return Outcome::Failed;
                 }
-                if self.session.read(archive) {
-                    return Outcome::Again;
-                }
                 self.session.doubt_later();
-                Outcome::Failed
+                Outcome::Again
             }
             Err(_) => {
                 self.failed();
@@ -230,6 +232,7 @@ impl Said {
                 dialect: dialect.as_str().to_owned(),
                 name: session.name.clone(),
                 continues: session.continues,
+                group: session.group,
                 begun_ms: at_ms,
             });
         }

@@ -13,7 +13,7 @@ use super::Session;
 const RECENT_MAX: usize = 64;
 
 /// How many answers are remembered by what they mean.
-const ANSWERS_MAX: usize = 1_000_000;
+const ANSWERS_MAX: usize = 250_000;
 
 /// Shorter answers are said in many conversations.
 const WORDS_BYTES_MIN: usize = 80;

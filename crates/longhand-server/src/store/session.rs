@@ -4,16 +4,16 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use longhand::{Archive, Ledger, Owner, SessionId, Storyteller, Trail};
+use longhand::{Archive, Chain, Ledger, Owner, SessionId, Storyteller, Trail};
 use longhand_archive::{LoggedBatch, NewBatch, Page, PreambleId};
-use longhand_core::{Batch, Link, Message, Seq, Tokens};
+use longhand_core::{Arguments, Batch, Link, Message, Seq, Tokens};
 use longhand_dialect::Conversation;
 use rustc_hash::{FxHashMap, FxHasher};
 
 /// How long whoever plans waits for others who do.
-const TURN_MS_MAX: u32 = 100;
+const TURN_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// A session that clients speak in.
 pub(crate) struct Session {
@@ -22,11 +22,15 @@ pub(crate) struct Session {
     pub(crate) name: String,
     /// The session that it goes on from in a client's own words.
     pub(crate) continues: Option<SessionId>,
+    /// A hash of what the client calls the conversation.
+    pub(crate) group: Option<u64>,
     state: Mutex<State>,
     /// Held by whoever plans, so that no two plan from the same window.
     planning: Mutex<()>,
     /// Whether the archive is to be asked what the ledger is.
     is_doubted: AtomicBool,
+    /// Whether the archive has a session of this id that belongs to somebody else.
+    is_foreign: AtomicBool,
 }
 
 /// What is known of a session.
@@ -37,6 +41,10 @@ pub(crate) struct State {
     pub(crate) edition: u64,
     /// Hashes of the messages as the archive has them or will have them, as far as they are known.
     forms: FxHashMap<Seq, u64>,
+    /// What is known of entries that have calls.
+    calls: FxHashMap<Seq, Calls>,
+    /// Whether there may be entries with calls that only the archive knows.
+    has_unread_calls: bool,
     /// The live batches of all paths, oldest first.
     pub(crate) live: Vec<Arc<Live>>,
     /// How many batches and undos the archive had when it was asked last, and the pins.
@@ -49,6 +57,13 @@ pub(crate) struct State {
     pub(crate) teller: Option<Storyteller>,
     /// The ledger before it was read again, while there are batches that the archive has not.
     before: Option<Ledger>,
+}
+
+/// The calls of an entry.
+struct Calls {
+    arguments: Arguments,
+    /// The form of the message in which a client sent it back last.
+    sent: Option<u64>,
 }
 
 /// A batch that holds.
@@ -114,10 +129,11 @@ impl Session {
         owner: Owner,
         name: String,
         continues: Option<SessionId>,
+        group: Option<u64>,
     ) -> Self {
         let (state, planning) = (Mutex::default(), Mutex::default());
-        let is_doubted = AtomicBool::new(true);
-        Self { id, owner, name, continues, state, planning, is_doubted }
+        let (is_doubted, is_foreign) = (AtomicBool::new(true), AtomicBool::new(false));
+        Self { id, owner, name, continues, group, state, planning, is_doubted, is_foreign }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -126,7 +142,8 @@ impl Session {
 
     /// Waits until nobody else plans, but not for ever: if two do, the archive takes one of their batches.
     pub(crate) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
-        for _ in 0..TURN_MS_MAX {
+        let started = Instant::now();
+        while started.elapsed() < TURN_TIME_MAX {
             match self.planning.try_lock() {
                 Ok(turn) => return Some(turn),
                 Err(TryLockError::Poisoned(turn)) => return Some(turn.into_inner()),
@@ -140,7 +157,13 @@ impl Session {
     /// edits that somebody may have taken back.
     pub(super) fn is_at_hand(&self) -> bool {
         let state = self.state.try_lock();
-        !self.is_doubted() && state.is_ok_and(|state| state.live.is_empty())
+        let is_known = |state: &State| state.live.is_empty() && !state.has_unread_calls;
+        !self.is_doubted() && state.is_ok_and(|state| is_known(&state))
+    }
+
+    /// Whether no path of it has edits, as far as that is known.
+    pub(crate) fn is_unedited(&self) -> bool {
+        self.lock().live.is_empty()
     }
 
     fn is_doubted(&self) -> bool {
@@ -154,7 +177,7 @@ impl Session {
 
     /// Reads the ledger from the archive if it is doubted; says whether that was done. While it is
     /// impossible, memory counts.
-    pub(super) fn catch_up(&self, archive: &dyn Archive) -> bool {
+    pub(crate) fn catch_up(&self, archive: &dyn Archive) -> bool {
         self.is_doubted() && self.read(archive)
     }
 
@@ -162,12 +185,30 @@ impl Session {
     ///
     /// Nobody holds the lock meanwhile: others of the session would wait for a disk. What is archived in
     /// between is found missing when something is to follow it.
-    pub(super) fn read(&self, archive: &dyn Archive) -> bool {
+    fn read(&self, archive: &dyn Archive) -> bool {
+        if !self.is_ours(archive) {
+            return false;
+        }
         let Ok(nodes) = archive.tree(self.id) else { return false };
         self.lock().begin_edition(Ledger::of(nodes));
         self.is_doubted.store(false, Ordering::Relaxed);
         self.read_batches(archive);
         true
+    }
+
+    /// Whether the archive says that the owner may read it.
+    ///
+    /// A record that cannot be read, or failed its checksum, proves nothing.
+    fn is_ours(&self, archive: &dyn Archive) -> bool {
+        let Ok(info) = archive.session(self.id) else { return false };
+        let is_foreign = info.as_ref().is_some_and(|info| info.owner != self.owner);
+        self.is_foreign.store(is_foreign, Ordering::Relaxed);
+        !is_foreign && info.is_none_or(|info| !info.is_damaged)
+    }
+
+    /// Whether the archive has it as somebody else's, as far as that was asked.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.is_foreign.load(Ordering::Relaxed)
     }
 
     /// Reads the log of batches and the pins if somebody has changed them.
@@ -228,6 +269,8 @@ impl State {
         let before = std::mem::replace(&mut self.ledger, ledger);
         self.edition += 1;
         self.forms.clear();
+        self.calls.clear();
+        self.has_unread_calls = !self.ledger.is_empty();
         self.preamble = None;
         self.live.retain(|live| !live.is_kept());
         self.before = (!self.live.is_empty()).then_some(before);
@@ -292,6 +335,54 @@ impl State {
         is_known && first != system
     }
 
+    /// The entries whose calls must be compared with those of a request and are not known.
+    pub(super) fn unread_calls(&mut self, told: &Conversation, chain: &Chain) -> Vec<Seq> {
+        if !self.has_unread_calls {
+            return Vec::new();
+        }
+        let path = told.path();
+        let entries = self.follow(told, &mut chain.clone(), 0).seqs;
+        let called =
+            entries.into_iter().zip(&path.messages[path.lead..]).filter(|(seq, message)| {
+                message.calls().next().is_some()
+                    && !self.calls.contains_key(seq)
+                    && self.forms.get(seq) != Some(&form_of(message))
+            });
+        called.map(|(seq, _)| seq).collect()
+    }
+
+    /// Takes note of the calls of entries.
+    pub(super) fn learn_calls(&mut self, calls: Vec<(Seq, Arguments)>) {
+        for (seq, arguments) in calls {
+            self.calls.entry(seq).or_insert(Calls { arguments, sent: None });
+        }
+    }
+
+    /// Finds the messages of a request; those whose calls were changed are new.
+    pub(super) fn follow(
+        &mut self,
+        told: &Conversation,
+        chain: &mut Chain,
+        shared: usize,
+    ) -> Trail {
+        let path = told.path();
+        let messages = &path.messages[path.lead..];
+        let calls = &mut self.calls;
+        let has_same_calls = |seq, message: &Message| {
+            let form = form_of(message);
+            if self.forms.get(&seq) == Some(&form) {
+                return true;
+            }
+            // What cannot be compared is taken for the same.
+            let Some(calls) = calls.get_mut(&seq) else { return true };
+            if calls.sent != Some(form) && calls.arguments.agree(&Arguments::of(message)) {
+                calls.sent = Some(form);
+            }
+            calls.sent == Some(form)
+        };
+        self.ledger.follow_told(chain, messages, shared, has_same_calls)
+    }
+
     /// Appends the messages of a request that are new.
     pub(super) fn extend(&mut self, trail: &mut Trail, told: &Conversation, links: &[Link]) {
         let known = trail.seqs.len();
@@ -309,8 +400,13 @@ impl State {
     ) {
         let first = trail.seqs.len();
         self.ledger.extend(trail, links);
-        let forms = trail.seqs[first..].iter().zip(messages);
-        self.forms.extend(forms.map(|(seq, message)| (*seq, form_of(message))));
+        for (seq, message) in trail.seqs[first..].iter().zip(messages) {
+            self.forms.insert(*seq, form_of(message));
+            if message.calls().next().is_some() {
+                let arguments = Arguments::of(message);
+                self.calls.insert(*seq, Calls { arguments, sent: None });
+            }
+        }
     }
 }
 

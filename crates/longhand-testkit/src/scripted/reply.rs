@@ -13,6 +13,25 @@ pub struct Reply {
     pub text: String,
     /// The calls, all to be answered before the next request.
     pub calls: Vec<Call>,
+    /// What it says that it took.
+    pub used: Used,
+}
+
+/// The tokens that an answer says it took.
+#[derive(Clone, Copy, Debug)]
+pub struct Used {
+    /// Read, from a cache or not.
+    pub input: u64,
+    /// Read from a cache.
+    pub cached: u64,
+    /// Written.
+    pub output: u64,
+}
+
+impl Default for Used {
+    fn default() -> Self {
+        Self { input: USAGE_INPUT, cached: 0, output: USAGE_OUTPUT }
+    }
 }
 
 /// A call of a tool.
@@ -60,15 +79,17 @@ fn chat(reply: &Reply) -> Value {
     let choice =
         json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish(reply)});
     json!({"id": reply.id, "object": "chat.completion", "created": 1_700_000_000, "model": "scripted",
-        "choices": [choice], "usage": chat_usage()})
+        "choices": [choice], "usage": chat_usage(reply.used)})
 }
 
 fn finish(reply: &Reply) -> &'static str {
     if reply.calls.is_empty() { "stop" } else { "tool_calls" }
 }
 
-fn chat_usage() -> Value {
-    json!({"prompt_tokens": USAGE_INPUT, "completion_tokens": USAGE_OUTPUT, "total_tokens": USAGE_INPUT + USAGE_OUTPUT})
+fn chat_usage(used: Used) -> Value {
+    json!({"prompt_tokens": used.input, "completion_tokens": used.output,
+        "total_tokens": used.input + used.output,
+        "prompt_tokens_details": {"cached_tokens": used.cached}})
 }
 
 fn chat_events(reply: &Reply) -> String {
@@ -95,15 +116,16 @@ fn chat_events(reply: &Reply) -> String {
         }
     }
     events.push(delta(json!({}), Some(finish(reply))));
-    events.push(chunk(json!([]), chat_usage()));
+    events.push(chunk(json!([]), chat_usage(reply.used)));
     events.iter().map(|event| format!("data: {event}\n\n")).collect::<String>() + "data: [DONE]\n\n"
 }
 
 fn response(reply: &Reply, status: &str) -> Value {
     let done = status == "completed";
-    let usage = json!({"input_tokens": USAGE_INPUT, "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": USAGE_OUTPUT, "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": USAGE_INPUT + USAGE_OUTPUT});
+    let Used { input, cached, output } = reply.used;
+    let usage = json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": cached},
+        "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": input + output});
     json!({"id": reply.id, "object": "response", "created_at": 1_700_000_000, "status": status,
         "error": null, "incomplete_details": null, "instructions": null, "metadata": {},
         "model": "scripted", "output": if done { items(reply) } else { Vec::new() },
@@ -189,7 +211,9 @@ fn response_events(reply: &Reply) -> String {
 fn message(reply: &Reply) -> Value {
     json!({"id": reply.id, "type": "message", "role": "assistant", "model": "scripted",
         "content": blocks(reply), "stop_reason": stop(reply), "stop_sequence": null,
-        "usage": {"input_tokens": USAGE_INPUT, "output_tokens": USAGE_OUTPUT}})
+        "usage": {"input_tokens": reply.used.input - reply.used.cached,
+            "cache_read_input_tokens": reply.used.cached, "cache_creation_input_tokens": 0,
+            "output_tokens": reply.used.output}})
 }
 
 fn stop(reply: &Reply) -> &'static str {
@@ -232,7 +256,7 @@ fn message_events(reply: &Reply) -> String {
     }
     events.push(json!({"type": "message_delta",
         "delta": {"stop_reason": stop(reply), "stop_sequence": null},
-        "usage": {"output_tokens": USAGE_OUTPUT}}));
+        "usage": {"output_tokens": reply.used.output}}));
     events.push(json!({"type": "message_stop"}));
     named(&events)
 }

@@ -28,7 +28,7 @@ pub(super) enum Format {
 
 impl Wire {
     pub(super) fn of(request: &Recorded) -> Self {
-        let format = match request.path.rsplit('/').next() {
+        let format = match request.path.split('?').next().and_then(|path| path.rsplit('/').next()) {
             Some("responses") => Format::Responses,
             Some("messages") => Format::Anthropic,
             _ => Format::Chat,

@@ -66,12 +66,7 @@ fn install_node(folder: &Path) -> Result<PathBuf, Failure> {
         progress("installing openai and @anthropic-ai/sdk for Node");
         fs::write(folder.join("package.json"), PACKAGE)
             .map_err(|error| cache::in_folder(folder, &error))?;
-        let mut command = Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" });
-        command
-            .args(["install", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"])
-            .args(["--loglevel", "error"])
-            .current_dir(folder);
-        run(command, "npm install")
+        run(cache::npm_install(folder), "npm install")
     })?;
     Ok(folder.to_owned())
 }

@@ -77,6 +77,35 @@ fn a_call_without_a_name_waits_for_it() {
 }
 
 #[test]
+fn a_name_in_pieces_is_never_seen() {
+    let piece = |name: &str, arguments: &str| {
+        format!(
+            r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":0,"id":"x","function":{{"name":"{name}","arguments":"{arguments}"}}}}]}}}}]}}"#
+        )
+    };
+    let words = r#"{"choices":[{"index":0,"delta":{"content":"Hm."}}]}"#;
+    let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#;
+    let stopped = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+    let ours = "longhand_recall";
+    for cut in 1..ours.len() {
+        let (one, other) = ours.split_at(cut);
+        let answer = [&piece(one, ""), words, &piece(other, ""), &piece("", "{}"), end, "[DONE]"];
+        check(Dialect::Chat, &[&answer], &[words, stopped, "[DONE]"]);
+    }
+    let letters: Vec<String> = ours.chars().map(|c| piece(&c.to_string(), "")).collect();
+    let mut answer: Vec<&str> = letters.iter().map(String::as_str).collect();
+    let last = piece("", "{}");
+    answer.extend([last.as_str(), end, "[DONE]"]);
+    check(Dialect::Chat, &[&answer], &[stopped, "[DONE]"]);
+    // A name that only begins as ours does is the client's.
+    for (one, other) in [("longhand_", "read"), ("long", ""), ("l", "s")] {
+        let (one, other, last) = (piece(one, ""), piece(other, ""), piece("", "{}"));
+        let answer = [&one, &other, &last, end, "[DONE]"].map(|own: &str| own);
+        check(Dialect::Chat, &[&answer], &answer);
+    }
+}
+
+#[test]
 fn choices_are_told_apart() {
     let call = |choice: u64, name: &str| {
         format!(

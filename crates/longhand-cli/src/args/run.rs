@@ -1,0 +1,68 @@
+//! `longhand run` and `longhand usage`.
+
+use std::ffi::OsString;
+
+use clap::{Args, ValueEnum};
+
+use super::{ArchiveArgs, amount};
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand run -- claude
+  longhand run --budget 64k --name parser -- codex 'fix the parser'
+  longhand run --upstream http://127.0.0.1:8080 -- aider --model openai/qwen3
+
+Requests go where the program would have sent them: to the address in OPENAI_BASE_URL or ANTHROPIC_BASE_URL, or
+to the provider. The exit status is the program's; 128 and the number of the signal if it was killed.")]
+pub(crate) struct RunArgs {
+    /// The most tokens of a request [default: the model's known window less the reply]
+    #[arg(long, value_name = "N", value_parser = amount)]
+    pub(crate) budget: Option<u64>,
+    /// The name of the session; the same name continues it [default: found by what the messages say]
+    #[arg(long, value_name = "TASK")]
+    pub(crate) name: Option<String>,
+    /// Where requests go [default: where the program would have sent them]
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+    /// Offer models a tool that brings back what a window left out
+    #[arg(long)]
+    pub(crate) expand_tool: bool,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print nothing at the end
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "AGENT"
+    )]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand usage
+  longhand usage --by model --json
+
+Costs are estimates, from the prices in the settings or the published ones. What it would have cost without
+Longhand assumes that the provider's cache had kept all that was sent before.")]
+pub(crate) struct UsageArgs {
+    /// What a row stands for
+    #[arg(long, value_enum, default_value = "day")]
+    pub(crate) by: UsageBy,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UsageBy {
+    Day,
+    Model,
+    Session,
+}

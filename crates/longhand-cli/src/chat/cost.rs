@@ -1,0 +1,65 @@
+//! What a conversation has cost.
+
+use longhand_archive::{LoggedBatch, Request};
+use longhand_core::grouped;
+use serde_json::Value;
+
+use crate::output::counted;
+
+/// Writes the cost of answers and of summaries.
+pub(super) fn written(calls: &[Request], batches: &[LoggedBatch]) -> String {
+    let sum = |of: fn(&Request) -> u64| grouped(calls.iter().map(of).sum::<u64>() as usize);
+    let answers = calls.iter().map(|call| call.cost_micros);
+    format!(
+        "answers   {} for {}: {} tokens read, {} of them from a cache, {} written\nsummaries {}",
+        price(answers),
+        counted(calls.len(), "call"),
+        sum(|call| call.sent),
+        sum(|call| call.cached),
+        sum(|call| call.output),
+        price(batches.iter().flat_map(summary_cost))
+    )
+}
+
+/// What the summary of a batch cost, if a model wrote it; `None` for a price that is not known.
+fn summary_cost(batch: &LoggedBatch) -> Vec<Option<u64>> {
+    let receipt: Value = serde_json::from_str(&batch.receipt).unwrap_or_default();
+    let fold = &receipt["fold"];
+    let told = fold.get("story").unwrap_or(fold);
+    if told["model"].is_string() { vec![told["cost_micros"].as_u64()] } else { Vec::new() }
+}
+
+/// A sum in dollars; "unknown" as far as it is.
+fn price(costs: impl Iterator<Item = Option<u64>>) -> String {
+    let (mut micros, mut known, mut unknown) = (0, 0, 0);
+    for cost in costs {
+        micros += cost.unwrap_or(0);
+        known += usize::from(cost.is_some());
+        unknown += usize::from(cost.is_none());
+    }
+    let usd = format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100);
+    match (known, unknown) {
+        (_, 0) => usd,
+        (0, _) => "unknown (set [prices] in longhand.toml)".to_owned(),
+        (_, unknown) => {
+            format!(
+                "{usd} and an unknown price for {} (set [prices] in longhand.toml)",
+                counted(unknown, "call")
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_not_called_free() {
+        assert_eq!(price([].into_iter()), "$0.0000");
+        assert_eq!(price([Some(12_345), Some(0)].into_iter()), "$0.0123");
+        assert!(price([None].into_iter()).starts_with("unknown"));
+        let some = price([Some(1_000_000), None].into_iter());
+        assert!(some.starts_with("$1.0000 and an unknown price for 1 call "), "{some}");
+    }
+}

@@ -1,0 +1,65 @@
+//! What was typed in `longhand chat`, so that the arrow keys bring it back.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::{output, paths};
+
+/// Where it is: beside the user's archive.
+pub(crate) fn path() -> Option<PathBuf> {
+    Some(paths::data().ok()?.join("history"))
+}
+
+/// Removes lines from the file and returns how many there were.
+pub(crate) fn forget(path: &Path, typed: &HashSet<String>) -> Result<usize> {
+    let Ok(text) = std::fs::read_to_string(path) else { return Ok(0) };
+    let (mut kept, mut removed) = (String::new(), 0);
+    for line in text.lines() {
+        if typed.contains(unescaped(line).trim()) {
+            removed += 1;
+        } else {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    if removed > 0 {
+        output::write_file(path, &kept)
+            .with_context(|| format!("cannot remove prompts from {}", path.display()))?;
+    }
+    Ok(removed)
+}
+
+/// A line of the file as it was typed: line breaks and backslashes are escaped there.
+fn unescaped(line: &str) -> String {
+    let mut out = String::new();
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, letter == '\\') {
+            (_, true) => match letters.next() {
+                Some('n') => out.push('\n'),
+                Some(other) => out.push(other),
+                None => out.push('\\'),
+            },
+            (letter, false) => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_named_lines_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("history");
+        std::fs::write(&path, "#V2\nfirst\nsecret\\nwords\n/quit\nfirst\n").unwrap();
+        let typed = HashSet::from(["secret\nwords".to_owned(), "first".to_owned()]);
+        assert_eq!(forget(&path, &typed).unwrap(), 3);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "#V2\n/quit\n");
+        assert_eq!(forget(&folder.path().join("none"), &typed).unwrap(), 0);
+    }
+}

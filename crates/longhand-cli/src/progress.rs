@@ -1,0 +1,89 @@
+//! A line that says that the command is still working, for whatever takes over a second.
+
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::args::Command;
+
+/// How long a command is quiet before the line appears.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// How often the line changes.
+const TICK: Duration = Duration::from_millis(500);
+
+/// What is under way, and since when.
+struct Work {
+    what: String,
+    since: Instant,
+    is_shown: bool,
+}
+
+static WORK: Mutex<Option<Work>> = Mutex::new(None);
+
+fn work() -> MutexGuard<'static, Option<Work>> {
+    WORK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a person is told while it takes its time.
+pub(crate) fn label(command: &Command) -> Option<&'static str> {
+    Some(match command {
+        Command::Compact(args) if !args.quiet => "making it fit",
+        Command::Check(args) if !args.quiet => "checking",
+        Command::Count(args) if !args.quiet => "counting",
+        Command::Replay(args) if !args.quiet => "replaying",
+        Command::Expand(_) | Command::Search(_) => "searching",
+        Command::Verify(_) => "verifying",
+        Command::Export(_) => "exporting",
+        Command::Import(_) => "importing",
+        Command::Rm(_) => "removing",
+        Command::Doctor(_) => "testing the archive and the models",
+        _ => return None,
+    })
+}
+
+/// Says what is being done, if it takes long and a person is watching.
+pub(crate) fn start(what: &str) {
+    if !std::io::stderr().is_terminal() {
+        return;
+    }
+    let is_first = work()
+        .replace(Work { what: what.to_owned(), since: Instant::now(), is_shown: false })
+        .is_none();
+    if is_first {
+        std::thread::spawn(|| {
+            loop {
+                std::thread::sleep(TICK);
+                let mut work = work();
+                let Some(work) = work.as_mut() else { return };
+                if work.since.elapsed() >= QUIET {
+                    work.is_shown = true;
+                    show(&format!("{}, {} s", work.what, work.since.elapsed().as_secs()));
+                }
+            }
+        });
+    }
+}
+
+/// Takes the line away for something else that is printed; it comes back if the work goes on.
+pub(crate) fn clear() {
+    if let Some(work) = work().as_mut() {
+        if work.is_shown {
+            show("");
+        }
+        work.since = Instant::now();
+        work.is_shown = false;
+    }
+}
+
+/// Takes the line away: the work is done.
+pub(crate) fn end() {
+    if work().take().is_some_and(|work| work.is_shown) {
+        show("");
+    }
+}
+
+fn show(text: &str) {
+    let mut out = std::io::stderr().lock();
+    let _ = write!(out, "\r\u{1b}[K{text}").and_then(|()| out.flush());
+}

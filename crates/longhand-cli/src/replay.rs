@@ -1,0 +1,337 @@
+//! `longhand replay`.
+
+mod plot;
+mod svg;
+mod table;
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use longhand::Policy;
+use longhand::replay::{Figures, Measure, Method, Run, Settings, Trace, replay};
+use longhand_core::{Tokens, grouped};
+use longhand_meter::MeterSpec;
+use serde_json::{Value, json};
+
+use crate::args::{InputArgs, MapWhen, ReplayArgs};
+use crate::{Outcome, hinted, input, output, weigh};
+
+/// How the reference of stateless elision counts.
+const STATELESS_METER: &str = "chars:3.5";
+
+/// The width of lists of what is missing where no terminal says another.
+const MISSING_COLUMNS: usize = 183;
+
+/// A recorded conversation, with what came of it by each way to make windows.
+struct Replayed {
+    name: String,
+    /// What tokens are counted with.
+    meter: String,
+    trace: Trace,
+    settings: Settings,
+    runs: Vec<Run>,
+}
+
+/// A way to make windows, with the name that tables give it.
+struct Contender {
+    name: &'static str,
+    method: Method,
+}
+
+pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome> {
+    let contenders = contenders(args);
+    let mut traces = read_all(args)?;
+    let total: usize = traces.iter().map(|replayed| replayed.trace.requests()).sum();
+    let progress = Progress::new(total * contenders.len(), !args.quiet && !args.json);
+    let jobs: Vec<(usize, usize)> = (0..traces.len())
+        .flat_map(|file| (0..contenders.len()).map(move |by| (file, by)))
+        .collect();
+    let done = progress.during(|progress| {
+        parallel(&jobs, |(file, by)| {
+            let Replayed { trace, settings, .. } = &traces[*file];
+            let mut settings = settings.clone();
+            if contenders[*by].method != Method::Stateless(Policy::Elide) {
+                settings.stateless_meter = None;
+            }
+            replay(trace, contenders[*by].method, &settings, |_| progress.tick())
+        })
+    });
+    for ((file, _), run) in jobs.iter().zip(done) {
+        let run = run.map_err(|error| {
+            anyhow::anyhow!(
+                "{}: a window could not be read back ({error}); this is a bug",
+                traces[*file].name
+            )
+        })?;
+        traces[*file].runs.push(run);
+    }
+    if let Some(path) = &args.svg {
+        output::write_file(path, &svg::draw(&traces, &contenders))?;
+    }
+    if args.json {
+        output::print(&format!("{:#}", report(args, &traces, &contenders)))?;
+        return Ok(Outcome::Done);
+    }
+    output::print(&written(args, &traces, &contenders))?;
+    Ok(Outcome::Done)
+}
+
+/// The policy that was asked for, then what it is compared with.
+fn contenders(args: &ReplayArgs) -> Vec<Contender> {
+    let policy: Policy = args.policy.into();
+    let name = match policy {
+        Policy::Auto => "auto",
+        Policy::Elide => "elide",
+        Policy::Trim => "trim",
+        Policy::Rolling(_) => "rolling",
+    };
+    let mut all = vec![Contender { name, method: Method::Standing(policy) }];
+    if args.compare {
+        all.push(Contender { name: "none", method: Method::Whole });
+        all.push(Contender { name: "drop-oldest", method: Method::Stateless(Policy::Trim) });
+        all.push(Contender { name: "elision", method: Method::Stateless(Policy::Elide) });
+    }
+    all
+}
+
+/// Reads the traces that are large enough; of several files, those that are none are named and left out.
+fn read_all(args: &ReplayArgs) -> Result<Vec<Replayed>> {
+    let read = parallel(&args.files, |path| read_one(args, path));
+    let (mut traces, mut small) = (Vec::new(), 0);
+    for (path, replayed) in args.files.iter().zip(read) {
+        match replayed {
+            Ok(replayed) if replayed.trace.requests() == 0 => {
+                let what = format!("{}: no message of an assistant, so no request", path.display());
+                if args.files.len() == 1 {
+                    bail!(what);
+                }
+                output::say(&format!("left out: {what}"));
+            }
+            Ok(replayed) if replayed.trace.tokens() < Tokens(args.min_tokens) => small += 1,
+            Ok(replayed) => traces.push(replayed),
+            Err(error) if args.files.len() == 1 => return Err(error),
+            Err(error) => output::say(&format!("left out: {error:#}")),
+        }
+    }
+    if traces.is_empty() {
+        let least = grouped(args.min_tokens as usize);
+        return Err(match small {
+            0 => hinted(
+                "there is no conversation to replay",
+                "name the format with --dialect if the files hold conversations",
+            ),
+            _ => hinted(
+                format!("no conversation has {least} tokens or more"),
+                "a smaller --min-tokens takes smaller ones",
+            ),
+        });
+    }
+    if small > 0 && !args.quiet {
+        let least = grouped(args.min_tokens as usize);
+        output::say(&format!("left out: {small} of fewer than {least} tokens"));
+    }
+    Ok(traces)
+}
+
+fn read_one(args: &ReplayArgs, path: &Path) -> Result<Replayed> {
+    let input =
+        InputArgs { file: Some(path.to_owned()), dialect: args.dialect, max_input: args.max_input };
+    let conversation = input::read(&input)?;
+    let weigh::NamedMeter { name: meter_name, meter, .. } =
+        weigh::open(args.meter.meter.clone(), &conversation)?;
+    let trace = Trace::new(&conversation, &*meter)
+        .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
+    let reference: MeterSpec = STATELESS_METER.parse()?;
+    let settings = Settings {
+        low_water_percent: args.low_water,
+        stateless_meter: Some(Arc::from(reference.open(longhand_meter::ImageRule::OpenAiDearer)?)),
+        cached_price: args.cached_price,
+        uncached_price: args.uncached_price,
+        ..Settings::new(args.budget, meter)
+    };
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let name = output::harmless_line(&name);
+    Ok(Replayed { name, meter: meter_name, trace, settings, runs: Vec::new() })
+}
+
+/// What is printed for people.
+fn written(args: &ReplayArgs, traces: &[Replayed], contenders: &[Contender]) -> String {
+    let mut text = String::new();
+    let to_terminal = std::io::stdout().is_terminal();
+    let draws =
+        matches!(args.plot, MapWhen::Always) || (matches!(args.plot, MapWhen::Auto) && to_terminal);
+    if args.each {
+        for replayed in traces {
+            text.push_str(&table::of_file(replayed, contenders));
+            text.push('\n');
+        }
+    }
+    if draws && (args.each || traces.len() == 1) {
+        for replayed in traces {
+            text.push_str(&plot::draw(replayed, plot::width()));
+            text.push('\n');
+        }
+    }
+    text.push_str(&table::of_all(args.budget, traces, contenders));
+    if let Some(most) = args.missing {
+        let columns = plot::columns().unwrap_or(MISSING_COLUMNS);
+        text.push_str(&table::missing(traces, most, columns));
+    }
+    text
+}
+
+/// The figures as JSON.
+fn report(args: &ReplayArgs, traces: &[Replayed], contenders: &[Contender]) -> Value {
+    let files: Vec<Value> = traces
+        .iter()
+        .map(|replayed| {
+            let cost_none = replayed.trace.cost_whole(&replayed.settings);
+            let runs = contenders.iter().zip(&replayed.runs);
+            let policies: serde_json::Map<_, _> = runs
+                .map(|(by, run)| (by.name.to_owned(), figures_json(&run.figures, cost_none)))
+                .collect();
+            let budget = args.budget.of(replayed.trace.tokens()).0;
+            json!({"file": replayed.name, "meter": replayed.meter, "tokens": replayed.trace.tokens().0, "budget": budget, "policies": policies})
+        })
+        .collect();
+    let cost_none = cost_none(traces);
+    let total: serde_json::Map<_, _> = (0..contenders.len())
+        .map(|by| {
+            let mut figures = figures_json(&total(traces, by), cost_none);
+            figures["median_cost"] = json!(median_cost(traces, by));
+            (contenders[by].name.to_owned(), figures)
+        })
+        .collect();
+    json!({"files": files, "total": total})
+}
+
+fn figures_json(figures: &Figures, cost_none: f64) -> Value {
+    let Figures { need, ctx, state, .. } = figures;
+    json!({
+        "requests": figures.requests, "sent": figures.sent.0, "cached": figures.cached.0,
+        "cost": figures.cost, "cost_none": cost_none, "over_budget": figures.over_budget,
+        "invalid": figures.invalid, "breaks": figures.breaks, "batches": figures.batches,
+        "need": need.percent(), "ctx": ctx.percent(),
+        "state": {
+            "changed": state.changed.percent(), "outcome": state.outcome.percent(),
+            "commit": state.commit.percent(), "task": state.task.percent(),
+            "user": state.user.percent(), "all": state.total().percent(),
+        },
+    })
+}
+
+/// The figures of all traces by one way to make windows.
+fn total(traces: &[Replayed], by: usize) -> Figures {
+    let mut total = Figures::default();
+    for replayed in traces {
+        total += replayed.runs[by].figures;
+    }
+    total
+}
+
+/// What sending everything would cost.
+fn cost_none(traces: &[Replayed]) -> f64 {
+    traces.iter().map(|replayed| replayed.trace.cost_whole(&replayed.settings)).sum()
+}
+
+/// The median over all traces of the cost against sending everything, in percent.
+fn median_cost(traces: &[Replayed], by: usize) -> Option<f64> {
+    let share = |replayed: &Replayed| {
+        let none = replayed.trace.cost_whole(&replayed.settings);
+        (none > 0.0).then(|| replayed.runs[by].figures.cost * 100.0 / none)
+    };
+    let mut shares: Vec<f64> = traces.iter().filter_map(share).collect();
+    shares.sort_by(f64::total_cmp);
+    let middle = shares.len() / 2;
+    match shares.len() {
+        0 => None,
+        even if even % 2 == 0 => Some(f64::midpoint(shares[middle - 1], shares[middle])),
+        _ => Some(shares[middle]),
+    }
+}
+
+/// Does something with every item, on as many threads as there are cores.
+fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(items.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((at, item)) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    items.get(at).map(|item| (at, item))
+                } {
+                    let result = work(item);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// How far a replay is, on a terminal and only if it takes its time.
+struct Progress {
+    done: AtomicUsize,
+    total: usize,
+    is_shown: bool,
+    is_over: AtomicBool,
+}
+
+impl Progress {
+    fn new(total: usize, is_wanted: bool) -> Self {
+        let is_shown = is_wanted && std::io::stderr().is_terminal();
+        Self { done: AtomicUsize::new(0), total, is_shown, is_over: AtomicBool::new(false) }
+    }
+
+    fn tick(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Shows progress while something is done.
+    fn during<R>(&self, work: impl FnOnce(&Self) -> R) -> R {
+        std::thread::scope(|scope| {
+            if self.is_shown {
+                scope.spawn(|| self.show());
+            }
+            let result = work(self);
+            self.is_over.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+
+    fn show(&self) {
+        let begun = Instant::now();
+        let mut was_shown = false;
+        while !self.is_over.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+            if begun.elapsed() > Duration::from_secs(1) {
+                let done = grouped(self.done.load(Ordering::Relaxed));
+                eprint!("\r{done} of {} requests", grouped(self.total));
+                was_shown = true;
+            }
+        }
+        if was_shown {
+            eprint!("\r\u{1b}[K");
+        }
+    }
+}
+
+/// The name of a measure in tables.
+fn measure_name(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Need => "need",
+        Measure::Changed => "changed",
+        Measure::Outcome => "outcome",
+        Measure::Commit => "commit",
+        Measure::Task => "task",
+        Measure::User => "user",
+    }
+}

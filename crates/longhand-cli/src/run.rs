@@ -1,0 +1,136 @@
+//! `longhand run`: any agent behind a private proxy.
+
+mod child;
+mod recipe;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use longhand_core::{Tokens, grouped};
+use longhand_server::{Counts, Log, Settings, serve};
+use tokio::runtime::Builder;
+
+use self::child::Child;
+use self::recipe::Recipe;
+use crate::args::RunArgs;
+use crate::config::Config;
+use crate::output::{counted, harmless_line};
+use crate::{Outcome, conversation, models, output, store};
+
+/// How long the proxy waits for requests that are still under way when the program has ended.
+const FAREWELL_MAX: Duration = Duration::from_secs(10);
+
+/// Where requests go if nobody says otherwise.
+const OPENAI: &str = "https://api.openai.com";
+const ANTHROPIC: &str = "https://api.anthropic.com";
+
+pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
+    let program = args.command.first().context("there is no program to run")?;
+    let agent = Path::new(program).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let warnings = Warnings::default();
+    let begun_ms = store::now_ms();
+    let settings = settings(args, &agent, warnings.log())?;
+    let archive = Arc::clone(&settings.archive);
+    let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
+    let runtime = runtime.context("cannot start the network's threads")?;
+    let (status, counts) = runtime.block_on(async {
+        let proxy = serve(settings).await?;
+        let address = format!("http://{}", proxy.address());
+        let recipe = Recipe::of(&agent, &address, |name| std::env::var(name).ok())?;
+        let child = Child::start(&args.command, &recipe)?;
+        let status = child.wait().await?;
+        drop(recipe.folder);
+        let counter = proxy.counter();
+        let _ = tokio::time::timeout(FAREWELL_MAX, proxy.stop()).await;
+        anyhow::Ok((status, counter()))
+    })?;
+    // A request that never ends must not keep the program's caller waiting.
+    runtime.shutdown_background();
+    if !args.quiet {
+        warnings.say();
+        let main = conversation::newest_since(&archive, begun_ms)?;
+        let shown = main.map(|info| harmless_line(&conversation::short_id(&info)));
+        output::say(&format!("longhand: {}", told(&counts, &agent, shown.as_deref())));
+    }
+    Ok(Outcome::Status(status))
+}
+
+fn settings(args: &RunArgs, agent: &str, warn: Log) -> Result<Settings> {
+    let config = Config::load()?;
+    let from = |name: &str| std::env::var(name).ok().filter(|url| !url.trim().is_empty());
+    let upstream = |names: &[&str], default: &str| {
+        let set = || names.iter().find_map(|name| from(name));
+        Some(args.upstream.clone().or_else(set).unwrap_or_else(|| default.to_owned()))
+    };
+    let archive = store::open(&args.archive)?;
+    Ok(Settings {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        upstream_openai: upstream(&["OPENAI_BASE_URL", "OPENAI_API_BASE"], OPENAI),
+        upstream_anthropic: upstream(&["ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"], ANTHROPIC),
+        budget: args.budget.map(Tokens),
+        windows: crate::serve::windows(&config),
+        summarisers: store::summarisers(&config, &[], || Ok(Arc::clone(&archive)))?,
+        prices: models::prices(&config),
+        expand_tool: args.expand_tool,
+        session: args.name.clone(),
+        agent: Some(agent.to_owned()),
+        warn: Some(warn),
+        ..Settings::new(archive)
+    })
+}
+
+/// What is to be said once the terminal is ours again.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    fn log(&self) -> Log {
+        let lines = Arc::clone(&self.0);
+        Arc::new(move |line: &str| {
+            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
+        })
+    }
+
+    fn say(&self) {
+        for line in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            output::say(&format!("longhand: warning: {}", harmless_line(line)));
+        }
+    }
+}
+
+/// The line at the end.
+fn told(counts: &Counts, agent: &str, session: Option<&str>) -> String {
+    let number = |count: u64| grouped(count as usize);
+    if counts.requests == 0 {
+        return format!(
+            "no request came through, so nothing was saved: {agent} may not read OPENAI_BASE_URL or \
+             ANTHROPIC_BASE_URL; docs/agents tells how to set it up"
+        );
+    }
+    let mut line = counted(counts.requests as usize, "request");
+    if counts.saved > 0 {
+        line.push_str(&format!(
+            ", {} of them shortened: {} tokens were not sent again",
+            number(counts.compacted),
+            number(counts.saved)
+        ));
+    } else {
+        line.push_str(", all of which fit as they were");
+    }
+    if counts.bypassed > 0 {
+        line.push_str(&format!("; {} passed on unread", number(counts.bypassed)));
+    }
+    if counts.unarchived > 0 {
+        line.push_str(&format!("; {} messages could not be archived", number(counts.unarchived)));
+    }
+    match session {
+        Some(session) => {
+            line.push_str(&format!("; `longhand show {session}`, `longhand ls`, `longhand usage`"));
+        }
+        None => line.push_str("; `longhand ls`, `longhand usage`"),
+    }
+    line
+}

@@ -1,0 +1,14 @@
+//! Real agents, as they are published, through `longhand run`, against a model that plays a long task.
+//!
+//! `cargo xtask test-agents` installs them and runs these tests; without it they say that they were skipped.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+mod agent;
+mod figures;
+mod kit;
+mod model;
+mod request;
+mod task;
+mod tests;
+mod workspace;

@@ -1,0 +1,245 @@
+//! The model behind the proxy: it plays its task, and looks hard at every request.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use longhand_testkit::scripted::{Recorded, Reply, ScriptedServer, Step, Used};
+use longhand_testkit::{Wire, validate};
+use serde_json::Value;
+
+use crate::kit::Kit;
+use crate::request::{Counter, messages, opening, read_order, shared, wire};
+use crate::task::{Action, MARK, SUB_MARK, parts, said, source_text};
+
+/// What mini-swe-agent wants to read at the end of a task.
+const SUBMIT: &str = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT";
+
+/// The most requests of a run.
+const REQUESTS_MAX: usize = 400;
+
+/// What was noticed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// Requests that broke a rule, with the rules.
+    pub(crate) invalid: Vec<String>,
+    /// Requests over the window, with their tokens.
+    pub(crate) over: Vec<u64>,
+    /// Bytes of requests of the main conversation, and how many of them were cached.
+    pub(crate) bytes: usize,
+    pub(crate) cached: usize,
+    /// How often something that was sent before was changed.
+    pub(crate) breaks: usize,
+    /// The most tokens of a request.
+    pub(crate) most: u64,
+    /// Requests of the main conversation, of sub-agents, and others.
+    pub(crate) main: usize,
+    pub(crate) sub: usize,
+    pub(crate) side: usize,
+    /// The newest request of the main conversation.
+    pub(crate) last: String,
+    /// Steps that the agent has no tool for.
+    pub(crate) skipped: Vec<String>,
+    /// Which part has ended.
+    pub(crate) ended: usize,
+}
+
+/// A model that plays the task.
+pub(crate) struct Model {
+    server: ScriptedServer,
+    seen: Arc<Mutex<Seen>>,
+    again: Arc<AtomicBool>,
+}
+
+/// Whether an agent calls tools, or writes what is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Tools,
+    /// It has no tools: what it was asked for is said in words, and files are shown by the client.
+    Words,
+}
+
+impl Model {
+    /// Starts it for an agent that works in a folder; a request over `window` tokens is refused.
+    ///
+    /// An agent that cannot go on after its end gets all parts as one.
+    pub(crate) fn start(
+        folder: &Path,
+        window: Option<u64>,
+        (style, resumes): (Style, bool),
+    ) -> Self {
+        let mut script: Vec<Vec<Action>> = parts().into_iter().map(|part| part.actions).collect();
+        if !resumes {
+            let is_end = |action: &Action| matches!(action, Action::Say(_));
+            let last = script.last().and_then(|part| part.last().cloned());
+            let mut all: Vec<Action> = script.concat();
+            all.retain(|action| !is_end(action));
+            script = vec![all.into_iter().chain(last).collect()];
+        }
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let again = Arc::new(AtomicBool::new(false));
+        let mut play = Play {
+            folder: folder.to_string_lossy().into_owned(),
+            window,
+            style,
+            counter: Counter::new(),
+            script,
+            part: 0,
+            step: 0,
+            number: 0,
+            before: Vec::new(),
+            seen: Arc::clone(&seen),
+            again: Arc::clone(&again),
+        };
+        let server =
+            ScriptedServer::playing(REQUESTS_MAX, move |request| Some(play.answer(request)));
+        Self { server, seen, again }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.server.url().trim_end_matches("/v1").to_owned()
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// Has the newest step done once more: whoever was killed has not done it, perhaps.
+    pub(crate) fn repeat(&self) {
+        self.again.store(true, Ordering::SeqCst);
+    }
+
+    /// What every request said, for those who want to look.
+    pub(crate) fn requests(&self) -> Vec<Recorded> {
+        self.server.requests()
+    }
+}
+
+struct Play {
+    folder: String,
+    window: Option<u64>,
+    style: Style,
+    counter: Counter,
+    script: Vec<Vec<Action>>,
+    part: usize,
+    step: usize,
+    number: usize,
+    before: Vec<String>,
+    seen: Arc<Mutex<Seen>>,
+    again: Arc<AtomicBool>,
+}
+
+impl Play {
+    fn answer(&mut self, request: &Recorded) -> Step {
+        let wire = wire(&request.path).filter(|_| request.method == "POST");
+        let Some(wire) = wire else {
+            let body = r#"{"object":"list","data":[]}"#.to_owned();
+            let status = if request.path.contains("/models") { 200 } else { 404 };
+            return Step::Raw(status, vec![("content-type", "application/json".into())], body);
+        };
+        let body: Value = serde_json::from_str(&request.body).unwrap_or_default();
+        let seen = Arc::clone(&self.seen);
+        let mut seen = seen.lock().unwrap();
+        let faults = validate(wire, &request.body);
+        if !faults.is_empty() {
+            seen.invalid.push(faults.join("; "));
+        }
+        let tokens = self.counter.count(&body);
+        seen.most = seen.most.max(tokens);
+        if let Some(limit) = self.window.filter(|limit| tokens > *limit) {
+            seen.over.push(tokens);
+            return Step::TooLong { limit, asked: tokens };
+        }
+        self.number += 1;
+        let opening = opening(wire, &body);
+        let kit = Kit::of(wire, &body);
+        let is_task = kit.is_empty() == (self.style == Style::Words) && opening.contains(MARK);
+        let mut used = Used { input: tokens, cached: 0, output: 50 };
+        let (text, calls) = if opening.contains(SUB_MARK) && !opening.contains(MARK) {
+            seen.sub += 1;
+            ("Subtask QX-4472: there are 12 functions.".to_owned(), Vec::new())
+        } else if is_task {
+            seen.main += 1;
+            used.cached = self.account(wire, &body, tokens, &mut seen);
+            seen.last.clone_from(&request.body);
+            self.act(&kit, wire, &body, &mut seen)
+        } else {
+            seen.side += 1;
+            ("Lost leases".to_owned(), Vec::new())
+        };
+        let id = format!("reply_{:04}", self.number);
+        Step::Reply(Reply { id, text, calls, used })
+    }
+
+    /// Adds up what a cache of the provider would have had.
+    fn account(&mut self, wire: Wire, body: &Value, tokens: u64, seen: &mut Seen) -> u64 {
+        let now = read_order(wire, body);
+        let (cached, is_broken) = shared(&self.before, &now);
+        let bytes: usize = now.iter().map(String::len).sum();
+        // After a kill a client may go on from an earlier point; it does without Longhand, too.
+        if !self.before.is_empty() && !self.again.load(Ordering::SeqCst) {
+            seen.bytes += bytes;
+            seen.cached += cached;
+            seen.breaks += usize::from(is_broken);
+        }
+        self.before = now;
+        tokens * cached as u64 / bytes.max(1) as u64
+    }
+
+    fn act(
+        &mut self,
+        kit: &Kit,
+        wire: Wire,
+        body: &Value,
+        seen: &mut Seen,
+    ) -> (String, Vec<longhand_testkit::scripted::Call>) {
+        // A new part begins with the user's next prompt.
+        let messages = messages(wire, body);
+        let newest = messages.iter().rev().filter(|message| message["role"] == "user").take(3);
+        let asked: String = newest.map(Value::to_string).collect();
+        for part in 1..self.script.len() {
+            if self.part < part && asked.contains(&format!("{MARK}, part {}", part + 1)) {
+                (self.part, self.step) = (part, 0);
+            }
+        }
+        if self.again.swap(false, Ordering::SeqCst) {
+            self.step = self.step.saturating_sub(1);
+        }
+        if self.style == Style::Words {
+            seen.ended = seen.ended.max(self.part + 1);
+            return (self.words(), Vec::new());
+        }
+        loop {
+            let action = self.script[self.part].get(self.step).cloned();
+            self.step += 1;
+            let id = format!("call_{:04}_QX4471aTz8Vq2x", self.number);
+            match action {
+                None => return (said(self.part + 1), Vec::new()),
+                Some(Action::Say(text)) => {
+                    seen.ended = seen.ended.max(self.part + 1);
+                    // This is how mini-swe-agent is told that a task is done.
+                    let submits =
+                        body.to_string().contains(SUBMIT).then(|| kit.submit(SUBMIT, &id));
+                    return (text, submits.flatten().into_iter().collect());
+                }
+                Some(action) => match kit.call(&action, &self.folder, &id) {
+                    Some(call) => return (format!("Step {}.", self.number), vec![call]),
+                    None => seen.skipped.push(format!("{action:?}").chars().take(8).collect()),
+                },
+            }
+        }
+    }
+
+    /// Words for a client that looks for edits in them.
+    fn words(&mut self) -> String {
+        self.step += 1;
+        let said = format!("Step {}: {}", self.number, said(self.part + 1));
+        let line = source_text(0).lines().nth(self.number % 100).map(str::to_owned);
+        match line.filter(|_| self.step.is_multiple_of(3)) {
+            Some(line) => format!(
+                "{said}\n\nsrc/lease_0.txt\n```\n<<<<<<< SEARCH\n{line}\n=======\n{line}, mended\n>>>>>>> REPLACE\n```\n"
+            ),
+            None => said,
+        }
+    }
+}

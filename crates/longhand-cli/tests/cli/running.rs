@@ -1,0 +1,205 @@
+//! `longhand run`, with programs of the shell in the place of agents, in a terminal and without one.
+
+use std::io::Read;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use longhand_testkit::scripted::{ScriptedServer, Step};
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+use serde_json::{Value, json};
+
+use crate::run::Folder;
+
+/// A program that posts the file it is given to where `OPENAI_BASE_URL` says.
+const POST: &str = r#"#!/bin/bash
+set -e
+address=${OPENAI_BASE_URL#http://}
+host=${address%%/*}
+body=$(cat "$1")
+exec 3<>"/dev/tcp/${host%%:*}/${host##*:}"
+printf 'POST /v1/chat/completions HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\ncontent-length: %s\r\nconnection: close\r\n\r\n%s' "$host" "${#body}" "$body" >&3
+cat <&3 | tail -n 1
+test -t 0 && echo " in a terminal"
+exit "${2:-0}"
+"#;
+
+fn answers(count: usize) -> ScriptedServer {
+    ScriptedServer::start((0..count).map(|number| Step::Answer(format!("Answer {number}."))))
+}
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("agent", POST);
+    let made = Command::new("chmod").arg("+x").arg(folder.path("agent")).status();
+    assert!(made.unwrap().success());
+    folder
+}
+
+fn request(rounds: usize) -> String {
+    let words = "a sentence about the work ".repeat(60);
+    let messages: Vec<Value> = (0..rounds * 2 - 1)
+        .map(|at| {
+            let (role, name) =
+                if at % 2 == 0 { ("user", "Question") } else { ("assistant", "Answer") };
+            json!({"role": role, "content": format!("{name} {at}: {words}")})
+        })
+        .collect();
+    json!({"model": "gpt-4o", "messages": messages}).to_string()
+}
+
+fn run_line(server: &ScriptedServer, options: &str, command: &str) -> String {
+    format!("run --archive a.db --upstream {} {options} -- {command}", server.url())
+}
+
+#[test]
+fn a_program_runs_behind_a_private_proxy_and_its_status_is_passed_on() {
+    let (server, folder) = (answers(3), folder());
+    folder.write("long.json", request(20));
+    let run = Command::new(env!("CARGO_BIN_EXE_longhand"))
+        .args(
+            run_line(&server, "--budget 4000 --name parser", "./agent long.json 7")
+                .split_whitespace(),
+        )
+        .current_dir(folder.path(""))
+        .env("HOME", folder.path(""))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert_eq!(run.status.code(), Some(7), "{said}");
+    assert!(String::from_utf8(run.stdout).unwrap().contains("Answer 0."));
+    assert_eq!(said.lines().count(), 1, "one line: {said}");
+    assert!(said.starts_with("longhand: 1 request, 1 of them shortened: "), "{said}");
+    assert!(said.contains("`longhand show parser`"), "{said}");
+    assert!(server.requests()[0].body.len() < request(20).len() / 2);
+    let listed = folder.run("ls --archive a.db --json").json();
+    assert_eq!(listed[0]["name"], "parser");
+    assert_eq!(listed[0]["agent"], "agent");
+    assert_eq!(listed[0]["model"], "scripted");
+    assert!(listed[0]["task"].as_str().unwrap().starts_with("Question 0: a sentence"), "{listed}");
+    assert!(listed[0]["saved"].as_u64().unwrap() > 3_000, "{listed}");
+    let shown = folder.run("show @last --archive a.db").stdout;
+    assert!(shown.contains("of 4,000 tokens"), "the budget in force: {shown}");
+    // The next run, under the same name, goes on.
+    folder.write("long.json", request(21));
+    assert_eq!(
+        folder
+            .run(&run_line(&server, "--budget 4000 --name parser -q", "./agent long.json"))
+            .stderr,
+        ""
+    );
+    let listed = folder.run("ls --archive a.db --json").json();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed[0]["requests"], 2);
+}
+
+#[test]
+fn a_conversation_without_a_name_is_found_again() {
+    let (server, folder) = (answers(3), folder());
+    for rounds in [3, 4] {
+        folder.write("body.json", request(rounds));
+        let run = folder.run(&run_line(&server, "", "./agent body.json"));
+        assert_eq!(run.status, 0, "{run:?}");
+        assert!(run.stderr.contains("1 request, all of which fit as they were"), "{run:?}");
+    }
+    let listed = folder.run("ls --archive a.db --json").json();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    let id = listed[0]["id"].as_str().unwrap();
+    let run = folder.run(&format!("show {} --archive a.db", &id[..8]));
+    assert_eq!(run.status, 0, "{run:?}");
+    assert!(folder.run("ls --archive a.db").stdout.contains("agent scripted"));
+}
+
+#[test]
+fn a_program_that_is_killed_or_ignores_the_variables_is_told() {
+    let (server, folder) = (answers(1), folder());
+    let line = |command: &str| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_longhand"));
+        run.args(["run", "--archive", "a.db", "--upstream", &server.url(), "--"]);
+        run.args(["sh", "-c", command]).current_dir(folder.path("")).env("HOME", folder.path(""));
+        run.output().unwrap()
+    };
+    let killed = line("kill -9 $$");
+    assert_eq!(killed.status.code(), Some(128 + 9));
+    let ignored = line("exit 3");
+    assert_eq!(ignored.status.code(), Some(3));
+    let said = String::from_utf8(ignored.stderr).unwrap();
+    assert!(said.contains("no request came through") && said.contains("OPENAI_BASE_URL"), "{said}");
+    let run = folder.run("run --archive a.db -- ./not-there");
+    run.assert_refused(&["./not-there does not start", "hint: "]);
+    assert_eq!(folder.run("run --archive a.db").status, 2);
+}
+
+#[test]
+fn what_ends_the_runner_ends_the_program() {
+    let (server, folder) = (answers(1), folder());
+    let mut run = Command::new(env!("CARGO_BIN_EXE_longhand"))
+        .args(["run", "--archive", "a.db", "--upstream", &server.url(), "--", "sh", "-c"])
+        .arg("trap 'echo ended > ended; exit 5' TERM; touch started; while :; do sleep 0.05; done")
+        .current_dir(folder.path(""))
+        .env("HOME", folder.path(""))
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while !folder.path("started").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(Command::new("kill").arg(run.id().to_string()).status().unwrap().success());
+    assert_eq!(run.wait().unwrap().code(), Some(5));
+    assert_eq!(folder.read("ended"), "ended\n");
+}
+
+#[test]
+fn the_terminal_belongs_to_the_program() {
+    let (server, folder) = (answers(1), folder());
+    folder.write("body.json", request(2));
+    let size = PtySize { rows: 30, cols: 200, pixel_width: 0, pixel_height: 0 };
+    let pair = native_pty_system().openpty(size).unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_longhand"));
+    command.args(run_line(&server, "", "./agent body.json 4").split_whitespace());
+    command.cwd(folder.path(""));
+    command.env("HOME", folder.path(""));
+    let mut child = pair.slave.spawn_command(command).unwrap();
+    drop(pair.slave);
+    let mut output = pair.master.try_clone_reader().unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // The end of a terminal is an error on some systems.
+        let _ = output.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    assert_eq!(child.wait().unwrap().exit_code(), 4);
+    drop(pair.master);
+    let screen = reader.join().unwrap();
+    assert!(screen.contains("Answer 0.") && screen.contains("in a terminal"), "{screen}");
+    assert!(screen.contains("longhand: 1 request"), "{screen}");
+}
+
+#[test]
+fn an_api_that_is_not_known_is_passed_on_and_told_once() {
+    let (server, folder) = (answers(4), folder());
+    folder.write("twice", POST.replace("/v1/chat/completions", "/v1beta/models/g:generateContent"));
+    folder.write("body.json", request(2));
+    let run = folder.run(&run_line(&server, "", "bash twice body.json"));
+    assert_eq!(run.status, 0, "{run:?}");
+    assert_eq!(run.stderr.matches("does not know that API").count(), 1, "{run:?}");
+    assert_eq!(server.requests()[0].body, request(2));
+}
+
+#[test]
+fn usage_adds_up_what_was_sent_and_saved() {
+    let (server, folder) = (answers(3), folder());
+    for rounds in [20, 21, 22] {
+        folder.write("body.json", request(rounds));
+        folder.run(&run_line(&server, "--budget 4000 -q", "./agent body.json"));
+    }
+    let usage = folder.run("usage --archive a.db --by session --json").json();
+    assert_eq!(usage["total"]["requests"], 3, "{usage}");
+    assert_eq!(usage["total"]["sent"], 3_000, "as the server counts");
+    assert!(usage["total"]["saved"].as_u64().unwrap() > 10_000, "{usage}");
+    assert_eq!(usage["total"]["unpriced"], 3, "nobody knows a price of it");
+    for by in ["day", "model", "session"] {
+        let run = folder.run(&format!("usage --archive a.db --by {by}"));
+        assert!(run.stdout.contains("█") && run.stdout.contains("░ saved"), "{run:?}");
+    }
+}

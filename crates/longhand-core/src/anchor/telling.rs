@@ -1,0 +1,176 @@
+//! The line of an output that tells most.
+
+use memchr::memmem;
+
+/// How many places are looked at for each sign.
+const HITS_MAX: usize = 64;
+
+/// The most bytes of a line in which a sign may stand.
+const LINE_BYTES_MAX: usize = 2_000;
+
+/// Whether a line with the sign at a place reports a failure.
+type Test = fn(&str, usize) -> bool;
+
+/// Signs of a failure, the gravest first; those of one rank are told by their place.
+const SIGNS: &[(u8, &str, Test)] = &[
+    (3, "panicked at", |_, _| true),
+    (3, "FATAL", is_level),
+    (3, "fatal", is_heading),
+    (3, "CRITICAL", is_level),
+    (3, "Fatal", is_heading),
+    (2, "rror", is_error),
+    (2, "ERROR", is_level),
+    (2, "ERR", is_level),
+    (2, "xception", is_error),
+    (2, "panic", is_heading),
+    (1, "FAIL", is_level),
+    (1, "ailed", is_heading),
+    (1, "ailure", is_heading),
+];
+
+/// The line that reports the gravest failure, the first of its kind, and whether it is grave: a panic
+/// or what a log calls fatal.
+pub fn failure_line(text: &str) -> Option<(&str, bool)> {
+    let mut best: Option<(u8, usize, &str)> = None;
+    for &(rank, sign, is_failure) in SIGNS {
+        if best.is_some_and(|best| best.0 > rank) {
+            break;
+        }
+        let hits = memmem::find_iter(text.as_bytes(), sign).take(HITS_MAX);
+        let found =
+            hits.filter_map(|at| line_at(text, at)).find(|(line, at)| is_failure(line, *at));
+        if let Some((line, _)) = found {
+            let start = line.as_ptr().addr() - text.as_ptr().addr();
+            if best.is_none_or(|(_, before, _)| start < before) {
+                best = Some((rank, start, line));
+            }
+        }
+    }
+    best.map(|(rank, _, line)| (line.trim(), rank == 3))
+}
+
+/// Gives the line that reports the gravest failure, or else states a decision or a blocker.
+pub fn telling_line(text: &str) -> Option<&str> {
+    const STATEMENTS: &[&str] =
+        &["decision", "decided", "blocked", "blocker", "unblocked", "open question"];
+    if let Some((line, _)) = failure_line(text) {
+        return Some(line);
+    }
+    text.lines().map(str::trim).find(|line| {
+        let start = line.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+        // Few lines begin with a letter that any of the words begins with.
+        matches!(
+            start.as_bytes().first(),
+            Some(b'd' | b'b' | b'u' | b'o' | b'D' | b'B' | b'U' | b'O')
+        ) && STATEMENTS.iter().any(|word| {
+            start.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
+                && start[word.len()..].starts_with([':', '[', '(', ' '])
+        })
+    })
+}
+
+/// The line around a place, and where the place is in it.
+fn line_at(text: &str, at: usize) -> Option<(&str, usize)> {
+    let bytes = text.as_bytes();
+    let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |before| before + 1);
+    let end = memchr::memchr(b'\n', &bytes[at..]).map_or(text.len(), |end| at + end);
+    (at - start <= LINE_BYTES_MAX).then(|| {
+        let end = text.floor_char_boundary(end.min(start + LINE_BYTES_MAX));
+        (&text[start..end], at - start)
+    })
+}
+
+/// Whether a word in capitals stands where a log has its level: before any prose or code.
+fn is_level(line: &str, at: usize) -> bool {
+    let (before, rest) = line.split_at(at);
+    let word = rest.find(|c: char| !c.is_ascii_uppercase()).unwrap_or(rest.len());
+    let known = matches!(&rest[..word], "FATAL" | "CRITICAL" | "ERROR" | "ERR" | "FAIL" | "FAILED");
+    known
+        && !rest[word..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && !before.contains(['"', '\'', '(', '=', '`', '{', '$', ';'])
+        // Words before a level are the names of hosts and parts.
+        && before.split_whitespace().count() <= 5
+}
+
+/// Whether a word opens its line, in lower case or not, as a heading.
+fn is_heading(line: &str, at: usize) -> bool {
+    let start = line[..at].rfind(|c: char| !c.is_ascii_alphabetic()).map_or(0, |before| before + 1);
+    let end =
+        line[at..].find(|c: char| !c.is_ascii_alphabetic()).map_or(line.len(), |end| at + end);
+    let opens = line[..start].chars().all(|c| !c.is_alphanumeric());
+    let word = &line[start..end];
+    opens
+        && ["fatal", "panic", "failed", "failure"].iter().any(|own| word.eq_ignore_ascii_case(own))
+        && line[end..].starts_with([':', '[', '(', ' '])
+}
+
+/// Whether an error is named as one: `error: …`, `TypeError: …`, `a.ts(3,1): error TS1: …`.
+fn is_error(line: &str, at: usize) -> bool {
+    let start = line[..at]
+        .rfind(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c))
+        .map_or(0, |before| before + 1);
+    let rest = &line[at..];
+    let after = &rest[rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len())..];
+    let before = line[..start].trim_end();
+    let opens = before.chars().all(|c| !c.is_alphanumeric())
+        // A place comes before it, or the mark of a test that failed.
+        || before.ends_with(':')
+        || matches!(before, "E" | "npm" | "**");
+    opens
+        && (after.starts_with([':', '[', '(']) || (before.ends_with(':') && after.starts_with(' ')))
+        || (opens && start == 0 && after.starts_with(' ') && line.starts_with("error"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<&str>) {
+        assert_eq!(telling_line(text), expected);
+    }
+
+    #[test]
+    fn a_failure_tells_more_than_a_decision() {
+        check("ok\nDecision: 512 slots\nerror: boom\n", Some("error: boom"));
+        check("ok\n- Blocked: no key\n", Some("- Blocked: no key"));
+        check("all fine", None);
+    }
+
+    #[test]
+    fn one_line_is_found_among_thousands() {
+        let info = "2026-03-01T10:00:00Z INFO  web-1 http: GET /errors/fatal 200, error_rate=0\n"
+            .repeat(800);
+        let fatal = "2026-03-01T10:00:07Z FATAL web-1 db: connection pool exhausted (17 of 17)";
+        check(&format!("{info}{fatal}\n{info}2026 ERROR later\n"), Some(fatal));
+        assert_eq!(failure_line(&format!("{info}{fatal}")), Some((fatal, true)));
+        check(&info, None);
+    }
+
+    #[test]
+    fn the_gravest_failure_is_told_and_the_first_of_its_kind() {
+        check(
+            "error: a\nerror: b\nthread 'x' panicked at src/a.rs:1:2:\n",
+            Some("thread 'x' panicked at src/a.rs:1:2:"),
+        );
+        check(
+            "src/a.ts(3,1): error TS2304: no x\nfound",
+            Some("src/a.ts(3,1): error TS2304: no x"),
+        );
+        check(
+            "Traceback (most recent call last):\n  File \"a\"\nKeyError: 'x'",
+            Some("KeyError: 'x'"),
+        );
+        check("E   AssertionError: 1 != 2", Some("E   AssertionError: 1 != 2"));
+        check("FAILED tests/a.py::b - x", Some("FAILED tests/a.py::b - x"));
+        check("error[E0308]: mismatched", Some("error[E0308]: mismatched"));
+    }
+
+    #[test]
+    fn code_that_speaks_of_errors_reports_none() {
+        check("    return Err(MyError::new(\"FATAL\"));\nfn error() {}\n// errors are fine", None);
+        check("0 errors, 0 failed", None);
+        check("let error = 3;", None);
+    }
+}

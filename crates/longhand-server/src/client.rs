@@ -1,0 +1,114 @@
+//! The program that asks, as far as it tells.
+
+use axum::http::HeaderMap;
+use axum::http::header::USER_AGENT;
+use longhand_dialect::Conversation;
+use serde_json::Value;
+
+use crate::Settings;
+
+/// The most characters of a program's name: it comes from a header.
+const NAME_CHARS_MAX: usize = 40;
+
+/// Shorter ids, and those with fewer digits, may be the same in all conversations of a program.
+const ID_CHARS_MIN: usize = 16;
+const ID_DIGITS_MIN: usize = 4;
+
+/// Headers in which programs name their conversation; a sub-agent's own comes after that of its parent.
+const ID_HEADERS: [&str; 5] = [
+    "x-parent-session-id",
+    "x-claude-code-session-id",
+    "session_id",
+    "conversation_id",
+    "x-session-id",
+];
+
+/// The program that asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Client {
+    /// Its name; empty if it tells none.
+    pub(crate) agent: String,
+    /// A hash of what it calls the conversation: side calls and sub-agents of one have the same.
+    pub(crate) group: Option<u64>,
+}
+
+impl Client {
+    /// What the headers of a request tell.
+    pub(crate) fn of(headers: &HeaderMap, settings: &Settings) -> Self {
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let agent = settings.agent.clone().unwrap_or_else(|| {
+            let product = header(USER_AGENT.as_str()).unwrap_or_default();
+            product.split(['/', ' ']).next().unwrap_or_default().to_owned()
+        });
+        let agent = agent.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
+        let group = ID_HEADERS.into_iter().find_map(header).and_then(hash_of);
+        Self { agent, group }
+    }
+
+    /// The same with what the request itself tells.
+    pub(crate) fn with(mut self, conversation: &Conversation) -> Self {
+        let field = |key: &str| serde_json::from_str::<Value>(conversation.field(key)?).ok();
+        let in_metadata = || {
+            let metadata = field("metadata")?;
+            let user = metadata["user_id"].as_str()?;
+            // Most clients name the user there; Claude Code names the session, too.
+            user.contains("session").then(|| hash_of(user)).flatten()
+        };
+        let by_cache = || hash_of(field("prompt_cache_key")?.as_str()?);
+        self.group = in_metadata().or_else(by_cache).or(self.group);
+        self
+    }
+}
+
+/// The hash of an id, if it looks as if no two conversations had it.
+fn hash_of(id: &str) -> Option<u64> {
+    let digits = id.chars().filter(char::is_ascii_digit).count();
+    let is_unique = id.len() >= ID_CHARS_MIN && digits >= ID_DIGITS_MIN;
+    let hash = blake3::derive_key("longhand-server 2026-11 group of sessions", id.as_bytes());
+    let first = hash.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    first.filter(|_| is_unique)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longhand::MemoryArchive;
+    use longhand_dialect::{Dialect, read};
+    use std::sync::Arc;
+
+    fn client(headers: &[(&'static str, &'static str)], body: &str) -> Client {
+        let settings = Settings::new(Arc::new(MemoryArchive::default()));
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        let conversation = read(body.as_bytes().to_vec(), Some(Dialect::Anthropic)).unwrap();
+        Client::of(&map, &settings).with(&conversation)
+    }
+
+    #[test]
+    fn a_program_is_known_by_its_name_and_its_conversation_by_its_id() {
+        let body = |user: &str| {
+            let messages = r#""messages":[{"role":"user","content":"Hi"}]"#;
+            format!(
+                r#"{{"model":"m","max_tokens":9,"metadata":{{"user_id":"{user}"}},{messages}}}"#
+            )
+        };
+        let agent = ("user-agent", "claude-cli/2.1 (external, cli)");
+        let one = client(&[agent], &body("user_1_session_0b5e4c1e-77a1-4c2e-9d51-0123456789ab"));
+        assert_eq!(one.agent, "claude-cli");
+        assert!(one.group.is_some());
+        let other = client(&[agent], &body("user_1_session_0b5e4c1e-77a1-4c2e-9d51-0123456789ac"));
+        assert_ne!(one.group, other.group);
+        // Who the user is says nothing about the conversation, and a short word may be anything.
+        assert_eq!(client(&[agent], &body("user-0123456789abcdef")).group, None);
+        assert_eq!(client(&[("session_id", "main")], &body("u")).group, None);
+        let id = ("session_id", "0b5e4c1e-77a1-4c2e-9d51-0123456789ab");
+        assert!(client(&[id], &body("u")).group.is_some());
+        // A sub-agent of opencode names itself and its parent.
+        let (main, sub) = ("ses_e1985e168ffe2rX4AHZax8wKzf", "ses_e19857ca1ffeyWvNiv0imXQKvM");
+        let parent = client(&[("x-session-id", main)], &body("u"));
+        let child = client(&[("x-session-id", sub), ("x-parent-session-id", main)], &body("u"));
+        assert_eq!(parent.group, child.group);
+    }
+}

@@ -1,0 +1,186 @@
+//! How much memory requests may take, each and together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::body::Bytes;
+use memchr::memchr2;
+
+/// About what a message or a part of one takes while it is worked on, besides its text.
+const ELEMENT_BYTES: u64 = 1 << 10;
+
+/// About what a field of an object takes.
+const FIELD_BYTES: u64 = 64;
+
+/// How deep the lists lie whose elements are messages or parts: `messages`, `content`, and that of a result.
+const LIST_DEPTH_MAX: usize = 6;
+
+/// The memory that all requests have together.
+#[derive(Debug)]
+pub(crate) struct Load {
+    held: AtomicU64,
+    most: u64,
+}
+
+/// What one request has of it; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    load: Arc<Load>,
+    bytes: AtomicU64,
+}
+
+impl Load {
+    pub(crate) fn new(most: u64) -> Arc<Self> {
+        Arc::new(Self { held: AtomicU64::new(0), most })
+    }
+
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// A share of nothing yet.
+    pub(crate) fn share(self: &Arc<Self>) -> Arc<Share> {
+        Arc::new(Share { load: Arc::clone(self), bytes: AtomicU64::new(0) })
+    }
+}
+
+impl Share {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether it may have so many bytes more.
+    ///
+    /// All of it is at most half of what is free: a few large requests never keep out all others.
+    pub(crate) fn may_grow(&self, bytes: u64) -> bool {
+        let own = self.bytes();
+        let others = self.load.held().saturating_sub(own);
+        own.saturating_add(bytes) <= self.load.most.saturating_sub(others) / 2
+    }
+
+    /// Takes more; says whether it may.
+    pub(crate) fn grow(&self, bytes: u64) -> bool {
+        if !self.may_grow(bytes) {
+            return false;
+        }
+        self.load.held.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// Bytes that keep it for as long as somebody holds them.
+    pub(crate) fn with(self: &Arc<Self>, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Kept { bytes, _share: Arc::clone(self) })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.load.held.fetch_sub(self.bytes(), Ordering::Relaxed);
+    }
+}
+
+struct Kept {
+    bytes: Bytes,
+    _share: Arc<Share>,
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// About what it takes to work on a request, besides its text: a window of it, and what is read from it.
+///
+/// A message can have twenty bytes and takes a thousand in memory, so they are counted before any is read.
+pub(crate) fn working_bytes(text: &str) -> u64 {
+    let text = text.as_bytes();
+    let mut bytes = text.len() as u64;
+    // For each depth, whether it is in a list.
+    let mut lists = [false; LIST_DEPTH_MAX + 1];
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b'"' => at = after_string(text, at),
+            b'{' | b'[' => {
+                depth += 1;
+                if let Some(list) = lists.get_mut(depth) {
+                    *list = *byte == b'[';
+                    bytes += FIELD_BYTES;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' => match lists.get(depth) {
+                Some(true) => bytes += ELEMENT_BYTES,
+                Some(false) => bytes += FIELD_BYTES,
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    bytes
+}
+
+/// Where a string ends that begins at an index.
+fn after_string(text: &[u8], mut at: usize) -> usize {
+    while let Some(next) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += next;
+        if text[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_requests_find_room_beside_large_ones() {
+        let load = Load::new(256);
+        let mut large = Vec::new();
+        for (bytes, expected) in [(129, false), (60, true), (60, true), (60, true), (60, false)] {
+            let share = load.share();
+            assert_eq!(share.grow(bytes), expected, "{} of {}", load.held(), load.most);
+            large.push(share);
+        }
+        let small = load.share();
+        assert!(small.grow(10) && small.grow(10), "{load:?}");
+        large.clear();
+        assert_eq!(load.held(), 20);
+        let bytes = small.with(Bytes::from_static(b"body"));
+        drop(small);
+        assert_eq!((&bytes[..], load.held()), (&b"body"[..], 20));
+        drop(bytes);
+        assert_eq!(load.held(), 0);
+    }
+
+    #[test]
+    fn what_has_many_elements_takes_more_than_its_text() {
+        let body = |messages: &str| format!(r#"{{"model":"m","messages":[{messages}]}}"#);
+        let tiny = body(&vec![r#"{"role":"user","content":"a"}"#; 10_000].join(","));
+        assert!((10_000 << 10..12_000 << 10).contains(&working_bytes(&tiny)));
+        let numbers = body(&vec!["1"; 10_000].join(","));
+        assert!(working_bytes(&numbers) > 10_000 << 10);
+        let blocks = vec![r#"{"type":"text","text":"a"}"#; 10_000].join(",");
+        let result = format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","content":[{blocks}]}}]}}"#
+        );
+        assert!(working_bytes(&body(&result)) > 10_000 << 10);
+        let text = r#"{\"a\":[1,2,3],"#.repeat(10_000);
+        let long = body(&format!(r#"{{"role":"user","content":"{text}\\"}}"#));
+        assert!(working_bytes(&long) < 2 * long.len() as u64, "text is not looked into");
+        let rows = vec![r#"{"x":[1,2,3]}"#; 10_000].join(",");
+        let call = format!(
+            r#"{{"role":"assistant","content":[{{"type":"tool_use","input":{{"rows":[{rows}]}}}}]}}"#
+        );
+        assert!(working_bytes(&body(&call)) < 2 * body(&call).len() as u64 + 10_000);
+        for odd in ["", "\"", "\"\\", "]]]]", "[[[[[[[[[[[["] {
+            assert!(working_bytes(odd) < 2_000, "{odd}");
+        }
+    }
+}

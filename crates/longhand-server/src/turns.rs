@@ -1,0 +1,72 @@
+//! Who may work on a request when: nobody's requests take all threads.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use longhand::Owner;
+use rustc_hash::FxHashMap;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How many requests of conversations that begin alike are worked on at a time.
+const ALIKE_MAX: usize = 2;
+
+/// How many requests of one owner are worked on at a time; a proxy has twice as many threads for it.
+const OWN_MAX: usize = 8;
+
+/// How many are remembered before those are forgotten that nobody waits for.
+const REMEMBERED_MAX: usize = 1_000;
+
+/// An owner, or one of the owner's conversations by how it begins.
+type Key = (Owner, Option<u64>);
+
+/// The turns of all owners and conversations.
+#[derive(Default)]
+pub(crate) struct Turns {
+    turns: Mutex<FxHashMap<Key, Arc<Semaphore>>>,
+}
+
+/// A turn; it ends when it is dropped.
+pub(crate) struct Turn {
+    _permits: [Option<OwnedSemaphorePermit>; 2],
+}
+
+impl Turns {
+    /// Waits for a turn of an owner in a conversation, which is known by how it begins.
+    pub(crate) async fn wait(&self, owner: Owner, opening: u64) -> Turn {
+        let alike = self.of((owner, Some(opening)), ALIKE_MAX).acquire_owned().await.ok();
+        let own = self.of((owner, None), OWN_MAX).acquire_owned().await.ok();
+        Turn { _permits: [alike, own] }
+    }
+
+    fn of(&self, key: Key, most: usize) -> Arc<Semaphore> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() > REMEMBERED_MAX {
+            turns.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+        }
+        Arc::clone(turns.entry(key).or_insert_with(|| Arc::new(Semaphore::new(most))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[tokio::test]
+    async fn neither_a_conversation_nor_an_owner_takes_all_turns() {
+        let turns = Turns::default();
+        let (one, other) = (Owner::of("one"), Owner::of("other"));
+        let mut held = Vec::new();
+        let mut take = |owner, opening| {
+            let turn = turns.wait(owner, opening).now_or_never();
+            let is_taken = turn.is_some();
+            held.extend(turn);
+            is_taken
+        };
+        assert_eq!([take(one, 1), take(one, 1), take(one, 1)], [true, true, false]);
+        let more: Vec<bool> = (2..10).map(|opening| take(one, opening)).collect();
+        assert_eq!(more.iter().filter(|is_taken| **is_taken).count(), OWN_MAX - ALIKE_MAX);
+        assert!(take(other, 1));
+        held.clear();
+        assert!(turns.wait(one, 1).now_or_never().is_some());
+    }
+}

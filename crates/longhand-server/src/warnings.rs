@@ -1,0 +1,31 @@
+//! What the person in front of the terminal must know, said once.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use crate::settings::Log;
+use crate::window::lock;
+
+/// How many different warnings are remembered.
+const SAID_MAX: usize = 1_000;
+
+/// Says each warning once.
+pub(crate) struct Warnings {
+    say: Option<Log>,
+    said: Mutex<HashSet<String>>,
+}
+
+impl Warnings {
+    pub(crate) fn new(say: Option<Log>) -> Self {
+        Self { say, said: Mutex::default() }
+    }
+
+    /// Says something unless it was said before.
+    pub(crate) fn once(&self, warning: &str) {
+        let Some(say) = &self.say else { return };
+        let mut said = lock(&self.said);
+        if said.len() < SAID_MAX && said.insert(warning.to_owned()) {
+            say(warning);
+        }
+    }
+}

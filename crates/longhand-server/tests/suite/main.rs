@@ -1,0 +1,23 @@
+//! The tests of `longhand-server` from outside, in one binary so that they link once.
+#![allow(clippy::unwrap_used, clippy::cast_possible_wrap, reason = "these are tests")]
+
+mod agents;
+mod archive;
+mod common;
+mod cuts;
+mod failure;
+mod forgetting;
+mod habits;
+mod laws;
+mod memory;
+mod operations;
+mod owners;
+mod pass;
+mod pitfalls;
+mod provider;
+mod recall;
+mod redaction;
+mod replay;
+mod seeded;
+mod traces;
+mod window;

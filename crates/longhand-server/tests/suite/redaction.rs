@@ -1,0 +1,199 @@
+//! `--redact`: what the archive has is without secrets, what the provider gets is not.
+
+use std::sync::Arc;
+
+use longhand::{Redactor, Tokens};
+use longhand_archive::Scope;
+use longhand_core::Handle;
+use longhand_testkit::scripted::Step;
+use serde_json::{Value, json};
+
+use crate::common::{
+    PATHS, Stage, answers, assistant, faults, is_prefix, log, messages, opened, reopened, reply,
+    request, sessions, sqlite, user,
+};
+
+/// Secrets of several kinds; every piece of them is looked for.
+const PASSWORD: &str = "Hunter2Canary";
+const BODY: &str = "K3v9Xq7Mz2W8r4Ty6PbDhJ5nLs1GaK3v9Xq7Mz2W8r4Ty6PbDhJ5nLs1Ga";
+
+fn token() -> String {
+    format!("ghp_{}", &BODY[..36])
+}
+
+fn pem() -> String {
+    format!("-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n{BODY}\n-----END RSA PRIVATE KEY-----")
+}
+
+/// A conversation with secrets in words, arguments and results, old ones and new ones.
+fn leaking(path: &str, steps: usize) -> Vec<Value> {
+    let mut all = messages(path, steps);
+    all[0] = user(&format!("Deploy it. The database is postgres://app:{PASSWORD}@db/app."));
+    let text = serde_json::to_string(&all[2]).unwrap();
+    let line = format!("export TOKEN={}\\n", token());
+    let text = text.replacen("line 0", &format!("{line}line 0"), 1);
+    all[2] = serde_json::from_str(&text).unwrap();
+    all.push(assistant("I need the key."));
+    all.push(user(&format!("Here:\n{}", pem())));
+    all
+}
+
+fn files(folder: &tempfile::TempDir) -> String {
+    let mut all = Vec::new();
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        all.extend(std::fs::read(file.unwrap().path()).unwrap());
+    }
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+fn assert_clean(what: &str, text: &str) {
+    for secret in [PASSWORD, &token()[4..20], &BODY[20..50]] {
+        let at = text.find(secret);
+        assert_eq!(at, None, "{what}: {:?}", at.map(|at| &text[at.saturating_sub(80)..at]));
+    }
+}
+
+#[tokio::test]
+async fn the_archive_has_no_secret_and_the_provider_gets_them_all() {
+    for path in PATHS {
+        let (folder, archive) = sqlite();
+        let (log, lines) = log();
+        let answer = assistant(&format!("I set password={PASSWORD} and TOKEN={}.", token()));
+        let steps: Vec<Step> = [vec![reply(path, &answer)], answers(30)].concat();
+        let redactor = Arc::new(Redactor::new([3; 32]));
+        let stage = Stage::with(steps, |settings| {
+            settings.archive = Arc::clone(&archive);
+            settings.log = Some(log);
+            settings.budget = Some(Tokens(4_000));
+            settings.redactor = Some(Arc::clone(&redactor));
+        })
+        .await;
+        // It fits: every byte goes on, and the client gets every byte of the answer.
+        let mut all = leaking(path, 4);
+        let body = request(path, &all, false);
+        let got = stage.post(path, &body).await.text().await.unwrap();
+        assert!(got.contains(PASSWORD) && got.contains(&token()));
+        assert_eq!(stage.sent()[0], body, "{path}");
+        all.push(answer);
+        // It grows beyond its budget, asks again, and goes on.
+        let mut shown = Vec::new();
+        for step in 0..24 {
+            all.push(user(&format!("And step {step}? The new key is password={PASSWORD}{step}.")));
+            let heads = stage.ask(path, &all).await;
+            assert_eq!((heads.status, heads.number("x-longhand-shortfall")), (200, None), "{path}");
+            let sent = stage.sent().pop().unwrap();
+            assert!(
+                sent.contains(&format!("{PASSWORD}{step}.")),
+                "{path} {step}: the newest is whole"
+            );
+            assert!(faults(path, &sent).is_empty());
+            shown.push(sent);
+            all.push(assistant(&"Go on. ".repeat(60)));
+        }
+        let breaks = shown.windows(2).filter(|pair| !is_prefix(&pair[0], &pair[1])).count();
+        assert!((1..8).contains(&breaks), "{path}: {breaks} breaks");
+        assert!(shown.iter().any(|sent| sent.contains("[longhand")), "something was left out");
+        stage.proxy.stop().await;
+        assert_clean("the files", &files(&folder));
+        assert_clean("the log", &lines.lock().unwrap().join("\n"));
+        let own = sessions(&*archive);
+        assert_eq!(own.len(), 1, "{path}: one conversation is one session");
+        for entry in archive.entries(own[0].id, 0..u64::MAX).unwrap() {
+            assert_clean("an entry", &entry.raw);
+        }
+        assert!(archive.search(&Scope::All, PASSWORD, 9).unwrap().is_empty());
+        assert!(archive.verify(None).unwrap().is_empty());
+        // Every handle that a model was shown opens.
+        let mut opens = 0;
+        for sent in &shown {
+            for (at, _) in sent.match_indices("h:") {
+                let Some(handle) = sent.get(at..at + 14).and_then(Handle::parse) else { continue };
+                assert_clean("an original", &opened(&*archive, handle).expect("it opens"));
+                opens += 1;
+            }
+        }
+        assert!(opens > 0, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_restart_changes_no_window_and_two_secrets_are_two_paths() {
+    let path = PATHS[0];
+    let (folder, archive) = sqlite();
+    drop(archive);
+    let mut all = leaking(path, 12);
+    let mut windows = Vec::new();
+    for turn in 0..3 {
+        let stage = Stage::with(answers(1), |settings| {
+            settings.archive = reopened(&folder);
+            settings.budget = Some(Tokens(3_000));
+            settings.redactor = Some(Arc::new(Redactor::new([3; 32])));
+        })
+        .await;
+        stage.ask(path, &all).await;
+        windows.push(stage.sent().remove(0));
+        stage.proxy.stop().await;
+        all.push(assistant("Go on."));
+        all.push(user(&format!("Turn {turn}.")));
+    }
+    assert!(windows.windows(2).all(|pair| is_prefix(&pair[0], &pair[1])), "{windows:#?}");
+    let archive = reopened(&folder);
+    let own = sessions(&*archive);
+    assert_eq!(own.len(), 1);
+    let entries = own[0].entries;
+    drop(archive);
+    // The same words with another password are no retry.
+    let text = serde_json::to_string(&all).unwrap().replace(PASSWORD, "Other1Canary");
+    let other: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let stage = Stage::with(answers(1), |settings| {
+        settings.archive = reopened(&folder);
+        settings.redactor = Some(Arc::new(Redactor::new([3; 32])));
+    })
+    .await;
+    stage.ask(path, &other).await;
+    stage.proxy.stop().await;
+    let archive = reopened(&folder);
+    let more: u64 = sessions(&*archive).iter().map(|own| own.entries).sum();
+    assert!(more >= entries + other.len() as u64, "{more} after {entries}");
+    assert!(!files(&folder).contains("Other1Canary"));
+}
+
+#[tokio::test]
+async fn history_that_a_provider_holds_is_rebuilt_redacted() {
+    let path = "/v1/responses";
+    let responded = |id: &str| {
+        let message = json!({"type": "message", "role": "assistant", "status": "completed",
+            "content": [{"type": "output_text", "text": "Go on.", "annotations": []}]});
+        let body = json!({"id": id, "object": "response", "status": "completed", "model": "scripted",
+            "output": [message], "usage": {"input_tokens": 10, "output_tokens": 5}});
+        Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+    };
+    let steps = (0..9).map(|at| responded(&format!("resp_{at}")));
+    let (folder, archive) = sqlite();
+    let stage = Stage::with(steps, |settings| {
+        settings.archive = Arc::clone(&archive);
+        settings.budget = Some(Tokens(3_000));
+        settings.redactor = Some(Arc::new(Redactor::new([3; 32])));
+    })
+    .await;
+    let words = "a sentence about the work at hand ".repeat(80);
+    let mut rebuilt = 0;
+    for at in 0..9 {
+        let input = format!("Question {at}: password={PASSWORD}{at} {words}");
+        let mut body = json!({"model": "scripted", "input": input});
+        if at > 0 {
+            body["previous_response_id"] = json!(format!("resp_{}", at - 1));
+        }
+        stage.post(path, &body.to_string()).await.text().await.unwrap();
+        let sent = stage.sent().pop().unwrap();
+        assert!(sent.contains(&format!("{PASSWORD}{at} ")), "what is new is sent as it came");
+        let secrets = sent.matches(PASSWORD).count();
+        assert_eq!(secrets, 1, "of what is rebuilt, only marks are known");
+        rebuilt += usize::from(sent.contains("[redacted password"));
+    }
+    assert!(rebuilt > 0);
+    stage.proxy.stop().await;
+    assert!(!files(&folder).contains(PASSWORD));
+    assert_eq!(sessions(&*archive).len(), 1);
+    assert_eq!(sessions(&*archive)[0].entries, 18, "a rebuilt history is no second path");
+}

@@ -1,0 +1,349 @@
+//! A work log: what someone needs who takes over a conversation, derived from its messages.
+//!
+//! Each message is read once. What is known is kept as a state from one fold to the next; a page shows
+//! as much of it as has room, in the order of its worth.
+
+mod action;
+mod names;
+mod page;
+mod shell;
+mod speech;
+mod standing;
+mod state;
+mod story;
+mod work;
+
+use longhand_core::anchor::Miner;
+use longhand_core::json::strings_of_object;
+use longhand_core::{
+    Message, Part, Role, Text, ToolResult, acts_in_text, earlier, reads_like_output,
+};
+use rustc_hash::FxHashMap;
+
+use self::action::{Action, Change, action};
+use self::names::Names;
+pub use self::page::Page;
+pub use self::speech::user_words;
+use self::speech::{WORDS_CHARS_MIN, opening, speech};
+use self::standing::Standing;
+use self::story::Story;
+use self::work::Work;
+use crate::quote;
+
+/// The most bytes of users' words that are kept.
+const WORDS_BYTES_MAX: usize = 24_000;
+
+/// How much of a tool's answer is read for names, at its two ends.
+const NAMES_BYTES_MAX: usize = 64 * 1024;
+
+/// By how much a mention in the talk counts for more than one in an answer of a tool.
+const TALK_WEIGHT: u32 = 3;
+
+/// By how much a mention by the user does.
+const USER_WEIGHT: u32 = 12;
+
+/// Arguments of more bytes hold a file or a patch.
+const BULKY_BYTES: usize = 600;
+
+/// What is known of the messages that were folded.
+///
+/// ```
+/// use longhand_core::{Message, Part, Role, Scale, Tokens};
+/// use longhand_meter::{ImageRule, Vocabulary};
+/// use longhand_summary::Log;
+///
+/// let say = |role, text: &str| Message::new(role, None, vec![Part::Text(text.into())], text.into());
+/// let mut log = Log::default();
+/// log.read(&[
+///     &say(Role::User, "I am allergic to nuts. Which cake do you like?"),
+///     &say(Role::Assistant, "Lemon cake. Decision: no nuts, because you are allergic."),
+/// ]);
+/// let meter = Vocabulary::o200k(ImageRule::OPENAI_TILES);
+/// let page = log.page(&[], &[], Tokens(200), &Scale::new(&meter));
+/// assert_eq!(
+///     page.text,
+///     "The user said:\n\
+///      - 1: \"I am allergic to nuts. Which cake do you like?\"\n\
+///      Decided:\n\
+///      - (1) no nuts, because you are allergic.\n\
+///      How it went:\n\
+///      - 1: Lemon cake."
+/// );
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// How many rounds began.
+    rounds: u64,
+    /// How many messages were read.
+    messages: u64,
+    words: Vec<Words>,
+    standing: Standing,
+    work: Work,
+    story: Story,
+    names: Names,
+    /// Whether the model calls tools the way that providers offer.
+    calls_tools: bool,
+    /// The command that the newest message ended with, where the model acts in text.
+    acting: Option<String>,
+    /// Whether the client's text for a command of its own is to follow.
+    expands: bool,
+    /// Knows the ids of this project.
+    miner: Miner,
+}
+
+/// What a user said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Words {
+    round: u64,
+    /// Whether it gives an order that stands, or tells of the user.
+    lasts: bool,
+    text: String,
+}
+
+impl Log {
+    /// The same with a miner that knows the ids of the project.
+    #[must_use]
+    pub fn with_miner(self, miner: Miner) -> Self {
+        Self { miner, ..self }
+    }
+
+    /// How many rounds began so far.
+    pub fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    /// Counts the rounds of messages that stay in sight before the first that is read.
+    pub fn begin_after(&mut self, messages: &[&Message]) {
+        if self.messages == 0 {
+            self.rounds = messages.iter().filter(|message| message.is_user_turn()).count() as u64;
+        }
+    }
+
+    /// Reads messages, oldest first.
+    pub fn read(&mut self, messages: &[&Message]) {
+        let mut calls: FxHashMap<String, Action> = FxHashMap::default();
+        for message in messages {
+            self.messages += 1;
+            self.read_message(message, &mut calls);
+        }
+    }
+
+    /// Reads the account of a tool that is no message.
+    pub fn read_trace(&mut self, name: &str, summary: &str) {
+        self.names.read(summary, self.messages, 1);
+        self.work.take(&Action::Look(quote::line_within(name, 60)), summary, false, self.messages);
+    }
+
+    /// Puts what a model wrote of the first rounds in the place of the story's own lines.
+    pub fn tell(&mut self, rounds: u64, text: &str) {
+        self.story.tell(rounds, text);
+    }
+
+    /// The story so far, for a model that goes on with it.
+    pub fn story(&self) -> String {
+        let told = self.story.told.iter().flat_map(|told| told.1.iter().cloned());
+        let own = self.story.lines.iter().filter(|line| line.round >= self.story.first_own());
+        let own = own.map(|line| format!("{}: {}", line.round, line.text));
+        told.chain(own).collect::<Vec<_>>().join("\n")
+    }
+
+    fn read_message(&mut self, message: &Message, calls: &mut FxHashMap<String, Action>) {
+        let acting = self.acting.take();
+        for part in &message.parts {
+            match part {
+                // What an earlier block tells is carried as a whole.
+                part if message.role == Role::User && earlier(part).is_some() => {}
+                Part::Text(text) | Part::FixedText(text) => {
+                    let works_on = message.calls().next().is_some();
+                    self.read_text(message.role, text, acting.as_deref(), works_on);
+                }
+                Part::Call(call) => {
+                    self.calls_tools = true;
+                    let arguments = call.arguments.decode();
+                    let weight = if arguments.len() < BULKY_BYTES { TALK_WEIGHT } else { 1 };
+                    match strings_of_object(&arguments) {
+                        Some(values) => {
+                            for value in values.iter().filter_map(|value| value.str(&arguments)) {
+                                self.names.read(bounded(&value), self.messages, weight);
+                            }
+                        }
+                        None => self.names.read(bounded(&arguments), self.messages, weight),
+                    }
+                    calls.insert(call.id.decode().into_owned(), action(call));
+                }
+                Part::Result(result) => {
+                    let action = calls.remove(&*result.call.decode());
+                    self.read_result(action.as_ref(), result);
+                }
+                part => {
+                    if let Some(text) = part.text() {
+                        self.names.read(bounded(&text.decode()), self.messages, TALK_WEIGHT);
+                    }
+                }
+            }
+        }
+        if message.role == Role::Assistant && !self.calls_tools && acts_in_text(message) {
+            let last = message.parts.iter().rev().find_map(Part::text);
+            self.acting = last.map(|text| command_in(&text.decode()));
+        }
+    }
+
+    fn read_text(&mut self, role: Role, text: &Text, acting: Option<&str>, works_on: bool) {
+        let text = text.decode();
+        match role {
+            Role::User => {
+                if let Some((command, output)) = ran_by_user(&text) {
+                    self.names.read(bounded(&text), self.messages, 1);
+                    self.work.take(&text_action(command), output, false, self.messages);
+                    return;
+                }
+                if let Some(command) = acting.filter(|_| reads_like_output(&text)) {
+                    self.names.read(bounded(&text), self.messages, 1);
+                    self.work.opens(&text);
+                    let action = text_action(command);
+                    self.work.take(&action, &text, false, self.messages);
+                    return;
+                }
+                self.hear_user(&text);
+                self.read_talk(bounded(&text), USER_WEIGHT);
+            }
+            Role::Assistant => {
+                self.expands = false;
+                self.read_talk(bounded(&text), TALK_WEIGHT);
+                let (round, message) = (self.rounds, self.messages);
+                self.standing.hear(Role::Assistant, round, message, bounded(&text), works_on);
+                self.story.say(self.rounds, bounded(&text));
+                for path in edited_in_text(&text) {
+                    self.work.change(Change::Changed, path, self.messages);
+                }
+            }
+            Role::Tool | Role::System => self.names.read(bounded(&text), self.messages, 1),
+        }
+    }
+
+    fn read_talk(&mut self, text: &str, weight: u32) {
+        self.names.read(text, self.messages, weight);
+        if self.miner.has_patterns() {
+            let ids = self.miner.mine(text).filter(|anchor| self.miner.is_own_id(anchor.text));
+            ids.for_each(|id| self.names.add_own(id.text, self.messages));
+        }
+    }
+
+    fn hear_user(&mut self, text: &str) {
+        let Some(said) = speech(text) else { return };
+        // What a client makes of its own command is not what the user typed.
+        if std::mem::take(&mut self.expands) && text.len() > 4 * WORDS_CHARS_MIN {
+            return;
+        }
+        self.expands = said.is_command;
+        self.rounds += 1;
+        self.standing.hear(Role::User, self.rounds, self.messages, bounded(text), false);
+        self.words.retain(|words| words.text != said.words);
+        self.words.push(Words { round: self.rounds, lasts: said.lasts, text: said.words });
+        self.shorten_words();
+    }
+
+    /// Keeps the users' words within bounds: old ones are shortened, then dropped, rules last.
+    fn shorten_words(&mut self) {
+        let bytes = |words: &[Words]| words.iter().map(|own| own.text.len() + 16).sum::<usize>();
+        if bytes(&self.words) <= WORDS_BYTES_MAX {
+            return;
+        }
+        let half = self.words.len() / 2;
+        for words in &mut self.words[..half] {
+            words.text = opening(&words.text);
+        }
+        while bytes(&self.words) > WORDS_BYTES_MAX * 7 / 8 {
+            let oldest = self.words.iter().position(|words| !words.lasts);
+            self.words.remove(oldest.unwrap_or(0));
+        }
+    }
+
+    fn read_result(&mut self, action: Option<&Action>, result: &ToolResult) {
+        let mut answer = String::new();
+        for text in result.content.iter().filter_map(Part::text) {
+            if !answer.is_empty() {
+                answer.push('\n');
+            }
+            answer.push_str(&text.decode());
+        }
+        if answer.len() > NAMES_BYTES_MAX {
+            let head = answer.floor_char_boundary(NAMES_BYTES_MAX * 3 / 4);
+            let tail = answer.ceil_char_boundary(answer.len() - NAMES_BYTES_MAX / 4);
+            self.names.read(&answer[..head], self.messages, 1);
+            self.names.read(&answer[tail..], self.messages, 1);
+        } else {
+            self.names.read(&answer, self.messages, 1);
+        }
+        if let Some(action) = action {
+            self.work.take(action, &answer, result.error, self.messages);
+        }
+    }
+}
+
+/// The head of a text that may be very long.
+fn bounded(text: &str) -> &str {
+    &text[..text.floor_char_boundary(NAMES_BYTES_MAX)]
+}
+
+/// The command that a text ends with: the last block of code, or the last line.
+fn command_in(text: &str) -> String {
+    let text = text.trim_end();
+    let inside = text.strip_suffix("```").and_then(|body| {
+        let start = body.rfind("```")?;
+        let code = &body[start + 3..];
+        // The first line may name a language.
+        Some(
+            code.split_once('\n')
+                .filter(|(first, _)| !first.contains(' '))
+                .map_or(code, |own| own.1),
+        )
+    });
+    inside.unwrap_or_else(|| text.lines().next_back().unwrap_or_default()).trim().to_owned()
+}
+
+/// What a command does that is written as text; editors have commands of their own.
+/// A command that a user ran in the client, and what it printed, as aider tells it.
+fn ran_by_user(text: &str) -> Option<(&str, &str)> {
+    let rest = text.trim_start().strip_prefix("I ran this command:")?;
+    let (command, output) = rest.split_once("And got this output:")?;
+    Some((command.trim(), output.trim()))
+}
+
+fn text_action(command: &str) -> Action {
+    let mut words = command.lines().next().unwrap_or_default().split_whitespace();
+    match (words.next(), words.next()) {
+        (Some("create"), Some(path)) => Action::Edit(vec![(Change::Created, path.to_owned())]),
+        (Some("open"), Some(path)) => Action::Open(path.trim_matches('"').to_owned()),
+        (Some("edit" | "insert"), _) => Action::EditOpen,
+        (Some(tool @ ("scroll_down" | "scroll_up" | "goto" | "submit")), _) => {
+            Action::Look(tool.to_owned())
+        }
+        _ => Action::Run(command.to_owned()),
+    }
+}
+
+/// The files of blocks that say what to search and what to put in its place, named on the line before.
+fn edited_in_text(text: &str) -> Vec<&str> {
+    if !text.contains("<<<<<<< SEARCH") {
+        return Vec::new();
+    }
+    let mut paths: Vec<&str> = Vec::new();
+    let mut before = "";
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("<<<<<<< SEARCH")
+            && before.contains(['.', '/'])
+            && !paths.contains(&before)
+        {
+            paths.push(before);
+        }
+        if !line.is_empty() && !line.starts_with("```") && !line.starts_with("<<<<<<<") {
+            before = line.trim_matches(['`', '*']);
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+#[path = "log/tests.rs"]
+mod tests;

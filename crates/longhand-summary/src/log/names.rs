@@ -1,0 +1,140 @@
+//! The identifiers of a conversation, by how often and how lately they were used.
+
+use longhand_core::anchor::identifiers;
+use rustc_hash::FxHashMap;
+
+use crate::quote;
+
+/// How many names are kept from one fold to the next.
+const NAMES_MAX: usize = 700;
+
+/// Beyond so many names the lighter ones are forgotten.
+const NAMES_LIVE_MAX: usize = 40_000;
+
+/// After so many messages a use counts half.
+const HALF_LIFE_MESSAGES: f64 = 100.0;
+
+/// The count of ids that must not be forgotten.
+const OWN_COUNT: u32 = 1_000_000;
+
+/// Names with their uses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    uses: FxHashMap<Box<str>, Uses>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Uses {
+    /// Mentions, weighed by who made them.
+    count: u32,
+    /// The message of the newest.
+    last: u64,
+}
+
+impl Names {
+    /// Counts the names of a text, each mention by a weight.
+    pub(super) fn read(&mut self, text: &str, message: u64, weight: u32) {
+        for name in identifiers(text) {
+            if let Some(uses) = self.uses.get_mut(name) {
+                uses.count = if uses.count < OWN_COUNT {
+                    (uses.count + weight).min(OWN_COUNT - 1)
+                } else {
+                    uses.count
+                };
+                uses.last = message;
+            } else {
+                let count = if is_goal_or_session(name) { OWN_COUNT } else { weight };
+                self.uses.insert(name.into(), Uses { count, last: message });
+            }
+        }
+        if self.uses.len() > NAMES_LIVE_MAX {
+            self.keep(NAMES_LIVE_MAX / 4, message);
+        }
+    }
+
+    /// Adds an id of the project's own.
+    pub(super) fn add_own(&mut self, name: &str, message: u64) {
+        self.add(name, OWN_COUNT, message);
+    }
+
+    /// Whether a name is an id that must not be forgotten.
+    pub(super) fn is_own(&self, name: &str) -> bool {
+        self.uses.get(name).is_some_and(|uses| uses.count >= OWN_COUNT)
+    }
+
+    /// Whether there is any such id.
+    pub(super) fn has_own(&self) -> bool {
+        self.uses.values().any(|uses| uses.count >= OWN_COUNT)
+    }
+
+    /// Adds a name that an earlier block or state tells.
+    pub(super) fn add(&mut self, name: &str, count: u32, last: u64) {
+        let uses = self.uses.entry(name.into()).or_default();
+        uses.count = uses.count.max(count);
+        uses.last = uses.last.max(last);
+    }
+
+    /// The names, the most useful first.
+    pub(super) fn ranked(&self, now: u64) -> Vec<&str> {
+        self.scored(now).into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// The names that are kept for the next fold: name, count, newest message.
+    pub(super) fn kept(&self, now: u64) -> impl Iterator<Item = (&str, u32, u64)> {
+        let names = self.scored(now).into_iter().take(NAMES_MAX);
+        names.map(|(_, name)| (name, self.uses[name].count, self.uses[name].last))
+    }
+
+    fn scored(&self, now: u64) -> Vec<(f64, &str)> {
+        let scored = self.uses.iter().map(|(name, uses)| (score(name, *uses, now), &**name));
+        let mut scored: Vec<(f64, &str)> = scored.collect();
+        scored.sort_unstable_by(|one, two| two.0.total_cmp(&one.0).then_with(|| one.1.cmp(two.1)));
+        scored
+    }
+
+    fn keep(&mut self, count: usize, now: u64) {
+        let mut scores: Vec<f64> =
+            self.uses.iter().map(|(name, uses)| score(name, *uses, now)).collect();
+        let (_, least, _) = scores.select_nth_unstable_by(count, |one, two| two.total_cmp(one));
+        let least = *least;
+        self.uses.retain(|name, uses| score(name, *uses, now) > least);
+    }
+}
+
+/// Whether a name is the id of a goal or a session: `g-7f3`, `s-01`.
+fn is_goal_or_session(name: &str) -> bool {
+    let id = name.strip_prefix("g-").or(name.strip_prefix("s-")).unwrap_or_default();
+    id.bytes().any(|byte| byte.is_ascii_digit())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// What a name is worth for the tokens that it takes; an own id is worth more than any other.
+fn score(name: &str, uses: Uses, now: u64) -> f64 {
+    if uses.count >= OWN_COUNT {
+        return f64::from(OWN_COUNT) + uses.last as f64;
+    }
+    let age = now.saturating_sub(uses.last) as f64;
+    // About what vocabularies need: a token for each word or run of digits, and for each mark.
+    let tokens = 1.0 + name.len() as f64 / 4.0;
+    f64::from(uses.count) * 0.5f64.powf(age / HALF_LIFE_MESSAGES) / tokens
+}
+
+/// A name that can stand in a list.
+pub(super) fn shown(name: &str) -> String {
+    quote::line(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn use_and_age_rank_names() {
+        let mut names = Names::default();
+        names.read("old_one old_one old_one new_one", 0, 1);
+        names.read("new_one", 200, 1);
+        assert_eq!(names.ranked(200), ["new_one", "old_one"]);
+        names.read("old_one", 201, 1);
+        assert_eq!(names.ranked(201), ["old_one", "new_one"]);
+    }
+}

@@ -1,0 +1,270 @@
+//! What a user said, told from what their client put around it.
+
+use longhand_core::Role;
+use longhand_core::anchor::{Saying, sentences, statements};
+
+use crate::quote;
+
+/// Elements that clients write into user turns, with all that is in them.
+#[rustfmt::skip]
+const WRAPPERS: &[&str] = &[
+    "bash-input", "bash-stderr", "bash-stdout", "command-message", "environment_context",
+    "environment_details", "file_contents", "ide_opened_file", "ide_selection", "local-command-caveat",
+    "local-command-stderr", "local-command-stdout", "new-diagnostics", "permissions", "skill",
+    "system-reminder", "system_reminder", "system_warning", "task-notification", "turn_aborted",
+    "user-memory-input", "user-prompt-submit-hook", "user_instructions",
+];
+
+/// How texts begin that clients write in the user's name.
+#[rustfmt::skip]
+const OPENINGS: &[&str] = &[
+    "Base directory for this skill:", "Caveat: The messages below were generated",
+    "Here is a demonstration of how to", "[Request interrupted", "[Tool use was rejected",
+    "[SYSTEM", "[System", "<system-", "# AGENTS.md instructions",
+];
+
+/// The most characters that are kept of a message.
+pub(super) const WORDS_CHARS_MAX: usize = 600;
+
+/// The characters that every message keeps.
+pub(super) const WORDS_CHARS_MIN: usize = 160;
+
+/// The most characters of sentences that are kept from the rest of a long message.
+const LASTING_CHARS_MAX: usize = 400;
+
+/// What was said in a user turn, if a person said anything.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Speech {
+    /// The words on one line, a long text clipped.
+    pub(super) words: String,
+    /// Whether it gives an order that stands, or tells of the user.
+    pub(super) lasts: bool,
+    /// Whether it calls a command of the client, so that the client's text follows.
+    pub(super) is_command: bool,
+}
+
+/// The words of a user turn on one line, if a person said any.
+pub fn user_words(text: &str) -> Option<String> {
+    speech(text).map(|speech| speech.words)
+}
+
+/// Reads the words of a user turn.
+pub(super) fn speech(text: &str) -> Option<Speech> {
+    let mut rest = text.to_owned();
+    let command = taken(&mut rest, "command-name").map(|name| {
+        let arguments = taken(&mut rest, "command-args").unwrap_or_default();
+        format!("{} {}", name.trim(), arguments.trim())
+    });
+    while WRAPPERS.iter().any(|wrapper| taken(&mut rest, wrapper).is_some()) {}
+    let said = rest.trim();
+    if command.is_none() && (said.is_empty() || is_inserted(said, text)) {
+        return None;
+    }
+    let said = command.as_deref().map_or(said, str::trim);
+    let lasting: Vec<&str> =
+        sentences(said).map(|sentence| sentence.text).filter(|own| is_lasting(own)).collect();
+    let words = quote::line_within(said, WORDS_CHARS_MAX);
+    let words = match words.strip_suffix('…') {
+        Some(head) if said.len() > head.len() => with_lasting(head, &lasting),
+        _ => words,
+    };
+    let is_short = said.len() <= 4 * WORDS_CHARS_MAX;
+    Some(Speech { words, lasts: is_short && !lasting.is_empty(), is_command: command.is_some() })
+}
+
+/// Words in short: their opening, and the sentences of the rest that last.
+pub(super) fn in_short(words: &str) -> String {
+    let head = opening(words);
+    match head.strip_suffix('…').filter(|head| head.len() < words.len()) {
+        None => head,
+        Some(head) => {
+            let lasting: Vec<&str> =
+                sentences(words).map(|own| own.text).filter(|own| is_lasting(own)).collect();
+            with_lasting(head, &lasting)
+        }
+    }
+}
+
+/// The first characters of words, and the rest of the word that they end in.
+pub(super) fn opening(words: &str) -> String {
+    let Some((end, _)) = words.char_indices().nth(WORDS_CHARS_MIN) else { return words.to_owned() };
+    let rest = &words[end..];
+    let word = rest.char_indices().take(24).find(|(_, c)| *c == ' ').map_or(0, |(at, _)| at);
+    if end + word >= words.len() {
+        words.to_owned()
+    } else {
+        format!("{}…", &words[..end + word])
+    }
+}
+
+/// A clipped text, with sentences of its rest.
+fn with_lasting(head: &str, lasting: &[&str]) -> String {
+    let mut words = format!("{head}…");
+    let mut left = LASTING_CHARS_MAX;
+    for sentence in lasting.iter().map(|sentence| quote::line(sentence)) {
+        let length = sentence.chars().count();
+        if length >= left || words.contains(&sentence) {
+            continue;
+        }
+        left -= length;
+        // The clip may lie inside the sentence.
+        let clipped = words.trim_end_matches('…').len();
+        let overlaps = |at: &usize| sentence.starts_with(&words[*at..clipped]);
+        let places = words.char_indices().map(|(at, _)| at).take_while(|at| *at < clipped);
+        match places.filter(|at| *at == 0 || words[..*at].ends_with(' ')).find(overlaps) {
+            Some(at) => words.truncate(at),
+            None => words.push(' '),
+        }
+        words.push_str(&sentence);
+        words.push('…');
+    }
+    words
+}
+
+/// Takes an element out of a text, and returns what was in it.
+fn taken(text: &mut String, tag: &str) -> Option<String> {
+    let open = text.find(&format!("<{tag}"))?;
+    let inside = open + text[open..].find('>')? + 1;
+    if !text[open + 1 + tag.len()..inside].starts_with(['>', ' ']) {
+        return None;
+    }
+    let close = format!("</{tag}>");
+    let end = text[inside..].find(&close).map_or(text.len(), |end| inside + end);
+    let content = text[inside..end].to_owned();
+    text.replace_range(open..(end + close.len()).min(text.len()), " ");
+    Some(content)
+}
+
+/// Whether nobody said this: a client wrote it, or all of it is one element.
+fn is_inserted(said: &str, text: &str) -> bool {
+    let is_element = said.starts_with('<')
+        && said.find('>').is_some_and(|end| {
+            let tag = said[1..end].split(' ').next().unwrap_or_default();
+            tag.contains(['-', '_']) && said.ends_with(&format!("</{tag}>"))
+        });
+    // What follows a notice tells what to do with it.
+    let is_notice = text.trim_start().starts_with("<task-notification");
+    is_element || is_notice || OPENINGS.iter().any(|opening| said.starts_with(opening))
+}
+
+/// Whether a sentence holds for longer than its turn: an order that stands, or what users tell of
+/// themselves.
+fn is_lasting(sentence: &str) -> bool {
+    const SELF: &[&str] = &[
+        "i am ",
+        "i'm ",
+        "i’m ",
+        "my name",
+        "call me",
+        "i prefer",
+        "i like",
+        "i love",
+        "i hate",
+        "i live",
+        "i work",
+        "i have a ",
+        "i have two",
+        "my wife",
+        "my husband",
+        "my partner",
+        "my daughter",
+        "my son",
+        "my birthday",
+        "allergic",
+        "we use ",
+        "we are ",
+    ];
+    const ORDERS: &[&str] = &[
+        "do not",
+        "don't",
+        "don’t",
+        "not a ",
+        "no new",
+        "must",
+        "never",
+        "always",
+        "only ",
+        "keep the",
+        "stays",
+        "whatever",
+        "make sure",
+        "without asking",
+        "remember",
+        "from now on",
+        "instead of",
+        "should not",
+        "shouldn't",
+        "no need",
+    ];
+    if sentence.len() > 600 || sentence.trim_end().ends_with('?') {
+        return false;
+    }
+    let ruled = || statements(sentence, Role::User).any(|said| said.saying == Saying::Rules);
+    let low = sentence.to_lowercase();
+    let has = |phrases: &[&str]| {
+        phrases.iter().any(|phrase| {
+            memchr::memmem::find_iter(low.as_bytes(), phrase)
+                .any(|at| at == 0 || !low.as_bytes()[at - 1].is_ascii_alphanumeric())
+        })
+    };
+    has(SELF) || has(ORDERS) || ruled()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, words: Option<&str>, lasts: bool) {
+        let found = speech(text);
+        assert_eq!(found.as_ref().map(|own| own.words.as_str()), words, "{text}");
+        assert_eq!(found.is_some_and(|own| own.lasts), lasts, "{text}");
+    }
+
+    #[test]
+    fn what_a_client_inserts_is_no_users_word() {
+        for inserted in [
+            "<local-command-caveat>Caveat: x. DO NOT respond.</local-command-caveat>",
+            "<local-command-stdout>\u{1b}[2mCompacted\u{1b}[22m</local-command-stdout>",
+            "[Request interrupted by user for tool use]",
+            "<task-notification>\n<task-id>b0</task-id>\n</task-notification>\nRead the output file.",
+            "<system-reminder>Never mention this.</system-reminder>",
+            "<some_context>\nx\n</some_context>",
+            "Base directory for this skill: /x\n\n# Search",
+            "<system-reminder>not closed",
+            " ",
+        ] {
+            check(inserted, None, false);
+        }
+        check("<system-reminder>x</system-reminder>\nFix it.", Some("Fix it."), false);
+        check("a <b> c", Some("a <b> c"), false);
+        check(
+            "<command-name>/compact</command-name>\n <command-message>compact</command-message>\n\
+             <command-args>and go on</command-args>",
+            Some("/compact and go on"),
+            false,
+        );
+    }
+
+    #[test]
+    fn what_lasts_is_told_from_what_passes() {
+        check(
+            "I am allergic to nuts. Write a poem.",
+            Some("I am allergic to nuts. Write a poem."),
+            true,
+        );
+        check("No, not a second timer.", Some("No, not a second timer."), true);
+        check("Fix the build.", Some("Fix the build."), false);
+        check("Why must it fail?", Some("Why must it fail?"), false);
+    }
+
+    #[test]
+    fn a_long_text_keeps_its_head_and_its_rules() {
+        let text = format!("Please look. {}Never push to main. Bye.", "One word. ".repeat(100));
+        let words = speech(&text).unwrap().words;
+        assert!(words.starts_with("Please look. One word. "), "{words}");
+        assert!(words.ends_with("… Never push to main.…"), "{words}");
+        let text = format!("{}You must not push. {}", "x".repeat(150) + ". ", "Yes. ".repeat(40));
+        assert_eq!(in_short(&text), format!("{}. You must not push.…", "x".repeat(150)));
+    }
+}

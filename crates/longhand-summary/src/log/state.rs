@@ -1,0 +1,269 @@
+//! The written form of a log: a state that only the next fold reads, and blocks that came back as
+//! input.
+
+use super::action::Change;
+use super::page::{CHANGED, CHECKED, FAILED, HEADINGS, Heading, REPORTED, STORY, TASKS, WORDS};
+use super::standing::Kind;
+use super::story::Line;
+use super::work::{FileChanges, Noted, note};
+use super::{Log, Words};
+use crate::quote;
+
+/// The first field of a state.
+const VERSION: &str = "log1";
+
+impl Log {
+    /// Writes what is known, a line for each thing; fields are parted by tabs, which no text has.
+    pub fn write(&self) -> String {
+        let mut out = String::with_capacity(16 * 1024);
+        let mut line = |fields: &[&str]| {
+            out.push_str(&fields.join("\t"));
+            out.push('\n');
+        };
+        let flag = |is_set: bool| if is_set { "1" } else { "0" };
+        let (rounds, messages) = (self.rounds.to_string(), self.messages.to_string());
+        line(&[VERSION, &rounds, &messages, flag(self.calls_tools), flag(self.expands)]);
+        if let Some(command) = &self.acting {
+            line(&["acting", &quote::line_within(command, 200)]);
+        }
+        for own in &self.words {
+            line(&["w", &own.round.to_string(), flag(own.lasts), &own.text]);
+        }
+        for (at, own) in self.standing.items.iter().enumerate() {
+            let (round, message) = (own.round.to_string(), own.message.to_string());
+            let flags = [own.by_user, own.settled, self.standing.is_asked(at)].map(flag).concat();
+            line(&["s", own.kind.letter(), &flags, &round, &message, &own.text]);
+        }
+        for own in &self.work.files {
+            let (count, message) = (own.count.to_string(), own.message.to_string());
+            line(&["f", letter(own.change), &count, &message, &own.path]);
+        }
+        for (kind, noted) in self.work.noted() {
+            for own in noted {
+                line(&[kind, &own.message.to_string(), &own.about, &own.line]);
+            }
+        }
+        for (mark, text) in &self.work.tasks {
+            line(&["t", &mark.to_string(), text]);
+        }
+        line(&["b", &self.work.branch, &quote::line(&self.work.open_file)]);
+        for own in &self.story.lines {
+            line(&["l", &own.round.to_string(), flag(own.is_end), &own.text]);
+        }
+        if let Some((rounds, lines)) = &self.story.told {
+            line(&["told", &rounds.to_string()]);
+            for own in lines {
+                line(&["m", own]);
+            }
+        }
+        for (name, count, last) in self.names.kept(self.messages) {
+            line(&["n", &count.to_string(), &last.to_string(), name]);
+        }
+        out
+    }
+
+    /// Reads what [`Log::write`] wrote; a log of nothing if it is something else.
+    pub fn parse(state: &str) -> Self {
+        let mut log = Self::default();
+        if !state.starts_with(VERSION) {
+            return log;
+        }
+        for line in state.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            log.parse_line(&fields);
+        }
+        log
+    }
+
+    fn parse_line(&mut self, fields: &[&str]) {
+        let number = |text: &str| text.parse::<u64>().unwrap_or(0);
+        match *fields {
+            [VERSION, rounds, messages, calls, expands] => {
+                (self.rounds, self.messages) = (number(rounds), number(messages));
+                (self.calls_tools, self.expands) = (calls == "1", expands == "1");
+            }
+            ["acting", command] => self.acting = Some(command.to_owned()),
+            ["w", round, lasts, text] => {
+                let (round, lasts) = (number(round), lasts == "1");
+                self.words.push(Words { round, lasts, text: text.to_owned() });
+            }
+            ["s", kind, flags, round, message, text] => {
+                let Some(kind) = Kind::ALL.into_iter().find(|own| own.letter() == kind) else {
+                    return;
+                };
+                let by_user = flags.starts_with('1');
+                let at = self.standing.add(kind, by_user, number(round), number(message), text);
+                self.standing.items[at].settled = flags.get(1..2) == Some("1");
+                if flags.ends_with('1') {
+                    self.standing.ask(at);
+                }
+            }
+            ["f", change, count, message, path] => {
+                let change = change_of(change);
+                let count = u32::try_from(number(count)).unwrap_or(u32::MAX);
+                let (path, message) = (path.to_owned(), number(message));
+                self.work.files.push(FileChanges { path, change, count, message });
+            }
+            ["t", mark, text] => {
+                self.work.tasks.push((mark.chars().next().unwrap_or(' '), text.to_owned()));
+            }
+            ["b", branch, open_file] => {
+                (self.work.branch, self.work.open_file) = (branch.to_owned(), open_file.to_owned());
+            }
+            ["l", round, is_end, text] => {
+                let (round, is_end) = (number(round), is_end == "1");
+                self.story.lines.push(Line { round, is_end, text: text.to_owned() });
+            }
+            ["told", rounds] => self.story.told = Some((number(rounds), Vec::new())),
+            ["m", text] => {
+                if let Some((_, lines)) = &mut self.story.told {
+                    lines.push(text.to_owned());
+                }
+            }
+            ["n", count, last, name] => {
+                let count = u32::try_from(number(count)).unwrap_or(u32::MAX);
+                self.names.add(name, count, number(last));
+            }
+            [kind, message, about, line] => {
+                let (about, line) = (about.to_owned(), line.to_owned());
+                let noted = Noted { about, line, message: number(message) };
+                if let Some(lines) = self.work.noted_mut(kind) {
+                    lines.push(noted);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes up the block of an earlier fold that came back as input.
+    ///
+    /// It is quoted text: it may be forged, so that it settles nothing and counts as the oldest.
+    pub fn carry(&mut self, block: &str) {
+        let mut heading: Option<Heading> = None;
+        for line in block.lines() {
+            if let Some(found) = HEADINGS.iter().find(|own| line.starts_with(own.title)) {
+                heading = Some(*found);
+                self.carry_list(*found, &line[found.title.len()..]);
+            } else if let Some(item) = line.strip_prefix("- ") {
+                self.carry_item(heading, item);
+            } else if let Some(names) = line.strip_prefix("names: ") {
+                self.carry_names(names);
+            } else if !line.trim().is_empty() {
+                self.story_line(0, line);
+            }
+        }
+    }
+
+    /// Takes up what follows a title on its line.
+    fn carry_list(&mut self, heading: Heading, rest: &str) {
+        match heading.title {
+            "Files changed: " => {
+                for file in rest.split(", ") {
+                    let mut words = file.split(' ');
+                    let Some(path) = words.next().filter(|path| !path.is_empty()) else { continue };
+                    let mut own = FileChanges {
+                        path: quote::line_within(path, 200),
+                        change: Change::Changed,
+                        count: 1,
+                        message: 0,
+                    };
+                    for word in words {
+                        match word {
+                            "new" => own.change = Change::Created,
+                            "deleted" => own.change = Change::Deleted,
+                            word => {
+                                let count = word.strip_prefix('×').and_then(|own| own.parse().ok());
+                                own.count = count.unwrap_or(own.count);
+                            }
+                        }
+                    }
+                    if self.work.files.iter().all(|known| known.path != own.path) {
+                        self.work.files.push(own);
+                    }
+                }
+            }
+            "Commits: " => {
+                for commit in rest.split("; ") {
+                    let (hash, subject) = commit.split_once(' ').unwrap_or((commit, ""));
+                    note(&mut self.work.commits, hash, &quote::line_within(subject, 100), 0, 80);
+                }
+            }
+            "Branch: " => self.work.branch = quote::line_within(rest, 100),
+            "Names: " => self.carry_names(rest),
+            _ => {}
+        }
+    }
+
+    fn carry_names(&mut self, names: &str) {
+        for name in names.split(", ").filter(|name| (3..=120).contains(&name.len())).take(500) {
+            self.names.add(&quote::line(name), 2, self.messages);
+        }
+    }
+
+    fn carry_item(&mut self, heading: Option<Heading>, item: &str) {
+        let Some(heading) = heading else { return self.story_line(0, item) };
+        if let Some(kind) = heading.kind {
+            let (round, text) = numbered(item.strip_prefix('(').unwrap_or(item), ") ");
+            self.rounds = self.rounds.max(round);
+            self.standing.add(kind, false, round, 0, &quote::line_within(text, 400));
+            return;
+        }
+        let (about, line) = item.split_once(": ").unwrap_or((item, ""));
+        let (about, line) = (about.trim_matches('`'), quote::line_within(line, 400));
+        match heading.title {
+            WORDS => {
+                let (round, text) = numbered(item, ": ");
+                let text = quote::line_within(text.trim_matches('"'), 1_000);
+                self.rounds = self.rounds.max(round);
+                if self.words.iter().all(|words| words.text != text) {
+                    self.words.push(Words { round, lasts: false, text });
+                }
+            }
+            CHECKED => note(&mut self.work.checks, about, &line, 0, 40),
+            FAILED => note(&mut self.work.failures, about, &line, 0, 40),
+            REPORTED => note(&mut self.work.reports, about, &line, 0, 20),
+            CHANGED => note(&mut self.work.changes, about, &line, 0, 60),
+            TASKS => {
+                let mut chars = item.chars();
+                if let (Some('['), Some(mark), Some("] ")) =
+                    (chars.next(), chars.next(), chars.as_str().get(..2))
+                {
+                    self.work.tasks.push((mark, quote::line_within(&chars.as_str()[2..], 300)));
+                }
+            }
+            STORY => {
+                let (round, text) = numbered(item, ": ");
+                self.rounds = self.rounds.max(round);
+                self.story_line(round, text);
+            }
+            _ => {}
+        }
+    }
+
+    fn story_line(&mut self, round: u64, text: &str) {
+        let text = quote::line_within(text, 300);
+        self.story.lines.push(Line { round, is_end: true, text });
+    }
+}
+
+/// Splits `12: text` into its number and the rest.
+fn numbered<'t>(item: &'t str, mark: &str) -> (u64, &'t str) {
+    let split = item.split_once(mark).and_then(|(number, text)| Some((number.parse().ok()?, text)));
+    split.unwrap_or((0, item))
+}
+
+fn letter(change: Change) -> &'static str {
+    match change {
+        Change::Created => "c",
+        Change::Changed => "m",
+        Change::Deleted => "d",
+    }
+}
+
+fn change_of(letter: &str) -> Change {
+    match letter {
+        "c" => Change::Created,
+        "d" => Change::Deleted,
+        _ => Change::Changed,
+    }
+}

@@ -1,0 +1,160 @@
+//! How rounds went: lines that are made once and later only shortened or dropped.
+
+use longhand_core::Role;
+use longhand_core::anchor::{Form, sentences, statements};
+
+use crate::quote;
+
+/// The most characters of a line, and of one that has aged.
+const LINE_CHARS_MAX: usize = 280;
+pub(super) const AGED_CHARS_MAX: usize = 110;
+
+/// The most bytes of all lines.
+const STORY_BYTES_MAX: usize = 16_000;
+
+/// How many steps are told of beside the ends of rounds.
+const STEPS_MAX: usize = 40;
+
+/// What was said in a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) round: u64,
+    /// Whether nothing was said after it before control went back.
+    pub(super) is_end: bool,
+    pub(super) text: String,
+}
+
+/// The story of a conversation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Story {
+    pub(super) lines: Vec<Line>,
+    /// What a model told of the first rounds, and of how many.
+    pub(super) told: Option<(u64, Vec<String>)>,
+}
+
+impl Story {
+    /// Takes up what the assistant said; it ends the round until something else is said.
+    pub(super) fn say(&mut self, round: u64, text: &str) {
+        let text = gist(text);
+        if text.is_empty() {
+            return;
+        }
+        if let Some(last) = self.lines.last_mut().filter(|last| last.round == round) {
+            last.is_end = false;
+            if is_filler(&last.text) {
+                self.lines.pop();
+            }
+        }
+        self.lines.push(Line { round, is_end: true, text });
+        self.age();
+    }
+
+    /// Puts what a model told in the place of the lines of the first rounds.
+    pub(super) fn tell(&mut self, rounds: u64, text: &str) {
+        let lines = quote::lines(text);
+        let lines = lines.lines().map(|line| line.trim_start_matches("- ").trim().to_owned());
+        self.told = Some((rounds, lines.filter(|line| !line.is_empty()).collect()));
+    }
+
+    /// The first round that no model told of.
+    pub(super) fn first_own(&self) -> u64 {
+        self.told.as_ref().map_or(0, |told| told.0 + 1)
+    }
+
+    /// Shortens the older half and drops the oldest when there is too much.
+    fn age(&mut self) {
+        let steps = self.lines.iter().filter(|line| !line.is_end).count();
+        if steps > STEPS_MAX
+            && let Some(oldest) = self.lines.iter().position(|line| !line.is_end)
+        {
+            self.lines.remove(oldest);
+        }
+        let bytes = |lines: &[Line]| lines.iter().map(|line| line.text.len() + 8).sum::<usize>();
+        if bytes(&self.lines) <= STORY_BYTES_MAX {
+            return;
+        }
+        let half = self.lines.len() / 2;
+        for line in &mut self.lines[..half] {
+            line.text = quote::line_within(&line.text, AGED_CHARS_MAX);
+        }
+        while bytes(&self.lines) > STORY_BYTES_MAX * 3 / 4 {
+            let step = self.lines.iter().position(|line| !line.is_end);
+            self.lines.remove(step.unwrap_or(0));
+        }
+    }
+}
+
+/// The first sentences of a text that say something by themselves.
+fn gist(text: &str) -> String {
+    let mut gist = String::new();
+    for sentence in sentences(text) {
+        // What is decided or asked stands elsewhere; a heading or a line of code tells nothing alone.
+        let is_told = statements(sentence.text, Role::Assistant).next().is_some();
+        if is_told || matches!(sentence.form, Form::Line | Form::Heading) {
+            continue;
+        }
+        let sentence = quote::line(sentence.text).replace("**", "");
+        if !gist.is_empty() && gist.len() + sentence.len() > LINE_CHARS_MAX {
+            break;
+        }
+        if !gist.is_empty() {
+            gist.push(' ');
+        }
+        gist.push_str(&sentence);
+    }
+    quote::line_within(&gist, LINE_CHARS_MAX)
+}
+
+/// Whether a line only says what comes next.
+fn is_filler(line: &str) -> bool {
+    const OPENINGS: &[&str] = &[
+        "let me",
+        "now let",
+        "now i",
+        "i'll",
+        "i will",
+        "i need to",
+        "looking",
+        "checking",
+        "next",
+        "first, let",
+        "good",
+        "perfect",
+        "great",
+        "ok",
+        "let's",
+        "now ",
+    ];
+    let low = line.get(..line.floor_char_boundary(24)).unwrap_or_default().to_lowercase();
+    line.len() < 30 || OPENINGS.iter().any(|opening| low.starts_with(opening))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_how_a_round_ended() {
+        let mut story = Story::default();
+        story.say(1, "Let me look.");
+        story.say(1, "Done. The cascade runs first.\n\nDecision: keep it.\n\n```\ncode();\n```");
+        assert_eq!(
+            story.lines,
+            [Line { round: 1, is_end: true, text: "Done. The cascade runs first.".to_owned() }]
+        );
+    }
+
+    #[test]
+    fn the_story_ages_and_never_freezes() {
+        let mut story = Story::default();
+        for round in 0..4_000 {
+            story.say(
+                round,
+                &format!("Round {round} is done, and {}.", "much was said ".repeat(12)),
+            );
+        }
+        assert_eq!(story.lines.last().unwrap().round, 3_999);
+        assert!(story.lines.iter().map(|line| line.text.len()).sum::<usize>() <= STORY_BYTES_MAX);
+        assert!(story.lines[0].text.len() < story.lines.last().unwrap().text.len());
+    }
+}

@@ -1,0 +1,359 @@
+//! The state of the work: files, checks, commits, tasks, failures, reports, changes.
+
+use longhand_core::anchor::{check_of, failure_line, is_check_tool, patched, verdict_line};
+
+use super::action::{Action, Change, Task};
+use super::shell;
+use crate::quote;
+
+/// How many of each are kept; the oldest go first.
+const FILES_MAX: usize = 300;
+const CHECKS_MAX: usize = 40;
+const COMMITS_MAX: usize = 80;
+const TASKS_MAX: usize = 60;
+const FAILURES_MAX: usize = 40;
+const REPORTS_MAX: usize = 20;
+const CHANGES_MAX: usize = 60;
+
+/// The most characters of a verdict or a telling line.
+const LINE_CHARS_MAX: usize = 200;
+
+/// What is said of a check that failed and later ended without a verdict.
+pub(super) const QUIET_SINCE: &str = " (a later run showed no failure)";
+
+/// The most characters of what a sub-agent reports.
+const REPORT_CHARS_MAX: usize = 400;
+
+/// What was done, and how it stands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Work {
+    pub(super) files: Vec<FileChanges>,
+    /// The newest outcome of each check.
+    pub(super) checks: Vec<Noted>,
+    /// Commits by their hash.
+    pub(super) commits: Vec<Noted>,
+    pub(super) branch: String,
+    /// The task list as it was written last.
+    pub(super) tasks: Vec<Task>,
+    /// What failed, by what was run, until the same succeeds.
+    pub(super) failures: Vec<Noted>,
+    /// What sub-agents reported, by what they were asked for.
+    pub(super) reports: Vec<Noted>,
+    /// What calls changed in the outside world.
+    pub(super) changes: Vec<Noted>,
+    /// The file that an editor has open.
+    pub(super) open_file: String,
+}
+
+/// A file that was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileChanges {
+    pub(super) path: String,
+    /// What became of it: created stays so until it is deleted.
+    pub(super) change: Change,
+    pub(super) count: u32,
+    pub(super) message: u64,
+}
+
+/// A line about something, and the message that it is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Noted {
+    pub(super) about: String,
+    pub(super) line: String,
+    pub(super) message: u64,
+}
+
+impl Work {
+    /// Takes up what a call did, by what it answered.
+    pub(super) fn take(&mut self, action: &Action, answer: &str, is_error: bool, message: u64) {
+        match action {
+            Action::Plan(tasks) => self.tasks = tasks.iter().take(TASKS_MAX).cloned().collect(),
+            Action::Edit(files) => {
+                let Some(line) = refusal(answer, is_error) else {
+                    return files
+                        .iter()
+                        .for_each(|(change, path)| self.change(*change, path, message));
+                };
+                for (_, path) in files {
+                    self.fail(&edit_of(path), line, message);
+                }
+            }
+            Action::EditOpen => {
+                if refusal(answer, is_error).is_none() && !self.open_file.is_empty() {
+                    let path = self.open_file.clone();
+                    self.change(Change::Changed, &path, message);
+                }
+                self.opens(answer);
+            }
+            Action::Open(path) => {
+                self.open_file.clone_from(path);
+                self.opens(answer);
+                self.find(path, answer, message);
+            }
+            Action::Run(command) => self.run(command, answer, is_error, message),
+            Action::Delegate(about) => {
+                let line = quote::line_within(answer, REPORT_CHARS_MAX);
+                if !line.is_empty() {
+                    note(&mut self.reports, about, &line, message, REPORTS_MAX);
+                }
+            }
+            Action::Change(what) => {
+                let line = match refusal(answer, is_error) {
+                    Some(line) => format!("refused: {}", quote::line_within(line, 120)),
+                    None => quote::line_within(answer, 100),
+                };
+                note(&mut self.changes, what, &line, message, CHANGES_MAX);
+            }
+            Action::Look(what) => self.find(what, answer, message),
+        }
+    }
+
+    /// Counts a change of a file.
+    pub(super) fn change(&mut self, change: Change, path: &str, message: u64) {
+        let path = quote::line_within(path, 200);
+        self.failures.retain(|failure| failure.about != edit_of(&path));
+        if let Some(at) = self.files.iter().position(|file| is_same_file(&file.path, &path)) {
+            let mut file = self.files.remove(at);
+            if path.len() > file.path.len() {
+                file.path = path;
+            }
+            file.change = match (file.change, change) {
+                (_, Change::Deleted) => Change::Deleted,
+                (Change::Created | Change::Deleted, _) => Change::Created,
+                (Change::Changed, _) => Change::Changed,
+            };
+            file.count += 1;
+            file.message = message;
+            self.files.push(file);
+        } else {
+            self.files.push(FileChanges { path, change, count: 1, message });
+        }
+        if self.files.len() > FILES_MAX {
+            self.files.remove(0);
+        }
+    }
+
+    /// Whether a check that failed passed later, as part of a larger one.
+    pub(super) fn has_passed_since(&self, check: &Noted) -> bool {
+        let is_larger =
+            |other: &&Noted| check.about.starts_with(&other.about) && other.about != check.about;
+        let later = self.checks.iter().filter(|other| other.message > check.message);
+        !passes(&check.line) && later.filter(is_larger).any(|other| passes(&other.line))
+    }
+
+    fn run(&mut self, command: &str, answer: &str, is_error: bool, message: u64) {
+        for (change, path) in patched(command) {
+            self.change(change, path, message);
+        }
+        for (change, path) in shell::written(command) {
+            self.change(change, &path, message);
+        }
+        if command.contains("git") || command.contains("commit") {
+            for (branch, hash, subject) in shell::commits(answer) {
+                self.branch = quote::line_within(branch, 100);
+                note(
+                    &mut self.commits,
+                    hash,
+                    &quote::line_within(subject, 100),
+                    message,
+                    COMMITS_MAX,
+                );
+            }
+            if let Some(branch) = shell::branch(answer) {
+                self.branch = quote::line_within(branch, 100);
+            }
+        }
+        let name = command.split(' ').next().unwrap_or_default();
+        let check = check_of(command).or_else(|| is_check_tool(name).then(|| command.to_owned()));
+        let about = command_line(check.as_deref().unwrap_or(command));
+        let verdict = check.as_ref().and_then(|_| verdict_line(answer));
+        if let Some(verdict) = verdict {
+            let verdict = quote::line_within(verdict, LINE_CHARS_MAX);
+            note(&mut self.checks, &about, &verdict, message, CHECKS_MAX);
+        }
+        let failure = failure_line(answer).filter(|(line, is_grave)| {
+            (!shell::only_looks(command) || (*is_grave && is_logged(line))) && !counts_none(line)
+        });
+        let has_failed = is_error || exit_code(answer).is_some_and(|code| code != 0);
+        match failure {
+            Some((line, _)) => self.fail(&about, line, message),
+            None if has_failed && !shell::only_looks(command) => {
+                let is_telling = |line: &&str| {
+                    !line.trim().is_empty() && exit_code(line).is_none() && line.len() > 3
+                };
+                let line = answer.lines().rev().find(is_telling).unwrap_or("failed");
+                self.fail(&about, line, message);
+            }
+            None if is_broken_off(answer) => {}
+            None => {
+                // What passes as a whole passes in its parts.
+                let is_repaired = |failure: &Noted| {
+                    failure.about.starts_with(&about)
+                        || (check.is_none() && subject(&failure.about) == subject(&about))
+                };
+                self.failures.retain(|failure| !is_repaired(failure));
+                let earlier = self.checks.iter_mut().find(|known| known.about == about);
+                if let Some(earlier) =
+                    earlier.filter(|known| verdict.is_none() && !passes(&known.line))
+                {
+                    earlier.line =
+                        format!("{}{QUIET_SINCE}", earlier.line.trim_end_matches(QUIET_SINCE));
+                    earlier.message = message;
+                }
+            }
+        }
+    }
+
+    /// Looks for what a log calls grave in what was read.
+    fn find(&mut self, what: &str, answer: &str, message: u64) {
+        if let Some((line, true)) = failure_line(answer).filter(|(line, _)| is_logged(line)) {
+            self.fail(what, line, message);
+        }
+    }
+
+    fn fail(&mut self, about: &str, line: &str, message: u64) {
+        let (about, line) =
+            (quote::line_within(about, 120), quote::line_within(line, LINE_CHARS_MAX));
+        note(&mut self.failures, &about, &line, message, FAILURES_MAX);
+    }
+
+    /// Learns from an editor which file it has open: `[File: src/a.py (12 lines total)]`.
+    pub(super) fn opens(&mut self, answer: &str) {
+        let path = answer.lines().take(3).chain(answer.lines().rev().take(4)).find_map(|line| {
+            let rest = line.strip_prefix("[File: ").or(line.strip_prefix("(Open file: "))?;
+            rest.split([' ', ')', ']']).next().filter(|path| !path.is_empty() && *path != "n/a")
+        });
+        if let Some(path) = path {
+            path.clone_into(&mut self.open_file);
+        }
+    }
+}
+
+/// Adds a line as the newest, in the place of one about the same.
+pub(super) fn note(lines: &mut Vec<Noted>, about: &str, line: &str, message: u64, max: usize) {
+    lines.retain(|known| known.about != about);
+    lines.push(Noted { about: about.to_owned(), line: line.to_owned(), message });
+    if lines.len() > max {
+        lines.remove(0);
+    }
+}
+
+/// What is said of an edit that failed.
+fn edit_of(path: &str) -> String {
+    format!("edit {path}")
+}
+
+/// Whether two paths lead to one file, one of them perhaps from the root.
+fn is_same_file(one: &str, other: &str) -> bool {
+    let (long, short) = if one.len() > other.len() { (one, other) } else { (other, one) };
+    let short = short.trim_start_matches("./");
+    long == short
+        || (long.starts_with('/')
+            && !short.starts_with('/')
+            && long.strip_suffix(short).is_some_and(|root| root.ends_with('/')))
+}
+
+/// A command as it is told: without going to a folder first and without redirections.
+fn command_line(command: &str) -> String {
+    let mut rest = command.trim();
+    while let Some((first, next)) =
+        rest.split_once("&&").filter(|(first, _)| first.starts_with("cd "))
+    {
+        if first.contains('\n') {
+            break;
+        }
+        rest = next.trim();
+    }
+    quote::line_within(&rest.replace(" 2>&1", "").replace(" 2>/dev/null", ""), 120)
+}
+
+/// The program of a command and what it is told to do: what fails so may succeed in another form.
+fn subject(command: &str) -> (&str, &str) {
+    let mut words = command.split(' ');
+    (words.next().unwrap_or_default(), words.next().unwrap_or_default())
+}
+
+/// The line with which a tool says that it did not do it.
+fn refusal(answer: &str, is_error: bool) -> Option<&str> {
+    let first = answer.trim_start().lines().next().unwrap_or_default();
+    let low = first.get(..first.floor_char_boundary(40)).unwrap_or_default().to_ascii_lowercase();
+    let heads = ["<tool_use_error>", "error", "failed", "your proposed edit has introduced"];
+    let is_refused = is_error || heads.iter().any(|head| low.starts_with(head));
+    is_refused
+        .then(|| first.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>"))
+}
+
+/// Whether a command was stopped before it could tell anything.
+fn is_broken_off(answer: &str) -> bool {
+    const SIGNS: [&str; 4] = ["aborted", "interrupted", "[request interrupted", "[aborted"];
+    let first = answer.lines().next().unwrap_or_default().trim().to_ascii_lowercase();
+    SIGNS.iter().any(|sign| first.starts_with(sign))
+}
+
+/// The exit code that an agent writes beside an output.
+fn exit_code(text: &str) -> Option<i64> {
+    const SIGNS: &[&str] =
+        &["Exit code ", "Exit code: ", "Command exited with code ", "exit code: "];
+    let ends = text.lines().take(3).chain(text.lines().rev().take(2));
+    ends.into_iter().find_map(|line| {
+        let rest = SIGNS.iter().find_map(|sign| line.trim().strip_prefix(sign))?;
+        rest.split(|c: char| !c.is_ascii_digit() && c != '-').next()?.parse().ok()
+    })
+}
+
+/// Whether a line reads like one of a log or a crash, and not like one of a program.
+fn is_logged(line: &str) -> bool {
+    line.starts_with(|c: char| c.is_ascii_digit() || c == '[' || c == '<')
+        || ["FATAL", "CRITICAL", "thread", "panic", "fatal", "level="]
+            .iter()
+            .any(|head| line.starts_with(head))
+        || line
+            .split_whitespace()
+            .take(4)
+            .any(|word| matches!(word.trim_matches(['[', ']', ':']), "FATAL" | "CRITICAL"))
+}
+
+/// Whether a verdict says that all is well.
+fn passes(verdict: &str) -> bool {
+    let low = verdict.to_ascii_lowercase();
+    let words: Vec<&str> =
+        low.split(|c: char| !c.is_alphanumeric()).filter(|own| !own.is_empty()).collect();
+    let fails = words.iter().enumerate().any(|(at, word)| {
+        let is_bad = word.starts_with("fail") || word.starts_with("error");
+        // "0 failed", "failures: 0"
+        let is_none = (at > 0 && words[at - 1] == "0") || words.get(at + 1) == Some(&"0");
+        is_bad && !is_none
+    });
+    !fails
+}
+
+/// Whether a line only says that nothing failed.
+fn counts_none(line: &str) -> bool {
+    let low = line.to_ascii_lowercase();
+    ["0 error", "0 fail", "no error", "0 exception"].iter().any(|none| low.contains(none))
+}
+
+impl Work {
+    /// All lines, by the letter of their kind.
+    pub(super) fn noted(&self) -> [(&'static str, &[Noted]); 5] {
+        [
+            ("c", &self.checks),
+            ("g", &self.commits),
+            ("x", &self.failures),
+            ("a", &self.reports),
+            ("d", &self.changes),
+        ]
+    }
+
+    /// The lines of a kind.
+    pub(super) fn noted_mut(&mut self, kind: &str) -> Option<&mut Vec<Noted>> {
+        match kind {
+            "c" => Some(&mut self.checks),
+            "g" => Some(&mut self.commits),
+            "x" => Some(&mut self.failures),
+            "a" => Some(&mut self.reports),
+            "d" => Some(&mut self.changes),
+            _ => None,
+        }
+    }
+}

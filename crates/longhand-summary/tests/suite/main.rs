@@ -1,0 +1,4 @@
+//! The tests of `longhand-summary` from outside.
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+mod laws;

@@ -1,0 +1,124 @@
+//! How the window of each request is made.
+
+use std::sync::Arc;
+
+use longhand_core::{Batch, Budget, Digest, Digested, Folded, Meter, Policy, Scale, Seq, Tokens};
+use longhand_dialect::Conversation;
+
+use super::{Method, Settings};
+use crate::digest::Summarised;
+use crate::fit::Fitting;
+
+/// Makes the windows of one conversation, request by request.
+pub(super) struct Maker<'m> {
+    method: Method,
+    settings: &'m Settings,
+    limit: Tokens,
+    /// The batches that hold.
+    live: Vec<Batch>,
+    /// The newest entry that they edit, and what the messages up to there count for.
+    counted: Option<(Seq, Tokens)>,
+}
+
+/// A request whose window is to be made.
+pub(super) struct Asked<'a> {
+    pub(super) conversation: &'a Conversation,
+    /// What each of its messages counts for.
+    pub(super) weights: &'a [Tokens],
+    /// What it takes besides messages.
+    pub(super) fixed: Tokens,
+    /// All of it.
+    pub(super) total: Tokens,
+}
+
+/// A window.
+pub(super) struct Made {
+    /// Its bytes; those of the request if there are none.
+    pub(super) text: Option<String>,
+    /// Whether a batch was made for it.
+    pub(super) is_new: bool,
+}
+
+impl Asked<'_> {
+    /// What every window of it has: tools, settings and the system prompt.
+    fn overhead(&self) -> Tokens {
+        let lead = self.conversation.path().lead;
+        self.fixed + self.weights[..lead].iter().copied().sum()
+    }
+
+    /// What a window counts for besides the messages up to an entry.
+    fn beyond(&self, reach: Seq) -> Tokens {
+        let after = self.conversation.path().after(reach);
+        self.overhead() + self.weights[after..].iter().copied().sum()
+    }
+}
+
+impl<'m> Maker<'m> {
+    pub(super) fn new(method: Method, settings: &'m Settings, limit: Tokens) -> Self {
+        Self { method, settings, limit, live: Vec::new(), counted: None }
+    }
+
+    pub(super) fn window(&mut self, asked: &Asked) -> Made {
+        match self.method {
+            Method::Whole => Made { text: None, is_new: false },
+            Method::Standing(policy) => self.standing(asked, policy),
+            Method::Stateless(policy) => self.stateless(asked, policy),
+        }
+    }
+
+    /// The window with the batches that hold as long as that fits, then with a new one, as in the proxy.
+    fn standing(&mut self, asked: &Asked, policy: Policy) -> Made {
+        let shown =
+            self.counted.map_or(asked.total, |(reach, tokens)| tokens + asked.beyond(reach));
+        let planning = longhand_core::Settings { policy, ..longhand_core::Settings::default() };
+        let digest = Summarised::new(
+            self.settings.summarisers.clone(),
+            Arc::clone(&self.settings.meter),
+            self.settings.miner.clone(),
+        );
+        let digest = digest.keeping_state();
+        let fitting = fitting(asked, &self.live, &*self.settings.meter);
+        let (settings, overhead) = (self.settings, asked.overhead());
+        let economy = fitting.economy(settings.prices(), asked.total, overhead);
+        let budget = Budget::of(self.limit)
+            .with_low_water(settings.low_water_percent, overhead)
+            .with_economy(economy);
+        let plan = fitting.due(shown, &budget, &planning, &digest);
+        let is_new = plan.is_some();
+        if let Some(plan) = plan {
+            let newest = plan.batch.edited().first().copied();
+            let reach = newest.max(self.counted.map(|(reach, _)| reach)).unwrap_or_default();
+            let tokens = plan.tokens().saturating_sub(asked.beyond(reach));
+            self.counted = Some((reach, tokens));
+            self.live.push(plan.batch);
+        }
+        let text = (!self.live.is_empty()).then(|| asked.conversation.apply(&self.live));
+        Made { text, is_new }
+    }
+
+    /// A window that is made from the whole request, whatever the one before it was.
+    fn stateless(&self, asked: &Asked, policy: Policy) -> Made {
+        let meter = self.settings.stateless_meter.as_ref().unwrap_or(&self.settings.meter);
+        let scale = Scale::new(&**meter);
+        let attributes = asked.conversation.attributes.iter();
+        let fixed = attributes.map(|text| scale.text(&text.decode())).sum();
+        let planning = longhand_core::Settings { policy, ..longhand_core::Settings::default() };
+        let fitting = Fitting { fixed, ..fitting(asked, &[], &**meter) };
+        let plan = fitting.plan(&Budget::of(self.limit), &planning, &Silent);
+        let is_new = !plan.is_noop();
+        Made { text: is_new.then(|| asked.conversation.apply(&[plan.batch])), is_new }
+    }
+}
+
+fn fitting<'a>(asked: &Asked<'a>, live: &'a [Batch], meter: &'a dyn Meter) -> Fitting<'a> {
+    Fitting { conversation: asked.conversation, live, pins: &[], fixed: asked.fixed, meter }
+}
+
+/// Tells nothing of what is left out: dropping the oldest messages is no more than that.
+struct Silent;
+
+impl Digest for Silent {
+    fn digest(&self, _: &Folded, _: Tokens, _: &Scale) -> Digested {
+        Digested::default()
+    }
+}

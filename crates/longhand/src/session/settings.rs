@@ -1,0 +1,63 @@
+//! How a session is kept.
+
+use std::sync::Arc;
+
+use longhand_core::anchor::Miner;
+use longhand_core::{CachePrices, Meter, Policy, Rolling, Tokens};
+use longhand_meter::{ImageRule, MeterSpec};
+use longhand_summary::{Extractive, Summariser};
+
+use super::SessionError;
+use crate::redact::Redactor;
+
+/// How a session is kept.
+#[derive(Clone)]
+pub struct Settings {
+    /// The most tokens of a window.
+    pub budget: Tokens,
+    /// What a window comes down to when it no longer fits, in percent of the budget.
+    ///
+    /// A provider bills what it has seen before at a fraction, so a window is changed seldom and deeply.
+    pub low_water_percent: u64,
+    /// What the model's tokens cost, if that is known: a window is brought down before it is full where
+    /// that is cheaper.
+    pub prices: Option<CachePrices>,
+    /// How the window is made to fit.
+    pub plan: longhand_core::Settings,
+    /// Summarisers in the order they are tried; with none, blocks list names and the users' words.
+    pub summarisers: Vec<Arc<dyn Summariser>>,
+    /// How tokens are counted.
+    pub meter: Arc<dyn Meter + Send + Sync>,
+    /// Knows the ids of this project.
+    pub miner: Miner,
+    /// Takes secrets out of what is recorded.
+    pub redactor: Option<Arc<Redactor>>,
+}
+
+impl Settings {
+    /// The defaults: a budget of 24,000 tokens as o200k counts them, the policy `auto`, the built-in summariser.
+    pub fn new() -> Result<Self, SessionError> {
+        let meter = MeterSpec::O200k.open(ImageRule::OpenAiDearer)?;
+        Ok(Self {
+            budget: Tokens(24_000),
+            low_water_percent: 30,
+            prices: None,
+            plan: longhand_core::Settings::default(),
+            summarisers: vec![Arc::new(Extractive)],
+            meter: Arc::from(meter),
+            miner: Miner::default(),
+            redactor: None,
+        })
+    }
+
+    /// Keeps the newest rounds verbatim and folds on every round, as the reference system does.
+    #[must_use]
+    pub fn rolling(mut self, rolling: Rolling) -> Self {
+        self.plan.policy = Policy::Rolling(rolling);
+        self
+    }
+
+    pub(super) fn is_rolling(&self) -> bool {
+        matches!(self.plan.policy, Policy::Rolling(_))
+    }
+}

@@ -1,0 +1,12 @@
+//! The tests of `longhand` from outside, in one binary so that they link once.
+#![allow(clippy::unwrap_used, clippy::cast_possible_wrap, reason = "these are tests")]
+
+mod background;
+mod behaviour;
+mod digest;
+mod drivers;
+mod examples;
+mod fold;
+mod golden;
+mod replay;
+mod windows;

@@ -1,0 +1,245 @@
+//! Everything that tries to break the promises, for as long as there is time.
+//!
+//! The tests are those of `cargo test`; here they are told to go on for longer, from a seed that is printed, and what
+//! they have reached is gathered in one table.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::failure::Failure;
+use crate::run::{command, root};
+
+/// One row of the table.
+struct Row {
+    promise: &'static str,
+    package: &'static str,
+    suite: &'static str,
+    /// Which tests.
+    filter: &'static [&'static str],
+    variables: Vec<(&'static str, String)>,
+}
+
+/// Runs every row; `minutes` says how much each of them does.
+pub(crate) fn torture(minutes: &str, seed: Option<&str>) -> Result<(), Failure> {
+    let number = |text: &str, what: &str| {
+        let wrong = || Failure::usage(format!("`{text}` is not a number of {what}"));
+        text.parse::<u64>().map_err(|_| wrong())
+    };
+    let minutes = number(minutes, "minutes")?.max(1);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seed = seed.map_or(Ok(since.as_secs() % 1_000_000), |seed| number(seed, "a seed"))?;
+    println!("xtask: torture for about {minutes} minutes, seed {seed}");
+    let rows = rows(minutes, seed);
+    let mut binaries: Vec<((&str, &str), PathBuf)> = Vec::new();
+    for row in &rows {
+        let key = (row.package, row.suite);
+        if !binaries.iter().any(|(known, _)| *known == key) {
+            binaries.push((key, build(row)?));
+        }
+    }
+    let mut failed = 0;
+    println!("\n| promise | tests | reached | seconds |\n|---|---|---|---|");
+    for row in &rows {
+        let key = (row.package, row.suite);
+        let Some((_, binary)) = binaries.iter().find(|(known, _)| *known == key) else { continue };
+        let outcome = run(row, binary)?;
+        failed += usize::from(!outcome.is_well);
+        println!(
+            "| {} | `{}` {} | {} | {:.0} |",
+            row.promise,
+            row.package,
+            row.filter.join(", "),
+            outcome.told,
+            outcome.time.as_secs_f64()
+        );
+        if !outcome.is_well {
+            eprintln!("{}", outcome.output);
+        }
+    }
+    if failed > 0 {
+        let again = format!("`cargo xtask torture {minutes} {seed}` repeats it");
+        return Err(Failure::new(format!("{failed} rows did not hold")).with_hint(again));
+    }
+    Ok(())
+}
+
+/// The table of what is tried, and how often in so many minutes.
+fn rows(minutes: u64, seed: u64) -> Vec<Row> {
+    let first = || ("LONGHAND_SEED_FIRST", seed.to_string());
+    let row = |promise, package, suite, filter, variables| Row {
+        promise,
+        package,
+        suite,
+        filter,
+        variables,
+    };
+    let count = |name, count: u64| vec![first(), (name, count.to_string())];
+    let is_long = minutes >= 10;
+    vec![
+        row(
+            "nothing lost: a power cut at every sync",
+            "longhand-archive",
+            "archive",
+            &["power::nothing"],
+            count("LONGHAND_POWER_OPS", 200),
+        ),
+        row(
+            "nothing lost: kill -9",
+            "longhand-archive",
+            "archive",
+            &["crash::nothing"],
+            count("LONGHAND_KILLS", 25 * minutes),
+        ),
+        row(
+            "faults survived: FULL, IOERR, BUSY at the nth call",
+            "longhand-archive",
+            "archive",
+            &["power::a_disk"],
+            count("LONGHAND_POWER_STRIDE", if is_long { 1 } else { 7 }),
+        ),
+        row(
+            "faults survived: damaged and truncated files",
+            "longhand-archive",
+            "archive",
+            &["faults::"],
+            vec![],
+        ),
+        row(
+            "faults survived: by session and method",
+            "longhand-server",
+            "suite",
+            &["failure::"],
+            vec![],
+        ),
+        row(
+            "right under any order",
+            "longhand-server",
+            "suite",
+            &["seeded::whatever"],
+            count("LONGHAND_SEEDS", 10 * minutes),
+        ),
+        row(
+            "valid, fits, cheap",
+            "longhand-server",
+            "suite",
+            &["laws::"],
+            count("LONGHAND_SEEDS", 8 * minutes),
+        ),
+        row("byte fidelity", "longhand-server", "suite", &["pass::", "pitfalls::bytes"], vec![]),
+        row(
+            "streams: cut between any two bytes",
+            "longhand-server",
+            "suite",
+            &["pitfalls::streams"],
+            vec![],
+        ),
+        row(
+            "streams: broken off at any byte",
+            "longhand-server",
+            "suite",
+            &["cuts::"],
+            count("LONGHAND_CUTS", if is_long { u64::from(u32::MAX) } else { 24 }),
+        ),
+        row("bounded: hostile HTTP", "longhand-server", "suite", &["pitfalls::hostile"], vec![]),
+        row("bounded: memory", "longhand-server", "suite", &["memory::"], vec![]),
+        row(
+            "closed, no leaks",
+            "longhand-server",
+            "suite",
+            &["pitfalls::secrets", "redaction::"],
+            vec![],
+        ),
+    ]
+}
+
+struct Outcome {
+    is_well: bool,
+    told: String,
+    time: Duration,
+    output: String,
+}
+
+/// Builds the tests of a row; returns the program.
+fn build(row: &Row) -> Result<PathBuf, Failure> {
+    let arguments = ["test", "-p", row.package, "--test", row.suite, "--no-run"];
+    let shown = format!("cargo {}", arguments.join(" "));
+    let output = command(&arguments)
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| Failure::new(format!("`{shown}` did not start: {error}")))?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    // `Executable tests/suite/main.rs (target/debug/deps/suite-0123)`
+    let path = told.lines().rev().find_map(|line| {
+        let (_, path) = line.trim().strip_prefix("Executable")?.rsplit_once('(')?;
+        Some(root().join(path.trim_end_matches(')')))
+    });
+    match path {
+        Some(path) if output.status.success() => Ok(path),
+        _ => Err(Failure::new(format!("`{shown}` failed:\n{told}"))),
+    }
+}
+
+/// Runs the tests of a row.
+fn run(row: &Row, binary: &PathBuf) -> Result<Outcome, Failure> {
+    let started = Instant::now();
+    let wrong = |error: std::io::Error| Failure::new(format!("{}: {error}", binary.display()));
+    let mut child = Command::new(binary)
+        .args(row.filter)
+        .arg("--nocapture")
+        .envs(row.variables.iter().map(|(name, value)| (*name, value.as_str())))
+        .current_dir(root().join("crates").join(row.package))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(wrong)?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let out = thread::spawn(move || read(stdout));
+    let err = thread::spawn(move || read(stderr));
+    let status = child.wait().map_err(wrong)?;
+    let output = out.join().unwrap_or_default() + &err.join().unwrap_or_default();
+    let mut told: Vec<String> = figures(&output);
+    let is_well = status.success();
+    if !is_well {
+        told.push("**failed**".to_owned());
+    }
+    Ok(Outcome { is_well, told: told.join("; "), time: started.elapsed(), output })
+}
+
+fn read(stream: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(mut stream) = stream {
+        // What was read until it broke is shown.
+        let _ = stream.read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What tests say of what they have reached: lines with a name, a colon and numbers, and how many passed.
+fn figures(output: &str) -> Vec<String> {
+    const NAMES: [&str; 9] = [
+        "power cuts:",
+        "failing disk:",
+        "cut answers:",
+        "histories:",
+        "laws:",
+        "kill -9:",
+        "five of ",
+        "twenty of ",
+        "twelve stalled ",
+    ];
+    let is_figure = |line: &&str| NAMES.iter().any(|name| line.starts_with(name));
+    let mut told: Vec<String> = output.lines().filter(is_figure).map(str::to_owned).collect();
+    let passed = output.lines().rev().find_map(|line| {
+        let (_, rest) = line.split_once("test result: ")?;
+        rest.split("; ").find(|part| part.ends_with("passed"))
+    });
+    told.extend(passed.map(|passed| {
+        let passed = passed.trim_start_matches("ok. ").trim_start_matches("FAILED. ");
+        format!("{passed} tests").replace(" passed tests", " tests passed")
+    }));
+    told
+}
