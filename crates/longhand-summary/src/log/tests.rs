@@ -108,18 +108,26 @@ fn the_telling_line_of_each_log_survives() {
 }
 
 #[test]
-fn a_command_that_was_broken_off_repairs_nothing() {
-    let command = |n: usize| format!(r#"{{"command":"sh check.sh {n}"}}"#);
+fn only_the_same_command_repairs_what_failed() {
+    let command = |n: &str| format!(r#"{{"command":"sh check.sh {n}"}}"#);
     let mut messages = vec![user("Look at the logs.")];
-    messages.extend(tool(0, "Bash", &command(7), "FATAL lease L007 was lost"));
-    messages.extend(tool(1, "Bash", &command(8), "aborted"));
-    messages.push(assistant("On we go."));
-    let told = text(&messages, 500);
-    assert!(told.contains("lease L007 was lost"), "{told}");
-    messages.extend(tool(2, "Bash", &command(8), "all leases are held"));
+    messages.extend(tool(0, "Bash", &command("7"), "FATAL lease L007 was lost"));
+    messages.extend(tool(1, "Bash", &command("70"), "FATAL lease L070 was lost"));
+    let told = |messages: &[Message]| text(messages, 500);
+    for broken_off in
+        ["aborted", "No result provided", "[Request interrupted by user]", "Operation aborted"]
+    {
+        messages.extend(tool(2, "Bash", &command("7"), broken_off));
+        messages.push(assistant("On we go."));
+        assert!(told(&messages).contains("lease L007 was lost"), "{}", told(&messages));
+    }
+    messages.extend(tool(3, "Bash", &command("8"), "all leases are held"));
+    messages.push(assistant("Shard 8 is well."));
+    assert!(told(&messages).contains("lease L007 was lost"), "{}", told(&messages));
+    messages.extend(tool(4, "Bash", &command("-v 7"), "all leases are held"));
     messages.push(assistant("Now it holds."));
-    let told = text(&messages, 500);
-    assert!(!told.contains("lease L007 was lost"), "{told}");
+    assert!(!told(&messages).contains("lease L007 was lost"), "{}", told(&messages));
+    assert!(told(&messages).contains("lease L070 was lost"), "{}", told(&messages));
 }
 
 #[test]

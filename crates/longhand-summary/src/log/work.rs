@@ -15,6 +15,9 @@ const FAILURES_MAX: usize = 40;
 const REPORTS_MAX: usize = 20;
 const CHANGES_MAX: usize = 60;
 
+/// The longest first line that may say that a command was broken off: output is longer, or other.
+const BROKEN_OFF_BYTES_MAX: usize = 120;
+
 /// The most characters of a verdict or a telling line.
 const LINE_CHARS_MAX: usize = 200;
 
@@ -186,10 +189,9 @@ impl Work {
             }
             None if is_broken_off(answer) => {}
             None => {
-                // What passes as a whole passes in its parts.
                 let is_repaired = |failure: &Noted| {
-                    failure.about.starts_with(&about)
-                        || (check.is_none() && subject(&failure.about) == subject(&about))
+                    is_part(&failure.about, &about)
+                        || (check.is_none() && is_other_form(&failure.about, &about))
                 };
                 self.failures.retain(|failure| !is_repaired(failure));
                 let earlier = self.checks.iter_mut().find(|known| known.about == about);
@@ -267,10 +269,20 @@ fn command_line(command: &str) -> String {
     quote::line_within(&rest.replace(" 2>&1", "").replace(" 2>/dev/null", ""), 120)
 }
 
-/// The program of a command and what it is told to do: what fails so may succeed in another form.
-fn subject(command: &str) -> (&str, &str) {
-    let mut words = command.split(' ');
-    (words.next().unwrap_or_default(), words.next().unwrap_or_default())
+/// Whether a command is a part of another: what passes as a whole passes in its parts.
+fn is_part(part: &str, whole: &str) -> bool {
+    part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// Whether two commands do the same to the same: `git push` and `git push -u origin main` do,
+/// `sh check.sh 7` and `sh check.sh 8` do not.
+fn is_other_form(one: &str, other: &str) -> bool {
+    let operands = |command: &'_ str| -> Vec<String> {
+        command.split(' ').filter(|word| !word.starts_with('-')).map(str::to_owned).collect()
+    };
+    let (one, other) = (operands(one), operands(other));
+    let (long, short) = if one.len() > other.len() { (&one, &other) } else { (&other, &one) };
+    long.iter().take(2).eq(short.iter().take(2)) && short.iter().all(|word| long.contains(word))
 }
 
 /// The line with which a tool says that it did not do it.
@@ -283,11 +295,15 @@ fn refusal(answer: &str, is_error: bool) -> Option<&str> {
         .then(|| first.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>"))
 }
 
-/// Whether a command was stopped before it could tell anything.
+/// Whether a command was stopped, or never run, so that nothing is known of how it ended.
 fn is_broken_off(answer: &str) -> bool {
-    const SIGNS: [&str; 4] = ["aborted", "interrupted", "[request interrupted", "[aborted"];
-    let first = answer.lines().next().unwrap_or_default().trim().to_ascii_lowercase();
-    SIGNS.iter().any(|sign| first.starts_with(sign))
+    const SIGNS: [&str; 7] =
+        ["abort", "interrupt", "no result", "cancel", "rejected", "not executed", "was killed"];
+    let first = answer.trim_start().lines().next().unwrap_or_default();
+    first.len() <= BROKEN_OFF_BYTES_MAX && {
+        let first = first.to_ascii_lowercase();
+        SIGNS.iter().any(|sign| first.contains(sign))
+    }
 }
 
 /// The exit code that an agent writes beside an output.
