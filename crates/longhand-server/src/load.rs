@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Bytes;
-use memchr::memchr2;
+use memchr::{memchr, memchr_iter};
 
 /// About what a message or a part of one takes while it is worked on, besides its text.
 const ELEMENT_BYTES: u64 = 1 << 10;
@@ -14,6 +14,10 @@ const FIELD_BYTES: u64 = 64;
 
 /// How deep the lists lie whose elements are messages or parts: `messages`, `content`, and that of a result.
 const LIST_DEPTH_MAX: usize = 6;
+const LEVELS_MAX: u64 = LIST_DEPTH_MAX as u64;
+
+/// What takes less is not looked at closely.
+pub(crate) const SMALL_BYTES_MAX: u64 = 1 << 20;
 
 /// The memory that all requests have together.
 #[derive(Debug)]
@@ -91,10 +95,19 @@ impl AsRef<[u8]> for Kept {
     }
 }
 
-/// About what it takes to work on a request, besides its text: a window of it, and what is read from it.
+/// About what it takes to work on a request, besides its text: a window of it, and what is read from it;
+/// `None` if that is more than it may have.
 ///
 /// A message can have twenty bytes and takes a thousand in memory, so they are counted before any is read.
-pub(crate) fn working_bytes(text: &str) -> u64 {
+/// Commas are counted many times as fast, and there are no more elements than these: if that is little, it will do.
+pub(crate) fn working_bytes(text: &str, share: &Share) -> Option<u64> {
+    let commas = memchr_iter(b',', text.as_bytes()).count() as u64;
+    let most = text.len() as u64 + (commas + 1) * (ELEMENT_BYTES + LEVELS_MAX * FIELD_BYTES);
+    let bytes = if most < SMALL_BYTES_MAX { most } else { counted_bytes(text) };
+    share.may_grow(bytes).then_some(bytes)
+}
+
+fn counted_bytes(text: &str) -> u64 {
     let text = text.as_bytes();
     let mut bytes = text.len() as u64;
     // For each depth, whether it is in a list.
@@ -124,13 +137,17 @@ pub(crate) fn working_bytes(text: &str) -> u64 {
 }
 
 /// Where a string ends that begins at an index.
-fn after_string(text: &[u8], mut at: usize) -> usize {
-    while let Some(next) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
-        at += next;
-        if text[at] == b'"' {
-            return at + 1;
+///
+/// Quotes are rarer than backslashes, so that these are looked at only where they stand before a quote.
+fn after_string(text: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while let Some(next) = text.get(at..).and_then(|rest| memchr(b'"', rest)) {
+        let quote = at + next;
+        let escapes = text[from..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
+        if escapes % 2 == 0 {
+            return quote + 1;
         }
-        at += 2;
+        at = quote + 1;
     }
     text.len()
 }
@@ -163,24 +180,34 @@ mod tests {
     fn what_has_many_elements_takes_more_than_its_text() {
         let body = |messages: &str| format!(r#"{{"model":"m","messages":[{messages}]}}"#);
         let tiny = body(&vec![r#"{"role":"user","content":"a"}"#; 10_000].join(","));
-        assert!((10_000 << 10..12_000 << 10).contains(&working_bytes(&tiny)));
+        assert!((10_000 << 10..12_000 << 10).contains(&counted_bytes(&tiny)));
         let numbers = body(&vec!["1"; 10_000].join(","));
-        assert!(working_bytes(&numbers) > 10_000 << 10);
+        assert!(counted_bytes(&numbers) > 10_000 << 10);
         let blocks = vec![r#"{"type":"text","text":"a"}"#; 10_000].join(",");
         let result = format!(
             r#"{{"role":"user","content":[{{"type":"tool_result","content":[{blocks}]}}]}}"#
         );
-        assert!(working_bytes(&body(&result)) > 10_000 << 10);
+        assert!(counted_bytes(&body(&result)) > 10_000 << 10);
         let text = r#"{\"a\":[1,2,3],"#.repeat(10_000);
         let long = body(&format!(r#"{{"role":"user","content":"{text}\\"}}"#));
-        assert!(working_bytes(&long) < 2 * long.len() as u64, "text is not looked into");
+        assert!(counted_bytes(&long) < 2 * long.len() as u64, "text is not looked into");
         let rows = vec![r#"{"x":[1,2,3]}"#; 10_000].join(",");
         let call = format!(
             r#"{{"role":"assistant","content":[{{"type":"tool_use","input":{{"rows":[{rows}]}}}}]}}"#
         );
-        assert!(working_bytes(&body(&call)) < 2 * body(&call).len() as u64 + 10_000);
+        assert!(counted_bytes(&body(&call)) < 2 * body(&call).len() as u64 + 10_000);
         for odd in ["", "\"", "\"\\", "]]]]", "[[[[[[[[[[[["] {
-            assert!(working_bytes(odd) < 2_000, "{odd}");
+            assert!(counted_bytes(odd) < 2_000, "{odd}");
         }
+        let share = Load::new(64 << 20).share();
+        for text in [&tiny, &numbers, &body(&result), &long, &body(&call)] {
+            assert_eq!(working_bytes(text, &share), Some(counted_bytes(text)), "looked at closely");
+        }
+        for small in [r#"[[[[[[[[[[[[1"#, r#"{"a":{"b":[[[{}]]]},"c":[1,2]}"#, &body(r#""a","b""#)]
+        {
+            let most = working_bytes(small, &share).unwrap();
+            assert!((counted_bytes(small)..SMALL_BYTES_MAX).contains(&most), "{small}");
+        }
+        assert_eq!(working_bytes(&tiny, &Load::new(1 << 20).share()), None);
     }
 }

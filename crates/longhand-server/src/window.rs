@@ -29,7 +29,7 @@ use crate::calibration::{self, Calibration, TooLong};
 use crate::client::Client;
 use crate::digest::Digests;
 use crate::held::Held;
-use crate::load::{Load, Share, working_bytes};
+use crate::load::{Load, SMALL_BYTES_MAX, Share, working_bytes};
 use crate::memo::{self, Memos};
 use crate::metrics::{Bypass, Flow, Metrics, Rung};
 use crate::models::Models;
@@ -56,9 +56,6 @@ pub(crate) struct Windows {
 
 /// How long a window waits until its new batch is durable.
 const BATCH_TIME_MAX: Duration = Duration::from_millis(50);
-
-/// What it takes to plan for smaller requests is not looked at.
-const PLANNING_BYTES_MIN: u64 = 1 << 20;
 
 /// How many sessions are remembered as noticed.
 const NOTICED_MAX: usize = 10_000;
@@ -150,10 +147,7 @@ impl Windows {
         may_wait: bool,
     ) -> Result<Option<(Asked, Window)>, Trouble> {
         let Sender { caller, client, share } = sender;
-        let working = working_bytes(&text);
-        if !share.may_grow(working) {
-            return Err(Trouble::TooCostly);
-        }
+        let working = working_bytes(&text, share).ok_or(Trouble::TooCostly)?;
         let mut options = Options::default();
         if !upstream_knows_options && !route.as_is {
             options = Options::of(route.dialect, &text);
@@ -192,7 +186,8 @@ impl Windows {
         if let Some(id) = &fields.previous
             && let Some((whole, own)) = Self::held(store, caller.owner(), id, conversation.bytes())
         {
-            if !share.grow(whole.len() as u64 + working_bytes(&whole)) {
+            let working = working_bytes(&whole, share).ok_or(Trouble::TooCostly)?;
+            if !share.grow(whole.len() as u64 + working) {
                 return Err(Trouble::TooCostly);
             }
             // Of the history that the provider holds, only the redacted form is known.
@@ -241,7 +236,7 @@ impl Windows {
         }
         // Planning takes twice as much again, for a moment.
         let planning = self.load.share();
-        let is_small = working < PLANNING_BYTES_MIN;
+        let is_small = working < SMALL_BYTES_MAX;
         if !share.grow(working) || !(is_small || planning.grow(2 * working)) {
             return Err(Trouble::TooCostly);
         }
