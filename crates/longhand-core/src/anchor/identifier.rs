@@ -32,7 +32,9 @@ pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
             }
             let is_long = end - start >= BYTES_MIN;
             if is_long && marks & (DIGIT | MARK) != 0 && end - start <= BYTES_MAX {
-                let name = trimmed(&text[start..end]);
+                let run =
+                    without_prefix(&text[start..end], start.checked_sub(1).map(|at| bytes[at]));
+                let name = trimmed(run);
                 if is_name(name) {
                     return Some(name);
                 }
@@ -40,6 +42,15 @@ pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
         }
         None
     })
+}
+
+/// A run without what a terminal or a search put before it: `2mCompacted` after `[`, `24:import`.
+fn without_prefix(run: &str, before: Option<u8>) -> &str {
+    let rest = run.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_number = rest.len() < run.len();
+    let colour = rest.strip_prefix('m').filter(|_| matches!(before, Some(b'[' | b';')));
+    let searched = rest.strip_prefix(':').filter(|rest| rest.starts_with(char::is_alphabetic));
+    colour.or(searched).filter(|_| is_number).unwrap_or(run)
 }
 
 /// A run without the marks around it that belong to the sentence.
@@ -70,6 +81,10 @@ fn is_name(run: &str) -> bool {
             && number[1..].bytes().all(|byte| byte.is_ascii_alphanumeric())
             && head.bytes().all(|byte| byte.is_ascii_alphabetic())
             && (!head.is_empty() || number.starts_with('#'));
+    }
+    // What may be done with a file: `drwxr-xr-x`.
+    if run.bytes().all(|byte| b"drwx-".contains(&byte)) {
+        return false;
     }
     let letters = run.bytes().filter(u8::is_ascii_alphabetic).count();
     let digits = run.bytes().filter(u8::is_ascii_digit).count();
@@ -153,5 +168,12 @@ mod tests {
                 "in_tab"
             ]
         );
+    }
+
+    #[test]
+    fn what_terminals_and_searches_add_is_left_out() {
+        let text = "\u{1b}[2mCompacted\u{1b}[38;5;68mbatch_processor 24:import 57:read_all drwxr-xr-x -rw-r--r-- 2mmm_x";
+        let found: Vec<&str> = identifiers(text).collect();
+        assert_eq!(found, ["batch_processor", "read_all", "2mmm_x"]);
     }
 }

@@ -112,6 +112,10 @@ fn is_error(line: &str, at: usize) -> bool {
         .map_or(0, |before| before + 1);
     let rest = &line[at..];
     let after = &rest[rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len())..];
+    // `set_error(span)` is called in a program.
+    if after.starts_with('(') && line[start..at].contains('_') {
+        return false;
+    }
     let before = line[..start].trim_end();
     let opens = before.chars().all(|c| !c.is_alphanumeric())
         // A place comes before it, or the mark of a test that failed.
@@ -136,6 +140,8 @@ mod tests {
         check("ok\nDecision: 512 slots\nerror: boom\n", Some("error: boom"));
         check("ok\n- Blocked: no key\n", Some("- Blocked: no key"));
         check("all fine", None);
+        check("- `set_error(span, reason)` to have one way\n", None);
+        check("json.JSONDecodeError(line 1)\n", Some("json.JSONDecodeError(line 1)"));
     }
 
     #[test]

@@ -85,8 +85,10 @@ impl Story {
 }
 
 /// The first sentences of a text that say something by themselves.
+///
+/// What only says what comes next is told if there is nothing else.
 fn gist(text: &str) -> String {
-    let mut gist = String::new();
+    let (mut gist, mut plan) = (String::new(), String::new());
     for sentence in sentences(text) {
         // What is decided or asked stands elsewhere; a heading or a line of code tells nothing alone.
         let is_told = statements(sentence.text, Role::Assistant).next().is_some();
@@ -94,19 +96,36 @@ fn gist(text: &str) -> String {
             continue;
         }
         let sentence = quote::line(sentence.text).replace("**", "");
-        if !gist.is_empty() && gist.len() + sentence.len() > LINE_CHARS_MAX {
+        let sentence = without_exclamation(&sentence);
+        let line = if is_plan(sentence) { &mut plan } else { &mut gist };
+        if !line.is_empty() && line.len() + sentence.len() > LINE_CHARS_MAX {
             break;
         }
-        if !gist.is_empty() {
-            gist.push(' ');
+        if !line.is_empty() && !sentence.is_empty() {
+            line.push(' ');
         }
-        gist.push_str(&sentence);
+        line.push_str(sentence);
     }
-    quote::line_within(&gist, LINE_CHARS_MAX)
+    quote::line_within(if gist.is_empty() { &plan } else { &gist }, LINE_CHARS_MAX)
 }
 
-/// Whether a line only says what comes next.
-fn is_filler(line: &str) -> bool {
+/// A sentence without the word of joy or insight that it begins with: "Perfect!", "I see - ".
+fn without_exclamation(sentence: &str) -> &str {
+    const WORDS: &[&str] = &["excellent", "perfect", "great", "good", "done", "nice", "wonderful"];
+    let rest = ["I see - ", "I see, "].iter().find_map(|opening| sentence.strip_prefix(opening));
+    if let Some(rest) = rest {
+        return rest;
+    }
+    match sentence.split_once('!') {
+        Some((word, rest)) if WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)) => {
+            rest.trim_start()
+        }
+        _ => sentence,
+    }
+}
+
+/// Whether a sentence says what comes next.
+fn is_plan(sentence: &str) -> bool {
     const OPENINGS: &[&str] = &[
         "let me",
         "now let",
@@ -118,15 +137,18 @@ fn is_filler(line: &str) -> bool {
         "checking",
         "next",
         "first, let",
-        "good",
-        "perfect",
-        "great",
-        "ok",
         "let's",
         "now ",
     ];
-    let low = line.get(..line.floor_char_boundary(24)).unwrap_or_default().to_lowercase();
-    line.len() < 30 || OPENINGS.iter().any(|opening| low.starts_with(opening))
+    let low = sentence.get(..sentence.floor_char_boundary(24)).unwrap_or_default().to_lowercase();
+    OPENINGS.iter().any(|opening| low.starts_with(opening))
+}
+
+/// Whether a line says little by itself.
+fn is_filler(line: &str) -> bool {
+    line.len() < 30
+        || line.get(..2).is_some_and(|head| head.eq_ignore_ascii_case("ok"))
+        || is_plan(line)
 }
 
 #[cfg(test)]
@@ -142,6 +164,24 @@ mod tests {
             story.lines,
             [Line { round: 1, is_end: true, text: "Done. The cascade runs first.".to_owned() }]
         );
+    }
+
+    #[test]
+    fn what_was_found_counts_and_not_what_comes_next() {
+        check_gist(
+            "Excellent! All tests of the parser pass. Now let me commit these changes:",
+            "All tests of the parser pass.",
+        );
+        check_gist(
+            "I see - the exporter reads `traces_exporter`.",
+            "the exporter reads `traces_exporter`.",
+        );
+        check_gist("Perfect! Now let me run the tests:", "Now let me run the tests:");
+    }
+
+    #[track_caller]
+    fn check_gist(text: &str, expected: &str) {
+        assert_eq!(gist(text), expected);
     }
 
     #[test]
