@@ -1,7 +1,7 @@
 // An agent with one tool, made with the AI SDK; its history is in the user's home.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
@@ -22,8 +22,11 @@ const bash = ai.tool({
   },
 });
 
-// What is done is kept at once: whoever is killed goes on from there.
-const keep = (said) => writeFileSync(history, JSON.stringify([...messages, ...said]));
+// What is done is kept at once: whoever is killed goes on from there, and never finds half a file.
+const keep = (said) => {
+  writeFileSync(`${history}.new`, JSON.stringify([...messages, ...said]));
+  renameSync(`${history}.new`, history);
+};
 const most = ai.stepCountIs ?? ai.isStepCount;
 let said = [];
 const result = await ai.generateText({

@@ -137,6 +137,15 @@ pub enum ArchiveError {
         /// The archive.
         archive: String,
     },
+    /// The log beside the archive goes on from another file, or from another state of this one; neither
+    /// was touched.
+    #[error("the log {log} belongs to another file than {archive}")]
+    ForeignLog {
+        /// The archive.
+        archive: String,
+        /// Its path, and `-wal`.
+        log: String,
+    },
     /// This program was built with a storage library that can damage archives.
     #[error("{archive} cannot be opened safely: {reason}")]
     Unsafe {

@@ -10,6 +10,7 @@ mod derived;
 mod entry;
 mod fault;
 mod index;
+mod log;
 mod maintenance;
 mod mount;
 mod open;
@@ -24,6 +25,7 @@ mod seal;
 mod search;
 mod session;
 mod spending;
+mod stamp;
 mod sweep;
 mod transaction;
 mod tree;
@@ -33,6 +35,7 @@ mod writer;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use longhand_core::Seq;
@@ -92,8 +95,10 @@ impl SqliteArchive {
         let path = path.as_ref().to_owned();
         let connection = open::open(&path, settings)?;
         let wait_max = settings.wait_max;
-        let place = Place::of(&path);
-        let readers = Readers::new(path.clone(), place.clone(), wait_max);
+        let place = Arc::new(Place::of(&path, &connection));
+        // A log may have come between looking for one and opening it.
+        place.check()?;
+        let readers = Readers::new(path.clone(), Arc::clone(&place), wait_max);
         let writer = Writer::start(&path, place, connection, wait_max)?;
         Ok(Self { path, wait_max, readers, writer })
     }
@@ -273,6 +278,7 @@ impl Archive for SqliteArchive {
     }
 
     fn verify(&self, session: Option<SessionId>) -> Result<Vec<Damage>, ArchiveError> {
+        self.readers.check()?;
         verify::verify(&self.path, self.wait_max, session)
     }
 

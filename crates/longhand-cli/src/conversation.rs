@@ -8,7 +8,7 @@ use longhand::{Archive, SessionId};
 use longhand_archive::{Page, SessionInfo};
 
 /// How many of the first entries are looked through for the user's words.
-const OPENING_ENTRIES: u64 = 12;
+pub(crate) const OPENING_ENTRIES: u64 = 12;
 
 /// A conversation.
 #[derive(Clone, Debug)]

@@ -1,12 +1,16 @@
 //! `longhand ls`.
 
+mod forks;
+
 use std::sync::Arc;
 
 use anyhow::Result;
 use longhand::Archive;
 use longhand_archive::{Page, Request, SessionInfo};
+use longhand_core::Seq;
 use serde_json::{Value, json};
 
+use self::forks::{Fork, forks};
 use crate::args::LsArgs;
 use crate::conversation::{self, Conversation};
 use crate::output::{harmless_line, short_number};
@@ -14,6 +18,9 @@ use crate::{Outcome, output, store};
 
 /// The most columns of the task.
 const TASK_COLUMNS: usize = 40;
+
+/// The most forks of one session that are listed for people; JSON has them all.
+const FORKS_MAX: usize = 20;
 
 /// What a session was used for, from its request log.
 #[derive(Default)]
@@ -46,16 +53,12 @@ pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
         if !args.all {
             continue;
         }
+        push_forks(&archive, found.main(), 1, &mut text)?;
         let before = found.sessions[..found.sessions.len() - 1].iter().rev();
-        for info in before {
-            text.push_str(&line(&archive, info, "  ↑ ", std::slice::from_ref(info)));
-        }
-        for info in &found.aside {
-            text.push_str(&line(&archive, info, "  └ ", std::slice::from_ref(info)));
-        }
-        let forks = forks(&archive, found.main())?;
-        if forks > 0 {
-            text.push_str(&format!("  └ {}\n", output::counted(forks, "other path")));
+        let before = before.map(|info| (info, "  ↑ "));
+        for (info, branch) in before.chain(found.aside.iter().map(|info| (info, "  └ "))) {
+            text.push_str(&line(&archive, info, branch, std::slice::from_ref(info)));
+            push_forks(&archive, info, 2, &mut text)?;
         }
     }
     let hidden: usize = conversations.iter().map(|found| found.aside.len()).sum();
@@ -72,12 +75,89 @@ pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
 const NOTHING: &str =
     "no sessions yet; `longhand run -- AGENT` and `longhand record ID` make some\n";
 
-/// How many other paths a session has.
-fn forks(archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<usize> {
-    let nodes = archive.tree(info.id)?;
-    let parents: std::collections::HashSet<_> =
-        nodes.iter().filter_map(|node| node.parent).collect();
-    Ok(nodes.iter().filter(|node| !parents.contains(&node.seq)).count().saturating_sub(1))
+/// Adds a line for each other path of a session.
+fn push_forks(
+    archive: &Arc<dyn Archive>,
+    info: &SessionInfo,
+    depth: usize,
+    text: &mut String,
+) -> Result<()> {
+    let forks = forks(&archive.tree(info.id)?);
+    let mut lines = flat(&forks, depth);
+    let hidden = lines.len().saturating_sub(FORKS_MAX);
+    lines.truncate(FORKS_MAX);
+    for (depth, fork) in lines {
+        text.push_str(&fork_line(archive, info, fork, &branch(depth)));
+    }
+    if hidden > 0 {
+        let more = output::counted_as(hidden, "older fork", "older forks");
+        text.push_str(&format!("{}… {more}; --json lists all\n", branch(depth)));
+    }
+    Ok(())
+}
+
+/// Forks with their depth, each before those that leave it.
+fn flat(forks: &[Fork], depth: usize) -> Vec<(usize, &Fork)> {
+    let mut lines = Vec::new();
+    for fork in forks {
+        lines.push((depth, fork));
+        lines.extend(flat(&fork.forks, depth + 1));
+    }
+    lines
+}
+
+fn branch(depth: usize) -> String {
+    format!("{}└ ", "  ".repeat(depth))
+}
+
+fn fork_line(archive: &Arc<dyn Archive>, info: &SessionInfo, fork: &Fork, branch: &str) -> String {
+    let place = fork.after.map_or("side path".to_owned(), |seq| format!("fork at {}", seq.0));
+    let (words, last_ms) = read(archive, info, fork);
+    format!(
+        "{:<16} {:<TASK_COLUMNS$} {:<28} {:>10} {:>14} {:>12}  {}\n",
+        format!("{branch}{place}"),
+        clipped(&harmless_line(&words), TASK_COLUMNS),
+        "",
+        output::counted_as(fork.entries.len(), "entry", "entries"),
+        "",
+        "",
+        minute(last_ms)
+    )
+}
+
+/// The user's first words on a fork, and the time of its newest entry.
+fn read(archive: &Arc<dyn Archive>, info: &SessionInfo, fork: &Fork) -> (String, i64) {
+    let entry = |seq: &Seq| {
+        let found = archive.entries(info.id, seq.0..seq.0 + 1);
+        // A damaged entry has no words; `verify` tells of it.
+        found.unwrap_or_default().into_iter().next()
+    };
+    let opening = fork.entries.iter().take(conversation::OPENING_ENTRIES as usize);
+    let words =
+        opening.filter_map(entry).find_map(|entry| longhand::user_words(&entry.form, &entry.raw));
+    let last_ms = fork.entries.last().and_then(entry).map_or(info.last_ms, |entry| entry.at_ms);
+    (words.unwrap_or_default(), last_ms)
+}
+
+fn fork_values(archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<Value> {
+    let forks = forks(&archive.tree(info.id)?);
+    Ok(forks.iter().map(|fork| fork_value(archive, info, fork)).collect())
+}
+
+fn fork_value(archive: &Arc<dyn Archive>, info: &SessionInfo, fork: &Fork) -> Value {
+    let (words, last_ms) = read(archive, info, fork);
+    let below = fork.forks.iter().map(|fork| fork_value(archive, info, fork));
+    json!({
+        "after": fork.after.map(|seq| seq.0), "first": fork.entries.first().map(|seq| seq.0),
+        "last": fork.entries.last().map(|seq| seq.0), "entries": fork.entries.len(), "task": words,
+        "at": longhand::time::format(last_ms), "forks": below.collect::<Vec<_>>(),
+    })
+}
+
+/// A time as lists show it.
+fn minute(ms: i64) -> String {
+    let time = longhand::time::format(ms);
+    time.get(..16).map_or(time.clone(), |minute| minute.replace('T', " "))
 }
 
 fn line(
@@ -101,8 +181,7 @@ fn line(
     let of = [used.agent.as_str(), used.model.as_str()];
     let of: Vec<String> =
         of.into_iter().filter(|word| !word.is_empty()).map(harmless_line).collect();
-    let last = longhand::time::format(info.last_ms);
-    let last = last.get(..16).map_or(last.clone(), |minute| minute.replace('T', " "));
+    let last = minute(info.last_ms);
     format!(
         "{id:<16} {:<TASK_COLUMNS$} {:<28} {:>10} {tokens:>14} {saved:>12}  {last}{}\n",
         clipped(&task, TASK_COLUMNS),
@@ -122,11 +201,15 @@ fn clipped(text: &str, columns: usize) -> String {
 fn value(archive: &Arc<dyn Archive>, found: &Conversation, all: bool) -> Result<Value> {
     let mut main = session(archive, found.main(), &found.sessions);
     if all {
-        let one = |info: &SessionInfo| session(archive, info, std::slice::from_ref(info));
+        let one = |info: &SessionInfo| {
+            let mut value = session(archive, info, std::slice::from_ref(info));
+            value["forks"] = fork_values(archive, info)?;
+            Ok(value)
+        };
         let earlier = found.sessions[..found.sessions.len() - 1].iter().map(one);
-        main["earlier"] = earlier.collect();
-        main["aside"] = found.aside.iter().map(one).collect();
-        main["forks"] = forks(archive, found.main())?.into();
+        main["earlier"] = earlier.collect::<Result<_>>()?;
+        main["aside"] = found.aside.iter().map(one).collect::<Result<_>>()?;
+        main["forks"] = fork_values(archive, found.main())?;
     }
     Ok(main)
 }

@@ -37,6 +37,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
+use longhand::ArchiveError;
 
 use args::{Cli, Command};
 
@@ -93,7 +94,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::say(&format!("error: {error:#}"));
-            if let Some(hint) = error.downcast_ref::<Hinted>().map(|hinted| &hinted.hint) {
+            if let Some(hint) = hint(&error) {
                 output::say(&format!("hint: {hint}"));
             }
             ExitCode::from(2)
@@ -120,6 +121,21 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
         .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// What to do about an error, where that is known.
+fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(hinted) = error.downcast_ref::<Hinted>() {
+        return Some(hinted.hint.clone());
+    }
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<ArchiveError>());
+    causes.find_map(|cause| match cause {
+        ArchiveError::ForeignLog { log, .. } => Some(format!(
+            "the log may hold the newest messages of another archive: put that archive back, or move \
+             {log} away and keep it"
+        )),
+        _ => None,
+    })
 }
 
 /// An error with a hint on what to do about it.

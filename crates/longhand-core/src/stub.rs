@@ -6,8 +6,8 @@ use std::fmt::Write;
 use rustc_hash::FxHashMap;
 
 use crate::anchor::{
-    Saying, Statement, check_of, identifiers, is_check_tool, patched, statements, telling_line,
-    verdict_line,
+    Saying, Statement, check_of, identifiers, is_check_tool, patched, printed, statements,
+    telling_line, verdict_line,
 };
 use crate::clip::clip_to;
 use crate::draft::At;
@@ -183,11 +183,12 @@ fn stub_saying(handle: Handle, body: &str, source: &str, absent: &str, told: Tel
         grouped(body.chars().count()),
         clean(source, 125)
     );
-    let names = names_of(body, &line);
+    let body = printed(body);
+    let names = names_of(&body, &line);
     if !names.is_empty() {
         let _ = write!(line, "; {}", names.join(", "));
     }
-    for telling in told(body) {
+    for telling in told(&body) {
         let room = STUB_CHARS_MAX.saturating_sub(line.chars().count() + 3).min(TELLING_CHARS_MAX);
         let telling = clean(telling, room);
         if room > 20 && !line.contains(&telling) {

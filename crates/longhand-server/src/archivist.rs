@@ -323,6 +323,7 @@ pub(crate) fn attempt<T>(act: impl Fn() -> Result<T, ArchiveError>) -> Result<T,
                 | ArchiveError::UnknownSession { .. }
                 | ArchiveError::NoSuchEntries { .. }
                 | ArchiveError::Moved { .. }
+                | ArchiveError::ForeignLog { .. }
         )
     };
     let mut done = act();

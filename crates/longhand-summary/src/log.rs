@@ -13,7 +13,7 @@ mod state;
 mod story;
 mod work;
 
-use longhand_core::anchor::Miner;
+use longhand_core::anchor::{Miner, printed};
 use longhand_core::json::strings_of_object;
 use longhand_core::{
     Message, Part, Role, Text, ToolResult, acts_in_text, earlier, reads_like_output,
@@ -267,6 +267,7 @@ impl Log {
             }
             answer.push_str(&text.decode());
         }
+        let answer = printed(&answer);
         if answer.len() > NAMES_BYTES_MAX {
             let head = answer.floor_char_boundary(NAMES_BYTES_MAX * 3 / 4);
             let tail = answer.ceil_char_boundary(answer.len() - NAMES_BYTES_MAX / 4);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::maintenance::Due;
+use super::place::Place;
 use super::write_connection::WriteConnection;
 use super::{index, open};
 use crate::ArchiveError;
@@ -40,13 +41,14 @@ struct MaintenanceRequest {
 impl BackgroundThread {
     pub(super) fn start(
         path: &Path,
+        place: Arc<Place>,
         connection: Arc<Mutex<WriteConnection>>,
     ) -> Result<Self, ArchiveError> {
         // Others may have left something to do.
         let request = Mutex::new(MaintenanceRequest { due: Due::Now, must_end: false });
         let signal = Arc::new(Signal { request, changed: Condvar::new() });
         let reader = open::connect(path, Duration::ZERO).ok();
-        let worker = Worker { signal: Arc::clone(&signal), connection, reader, commits: 0 };
+        let worker = Worker { signal: Arc::clone(&signal), place, reader, connection, commits: 0 };
         let thread = thread::Builder::new()
             .name("longhand-archive".to_owned())
             .spawn(move || worker.run())
@@ -112,9 +114,11 @@ impl Signal {
 /// What the thread works with.
 struct Worker {
     signal: Arc<Signal>,
-    connection: Arc<Mutex<WriteConnection>>,
-    /// For reading what the index needs while others write.
+    place: Arc<Place>,
+    /// For reading what the index needs while others write. It is closed before the connection that
+    /// writes, which brings the log home if it is the last.
     reader: Option<Connection>,
+    connection: Arc<Mutex<WriteConnection>>,
     /// How many transactions there had been when it last looked.
     commits: u64,
 }
@@ -132,7 +136,9 @@ impl Worker {
             self.do_task(due);
         }
         let connection = &mut *WriteConnection::locked(&self.connection);
-        connection.maintenance.finish(&connection.db);
+        if self.place.check().is_ok() {
+            connection.maintenance.finish(&connection.db);
+        }
     }
 
     /// Says whether nobody wrote since it last looked.
@@ -151,7 +157,7 @@ impl Worker {
         let started = Instant::now();
         {
             let connection = &mut *WriteConnection::locked(&self.connection);
-            if connection.maintenance.due() >= due {
+            if connection.maintenance.due() >= due && self.place.check().is_ok() {
                 connection.maintenance.do_one(&connection.db, slice);
             }
             self.signal.tell(connection.maintenance.due());

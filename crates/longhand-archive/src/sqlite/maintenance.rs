@@ -132,7 +132,7 @@ impl Maintenance {
     fn sweep(&mut self, db: &Connection) -> Result<(), Fault> {
         let transaction = Transaction::begin(db, WAIT_MAX)?;
         self.stage = sweep::sweep(db, self.stage)?;
-        transaction.commit()
+        transaction.commit().map(drop)
     }
 
     fn recover(&mut self, db: &Connection, fault: &Fault) {
@@ -158,5 +158,5 @@ fn extend(db: &Connection, slice: Option<Slice>) -> Result<(), Fault> {
     let slice = slice.map_or_else(|| index::prepare(db), Ok)?;
     let transaction = Transaction::begin(db, WAIT_MAX)?;
     index::extend(db, &slice)?;
-    transaction.commit()
+    transaction.commit().map(drop)
 }

@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::Fault;
-use super::{SqliteSettings, body, mount, schema};
+use super::{SqliteSettings, body, mount, place, schema, stamp};
 use crate::ArchiveError;
 
 /// Before it, a race in resetting the log could damage a file with several writers.
@@ -35,6 +35,7 @@ pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Connection,
         create(path, &folder, settings.wait_max)?;
     }
     check_beginning(path)?;
+    place::check_beside(path)?;
     let faulty = |fault: Fault| fault.into_error(&archive, settings.wait_max);
     let connection = connect(path, settings.wait_max).map_err(faulty)?;
     prepare(&connection, &archive, settings).map_err(faulty)?;
@@ -121,6 +122,7 @@ fn fill(draft: &Path) -> Result<(), Fault> {
     db.pragma_update(None, "page_size", PAGE_BYTES)?;
     db.pragma_update(None, "synchronous", "FULL")?;
     schema::create(&db)?;
+    stamp::create(&db)?;
     // The mode is kept in the file. Nothing is in the log yet, so closing leaves one whole file.
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     db.close().map_err(|(_, error)| error)?;
@@ -157,10 +159,14 @@ fn flags() -> OpenFlags {
 }
 
 /// Opens a connection with what every connection needs.
+///
+/// By itself it leaves the log alone when it is closed: whoever is last would bring the log home into
+/// whatever file is at the path by then, and delete the log that is there.
 pub(super) fn connect(path: &Path, wait_max: Duration) -> Result<Connection, Fault> {
     let db = Connection::open_with_flags(path, flags())?;
     db.busy_timeout(wait_max)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     db.pragma_update(None, "cell_size_check", true)?;
@@ -187,6 +193,9 @@ fn prepare(db: &Connection, archive: &str, settings: &SqliteSettings) -> Result<
     db.pragma_update(None, "checkpoint_fullfsync", true)?;
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     db.query_row(&format!("PRAGMA journal_size_limit = {LOG_BYTES_KEPT}"), [], |_| Ok(()))?;
+    if stamp::of(db)?.is_none() {
+        stamp::create(db)?;
+    }
     body::prepare(db)?;
     if let Some(bytes) = settings.file_bytes_max {
         let pages = (bytes / u64::from(PAGE_BYTES)).max(1);

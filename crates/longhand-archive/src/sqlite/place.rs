@@ -1,59 +1,203 @@
-//! Whether an archive is still the file that was opened.
+//! Whether an archive is still the file that was opened, and its log its own.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rusqlite::Connection;
+
+use super::log::Log;
+use super::stamp::{self, FileStamp, Stamp};
 use crate::ArchiveError;
 
+/// How long a log that seems to be of another file is looked at again: another process may be about
+/// to bring it home and to begin it anew.
+const DOUBT: Duration = Duration::from_millis(100);
+const DOUBT_POLL: Duration = Duration::from_millis(10);
+
 /// The files of an archive by their paths, and which files these were when it was opened.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Place {
     path: PathBuf,
     file: Option<FileId>,
     /// The log. Without it, what was written since it was last brought home is in no file that can be found.
     log: PathBuf,
     log_file: Option<FileId>,
+    state: Mutex<State>,
+}
+
+/// What is known of the archive's content.
+#[derive(Debug)]
+struct State {
+    /// When the file had last been changed when it was last looked at, and was in order.
+    changed: Option<ChangeTime>,
+    /// The same, when it was not: then nobody waits for it again.
+    refused: Option<ChangeTime>,
+    /// The newest transaction that was seen here, and the page that has its stamp.
+    newest: Option<FileStamp>,
 }
 
 /// The device and the number of a file there.
 type FileId = (u64, u64);
 
+/// Seconds and nanoseconds.
+type ChangeTime = (i64, i64);
+
 impl Place {
-    /// The files of an archive that is open.
-    pub(super) fn of(path: &Path) -> Self {
-        // SQLite keeps the log beside the file itself, not beside a link to it.
-        let mut log = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
-        log.push("-wal");
-        let (log, path) = (PathBuf::from(log), path.to_owned());
-        Self { file: file_id(&path), path, log_file: file_id(&log), log }
+    /// The files of an archive that is open in `db`.
+    pub(super) fn of(path: &Path, db: &Connection) -> Self {
+        let log = log_of(path);
+        let newest = stamp::of(db).ok().flatten();
+        let state = Mutex::new(State { changed: None, refused: None, newest });
+        Self { file: file_id(path), path: path.to_owned(), log_file: file_id(&log), log, state }
     }
 
-    /// Refuses to go on with a file that nobody would find again: what is written to it would be lost.
+    /// Refuses to go on with a file that nobody would find again, for what is written to it would be
+    /// lost, and with one whose content was replaced.
     pub(super) fn check(&self) -> Result<(), ArchiveError> {
         let moved = |path: &Path| ArchiveError::Moved { archive: path.display().to_string() };
-        if self.file != file_id(&self.path) {
+        let found = fs::metadata(&self.path).ok();
+        if self.file != found.as_ref().map(id_of) {
             return Err(moved(&self.path));
         }
         if self.is_log_lost() {
             return Err(moved(&self.log));
         }
-        Ok(())
+        // The file changes only when its log is brought home.
+        let changed = found.as_ref().map(change_time);
+        let (newest, patience) = {
+            let state = self.state();
+            if state.changed == changed {
+                return Ok(());
+            }
+            let patience = if state.refused == changed { Duration::ZERO } else { DOUBT };
+            (state.newest.map(|newest| newest.now), patience)
+        };
+        let outcome = check_log(&self.path, &self.log, newest, patience);
+        let mut state = self.state();
+        let noted = if outcome.is_ok() { &mut state.changed } else { &mut state.refused };
+        *noted = changed;
+        outcome
+    }
+
+    /// Notes which transaction is the newest, after one was made here.
+    pub(super) fn note(&self, now: Option<Stamp>) {
+        let mut state = self.state();
+        if let (Some(newest), Some(now)) = (&mut state.newest, now) {
+            newest.now = now;
+        }
+    }
+
+    /// Brings the log home if the archive was moved away from it, or it from the archive: as long as both
+    /// are open here, nothing in it is lost. Returns whether it is all in the file.
+    pub(super) fn rescue(&self, db: &Connection) -> bool {
+        let is_moved = self.file != file_id(&self.path);
+        // Another file may have come to the old path, and its log to the old log.
+        let is_ours = self.is_log_lost() || (is_moved && self.has_newest());
+        let rescue = || db.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| row.get::<_, i64>(0));
+        // If that fails, too, the error that led here says what is wrong.
+        is_ours && rescue().is_ok_and(|busy| busy == 0)
+    }
+
+    /// Takes away a log that is all in its file, which is no longer beside it.
+    pub(super) fn remove_log(&self) {
+        if !self.is_log_lost() && self.has_newest() {
+            let _ = fs::remove_file(&self.log);
+            let _ = fs::remove_file(beside(&self.path, "-shm"));
+        }
+    }
+
+    /// Whether the log is there and has the newest transaction that is known here. Whoever made the last
+    /// one in a log finds it there.
+    fn has_newest(&self) -> bool {
+        let Some(newest) = self.state().newest else { return false };
+        let log = Log::open(&self.log).ok().flatten();
+        log.is_some_and(|mut log| log.names(newest.page, newest.now).unwrap_or(false))
     }
 
     /// Whether the archive is there and its log is not.
-    pub(super) fn is_log_lost(&self) -> bool {
+    fn is_log_lost(&self) -> bool {
         self.log_file.is_some() && self.log_file != file_id(&self.log)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[cfg(unix)]
+/// Refuses a file whose log goes on from something else.
+pub(super) fn check_beside(path: &Path) -> Result<(), ArchiveError> {
+    check_log(path, &log_of(path), None, DOUBT)
+}
+
+/// `newest` is the last known transaction of a file that is open: without a log, no other one can follow.
+fn check_log(
+    path: &Path,
+    log: &Path,
+    newest: Option<Stamp>,
+    patience: Duration,
+) -> Result<(), ArchiveError> {
+    let deadline = Instant::now() + patience;
+    while !belongs(path, log, newest) {
+        if Instant::now() >= deadline {
+            let (archive, log) = (path.display().to_string(), log.display().to_string());
+            return Err(ArchiveError::ForeignLog { archive, log });
+        }
+        thread::sleep(DOUBT_POLL);
+    }
+    Ok(())
+}
+
+/// Says whether a log goes on from what its file holds. What cannot be read is left to SQLite.
+fn belongs(path: &Path, log: &Path, newest: Option<Stamp>) -> bool {
+    let Ok(Some(file)) = stamp::of_file(path) else { return true };
+    let is_empty = fs::metadata(log).is_ok_and(|log| log.len() == 0);
+    if is_empty {
+        return newest.is_none_or(|newest| newest.agrees(file.now));
+    }
+    let Ok(Some(mut log)) = Log::open(log) else { return true };
+    let is_named = log.names(file.page, file.now).unwrap_or(true);
+    is_named || !log.has_transaction().unwrap_or(false)
+}
+
+/// SQLite keeps the log beside the file itself, not beside a link to it.
+fn log_of(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
 fn file_id(path: &Path) -> Option<FileId> {
+    fs::metadata(path).ok().as_ref().map(id_of)
+}
+
+#[cfg(unix)]
+fn id_of(file: &Metadata) -> FileId {
     use std::os::unix::fs::MetadataExt;
-    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+    (file.dev(), file.ino())
 }
 
 /// Elsewhere a file that is open cannot be moved away.
 #[cfg(not(unix))]
-fn file_id(path: &Path) -> Option<FileId> {
-    fs::metadata(path).ok().map(|_| (0, 0))
+fn id_of(_file: &Metadata) -> FileId {
+    (0, 0)
+}
+
+#[cfg(unix)]
+fn change_time(file: &Metadata) -> ChangeTime {
+    use std::os::unix::fs::MetadataExt;
+    (file.ctime(), file.ctime_nsec())
+}
+
+#[cfg(not(unix))]
+fn change_time(file: &Metadata) -> ChangeTime {
+    let changed = file.modified().ok();
+    let since = changed.and_then(|changed| changed.duration_since(std::time::UNIX_EPOCH).ok());
+    since.map_or((0, 0), |since| (since.as_secs().cast_signed(), since.subsec_nanos().into()))
 }

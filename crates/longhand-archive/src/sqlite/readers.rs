@@ -1,7 +1,7 @@
 //! Connections for reading.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -17,14 +17,14 @@ const IDLE_MAX: usize = 8;
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
-    place: Place,
+    place: Arc<Place>,
     archive: String,
     wait_max: Duration,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf, place: Place, wait_max: Duration) -> Self {
+    pub(super) fn new(path: PathBuf, place: Arc<Place>, wait_max: Duration) -> Self {
         Self { archive: path.display().to_string(), path, place, wait_max, idle: Mutex::default() }
     }
 
@@ -34,7 +34,15 @@ impl Readers {
         action: impl FnOnce(&Connection) -> Result<T, Fault>,
     ) -> Result<T, ArchiveError> {
         self.place.check()?;
-        self.try_read(action).map_err(|fault| fault.into_error(&self.archive, self.wait_max))
+        let outcome = self.try_read(action);
+        // What was read from a file that was just replaced may be of both.
+        self.place.check()?;
+        outcome.map_err(|fault| fault.into_error(&self.archive, self.wait_max))
+    }
+
+    /// Refuses to go on with a file that was moved or replaced.
+    pub(super) fn check(&self) -> Result<(), ArchiveError> {
+        self.place.check()
     }
 
     fn try_read<T>(

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::fault::Fault;
+use super::stamp::{self, Stamp};
 
 /// How often a lock that another process holds is tried. SQLite's own waiting backs off, which
 /// lets a busy neighbour starve us.
@@ -14,7 +15,11 @@ const POLL: Duration = Duration::from_millis(1);
 /// An open transaction; dropping it takes everything back.
 pub(super) struct Transaction<'d> {
     db: &'d Connection,
+    before: Version,
 }
+
+/// Counts changes: of rows, and of tables.
+type Version = (u64, i64);
 
 impl<'d> Transaction<'d> {
     /// Begins as soon as no other process is writing, and gives up after `wait_max`.
@@ -22,16 +27,23 @@ impl<'d> Transaction<'d> {
         let deadline = Instant::now() + wait_max;
         loop {
             match run(db, "BEGIN IMMEDIATE") {
-                Ok(()) => return Ok(Self { db }),
+                Ok(()) => return Ok(Self { db, before: version(db)? }),
                 Err(fault) if fault.is_busy() && Instant::now() < deadline => thread::sleep(POLL),
                 Err(fault) => return Err(fault),
             }
         }
     }
 
-    /// Returns when all of it is on disk.
-    pub(super) fn commit(self) -> Result<(), Fault> {
-        run(self.db, "COMMIT")
+    /// Returns when all of it is on disk, with its stamp; one that changes nothing has none.
+    pub(super) fn commit(self) -> Result<Option<Stamp>, Fault> {
+        if version(self.db)? == self.before {
+            run(self.db, "COMMIT")?;
+            return Ok(None);
+        }
+        stamp::advance(self.db)?;
+        let stamp = stamp::newest(self.db)?;
+        run(self.db, "COMMIT")?;
+        Ok(stamp)
     }
 }
 
@@ -62,6 +74,11 @@ pub(super) fn attempt<T>(
             Ok(Err(fault))
         }
     }
+}
+
+fn version(db: &Connection) -> Result<Version, Fault> {
+    let mut select = db.prepare_cached("PRAGMA schema_version")?;
+    Ok((db.total_changes(), select.query_row([], |row| row.get(0))?))
 }
 
 /// Runs a statement that is parsed only once.

@@ -1,13 +1,15 @@
 //! The connection that writes.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use super::fault::Fault;
 use super::maintenance::Maintenance;
+use super::place::Place;
 use super::transaction::{Transaction, attempt};
 use crate::ArchiveError;
 
@@ -26,6 +28,7 @@ pub(super) trait Job: Send + fmt::Debug {
 pub(super) struct WriteConnection {
     archive: String,
     pub(super) db: Connection,
+    place: Arc<Place>,
     wait_max: Duration,
     pub(super) maintenance: Maintenance,
     /// How many groups of changes there have been.
@@ -33,11 +36,16 @@ pub(super) struct WriteConnection {
 }
 
 impl WriteConnection {
-    pub(super) fn new(archive: String, db: Connection, wait_max: Duration) -> Self {
+    pub(super) fn new(
+        archive: String,
+        db: Connection,
+        place: Arc<Place>,
+        wait_max: Duration,
+    ) -> Self {
         // Inside a transaction there is nothing to wait for, and before it we wait ourselves.
         let _ = db.busy_timeout(Duration::ZERO);
         let maintenance = Maintenance::new(&db);
-        Self { archive, db, wait_max, maintenance, commits: 0 }
+        Self { archive, db, place, wait_max, maintenance, commits: 0 }
     }
 
     /// Takes the connection. A panic while it was held left nothing half done: a transaction that is
@@ -76,20 +84,33 @@ impl WriteConnection {
     /// Gives the failures of single changes, or why the whole transaction failed.
     fn try_commit(&self, group: &mut [Box<dyn Job>]) -> Result<Vec<Option<Fault>>, Fault> {
         let transaction = Transaction::begin(&self.db, self.wait_max)?;
+        // Others may have held the file locked for a while.
+        self.place.check()?;
         if let [job] = group {
             job.run(&self.db)?;
-            transaction.commit()?;
+            self.place.note(transaction.commit()?);
             return Ok(vec![None]);
         }
         let mut failures = Vec::with_capacity(group.len());
         for job in group {
             failures.push(attempt(&self.db, |db| job.run(db))?.err());
         }
-        transaction.commit()?;
+        self.place.note(transaction.commit()?);
         Ok(failures)
     }
 
     fn named(&self, fault: Fault) -> ArchiveError {
         fault.into_error(&self.archive, self.wait_max)
+    }
+}
+
+impl Drop for WriteConnection {
+    /// Brings the log home, which connections do not do by themselves: see `open::connect`.
+    fn drop(&mut self) {
+        if self.place.check().is_ok() {
+            let _ = self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        } else if self.place.rescue(&self.db) {
+            self.place.remove_log();
+        }
     }
 }

@@ -28,7 +28,7 @@ const GATHER_MAX: Duration = Duration::from_micros(300);
 #[derive(Debug)]
 pub(super) struct Writer {
     archive: String,
-    place: Place,
+    place: Arc<Place>,
     queue: Mutex<Queue>,
     /// Told when a call joins the queue.
     arrival: Condvar,
@@ -48,15 +48,16 @@ struct Queue {
 impl Writer {
     pub(super) fn start(
         path: &Path,
-        place: Place,
+        place: Arc<Place>,
         db: Connection,
         wait_max: Duration,
     ) -> Result<Self, ArchiveError> {
         let queue = Mutex::new(Queue { jobs: Vec::new(), is_led: false, crowd: 1 });
         let archive = path.display().to_string();
-        let connection = WriteConnection::new(archive.clone(), db, wait_max);
+        let connection = WriteConnection::new(archive.clone(), db, Arc::clone(&place), wait_max);
         let connection = Arc::new(Mutex::new(connection));
-        let background = BackgroundThread::start(path, Arc::clone(&connection))?;
+        let background =
+            BackgroundThread::start(path, Arc::clone(&place), Arc::clone(&connection))?;
         Ok(Self { archive, place, queue, arrival: Condvar::new(), connection, background })
     }
 
@@ -72,13 +73,9 @@ impl Writer {
         self.place.check().inspect_err(|_| self.rescue()).map(|()| done)
     }
 
-    /// Brings the log home if somebody has removed it: as long as it is open here, nothing in it is lost.
+    /// See [`Place::rescue`].
     pub(super) fn rescue(&self) {
-        if self.place.is_log_lost() {
-            let connection = WriteConnection::locked(&self.connection);
-            // If that fails, too, the error that led here says what is wrong.
-            let _ = connection.db.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()));
-        }
+        self.place.rescue(&WriteConnection::locked(&self.connection).db);
     }
 
     fn write_together<T: Send + 'static>(

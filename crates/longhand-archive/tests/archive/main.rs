@@ -12,6 +12,7 @@ mod model;
 mod money;
 #[cfg(target_os = "linux")]
 mod power;
+mod replaced;
 mod search;
 mod sharing;
 mod silence;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
-use crate::model::{Model, Style};
+use crate::model::{Model, Nature, Style};
 use crate::workspace::Workspace;
 
 /// The longest that one run of an agent may take.
@@ -27,15 +27,17 @@ def bash(command: str) -> str:
     return done.stdout + done.stderr or '(nothing was printed)'
 ";
 
+/// Most agents: they call tools, resume and send outputs as they are.
+const PLAIN: Nature =
+    Nature { style: Style::Tools, resumes: true, cuts_outputs: false, rewrites: false };
+
 /// Where agents are installed; set by `cargo xtask test-agents`.
 const CACHE: &str = "LONGHAND_AGENTS";
 
 /// A published agent.
 pub(crate) struct Agent {
     pub(crate) name: &'static str,
-    pub(crate) style: Style,
-    /// Whether it can go on after its end.
-    pub(crate) resumes: bool,
+    pub(crate) nature: Nature,
     program: PathBuf,
     /// Its arguments for the first prompt, and for those that follow.
     first: Vec<&'static str>,
@@ -80,8 +82,7 @@ impl Agent {
                 ];
                 Self {
                     name,
-                    style: Style::Tools,
-                    resumes: true,
+                    nature: PLAIN,
                     program: node("claude-code", "claude"),
                     first: options.to_vec(),
                     next: [&["-c"], &options[..]].concat(),
@@ -109,8 +110,7 @@ impl Agent {
                 ];
                 Self {
                     name,
-                    style: Style::Tools,
-                    resumes: true,
+                    nature: PLAIN,
                     program: node("codex", "codex"),
                     first: [&["exec"], &options[..]].concat(),
                     next: [&["exec", "resume", "--last"], &options[..]].concat(),
@@ -121,8 +121,7 @@ impl Agent {
             }
             "opencode" => Self {
                 name,
-                style: Style::Tools,
-                resumes: true,
+                nature: PLAIN,
                 program: node("opencode", "opencode"),
                 first: vec!["run", "-m", "anthropic/claude-sonnet-4-5", PROMPT],
                 next: vec!["run", "-c", "-m", "anthropic/claude-sonnet-4-5", PROMPT],
@@ -141,8 +140,7 @@ impl Agent {
             },
             "pi" => Self {
                 name,
-                style: Style::Tools,
-                resumes: true,
+                nature: PLAIN,
                 program: node("pi", "pi"),
                 first: vec!["-p", "--provider", "openai", "--model", "gpt-4o", PROMPT],
                 next: vec!["-c", "-p", "--provider", "openai", "--model", "gpt-4o", PROMPT],
@@ -152,8 +150,7 @@ impl Agent {
             },
             "mini-swe-agent" => Self {
                 name,
-                style: Style::Tools,
-                resumes: false,
+                nature: Nature { resumes: false, cuts_outputs: true, ..PLAIN },
                 program: python("mini-swe-agent", "mini"),
                 first: vec!["-y", "--exit-immediately", "-m", "openai/gpt-4o", "-t", PROMPT],
                 next: vec!["-y", "--exit-immediately", "-m", "openai/gpt-4o", "-t", PROMPT],
@@ -187,8 +184,7 @@ impl Agent {
                 ];
                 Self {
                     name,
-                    style: Style::Words,
-                    resumes: true,
+                    nature: Nature { style: Style::Words, rewrites: true, ..PLAIN },
                     program: python("aider", "aider"),
                     first: options.to_vec(),
                     next: [&["--restore-chat-history"], &options[..]].concat(),
@@ -201,8 +197,7 @@ impl Agent {
                 let options = ["-m", "gpt-4o", "--functions", FUNCTIONS, "--cl", "0", PROMPT];
                 Self {
                     name,
-                    style: Style::Tools,
-                    resumes: true,
+                    nature: PLAIN,
                     program: python("llm", "llm"),
                     first: options.to_vec(),
                     next: [&["-c"], &options[..]].concat(),
@@ -244,8 +239,7 @@ impl Agent {
     ) -> Self {
         Self {
             name,
-            style: Style::Tools,
-            resumes: true,
+            nature: PLAIN,
             program,
             first: vec![SCRIPT, PROMPT],
             next: vec![SCRIPT, PROMPT],

@@ -25,6 +25,9 @@ pub(crate) struct Figures {
     pub(crate) own_breaks: usize,
     pub(crate) cached: f64,
     pub(crate) own_cached: f64,
+    /// Bytes of a request that were not cached, on average.
+    pub(crate) read_anew: usize,
+    pub(crate) own_read_anew: usize,
     /// The share of telling lines that the last window has.
     pub(crate) told: f64,
     /// Whether the newest task list is whole in the last window; `None` if the agent has none.
@@ -75,6 +78,8 @@ impl Figures {
             own_breaks: alone.breaks,
             cached: share(seen),
             own_cached: share(alone),
+            read_anew: read_anew(seen),
+            own_read_anew: read_anew(alone),
             told: told as f64 / known.len().max(1) as f64,
             has_tasks: has_list.then(|| newest_tasks().iter().all(|task| has(task))),
             has_file: has(&reread_line()),
@@ -113,4 +118,8 @@ impl Figures {
 
 fn share(seen: &Seen) -> f64 {
     seen.cached as f64 / seen.bytes.max(1) as f64
+}
+
+fn read_anew(seen: &Seen) -> usize {
+    (seen.bytes - seen.cached) / seen.main.max(1)
 }

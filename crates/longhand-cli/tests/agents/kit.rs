@@ -7,10 +7,14 @@ use serde_json::{Map, Value, json};
 use crate::task::Action;
 
 /// The tools of a request.
-pub(crate) struct Kit(Vec<(String, Value)>);
+pub(crate) struct Kit {
+    /// Names, and the schemas of their arguments.
+    tools: Vec<(String, Value)>,
+    cuts_outputs: bool,
+}
 
 impl Kit {
-    pub(crate) fn of(wire: Wire, body: &Value) -> Self {
+    pub(crate) fn of(wire: Wire, body: &Value, cuts_outputs: bool) -> Self {
         let tools = body["tools"].as_array().cloned().unwrap_or_default();
         let tool = |tool: Value| {
             let function = if wire == Wire::Chat { tool["function"].clone() } else { tool };
@@ -18,16 +22,16 @@ impl Kit {
             let schema = schema.into_iter().find(Value::is_object)?;
             Some((function["name"].as_str()?.to_owned(), schema))
         };
-        Self(tools.into_iter().filter_map(tool).collect())
+        Self { tools: tools.into_iter().filter_map(tool).collect(), cuts_outputs }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.tools.is_empty()
     }
 
     fn find(&self, names: &[&str]) -> Option<&(String, Value)> {
         let is = |own: &str, name: &&str| own.eq_ignore_ascii_case(name);
-        names.iter().find_map(|name| self.0.iter().find(|(own, _)| is(own, name)))
+        names.iter().find_map(|name| self.tools.iter().find(|(own, _)| is(own, name)))
     }
 
     /// The call that does something; `None` if the agent cannot.
@@ -42,6 +46,10 @@ impl Kit {
                 let fields = [("path", path(file)), ("old", json!(old)), ("new", json!(new))];
                 let command = format!("sed -i 's/{old}/{new}/' {file} && echo edited {file}");
                 self.made(&["edit"], &fields, id).or_else(|| self.run(&command, id))
+            }
+            // Where the middle of an output is cut out, a model asks for the part that it wants to see.
+            Action::Check(log) if self.cuts_outputs => {
+                self.run(&format!("sh check.sh {log} | grep -C 40 FATAL"), id)
             }
             Action::Check(log) => self.run(&format!("sh check.sh {log}"), id),
             Action::Tasks(tasks) => self.tasks(tasks, id),
@@ -106,7 +114,7 @@ impl Kit {
             arguments.entry(key).or_insert(value);
         }
         if let Some(kind) = arguments.get_mut("subagent_type")
-            && !self.0.iter().any(|(_, schema)| schema.to_string().contains("general-purpose"))
+            && !self.tools.iter().any(|(_, schema)| schema.to_string().contains("general-purpose"))
             && name == "task"
         {
             *kind = json!("general");

@@ -59,17 +59,25 @@ pub(crate) enum Style {
     Words,
 }
 
+/// What the model must know of an agent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nature {
+    pub(crate) style: Style,
+    /// Whether it can go on after its end.
+    pub(crate) resumes: bool,
+    /// Whether it sends only the beginning and the end of a long output.
+    pub(crate) cuts_outputs: bool,
+    /// Whether it changes what it has sent before, so that its own cached share is low.
+    pub(crate) rewrites: bool,
+}
+
 impl Model {
     /// Starts it for an agent that works in a folder; a request over `window` tokens is refused.
     ///
     /// An agent that cannot go on after its end gets all parts as one.
-    pub(crate) fn start(
-        folder: &Path,
-        window: Option<u64>,
-        (style, resumes): (Style, bool),
-    ) -> Self {
+    pub(crate) fn start(folder: &Path, window: Option<u64>, nature: Nature) -> Self {
         let mut script: Vec<Vec<Action>> = parts().into_iter().map(|part| part.actions).collect();
-        if !resumes {
+        if !nature.resumes {
             let is_end = |action: &Action| matches!(action, Action::Say(_));
             let last = script.last().and_then(|part| part.last().cloned());
             let mut all: Vec<Action> = script.concat();
@@ -81,11 +89,12 @@ impl Model {
         let mut play = Play {
             folder: folder.to_string_lossy().into_owned(),
             window,
-            style,
+            nature,
             counter: Counter::new(),
             script,
             part: 0,
             step: 0,
+            made: Vec::new(),
             number: 0,
             before: Vec::new(),
             seen: Arc::clone(&seen),
@@ -104,7 +113,7 @@ impl Model {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Has the newest step done once more: whoever was killed has not done it, perhaps.
+    /// Goes on from the newest step that the client still knows: whoever was killed has not kept it all, perhaps.
     pub(crate) fn repeat(&self) {
         self.again.store(true, Ordering::SeqCst);
     }
@@ -118,11 +127,13 @@ impl Model {
 struct Play {
     folder: String,
     window: Option<u64>,
-    style: Style,
+    nature: Nature,
     counter: Counter,
     script: Vec<Vec<Action>>,
     part: usize,
     step: usize,
+    /// The steps of this part that were calls, with their ids.
+    made: Vec<(usize, String)>,
     number: usize,
     before: Vec<String>,
     seen: Arc<Mutex<Seen>>,
@@ -152,8 +163,9 @@ impl Play {
         }
         self.number += 1;
         let opening = opening(wire, &body);
-        let kit = Kit::of(wire, &body);
-        let is_task = kit.is_empty() == (self.style == Style::Words) && opening.contains(MARK);
+        let kit = Kit::of(wire, &body, self.nature.cuts_outputs);
+        let is_task =
+            kit.is_empty() == (self.nature.style == Style::Words) && opening.contains(MARK);
         let mut used = Used { input: tokens, cached: 0, output: 50 };
         let (text, calls) = if opening.contains(SUB_MARK) && !opening.contains(MARK) {
             seen.sub += 1;
@@ -200,12 +212,16 @@ impl Play {
         for part in 1..self.script.len() {
             if self.part < part && asked.contains(&format!("{MARK}, part {}", part + 1)) {
                 (self.part, self.step) = (part, 0);
+                self.made.clear();
             }
         }
         if self.again.swap(false, Ordering::SeqCst) {
-            self.step = self.step.saturating_sub(1);
+            let text = body.to_string();
+            let known = self.made.iter().rev().find(|(_, id)| text.contains(id.as_str()));
+            // It may know the call without what it answered.
+            self.step = known.map_or(0, |(step, _)| *step);
         }
-        if self.style == Style::Words {
+        if self.nature.style == Style::Words {
             seen.ended = seen.ended.max(self.part + 1);
             return (self.words(), Vec::new());
         }
@@ -223,7 +239,10 @@ impl Play {
                     return (text, submits.flatten().into_iter().collect());
                 }
                 Some(action) => match kit.call(&action, &self.folder, &id) {
-                    Some(call) => return (format!("Step {}.", self.number), vec![call]),
+                    Some(call) => {
+                        self.made.push((self.step - 1, id));
+                        return (format!("Step {}.", self.number), vec![call]);
+                    }
                     None => seen.skipped.push(format!("{action:?}").chars().take(8).collect()),
                 },
             }

@@ -203,3 +203,39 @@ fn usage_adds_up_what_was_sent_and_saved() {
         assert!(run.stdout.contains("█") && run.stdout.contains("░ saved"), "{run:?}");
     }
 }
+
+#[test]
+fn forks_and_side_calls_are_a_tree_below_their_conversation() {
+    let (server, folder) = (answers(4), folder());
+    let post = |messages: &[Value]| {
+        folder.write("body.json", json!({"model": "gpt-4o", "messages": messages}).to_string());
+        let run = folder.run(&run_line(&server, "--name parser -q", "./agent body.json"));
+        assert_eq!(run.status, 0, "{run:?}");
+    };
+    let body: Value = serde_json::from_str(&request(3)).unwrap();
+    let asked = body["messages"].as_array().unwrap().clone();
+    let user = |text: &str| json!({"role": "user", "content": text});
+    post(&asked);
+    post(&[user("Name this in five words.")]);
+    // Rewound to the second question, which is asked otherwise; then once more.
+    post(&[&asked[..2], &[user("Otherwise: take the second parser.")]].concat());
+    post(&[&asked[..2], &[user("Or else: write a third one.")]].concat());
+    let listed = folder.run("ls --all --archive a.db").stdout;
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 4, "{listed}");
+    assert!(lines[0].starts_with("parser           Question 0: "), "{listed}");
+    for (line, place, words, entries) in [
+        (lines[1], "  └ fork at 1    ", "Otherwise: take the second parser. ", " 2 entries "),
+        (lines[2], "  └ side path    ", "Name this in five words. ", " 2 entries "),
+        (lines[3], "  └ fork at 1    ", "Question 2: ", " 4 entries "),
+    ] {
+        assert!(line.starts_with(&format!("{place}{words}")) && line.contains(entries), "{listed}");
+    }
+    assert_eq!(folder.run("ls --archive a.db").stdout.lines().count(), 1, "hidden unless --all");
+    let listed = folder.run("ls --all --json --archive a.db").json();
+    let forks = listed[0]["forks"].as_array().unwrap();
+    let place = |fork: &Value| [&fork["after"], &fork["first"], &fork["last"]].map(Value::as_u64);
+    let places: Vec<_> = forks.iter().map(place).collect();
+    let fork = |first, last| [Some(1), Some(first), Some(last)];
+    assert_eq!(places, [fork(8, 9), [None, Some(6), Some(7)], fork(2, 5)], "{listed:#}");
+}

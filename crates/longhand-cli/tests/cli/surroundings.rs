@@ -122,3 +122,27 @@ fn fifty_at_once_on_a_new_archive_lose_nothing() {
     assert!(acknowledged.len() >= 40, "{} of 50", acknowledged.len());
     assert_eq!(folder.run("verify --archive new/a.db").status, 0);
 }
+
+#[test]
+fn a_log_of_another_archive_is_refused_with_a_hint() {
+    let folder = Folder::new();
+    for name in ["a", "b"] {
+        let (status, _, told) =
+            shell(&folder, &format!("longhand record demo --archive {name}.db"));
+        assert_eq!(status, 0, "{told}");
+    }
+    // A process that is killed leaves its log behind, and another file comes to its place.
+    let db = rusqlite::Connection::open(folder.path("a.db")).unwrap();
+    db.execute("UPDATE stamp SET before = now, now = randomblob(16)", []).unwrap();
+    std::fs::copy(folder.path("a.db-wal"), folder.path("b.db-wal")).unwrap();
+    let before = std::fs::read(folder.path("b.db")).unwrap();
+    for line in ["longhand ls --archive b.db", "longhand record demo --archive b.db"] {
+        let (status, _, told) = shell(&folder, line);
+        assert_eq!(status, 2, "{line}: {told}");
+        assert!(told.contains("b.db-wal belongs to another file"), "{line}: {told}");
+        assert!(told.contains("hint: "), "{line}: {told}");
+    }
+    assert_eq!(std::fs::read(folder.path("b.db")).unwrap(), before);
+    let (status, _, told) = shell(&folder, "mv b.db-wal away; longhand verify --archive b.db");
+    assert_eq!(status, 0, "{told}");
+}

@@ -1,11 +1,14 @@
 //! Requests as known agents write them, replayed. The shapes are theirs, the words are ours.
 //!
 //! `cargo xtask test-agents` runs the agents themselves; these tests hold what it found.
+mod sdks;
+
 use std::sync::Arc;
 
 use crate::common::{Stage, faults, reply, sessions};
 use longhand::Archive;
 use longhand_testkit::filler;
+use longhand_testkit::scripted::Step;
 use serde_json::{Value, json};
 
 const TURNS: usize = 24;
@@ -17,42 +20,53 @@ struct Habit {
     path: &'static str,
     /// The request of a turn: all that was said until then.
     request: fn(usize) -> Value,
-    /// What the model answers to it, as the API gives it.
-    answer: fn(usize) -> Value,
+    /// What the model answers to it.
+    answer: fn(usize) -> Step,
     /// A request beside the conversation.
     aside: Option<fn() -> Value>,
 }
 
-const HABITS: [Habit; 4] = [
+const HABITS: [Habit; 11] = [
     Habit {
         name: "Claude Code",
         path: "/v1/messages",
         request: claude,
-        answer: |turn| json!({"role": "assistant", "content": [claude_call(turn, false)]}),
+        answer: claude_answer,
         aside: Some(claude_sub_agent),
     },
     Habit {
         name: "Codex",
         path: "/v1/responses",
         request: codex,
-        answer: |turn| codex_call(turn, false),
+        answer: |turn| reply("/v1/responses", &codex_call(turn, false)),
         aside: None,
     },
     Habit {
         name: "opencode",
         path: "/v1/messages",
         request: opencode,
-        answer: |turn| json!({"role": "assistant", "content": [claude_call(turn, false)]}),
+        answer: claude_answer,
         aside: None,
     },
     Habit {
         name: "aider",
         path: "/v1/chat/completions",
         request: aider,
-        answer: |turn| json!({"role": "assistant", "content": aider_answer(turn)}),
+        answer: aider_reply,
         aside: None,
     },
+    one_tool("pi", "/v1/responses", sdks::pi),
+    one_tool("mini-swe-agent", "/v1/chat/completions", sdks::mini_swe_agent),
+    one_tool("llm", "/v1/chat/completions", sdks::llm),
+    one_tool("OpenAI Agents", "/v1/responses", sdks::openai_agents),
+    one_tool("LangChain", "/v1/chat/completions", sdks::langchain),
+    one_tool("Pydantic AI", "/v1/responses", sdks::pydantic_ai),
+    one_tool("Vercel ai", "/v1/responses", sdks::ai),
 ];
+
+const fn one_tool(name: &'static str, path: &'static str, request: fn(usize) -> Value) -> Habit {
+    Habit { name, path, request, answer: sdks::answer, aside: None }
+}
 
 fn output(turn: usize) -> String {
     let noise = filler::words(500, turn as u64);
@@ -74,6 +88,10 @@ fn claude_call(turn: usize, is_back: bool) -> Value {
     };
     let name = if turn.is_multiple_of(3) { "Edit" } else { "Bash" };
     json!({"type": "tool_use", "id": id(turn), "name": name, "input": input})
+}
+
+fn claude_answer(turn: usize) -> Step {
+    reply("/v1/messages", &json!({"role": "assistant", "content": [claude_call(turn, false)]}))
 }
 
 const CLAUDE_SESSION: &str =
@@ -169,6 +187,10 @@ fn aider_answer(turn: usize) -> String {
     )
 }
 
+fn aider_reply(turn: usize) -> Step {
+    reply("/v1/chat/completions", &json!({"role": "assistant", "content": aider_answer(turn)}))
+}
+
 fn aider(turns: usize) -> Value {
     let message = |role: &str, text: &str| json!({"role": role, "content": text});
     let mut messages = vec![message("system", "You edit files.")];
@@ -223,7 +245,7 @@ async fn the_habits_of_known_agents_are_one_conversation_each() {
                     &json!({"role": "assistant", "content": [{"type": "text", "text": "Twelve."}]}),
                 )
             });
-            [Some(reply(path, &answer(turn))), other].into_iter().flatten()
+            [Some(answer(turn)), other].into_iter().flatten()
         });
         let stage = Stage::new(Some(BUDGET), steps.collect::<Vec<_>>()).await;
         let mut main = Vec::new();
@@ -266,4 +288,56 @@ async fn the_habits_of_known_agents_are_one_conversation_each() {
             requests.iter().any(|line| line.limit == BUDGET && line.window < line.before);
         assert!(is_shortened, "{name}: {requests:?}");
     }
+}
+
+/// The files that aider has in the chat, in a version of theirs.
+fn aider_files(version: usize) -> String {
+    let text = filler::words(1_200, 7_000 + version as u64);
+    format!(
+        "I have *added these files to the chat*.\n\na.txt\n```\nversion {version}\n{text}\nend of {version}\n```"
+    )
+}
+
+/// aider at work: every third answer edits a file. The files come after what was said until the last edit and before
+/// what was said since, so that an edit moves them and all that follows.
+fn aider_that_edits(turns: usize) -> Value {
+    let message = |role: &str, text: &str| json!({"role": role, "content": text});
+    let mut messages = vec![message("system", "You edit files.")];
+    let edited = turns / 3 * 3;
+    for turn in 0..=turns {
+        if turn == edited {
+            messages.push(message("user", &aider_files(edited)));
+            messages.push(message("assistant", "Ok."));
+        }
+        let ran = format!("I ran this command:\n\nsh check.sh {turn}\n\nAnd got this output:\n\n");
+        messages.push(message("user", &(ran + &output(turn))));
+        messages.push(message("assistant", "Ok."));
+        messages.push(message("user", &format!("What does log {turn} say?")));
+        if turn < turns {
+            messages.push(message("assistant", &aider_answer(turn)));
+        }
+    }
+    messages.push(message("system", "Write edits as blocks."));
+    json!({"model": "gpt-4o", "messages": messages, "stream": false})
+}
+
+#[tokio::test]
+async fn the_files_that_aider_floats_are_in_every_window() {
+    let path = "/v1/chat/completions";
+    let stage = Stage::new(Some(BUDGET), (0..TURNS).map(aider_reply).collect::<Vec<_>>()).await;
+    let mut shortened = 0;
+    for turn in 0..TURNS {
+        let asked = aider_that_edits(turn).to_string();
+        stage.post(path, &asked).await.text().await.unwrap();
+        let sent = stage.sent().pop().unwrap();
+        assert_eq!(faults(path, &sent), [], "{turn}");
+        let version = turn / 3 * 3;
+        let files = json!(aider_files(version)).to_string();
+        assert!(sent.contains(&files), "turn {turn}: the files are whole");
+        let versions = sent.matches("I have *added these files").count();
+        assert_eq!(versions, 1, "turn {turn}: no older version is left");
+        shortened += usize::from(sent.len() < asked.len());
+    }
+    assert!(shortened > TURNS / 2, "{shortened} windows");
+    assert_eq!(stage.archived().await.len(), 1);
 }

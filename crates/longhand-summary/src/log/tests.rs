@@ -420,3 +420,22 @@ fn what_had_no_room_is_named_and_comes_back() {
     let large = page(&Log::parse(&log.write()), &[], 2_000);
     assert!(!large.is_lossy && large.left_out.is_empty() && large.told == 30, "{large:?}");
 }
+
+#[test]
+fn outputs_that_an_agent_wraps_in_json_are_read_line_by_line() {
+    let noise = "2026-03-01T10:07:00Z INFO web 1: all is \\\"well\\\"\\n".repeat(40);
+    let mut messages = vec![user("Why are leases lost?")];
+    for number in 0..3 {
+        let fatal = format!("2026-03-01T10:07:01Z FATAL worker: lease L00{number} was lost\\n");
+        let answer = format!(r#"{{"returncode": 0, "output": "{noise}{fatal}{noise}"}}"#);
+        let command = format!(r#"{{"command":"sh check.sh {number}"}}"#);
+        messages.extend(tool(number, "bash", &command, &answer));
+    }
+    let failed = r#"{"returncode": 2, "output": "make: nothing to do for all\n"}"#;
+    messages.extend(tool(9, "bash", r#"{"command":"make all"}"#, failed));
+    let told = text(&messages, 600);
+    for number in 0..3 {
+        assert!(told.contains(&format!("FATAL worker: lease L00{number} was lost")), "{told}");
+    }
+    assert!(told.contains("`make all`: make: nothing to do for all"), "{told}");
+}

@@ -7,6 +7,11 @@ use std::process::Command;
 use super::progress;
 use crate::cache::{self, run};
 use crate::failure::Failure;
+use crate::run::root;
+
+/// Where the versions of what Python agents depend on are, as `pip freeze` writes them: with newer ones
+/// mini-swe-agent does not start, and `langchain` cannot be installed.
+const PINNED: &str = "clients/agents/pinned";
 
 /// An agent, and the packages that it is.
 pub(crate) struct Agent {
@@ -34,7 +39,7 @@ pub(crate) const AGENTS: &[Agent] = &[
     pypi("mini-swe-agent", "mini-swe-agent", &["mini-swe-agent==2.4.6"]),
     pypi("llm", "llm", &["llm==0.36"]),
     pypi("openai-agents", "openai-agents", &["openai-agents==0.24.0"]),
-    pypi("langchain", "langchain", &["langchain==1.4.10", "langchain-openai"]),
+    pypi("langchain", "langchain", &["langchain==1.4.5", "langchain-openai==1.7.3"]),
     pypi("pydantic-ai", "pydantic-ai", &["pydantic-ai==2.62.0"]),
     npm("ai", "ai", &["ai@7.0.169", "@ai-sdk/openai@4.0.114", "zod@4.6.7"]),
 ];
@@ -75,10 +80,10 @@ pub(crate) fn install(agents: impl Iterator<Item = &'static Agent>) -> Result<In
 }
 
 fn install_one(agent: &Agent, folder: &Path) -> Result<(), Failure> {
-    let what = agent.packages.join(" ");
+    let packages = agent.packages.join(" ");
     match agent.registry {
-        Registry::Npm => cache::once(folder, &what, &folder.join("node_modules"), || {
-            progress(&format!("installing {what}"));
+        Registry::Npm => cache::once(folder, &packages, &folder.join("node_modules"), || {
+            progress(&format!("installing {packages}"));
             fs::write(folder.join("package.json"), "{\"private\":true}")
                 .map_err(|error| cache::in_folder(folder, &error))?;
             let mut command = Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" });
@@ -98,11 +103,14 @@ fn install_one(agent: &Agent, folder: &Path) -> Result<(), Failure> {
         Registry::PyPi => {
             let venv = folder.join("venv");
             let python = cache::python(&venv);
-            cache::once(folder, &what, &python, || {
-                progress(&format!("installing {what}"));
+            let pinned = root().join(PINNED).join(agent.name).with_extension("txt");
+            let versions = fs::read_to_string(&pinned)
+                .map_err(|error| Failure::new(format!("{}: {error}", pinned.display())))?;
+            cache::once(folder, &format!("{packages}\n{versions}"), &python, || {
+                progress(&format!("installing {packages}"));
                 cache::make_venv(&venv)?;
                 let mut command = cache::pip_install(&python);
-                command.args(agent.packages);
+                command.args(agent.packages).arg("--constraint").arg(&pinned);
                 run(command, "pip install")
             })
         }
