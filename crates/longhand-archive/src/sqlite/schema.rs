@@ -8,9 +8,9 @@ use crate::ArchiveError;
 /// Marks a file as ours: "LONG".
 pub(super) const APPLICATION_ID: i64 = 0x4c4f_4e47;
 
-/// The one format that this release knows. It is not frozen: until the first release a change here
-/// gets a new number, and files with the old one are refused.
-pub(super) const FORMAT: i64 = 4;
+/// The format that is written. It is frozen: a change here gets a new number and a migration from this
+/// one, and `tests/archive/frozen` keeps a file of each.
+pub(super) const FORMAT: i64 = 1;
 
 const TABLES: &str = concat!(
     // A session's key is its id, and NULL once it is removed and waits to be wiped. What changes with

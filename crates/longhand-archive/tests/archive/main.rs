@@ -8,6 +8,7 @@ mod contract;
 mod crash;
 mod faults;
 mod files;
+mod frozen;
 mod model;
 mod money;
 #[cfg(target_os = "linux")]

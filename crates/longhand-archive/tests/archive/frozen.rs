@@ -1,0 +1,101 @@
+//! Archives of every format that was ever released: this version reads all of them, and adds to them.
+//!
+//! `frozen/N.db` is a file of format N, and is never written anew. `LONGHAND_BLESS=1` makes the file of
+//! a format that has none yet.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use longhand_archive::{
+    After, Archive, MemoryArchive, Owner, Page, Request, Scope, SessionId, SqliteArchive,
+};
+use longhand_core::Seq;
+
+use crate::common::{batch, begin, fold, fork, id, named, record, reply, stub_handle, stubs, user};
+
+/// The format that this version writes.
+const NEWEST: u32 = 1;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/archive/frozen")
+}
+
+/// Writes something of every kind that an archive can hold.
+fn fill(archive: &dyn Archive) {
+    let long = "a line of a log that compresses well\n".repeat(200);
+    record(
+        archive,
+        "work",
+        &[user("Mend the lease."), reply("Read."), reply(&long), user("Go on.")],
+    );
+    fork(archive, "work", Some(1), &[reply("Another way.\n\"quoted\" \\ é 😀"), user("Yes.")]);
+    archive.commit(id("work"), &stubs(0, 3, &[2])).unwrap();
+    archive.commit(id("work"), &batch(1, 3, vec![longhand_core::Edit::Fold(fold(1, 2))])).unwrap();
+    archive.undo(id("work"), Some(Seq(3))).unwrap();
+    archive.pin(id("work"), Seq(0), true).unwrap();
+    archive.put_derived(id("work"), "summary", "The lease is renewed too late.").unwrap();
+    let preamble = archive.keep_preamble(Owner::LOCAL, r#"{"system":"Be brief."}"#).unwrap();
+    let request = Request {
+        at_ms: 9,
+        preamble: Some(preamble),
+        model: "a-model".to_owned(),
+        answer: Some("reply_1".to_owned()),
+        ..Request::default()
+    };
+    archive.log_request(id("work"), &request).unwrap();
+    let stranger = Owner::of("a key");
+    let theirs = SessionId::named(stranger, "theirs");
+    archive.begin(theirs, &named(stranger, "theirs")).unwrap();
+    archive.append(theirs, After::Newest, &[user("Mend the lease.")]).unwrap();
+    let next = begin(archive, "next");
+    archive.append(next, After::Newest, &[user("A new day.")]).unwrap();
+}
+
+/// All that can be read of an archive that was filled.
+fn read(archive: &dyn Archive) -> String {
+    let mut lines = Vec::new();
+    let theirs = SessionId::named(Owner::of("a key"), "theirs");
+    for session in [id("work"), id("next"), theirs] {
+        lines.push(format!("{:?}", archive.session(session).unwrap()));
+        lines.push(format!("{:?}", archive.head(session).unwrap()));
+        lines.push(format!("{:?}", archive.entries(session, 0..u64::MAX).unwrap()));
+        lines.push(format!("{:?}", archive.tree(session).unwrap()));
+        for head in [None, Some(Seq(0))] {
+            lines.push(format!("{:?}", archive.path(session, head, 0..u64::MAX).unwrap()));
+            lines.push(format!("{:?}", archive.live(session, head).unwrap()));
+        }
+        lines.push(format!("{:?}", archive.batches(session, Page::first(99)).unwrap()));
+        lines.push(format!("{:?}", archive.requests(session, Page::first(99)).unwrap()));
+        lines.push(format!("{:?}", archive.derived(session, "summary").unwrap()));
+    }
+    let scope = Scope::Owner(Owner::LOCAL);
+    lines.push(format!("{:?}", archive.reference(&scope, stub_handle(2)).unwrap()));
+    let hits = archive.search(&scope, "lease", 9).unwrap();
+    lines.push(hits.iter().map(|hit| format!("{} {}", hit.session, hit.seq.0)).collect());
+    lines.join("\n")
+}
+
+#[test]
+fn files_of_every_released_format_are_read_and_added_to() {
+    let newest = folder().join(format!("{NEWEST}.db"));
+    if !newest.exists() && std::env::var_os("LONGHAND_BLESS").is_some() {
+        fs::create_dir_all(folder()).unwrap();
+        fill(&SqliteArchive::open(&newest).unwrap());
+    }
+    let expected = MemoryArchive::new();
+    fill(&expected);
+    for format in 1..=NEWEST {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("archive.db");
+        fs::copy(folder().join(format!("{format}.db")), &path).unwrap();
+        let archive = SqliteArchive::open(&path).unwrap();
+        assert_eq!(archive.verify(None).unwrap(), [], "format {format}");
+        assert_eq!(read(&archive), read(&expected), "format {format}");
+        record(&archive, "work", &[user("What comes later.")]);
+        drop(archive);
+        let archive = SqliteArchive::open(&path).unwrap();
+        assert_eq!(archive.verify(None).unwrap(), [], "format {format}, added to");
+        let entries = archive.entries(id("work"), 0..u64::MAX).unwrap();
+        assert!(entries.last().unwrap().raw.contains("What comes later."), "format {format}");
+    }
+}
