@@ -10,7 +10,7 @@ use axum::BoxError;
 use axum::body::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, Stream};
-use longhand_dialect::{Reply, ReplyReader, SseReader};
+use longhand_dialect::{Reply, ReplyError, ReplyReader, SseReader};
 use tokio::time::{Sleep, sleep};
 
 use crate::archivist::Ticket;
@@ -99,9 +99,14 @@ impl Passing {
 
     /// Has the answer archived; its end waits for that.
     fn end(&mut self) {
-        self.ticket = self.listener.take().and_then(Listener::end).filter(|_| self.waits);
-        if self.waits && self.ticket.is_none() {
-            self.refuse();
+        let heard = self.listener.take().map(Listener::end);
+        if !self.waits {
+            return;
+        }
+        match heard {
+            Some(Heard::Kept(ticket)) => self.ticket = Some(ticket),
+            Some(Heard::Nothing) => self.waits = false,
+            Some(Heard::Unreadable) | None => self.refuse(),
         }
     }
 
@@ -162,7 +167,7 @@ impl Stream for Passing {
 impl Drop for Passing {
     /// A client may leave as soon as it has the last event, before the stream has ended.
     fn drop(&mut self) {
-        self.listener.take().and_then(Listener::end);
+        self.listener.take().map(Listener::end);
     }
 }
 
@@ -177,8 +182,20 @@ pub(crate) struct Listener {
     windows: Arc<Windows>,
 }
 
+/// What came of an answer.
+enum Heard {
+    /// It is being archived.
+    Kept(Ticket),
+    /// The provider reports an error, and said nothing before it.
+    Nothing,
+    /// It cannot be archived.
+    Unreadable,
+}
+
 enum Copy {
     Events(Box<(SseReader, ReplyReader)>),
+    /// The provider reported an error; what it had said before that is an answer that was cut off.
+    Failed(Box<ReplyReader>),
     Whole(Vec<u8>),
     /// It cannot be read.
     Deaf,
@@ -202,57 +219,74 @@ impl Listener {
     }
 
     fn hear(&mut self, chunk: &[u8]) {
-        let understood = match &mut self.copy {
-            Copy::Events(copy) => {
-                let (events, reply) = &mut **copy;
-                let events = events.push(chunk);
-                events.is_ok_and(|events| events.iter().all(|event| reply.push(event).is_ok()))
-            }
-            Copy::Whole(bytes) => {
-                bytes.extend_from_slice(chunk);
-                true
-            }
-            Copy::Deaf => return,
-        };
         self.bytes += chunk.len();
         let has_room = self.bytes <= COPY_BYTES_MAX && self.share.grow(chunk.len() as u64);
-        if !(understood && has_room) {
-            self.copy = Copy::Deaf;
-        }
+        self.copy = match std::mem::replace(&mut self.copy, Copy::Deaf) {
+            Copy::Failed(reply) => Copy::Failed(reply),
+            _ if !has_room => Copy::Deaf,
+            Copy::Events(copy) => read(copy, chunk),
+            Copy::Whole(mut bytes) => {
+                bytes.extend_from_slice(chunk);
+                Copy::Whole(bytes)
+            }
+            Copy::Deaf => Copy::Deaf,
+        };
     }
 
     /// Whether the last event was heard; `None` for what comes whole or cannot be read.
     fn is_at_end(&self) -> Option<bool> {
         match &self.copy {
             Copy::Events(copy) => Some(copy.1.is_done()),
+            Copy::Failed(_) => Some(true),
             Copy::Whole(_) | Copy::Deaf => None,
         }
     }
 
-    /// Has the answer archived, as far as it came; `None` if it cannot be.
-    fn end(mut self) -> Option<Ticket> {
+    /// Has the answer archived, as far as it came: the client may or may not go on from it.
+    fn end(mut self) -> Heard {
         let reply = match std::mem::replace(&mut self.copy, Copy::Deaf) {
             Copy::Events(copy) => {
                 let (events, mut reply) = *copy;
-                if let Some(event) = events.finish() {
-                    let _ = reply.push(&event);
+                let last = events.finish().map(|event| reply.push(&event));
+                match last {
+                    Some(Err(ReplyError::Provider { .. })) => return self.failed(reply),
+                    _ if reply.is_done() => reply.finish().ok(),
+                    _ => reply.partial(),
                 }
-                if !reply.is_done() {
-                    return self.broken(reply);
-                }
-                reply.finish().ok()
             }
-            Copy::Whole(bytes) => std::str::from_utf8(&bytes)
-                .ok()
-                .and_then(|body| Reply::read(self.asked.dialect(), body).ok()),
+            Copy::Failed(reply) => return self.failed(*reply),
+            Copy::Whole(bytes) => {
+                let body = std::str::from_utf8(&bytes).ok();
+                match body.map(|body| Reply::read(self.asked.dialect(), body)) {
+                    Some(Err(ReplyError::Provider { .. })) => return Heard::Nothing,
+                    read => read.and_then(Result::ok),
+                }
+            }
             Copy::Deaf => None,
         };
-        self.windows.answered(&self.asked, &self.sent, &reply?)
+        reply.map_or(Heard::Unreadable, |reply| self.keep(&reply))
     }
 
-    /// Has what came of an answer archived: the client may or may not go on from it.
-    fn broken(self, reply: ReplyReader) -> Option<Ticket> {
-        let came = reply.partial()?;
-        self.windows.answered(&self.asked, &self.sent, &came)
+    fn failed(self, reply: ReplyReader) -> Heard {
+        reply.partial().map_or(Heard::Nothing, |reply| self.keep(&reply))
     }
+
+    fn keep(self, reply: &Reply) -> Heard {
+        let ticket = self.windows.answered(&self.asked, &self.sent, reply);
+        ticket.map_or(Heard::Unreadable, Heard::Kept)
+    }
+}
+
+/// Reads on.
+fn read(mut copy: Box<(SseReader, ReplyReader)>, chunk: &[u8]) -> Copy {
+    let (events, reply) = &mut *copy;
+    let Ok(events) = events.push(chunk) else { return Copy::Deaf };
+    for event in events {
+        match reply.push(&event) {
+            Ok(_) => {}
+            Err(ReplyError::Provider { .. }) => return Copy::Failed(Box::new(copy.1)),
+            Err(_) => return Copy::Deaf,
+        }
+    }
+    Copy::Events(copy)
 }

@@ -239,3 +239,56 @@ fn forks_and_side_calls_are_a_tree_below_their_conversation() {
     let fork = |first, last| [Some(1), Some(first), Some(last)];
     assert_eq!(places, [fork(8, 9), [None, Some(6), Some(7)], fork(2, 5)], "{listed:#}");
 }
+
+#[test]
+fn a_conversation_is_followed_through_a_client_s_own_summary() {
+    let said = "The build fails because the linker cannot find libfoo, which moved to vendor/lib in March.";
+    let server = ScriptedServer::start([said, "Done."].map(|text| Step::Answer(text.to_owned())));
+    let folder = folder();
+    let message = |role: &str, text: &str| json!({"role": role, "content": text});
+    folder.write("long.json", request(20));
+    // The client begins anew with what it made of the conversation.
+    let summary = [
+        message("user", &format!("Summary of the conversation so far: {said}")),
+        message("assistant", "Understood."),
+        message("user", "Now mend it."),
+    ];
+    folder.write("short.json", json!({"model": "gpt-4o", "messages": summary}).to_string());
+    folder.write("both", "./agent long.json && ./agent short.json\n");
+    let run = folder.run(&run_line(&server, "--budget 4000 -q", "bash both"));
+    assert_eq!(run.status, 0, "{run:?}");
+    let listed = folder.run("ls --all --json --archive a.db").json();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed:#}");
+    assert_eq!(listed[0]["earlier"].as_array().unwrap().len(), 1, "{listed:#}");
+    assert_eq!(listed[0]["entries"], 40 + 4, "{listed:#}");
+    let newest = listed[0]["id"].as_str().unwrap();
+    for id in [newest, &newest[..8], "@last"] {
+        let shown = folder.run(&format!("show {id} --archive a.db")).stdout;
+        assert!(shown.contains("goes on from") && shown.contains("Question 0: "), "{id}: {shown}");
+        let exported = folder.run(&format!("export {id} --archive a.db")).stdout;
+        assert_eq!(exported.lines().count(), 1 + 44, "{id}: all entries, below a header");
+        let batches = folder.run(&format!("log {id} --json --archive a.db")).json();
+        assert_eq!(batches.as_array().unwrap().len(), 1, "{id}: the batch of the first session");
+        let found = folder.run(&format!("search sentence --session {id} --archive a.db"));
+        assert!(found.stdout.contains("a sentence about the work"), "{id}: {found:?}");
+    }
+}
+
+#[test]
+fn what_a_person_must_know_is_said_once_a_session() {
+    let (server, folder) = (answers(3), folder());
+    let bodies: [Value; 3] = [2, 3, 4].map(|rounds| {
+        let mut body: Value = serde_json::from_str(&request(rounds)).unwrap();
+        let rules = json!({"role": "system", "content": "a rule that always holds ".repeat(600)});
+        body["messages"].as_array_mut().unwrap().insert(0, rules);
+        body
+    });
+    for (number, body) in bodies.iter().enumerate() {
+        folder.write(&format!("body-{number}.json"), body.to_string());
+    }
+    folder.write("thrice", "for number in 0 1 2; do ./agent body-$number.json; done\n");
+    let run = folder.run(&run_line(&server, "--budget 1000", "bash thrice"));
+    assert_eq!(run.status, 0, "{run:?}");
+    let told = run.stderr.lines().filter(|line| line.contains("a budget of")).count();
+    assert_eq!(told, 1, "{}", run.stderr);
+}

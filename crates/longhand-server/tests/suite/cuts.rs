@@ -196,3 +196,53 @@ async fn where_all_must_be_archived_no_path_and_no_answer_is_an_exception() {
         assert!(answer.text().await.is_err(), "{path}");
     }
 }
+
+/// A provider may give up in the middle of an answer: an error is the last that comes.
+#[tokio::test]
+async fn an_error_in_the_middle_of_an_answer_arrives_and_what_came_before_is_kept() {
+    let error = |path: &str| match path {
+        "/v1/messages" => concat!(
+            "event: error\n",
+            r#"data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            "\n\n"
+        ),
+        "/v1/responses" => concat!(
+            "event: error\n",
+            r#"data: {"type":"error","code":"server_error","message":"Overloaded","param":null}"#,
+            "\n\n"
+        ),
+        _ => "data: {\"error\":{\"code\":502,\"message\":\"Overloaded\"}}\n\n",
+    };
+    for path in PATHS {
+        let whole = answer_of(path, true).await;
+        // After the first words, and before them.
+        let middle = whole.find("three").unwrap();
+        let middle = whole[..middle].rfind("\n\n").unwrap() + 2;
+        for (came, said) in [(&whole[..middle], true), ("", false)] {
+            for require in [false, true] {
+                let sent = format!("{came}{}", error(path));
+                let piece = format!("{}{sent}", head(true, 0)).into_bytes();
+                let stage = before(vec![(piece, Duration::ZERO)], require).await;
+                let answer = stage.post(path, &request(path, &[user("Hm?")], true)).await;
+                let what = format!("{path} {said} {require}");
+                assert_eq!(answer.text().await.unwrap(), sent, "{what}");
+                let archived = stage.archived().await;
+                assert_eq!(archived[0].1.len(), 1 + usize::from(said), "{what}: {archived:?}");
+                if said {
+                    assert!(archived[0].1[1].contains("One"), "{what}: {archived:?}");
+                }
+            }
+        }
+        // An error in the place of an answer is no answer, and arrives.
+        for (require, stream) in [(false, false), (false, true), (true, false), (true, true)] {
+            let stage = Stage::with([Step::ErrorBody("Overloaded".to_owned())], |settings| {
+                settings.require_archive = require;
+            })
+            .await;
+            let answer = stage.post(path, &request(path, &[user("Hm?")], stream)).await;
+            let told = answer.text().await.unwrap();
+            assert!(told.contains("Overloaded"), "{path} {require} {stream}: {told}");
+            assert_eq!(stage.archived().await[0].1.len(), 1, "{path} {require} {stream}");
+        }
+    }
+}

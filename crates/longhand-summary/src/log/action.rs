@@ -48,10 +48,12 @@ const NEW_TEXTS: &[&str] = &[
     "new_string",
     "new_str",
     "newText",
+    "newString",
     "new_text",
     "edits",
     "old_string",
     "oldText",
+    "oldString",
     "old_str",
     "code_edit",
     "new_source",
@@ -318,6 +320,7 @@ mod tests {
         check("MultiEdit", r#"{"file_path":"a.rs","edits":[]}"#, changed("a.rs"));
         check("Write", r#"{"file_path":"a.rs","content":"x"}"#, created("a.rs"));
         check("edit", r#"{"path":"a.ts","oldText":"x","newText":"y"}"#, changed("a.ts"));
+        check("edit", r#"{"filePath":"a.go","oldString":"x","newString":"y"}"#, changed("a.go"));
         check("Read", r#"{"file_path":"a.rs"}"#, Action::Open("a.rs".to_owned()));
         check("Grep", r#"{"pattern":"x","path":"src"}"#, Action::Open("src".to_owned()));
         check("Bash", r#"{"command":"ls","description":"d"}"#, run("ls"));

@@ -439,3 +439,16 @@ fn outputs_that_an_agent_wraps_in_json_are_read_line_by_line() {
     }
     assert!(told.contains("`make all`: make: nothing to do for all"), "{told}");
 }
+
+#[test]
+fn opencode_s_edits_and_reports_are_told() {
+    let edit = r#"{"filePath":"/p/src/lease.rs","oldString":"late","newString":"in time"}"#;
+    let report = "<task id=\"ses_1\" state=\"completed\">\n<task_result>\nThere are 12 functions.\n\
+                  </task_result>\n</task>";
+    let mut messages = vec![user("Mend the lease.")];
+    messages.extend(tool(0, "edit", edit, "Edit applied successfully."));
+    messages.extend(tool(1, "task", r#"{"description":"count functions"}"#, report));
+    let told = text(&messages, 400);
+    assert!(told.contains("Files changed: /p/src/lease.rs"), "{told}");
+    assert!(told.contains("- count functions: There are 12 functions.\n"), "{told}");
+}

@@ -95,7 +95,7 @@ impl Work {
             }
             Action::Run(command) => self.run(command, answer, is_error, message),
             Action::Delegate(about) => {
-                let line = quote::line_within(answer, REPORT_CHARS_MAX);
+                let line = quote::line_within(report(answer), REPORT_CHARS_MAX);
                 if !line.is_empty() {
                     note(&mut self.reports, about, &line, message, REPORTS_MAX);
                 }
@@ -283,6 +283,12 @@ fn is_other_form(one: &str, other: &str) -> bool {
     let (one, other) = (operands(one), operands(other));
     let (long, short) = if one.len() > other.len() { (&one, &other) } else { (&other, &one) };
     long.iter().take(2).eq(short.iter().take(2)) && short.iter().all(|word| long.contains(word))
+}
+
+/// What a sub-agent said, without the tags that opencode puts around it.
+fn report(answer: &str) -> &str {
+    let inside = answer.split_once("<task_result>").map(|(_, rest)| rest);
+    inside.and_then(|rest| rest.split_once("</task_result>")).map_or(answer, |(said, _)| said)
 }
 
 /// The line with which a tool says that it did not do it.
