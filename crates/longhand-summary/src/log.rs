@@ -24,7 +24,7 @@ use self::action::{Action, Change, action};
 use self::names::Names;
 pub use self::page::Page;
 pub use self::speech::user_words;
-use self::speech::{WORDS_CHARS_MIN, opening, speech};
+use self::speech::{WORDS_CHARS_MIN, opening, speech, without_reminders};
 use self::standing::Standing;
 use self::story::Story;
 use self::work::Work;
@@ -205,7 +205,8 @@ impl Log {
                     return;
                 }
                 self.hear_user(&text);
-                self.read_talk(bounded(&text), USER_WEIGHT);
+                self.work.hear_of_sub_agents(&text, self.messages);
+                self.read_talk(bounded(&without_reminders(&text)), USER_WEIGHT);
             }
             Role::Assistant => {
                 self.expands = false;
@@ -267,7 +268,9 @@ impl Log {
             }
             answer.push_str(&text.decode());
         }
-        let answer = printed(&answer);
+        self.work.hear_of_sub_agents(&answer, self.messages);
+        let answer = without_reminders(&answer);
+        let answer = printed(answer.trim_end());
         if answer.len() > NAMES_BYTES_MAX {
             let head = answer.floor_char_boundary(NAMES_BYTES_MAX * 3 / 4);
             let tail = answer.ceil_char_boundary(answer.len() - NAMES_BYTES_MAX / 4);

@@ -1,5 +1,7 @@
 //! What a user said, told from what their client put around it.
 
+use std::borrow::Cow;
+
 use longhand_core::Role;
 use longhand_core::anchor::{Saying, sentences, statements};
 
@@ -119,6 +121,20 @@ fn with_lasting(head: &str, lasting: &[&str]) -> String {
         words.push('…');
     }
     words
+}
+
+/// A text without what its client reminds the model of: counters and standing advice, which change with every
+/// message and name nothing of the work.
+pub(super) fn without_reminders(text: &str) -> Cow<'_, str> {
+    const OPEN: &str = "<system-reminder>";
+    const CLOSE: &str = "</system-reminder>";
+    let mut rest = Cow::Borrowed(text);
+    while let Some(open) = rest.find(OPEN) {
+        // One without an end is quoted by somebody, and so is all that follows.
+        let Some(length) = rest[open..].find(CLOSE) else { break };
+        rest.to_mut().replace_range(open..open + length + CLOSE.len(), "");
+    }
+    rest
 }
 
 /// Takes an element out of a text, and returns what was in it.

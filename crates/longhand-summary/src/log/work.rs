@@ -111,6 +111,22 @@ impl Work {
         }
     }
 
+    /// Takes up what Claude Code says of a sub-agent that ended in the background, if it was sent out: any tool may quote
+    /// such words.
+    pub(super) fn hear_of_sub_agents(&mut self, text: &str, message: u64) {
+        let Some(notice) = inside(text, "<task-notification>", "</task-notification>") else {
+            return;
+        };
+        let about = inside(notice, "<summary>Agent \"", "\"");
+        let Some((about, said)) = about.zip(inside(notice, "<result>", "</result>")) else {
+            return;
+        };
+        let line = quote::line_within(said, REPORT_CHARS_MAX);
+        if !line.is_empty() && self.reports.iter().any(|report| report.about == about) {
+            note(&mut self.reports, about, &line, message, REPORTS_MAX);
+        }
+    }
+
     /// Counts a change of a file.
     pub(super) fn change(&mut self, change: Change, path: &str, message: u64) {
         let path = quote::line_within(path, 200);
@@ -285,10 +301,17 @@ fn is_other_form(one: &str, other: &str) -> bool {
     long.iter().take(2).eq(short.iter().take(2)) && short.iter().all(|word| long.contains(word))
 }
 
-/// What a sub-agent said, without the tags that opencode puts around it.
+/// What a sub-agent said, without the tags that opencode puts around it, or that it has said nothing yet.
 fn report(answer: &str) -> &str {
-    let inside = answer.split_once("<task_result>").map(|(_, rest)| rest);
-    inside.and_then(|rest| rest.split_once("</task_result>")).map_or(answer, |(said, _)| said)
+    if answer.starts_with("Async agent launched") {
+        return "works in the background";
+    }
+    inside(answer, "<task_result>", "</task_result>").unwrap_or(answer)
+}
+
+fn inside<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(open)?;
+    rest.split_once(close).map(|(inside, _)| inside)
 }
 
 /// The line with which a tool says that it did not do it.
