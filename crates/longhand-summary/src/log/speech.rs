@@ -128,13 +128,18 @@ fn with_lasting(head: &str, lasting: &[&str]) -> String {
 pub(super) fn without_reminders(text: &str) -> Cow<'_, str> {
     const OPEN: &str = "<system-reminder>";
     const CLOSE: &str = "</system-reminder>";
-    let mut rest = Cow::Borrowed(text);
-    while let Some(open) = rest.find(OPEN) {
+    let (mut kept, mut rest) = (String::new(), text);
+    while let Some((before, reminder)) = rest.split_once(OPEN) {
         // One without an end is quoted by somebody, and so is all that follows.
-        let Some(length) = rest[open..].find(CLOSE) else { break };
-        rest.to_mut().replace_range(open..open + length + CLOSE.len(), "");
+        let Some((_, after)) = reminder.split_once(CLOSE) else { break };
+        kept.push_str(before);
+        rest = after;
     }
-    rest
+    if rest.len() == text.len() {
+        return Cow::Borrowed(text);
+    }
+    kept.push_str(rest);
+    Cow::Owned(kept)
 }
 
 /// Takes an element out of a text, and returns what was in it.
