@@ -23,6 +23,9 @@ const FOLD_TOKENS_MAX: Tokens = Tokens(6_000);
 /// The most that a block may take of the room beside what is protected, however much matters.
 const BLOCK_PERCENT_MAX: u64 = 60;
 
+/// The same, where what is protected has too little room itself.
+const RESCUE_PERCENT_MAX: u64 = 20;
+
 /// How many bodies may be too large to be given back before no others are tried.
 const MISSES_MAX: usize = 12;
 
@@ -192,7 +195,7 @@ fn attempt(
     let kept = opening.draft.total(layout.kept(), Stage::Edited, most);
     let Some(kept) = kept.filter(|kept| (*kept + headline).is_within(&most) && has_room) else {
         let rescue = Rescue { draft: opening.draft, layout, blocks, base, headline, limits };
-        return rescue.plan(budget, digest);
+        return rescue.plan(rescue_share(budget, wish), digest);
     };
     if base.tokens + kept.tokens + headline.tokens > wish.window {
         return (Plan::none(Size::MAX, Tokens::MAX, limits), Size::ZERO);
@@ -240,7 +243,7 @@ fn attempt(
     if !layout.has_old() && !opening.has_block() && blocks.is_empty() {
         // Without an edit the thinking stays, which `kept` leaves out.
         return Rescue { draft: opening.draft, layout, blocks, base, headline, limits }
-            .plan(budget, digest);
+            .plan(rescue_share(budget, wish), digest);
     }
 
     // Too much even as stubs: the oldest steps go, and a block takes their place.
@@ -283,6 +286,12 @@ fn attempt(
     let (mut plan, kept) = finish(&mut opening.draft, edits, written.state, size, floor(), limits);
     plan.block_wanted = Some(written.wanted).filter(|wanted| *wanted > share);
     (plan, kept)
+}
+
+/// What a block gets where what is protected is clipped for its sake: what matters counts there, too.
+fn rescue_share(budget: &Budget, wish: Wish) -> Tokens {
+    let most = Tokens(budget.room().0 * RESCUE_PERCENT_MAX / 100);
+    block_share(budget).min(most).max(wish.block.min(most))
 }
 
 /// What a block gets: a tenth of the room, or a sixth of the target.

@@ -12,7 +12,7 @@ use crate::fold::{NewFold, is_block};
 use crate::plan::{Plan, original_text};
 use crate::protect::{Protection, Rank, Unit};
 use crate::stub::is_ours;
-use crate::{Budget, Digest, Handle, Part, Role, Scale, Size, Tokens};
+use crate::{Digest, Handle, Part, Role, Scale, Size, Tokens};
 
 /// What is clipped first, then next, then last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -209,7 +209,9 @@ pub(crate) struct Rescue<'h> {
 
 impl Rescue<'_> {
     /// Folds all that is old and clips what is protected; folds that too if clips are not enough.
-    pub(crate) fn plan(mut self, budget: &Budget, digest: &dyn Digest) -> (Plan, Size) {
+    ///
+    /// The block gets `share`, if that leaves room for the rest.
+    pub(crate) fn plan(mut self, share: Tokens, digest: &dyn Digest) -> (Plan, Size) {
         let kept = self.layout.kept();
         let size = self.draft.total(kept.iter().copied(), Stage::Edited, Size::MAX);
         let size = size.unwrap_or(Size::MAX);
@@ -217,7 +219,7 @@ impl Rescue<'_> {
         let clips = candidates(&mut self.draft, self.layout.protection(), &kept, first_user);
         let refs: Vec<&Candidate> = clips.iter().collect();
         let most = self.limits.saturating_sub(self.base);
-        let share = Tokens(budget.goal().0 / 10).min(Tokens(4_000)).max(self.headline.tokens);
+        let share = share.max(self.headline.tokens);
         let block = if self.headline == Size::ZERO {
             Size::ZERO
         } else {
@@ -321,6 +323,7 @@ impl Rescue<'_> {
         let scale = self.draft.scale;
         let mut size = self.base + kept;
         let mut state = String::new();
+        let mut wanted = None;
         if !ranges.is_empty() || self.headline != Size::ZERO {
             let fold = NewFold::of(&self.draft, ranges, &self.blocks);
             let frame = fold.frame;
@@ -328,10 +331,12 @@ impl Rescue<'_> {
             let (fold, written) = fold.write(block_max, &hidden, &scale, digest);
             size = frame.joined(size + written.size);
             state = written.state;
+            wanted = Some(written.wanted).filter(|wanted| *wanted > block_max);
             edits.push(Edit::Fold(fold));
         }
         let floor = floor.unwrap_or_else(|| self.floor(size.tokens));
-        let (plan, thinking) = finish(&mut self.draft, edits, state, size, floor, self.limits);
+        let (mut plan, thinking) = finish(&mut self.draft, edits, state, size, floor, self.limits);
+        plan.block_wanted = wanted;
         (plan, thinking)
     }
 
