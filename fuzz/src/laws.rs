@@ -213,11 +213,12 @@ fn raws(message: &Message) -> Vec<&str> {
 
 fn raw(part: &Part) -> &str {
     match part {
-        Part::Text(text) | Part::Other(text) => text.raw(),
+        Part::Text(text) | Part::FixedText(text) => text.raw(),
+        Part::Other(other) => other.raw.raw(),
         Part::Call(call) => call.arguments.raw(),
         Part::Result(result) => result.raw.raw(),
         Part::Thinking(thinking) => thinking.text.raw(),
-        Part::Image(_) | Part::File(_) => "",
+        Part::Image(_) | Part::File(_) | Part::Media(_) => "",
     }
 }
 

@@ -6,13 +6,17 @@
 pub mod laws;
 mod meter;
 mod mutate;
+mod proxy;
 mod recipe;
+mod stream;
 
 use longhand_core::{Budget, Policy, Rolling, Settings, Tokens};
 use longhand_dialect::{Conversation, Dialect, read};
 
 pub use mutate::mutate;
+pub use proxy::{body_start, proxy};
 pub use recipe::Recipe;
+pub use stream::stream;
 
 /// Reads bytes as a request of Chat Completions.
 pub fn chat(bytes: &[u8]) {
@@ -129,5 +133,7 @@ mod tests {
         each_seed("anthropic", anthropic);
         each_seed("session", session);
         each_seed("plan", plan);
+        each_seed("proxy", proxy);
+        each_seed("stream", stream);
     }
 }

@@ -94,6 +94,13 @@ fn rows(minutes: u64, seed: u64) -> Vec<Row> {
             count("LONGHAND_KILLS", 25 * minutes),
         ),
         row(
+            "nothing lost: another file in its place",
+            "longhand-archive",
+            "archive",
+            &["replaced::"],
+            vec![],
+        ),
+        row(
             "faults survived: FULL, IOERR, BUSY at the nth call",
             "longhand-archive",
             "archive",

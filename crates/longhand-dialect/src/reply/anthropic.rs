@@ -219,7 +219,7 @@ impl Counts {
 
     fn usage(&self) -> Option<Usage> {
         self.seen.then_some(Usage {
-            input: self.fresh + self.read + self.written,
+            input: self.fresh.saturating_add(self.read).saturating_add(self.written),
             cached_input: self.read,
             cache_write: self.written,
             output: self.output,

@@ -92,6 +92,15 @@ fn a_stream_gives_what_the_whole_answer_gives() {
 }
 
 #[test]
+fn counts_beyond_all_measure_do_not_wrap() {
+    let most = u64::MAX;
+    let usage = format!(r#"{{"input_tokens":{most},"cache_read_input_tokens":{most}}}"#);
+    let body = format!(r#"{{"content":[{{"type":"text","text":"Hi."}}],"usage":{usage}}}"#);
+    let reply = Reply::read(Dialect::Anthropic, &body).unwrap();
+    assert_eq!(reply.usage.unwrap().input, most);
+}
+
+#[test]
 fn the_bytes_of_a_whole_answer_are_kept() {
     for (dialect, body, _) in ALL {
         let reply = Reply::read(dialect, body).unwrap();
