@@ -203,8 +203,7 @@ mod tests {
         for text in [&tiny, &numbers, &body(&result), &long, &body(&call)] {
             assert_eq!(working_bytes(text, &share), Some(counted_bytes(text)), "looked at closely");
         }
-        for small in [r#"[[[[[[[[[[[[1"#, r#"{"a":{"b":[[[{}]]]},"c":[1,2]}"#, &body(r#""a","b""#)]
-        {
+        for small in ["[[[[[[[[[[[[1", r#"{"a":{"b":[[[{}]]]},"c":[1,2]}"#, &body(r#""a","b""#)] {
             let most = working_bytes(small, &share).unwrap();
             assert!((counted_bytes(small)..SMALL_BYTES_MAX).contains(&most), "{small}");
         }
