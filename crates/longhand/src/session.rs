@@ -110,6 +110,8 @@ pub struct Session {
     /// Whether the newest batch was taken back: then no more is edited than must be.
     is_undone: bool,
     storyteller: Storyteller,
+    /// How many of the shown entries were counted, and what the window counted for then.
+    weighed: Option<(usize, Tokens)>,
 }
 
 /// Whether a new batch is committed, and when it was made.
@@ -173,6 +175,7 @@ impl Session {
             place: After::Newest,
             is_undone: false,
             storyteller: Storyteller::default(),
+            weighed: None,
         };
         let told = session.archive.derived(id, Storyteller::KEY)?;
         session.storyteller = Storyteller::new(told.as_deref());
@@ -198,6 +201,7 @@ impl Session {
         self.is_undone = newest.first().is_some_and(|batch| !batch.is_live);
         (self.pins, self.entries, self.rounds) = (head.pins, head.entries, head.rounds);
         self.shown = Vec::new();
+        self.weighed = None;
         if self.place == After::Entry(None) {
             self.live.clear();
             return Ok(());
@@ -252,8 +256,26 @@ impl Session {
             Ok(folding) => (recorded.folded, recorded.over) = (folding.rounds, folding.over),
             Err(problem) => recorded.problem = Some(problem),
         }
-        recorded.tokens = self.tokens();
+        recorded.tokens = self.weigh();
         Ok(recorded)
+    }
+
+    /// What the window counts for; of what it had when it was last counted, nothing is counted again.
+    fn weigh(&mut self) -> Tokens {
+        let tokens = match self.weighed {
+            // Batches edit only what was there before them.
+            Some((known, before)) => {
+                let scale = Scale::new(&*self.settings.meter);
+                let new = self.shown[known..].iter().filter_map(|entry| match &entry.content {
+                    Content::Message(_, message) => Some(scale.message(message, Tokens::MAX)),
+                    _ => None,
+                });
+                before + new.sum::<Tokens>()
+            }
+            None => self.tokens(),
+        };
+        self.weighed = Some((self.shown.len(), tokens));
+        tokens
     }
 
     /// Takes in what is new, and folds at once if the policy wants that.
@@ -326,6 +348,7 @@ impl Session {
 
     /// Counts with another meter from now on, as another model does.
     pub fn set_meter(&mut self, meter: Arc<dyn Meter + Send + Sync>) {
+        self.weighed = None;
         self.settings.meter = meter;
     }
 
@@ -512,6 +535,7 @@ impl Session {
         };
         let number = self.archive.commit(self.id, &new)?;
         let NewBatch { after, at_ms, batch, receipt } = new;
+        self.weighed = None;
         if let Some(fold) = batch.fold() {
             self.shown.retain(|entry| !fold.contains(entry.seq));
             self.tell_story(digest);

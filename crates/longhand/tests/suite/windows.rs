@@ -167,3 +167,26 @@ fn a_session_counts_as_its_model_does() {
     assert!(window.tokens <= Tokens(3_000) && window.json != plain.json, "{}", window.tokens);
     assert!(session.verbatim().start > 0, "what a model counts for more is too much sooner");
 }
+
+#[test]
+fn what_a_round_adds_is_all_that_is_counted_and_the_sum_is_right() {
+    let archive = memory();
+    let mut session = open(&archive, 2_000);
+    let mut other = open(&archive, 2_000);
+    for number in 0..60 {
+        let line =
+            json!({"user": filler::words(30, number), "assistant": filler::words(40, number)});
+        let round = Round::parse(&line.to_string(), 0).unwrap();
+        // Another process records into the same session now and then.
+        let by = if number % 7 == 3 { &mut other } else { &mut session };
+        let recorded = by.record(&round).unwrap();
+        assert_eq!(recorded.tokens, by.tokens(), "round {number}");
+        if number % 10 == 9 {
+            session.window("And now?", &Prompt::default(), 0).unwrap();
+        }
+        if number == 35 {
+            session.undo().unwrap();
+        }
+    }
+    assert!(archive.head(session.id()).unwrap().unwrap().batches > 1);
+}
