@@ -285,9 +285,10 @@ fn command_line(command: &str) -> String {
     quote::line_within(&rest.replace(" 2>&1", "").replace(" 2>/dev/null", ""), 120)
 }
 
-/// Whether a command is a part of another: what passes as a whole passes in its parts.
-fn is_part(part: &str, whole: &str) -> bool {
-    part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+/// Whether a command narrows another, as `cargo test parser` does `cargo test`: what passes without the
+/// rest passes with it.
+fn is_part(narrow: &str, command: &str) -> bool {
+    narrow.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
 /// Whether two commands do the same to the same: `git push` and `git push -u origin main` do,
