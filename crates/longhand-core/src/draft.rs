@@ -456,7 +456,7 @@ impl<'h> Draft<'h> {
                 if message.role == Role::User {
                     Stubber::observation(place, self.observations.at(at.0)?)
                 } else {
-                    Some(Stubber::prose(place, text))
+                    Some(self.stubber.prose(place, at, text))
                 }
             }
             _ => None,

@@ -40,6 +40,10 @@ const READ_AGAIN: &str = "not shown, read it again to see it";
 /// How much of each end of a body is read for its names.
 const SAMPLE_BYTES: usize = 16 * 1024;
 
+/// So many of the newest messages have their bodies read for what to say of them: a window with the names of
+/// thousands of old results in it helps nobody, and to find them takes longer than all the rest of a plan.
+const READ_MESSAGES_MAX: usize = 500;
+
 /// Whether a text is what an edit of ours left behind: a marker, perhaps between two short ends.
 ///
 /// A longer text that only quotes a marker is a body like any other.
@@ -76,7 +80,13 @@ impl<'h> Stubber<'h> {
             _ => "",
         };
         let source = format!("{}{note}", clean(&source, 90));
-        let told = if call.is_some_and(checks) { verdict } else { telling };
+        let told: Telling = if self.is_far_back(found.0) {
+            Telling::Nothing
+        } else if call.is_some_and(checks) {
+            Telling::Lines(verdict)
+        } else {
+            Telling::Lines(telling)
+        };
         let reads = call.is_some_and(|call| is_reading(&call.name.decode()));
         let absent = if reads { READ_AGAIN } else { NOT_SHOWN };
         let (handle, text) = if let Some(body) = result.single_text() {
@@ -96,7 +106,7 @@ impl<'h> Stubber<'h> {
         let handle = Handle::of([body.as_ref()]);
         let text = if call.freeform {
             let source = format!("the input of {}{}", call.name.decode(), files_of(&body));
-            stub(handle, &body, &source, telling)
+            stub(handle, &body, &source, Telling::Lines(telling))
         } else {
             stub_arguments(handle, &body, chars_min)?
         };
@@ -104,10 +114,12 @@ impl<'h> Stubber<'h> {
     }
 
     /// Replaces the assistant's words.
-    pub(crate) fn prose(at: Place, text: &Text) -> Edit {
+    pub(crate) fn prose(&self, at: Place, found: At, text: &Text) -> Edit {
         let body = original_text(text);
         let handle = Handle::of([body.as_ref()]);
-        let text = stub(handle, &body, "assistant text", stated);
+        let told =
+            if self.is_far_back(found.0) { Telling::Nothing } else { Telling::Lines(stated) };
+        let text = stub(handle, &body, "assistant text", told);
         Edit::Stub { at, handle, text }
     }
 
@@ -116,6 +128,10 @@ impl<'h> Stubber<'h> {
         let handle = Handle::of([original_text(text).as_ref()]);
         let text = clip_to(handle, &text.decode(), OBSERVATION_BYTES)?;
         Some(Edit::Clip { at, handle, text })
+    }
+
+    fn is_far_back(&self, message: usize) -> bool {
+        self.messages.len() - message > READ_MESSAGES_MAX
     }
 
     /// The call that a result answers: it is rarely more than a few messages back.
@@ -150,8 +166,14 @@ fn stub_blocks(handle: Handle, result: &ToolResult, source: &str, told: Telling)
     stub(handle, &words, &format!("{}{with}", clean(source, 70)), told)
 }
 
-/// Finds the lines of a body that tell most.
-type Telling = fn(&str) -> Vec<&str>;
+/// What a stub says of the inside of its body.
+#[derive(Clone, Copy)]
+enum Telling {
+    /// Nothing: the body is not read.
+    Nothing,
+    /// The names that it has most, and the lines that tell most.
+    Lines(fn(&str) -> Vec<&str>),
+}
 
 fn verdict(body: &str) -> Vec<&str> {
     verdict_line(body).into_iter().collect()
@@ -172,7 +194,7 @@ fn stated(body: &str) -> Vec<&str> {
 }
 
 /// Describes a removed body: its handle, size and source, what it names, and the line that tells most.
-pub(crate) fn stub(handle: Handle, body: &str, source: &str, told: Telling) -> String {
+fn stub(handle: Handle, body: &str, source: &str, told: Telling) -> String {
     stub_saying(handle, body, source, NOT_SHOWN, told)
 }
 
@@ -183,6 +205,10 @@ fn stub_saying(handle: Handle, body: &str, source: &str, absent: &str, told: Tel
         grouped(body.chars().count()),
         clean(source, 125)
     );
+    let Telling::Lines(told) = told else {
+        line.push(']');
+        return line;
+    };
     let body = printed(body);
     let names = names_of(&body, &line);
     if !names.is_empty() {
@@ -371,17 +397,49 @@ mod tests {
             arguments: r#"{"limit":3,"note":"x","path":"src/wheel.rs"}"#.into(),
             freeform: false,
         };
-        let line = stub(Handle::of(["x"]), &body, &describe_call(&call), telling);
+        let line = stub(Handle::of(["x"]), &body, &describe_call(&call), Telling::Lines(telling));
         assert_eq!(
             line,
             "[longhand stub h:bht03g7c4bqe: 2,440 chars of read_file path=src/wheel.rs note=x, not shown; \
              E0308, g-7; \
              error(E0308): mismatched types ) in g-7]"
         );
-        let hostile =
-            stub(Handle::of(["x"]), &"error: ] x\u{7}".repeat(900), &"[y]\n".repeat(90), telling);
+        let hostile = stub(
+            Handle::of(["x"]),
+            &"error: ] x\u{7}".repeat(900),
+            &"[y]\n".repeat(90),
+            Telling::Lines(telling),
+        );
         assert!(hostile.chars().count() <= STUB_CHARS_MAX, "{}", hostile.len());
         assert_eq!(hostile.matches([']', '\n', '\u{7}']).count(), 1);
+    }
+
+    #[test]
+    fn what_lies_far_back_is_told_by_its_size_and_source_alone() {
+        let result = |call: &str| {
+            let text = "error: src/wheel.rs is broken\n".repeat(20);
+            let content = vec![Part::Text(text.as_str().into())];
+            ToolResult { call: call.into(), content, raw: text.into(), error: false, fixed: false }
+        };
+        let message = |at: usize| {
+            let parts = vec![Part::Result(result(&at.to_string()))];
+            Message::new(Role::Tool, None, parts, "".into())
+        };
+        let messages: Vec<Message> = (0..=READ_MESSAGES_MAX).map(message).collect();
+        let stubber = Stubber::new(&messages);
+        let told = |at: usize| {
+            let place = Place { entry: crate::Seq(at as u64), part: 0 };
+            let Edit::Stub { text, .. } = stubber.result(place, (at, 0), &result("x")) else {
+                panic!("a result becomes a stub")
+            };
+            text
+        };
+        assert!(told(1).ends_with("src/wheel.rs; error: src/wheel.rs is broken]"), "{}", told(1));
+        assert!(
+            told(0).ends_with("600 chars of a tool result, the same as a newer result, not shown]"),
+            "{}",
+            told(0)
+        );
     }
 
     #[test]
