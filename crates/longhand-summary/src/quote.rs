@@ -9,8 +9,19 @@ const MARK: &str = "longhand";
 /// Everything else stays as it is.
 pub(crate) fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    write_line(&mut out, text, usize::MAX);
+    unmarked(out)
+}
+
+/// Writes a text on one line, and no more of it once there are so many bytes.
+fn write_line(out: &mut String, text: &str, bytes_max: usize) {
     let mut chars = text.chars();
-    while let Some(c) = chars.next() {
+    loop {
+        // Most of a text is plain.
+        let plain = chars.as_str().bytes().take_while(|byte| is_plain(*byte)).count();
+        out.push_str(&chars.as_str()[..plain]);
+        chars = chars.as_str()[plain..].chars();
+        let Some(c) = chars.next().filter(|_| out.len() < bytes_max) else { break };
         if c == '\u{1b}' && chars.as_str().starts_with('[') {
             // The rest of what colours a terminal would be left as text.
             chars.by_ref().skip(1).find(|c| !c.is_ascii_digit() && *c != ';');
@@ -28,7 +39,11 @@ pub(crate) fn line(text: &str) -> String {
     if out.ends_with(' ') {
         out.pop();
     }
-    unmarked(out)
+}
+
+/// Whether a byte is a visible character of ASCII and no part of a mark of a chat template.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'|' | b'>')
 }
 
 /// Like [`line`], in at most so many characters.
@@ -38,7 +53,10 @@ pub(crate) fn line_within(text: &str, chars_max: usize) -> String {
         Some((end, _)) => &text[..end],
         None => text,
     };
-    let mut out = line(head);
+    let mut out = String::new();
+    // A mark of ours that would be cut is still told for one.
+    write_line(&mut out, head, 4 * (chars_max + 2 * MARK.len()));
+    let mut out = unmarked(out);
     if let Some((end, _)) = out.char_indices().nth(chars_max) {
         let keep = out[..end].char_indices().next_back().map_or(0, |(last, _)| last);
         let space = out[..keep].rfind(' ').filter(|space| *space > keep / 2).unwrap_or(keep);

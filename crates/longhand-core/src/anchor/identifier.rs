@@ -7,40 +7,126 @@ const BYTES_MAX: usize = 120;
 /// The identifiers of a text, repeats included: runs of letters, digits and `_./:@#-` with a digit or a mark inside.
 pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     let bytes = text.as_bytes();
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        while at < bytes.len() {
-            let start = at;
-            let mut marks = 0;
-            while let Some(class) = bytes.get(at).map(|byte| CLASSES[*byte as usize])
-                && class != BREAK
-            {
-                marks |= class;
-                at += 1;
+    Runs::of(bytes).filter_map(move |(start, end)| {
+        if !(BYTES_MIN..=BYTES_MAX).contains(&(end - start)) {
+            return None;
+        }
+        // A key of JSON names no thing.
+        let is_key = bytes[end..].starts_with(b"\":") || bytes[end..].starts_with(b"\\\":");
+        // Nor does the tag of an element.
+        let is_tag =
+            start > 0 && bytes[start - 1] == b'<' && matches!(bytes.get(end), Some(b'>' | b' '));
+        if is_key || is_tag {
+            return None;
+        }
+        let run = without_prefix(&text[start..end], start.checked_sub(1).map(|at| bytes[at]));
+        let name = trimmed(run);
+        is_name(name).then_some(name)
+    })
+}
+
+/// Where runs of letters, digits and marks begin and end that have a digit or a mark in them.
+///
+/// It looks at blocks of 64 bytes, with a bit for each: most words are all letters, and are passed over
+/// without a look at their bytes.
+struct Runs<'t> {
+    bytes: &'t [u8],
+    /// Where the block begins.
+    base: usize,
+    /// Where the next block begins.
+    next: usize,
+    /// The bytes of the block that runs have.
+    run: u64,
+    /// Those among them that are digits or marks and were not looked at yet.
+    telling: u64,
+}
+
+impl<'t> Runs<'t> {
+    const BLOCK: usize = 64;
+
+    fn of(bytes: &'t [u8]) -> Self {
+        Self { bytes, base: 0, next: 0, run: 0, telling: 0 }
+    }
+
+    fn load(&mut self) {
+        let mut block = [0; Self::BLOCK];
+        let rest = &self.bytes[self.next..];
+        let filled = rest.len().min(Self::BLOCK);
+        match rest.first_chunk() {
+            Some(all) => block = *all,
+            None => block[..filled].copy_from_slice(rest),
+        }
+        self.base = self.next;
+        self.next += Self::BLOCK;
+        self.run = bits(&block, is_of_run);
+        self.telling = bits(&block, is_telling);
+        // What is written as an escape is not the first letter of a word.
+        let mut slashes = bits(&block, |byte| byte == b'\\');
+        while slashes != 0 {
+            let at = slashes.trailing_zeros();
+            let pair = 0b11 << at;
+            self.run &= !pair;
+            self.telling &= !pair;
+            slashes &= !pair;
+            self.next += usize::from(at as usize + 1 == Self::BLOCK);
+        }
+        // A run that may go on belongs to the next block, unless it is all that there is.
+        let cut = self.run.leading_ones() as usize;
+        if (1..Self::BLOCK).contains(&cut) && filled == Self::BLOCK {
+            self.next = self.base + Self::BLOCK - cut;
+            self.telling &= u64::MAX >> cut;
+        }
+    }
+}
+
+impl Iterator for Runs<'_> {
+    type Item = (usize, usize);
+
+    fn next(&mut self) -> Option<(usize, usize)> {
+        while self.telling == 0 {
+            if self.next >= self.bytes.len() {
+                return None;
             }
-            let end = at;
-            // A key of JSON names no thing.
-            let is_key = bytes[end..].starts_with(b"\":") || bytes[end..].starts_with(b"\\\":");
-            // What is written as an escape is not the first letter of a word.
-            at += if bytes.get(end) == Some(&b'\\') { 2 } else { 1 };
-            // Nor does the tag of an element.
-            let is_tag = start > 0
-                && bytes[start - 1] == b'<'
-                && matches!(bytes.get(end), Some(b'>' | b' '));
-            if is_key || is_tag {
-                continue;
-            }
-            let is_long = end - start >= BYTES_MIN;
-            if is_long && marks & (DIGIT | MARK) != 0 && end - start <= BYTES_MAX {
-                let run =
-                    without_prefix(&text[start..end], start.checked_sub(1).map(|at| bytes[at]));
-                let name = trimmed(run);
-                if is_name(name) {
-                    return Some(name);
+            self.load();
+            if self.run == u64::MAX {
+                // As long as a block or longer: rare enough to be walked through.
+                let rest = self.bytes[self.next..].iter();
+                self.next += rest.take_while(|byte| is_of_run(**byte)).count();
+                self.telling = 0;
+                if self.bytes[self.base..self.next].iter().any(|byte| is_telling(*byte)) {
+                    return Some((self.base, self.next));
                 }
             }
         }
-        None
+        let at = self.telling.trailing_zeros();
+        let start = at + 1 - (self.run << (63 - at)).leading_ones();
+        let end = at + (self.run >> at).trailing_ones();
+        self.telling &= u64::MAX.checked_shl(end).unwrap_or(0);
+        Some((self.base + start as usize, self.base + end as usize))
+    }
+}
+
+/// Whether a byte may be part of a name: a letter, a digit or one of `_./:@#-`.
+fn is_of_run(byte: u8) -> bool {
+    is_telling(byte) || (byte | 0x20).wrapping_sub(b'a') < 26 || matches!(byte, b':' | b'@' | b'#')
+}
+
+/// Whether a byte tells a name from a word: a digit or one of `_./-`.
+fn is_telling(byte: u8) -> bool {
+    // `-./` and the digits follow each other.
+    byte.wrapping_sub(b'-') <= b'9' - b'-' || byte == b'_'
+}
+
+/// A bit for each byte of which something holds.
+#[inline]
+fn bits(block: &[u8; Runs::BLOCK], holds: impl Fn(u8) -> bool) -> u64 {
+    // Each of eight bytes that are 0 or 1 moves to its place in the highest.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let flags = block.map(|byte| u8::from(holds(byte)));
+    let (eights, _) = flags.as_chunks::<8>();
+    let eights = eights.iter().zip((0..64).step_by(8));
+    eights.fold(0, |bits, (eight, at)| {
+        bits | (u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56) << at
     })
 }
 
@@ -83,11 +169,16 @@ fn is_name(run: &str) -> bool {
             && (!head.is_empty() || number.starts_with('#'));
     }
     // What may be done with a file: `drwxr-xr-x`.
-    if run.bytes().all(|byte| b"drwx-".contains(&byte)) {
+    if matches!(run.as_bytes()[0], b'd' | b'r' | b'-')
+        && run.bytes().all(|byte| b"drwx-".contains(&byte))
+    {
         return false;
     }
-    let letters = run.bytes().filter(u8::is_ascii_alphabetic).count();
-    let digits = run.bytes().filter(u8::is_ascii_digit).count();
+    let (mut letters, mut digits) = (0, 0);
+    for byte in run.bytes() {
+        letters += usize::from(byte.is_ascii_alphabetic());
+        digits += usize::from(byte.is_ascii_digit());
+    }
     if letters == 0 && is_date(run) {
         return true;
     }
@@ -97,8 +188,7 @@ fn is_name(run: &str) -> bool {
     }
     let marks = run.len() - letters - digits;
     if digits == 0 {
-        // `and/or` and `e.g.` name nothing; a dash alone joins words.
-        return marks > 0 && run.bytes().any(|byte| b"_./:@#-".contains(&byte));
+        return marks > 0;
     }
     // The hash of a commit.
     if marks == 0 && run.len() >= 7 {
@@ -121,31 +211,11 @@ fn is_date(run: &str) -> bool {
     run.len() == 10 && run.bytes().enumerate().all(fits)
 }
 
-const BREAK: u8 = 0;
-const LETTER: u8 = 1;
-const DIGIT: u8 = 2;
-const MARK: u8 = 4;
-const JOIN: u8 = 8;
-
-/// What each byte is to a name.
-const CLASSES: [u8; 256] = {
-    let mut classes = [BREAK; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        classes[byte] = match byte as u8 {
-            b'A'..=b'Z' | b'a'..=b'z' => LETTER,
-            b'0'..=b'9' => DIGIT,
-            b'_' | b'.' | b'/' | b'-' => MARK,
-            b':' | b'@' | b'#' => JOIN,
-            _ => BREAK,
-        };
-        byte += 1;
-    }
-    classes
-};
-
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::{prop_assert_eq, proptest};
+
     use super::*;
 
     #[test]
@@ -175,5 +245,30 @@ mod tests {
         let text = "\u{1b}[2mCompacted\u{1b}[38;5;68mbatch_processor 24:import 57:read_all drwxr-xr-x -rw-r--r-- 2mmm_x";
         let found: Vec<&str> = identifiers(text).collect();
         assert_eq!(found, ["batch_processor", "read_all", "2mmm_x"]);
+    }
+
+    /// Byte by byte: what the blocks of 64 must find as well.
+    fn runs(bytes: &[u8]) -> Vec<(usize, usize)> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        while at < bytes.len() {
+            let run = bytes[at..].iter().take_while(|byte| is_of_run(**byte)).count();
+            if bytes[at..at + run].iter().any(|byte| is_telling(*byte)) {
+                found.push((at, at + run));
+            }
+            at += run;
+            at += if bytes.get(at) == Some(&b'\\') { 2 } else { 1 };
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_find_the_runs_that_a_walk_finds(
+            pieces in vec("[a-z]{0,9}|[a-z]{50,70}|[a-z_./:@#0-9-]{1,140}|[ <>\"\\\\é]{1,4}", 0..60)
+        ) {
+            let text = pieces.concat();
+            let found: Vec<_> = Runs::of(text.as_bytes()).collect();
+            prop_assert_eq!(found, runs(text.as_bytes()));
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! What a user said, told from what their client put around it.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use longhand_core::Role;
 use longhand_core::anchor::{Saying, sentences, statements};
+use memchr::memmem;
 
 use crate::quote;
 
@@ -53,11 +55,11 @@ pub fn user_words(text: &str) -> Option<String> {
 /// Reads the words of a user turn.
 pub(super) fn speech(text: &str) -> Option<Speech> {
     let mut rest = text.to_owned();
-    let command = taken(&mut rest, "command-name").map(|name| {
-        let arguments = taken(&mut rest, "command-args").unwrap_or_default();
+    let command = taken(&mut rest, &["command-name"]).map(|name| {
+        let arguments = taken(&mut rest, &["command-args"]).unwrap_or_default();
         format!("{} {}", name.trim(), arguments.trim())
     });
-    while WRAPPERS.iter().any(|wrapper| taken(&mut rest, wrapper).is_some()) {}
+    while taken(&mut rest, WRAPPERS).is_some() {}
     let said = rest.trim();
     if command.is_none() && (said.is_empty() || is_inserted(said, text)) {
         return None;
@@ -129,9 +131,9 @@ pub(super) fn without_reminders(text: &str) -> Cow<'_, str> {
     const OPEN: &str = "<system-reminder>";
     const CLOSE: &str = "</system-reminder>";
     let (mut kept, mut rest) = (String::new(), text);
-    while let Some((before, reminder)) = rest.split_once(OPEN) {
+    while let Some((before, reminder)) = cut(rest, OPEN) {
         // One without an end is quoted by somebody, and so is all that follows.
-        let Some((_, after)) = reminder.split_once(CLOSE) else { break };
+        let Some((_, after)) = cut(reminder, CLOSE) else { break };
         kept.push_str(before);
         rest = after;
     }
@@ -142,15 +144,24 @@ pub(super) fn without_reminders(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Takes an element out of a text, and returns what was in it.
-fn taken(text: &mut String, tag: &str) -> Option<String> {
-    let open = text.find(&format!("<{tag}"))?;
-    let inside = open + text[open..].find('>')? + 1;
-    if !text[open + 1 + tag.len()..inside].starts_with(['>', ' ']) {
-        return None;
-    }
+/// What is before a mark and after it: `split_once`, several times as fast in long texts.
+pub(super) fn cut<'t>(text: &'t str, mark: &str) -> Option<(&'t str, &'t str)> {
+    let at = memmem::find(text.as_bytes(), mark.as_bytes())?;
+    Some((&text[..at], &text[at + mark.len()..]))
+}
+
+/// Takes the first of these elements out of a text, and returns what was in it.
+fn taken(text: &mut String, tags: &[&str]) -> Option<String> {
+    let opening = |open: usize| {
+        let rest = &text[open + 1..];
+        let opens =
+            |tag: &&&str| rest.strip_prefix(**tag).is_some_and(|rest| rest.starts_with(['>', ' ']));
+        let tag = tags.iter().find(opens)?;
+        Some((open, open + rest.find('>')? + 2, *tag))
+    };
+    let (open, inside, tag) = memchr::memchr_iter(b'<', text.as_bytes()).find_map(opening)?;
     let close = format!("</{tag}>");
-    let end = text[inside..].find(&close).map_or(text.len(), |end| inside + end);
+    let end = cut(&text[inside..], &close).map_or(text.len(), |own| inside + own.0.len());
     let content = text[inside..end].to_owned();
     text.replace_range(open..(end + close.len()).min(text.len()), " ");
     Some(content)
@@ -168,67 +179,29 @@ fn is_inserted(said: &str, text: &str) -> bool {
     is_element || is_notice || OPENINGS.iter().any(|opening| said.starts_with(opening))
 }
 
+/// What users tell of themselves with, and give an order that stands with.
+#[rustfmt::skip]
+const LASTING: &[&str] = &[
+    "i am ", "i'm ", "i’m ", "my name", "call me", "i prefer", "i like", "i love", "i hate", "i live",
+    "i work", "i have a ", "i have two", "my wife", "my husband", "my partner", "my daughter", "my son",
+    "my birthday", "allergic", "we use ", "we are ",
+    "do not", "don't", "don’t", "not a ", "no new", "must", "never", "always", "only ", "keep the",
+    "stays", "whatever", "make sure", "without asking", "remember", "from now on", "instead of",
+    "should not", "shouldn't", "no need",
+];
+
 /// Whether a sentence holds for longer than its turn: an order that stands, or what users tell of
 /// themselves.
 fn is_lasting(sentence: &str) -> bool {
-    const SELF: &[&str] = &[
-        "i am ",
-        "i'm ",
-        "i’m ",
-        "my name",
-        "call me",
-        "i prefer",
-        "i like",
-        "i love",
-        "i hate",
-        "i live",
-        "i work",
-        "i have a ",
-        "i have two",
-        "my wife",
-        "my husband",
-        "my partner",
-        "my daughter",
-        "my son",
-        "my birthday",
-        "allergic",
-        "we use ",
-        "we are ",
-    ];
-    const ORDERS: &[&str] = &[
-        "do not",
-        "don't",
-        "don’t",
-        "not a ",
-        "no new",
-        "must",
-        "never",
-        "always",
-        "only ",
-        "keep the",
-        "stays",
-        "whatever",
-        "make sure",
-        "without asking",
-        "remember",
-        "from now on",
-        "instead of",
-        "should not",
-        "shouldn't",
-        "no need",
-    ];
+    static PHRASES: LazyLock<Vec<memmem::Finder>> =
+        LazyLock::new(|| LASTING.iter().map(memmem::Finder::new).collect());
     if sentence.len() > 600 || sentence.trim_end().ends_with('?') {
         return false;
     }
-    let ruled = || statements(sentence, Role::User).any(|said| said.saying == Saying::Rules);
     let low = sentence.to_lowercase();
-    let has = |phrases: &[&str]| {
-        phrases.iter().any(|phrase| {
-            memchr::memmem::find_iter(low.as_bytes(), phrase)
-                .any(|at| at == 0 || !low.as_bytes()[at - 1].is_ascii_alphanumeric())
-        })
-    };
-    has(SELF) || has(ORDERS) || ruled()
+    let begins_a_word = |at: usize| at == 0 || !low.as_bytes()[at - 1].is_ascii_alphanumeric();
+    PHRASES.iter().any(|phrase| phrase.find_iter(low.as_bytes()).any(begins_a_word))
+        || statements(sentence, Role::User).any(|said| said.saying == Saying::Rules)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use longhand_core::anchor::{check_of, failure_line, is_check_tool, patched, verd
 
 use super::action::{Action, Change, Task};
 use super::shell;
+use super::speech::cut;
 use crate::quote;
 
 /// How many of each are kept; the oldest go first.
@@ -311,8 +312,8 @@ fn report(answer: &str) -> &str {
 }
 
 fn inside<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
-    let (_, rest) = text.split_once(open)?;
-    rest.split_once(close).map(|(inside, _)| inside)
+    let (_, rest) = cut(text, open)?;
+    cut(rest, close).map(|(inside, _)| inside)
 }
 
 /// The line with which a tool says that it did not do it.
