@@ -1,5 +1,6 @@
 //! Facts worth carrying, found without a model.
 
+mod block;
 mod check;
 mod cue;
 mod figure;

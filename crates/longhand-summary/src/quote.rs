@@ -18,9 +18,16 @@ fn write_line(out: &mut String, text: &str, bytes_max: usize) {
     let mut chars = text.chars();
     loop {
         // Most of a text is plain.
-        let plain = chars.as_str().bytes().take_while(|byte| is_plain(*byte)).count();
-        out.push_str(&chars.as_str()[..plain]);
-        chars = chars.as_str()[plain..].chars();
+        let rest = chars.as_str();
+        let mut before = b' ';
+        let plain = rest.bytes().take_while(|byte| {
+            let is_single = *byte == b' ' && before != b' ';
+            before = *byte;
+            is_single || is_plain(*byte)
+        });
+        let (plain, rest) = rest.split_at(plain.count());
+        out.push_str(plain);
+        chars = rest.chars();
         let Some(c) = chars.next().filter(|_| out.len() < bytes_max) else { break };
         if c == '\u{1b}' && chars.as_str().starts_with('[') {
             // The rest of what colours a terminal would be left as text.

@@ -1,10 +1,15 @@
 //! Words that hint at a statement, found in one pass.
 
+use super::block::{BLOCK, bits, block_of};
+
 /// The places in a text where a sentence may state something, in order.
 pub(super) struct Cues<'t> {
     text: &'t str,
     at: usize,
     heads_only: bool,
+    /// Where words begin, and question marks, in the block that ends at `next` and were not looked at yet.
+    places: u64,
+    next: usize,
 }
 
 /// The beginnings of phrases that make a sentence worth reading; none has fewer than four bytes.
@@ -20,7 +25,7 @@ const CUES: &[&str] = &[
 impl<'t> Cues<'t> {
     /// Looks for cues and question marks, or for such cues only as open a line.
     pub(super) fn new(text: &'t str, heads_only: bool) -> Self {
-        Self { text, at: 0, heads_only }
+        Self { text, at: 0, heads_only, places: 0, next: 0 }
     }
 
     /// Goes on from a place further on, where a word has ended.
@@ -45,23 +50,32 @@ impl<'t> Cues<'t> {
     fn next_anywhere(&mut self) -> Option<usize> {
         let bytes = self.text.as_bytes();
         loop {
-            let mut at = self.at;
-            while !bytes.get(at)?.is_ascii_alphanumeric() {
-                if bytes[at] == b'?' && ends_question(bytes, at) {
-                    self.at = at + 1;
-                    return Some(at);
+            while self.places == 0 {
+                self.next = self.next.max(self.at);
+                if self.next >= bytes.len() {
+                    return None;
                 }
-                at += 1;
+                self.load();
             }
-            let word = at;
-            while bytes.get(at).is_some_and(u8::is_ascii_alphanumeric) {
-                at += 1;
-            }
-            self.at = at;
-            if at - word >= 2 && is_cue(&bytes[word..]) {
-                return Some(word);
+            let at = self.next - BLOCK + self.places.trailing_zeros() as usize;
+            self.places &= self.places - 1;
+            let is_place =
+                if bytes[at] == b'?' { ends_question(bytes, at) } else { is_cue(&bytes[at..]) };
+            if is_place && at >= self.at {
+                self.at = at + 1;
+                return Some(at);
             }
         }
+    }
+
+    fn load(&mut self) {
+        let bytes = self.text.as_bytes();
+        let block = block_of(&bytes[self.next..]);
+        let words = bits(&block, |byte| byte.is_ascii_alphanumeric());
+        let before = self.next.checked_sub(1).is_some_and(|at| bytes[at].is_ascii_alphanumeric());
+        let starts = words & !(words << 1 | u64::from(before));
+        self.places = starts | bits(&block, |byte| byte == b'?');
+        self.next += BLOCK;
     }
 }
 

@@ -1,5 +1,7 @@
 //! Strings that name something: what a model must spell right to use it again.
 
+use super::block::{BLOCK, bits, block_of};
+
 /// The fewest and the most bytes of an identifier.
 const BYTES_MIN: usize = 3;
 const BYTES_MAX: usize = 120;
@@ -42,22 +44,15 @@ struct Runs<'t> {
 }
 
 impl<'t> Runs<'t> {
-    const BLOCK: usize = 64;
-
     fn of(bytes: &'t [u8]) -> Self {
         Self { bytes, base: 0, next: 0, run: 0, telling: 0 }
     }
 
     fn load(&mut self) {
-        let mut block = [0; Self::BLOCK];
         let rest = &self.bytes[self.next..];
-        let filled = rest.len().min(Self::BLOCK);
-        match rest.first_chunk() {
-            Some(all) => block = *all,
-            None => block[..filled].copy_from_slice(rest),
-        }
+        let block = block_of(rest);
         self.base = self.next;
-        self.next += Self::BLOCK;
+        self.next += BLOCK;
         self.run = bits(&block, is_of_run);
         self.telling = bits(&block, is_telling);
         // What is written as an escape is not the first letter of a word.
@@ -68,12 +63,12 @@ impl<'t> Runs<'t> {
             self.run &= !pair;
             self.telling &= !pair;
             slashes &= !pair;
-            self.next += usize::from(at as usize + 1 == Self::BLOCK);
+            self.next += usize::from(at as usize + 1 == BLOCK);
         }
         // A run that may go on belongs to the next block, unless it is all that there is.
         let cut = self.run.leading_ones() as usize;
-        if (1..Self::BLOCK).contains(&cut) && filled == Self::BLOCK {
-            self.next = self.base + Self::BLOCK - cut;
+        if (1..BLOCK).contains(&cut) && rest.len() >= BLOCK {
+            self.next = self.base + BLOCK - cut;
             self.telling &= u64::MAX >> cut;
         }
     }
@@ -115,19 +110,6 @@ fn is_of_run(byte: u8) -> bool {
 fn is_telling(byte: u8) -> bool {
     // `-./` and the digits follow each other.
     byte.wrapping_sub(b'-') <= b'9' - b'-' || byte == b'_'
-}
-
-/// A bit for each byte of which something holds.
-#[inline]
-fn bits(block: &[u8; Runs::BLOCK], holds: impl Fn(u8) -> bool) -> u64 {
-    // Each of eight bytes that are 0 or 1 moves to its place in the highest.
-    const GATHER: u64 = 0x0102_0408_1020_4080;
-    let flags = block.map(|byte| u8::from(holds(byte)));
-    let (eights, _) = flags.as_chunks::<8>();
-    let eights = eights.iter().zip((0..64).step_by(8));
-    eights.fold(0, |bits, (eight, at)| {
-        bits | (u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56) << at
-    })
 }
 
 /// A run without what a terminal or a search put before it: `2mCompacted` after `[`, `24:import`.

@@ -1,6 +1,6 @@
 //! Sentences: what can be read by itself in prose, lists, code and logs.
 
-use memchr::memchr;
+use memchr::{memchr, memchr3};
 
 /// A stretch of text that can be read by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,10 +189,9 @@ fn first_end(paragraph: &str) -> usize {
 fn next_stop(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
-        let at = from
-            + bytes[from..]
-                .iter()
-                .position(|b| matches!(b, b'.' | b'?' | b'!' | 0xe2 | 0xe3 | 0xef))?;
+        let narrow = memchr3(b'.', b'?', b'!', &bytes[from..]).map(|at| from + at);
+        let wide = memchr3(0xe2, 0xe3, 0xef, &bytes[from..narrow.unwrap_or(bytes.len())]);
+        let at = wide.map(|at| from + at).or(narrow)?;
         let wide = |tail: &[u8]| bytes[at + 1..].starts_with(tail);
         match bytes[at] {
             0xe2 if !wide(b"\x80\xa6") => from = at + 1,

@@ -1,6 +1,8 @@
 //! The line of an output that tells most.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 
 /// How many places are looked at for each sign.
 const HITS_MAX: usize = 64;
@@ -31,12 +33,14 @@ const SIGNS: &[(u8, &str, Test)] = &[
 /// The line that reports the gravest failure, the first of its kind, and whether it is grave: a panic
 /// or what a log calls fatal.
 pub fn failure_line(text: &str) -> Option<(&str, bool)> {
+    static FINDERS: LazyLock<Vec<Finder>> =
+        LazyLock::new(|| SIGNS.iter().map(|(_, sign, _)| Finder::new(sign)).collect());
     let mut best: Option<(u8, usize, &str)> = None;
-    for &(rank, sign, is_failure) in SIGNS {
+    for (&(rank, _, is_failure), sign) in SIGNS.iter().zip(FINDERS.iter()) {
         if best.is_some_and(|best| best.0 > rank) {
             break;
         }
-        let hits = memmem::find_iter(text.as_bytes(), sign).take(HITS_MAX);
+        let hits = sign.find_iter(text.as_bytes()).take(HITS_MAX);
         let found =
             hits.filter_map(|at| line_at(text, at)).find(|(line, at)| is_failure(line, *at));
         if let Some((line, _)) = found {
