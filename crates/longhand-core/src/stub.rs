@@ -1,5 +1,6 @@
 //! One-line markers in the place of bulky bodies.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt::Write;
 
@@ -236,9 +237,14 @@ fn names_of(body: &str, line: &str) -> Vec<String> {
     ranked.sort_unstable_by_key(|(_, (count, at))| (std::cmp::Reverse(*count), *at));
     let mut room = (body.len() / BODY_CHARS_PER_NAME_CHAR).clamp(NAMES_CHARS_MIN, NAMES_CHARS_MAX);
     let mut names = Vec::new();
+    let folder = common_folder(ranked.iter().map(|(name, _)| *name));
     for (name, _) in ranked {
         if room < 8 {
             break;
+        }
+        let name = name.strip_prefix(folder).unwrap_or(name);
+        if name.is_empty() {
+            continue;
         }
         if name.len() + 2 <= room && !line.contains(name) {
             room -= name.len() + 2;
@@ -246,6 +252,17 @@ fn names_of(body: &str, line: &str) -> Vec<String> {
         }
     }
     names
+}
+
+/// The folder, with its slash, in which all absolute paths are: a listing names it in every line.
+fn common_folder<'t>(names: impl Iterator<Item = &'t str>) -> &'t str {
+    let folder = |path: &'t str| &path[..path.rfind('/').map_or(0, |at| at + 1)];
+    let shared = |one: &'t str, two: &'t str| {
+        let same = one.bytes().zip(two.bytes()).take_while(|(one, two)| one == two).count();
+        folder(&one[..same])
+    };
+    let paths = names.filter(|name| name.starts_with('/'));
+    paths.map(folder).reduce(shared).unwrap_or_default()
 }
 
 /// Whether a call runs a check.
@@ -267,9 +284,21 @@ pub(crate) fn describe_call(call: &Call) -> String {
     let mut line = call.name.decode().into_owned();
     let arguments = call.arguments.decode();
     for (key, value) in key_arguments(&arguments) {
-        let _ = write!(line, " {key}={}", clean(&value, 60));
+        let _ = write!(line, " {key}={}", clean(&short_path(&value, 60), 60));
     }
     line
+}
+
+/// A path without so many of its first folders that it is short enough; the file's name is what counts.
+fn short_path(path: &str, bytes_max: usize) -> Cow<'_, str> {
+    if path.len() <= bytes_max || path.contains(char::is_whitespace) {
+        return Cow::Borrowed(path);
+    }
+    let from = path.ceil_char_boundary(path.len() + '…'.len_utf8() - bytes_max);
+    match path[from..].find('/') {
+        Some(folder) => Cow::Owned(format!("…{}", &path[from + folder..])),
+        None => Cow::Borrowed(path),
+    }
 }
 
 /// Picks the arguments that say what a call was about: at most two short ones.
@@ -412,6 +441,26 @@ mod tests {
         );
         assert!(hostile.chars().count() <= STUB_CHARS_MAX, "{}", hostile.len());
         assert_eq!(hostile.matches([']', '\n', '\u{7}']).count(), 1);
+    }
+
+    #[test]
+    fn a_listing_is_told_by_what_differs_and_a_file_by_its_end() {
+        let root = "/home/somebody/projects/with-a-long-name/and-another-one";
+        let body = format!("{root}/mix.exs\n{root}/lib/spotter.ex\n").repeat(20);
+        let path = format!(r#"{{"path":"{root}/lib/spotter.ex"}}"#);
+        let call = |arguments: &str| Call {
+            id: "1".into(),
+            name: "ls".into(),
+            arguments: arguments.into(),
+            freeform: false,
+        };
+        let line =
+            stub(Handle::of(["x"]), &body, &describe_call(&call(&path)), Telling::Lines(telling));
+        assert_eq!(
+            line,
+            "[longhand stub h:bht03g7c4bqe: 2,740 chars of ls \
+             path=…/projects/with-a-long-name/and-another-one/lib/spotter.ex, not shown; mix.exs]"
+        );
     }
 
     #[test]
