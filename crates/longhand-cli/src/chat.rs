@@ -6,6 +6,7 @@ mod markdown;
 mod piped;
 mod screen;
 mod typing;
+mod wrap;
 
 use std::io::IsTerminal;
 use std::sync::Arc;

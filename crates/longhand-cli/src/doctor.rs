@@ -33,7 +33,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Outcome> {
     if args.json {
         output::print(&format!("{:#}", report(&config, &paths(args, &config), &findings)))?;
     } else {
-        output::print(&text(&config, &paths(args, &config), &findings))?;
+        output::print_wrapped(&text(&config, &paths(args, &config), &findings))?;
     }
     Ok(if is_well { Outcome::Done } else { Outcome::No })
 }

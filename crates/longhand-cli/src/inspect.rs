@@ -74,7 +74,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
             summary.lines().map(harmless_line).collect::<Vec<_>>().join("\n")
         ));
     }
-    output::print(&text)?;
+    output::print_wrapped(&text)?;
     Ok(Outcome::Done)
 }
 
@@ -133,6 +133,6 @@ pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
     if batches.is_empty() {
         text.push_str("nothing was folded yet\n");
     }
-    output::print(&text)?;
+    output::print_wrapped(&text)?;
     Ok(Outcome::Done)
 }

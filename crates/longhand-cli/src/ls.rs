@@ -19,6 +19,9 @@ use crate::{Outcome, output, store};
 /// The most columns of the task.
 const TASK_COLUMNS: usize = 40;
 
+/// The columns that all figures of a session need on one line.
+const ONE_LINE_COLUMNS: usize = 16 + TASK_COLUMNS + 28 + 10 + 14 + 12 + 16 + 7;
+
 /// The most forks of one session that are listed for people; JSON has them all.
 const FORKS_MAX: usize = 20;
 
@@ -113,16 +116,14 @@ fn branch(depth: usize) -> String {
 fn fork_line(archive: &Arc<dyn Archive>, info: &SessionInfo, fork: &Fork, branch: &str) -> String {
     let place = fork.after.map_or("side path".to_owned(), |seq| format!("fork at {}", seq.0));
     let (words, last_ms) = read(archive, info, fork);
-    format!(
-        "{:<16} {:<TASK_COLUMNS$} {:<28} {:>10} {:>14} {:>12}  {}\n",
-        format!("{branch}{place}"),
-        clipped(&harmless_line(&words), TASK_COLUMNS),
-        "",
-        output::counted_as(fork.entries.len(), "entry", "entries"),
-        "",
-        "",
-        minute(last_ms)
-    )
+    let row = Row {
+        id: format!("{branch}{place}"),
+        task: harmless_line(&words),
+        count: output::counted_as(fork.entries.len(), "entry", "entries"),
+        last: minute(last_ms),
+        ..Row::default()
+    };
+    row.text()
 }
 
 /// The user's first words on a fork, and the time of its newest entry.
@@ -182,13 +183,50 @@ fn line(
     let of: Vec<String> =
         of.into_iter().filter(|word| !word.is_empty()).map(harmless_line).collect();
     let last = minute(info.last_ms);
-    format!(
-        "{id:<16} {:<TASK_COLUMNS$} {:<28} {:>10} {tokens:>14} {saved:>12}  {last}{}\n",
-        clipped(&task, TASK_COLUMNS),
-        clipped(&of.join(" "), 28),
-        output::counted(rounds as usize, "round"),
-        if info.is_damaged { "  damaged" } else { "" }
-    )
+    let damaged = if info.is_damaged { "  damaged" } else { "" };
+    let row = Row {
+        id,
+        task,
+        of: of.join(" "),
+        count: output::counted(rounds as usize, "round"),
+        tokens,
+        saved,
+        last: format!("{last}{damaged}"),
+    };
+    row.text()
+}
+
+/// What the list says of a session or a fork.
+#[derive(Default)]
+struct Row {
+    id: String,
+    task: String,
+    /// The agent and the model.
+    of: String,
+    count: String,
+    tokens: String,
+    saved: String,
+    last: String,
+}
+
+impl Row {
+    /// One line where there are enough columns, or else what it is about and, below it, the figures.
+    fn text(&self) -> String {
+        let Row { id, task, of, count, tokens, saved, last } = self;
+        if output::columns() >= ONE_LINE_COLUMNS {
+            return format!(
+                "{id:<16} {:<TASK_COLUMNS$} {:<28} {count:>10} {tokens:>14} {saved:>12}  {last}\n",
+                clipped(task, TASK_COLUMNS),
+                clipped(of, 28),
+            );
+        }
+        let figures = [last, count, tokens, saved, of].map(String::as_str);
+        let figures: Vec<&str> = figures.into_iter().filter(|figure| !figure.is_empty()).collect();
+        let indent = " ".repeat(id.chars().take_while(|c| " └↑".contains(*c)).count() + 2);
+        let room = output::columns().saturating_sub(id.chars().count() + 2).max(8);
+        let line = output::wrapped(&figures.join(", "), &indent);
+        format!("{id}  {}\n{line}\n", clipped(task, room))
+    }
 }
 
 fn clipped(text: &str, columns: usize) -> String {

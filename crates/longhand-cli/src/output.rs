@@ -77,6 +77,15 @@ pub(crate) fn print(text: &str) -> Result<()> {
     print_exactly(&format!("{text}{end}"))
 }
 
+/// Writes a report for people: on a terminal, lines are broken between words.
+pub(crate) fn print_wrapped(text: &str) -> Result<()> {
+    if !std::io::stdout().is_terminal() {
+        return print(text);
+    }
+    let lines: Vec<String> = text.lines().map(|line| wrapped(line, "")).collect();
+    print(&lines.join("\n"))
+}
+
 /// Writes to standard output, not one byte more.
 pub(crate) fn print_exactly(text: &str) -> Result<()> {
     progress::clear();
@@ -125,20 +134,34 @@ pub(crate) fn wrapped(line: &str, indent: &str) -> String {
     let mut out = format!("{indent}{own}");
     let mut used = out.chars().count();
     let begin = used;
-    for word in line.split_whitespace() {
-        let length = word.chars().count();
-        if used > begin && used + 1 + length > columns {
-            out.push_str(&format!("\n{indent}{own}"));
-            used = begin;
+    let room = columns.saturating_sub(begin).max(columns / 2).max(1);
+    let mut gap = 0;
+    for word in line.trim().split(' ') {
+        for piece in pieces(word, room) {
+            let length = piece.chars().count();
+            if used > begin && used + gap + length > columns {
+                out.push_str(&format!("\n{indent}{own}"));
+                (used, gap) = (begin, 0);
+            }
+            out.push_str(&" ".repeat(gap));
+            out.push_str(piece);
+            used += gap + length;
+            gap = 0;
         }
-        if used > begin {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(word);
-        used += length;
+        gap += 1;
     }
     out
+}
+
+/// A word in pieces of so many characters at the most.
+fn pieces(word: &str, chars_max: usize) -> impl Iterator<Item = &str> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        let end = rest.char_indices().nth(chars_max).map_or(rest.len(), |(end, _)| end);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 /// A line without what the columns have no room for.

@@ -119,8 +119,9 @@ impl Found {
         let rest = format!("{date} {} round {round} entry {entry}", self.role);
         let room = output::columns().saturating_sub(rest.chars().count() + 2).max(8);
         let title: String = self.title.chars().take(room).collect();
+        let place = output::wrapped(&format!("{title}  {rest}"), "");
         let words = output::wrapped(&harmless_line(&self.hit.snippet), "  ");
-        format!("{title}  {rest}\n{}\n", highlighted(&words, query))
+        format!("{place}\n{}\n", highlighted(&words, query))
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &UsageArgs) -> Result<Outcome> {
         output::print(&format!("{report:#}"))?;
         return Ok(Outcome::Done);
     }
-    output::print(&table(args.by, &rows, &total))?;
+    output::print_wrapped(&table(args.by, &rows, &total))?;
     Ok(Outcome::Done)
 }
 

@@ -254,7 +254,7 @@ fn names_of(body: &str, line: &str) -> Vec<String> {
     names
 }
 
-/// The folder, with its slash, in which all absolute paths are: a listing names it in every line.
+/// The folder, with its slash, in which all absolute paths are, if it is long: a listing names it in every line.
 fn common_folder<'t>(names: impl Iterator<Item = &'t str>) -> &'t str {
     let folder = |path: &'t str| &path[..path.rfind('/').map_or(0, |at| at + 1)];
     let shared = |one: &'t str, two: &'t str| {
@@ -262,7 +262,8 @@ fn common_folder<'t>(names: impl Iterator<Item = &'t str>) -> &'t str {
         folder(&one[..same])
     };
     let paths = names.filter(|name| name.starts_with('/'));
-    paths.map(folder).reduce(shared).unwrap_or_default()
+    // A short one may stay.
+    paths.map(folder).reduce(shared).filter(|folder| folder.len() > 16).unwrap_or_default()
 }
 
 /// Whether a call runs a check.

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use longhand_core::Tokens;
 
 use super::markdown::Markdown;
+use super::wrap::Wrap;
 use crate::output::{self, harmless};
 use crate::search;
 
@@ -57,7 +58,8 @@ impl Screen {
 
     /// An answer, to be shown as it comes.
     pub(super) fn answer(&self) -> ShownAnswer {
-        ShownAnswer { markdown: self.renders.then(Markdown::default), has_ended: true }
+        let renderer = || (Markdown::default(), Wrap::new(output::columns()));
+        ShownAnswer { renderer: self.renders.then(renderer), has_ended: true }
     }
 
     pub(super) fn problem(&self, error: &anyhow::Error) {
@@ -83,7 +85,7 @@ pub(super) fn gauge(tokens: Tokens, budget: Tokens) -> String {
 
 /// An answer on its way to standard output.
 pub(super) struct ShownAnswer {
-    markdown: Option<Markdown>,
+    renderer: Option<(Markdown, Wrap)>,
     /// Whether the last line has its end.
     has_ended: bool,
 }
@@ -92,8 +94,8 @@ impl ShownAnswer {
     /// Shows a piece.
     pub(super) fn push(&mut self, piece: &str) {
         let piece = harmless(piece);
-        let shown = match &mut self.markdown {
-            Some(markdown) => markdown.push(&piece),
+        let shown = match &mut self.renderer {
+            Some((markdown, wrap)) => wrap.push(&markdown.push(&piece)),
             None => piece,
         };
         self.write(&shown);
@@ -101,8 +103,8 @@ impl ShownAnswer {
 
     /// Shows what is left, and ends the line.
     pub(super) fn end(&mut self) {
-        if let Some(mut markdown) = self.markdown.take() {
-            let rest = markdown.end();
+        if let Some((mut markdown, mut wrap)) = self.renderer.take() {
+            let rest = wrap.push(&markdown.end()) + &wrap.end();
             self.write(&rest);
         }
         if !self.has_ended {

@@ -52,6 +52,14 @@ impl Terminal {
         self.screen.lock().unwrap().screen().contents()
     }
 
+    /// The lines that had no room in the terminal and go on in the next one.
+    pub(crate) fn wrapped(&self) -> Vec<String> {
+        let parser = self.screen.lock().unwrap();
+        let (rows, columns) = parser.screen().size();
+        let lines = parser.screen().rows(0, columns.get()).zip(0..rows.get());
+        lines.filter(|(_, row)| parser.screen().row_wrapped(*row)).map(|(line, _)| line).collect()
+    }
+
     /// Waits until the screen shows something.
     pub(crate) fn wait_for(&self, what: &str) {
         let start = Instant::now();

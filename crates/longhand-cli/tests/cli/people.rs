@@ -106,15 +106,43 @@ fn nothing_wraps_in_a_terminal_of_fifty_columns() {
         "longhand count window.json",
         "longhand count long-session.json long-name-of-a-second-file-that-is-counted.json",
         "longhand import long-session.json --id work",
-        "longhand search scheduler",
+        "longhand context work --budget 8000 > window.json",
+        "longhand search slot",
+        "longhand ls --all",
+        "longhand show work",
+        "longhand log work",
+        "longhand usage",
+        "longhand verify",
+        "longhand doctor",
     ] {
-        let (shown, _) = run_in(&folder, line, 50, &[]);
+        let (shown, status) = run_in(&folder, line, 50, &[]);
+        // `doctor` finds no model here.
+        assert!(status < 2, "{line}: {shown}");
         for shown in shown.lines() {
             // A single word, such as a path, may be longer than the terminal is wide.
             let is_word = !shown.trim().contains(' ');
             assert!(is_word || shown.chars().count() <= 50, "{line}: {shown:?}");
         }
     }
+}
+
+#[test]
+fn a_chat_wraps_nowhere_in_fifty_columns() {
+    let text = "The log is in **var/app.log**, and it is rotated every night at two; `logrotate` does it.\n\n\
+                | file | what it has |\n|---|---|\n| var/app.log | all that the service says |\n";
+    let server = ScriptedServer::start([Step::Answer(text.to_owned())]);
+    let folder = folder(&server, "chat");
+    let mut terminal = Terminal::start(&folder, "chat demo");
+    terminal.resize(60, 50);
+    terminal.type_line("Where is the log?");
+    terminal.wait_for("all that the service");
+    for command in ["/context", "/cost", "/search log", "/help", "/nonsense"] {
+        terminal.type_line(command);
+    }
+    terminal.wait_for("there is no /nonsense");
+    terminal.wait_for_prompt();
+    let wrapped = terminal.wrapped();
+    assert!(wrapped.is_empty(), "{wrapped:?} in\n{}", terminal.contents());
 }
 
 #[test]
