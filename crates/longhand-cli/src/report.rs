@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use longhand_core::anchor::{Anchor, mine};
+use longhand_core::anchor::identifiers;
 use longhand_core::{
     Batch, Budget, EditKind, Message, Part, Plan, Tally, Text, Tokens, folded_messages, grouped,
     shown_edits,
@@ -158,19 +158,19 @@ impl Report<'_> {
         self.conversation.messages.iter().for_each(|message| texts(message, &mut before));
         let mut after = Vec::new();
         self.window.messages.iter().for_each(|message| texts(message, &mut after));
-        let all: HashSet<Anchor> = before.iter().flat_map(|text| mine(text)).collect();
-        let markers: HashSet<Anchor> = after
+        let all: HashSet<&str> = before.iter().flat_map(|text| identifiers(text)).collect();
+        let markers: HashSet<&str> = after
             .iter()
             .filter(|text| text.contains("[longhand "))
-            .flat_map(|text| mine(text))
+            .flat_map(|text| identifiers(text))
             .collect();
-        let plain: HashSet<Anchor> = after
+        let plain: HashSet<&str> = after
             .iter()
             .filter(|text| !text.contains("[longhand "))
-            .flat_map(|text| mine(text))
+            .flat_map(|text| identifiers(text))
             .collect();
         let kept = all.intersection(&plain).count();
-        let restored = all.intersection(&markers).filter(|anchor| !plain.contains(anchor)).count();
+        let restored = all.intersection(&markers).filter(|name| !plain.contains(*name)).count();
         Anchors { total: all.len(), kept, restored }
     }
 }

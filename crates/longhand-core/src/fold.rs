@@ -460,9 +460,8 @@ impl Digest for Index {
                 break;
             }
         }
-        let anchors = ranked(texts.iter().map(AsRef::as_ref));
-        for group in anchors.chunks(8) {
-            let names: Vec<_> = group.iter().map(|anchor| clean(anchor.text, 120)).collect();
+        for group in ranked(texts.iter().map(AsRef::as_ref)).chunks(8) {
+            let names: Vec<_> = group.iter().map(|name| clean(name, 120)).collect();
             if !add(format!("names: {}", names.join(", ")), 95) {
                 break;
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
 use longhand_core::Role;
-use longhand_core::anchor::{Miner, mine, sentences, statements};
+use longhand_core::anchor::{Miner, identifiers, sentences, statements};
 use longhand_testkit::session::coding_session;
 
 fn main() {
@@ -17,12 +17,11 @@ fn main() {
     let texts = texts();
     let miner =
         Miner::new(vec!["ACME-#".parse().expect("a pattern"), "run_@".parse().expect("a pattern")]);
-    bench(&mut criterion, "names", &texts, |text, _| mine(text).count());
-    bench(&mut criterion, "words", &texts, |text, _| Miner::default().mine(text).count());
-    bench(&mut criterion, "words and patterns", &texts, |text, _| miner.mine(text).count());
+    bench(&mut criterion, "names", &texts, |text, _| identifiers(text).count());
+    bench(&mut criterion, "ids", &texts, |text, _| miner.ids(text).count());
     bench(&mut criterion, "statements", &texts, |text, role| statements(text, role).count());
     bench(&mut criterion, "all", &texts, |text, role| {
-        miner.mine(text).count() + statements(text, role).count()
+        identifiers(text).count() + statements(text, role).count()
     });
     bench(&mut criterion, "sentences", &texts, |text, _| sentences(text).count());
     criterion.final_summary();

@@ -224,10 +224,7 @@ impl Log {
 
     fn read_talk(&mut self, text: &str, weight: u32) {
         self.names.read(text, self.messages, weight);
-        if self.miner.has_patterns() {
-            let ids = self.miner.mine(text).filter(|anchor| self.miner.is_own_id(anchor.text));
-            ids.for_each(|id| self.names.add_own(id.text, self.messages));
-        }
+        self.miner.ids(text).for_each(|id| self.names.add_own(id, self.messages));
     }
 
     fn hear_user(&mut self, text: &str) {

@@ -1,6 +1,7 @@
 //! Strings that name something: what a model must spell right to use it again.
 
 use super::block::{BLOCK, bits, block_of};
+use crate::Handle;
 
 /// The fewest and the most bytes of an identifier.
 const BYTES_MIN: usize = 3;
@@ -149,6 +150,10 @@ fn is_name(run: &str) -> bool {
             && number[1..].bytes().all(|byte| byte.is_ascii_alphanumeric())
             && head.bytes().all(|byte| byte.is_ascii_alphabetic())
             && (!head.is_empty() || number.starts_with('#'));
+    }
+    // A handle of ours opens something, and names nothing.
+    if run.starts_with("h:") && Handle::parse(run).is_some() {
+        return false;
     }
     // What may be done with a file: `drwxr-xr-x`.
     if matches!(run.as_bytes()[0], b'd' | b'r' | b'-')

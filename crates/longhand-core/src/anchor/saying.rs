@@ -1,6 +1,5 @@
 //! What a sentence says about the state of the work, by its words.
 
-use super::AnchorKind;
 use super::sentence::Form;
 use crate::Role;
 
@@ -21,19 +20,6 @@ pub enum Saying {
     Answers,
     /// It is a user's standing order.
     Rules,
-}
-
-impl Saying {
-    /// The anchor that it makes, if it makes one.
-    pub fn anchor(self) -> Option<AnchorKind> {
-        match self {
-            Saying::Decides => Some(AnchorKind::Decision),
-            Saying::Blocks => Some(AnchorKind::Blocker),
-            Saying::LeavesOpen | Saying::Asks => Some(AnchorKind::Question),
-            Saying::Rules => Some(AnchorKind::Rule),
-            Saying::Unblocks | Saying::Answers => None,
-        }
-    }
 }
 
 /// What a sentence says; at most two things: it may settle one matter and state another.
