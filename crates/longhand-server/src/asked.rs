@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use hyper::body::Bytes;
 use longhand::{Fitting, Redactor, Tokens};
 use longhand_core::{Batch, Budget, Meter, Scale, Seq, plan};
 use longhand_dialect::{Conversation, Dialect, DialectError, Options, Reply, read};

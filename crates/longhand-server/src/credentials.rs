@@ -1,7 +1,7 @@
 //! The keys that a caller shows, wherever providers take one.
 
-use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderName, Uri};
+use hyper::header::{AUTHORIZATION, HeaderName};
+use hyper::{HeaderMap, Uri};
 use longhand::Owner;
 
 use crate::headers::KEY;
@@ -82,7 +82,7 @@ pub(crate) fn parameters(uri: &Uri) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
+    use hyper::header::HeaderValue;
 
     fn owner(uri: &'static str, pairs: &[(&'static str, &str)]) -> Owner {
         let mut headers = HeaderMap::new();

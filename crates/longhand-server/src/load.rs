@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::body::Bytes;
+use hyper::body::Bytes;
 use memchr::{memchr, memchr_iter};
 
 /// About what a message or a part of one takes while it is worked on, besides its text.

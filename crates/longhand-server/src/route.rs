@@ -1,6 +1,6 @@
 //! What a request is about, before anything is done with it.
 
-use axum::http::{HeaderMap, Method, Uri};
+use hyper::{HeaderMap, Method, Uri};
 use longhand::{Owner, SessionId};
 use longhand_dialect::{Conversation, Dialect};
 

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::body::Bytes;
+use hyper::body::Bytes;
 use longhand::{Owner, SessionId, Tokens, hidden_tokens, reasons_json};
 use longhand_archive::Request;
 use longhand_core::{
