@@ -33,6 +33,7 @@ mod error;
 mod guard;
 mod headers;
 mod held;
+mod in_place;
 mod limited;
 mod load;
 mod memo;

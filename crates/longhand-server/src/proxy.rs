@@ -23,6 +23,7 @@ use crate::answer::Body;
 use crate::archivist::Archivist;
 use crate::credentials::Credentials;
 use crate::guard::{Guard, Refused};
+use crate::in_place::InPlace;
 use crate::metrics::{Counts, Metrics};
 use crate::passage::Passage;
 use crate::route::{Caller, is_unknown_api, rooted, route};
@@ -172,7 +173,7 @@ fn talk(
         .header_read_timeout(shared.settings.client_silence)
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
-    let watched = graceful.watch(connection);
+    let watched = InPlace::new(graceful.watch(connection));
     async move {
         // A connection that breaks is the client's matter.
         let _ = watched.await;
