@@ -32,10 +32,21 @@ impl<'s> View<'s> {
 
     /// A field that is there and not null.
     pub(crate) fn get(self, key: &str) -> Option<Self> {
+        if self.kind() != Kind::Object {
+            return None;
+        }
         let Self { source, .. } = self;
-        let node = self.node()?;
-        let (_, value) = node.fields.into_iter().rev().find(|(name, _)| name.is(source, key))?;
-        Some(Self { source, value }).filter(|view| view.kind() != Kind::Null)
+        let mut found = None;
+        let mut cursor = Cursor::at(source, self.value.span().start);
+        let read = cursor.fields(|cursor, name| {
+            let value = cursor.value()?;
+            if name.is(source, key) {
+                // The last one counts where a key is doubled.
+                found = Some(Self { source, value });
+            }
+            Ok(())
+        });
+        found.filter(|view| read.is_ok() && view.kind() != Kind::Null)
     }
 
     /// A field of a field.

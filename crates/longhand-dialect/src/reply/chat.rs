@@ -11,12 +11,8 @@ pub(super) fn read(view: View) -> Option<Reply> {
     let mut stream = Stream::default();
     stream.attributes(view, choice);
     stream.delta(message);
-    stream.ended = true;
-    let mut reply = stream.finish()?;
-    if message.is("role", "assistant") {
-        message.raw().clone_into(&mut reply.message);
-    }
-    Some(reply)
+    let raw = message.is("role", "assistant").then(|| message.raw().to_owned());
+    Some(stream.reply(raw))
 }
 
 /// A message as far as it has come.
@@ -184,7 +180,7 @@ impl Stream {
 
     /// The message, if it came to its end.
     pub(super) fn finish(self) -> Option<Reply> {
-        self.is_whole().then(|| self.reply())
+        self.is_whole().then(|| self.reply(None))
     }
 
     /// The message as far as it has come, without calls that are incomplete.
@@ -195,10 +191,11 @@ impl Stream {
         calls.retain(|call| call.is_whole(at.next() == Some(last)));
         self.calls = calls;
         self.fields.retain(|(key, _)| key != "function_call");
-        self.reply()
+        self.reply(None)
     }
 
-    fn reply(self) -> Reply {
+    /// The answer; its message is written unless it came whole.
+    fn reply(self, message: Option<String>) -> Reply {
         let words = |key: &str| self.fields.iter().find(|(name, _)| name == key).map(|(_, f)| f);
         let content = words("content").map(Field::text).unwrap_or_default();
         let refusal = words("refusal").map(Field::text).unwrap_or_default();
@@ -211,20 +208,25 @@ impl Stream {
             Some("model_context_window_exceeded") => Stop::Window,
             Some(other) => Stop::Other(other.to_owned()),
         };
+        let message = message.unwrap_or_else(|| self.message());
+        let has_more = !self.calls.is_empty() || words("function_call").is_some();
+        let text = content + &refusal;
+        let Self { id, usage, model, .. } = self;
+        Reply { id, text, message, usage, stop, model, has_more }
+    }
+
+    fn message(&self) -> String {
+        let content = self.fields.iter().find(|(key, _)| key == "content");
         let mut fields = vec![("role", quote("assistant"))];
         let nothing = || if self.calls.is_empty() { quote("") } else { "null".to_owned() };
-        fields.push(("content", words("content").map_or_else(nothing, Field::json)));
+        fields.push(("content", content.map_or_else(nothing, |(_, field)| field.json())));
         let others = self.fields.iter().filter(|(key, _)| key != "content");
         fields.extend(others.map(|(key, field)| (key.as_str(), field.json())));
         if !self.calls.is_empty() {
             let calls: Vec<String> = self.calls.iter().map(Call::json).collect();
             fields.push(("tool_calls", format!("[{}]", calls.join(","))));
         }
-        let message = object(fields);
-        let has_more = !self.calls.is_empty() || words("function_call").is_some();
-        let text = content + &refusal;
-        let Self { id, usage, model, .. } = self;
-        Reply { id, text, message, usage, stop, model, has_more }
+        object(fields)
     }
 }
 
