@@ -42,6 +42,9 @@ const TOO_MUCH: &str = "Longhand holds as much of requests as it may";
 /// How much of a body must come in the time in which a client may be silent.
 const PACE_BYTES: usize = 64 << 10;
 
+/// The most that is set aside for a body before any of it has come; pages count once they are written.
+const RESERVED_BYTES_MAX: u64 = 8 << 20;
+
 /// Smaller requests are understood at once; handing them to another thread would take longer.
 const HERE_BYTES_MAX: usize = 64 << 10;
 
@@ -242,7 +245,7 @@ impl Passage<'_> {
         if !self.share.may_grow(length.min(settings.request_bytes_max as u64)) {
             return Err((StatusCode::SERVICE_UNAVAILABLE, TOO_MUCH));
         }
-        let mut bytes = Vec::with_capacity(length.min(1 << 20) as usize);
+        let mut bytes = Vec::with_capacity(length.min(RESERVED_BYTES_MAX) as usize);
         let mut due = Instant::now() + settings.client_silence;
         let mut awaited = PACE_BYTES;
         loop {
