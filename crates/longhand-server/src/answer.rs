@@ -303,14 +303,14 @@ impl Listener {
             }
             Copy::Deaf => None,
         };
-        reply.map_or(Heard::Unreadable, |reply| self.keep(&reply))
+        reply.map_or(Heard::Unreadable, |reply| self.keep(reply))
     }
 
     fn failed(self, reply: ReplyReader) -> Heard {
-        reply.partial().map_or(Heard::Nothing, |reply| self.keep(&reply))
+        reply.partial().map_or(Heard::Nothing, |reply| self.keep(reply))
     }
 
-    fn keep(self, reply: &Reply) -> Heard {
+    fn keep(self, reply: Reply) -> Heard {
         let ticket = self.windows.answered(&self.asked, &self.sent, reply);
         ticket.map_or(Heard::Unreadable, Heard::Kept)
     }

@@ -307,7 +307,7 @@ impl Windows {
     }
 
     /// Has an answer archived after the request that it answers, and learns from what it took.
-    pub(crate) fn answered(&self, asked: &Asked, sent: &Window, reply: &Reply) -> Option<Ticket> {
+    pub(crate) fn answered(&self, asked: &Asked, sent: &Window, reply: Reply) -> Option<Ticket> {
         let usage = reply.usage.unwrap_or_default();
         let (owner, model) = (asked.heard.caller.owner(), asked.model());
         let told = self.calibration.saw(owner, model, sent.after, usage.input);
@@ -316,16 +316,14 @@ impl Windows {
             let request = (asked.heard.session.id, sent.batch);
             self.cache_reach.saw(owner, model, request, (usage.input, usage.cached_input));
         }
-        let mut request = self.bill(asked, sent, reply, usage);
+        let mut request = self.bill(asked, sent, &reply, usage);
         if reply.stop == Stop::Window {
             let sent_tokens = sent.after.unwrap_or(Tokens::ZERO);
             let used = (usage.input, usage.output);
             Self::keep_learned(asked, self.calibration.filled(owner, model, sent_tokens, used));
         }
+        request.answer = reply.id.clone().filter(|_| asked.dialect() == Dialect::Responses);
         let answer = asked.answer(reply, self.settings.redactor.as_deref())?;
-        if let Some(id) = reply.id.as_ref().filter(|_| asked.dialect() == Dialect::Responses) {
-            request.answer = Some(id.clone());
-        }
         asked.heard.store.answered(&asked.heard, answer, request)
     }
 
