@@ -3,13 +3,14 @@
 use longhand_core::json::{Kind, quote};
 
 use super::{Reply, Stop, Usage, object};
-use crate::view::View;
+use crate::view::{Object, View};
 
 pub(super) fn read(view: View) -> Option<Reply> {
-    let choice = *view.get("choices")?.elements().first()?;
+    let answer = view.object();
+    let choice = answer.get("choices")?.elements().first()?.object();
     let message = choice.get("message")?;
     let mut stream = Stream::default();
-    stream.attributes(view, choice);
+    stream.attributes(&answer, &choice);
     stream.delta(message);
     let raw = message.is("role", "assistant").then(|| message.raw().to_owned());
     Some(stream.reply(raw))
@@ -49,13 +50,15 @@ struct Call {
 
 impl Stream {
     pub(super) fn push(&mut self, view: View) -> String {
-        let choices = view.get("choices").map(View::elements).unwrap_or_default();
-        let first = choices.into_iter().find(|choice| choice.number("index").unwrap_or(0) == 0);
+        let event = view.object();
+        let choices = event.get("choices").map(View::elements).unwrap_or_default();
+        let mut choices = choices.into_iter().map(View::object);
+        let first = choices.find(|choice| choice.number("index").unwrap_or(0) == 0);
         let Some(choice) = first else {
-            self.attributes(view, view);
+            self.attributes(&event, &event);
             return String::new();
         };
-        self.attributes(view, choice);
+        self.attributes(&event, &choice);
         choice.get("delta").map(|delta| self.delta(delta)).unwrap_or_default()
     }
 
@@ -67,11 +70,11 @@ impl Stream {
         self.ended
     }
 
-    fn attributes(&mut self, view: View, choice: View) {
-        self.id = self.id.take().or_else(|| view.string("id"));
-        self.model = self.model.take().or_else(|| view.string("model"));
+    fn attributes(&mut self, event: &Object, choice: &Object) {
+        self.id = self.id.take().or_else(|| event.string("id"));
+        self.model = self.model.take().or_else(|| event.string("model"));
         self.stop = choice.string("finish_reason").or(self.stop.take());
-        let own = view.get("usage").or_else(|| view.path(&["x_groq", "usage"]));
+        let own = event.get("usage").or_else(|| event.get("x_groq")?.get("usage"));
         self.usage = own.map(usage).or(self.usage);
     }
 
@@ -285,6 +288,7 @@ fn raw_elements(list: View) -> Vec<String> {
 }
 
 fn usage(view: View) -> Usage {
+    let view = view.object();
     let details = view.get("prompt_tokens_details");
     let detail = |key: &str| details.and_then(|details| details.number(key));
     Usage {
