@@ -73,3 +73,56 @@ impl Wake for Signal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    /// Counts how often the runtime would be asked to run the task again.
+    #[derive(Default)]
+    struct Runtime(AtomicUsize);
+
+    impl Wake for Runtime {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Polls a future once that wakes itself so many times; gives how often it was polled, and its waker.
+    fn polled(wakes: usize, runtime: &Arc<Runtime>) -> (usize, Option<Waker>) {
+        let (mut polls, mut kept) = (0, None);
+        let mut task = InPlace::new(std::future::poll_fn(|context| {
+            polls += 1;
+            kept = Some(context.waker().clone());
+            if polls <= wakes {
+                context.waker().wake_by_ref();
+            }
+            Poll::<()>::Pending
+        }));
+        let waker = Waker::from(Arc::clone(runtime));
+        let outcome = Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
+        assert!(outcome.is_pending());
+        drop(task);
+        (polls, kept)
+    }
+
+    #[test]
+    fn who_wakes_itself_goes_on_until_others_have_their_turn() {
+        for (wakes, expected) in [(0, (1, 0)), (3, (4, 0)), (100, (TURNS_MAX, 1))] {
+            let runtime = Arc::<Runtime>::default();
+            let (polls, _) = polled(wakes, &runtime);
+            assert_eq!((polls, runtime.0.load(Ordering::SeqCst)), expected, "{wakes}");
+        }
+    }
+
+    #[test]
+    fn who_is_woken_later_is_run_again_once() {
+        let runtime = Arc::<Runtime>::default();
+        let (_, waker) = polled(2, &runtime);
+        let waker = waker.unwrap();
+        waker.wake_by_ref();
+        waker.wake();
+        assert_eq!(runtime.0.load(Ordering::SeqCst), 1);
+    }
+}
