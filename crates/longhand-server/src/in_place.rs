@@ -90,12 +90,12 @@ mod tests {
     }
 
     /// Polls a future once that wakes itself so many times; gives how often it was polled, and its waker.
-    fn polled(wakes: usize, runtime: &Arc<Runtime>) -> (usize, Option<Waker>) {
+    fn polled(times: usize, runtime: &Arc<Runtime>) -> (usize, Option<Waker>) {
         let (mut polls, mut kept) = (0, None);
         let mut task = InPlace::new(std::future::poll_fn(|context| {
             polls += 1;
             kept = Some(context.waker().clone());
-            if polls <= wakes {
+            if polls <= times {
                 context.waker().wake_by_ref();
             }
             Poll::<()>::Pending
@@ -109,10 +109,10 @@ mod tests {
 
     #[test]
     fn who_wakes_itself_goes_on_until_others_have_their_turn() {
-        for (wakes, expected) in [(0, (1, 0)), (3, (4, 0)), (100, (TURNS_MAX, 1))] {
+        for (times, expected) in [(0, (1, 0)), (3, (4, 0)), (100, (TURNS_MAX, 1))] {
             let runtime = Arc::<Runtime>::default();
-            let (polls, _) = polled(wakes, &runtime);
-            assert_eq!((polls, runtime.0.load(Ordering::SeqCst)), expected, "{wakes}");
+            let (polls, _) = polled(times, &runtime);
+            assert_eq!((polls, runtime.0.load(Ordering::SeqCst)), expected, "{times}");
         }
     }
 
