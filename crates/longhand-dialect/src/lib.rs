@@ -112,7 +112,17 @@ pub fn read_shared(
 /// # Ok::<(), longhand_dialect::DialectError>(())
 /// ```
 pub fn read_after(text: Arc<String>, before: &Conversation) -> Result<Conversation, DialectError> {
-    let known = before.elements_within(common(&text, before.bytes()));
+    let common = common(&text, before.bytes());
+    read_on(text, before, common)
+}
+
+/// The same where it is known how many bytes both texts have in [`common`].
+pub fn read_on(
+    text: Arc<String>,
+    before: &Conversation,
+    common: usize,
+) -> Result<Conversation, DialectError> {
+    let known = before.elements_within(common);
     let source = Source::read(measured(text)?, &known)?;
     Ok(match before.dialect {
         Dialect::Chat => chat::read(source, Some(before)),

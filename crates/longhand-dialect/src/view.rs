@@ -32,10 +32,26 @@ impl<'s> View<'s> {
 
     /// A field that is there and not null.
     pub(crate) fn get(self, key: &str) -> Option<Self> {
+        if self.kind() != Kind::Object {
+            return None;
+        }
         let Self { source, .. } = self;
-        let node = self.node()?;
-        let (_, value) = node.fields.into_iter().rev().find(|(name, _)| name.is(source, key))?;
-        Some(Self { source, value }).filter(|view| view.kind() != Kind::Null)
+        let mut found = None;
+        let mut cursor = Cursor::at(source, self.value.span().start);
+        let read = cursor.fields(|cursor, name| {
+            let value = cursor.value()?;
+            if name.is(source, key) {
+                // The last one counts where a key is doubled.
+                found = Some(Self { source, value });
+            }
+            Ok(())
+        });
+        found.filter(|view| read.is_ok() && view.kind() != Kind::Null)
+    }
+
+    /// All fields, to look up several of them; none if it is no object.
+    pub(crate) fn object(self) -> Object<'s> {
+        Object { source: self.source, fields: self.node().unwrap_or_default().fields }
     }
 
     /// A field of a field.
@@ -83,10 +99,13 @@ impl<'s> View<'s> {
     }
 
     pub(crate) fn number(self, key: &str) -> Option<u64> {
-        let value = self.get(key)?;
-        // A whole number may be written as 12.0.
-        value.raw().parse().ok().or_else(|| {
-            let float = value.raw().parse::<f64>().ok()?;
+        self.get(key)?.whole()
+    }
+
+    /// A whole number, which may be written as 12.0.
+    fn whole(self) -> Option<u64> {
+        self.raw().parse().ok().or_else(|| {
+            let float = self.raw().parse::<f64>().ok()?;
             (0.0..1e15).contains(&float).then_some(float as u64)
         })
     }
@@ -94,5 +113,28 @@ impl<'s> View<'s> {
     /// The bytes as they stand.
     pub(crate) fn raw(self) -> &'s str {
         &self.source[self.value.span()]
+    }
+}
+
+/// The fields of an object, read once.
+pub(crate) struct Object<'s> {
+    source: &'s str,
+    fields: Vec<(Value, Value)>,
+}
+
+impl<'s> Object<'s> {
+    /// A field that is there and not null; the last one counts where a key is doubled.
+    pub(crate) fn get(&self, key: &str) -> Option<View<'s>> {
+        let source = self.source;
+        let (_, value) = self.fields.iter().rev().find(|(name, _)| name.is(source, key))?;
+        Some(View { source, value: *value }).filter(|view| view.kind() != Kind::Null)
+    }
+
+    pub(crate) fn string(&self, key: &str) -> Option<String> {
+        self.get(key)?.str().map(Cow::into_owned)
+    }
+
+    pub(crate) fn number(&self, key: &str) -> Option<u64> {
+        self.get(key)?.whole()
     }
 }

@@ -14,7 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Empty, Full};
+use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body as HttpBody, Bytes};
 use hyper::header::PROXY_AUTHORIZATION;
 use hyper::{Request, Response};
@@ -31,8 +31,8 @@ pub use self::error::HttpError;
 /// The error of a body that is sent.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of a request.
-pub type RequestBody = UnsyncBoxBody<Bytes, BoxError>;
+/// The body of a request: one that is known, or one that is still to come.
+pub type RequestBody = Either<Full<Bytes>, UnsyncBoxBody<Bytes, BoxError>>;
 
 /// How long a connection is kept that nobody uses.
 const POOL_IDLE_MAX: Duration = Duration::from_secs(90);
@@ -93,12 +93,12 @@ impl std::fmt::Debug for HttpClient {
 
 /// A body that is known.
 pub fn full(bytes: impl Into<Bytes>) -> RequestBody {
-    boxed(Full::new(bytes.into()))
+    Either::Left(Full::new(bytes.into()))
 }
 
 /// No body.
 pub fn empty() -> RequestBody {
-    boxed(Empty::new())
+    full(Bytes::new())
 }
 
 /// A body that is still to come.
@@ -106,7 +106,7 @@ pub fn boxed<B>(body: B) -> RequestBody
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
-    body.map_err(Into::into).boxed_unsync()
+    Either::Right(body.map_err(Into::into).boxed_unsync())
 }
 
 #[cfg(test)]

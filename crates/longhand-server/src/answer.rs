@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::BoxError;
-use axum::body::Bytes;
 use futures_util::stream::BoxStream;
-use futures_util::{FutureExt, Stream};
+use futures_util::{FutureExt, Stream, StreamExt, stream};
+use http_body_util::{Either, Full};
+use hyper::body::{Body as HttpBody, Bytes, Frame};
 use longhand_dialect::{Reply, ReplyError, ReplyReader, SseReader};
+use longhand_model::http::{self, BoxError};
 use tokio::time::{Sleep, sleep};
 
 use crate::archivist::Ticket;
@@ -23,7 +24,41 @@ use crate::window::{Window, Windows};
 pub(crate) type Chunk = Result<Bytes, BoxError>;
 
 /// The pieces in their order.
-pub(crate) type Chunks = BoxStream<'static, Chunk>;
+pub(crate) enum Chunks {
+    Upstream(http::Body),
+    /// What was made of an upstream's answer.
+    Stream(BoxStream<'static, Chunk>),
+}
+
+/// What a client gets: something of ours, or an answer that is passed on.
+pub(crate) type Body = Either<Full<Bytes>, Passing>;
+
+/// A body of ours.
+pub(crate) fn known(text: String) -> Body {
+    Either::Left(Full::from(text))
+}
+
+impl Chunks {
+    pub(crate) fn of(pieces: Vec<Chunk>) -> Self {
+        Self::Stream(stream::iter(pieces).boxed())
+    }
+
+    /// The same with some pieces before it.
+    pub(crate) fn after(self, pieces: Vec<Chunk>) -> Self {
+        Self::Stream(stream::iter(pieces).chain(self).boxed())
+    }
+}
+
+impl Stream for Chunks {
+    type Item = Chunk;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<Option<Chunk>> {
+        match &mut *self {
+            Self::Upstream(body) => body.poll_chunk(context).map_err(BoxError::from),
+            Self::Stream(stream) => stream.poll_next_unpin(context),
+        }
+    }
+}
 
 /// The most of an answer that is copied.
 const COPY_BYTES_MAX: usize = 32 << 20;
@@ -73,7 +108,7 @@ impl Passing {
     fn next(&mut self, context: &mut Context) -> Poll<Option<Chunk>> {
         match self.held.pop_front() {
             Some(chunk) => Poll::Ready(Some(chunk)),
-            None => self.rest.as_mut().poll_next(context),
+            None => self.rest.poll_next_unpin(context),
         }
     }
 
@@ -122,10 +157,14 @@ impl Passing {
     }
 }
 
-impl Stream for Passing {
-    type Item = Chunk;
+impl HttpBody for Passing {
+    type Data = Bytes;
+    type Error = BoxError;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<Option<Self::Item>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         loop {
             if let Some(ticket) = &mut self.ticket {
                 let archived = ready!(ticket.poll_unpin(context));
@@ -138,7 +177,7 @@ impl Stream for Passing {
             if !self.waits
                 && let Some(last) = self.last.take()
             {
-                return Poll::Ready(Some(Ok(last)));
+                return Poll::Ready(Some(Ok(Frame::data(last))));
             }
             if let Some((_, time)) = &mut self.broken {
                 ready!(time.poll_unpin(context));
@@ -151,7 +190,7 @@ impl Stream for Passing {
             match ready!(self.next(context)) {
                 Some(Ok(chunk)) => {
                     if let Some(chunk) = self.heard(chunk) {
-                        return Poll::Ready(Some(Ok(chunk)));
+                        return Poll::Ready(Some(Ok(Frame::data(chunk))));
                     }
                 }
                 Some(Err(error)) => self.break_off(error),
@@ -264,14 +303,14 @@ impl Listener {
             }
             Copy::Deaf => None,
         };
-        reply.map_or(Heard::Unreadable, |reply| self.keep(&reply))
+        reply.map_or(Heard::Unreadable, |reply| self.keep(reply))
     }
 
     fn failed(self, reply: ReplyReader) -> Heard {
-        reply.partial().map_or(Heard::Nothing, |reply| self.keep(&reply))
+        reply.partial().map_or(Heard::Nothing, |reply| self.keep(reply))
     }
 
-    fn keep(self, reply: &Reply) -> Heard {
+    fn keep(self, reply: Reply) -> Heard {
         let ticket = self.windows.answered(&self.asked, &self.sent, reply);
         ticket.map_or(Heard::Unreadable, Heard::Kept)
     }

@@ -1,7 +1,7 @@
 //! The program that asks, as far as it tells.
 
-use axum::http::HeaderMap;
-use axum::http::header::USER_AGENT;
+use hyper::HeaderMap;
+use hyper::header::USER_AGENT;
 use longhand_dialect::Conversation;
 use serde_json::Value;
 

@@ -1,7 +1,9 @@
 //! The keys that a caller shows, wherever providers take one.
 
-use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderName, Uri};
+use std::sync::LazyLock;
+
+use hyper::header::{AUTHORIZATION, HeaderName};
+use hyper::{HeaderMap, Uri};
 use longhand::Owner;
 
 use crate::headers::KEY;
@@ -18,6 +20,10 @@ const HEADERS: [HeaderName; 5] = [
 
 /// The parameters of an address in which providers take a key.
 const PARAMETERS: [&str; 4] = ["key", "api_key", "api-key", "access_token"];
+
+/// Hashes the keys of an owner, before the first of them.
+static OWNER: LazyLock<blake3::Hasher> =
+    LazyLock::new(|| blake3::Hasher::new_derive_key("longhand-server 2026-11 owner of sessions"));
 
 /// The distinct keys of a request, in order.
 ///
@@ -55,8 +61,7 @@ impl Credentials {
         if self.keys.is_empty() {
             return nobody;
         }
-        let mut hasher =
-            blake3::Hasher::new_derive_key("longhand-server 2026-11 owner of sessions");
+        let mut hasher = OWNER.clone();
         for key in &self.keys {
             hasher.update(&(key.len() as u64).to_le_bytes()).update(key);
         }
@@ -82,7 +87,7 @@ pub(crate) fn parameters(uri: &Uri) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
+    use hyper::header::HeaderValue;
 
     fn owner(uri: &'static str, pairs: &[(&'static str, &str)]) -> Owner {
         let mut headers = HeaderMap::new();

@@ -1,9 +1,9 @@
 //! Who may speak to a proxy.
 
-use axum::http::header::{HOST, ORIGIN};
-use axum::http::request::Parts;
-use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderMap, HeaderName, Uri};
+use hyper::header::{HOST, HeaderName, ORIGIN};
+use hyper::http::request::Parts;
+use hyper::http::uri::PathAndQuery;
+use hyper::{HeaderMap, Uri};
 
 use crate::credentials::{Credentials, parameters};
 use crate::route::unescaped;
@@ -103,7 +103,7 @@ impl Guard {
 /// it had that name point to this machine.
 fn is_local(uri: &Uri, headers: &HeaderMap, only_local: bool) -> bool {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    let host = text(HOST).or_else(|| uri.authority().map(axum::http::uri::Authority::as_str));
+    let host = text(HOST).or_else(|| uri.authority().map(hyper::http::uri::Authority::as_str));
     let origin_is_local = text(ORIGIN).is_none_or(|origin| {
         let host = origin.split_once("://").map(|(_, host)| host);
         host.is_some_and(is_loopback)
@@ -113,7 +113,7 @@ fn is_local(uri: &Uri, headers: &HeaderMap, only_local: bool) -> bool {
 
 /// Whether a host, perhaps with a port, is this machine by a name that nobody else can give.
 fn is_loopback(host: &str) -> bool {
-    let Ok(authority) = host.parse::<axum::http::uri::Authority>() else { return false };
+    let Ok(authority) = host.parse::<hyper::http::uri::Authority>() else { return false };
     let name = authority.host().trim_matches(['[', ']']);
     name.eq_ignore_ascii_case("localhost")
         || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
@@ -122,7 +122,8 @@ fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::{HeaderValue, Request};
+    use hyper::Request;
+    use hyper::header::HeaderValue;
 
     /// What is left of a request that is let in.
     fn checked(

@@ -33,6 +33,8 @@ mod error;
 mod guard;
 mod headers;
 mod held;
+mod in_place;
+mod limited;
 mod load;
 mod memo;
 mod metrics;
@@ -51,8 +53,8 @@ mod upstream;
 mod warnings;
 mod window;
 
-pub use axum::http::HeaderName;
 pub use error::ServerError;
+pub use hyper::header::HeaderName;
 pub use metrics::Counts;
 pub use proxy::{Proxy, serve};
 pub use settings::{Log, Settings};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::body::Bytes;
+use hyper::body::Bytes;
 use memchr::{memchr, memchr_iter};
 
 /// About what a message or a part of one takes while it is worked on, besides its text.
@@ -95,45 +95,103 @@ impl AsRef<[u8]> for Kept {
     }
 }
 
-/// About what it takes to work on a request, besides its text: a window of it, and what is read from it;
-/// `None` if that is more than it may have.
-///
-/// A message can have twenty bytes and takes a thousand in memory, so they are counted before any is read.
-/// Commas are counted many times as fast, and there are no more elements than these: if that is little, it will do.
-pub(crate) fn working_bytes(text: &str, share: &Share) -> Option<u64> {
-    let commas = memchr_iter(b',', text.as_bytes()).count() as u64;
-    let most = text.len() as u64 + (commas + 1) * (ELEMENT_BYTES + LEVELS_MAX * FIELD_BYTES);
-    let bytes = if most < SMALL_BYTES_MAX { most } else { counted_bytes(text) };
-    share.may_grow(bytes).then_some(bytes)
+/// About what it takes to work on a request, besides its text: a window of it, and what is read from it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Working {
+    pub(crate) bytes: u64,
+    /// Where the count of a later request may go on, in order.
+    places: Vec<Place>,
 }
 
-fn counted_bytes(text: &str) -> u64 {
-    let text = text.as_bytes();
-    let mut bytes = text.len() as u64;
-    // For each depth, whether it is in a list.
-    let mut lists = [false; LIST_DEPTH_MAX + 1];
-    let (mut depth, mut at) = (0_usize, 0);
-    while let Some(byte) = text.get(at) {
-        at += 1;
-        match byte {
-            b'"' => at = after_string(text, at),
-            b'{' | b'[' => {
-                depth += 1;
-                if let Some(list) = lists.get_mut(depth) {
-                    *list = *byte == b'[';
-                    bytes += FIELD_BYTES;
+/// How far a text was counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    at: usize,
+    depth: usize,
+    /// For each depth, whether it is in a list.
+    lists: [bool; LIST_DEPTH_MAX + 1],
+    bytes: u64,
+    /// The first place of the same list.
+    first: usize,
+}
+
+/// How many places of a list are remembered, before its last elements: clients change these.
+const PLACES_OF_LIST: usize = 4;
+const PLACES_MAX: usize = 32;
+
+/// How deep the list of messages lies.
+const MESSAGES_DEPTH: usize = 2;
+
+impl Working {
+    /// What a request takes; `None` if that is more than it may have.
+    ///
+    /// A message can have twenty bytes and takes a thousand in memory, so they are counted before any is read.
+    /// Commas are counted many times as fast, and there are no more elements than these: if that is little, it
+    /// will do. What an earlier request has in `common` with this one was counted with it.
+    pub(crate) fn of(text: &str, before: Option<(&Self, usize)>, share: &Share) -> Option<Self> {
+        let known = before.map_or(&[][..], |(before, common)| before.within(common));
+        let commas = || memchr_iter(b',', text.as_bytes()).count() as u64;
+        let most =
+            || text.len() as u64 + (commas() + 1) * (ELEMENT_BYTES + LEVELS_MAX * FIELD_BYTES);
+        let small = known.is_empty().then(most).filter(|most| *most < SMALL_BYTES_MAX);
+        let working = match small {
+            Some(bytes) => Self { bytes, places: Vec::new() },
+            None => Self::counted(text, known.to_vec()),
+        };
+        share.may_grow(working.bytes).then_some(working)
+    }
+
+    /// The places in the first so many bytes.
+    fn within(&self, bytes: usize) -> &[Place] {
+        &self.places[..self.places.partition_point(|place| place.at <= bytes)]
+    }
+
+    /// Counts from the last of the places on.
+    fn counted(text: &str, mut places: Vec<Place>) -> Self {
+        let length = text.len() as u64;
+        let text = text.as_bytes();
+        let mut place = places.last().copied().unwrap_or_default();
+        while let Some(byte) = text.get(place.at) {
+            place.at += 1;
+            match byte {
+                b'"' => place.at = after_string(text, place.at),
+                b'{' | b'[' => {
+                    place.depth += 1;
+                    if place.depth == MESSAGES_DEPTH {
+                        place.first = places.len();
+                    }
+                    if let Some(list) = place.lists.get_mut(place.depth) {
+                        *list = *byte == b'[';
+                        place.bytes += FIELD_BYTES;
+                    }
                 }
+                b'}' | b']' => place.depth = place.depth.saturating_sub(1),
+                b',' => match place.lists.get(place.depth) {
+                    Some(true) => {
+                        place.bytes += ELEMENT_BYTES;
+                        if place.depth == MESSAGES_DEPTH {
+                            place.remember(&mut places);
+                        }
+                    }
+                    Some(false) => place.bytes += FIELD_BYTES,
+                    None => {}
+                },
+                _ => {}
             }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b',' => match lists.get(depth) {
-                Some(true) => bytes += ELEMENT_BYTES,
-                Some(false) => bytes += FIELD_BYTES,
-                None => {}
-            },
-            _ => {}
+        }
+        Self { bytes: length + place.bytes, places }
+    }
+}
+
+impl Place {
+    fn remember(self, places: &mut Vec<Place>) {
+        if places.len() - self.first == PLACES_OF_LIST {
+            places.remove(self.first);
+        }
+        if places.len() < PLACES_MAX {
+            places.push(self);
         }
     }
-    bytes
 }
 
 /// Where a string ends that begins at an index.
@@ -174,6 +232,40 @@ mod tests {
         assert_eq!((&bytes[..], load.held()), (&b"body"[..], 20));
         drop(bytes);
         assert_eq!(load.held(), 0);
+    }
+
+    #[test]
+    fn counting_goes_on_from_an_earlier_request() {
+        let message = |at: usize| format!(r#"{{"role":"user","content":["a, \"[{at}"]}}"#);
+        let request = |messages: std::ops::Range<usize>, last: &str| {
+            let messages: Vec<String> = messages.map(message).collect();
+            let tools = [r#"{"name":"t","with":[1,2]}"#; 9].join(",");
+            format!(r#"{{"messages":[{}{last}],"tools":[{tools}],"n":1}}"#, messages.join(","))
+        };
+        let before = request(0..60, "");
+        let counted = Working::counted(&before, Vec::new());
+        for text in [request(0..70, ""), request(0..60, r#",{"cache":1}"#), request(0..58, "")] {
+            let common = longhand_dialect::common(&before, &text);
+            let known = counted.within(common);
+            assert!(!known.is_empty() && text.len() - known[known.len() - 1].at < 1_200, "{text}");
+            let resumed = Working::counted(&text, known.to_vec());
+            assert_eq!(resumed.bytes, counted_bytes(&text), "{text}");
+            // The next one goes on from there.
+            let more = text.replacen("],\"tools\"", ",{}],\"tools\"", 1);
+            let common = longhand_dialect::common(&text, &more);
+            let again = Working::counted(&more, resumed.within(common).to_vec());
+            assert_eq!(again.bytes, counted_bytes(&more), "{more}");
+        }
+        let other = request(30..60, "");
+        assert!(counted.within(longhand_dialect::common(&before, &other)).is_empty());
+    }
+
+    fn counted_bytes(text: &str) -> u64 {
+        Working::counted(text, Vec::new()).bytes
+    }
+
+    fn working_bytes(text: &str, share: &Share) -> Option<u64> {
+        Working::of(text, None, share).map(|working| working.bytes)
     }
 
     #[test]

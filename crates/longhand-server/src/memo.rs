@@ -38,16 +38,24 @@ struct Rack {
 }
 
 impl Memos {
-    /// Finds the request that a new one has the most bytes in common with.
-    pub(crate) fn find(&self, caller: &Caller, dialect: Dialect, text: &str) -> Option<Arc<Heard>> {
+    /// Finds the request that a new one has the most bytes in common with, and how many.
+    pub(crate) fn find(
+        &self,
+        caller: &Caller,
+        dialect: Dialect,
+        text: &str,
+    ) -> Option<(Arc<Heard>, usize)> {
         let alike: Vec<Arc<Heard>> = {
             let rack = self.all.lock().unwrap_or_else(PoisonError::into_inner);
             rack.requests.get(&key(caller, text))?.iter().cloned().collect()
         };
         let same =
             |heard: &Arc<Heard>| heard.conversation.dialect == dialect && heard.caller == *caller;
-        let alike = alike.into_iter().filter(same);
-        alike.max_by_key(|heard| common(heard.conversation.bytes(), text))
+        let with_common = |heard: Arc<Heard>| {
+            let common = common(heard.conversation.bytes(), text);
+            (heard, common)
+        };
+        alike.into_iter().filter(same).map(with_common).max_by_key(|(_, common)| *common)
     }
 
     /// Remembers a request, in the place of the one that it goes on from.

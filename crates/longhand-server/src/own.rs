@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderValue, Method, Response, StatusCode};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Response, StatusCode};
 use serde_json::json;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::answer::{Body, known};
 use crate::metrics::Metrics;
 use crate::store::Store;
 
@@ -61,7 +61,7 @@ const JSON: &str = "application/json";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(body));
+    let mut response = Response::new(known(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response

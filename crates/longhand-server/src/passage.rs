@@ -2,23 +2,23 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use axum::BoxError;
-use axum::body::{Body, BodyDataStream, Bytes};
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use futures_util::{StreamExt, TryStreamExt, stream};
+use http_body_util::{BodyExt, Either};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Response, StatusCode};
 use longhand_dialect::decode;
 use longhand_model::http::{self, HttpError, RequestBody};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
-use crate::answer::{Chunks, Listener, Passing};
+use crate::answer::{Body, Chunks, Listener, Passing};
 use crate::asked::Asked;
 use crate::client::Client;
+use crate::limited::Limited;
 use crate::load::Share;
 use crate::metrics::Bypass;
 use crate::proxy::Shared;
@@ -41,6 +41,9 @@ const TOO_MUCH: &str = "Longhand holds as much of requests as it may";
 
 /// How much of a body must come in the time in which a client may be silent.
 const PACE_BYTES: usize = 64 << 10;
+
+/// The most that is set aside for a body before any of it has come; pages count once they are written.
+const RESERVED_BYTES_MAX: u64 = 8 << 20;
 
 /// Smaller requests are understood at once; handing them to another thread would take longer.
 const HERE_BYTES_MAX: usize = 64 << 10;
@@ -86,28 +89,17 @@ impl Passage<'_> {
         }
     }
 
-    /// Passes a body on as it comes, as far as it may go.
-    pub(crate) async fn pass_stream(self, body: BodyDataStream) -> Response<Body> {
+    /// Passes a body on as it comes, as far as it may go, after what was read of it.
+    pub(crate) async fn pass_stream(self, begun: Option<Bytes>, rest: Incoming) -> Response<Body> {
         let most = self.shared.settings.body_bytes_max;
         if number(&self.parts.headers, &CONTENT_LENGTH).is_some_and(|length| length > most) {
             return self.refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large");
         }
-        let mut bytes = 0_u64;
-        let (provider, exceeded) = (self.provider, Arc::new(AtomicBool::new(false)));
-        let exceeds = Arc::clone(&exceeded);
-        let limited = body.map_err(BoxError::from).and_then(move |chunk| {
-            bytes += chunk.len() as u64;
-            let fits = bytes <= most;
-            exceeds.fetch_or(!fits, Ordering::Relaxed);
-            std::future::ready(if fits {
-                Ok(chunk)
-            } else {
-                Err("the request is too large".into())
-            })
-        });
-        let response = self.pass(http::boxed(Body::from_stream(limited))).await;
+        let (provider, limited) = (self.provider, Limited::new(begun, rest, most));
+        let is_exceeded = limited.is_exceeded();
+        let response = self.pass(http::boxed(limited)).await;
         // An upstream may close the connection before it is told why the request broke off.
-        if exceeded.load(Ordering::Relaxed) && response.status() == StatusCode::BAD_GATEWAY {
+        if is_exceeded.load(Ordering::Relaxed) && response.status() == StatusCode::BAD_GATEWAY {
             let message = "the request is too large";
             return envelope::error(provider, StatusCode::PAYLOAD_TOO_LARGE, message);
         }
@@ -115,11 +107,7 @@ impl Passage<'_> {
     }
 
     /// Sends a conversation within its budget, and again if it is still too long.
-    pub(crate) async fn converse(
-        mut self,
-        route: Route,
-        mut body: BodyDataStream,
-    ) -> Response<Body> {
+    pub(crate) async fn converse(mut self, route: Route, mut body: Incoming) -> Response<Body> {
         let (bytes, text) = match self.collect(&mut body).await {
             Ok(Collected::Whole(bytes)) => self.read(bytes).await,
             Ok(Collected::Beginning(_)) if self.shared.settings.require_archive => {
@@ -128,9 +116,7 @@ impl Passage<'_> {
             }
             Ok(Collected::Beginning(bytes)) => {
                 self.bypass(Bypass::TooLarge);
-                let rest = stream::iter([Ok(bytes)]).chain(body);
-                let body = Body::from_stream(rest).into_data_stream();
-                return bypassed(self.pass_stream(body).await);
+                return bypassed(self.pass_stream(Some(bytes), body).await);
             }
             Err((status, message)) => return self.refuse(status, message),
         };
@@ -253,22 +239,19 @@ impl Passage<'_> {
     }
 
     /// Reads the body, as far as it is looked into.
-    async fn collect(
-        &self,
-        body: &mut BodyDataStream,
-    ) -> Result<Collected, (StatusCode, &'static str)> {
+    async fn collect(&self, body: &mut Incoming) -> Result<Collected, (StatusCode, &'static str)> {
         let settings = &self.shared.settings;
         let length = number(&self.parts.headers, &CONTENT_LENGTH).unwrap_or(0);
         if !self.share.may_grow(length.min(settings.request_bytes_max as u64)) {
             return Err((StatusCode::SERVICE_UNAVAILABLE, TOO_MUCH));
         }
-        let mut bytes = Vec::with_capacity(length.min(1 << 20) as usize);
+        let mut bytes = Vec::with_capacity(length.min(RESERVED_BYTES_MAX) as usize);
         let mut due = Instant::now() + settings.client_silence;
         let mut awaited = PACE_BYTES;
         loop {
-            let chunk = match timeout_at(due.into(), body.next()).await {
+            let frame = match timeout_at(due.into(), body.frame()).await {
                 Ok(None) => return Ok(Collected::Whole(bytes)),
-                Ok(Some(Ok(chunk))) => chunk,
+                Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(_))) => {
                     return Err((StatusCode::BAD_REQUEST, "the request could not be read"));
                 }
@@ -276,6 +259,7 @@ impl Passage<'_> {
                     return Err((StatusCode::REQUEST_TIMEOUT, "the request did not come in time"));
                 }
             };
+            let Ok(chunk) = frame.into_data() else { continue };
             if !self.share.grow(chunk.len() as u64) {
                 return Err((StatusCode::SERVICE_UNAVAILABLE, TOO_MUCH));
             }
@@ -423,7 +407,7 @@ pub(crate) struct Head {
 
 impl Head {
     fn answer(self, body: Passing) -> Response<Body> {
-        let mut response = Response::new(Body::from_stream(body));
+        let mut response = Response::new(Either::Right(body));
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;
         response
@@ -431,9 +415,9 @@ impl Head {
 }
 
 pub(crate) fn split(response: upstream::Response) -> (Head, Chunks) {
-    let (parts, mut body) = response.into_parts();
+    let (parts, body) = response.into_parts();
     let head = Head { status: parts.status, headers: headers::end_to_end(&parts.headers) };
-    (head, stream::poll_fn(move |context| body.poll_chunk(context).map_err(BoxError::from)).boxed())
+    (head, Chunks::Upstream(body))
 }
 
 pub(crate) fn is_events(headers: &HeaderMap) -> bool {

@@ -5,12 +5,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody};
-use axum::http::request::Parts;
-use axum::http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
+use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use longhand::Owner;
@@ -20,9 +19,11 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
+use crate::answer::Body;
 use crate::archivist::Archivist;
 use crate::credentials::Credentials;
 use crate::guard::{Guard, Refused};
+use crate::in_place::InPlace;
 use crate::metrics::{Counts, Metrics};
 use crate::passage::Passage;
 use crate::route::{Caller, is_unknown_api, rooted, route};
@@ -165,21 +166,21 @@ fn talk(
     let own = Arc::clone(shared);
     let service = service_fn(move |request: Request<Incoming>| {
         let shared = Arc::clone(&own);
-        async move { Ok::<_, Infallible>(handle(&shared, request.map(Body::new)).await) }
+        async move { Ok::<_, Infallible>(handle(&shared, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(shared.settings.client_silence)
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
-    let watched = graceful.watch(connection);
+    let watched = InPlace::new(graceful.watch(connection));
     async move {
         // A connection that breaks is the client's matter.
         let _ = watched.await;
     }
 }
 
-async fn handle(shared: &Arc<Shared>, request: Request<Body>) -> Response<Body> {
+async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     let provider = shared.upstreams.provider(&parts.uri, &parts.headers);
     let path = parts.uri.path().to_owned();
@@ -236,8 +237,8 @@ async fn handle(shared: &Arc<Shared>, request: Request<Body>) -> Response<Body> 
     let share = shared.windows.load.share();
     let passage = Passage { shared, provider, upstream, parts, caller, share, trail };
     match route(&passage.parts.method, &path) {
-        Some(route) => passage.converse(route, body.into_data_stream()).await,
+        Some(route) => passage.converse(route, body).await,
         None if body.is_end_stream() => passage.pass(http::empty()).await,
-        None => passage.pass_stream(body.into_data_stream()).await,
+        None => passage.pass_stream(None, body).await,
     }
 }

@@ -17,9 +17,9 @@ mod stream;
 mod tally;
 mod whole;
 
-use axum::body::Bytes;
-use axum::http::header::CONTENT_LENGTH;
-use futures_util::{StreamExt, stream as streams};
+use futures_util::StreamExt;
+use hyper::body::Bytes;
+use hyper::header::CONTENT_LENGTH;
 use longhand_dialect::Reply;
 
 pub(crate) use self::follow::Again;
@@ -47,7 +47,7 @@ pub(crate) type Answer = (Head, Vec<Chunk>, Chunks);
 pub(crate) async fn answered(again: Again, answer: Answer) -> Answer {
     let recall = Recall::new(again);
     let (mut head, begun, rest) = answer;
-    let chunks = streams::iter(begun).chain(rest).boxed();
+    let chunks = rest.after(begun);
     if is_events(&head.headers) {
         head.headers.remove(CONTENT_LENGTH);
         return (head, Vec::new(), Joined::new(recall, chunks).stream());
@@ -80,7 +80,7 @@ async fn whole(mut recall: Recall, mut head: Head, mut chunks: Chunks) -> Answer
         }
         let told = shown.end(&body);
         head.headers.insert(CONTENT_LENGTH, told.len().into());
-        return (head, vec![Ok(told.into())], streams::empty().boxed());
+        return (head, vec![Ok(told.into())], Chunks::of(Vec::new()));
     }
 }
 

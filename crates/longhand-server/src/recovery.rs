@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
 use futures_util::StreamExt;
+use hyper::StatusCode;
+use hyper::body::Bytes;
 use longhand_dialect::{
     Dialect, Overflow, Reply, ReplyError, ReplyReader, SseReader, Stop, recognise_for,
 };
@@ -76,7 +77,7 @@ async fn gather(rest: &mut Chunks, time: Duration) -> Vec<Chunk> {
     while bytes <= HELD_BYTES_MAX
         && let Ok(Some(chunk)) = timeout_at(end, rest.next()).await
     {
-        bytes += chunk.as_ref().map_or(0, axum::body::Bytes::len);
+        bytes += chunk.as_ref().map_or(0, Bytes::len);
         held.push(chunk);
     }
     held

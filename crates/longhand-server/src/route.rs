@@ -1,6 +1,6 @@
 //! What a request is about, before anything is done with it.
 
-use axum::http::{HeaderMap, Method, Uri};
+use hyper::{HeaderMap, Method, Uri};
 use longhand::{Owner, SessionId};
 use longhand_dialect::{Conversation, Dialect};
 
@@ -63,7 +63,8 @@ pub(crate) fn is_unknown_api(method: &Method, path: &str) -> bool {
 pub(crate) fn plain(path: &str) -> String {
     let bytes = unescaped(path);
     let text = String::from_utf8_lossy(&bytes).to_lowercase();
-    text.split('/').filter(|piece| !piece.is_empty()).map(|piece| format!("/{piece}")).collect()
+    let pieces = text.split('/').filter(|piece| !piece.is_empty());
+    pieces.flat_map(|piece| ["/", piece]).collect()
 }
 
 /// A piece of an address without `%` escapes.

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::HeaderName;
+use hyper::header::HeaderName;
 use longhand::{Archive, Extractive, Miner, Redactor, Summariser, Tokens};
 use longhand_core::Policy;
 use longhand_model::Prices;

@@ -25,7 +25,7 @@ use crate::ServerError;
 use crate::archivist::{Archivist, Ticket, Work};
 use crate::asked::Weights;
 use crate::client::Client;
-use crate::load::Share;
+use crate::load::{Share, Working};
 use crate::metrics::Metrics;
 use crate::route::Caller;
 
@@ -78,6 +78,8 @@ pub(crate) struct Told {
     pub(crate) weights: Option<Weights>,
     /// The memory that it takes.
     pub(crate) share: Arc<Share>,
+    /// How that was counted.
+    pub(crate) working: Working,
 }
 
 /// A request as it was heard.
@@ -92,6 +94,8 @@ pub(crate) struct Heard {
     pub(crate) weights: Mutex<Option<Weights>>,
     /// The memory that it takes.
     pub(crate) share: Arc<Share>,
+    /// How that was counted.
+    pub(crate) working: Working,
     /// Where it was admitted.
     pub(crate) store: Arc<Store>,
     pub(crate) session: Arc<Session>,
@@ -298,6 +302,7 @@ impl Store {
             preamble: told.preamble,
             weights: Mutex::new(told.weights),
             share: told.share,
+            working: told.working,
             store: Arc::clone(self),
             session: Arc::clone(session),
             trail,

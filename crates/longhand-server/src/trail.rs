@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::http::StatusCode;
+use hyper::StatusCode;
 use longhand::time;
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;

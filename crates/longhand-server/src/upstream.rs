@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, Method, Request, Uri, uri};
+use hyper::http::uri;
+use hyper::{HeaderMap, Method, Request, Uri};
 use longhand_model::http::{self, HttpClient, HttpError, RequestBody};
 
 use crate::route::{plain, unescaped};
 use crate::{ServerError, Settings};
 
 /// An answer as it comes.
-pub(crate) type Response = axum::http::Response<http::Body>;
+pub(crate) type Response = hyper::Response<http::Body>;
 
 /// Whose format a request has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,14 +7,14 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::body::Bytes;
+use hyper::body::Bytes;
 use longhand::{Owner, SessionId, Tokens, hidden_tokens, reasons_json};
 use longhand_archive::Request;
 use longhand_core::{
     Batch, Budget, CachePrices, Economy, Plan, Policy, Tally, folded_messages, shown_edits,
 };
 use longhand_dialect::{
-    Binding, Dialect, DialectError, Options, Overflow, Reply, Stop, Usage, read, read_after,
+    Binding, Dialect, DialectError, Options, Overflow, Reply, Stop, Usage, read, read_on,
     read_shared, without_options,
 };
 use longhand_meter::MeterError;
@@ -29,7 +29,7 @@ use crate::calibration::{self, Calibration, TooLong};
 use crate::client::Client;
 use crate::digest::Digests;
 use crate::held::Held;
-use crate::load::{Load, SMALL_BYTES_MAX, Share, working_bytes};
+use crate::load::{Load, SMALL_BYTES_MAX, Share, Working};
 use crate::memo::{self, Memos};
 use crate::metrics::{Bypass, Flow, Metrics, Rung};
 use crate::models::Models;
@@ -147,7 +147,10 @@ impl Windows {
         may_wait: bool,
     ) -> Result<Option<(Asked, Window)>, Trouble> {
         let Sender { caller, client, share } = sender;
-        let working = working_bytes(&text, share).ok_or(Trouble::TooCostly)?;
+        let came = Arc::clone(&text);
+        let mut memo = self.memos.find(caller, route.dialect, &text);
+        let counted = memo.as_ref().map(|(before, common)| (&before.working, *common));
+        let mut working = Working::of(&text, counted, share).ok_or(Trouble::TooCostly)?;
         let mut options = Options::default();
         if !upstream_knows_options && !route.as_is {
             options = Options::of(route.dialect, &text);
@@ -172,9 +175,13 @@ impl Windows {
             original = Some(read_shared(Arc::clone(&text), Some(route.dialect))?);
             text = Arc::new(twin);
         }
-        let mut before = self.memos.find(caller, route.dialect, &text);
-        let mut conversation = match &before {
-            Some(before) => read_after(text, &before.conversation)?,
+        let is_as_it_came = Arc::ptr_eq(&came, &text);
+        drop(came);
+        if !is_as_it_came {
+            memo = self.memos.find(caller, route.dialect, &text);
+        }
+        let mut conversation = match &memo {
+            Some((before, common)) => read_on(text, &before.conversation, *common)?,
             None => read_shared(text, Some(route.dialect))?,
         };
         let fields = Fields::of(original.as_ref().unwrap_or(&conversation));
@@ -186,8 +193,8 @@ impl Windows {
         if let Some(id) = &fields.previous
             && let Some((whole, own)) = Self::held(store, caller.owner(), id, conversation.bytes())
         {
-            let working = working_bytes(&whole, share).ok_or(Trouble::TooCostly)?;
-            if !share.grow(whole.len() as u64 + working) {
+            let working = Working::of(&whole, None, share).ok_or(Trouble::TooCostly)?;
+            if !share.grow(whole.len() as u64 + working.bytes) {
                 return Err(Trouble::TooCostly);
             }
             // Of the history that the provider holds, only the redacted form is known.
@@ -205,7 +212,7 @@ impl Windows {
         if let Some(original) = &mut original {
             original.keep_thinking();
         }
-        before = before.filter(|before| {
+        let before = memo.map(|(before, _)| before).filter(|before| {
             before.caller == caller && held.is_none() && Arc::ptr_eq(&before.store, store)
         });
         let shared = before
@@ -213,7 +220,12 @@ impl Windows {
             .map_or(0, |heard| memo::shared(&heard.conversation.messages, &conversation.messages));
         let before_with = before.as_ref().map(|before| (&**before, shared));
         let client = client.clone().with(&conversation);
-        let told = told(conversation, caller, client, Arc::clone(share), before_with);
+        let bytes = working.bytes;
+        if !is_as_it_came || held.is_some() {
+            // It was counted in another text.
+            working = Working::default();
+        }
+        let told = told(conversation, caller, client, (Arc::clone(share), working), before_with);
         if told.chain.said().next().is_none() {
             return Err(Trouble::Empty);
         }
@@ -236,8 +248,8 @@ impl Windows {
         }
         // Planning takes twice as much again, for a moment.
         let planning = self.load.share();
-        let is_small = working < SMALL_BYTES_MAX;
-        if !share.grow(working) || !(is_small || planning.grow(2 * working)) {
+        let is_small = bytes < SMALL_BYTES_MAX;
+        if !share.grow(bytes) || !(is_small || planning.grow(2 * bytes)) {
             return Err(Trouble::TooCostly);
         }
         let meter = self.models.meter(&told.conversation, &self.settings)?;
@@ -295,7 +307,7 @@ impl Windows {
     }
 
     /// Has an answer archived after the request that it answers, and learns from what it took.
-    pub(crate) fn answered(&self, asked: &Asked, sent: &Window, reply: &Reply) -> Option<Ticket> {
+    pub(crate) fn answered(&self, asked: &Asked, sent: &Window, reply: Reply) -> Option<Ticket> {
         let usage = reply.usage.unwrap_or_default();
         let (owner, model) = (asked.heard.caller.owner(), asked.model());
         let told = self.calibration.saw(owner, model, sent.after, usage.input);
@@ -304,16 +316,14 @@ impl Windows {
             let request = (asked.heard.session.id, sent.batch);
             self.cache_reach.saw(owner, model, request, (usage.input, usage.cached_input));
         }
-        let mut request = self.bill(asked, sent, reply, usage);
+        let mut request = self.bill(asked, sent, &reply, usage);
         if reply.stop == Stop::Window {
             let sent_tokens = sent.after.unwrap_or(Tokens::ZERO);
             let used = (usage.input, usage.output);
             Self::keep_learned(asked, self.calibration.filled(owner, model, sent_tokens, used));
         }
+        request.answer = reply.id.clone().filter(|_| asked.dialect() == Dialect::Responses);
         let answer = asked.answer(reply, self.settings.redactor.as_deref())?;
-        if let Some(id) = reply.id.as_ref().filter(|_| asked.dialect() == Dialect::Responses) {
-            request.answer = Some(id.clone());
-        }
         asked.heard.store.answered(&asked.heard, answer, request)
     }
 

@@ -3,20 +3,17 @@
 use longhand_core::json::{Kind, quote};
 
 use super::{Reply, Stop, Usage, object};
-use crate::view::View;
+use crate::view::{Object, View};
 
 pub(super) fn read(view: View) -> Option<Reply> {
-    let choice = *view.get("choices")?.elements().first()?;
+    let answer = view.object();
+    let choice = answer.get("choices")?.elements().first()?.object();
     let message = choice.get("message")?;
     let mut stream = Stream::default();
-    stream.attributes(view, choice);
+    stream.attributes(&answer, &choice);
     stream.delta(message);
-    stream.ended = true;
-    let mut reply = stream.finish()?;
-    if message.is("role", "assistant") {
-        message.raw().clone_into(&mut reply.message);
-    }
-    Some(reply)
+    let raw = message.is("role", "assistant").then(|| message.raw().to_owned());
+    Some(stream.reply(raw))
 }
 
 /// A message as far as it has come.
@@ -53,13 +50,15 @@ struct Call {
 
 impl Stream {
     pub(super) fn push(&mut self, view: View) -> String {
-        let choices = view.get("choices").map(View::elements).unwrap_or_default();
-        let first = choices.into_iter().find(|choice| choice.number("index").unwrap_or(0) == 0);
+        let event = view.object();
+        let choices = event.get("choices").map(View::elements).unwrap_or_default();
+        let mut choices = choices.into_iter().map(View::object);
+        let first = choices.find(|choice| choice.number("index").unwrap_or(0) == 0);
         let Some(choice) = first else {
-            self.attributes(view, view);
+            self.attributes(&event, &event);
             return String::new();
         };
-        self.attributes(view, choice);
+        self.attributes(&event, &choice);
         choice.get("delta").map(|delta| self.delta(delta)).unwrap_or_default()
     }
 
@@ -71,11 +70,11 @@ impl Stream {
         self.ended
     }
 
-    fn attributes(&mut self, view: View, choice: View) {
-        self.id = self.id.take().or_else(|| view.string("id"));
-        self.model = self.model.take().or_else(|| view.string("model"));
+    fn attributes(&mut self, event: &Object, choice: &Object) {
+        self.id = self.id.take().or_else(|| event.string("id"));
+        self.model = self.model.take().or_else(|| event.string("model"));
         self.stop = choice.string("finish_reason").or(self.stop.take());
-        let own = view.get("usage").or_else(|| view.path(&["x_groq", "usage"]));
+        let own = event.get("usage").or_else(|| event.get("x_groq")?.get("usage"));
         self.usage = own.map(usage).or(self.usage);
     }
 
@@ -184,7 +183,7 @@ impl Stream {
 
     /// The message, if it came to its end.
     pub(super) fn finish(self) -> Option<Reply> {
-        self.is_whole().then(|| self.reply())
+        self.is_whole().then(|| self.reply(None))
     }
 
     /// The message as far as it has come, without calls that are incomplete.
@@ -195,10 +194,11 @@ impl Stream {
         calls.retain(|call| call.is_whole(at.next() == Some(last)));
         self.calls = calls;
         self.fields.retain(|(key, _)| key != "function_call");
-        self.reply()
+        self.reply(None)
     }
 
-    fn reply(self) -> Reply {
+    /// The answer; its message is written unless it came whole.
+    fn reply(self, message: Option<String>) -> Reply {
         let words = |key: &str| self.fields.iter().find(|(name, _)| name == key).map(|(_, f)| f);
         let content = words("content").map(Field::text).unwrap_or_default();
         let refusal = words("refusal").map(Field::text).unwrap_or_default();
@@ -211,20 +211,25 @@ impl Stream {
             Some("model_context_window_exceeded") => Stop::Window,
             Some(other) => Stop::Other(other.to_owned()),
         };
+        let message = message.unwrap_or_else(|| self.message());
+        let has_more = !self.calls.is_empty() || words("function_call").is_some();
+        let text = content + &refusal;
+        let Self { id, usage, model, .. } = self;
+        Reply { id, text, message, usage, stop, model, has_more }
+    }
+
+    fn message(&self) -> String {
+        let content = self.fields.iter().find(|(key, _)| key == "content");
         let mut fields = vec![("role", quote("assistant"))];
         let nothing = || if self.calls.is_empty() { quote("") } else { "null".to_owned() };
-        fields.push(("content", words("content").map_or_else(nothing, Field::json)));
+        fields.push(("content", content.map_or_else(nothing, |(_, field)| field.json())));
         let others = self.fields.iter().filter(|(key, _)| key != "content");
         fields.extend(others.map(|(key, field)| (key.as_str(), field.json())));
         if !self.calls.is_empty() {
             let calls: Vec<String> = self.calls.iter().map(Call::json).collect();
             fields.push(("tool_calls", format!("[{}]", calls.join(","))));
         }
-        let message = object(fields);
-        let has_more = !self.calls.is_empty() || words("function_call").is_some();
-        let text = content + &refusal;
-        let Self { id, usage, model, .. } = self;
-        Reply { id, text, message, usage, stop, model, has_more }
+        object(fields)
     }
 }
 
@@ -283,6 +288,7 @@ fn raw_elements(list: View) -> Vec<String> {
 }
 
 fn usage(view: View) -> Usage {
+    let view = view.object();
     let details = view.get("prompt_tokens_details");
     let detail = |key: &str| details.and_then(|details| details.number(key));
     Usage {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use axum::body::Bytes;
+use hyper::body::Bytes;
 use longhand_dialect::Reply;
 
 use super::calls::is_ours;

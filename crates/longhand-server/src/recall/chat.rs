@@ -2,7 +2,7 @@
 
 pub(super) mod whole;
 
-use axum::body::Bytes;
+use hyper::body::Bytes;
 use longhand_core::json::quote;
 use longhand_dialect::Reply;
 

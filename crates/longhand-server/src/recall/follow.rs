@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
-use futures_util::{StreamExt, stream};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{HeaderMap, Method, StatusCode, Uri};
 use longhand::Tokens;
 use longhand_core::{Role, Scale};
 use longhand_dialect::{Dialect, Overflow, Reply, Stop, recognise_for};
@@ -233,16 +233,13 @@ impl Failure {
         let error = json!({"type": "api_error", "message": message, "code": "longhand"});
         let body = json!({"type": "error", "error": error}).to_string();
         let mut headers = HeaderMap::new();
-        headers.insert(
-            axum::http::header::CONTENT_TYPE,
-            axum::http::HeaderValue::from_static("application/json"),
-        );
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Self { status: StatusCode::BAD_GATEWAY, headers, body: body.into() }
     }
 
     /// The failure as an answer.
     pub(super) fn answer(self) -> (Head, Chunks) {
         let head = Head { status: self.status, headers: self.headers };
-        (head, stream::iter([Ok(self.body)]).boxed())
+        (head, Chunks::of(vec![Ok(self.body)]))
     }
 }

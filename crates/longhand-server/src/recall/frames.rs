@@ -1,6 +1,6 @@
 //! The events of a stream, each with the bytes that it came in.
 
-use axum::body::Bytes;
+use hyper::body::Bytes;
 use longhand_dialect::{SseEvent, SseReader};
 
 /// An event as it came; what comes between events is a frame without one.

@@ -1,6 +1,6 @@
 //! What a client sees of streams that are one answer to it.
 
-use axum::body::Bytes;
+use hyper::body::Bytes;
 use longhand_dialect::{Dialect, Reply};
 
 use super::frames::Frame;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use axum::body::Bytes;
 use futures_util::{StreamExt, stream};
+use hyper::body::Bytes;
 use longhand_core::json::quote;
 use longhand_dialect::{Dialect, ReplyReader};
 
@@ -44,7 +44,8 @@ impl Joined {
 
     /// What the client sees.
     pub(super) fn stream(self) -> Chunks {
-        stream::unfold(self, |mut own| async move { Some((own.next().await?, own)) }).boxed()
+        let next = |mut own: Self| async move { Some((own.next().await?, own)) };
+        Chunks::Stream(stream::unfold(self, next).boxed())
     }
 
     async fn next(&mut self) -> Option<Chunk> {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use longhand::{Archive, Chain, Ledger, Owner, SessionId, Storyteller, Trail};
-use longhand_archive::{LoggedBatch, NewBatch, Page, PreambleId};
+use longhand_archive::{LoggedBatch, NewBatch, Page, PreambleId, SessionInfo};
 use longhand_core::{Arguments, Batch, Link, Message, Seq, Tokens};
 use longhand_dialect::Conversation;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -186,22 +186,26 @@ impl Session {
     /// Nobody holds the lock meanwhile: others of the session would wait for a disk. What is archived in
     /// between is found missing when something is to follow it.
     fn read(&self, archive: &dyn Archive) -> bool {
-        if !self.is_ours(archive) {
+        let Ok(info) = archive.session(self.id) else { return false };
+        if !self.is_ours(info.as_ref()) {
             return false;
         }
-        let Ok(nodes) = archive.tree(self.id) else { return false };
+        // What is new has neither entries nor batches.
+        let nodes = if info.is_some() { archive.tree(self.id) } else { Ok(Vec::new()) };
+        let Ok(nodes) = nodes else { return false };
         self.lock().begin_edition(Ledger::of(nodes));
         self.is_doubted.store(false, Ordering::Relaxed);
-        self.read_batches(archive);
+        if info.is_some() {
+            self.read_batches(archive);
+        }
         true
     }
 
-    /// Whether the archive says that the owner may read it.
+    /// Whether the owner may read what the archive has of it.
     ///
-    /// A record that cannot be read, or failed its checksum, proves nothing.
-    fn is_ours(&self, archive: &dyn Archive) -> bool {
-        let Ok(info) = archive.session(self.id) else { return false };
-        let is_foreign = info.as_ref().is_some_and(|info| info.owner != self.owner);
+    /// A record that failed its checksum proves nothing.
+    fn is_ours(&self, info: Option<&SessionInfo>) -> bool {
+        let is_foreign = info.is_some_and(|info| info.owner != self.owner);
         self.is_foreign.store(is_foreign, Ordering::Relaxed);
         !is_foreign && info.is_none_or(|info| !info.is_damaged)
     }

@@ -10,7 +10,7 @@ use longhand_dialect::Conversation;
 use super::lock;
 use crate::asked::Weights;
 use crate::client::Client;
-use crate::load::Share;
+use crate::load::{Share, Working};
 use crate::route::Caller;
 use crate::store::{Heard, Told, pieces, preamble};
 
@@ -19,7 +19,7 @@ pub(super) fn told(
     conversation: Conversation,
     caller: Caller,
     client: Client,
-    share: Arc<Share>,
+    (share, working): (Arc<Share>, Working),
     before: Option<(&Heard, usize)>,
 ) -> Told {
     let path = conversation.path();
@@ -43,7 +43,7 @@ pub(super) fn told(
         None => (system(), PreambleId::of(&preamble(&conversation))),
     };
     let weights = same.and_then(|before| weights(before, path.lead + shared));
-    Told { conversation, chain, shared, caller, client, system, preamble, weights, share }
+    Told { conversation, chain, shared, caller, client, system, preamble, weights, share, working }
 }
 
 /// What is known of the weights of a request whose first messages an earlier one has, too.

@@ -10,8 +10,11 @@ use crate::common::{
     PATHS, Stage, answers, assistant, log, messages, reply, request, says, told, until, user,
 };
 use futures_util::StreamExt;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
 use longhand::{Archive, MemoryArchive, Summariser, Tokens};
 use longhand_core::Scale;
+use longhand_model::http;
 use longhand_summary::{Input, Summary, SummaryError};
 use longhand_testkit::scripted::{Step, USAGE_INPUT, USAGE_OUTPUT};
 use serde_json::{Value, json};
@@ -342,14 +345,14 @@ async fn what_is_larger_than_anything_is_refused() {
             })
             .await;
             let body = request(path, &messages(path, 20), false).into_bytes();
-            let chunks: Vec<_> =
-                body.chunks(700).map(|own| Ok::<_, std::io::Error>(own.to_vec())).collect();
+            let frame = |own: &[u8]| Ok::<_, std::io::Error>(Frame::data(own.to_vec().into()));
+            let chunks: Vec<_> = body.chunks(700).map(frame).collect();
             let body = if sized {
-                body.into()
+                http::full(body)
             } else {
-                axum::body::Body::from_stream(futures_util::stream::iter(chunks))
+                http::boxed(StreamBody::new(futures_util::stream::iter(chunks)))
             };
-            let answer = stage.client.post(stage.url(path)).body(body).send().await.unwrap();
+            let answer = stage.client.post(stage.url(path)).streamed(body).send().await.unwrap();
             assert_eq!(answer.status(), 413, "{path} {sized}");
             assert!(stage.sent().iter().all(|sent| sent.len() <= 5_000));
         }

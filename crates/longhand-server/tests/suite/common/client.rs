@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use futures_util::{Stream, stream};
-use longhand_model::http::{self, HttpClient, HttpError};
+use hyper::body::Bytes;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
+use longhand_model::http::{self, HttpClient, HttpError, RequestBody};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -29,7 +30,7 @@ impl Client {
     }
 
     pub(crate) fn request(&self, method: Method, url: String) -> Call<'_> {
-        let mut request = Request::new(Body::empty());
+        let mut request = Request::new(http::empty());
         *request.method_mut() = method;
         *request.uri_mut() = Uri::try_from(url).unwrap();
         Call { client: &self.client, request, time: PATIENCE }
@@ -39,7 +40,7 @@ impl Client {
 /// A request that is about to be sent.
 pub(crate) struct Call<'c> {
     client: &'c HttpClient,
-    request: Request<Body>,
+    request: Request<RequestBody>,
     time: Duration,
 }
 
@@ -54,8 +55,12 @@ impl Call<'_> {
         self.header("authorization", &format!("Bearer {key}"))
     }
 
-    pub(crate) fn body(mut self, body: impl Into<Body>) -> Self {
-        *self.request.body_mut() = body.into();
+    pub(crate) fn body(self, body: impl Into<Bytes>) -> Self {
+        self.streamed(http::full(body))
+    }
+
+    pub(crate) fn streamed(mut self, body: RequestBody) -> Self {
+        *self.request.body_mut() = body;
         self
     }
 
@@ -65,7 +70,7 @@ impl Call<'_> {
     }
 
     pub(crate) async fn send(self) -> Result<Answer, HttpError> {
-        let answer = self.client.send(self.request.map(http::boxed), self.time).await?;
+        let answer = self.client.send(self.request, self.time).await?;
         let (parts, body) = answer.into_parts();
         Ok(Answer { status: parts.status, headers: parts.headers, body })
     }
@@ -95,9 +100,7 @@ impl Answer {
         Ok(String::from_utf8_lossy(&self.bytes().await?).into_owned())
     }
 
-    pub(crate) fn bytes_stream(
-        mut self,
-    ) -> impl Stream<Item = Result<axum::body::Bytes, HttpError>> + Unpin {
+    pub(crate) fn bytes_stream(mut self) -> impl Stream<Item = Result<Bytes, HttpError>> + Unpin {
         stream::poll_fn(move |context| self.body.poll_chunk(context))
     }
 }

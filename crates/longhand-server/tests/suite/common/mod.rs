@@ -81,7 +81,7 @@ impl Stage {
 /// The head of an answer.
 pub(crate) struct Heads {
     pub(crate) status: u16,
-    headers: axum::http::HeaderMap,
+    headers: hyper::HeaderMap,
 }
 
 impl Heads {
