@@ -43,7 +43,7 @@ const TOO_MUCH: &str = "Longhand holds as much of requests as it may";
 const PACE_BYTES: usize = 64 << 10;
 
 /// The most that is set aside for a body before any of it has come; pages count once they are written.
-const RESERVED_BYTES_MAX: u64 = 8 << 20;
+const RESERVED_BYTES_MAX: u64 = 2 << 20;
 
 /// Smaller requests are understood at once; handing them to another thread would take longer.
 const HERE_BYTES_MAX: usize = 64 << 10;
