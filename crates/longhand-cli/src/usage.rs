@@ -15,6 +15,9 @@ use crate::config::Config;
 use crate::output::{harmless_line, short_number};
 use crate::{Outcome, conversation, ls, models, output, store};
 
+/// The columns that the figures of a row take.
+const FIGURES_COLUMNS: usize = 67;
+
 /// The most columns of a bar.
 const BAR_COLUMNS: u64 = 40;
 
@@ -76,7 +79,7 @@ pub(crate) fn run(args: &UsageArgs) -> Result<Outcome> {
         output::print(&format!("{report:#}"))?;
         return Ok(Outcome::Done);
     }
-    output::print_wrapped(&table(args.by, &rows, &total))?;
+    output::print_wrapped(&table(args.by, &rows, &total, output::columns()))?;
     Ok(Outcome::Done)
 }
 
@@ -159,30 +162,29 @@ fn dollars(micros: u64) -> f64 {
     micros as f64 / 1e6
 }
 
-fn table(by: UsageBy, rows: &BTreeMap<String, Sum>, total: &Sum) -> String {
+fn table(by: UsageBy, rows: &BTreeMap<String, Sum>, total: &Sum, columns: usize) -> String {
+    const HEADINGS: [&str; 7] =
+        ["requests", "sent", "cached", "saved", "≈cost", "≈without", "fail-opens"];
     let heading = format!("{by:?}").to_lowercase();
     let keys = rows.keys().map(|key| key.chars().count());
     let width = keys.max().unwrap_or(0).max(heading.len()).clamp(5, 40);
-    let mut text = format!(
-        "{heading:<width$} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>10}\n",
-        "requests", "sent", "cached", "saved", "≈cost", "≈without", "fail-opens"
-    );
+    let cells = |key: &str, cells: [&str; 7]| {
+        let [requests, sent, cached, saved, cost, without, fail_opens] = cells;
+        format!(
+            "{key:<width$} {requests:>8} {sent:>8} {cached:>8} {saved:>8} {cost:>9} {without:>9} {fail_opens:>10}\n"
+        )
+    };
+    let is_narrow = columns < width + FIGURES_COLUMNS;
+    let mut text = if is_narrow { String::new() } else { cells(&heading, HEADINGS) };
     let mut line = |key: &str, sum: &Sum| {
-        let key: String = harmless_line(key).chars().take(width).collect();
-        let is_unpriced = sum.unpriced == sum.requests;
-        let cost = |micros: u64| {
-            if is_unpriced { "?".to_owned() } else { format!("${:.2}", dollars(micros)) }
-        };
-        text.push_str(&format!(
-            "{key:<width$} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>10}\n",
-            short_number(sum.requests),
-            short_number(sum.sent),
-            short_number(sum.cached),
-            short_number(sum.saved),
-            cost(sum.cost),
-            cost(sum.cost_without),
-            short_number(sum.fail_opens),
-        ));
+        let key: String = harmless_line(key).chars().take(width.min(columns)).collect();
+        let figures = sum.figures();
+        if is_narrow {
+            let named = figures.iter().zip(HEADINGS).map(|(figure, of)| format!("{of} {figure}"));
+            text.push_str(&format!("{key}\n  {}\n", named.collect::<Vec<_>>().join(", ")));
+        } else {
+            text.push_str(&cells(&key, figures.each_ref().map(String::as_str)));
+        }
     };
     for (key, sum) in rows {
         line(key, sum);
@@ -193,16 +195,38 @@ fn table(by: UsageBy, rows: &BTreeMap<String, Sum>, total: &Sum) -> String {
     if rows.is_empty() {
         text.push_str("no requests yet; `longhand run -- AGENT` makes some\n");
     }
-    text + &chart(rows, width)
+    text + &chart(rows, width, columns)
+}
+
+impl Sum {
+    /// The figures as a table has them.
+    fn figures(&self) -> [String; 7] {
+        let is_unpriced = self.unpriced == self.requests;
+        let cost = |micros: u64| {
+            if is_unpriced { "?".to_owned() } else { format!("${:.2}", dollars(micros)) }
+        };
+        [
+            short_number(self.requests),
+            short_number(self.sent),
+            short_number(self.cached),
+            short_number(self.saved),
+            cost(self.cost),
+            cost(self.cost_without),
+            short_number(self.fail_opens),
+        ]
+    }
 }
 
 /// What was sent and what was left out, a bar for each row.
-fn chart(rows: &BTreeMap<String, Sum>, width: usize) -> String {
+fn chart(rows: &BTreeMap<String, Sum>, width: usize, columns: usize) -> String {
+    // A short key and a short bar where there are few columns.
+    let width = width.min(columns / 2);
+    let bar_columns = BAR_COLUMNS.min((columns.saturating_sub(width + 2) as u64).max(4));
     let most = rows.values().map(|sum| sum.sent + sum.saved).max().unwrap_or(0);
     if most == 0 {
         return String::new();
     }
-    let cells = |tokens: u64| (tokens.saturating_mul(BAR_COLUMNS)).div_ceil(most) as usize;
+    let cells = |tokens: u64| (tokens.saturating_mul(bar_columns)).div_ceil(most) as usize;
     let mut text = "\n".to_owned();
     for (key, sum) in rows {
         let key: String = harmless_line(key).chars().take(width).collect();
@@ -233,6 +257,19 @@ mod tests {
             cost_micros: Some(window),
             ..Request::default()
         }
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_figures_with_their_names() {
+        let sum = Sum { requests: 12, sent: 3_100_000, saved: 900_000, ..Sum::default() };
+        let rows = BTreeMap::from([("2026-11-17".to_owned(), sum)]);
+        let wide = table(UsageBy::Day, &rows, &Sum::default(), 120);
+        assert!(wide.starts_with("day        requests     sent"), "{wide}");
+        let narrow = table(UsageBy::Day, &rows, &Sum::default(), 50);
+        assert!(narrow.starts_with("2026-11-17\n  requests 12, sent 3.1m, cached 0,"), "{narrow}");
+        let bars = narrow.lines().skip(2);
+        assert!(bars.clone().all(|line| line.chars().count() <= 50), "{narrow}");
+        assert!(bars.clone().any(|line| line.contains('█')), "{narrow}");
     }
 
     #[test]
