@@ -20,11 +20,17 @@ pub(crate) const KEEP_TAIL: usize = 4;
 /// The most that a fold block may take.
 const FOLD_TOKENS_MAX: Tokens = Tokens(6_000);
 
+/// From this room on a block gets more than a tenth of it.
+const BLOCK_EXTRA_FROM: Tokens = Tokens(8_000);
+
 /// The most that a block may take of the room beside what is protected, however much matters.
 const BLOCK_PERCENT_MAX: u64 = 60;
 
 /// The same, where what is protected has too little room itself.
 const RESCUE_PERCENT_MAX: u64 = 20;
+
+/// What a batch that has to clip what is protected leaves free, of the room above the goal: one part in so many.
+const RESCUE_PEACE: u64 = 3;
 
 /// How many bodies may be too large to be given back before no others are tried.
 const MISSES_MAX: usize = 12;
@@ -193,15 +199,17 @@ fn attempt(
     let reserve = if folds { all.reserve(&scale) } else { Size::ZERO };
     opening.draft.absorb(&blocks);
     let kept = opening.draft.total(layout.kept(), Stage::Edited, most);
+    let peace = Tokens((budget.room() - budget.goal()).0 / RESCUE_PEACE);
     let Some(kept) = kept.filter(|kept| (*kept + headline).is_within(&most) && has_room) else {
-        let rescue = Rescue { draft: opening.draft, layout, blocks, base, headline, limits };
+        let rescue = Rescue { draft: opening.draft, layout, blocks, base, headline, limits, peace };
         return rescue.plan(rescue_share(budget, wish), digest);
     };
     if base.tokens + kept.tokens + headline.tokens > wish.window {
         return (Plan::none(Size::MAX, Tokens::MAX, limits), Size::ZERO);
     }
     // The target is a wish: for its sake the block is kept small, but nothing protected is clipped.
-    let goal = budget.goal();
+    // Half of what the block gets beyond a tenth comes on top; the rest is taken from what stays in sight.
+    let goal = budget.goal() + Tokens(block_extra(budget).0 / 2);
     let beside_kept = most.tokens.saturating_sub(kept.tokens);
     let block = wish.block.min(Tokens(beside_kept.0 * BLOCK_PERCENT_MAX / 100));
     let share = block_share(budget).max(reserve.tokens).max(block);
@@ -242,7 +250,7 @@ fn attempt(
 
     if !layout.has_old() && !opening.has_block() && blocks.is_empty() {
         // Without an edit the thinking stays, which `kept` leaves out.
-        return Rescue { draft: opening.draft, layout, blocks, base, headline, limits }
+        return Rescue { draft: opening.draft, layout, blocks, base, headline, limits, peace }
             .plan(rescue_share(budget, wish), digest);
     }
 
@@ -294,9 +302,17 @@ fn rescue_share(budget: &Budget, wish: Wish) -> Tokens {
     block_share(budget).min(most).max(wish.block.min(most))
 }
 
-/// What a block gets: a tenth of the room, or a sixth of the target.
+/// What a block gets: a sixth of the target, or a tenth of the room and what a larger room adds.
 fn block_share(budget: &Budget) -> Tokens {
-    Tokens((budget.goal().0 / 6).max(budget.room().0 / 10)).min(FOLD_TOKENS_MAX)
+    let share = budget.room().0 / 10 + block_extra(budget).0;
+    Tokens((budget.goal().0 / 6).max(share)).min(FOLD_TOKENS_MAX)
+}
+
+/// What a block gets beyond a tenth of the room, up to 5% of it: longer conversations have more names.
+fn block_extra(budget: &Budget) -> Tokens {
+    let room = budget.room().0;
+    let extra = (room.saturating_sub(BLOCK_EXTRA_FROM.0) / 8).min(room / 20);
+    Tokens(extra).min(Tokens(FOLD_TOKENS_MAX.0.saturating_sub(room / 10)))
 }
 
 /// What the bytes of a block are reckoned with before it is written.

@@ -205,6 +205,8 @@ pub(crate) struct Rescue<'h> {
     pub(crate) base: Size,
     pub(crate) headline: Size,
     pub(crate) limits: Size,
+    /// What should stay free, so that the next request does not need a batch again.
+    pub(crate) peace: Tokens,
 }
 
 impl Rescue<'_> {
@@ -226,12 +228,22 @@ impl Rescue<'_> {
             Size { tokens: share, bytes: self.headline.bytes + share.0 * 8, images: 0 }
         };
         let has_room = self.base.is_within(&self.limits);
-        for block in [block, self.headline] {
-            let space = most.saturating_sub(block);
+        // What the model has not read yet is clipped less for the sake of peace.
+        let newest = self.layout.units().last().map_or(0, |unit| unit.messages.start);
+        let read: Vec<&Candidate> = clips.iter().filter(|clip| clip.at.0 < newest).collect();
+        let (peace, less, none) = (self.peace, Tokens(self.peace.0 / 2), Tokens::ZERO);
+        let tries = [
+            (block, peace, &read),
+            (block, less, &refs),
+            (block, none, &refs),
+            (self.headline, none, &refs),
+        ];
+        for (block, peace, clips) in tries {
+            let space = most.saturating_sub(block).saturating_sub(Size::of(peace));
             if !has_room || !block.is_within(&most) {
                 continue;
             }
-            if let Some((edits, size)) = clip_down(&self.draft, &refs, size, space) {
+            if let Some((edits, size)) = clip_down(&self.draft, clips, size, space) {
                 let ranges = self.layout.fold(self.layout.units().len());
                 return self.finish(edits, &ranges, size, block.tokens, None, digest);
             }

@@ -191,3 +191,19 @@ fn recorded_sessions_lose_nothing_when_all_is_sent() {
         assert_eq!(auto.figures.invalid, 0, "{path:?}");
     }
 }
+
+#[test]
+fn a_first_message_near_the_budget_does_not_break_the_cache_with_every_request() {
+    let mut messages = vec![json!({"role": "user", "content": "rules of the house. ".repeat(60)})];
+    for step in 0..12 {
+        let said = format!("step {step}: {}", "done ".repeat(8));
+        messages.push(json!({"role": "assistant", "content": said}));
+        messages.push(json!({"role": "user", "content": format!("and then {step}?")}));
+    }
+    messages.push(json!({"role": "assistant", "content": "ready"}));
+    let trace = trace(&Value::from(messages).to_string());
+    let run = replay(&trace, Method::Standing(Policy::Auto), &settings(1_300), |_| ()).unwrap();
+    assert_eq!((run.figures.over_budget, run.figures.invalid), (0, 0));
+    let (breaks, requests) = (run.figures.breaks, run.figures.requests);
+    assert!(breaks > 0 && breaks * 3 <= requests, "{breaks} breaks in {requests} requests");
+}
