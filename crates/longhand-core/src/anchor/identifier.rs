@@ -124,9 +124,14 @@ fn without_prefix(run: &str, before: Option<u8>) -> &str {
 
 /// A run without the marks around it that belong to the sentence.
 ///
-/// What a path, an id, a selector or an atom begins with is part of its name (`/etc`, `#12`, `.badge`,
-/// `:ok`), and so is the slash at the end of a folder.
+/// What a path, an id, a selector, an atom or an option begins with is part of its name (`/etc`, `#12`,
+/// `.badge`, `:ok`, `--oneline`), and so is the slash at the end of a folder.
 fn trimmed(run: &str) -> &str {
+    if let Some(option) = run.strip_prefix("--")
+        && option.starts_with(|c: char| c.is_ascii_lowercase())
+    {
+        return run.trim_end_matches(['.', ':', '-', '#', '@', '/']);
+    }
     let rest = run.trim_end_matches(['.', ':', '-', '#', '@', '/']);
     let end = rest.len() + usize::from(run[rest.len()..].starts_with('/'));
     let name = rest.trim_start_matches(['.', ':', '-', '#', '/', '@']);
@@ -154,6 +159,13 @@ fn is_name(run: &str) -> bool {
     // A handle of ours opens something, and names nothing.
     if run.starts_with("h:") && Handle::parse(run).is_some() {
         return false;
+    }
+    // A colour.
+    if let Some(colour) = run.strip_prefix('#')
+        && matches!(colour.len(), 6 | 8)
+        && colour.bytes().all(|byte| byte.is_ascii_hexdigit())
+    {
+        return true;
     }
     // What may be done with a file: `drwxr-xr-x`.
     if matches!(run.as_bytes()[0], b'd' | b'r' | b'-')
@@ -225,6 +237,13 @@ mod tests {
                 "in_tab"
             ]
         );
+    }
+
+    #[test]
+    fn options_and_colours_are_names() {
+        let text = "git log --oneline, --from-main: #2E3440; ---- -- --- #80808 --Strict";
+        let found: Vec<&str> = identifiers(text).collect();
+        assert_eq!(found, ["--oneline", "--from-main", "#2E3440"]);
     }
 
     #[test]

@@ -29,22 +29,25 @@ struct Uses {
     count: u32,
     /// The message of the newest.
     last: u64,
+    /// Whether the newest is a key with its value behind it: `max-height: 2em`.
+    is_key: bool,
 }
 
 impl Names {
     /// Counts the names of a text, each mention by a weight.
     pub(super) fn read(&mut self, text: &str, message: u64, weight: u32) {
         for name in identifiers(text) {
+            let is_key = is_key(text, name);
             if let Some(uses) = self.uses.get_mut(name) {
                 uses.count = if uses.count < OWN_COUNT {
                     (uses.count + weight).min(OWN_COUNT - 1)
                 } else {
                     uses.count
                 };
-                uses.last = message;
+                (uses.last, uses.is_key) = (message, is_key);
             } else {
                 let count = if is_goal_or_session(name) { OWN_COUNT } else { weight };
-                self.uses.insert(name.into(), Uses { count, last: message });
+                self.uses.insert(name.into(), Uses { count, last: message, is_key });
             }
         }
         if self.uses.len() > NAMES_LIVE_MAX {
@@ -68,10 +71,12 @@ impl Names {
     }
 
     /// Adds a name that an earlier block or state tells.
-    pub(super) fn add(&mut self, name: &str, count: u32, last: u64) {
+    pub(super) fn add(&mut self, written: &str, count: u32, last: u64) {
+        let name = written.strip_suffix(':').unwrap_or(written);
         let uses = self.uses.entry(name.into()).or_default();
         uses.count = uses.count.max(count);
         uses.last = uses.last.max(last);
+        uses.is_key |= name != written;
     }
 
     /// The names, the most useful first.
@@ -79,10 +84,16 @@ impl Names {
         self.scored(now).into_iter().map(|(_, name)| name).collect()
     }
 
-    /// The names that are kept for the next fold: name, count, newest message.
-    pub(super) fn kept(&self, now: u64) -> impl Iterator<Item = (&str, u32, u64)> {
+    /// The names that are kept for the next fold: name as it is written, count, newest message.
+    pub(super) fn kept(&self, now: u64) -> impl Iterator<Item = (String, u32, u64)> {
         let names = self.scored(now).into_iter().take(NAMES_MAX);
-        names.map(|(_, name)| (name, self.uses[name].count, self.uses[name].last))
+        names.map(|(_, name)| (self.written(name), self.uses[name].count, self.uses[name].last))
+    }
+
+    /// A name as it stands in a list: a key has its colon.
+    pub(super) fn written(&self, name: &str) -> String {
+        let is_key = self.uses.get(name).is_some_and(|uses| uses.is_key);
+        quote::line(name) + if is_key { ":" } else { "" }
     }
 
     fn scored(&self, now: u64) -> Vec<(f64, &str)> {
@@ -119,9 +130,10 @@ fn score(name: &str, uses: Uses, now: u64) -> f64 {
     f64::from(uses.count) * 0.5f64.powf(age / HALF_LIFE_MESSAGES) / tokens
 }
 
-/// A name that can stand in a list.
-pub(super) fn shown(name: &str) -> String {
-    quote::line(name)
+/// Whether a name of a text is a key, with its value behind it.
+fn is_key(text: &str, name: &str) -> bool {
+    let end = name.as_ptr().addr() + name.len() - text.as_ptr().addr();
+    matches!(text.as_bytes()[end..], [b':', b' ', ..])
 }
 
 #[cfg(test)]
@@ -136,5 +148,22 @@ mod tests {
         assert_eq!(names.ranked(200), ["new_one", "old_one"]);
         names.read("old_one", 201, 1);
         assert_eq!(names.ranked(201), ["old_one", "new_one"]);
+    }
+
+    #[test]
+    fn a_key_is_listed_with_its_colon_as_it_was_last_used() {
+        let mut names = Names::default();
+        names.read("max-height: 2em; see project_id: and src/a.rs:12", 0, 1);
+        names.read("project_id", 1, 1);
+        let written = |names: &Names, name: &str| names.written(name);
+        assert_eq!(written(&names, "max-height"), "max-height:");
+        assert_eq!(written(&names, "project_id"), "project_id");
+        assert_eq!(written(&names, "src/a.rs:12"), "src/a.rs:12");
+        let mut next = Names::default();
+        for (name, count, last) in names.kept(1) {
+            next.add(&name, count, last);
+        }
+        assert_eq!(written(&next, "max-height"), "max-height:");
+        assert_eq!(next.ranked(1).len(), 3);
     }
 }

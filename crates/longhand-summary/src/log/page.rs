@@ -9,7 +9,7 @@ use memchr::memmem;
 use rustc_hash::FxHashSet;
 
 use super::action::Change;
-use super::names::{self, Names};
+use super::names::Names;
 use super::speech::in_short;
 use super::standing::Kind;
 use super::story::AGED_CHARS_MAX;
@@ -24,6 +24,7 @@ pub(super) const FAILED: &str = "Failed, not repaired since:";
 pub(super) const REPORTED: &str = "Sub-agents reported:";
 pub(super) const CHANGED: &str = "Changed by calls:";
 pub(super) const STORY: &str = "How it went:";
+const FOLDER: &str = "Folder: ";
 const FILES: &str = "Files changed: ";
 const COMMITS: &str = "Commits: ";
 const BRANCH: &str = "Branch: ";
@@ -41,12 +42,13 @@ const fn heading(title: &'static str, kind: Option<Kind>) -> Heading {
 }
 
 /// The titles in the order in which they stand.
-pub(super) const HEADINGS: [Heading; 15] = [
+pub(super) const HEADINGS: [Heading; 16] = [
     heading(WORDS, None),
     heading("Decided:", Some(Kind::Decision)),
     heading("Open questions:", Some(Kind::Question)),
     heading("Asked in passing:", Some(Kind::Aside)),
     heading("Blocked:", Some(Kind::Blocker)),
+    heading(FOLDER, None),
     heading(FILES, None),
     heading(CHECKED, None),
     heading(BRANCH, None),
@@ -274,6 +276,8 @@ impl Log {
         let tasks = Some(tasks).filter(|tasks| !tasks.is_empty());
         let tasks = tasks.map(|tasks| unit(TASKS, 0, tasks.clone(), tasks, false));
         let root = common_root(&work.files);
+        let folder = Some(&root).filter(|root| !root.is_empty());
+        let folder = folder.map(|root| list_item(FOLDER, 0, quote::line(root)));
         let files = work.files.iter().enumerate().rev();
         let files = files.map(|(place, file)| list_item(FILES, place, file_item(file, &root)));
         let told =
@@ -305,8 +309,13 @@ impl Log {
         let (new_files, old_files) = newest(files, 20);
         let (new_checks, old_checks) = newest(checks, 10);
         let (new_commits, old_commits) = newest(commits, 10);
-        let facts =
-            tasks.into_iter().chain(branch).chain(new_files).chain(new_checks).chain(new_commits);
+        let facts = tasks
+            .into_iter()
+            .chain(branch)
+            .chain(folder)
+            .chain(new_files)
+            .chain(new_checks)
+            .chain(new_commits);
         let older = old_files.into_iter().chain(old_checks).chain(old_commits);
         // A check that failed is told with its verdict.
         let is_told = |failure: &Noted| {
@@ -389,7 +398,7 @@ impl Log {
             if seen.contains(name) || has(text, name) || has(&line, name) {
                 continue;
             }
-            let item = format!("{}, ", names::shown(name));
+            let item = names.written(name) + ", ";
             let tokens = scale.text(&item);
             if spent + tokens > room {
                 misses += 1;
@@ -607,17 +616,14 @@ fn file_item(file: &FileChanges, root: &str) -> String {
 fn common_root(files: &[FileChanges]) -> String {
     let absolute: Vec<&str> =
         files.iter().map(|file| file.path.as_str()).filter(|path| path.starts_with('/')).collect();
-    let Some(first) = absolute.first().filter(|_| absolute.len() > 1) else { return String::new() };
-    let mut root = *first;
-    while let Some(slash) = root.trim_end_matches('/').rfind('/') {
-        root = &root[..=slash];
-        // A few files may lie elsewhere.
-        let inside = absolute.iter().filter(|path| path.starts_with(root)).count();
-        if inside * 4 >= absolute.len() * 3 {
-            return root.to_owned();
-        }
-    }
-    String::new()
+    // A few files may lie elsewhere, so the first of them alone does not tell.
+    let starts = absolute.iter().take(8).filter(|_| absolute.len() > 1);
+    let roots = starts.flat_map(|path| path.match_indices('/').map(|(slash, _)| &path[..=slash]));
+    let is_common = |root: &&str| {
+        let inside = absolute.iter().filter(|path| path.starts_with(*root)).count();
+        root.len() > 1 && inside * 4 >= absolute.len() * 3
+    };
+    roots.filter(is_common).max_by_key(|root| root.len()).unwrap_or_default().to_owned()
 }
 
 /// A statement without the word that heads it, which stands above it.
@@ -688,4 +694,31 @@ fn names_room(limit: Tokens, wanted: Tokens, has_own: bool) -> Tokens {
 
 fn has(text: &str, name: &str) -> bool {
     memmem::find(text.as_bytes(), name.as_bytes()).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_the_deepest_that_most_files_share() {
+        let root = |paths: &[&str]| {
+            let file = |path: &&str| FileChanges {
+                path: (*path).to_owned(),
+                change: Change::Changed,
+                count: 1,
+                message: 0,
+            };
+            common_root(&paths.iter().map(file).collect::<Vec<_>>())
+        };
+        let plan = "/home/u/.notes/plan.md";
+        assert_eq!(
+            root(&[plan, "/home/u/p/src/a.rs", "/home/u/p/b.rs", "/home/u/p/c.rs"]),
+            "/home/u/p/"
+        );
+        assert_eq!(root(&["/home/u/p/a.rs", plan]), "/home/u/");
+        assert_eq!(root(&["/a/b.rs", "/c/d.rs"]), "");
+        assert_eq!(root(&["/a/b.rs"]), "");
+        assert_eq!(root(&["src/a.rs", "src/b.rs"]), "");
+    }
 }

@@ -57,7 +57,7 @@ impl Log {
             }
         }
         for (name, count, last) in self.names.kept(self.messages) {
-            line(&["n", &count.to_string(), &last.to_string(), name]);
+            line(&["n", &count.to_string(), &last.to_string(), &name]);
         }
         out
     }
@@ -188,6 +188,7 @@ impl Log {
                     note(&mut self.work.commits, hash, &quote::line_within(subject, 100), 0, 80);
                 }
             }
+            "Folder: " => self.carry_names(rest),
             "Branch: " => self.work.branch = quote::line_within(rest, 100),
             "Names: " => self.carry_names(rest),
             _ => {}

@@ -248,6 +248,7 @@ fn the_work_is_told_by_its_state() {
         text(&messages, 400),
         "The user said:\n\
          - 1: \"Fix the wheel.\"\n\
+         Folder: /src/t/\n\
          Files changed: src/wheel.rs ×2, tests/drift.rs new\n\
          Checks, newest outcome:\n\
          - `cargo test`: test result: ok. 5 passed; 0 failed; finished\n\
