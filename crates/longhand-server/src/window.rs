@@ -15,7 +15,7 @@ use longhand_core::{
 };
 use longhand_dialect::{
     Binding, Dialect, DialectError, Options, Overflow, Reply, Stop, Usage, read, read_on,
-    read_shared, without_options,
+    read_shared, with_history, without_options,
 };
 use longhand_meter::MeterError;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ use crate::metrics::{Bypass, Flow, Metrics, Rung};
 use crate::models::Models;
 use crate::route::{Caller, Fields, Route};
 use crate::store::{Admitted, Commit, Live, Store, now_ms};
-use crate::{Settings, held, recall};
+use crate::{Settings, recall};
 
 /// Makes windows.
 pub(crate) struct Windows {
@@ -302,7 +302,7 @@ impl Windows {
         // The answer may still be on its way into the archive.
         store.settle();
         let held = Held::find(archive, owner, id)?;
-        let whole = held::whole(request, &held.items(archive)?)?;
+        let whole = with_history(request, &held.items(archive)?)?;
         Some((whole, held))
     }
 
