@@ -33,16 +33,14 @@ impl<'s> Edits<'s> {
             return;
         }
         let fields = object.fields();
-        match fields.iter().rev().find(|(name, _)| name == key) {
-            Some((_, field)) => self.replace(*field, value),
-            None => {
-                let (at, comma) = match fields.last() {
-                    Some((_, last)) => (last.span().end, ","),
-                    None => (object.span().start + 1, ""),
-                };
-                self.insert(at, format!("{comma}{}:{value}", quote(key)));
-            }
+        if let Some((_, field)) = fields.iter().rev().find(|(name, _)| name == key) {
+            return self.replace(*field, value);
         }
+        let (at, comma) = match fields.last() {
+            Some((_, last)) => (last.span().end, ","),
+            None => (object.span().start + 1, ""),
+        };
+        self.insert(at, format!("{comma}{}:{value}", quote(key)));
     }
 
     /// Puts another field in the place of one.

@@ -169,13 +169,11 @@ impl SseFrames {
         let mut frames = Vec::new();
         for line in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             self.raw.extend_from_slice(line);
-            let event = match self.reader.push(line) {
-                Ok(mut events) => events.pop(),
-                Err(_) => {
-                    self.reader = SseReader::default();
-                    None
-                }
-            };
+            let events = self.reader.push(line);
+            if events.is_err() {
+                self.reader = SseReader::default();
+            }
+            let event = events.unwrap_or_default().pop();
             if event.is_some() || self.reader.is_idle() {
                 frames.push(SseFrame { raw: mem::take(&mut self.raw), event });
             }

@@ -34,18 +34,18 @@ pub fn with_tool(dialect: Dialect, request: &str, tool: &ToolOffer) -> Option<St
     if view.get("functions").is_some() || view.get("conversation").is_some() {
         return None;
     }
-    let written = tool.write(dialect)?;
+    let json = tool.write(dialect)?;
     let mut edits = Edits::of(view);
     match view.get("tools") {
-        None => edits.set(view, "tools", &format!("[{written}]")),
+        None => edits.set(view, "tools", &format!("[{json}]")),
         Some(list) if list.kind() == Kind::Array => {
-            let listed = list.elements();
-            if listed.iter().any(|listed| goes_by(*listed, tool.name)) {
+            let tools = list.elements();
+            if tools.iter().any(|known| goes_by(*known, tool.name)) {
                 return None;
             }
-            match listed.last() {
-                Some(last) => edits.insert(last.span().end, format!(",{written}")),
-                None => edits.insert(list.span().start + 1, written),
+            match tools.last() {
+                Some(newest) => edits.insert(newest.span().end, format!(",{json}")),
+                None => edits.insert(list.span().start + 1, json),
             }
         }
         Some(_) => return None,

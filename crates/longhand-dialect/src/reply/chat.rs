@@ -248,6 +248,13 @@ impl Field {
 }
 
 impl Call {
+    /// A call that came whole.
+    fn of(call: View) -> Self {
+        let mut whole = Self::default();
+        whole.add(call);
+        whole
+    }
+
     fn add(&mut self, piece: View) {
         if self.id.is_empty() {
             self.id = piece.string("id").unwrap_or_default();
@@ -321,12 +328,8 @@ fn raw_elements(list: View) -> Vec<String> {
 /// The calls of a message.
 pub(super) fn calls(message: View) -> Vec<ReplyCall> {
     let listed = message.get("tool_calls").map(View::elements).unwrap_or_default();
-    let read = |view: View| {
-        let mut call = Call::default();
-        call.add(view);
-        ReplyCall { name: call.name, arguments: call.arguments }
-    };
-    listed.into_iter().map(read).collect()
+    let calls = listed.into_iter().map(Call::of);
+    calls.map(|Call { name, arguments, .. }| ReplyCall { name, arguments }).collect()
 }
 
 fn usage(view: View) -> Usage {

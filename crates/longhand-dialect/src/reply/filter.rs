@@ -59,6 +59,9 @@ pub(super) struct Before {
     usage: Option<Usage>,
 }
 
+/// Where the numbers of a usage stand in a format.
+type UsageFields = Vec<(&'static [&'static str], u64)>;
+
 impl ReplyFilter {
     /// Starts an answer in a wire format; the calls of a tool with this name are hidden.
     pub fn new(dialect: Dialect, tool: &'static str) -> Self {
@@ -138,7 +141,7 @@ impl ReplyFilter {
 
     /// Gives what was held back, where no other answer follows.
     pub fn end(&mut self) -> Vec<u8> {
-        match (&mut self.shown, &self.stream) {
+        match (&mut self.shown, &mut self.stream) {
             (Shown::Chunks(chunks), Stream::Chat(stream)) => chunks.end(stream, &self.before),
             (Shown::Parts(parts), stream) => parts.end(stream, &self.before),
             (Shown::Chunks(_), _) => Vec::new(),
@@ -272,7 +275,7 @@ impl Before {
         usage: View,
         edits: &mut Edits,
         last: Usage,
-        fields: fn(Usage) -> Vec<(&'static [&'static str], u64)>,
+        fields: fn(Usage) -> UsageFields,
     ) {
         let Some(first) = self.usage else { return };
         for (path, tokens) in fields(first.and_then(last)) {

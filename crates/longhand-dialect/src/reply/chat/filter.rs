@@ -47,6 +47,12 @@ impl Stream {
     fn is_open(&self, tool: &str) -> bool {
         self.calls.values().flat_map(|calls| &calls.0).any(|call| call.is_open(tool))
     }
+
+    /// Takes calls whose names will never come to their end for calls of the tool, so that they are hidden.
+    fn close(&mut self, tool: &str) {
+        let calls = self.calls.values_mut().flat_map(|calls| &mut calls.0);
+        calls.filter(|call| call.is_open(tool)).for_each(|call| tool.clone_into(&mut call.name));
+    }
 }
 
 impl Calls {
@@ -88,7 +94,10 @@ impl Chunks {
     }
 
     /// Gives all that was held back.
-    pub(in crate::reply) fn end(&mut self, stream: &Stream, before: &Before) -> Vec<u8> {
+    pub(in crate::reply) fn end(&mut self, stream: &mut Stream, before: &Before) -> Vec<u8> {
+        if !self.waiting.is_empty() {
+            stream.close(before.tool);
+        }
         let mut seen = self.release(stream, before);
         for frame in mem::take(&mut self.tail) {
             seen.extend(self.seen(&frame, Share::End, stream, before).unwrap_or_default());
@@ -119,6 +128,7 @@ impl Chunks {
         }
     }
 
+    /// What is seen of a chunk.
     fn seen(
         &mut self,
         frame: &SseFrame,
@@ -135,21 +145,16 @@ impl Chunks {
         }
         let Some(chunk) = frame.view() else { return as_it_came() };
         let Some(choices) = chunk.get("choices").map(View::elements) else { return as_it_came() };
-        let mut edits = Edits::of(chunk);
-        let mut gone = Vec::new();
-        for choice in &choices {
-            gone.push(!self.choice(*choice, share, &mut edits, stream, before));
-        }
-        let is_empty = !gone.contains(&false);
-        edits.remove(&choices, &gone);
+        let edits = Edits::of(chunk);
+        let mut writer = ChunkWriter { edits, share, stream, before, joins: &mut self.joins };
+        let gone: Vec<bool> = choices.iter().map(|choice| !writer.choice(*choice)).collect();
         let counted = chunk.get("usage");
-        let is_seen = match share {
-            Share::Words => !is_empty,
-            Share::All | Share::End => !is_empty || choices.is_empty() || counted.is_some(),
-        };
-        if !is_seen {
+        let has_more = share != Share::Words && (choices.is_empty() || counted.is_some());
+        if !gone.contains(&false) && !has_more {
             return None;
         }
+        let mut edits = writer.edits;
+        edits.remove(&choices, &gone);
         match counted {
             Some(counted) if share == Share::Words => edits.replace(counted, "null"),
             Some(counted) => write_usage(counted, &mut edits, before),
@@ -162,80 +167,78 @@ impl Chunks {
         }
         edits.finish().map_or_else(as_it_came, |data| Some(frame.with(&data)))
     }
+}
 
+/// Writes what is seen of one chunk.
+struct ChunkWriter<'c> {
+    edits: Edits<'c>,
+    share: Share,
+    stream: &'c Stream,
+    before: &'c Before,
+    /// Whether the next words follow those of an earlier answer.
+    joins: &'c mut bool,
+}
+
+impl ChunkWriter<'_> {
     /// Writes a choice; gives whether it is seen.
-    fn choice(
-        &mut self,
-        choice: View,
-        share: Share,
-        edits: &mut Edits,
-        stream: &Stream,
-        before: &Before,
-    ) -> bool {
+    fn choice(&mut self, choice: View) -> bool {
         let none = Calls::default();
-        let number = choice.number("index").unwrap_or(0);
-        let calls = stream.calls.get(&number).unwrap_or(&none);
+        let calls = self.stream.calls.get(&choice.number("index").unwrap_or(0)).unwrap_or(&none);
         let finish = choice.get("finish_reason");
         let is_seen = match choice.get("delta") {
-            Some(delta) if share == Share::End => {
-                edits.replace(delta, "{}");
+            Some(delta) if self.share == Share::End => {
+                self.edits.replace(delta, "{}");
                 false
             }
-            Some(delta) => self.delta(delta, share, edits, calls, before),
-            None => share == Share::All,
+            Some(delta) => self.delta(delta, calls),
+            None => self.share == Share::All,
         };
         match finish {
-            Some(finish) if share == Share::Words => edits.replace(finish, "null"),
-            Some(finish) => write_finish(finish, edits, calls, before),
+            Some(finish) if self.share == Share::Words => self.edits.replace(finish, "null"),
+            Some(finish) => write_finish(finish, &mut self.edits, calls, self.before),
             None => {}
         }
-        is_seen || (finish.is_some() && share != Share::Words)
+        is_seen || (finish.is_some() && self.share != Share::Words)
     }
 
     /// Writes a delta; gives whether it is seen.
-    fn delta(
-        &mut self,
-        delta: View,
-        share: Share,
-        edits: &mut Edits,
-        calls: &Calls,
-        before: &Before,
-    ) -> bool {
-        let listed = delta.get("tool_calls").map(View::elements).unwrap_or_default();
-        let gone: Vec<bool> =
-            listed.iter().map(|call| !write_call(*call, edits, calls, before)).collect();
+    fn delta(&mut self, delta: View, calls: &Calls) -> bool {
+        let pieces = delta.get("tool_calls").map(View::elements).unwrap_or_default();
+        let gone: Vec<bool> = pieces.iter().map(|piece| !self.call(*piece, calls)).collect();
         let is_gone = |key: &str| match key {
             "tool_calls" => !gone.is_empty() && !gone.contains(&false),
-            "role" => before.goes_on,
+            "role" => self.before.goes_on,
             _ => false,
         };
-        edits.remove(&listed, &gone);
-        edits.remove_fields(delta, is_gone);
+        self.edits.remove(&pieces, &gone);
+        self.edits.remove_fields(delta, is_gone);
         let words = delta.get("content").filter(|content| content.kind() == Kind::String);
         if let Some(words) = words.filter(|words| words.raw() != r#""""#)
-            && mem::take(&mut self.joins)
+            && mem::take(self.joins)
         {
-            edits.insert(words.span().start + 1, r"\n\n");
+            self.edits.insert(words.span().start + 1, r"\n\n");
         }
         let fields = delta.fields();
         let says = |value: View| !matches!(value.raw(), "null" | r#""""# | "[]");
-        let stays = !gone.contains(&true) && !fields.iter().any(|(key, _)| is_gone(key));
-        (stays && share == Share::All)
+        let is_untouched = !gone.contains(&true) && !fields.iter().any(|(key, _)| is_gone(key));
+        (is_untouched && self.share == Share::All)
             || fields.iter().any(|(key, value)| !is_gone(key) && says(*value))
     }
-}
 
-/// Writes a piece of a call in its place among those that are shown; gives whether it is one of them.
-fn write_call(piece: View, edits: &mut Edits, calls: &Calls, before: &Before) -> bool {
-    let Some(at) = calls.find(piece) else { return true };
-    if calls.0[at].name == before.tool {
-        return false;
+    /// Writes a piece of a call in its place among those that are shown; gives whether it is one of them.
+    fn call(&mut self, piece: View, calls: &Calls) -> bool {
+        let tool = self.before.tool;
+        let Some(at) = calls.find(piece) else { return true };
+        if calls.0[at].name == tool {
+            return false;
+        }
+        let hidden = calls.0[..at].iter().filter(|call| call.name == tool).count();
+        if let Some(index) = piece.number("index").filter(|_| hidden > 0) {
+            let place = index.saturating_sub(hidden as u64);
+            self.edits.set(piece, "index", &place.to_string());
+        }
+        true
     }
-    let hidden = calls.0[..at].iter().filter(|call| call.name == before.tool).count();
-    if let Some(index) = piece.number("index").filter(|_| hidden > 0) {
-        edits.set(piece, "index", &index.saturating_sub(hidden as u64).to_string());
-    }
-    true
 }
 
 /// Writes why a choice ended whose calls may all be hidden.
@@ -274,11 +277,7 @@ pub(in crate::reply) fn join(completion: View, edits: &mut Edits, before: &Befor
 
 fn join_message(message: View, finish: Option<View>, edits: &mut Edits, before: &Before) {
     let listed = message.get("tool_calls").map(View::elements).unwrap_or_default();
-    let mut calls = Calls::default();
-    for call in &listed {
-        calls.0.push(Call::default());
-        calls.0.last_mut().into_iter().for_each(|new| new.add(*call));
-    }
+    let calls = Calls(listed.iter().map(|call| Call::of(*call)).collect());
     let gone: Vec<bool> = calls.0.iter().map(|call| call.name == before.tool).collect();
     let hides_all = !gone.is_empty() && !gone.contains(&false);
     let content = message.get("content");
@@ -290,7 +289,9 @@ fn join_message(message: View, finish: Option<View>, edits: &mut Edits, before: 
     let words = words.filter(|_| !before.text.is_empty() || (hides_all && content.is_none()));
     let words = words.map(|words| quote(&before.joined_text(&words)));
     if hides_all {
-        finish.into_iter().for_each(|finish| write_finish(finish, edits, &calls, before));
+        if let Some(finish) = finish {
+            write_finish(finish, edits, &calls, before);
+        }
         let has_content = message.fields().iter().any(|(key, _)| key == "content");
         if let Some(words) = words.as_ref().filter(|_| !has_content) {
             return edits.replace_field(message, "tool_calls", "content", words);

@@ -43,7 +43,9 @@ impl Parts {
     ) -> Vec<u8> {
         match event {
             ReplyEvent::Start if before.goes_on => Vec::new(),
-            ReplyEvent::Part { index, begins } => self.part(index, begins, frame, stream, before),
+            ReplyEvent::Part { index, begins } => {
+                self.part(index, begins.as_ref(), frame, stream, before)
+            }
             ReplyEvent::End if self.hides() => {
                 self.tail.push(frame);
                 Vec::new()
@@ -66,20 +68,20 @@ impl Parts {
     fn part(
         &mut self,
         index: u64,
-        begins: Option<ReplyPart>,
+        begins: Option<&ReplyPart>,
         frame: SseFrame,
         stream: &Stream,
         before: &Before,
     ) -> Vec<u8> {
         let is_known = self.hidden.contains_key(&index);
         let waits = self.reasoning.iter().any(|(waiting, _)| *waiting == index);
-        if waits || (!is_known && begins == Some(ReplyPart::Reasoning)) {
+        if waits || (!is_known && begins == Some(&ReplyPart::Reasoning)) {
             self.reasoning.push((index, frame));
             return Vec::new();
         }
         let mut seen = Vec::new();
         if !is_known {
-            let is_hidden = matches!(&begins, Some(ReplyPart::Call(name)) if name == before.tool);
+            let is_hidden = matches!(begins, Some(ReplyPart::Call(name)) if name == before.tool);
             if !is_hidden {
                 self.asks_client |= matches!(begins, Some(ReplyPart::Call(_)));
                 seen = self.release(stream, before);

@@ -449,14 +449,23 @@ fn words_in_a_whole_answer_take_the_place_of_hidden_calls() {
 
 #[test]
 fn an_error_after_a_name_that_is_still_coming_arrives() {
-    let mut filter = ReplyFilter::new(Dialect::Chat, TOOL);
-    let begun = r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"re"}}]}}]}"#;
-    let unnamed = begun.replace("\"re\"", "\"\"");
+    let call = |name: &str| {
+        format!(
+            r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":0,"id":"x","function":{{"name":"{name}"}}}}]}}}}]}}"#
+        )
+    };
+    let words = r#"{"choices":[{"index":0,"delta":{"content":"Hm."}}]}"#;
     let error = r#"{"error":{"message":"Overloaded"}}"#;
-    let stream = bytes(&[unnamed, error.to_owned()]);
-    let seen = [filter.push(&stream), filter.close(), filter.end()].concat();
-    assert_eq!(seen, stream);
-    assert!(filter.reply().is_none());
+    for (name, is_shown) in [("", false), ("longhand_rec", false), ("read", true)] {
+        let mut filter = ReplyFilter::new(Dialect::Chat, TOOL);
+        let mut events = vec![call(name), words.to_owned(), error.to_owned()];
+        let seen = [filter.push(&bytes(&events)), filter.close(), filter.end()].concat();
+        if !is_shown {
+            events.remove(0);
+        }
+        assert_eq!(String::from_utf8(seen), String::from_utf8(bytes(&events)), "{name}");
+        assert!(filter.reply().is_none());
+    }
 }
 
 #[test]
