@@ -56,12 +56,12 @@ impl Joined {
                     self.show(seen);
                 }
                 Some(Err(error)) => {
-                    self.ended = true;
+                    self.close();
+                    self.end();
                     self.out.push_back(Err(error));
                 }
                 None => {
-                    let seen = self.filter.close();
-                    self.show(seen);
+                    self.close();
                     self.turn().await;
                 }
             }
@@ -74,6 +74,19 @@ impl Joined {
         }
     }
 
+    /// Shows what came last, even if it is no whole event.
+    fn close(&mut self) {
+        let seen = self.filter.close();
+        self.show(seen);
+    }
+
+    /// Ends with what was held back.
+    fn end(&mut self) {
+        self.ended = true;
+        let seen = self.filter.end();
+        self.show(seen);
+    }
+
     /// Comes to the end of an answer: goes on with the next one, or ends.
     async fn turn(&mut self) {
         let reply = self.filter.reply();
@@ -81,11 +94,7 @@ impl Joined {
             Some(reply) => self.recall.follow(reply).await,
             None => None,
         };
-        let (Some(reply), Some(next)) = (reply, next) else {
-            self.ended = true;
-            let seen = self.filter.end();
-            return self.show(seen);
-        };
+        let (Some(reply), Some(next)) = (reply, next) else { return self.end() };
         match next.map(split) {
             Ok((head, chunks)) if is_events(&head.headers) => {
                 self.filter.go_on(&reply);

@@ -59,10 +59,13 @@ impl Parts {
         }
     }
 
-    /// Gives the end that was held back.
+    /// Gives all that was held back, but for reasoning that led to a hidden call.
     pub(super) fn end(&mut self, stream: &Stream, before: &Before) -> Vec<u8> {
-        let tail = mem::take(&mut self.tail);
-        tail.into_iter().flat_map(|frame| self.last(frame, stream, before)).collect()
+        let mut seen = if self.hides() { Vec::new() } else { self.release(stream, before) };
+        for frame in mem::take(&mut self.tail) {
+            seen.extend(self.last(frame, stream, before));
+        }
+        seen
     }
 
     fn part(

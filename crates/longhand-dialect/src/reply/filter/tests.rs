@@ -503,3 +503,13 @@ fn a_piece_of_an_event_that_names_the_tool_is_not_shown() {
         assert_eq!(!seen.is_empty(), is_shown);
     }
 }
+
+#[test]
+fn reasoning_arrives_even_if_nothing_follows_it() {
+    let thought =
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning"}}"#;
+    let stream = bytes(&[thought.to_owned()]);
+    let mut filter = ReplyFilter::new(Dialect::Responses, TOOL);
+    assert_eq!(filter.push(&stream), b"");
+    assert_eq!([filter.close(), filter.end()].concat(), stream);
+}
