@@ -83,13 +83,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome> {
 /// The policy that was asked for, then what it is compared with.
 fn contenders(args: &ReplayArgs) -> Vec<Contender> {
     let policy: Policy = args.policy.into();
-    let name = match policy {
-        Policy::Auto => "auto",
-        Policy::Elide => "elide",
-        Policy::Trim => "trim",
-        Policy::Rolling(_) => "rolling",
-    };
-    let mut all = vec![Contender { name, method: Method::Standing(policy) }];
+    let mut all = vec![Contender { name: policy.name(), method: Method::Standing(policy) }];
     if args.compare {
         all.push(Contender { name: "none", method: Method::Whole });
         all.push(Contender { name: "drop-oldest", method: Method::Stateless(Policy::Trim) });

@@ -64,6 +64,18 @@ pub enum Policy {
     Rolling(Rolling),
 }
 
+impl Policy {
+    /// What it goes by in settings and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Elide => "elide",
+            Self::Trim => "trim",
+            Self::Rolling(_) => "rolling",
+        }
+    }
+}
+
 /// How much [`Policy::Rolling`] keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rolling {

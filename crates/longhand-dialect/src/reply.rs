@@ -2,9 +2,12 @@
 
 mod anthropic;
 mod chat;
+mod filter;
 mod responses;
 
 use longhand_core::json::Kind;
+
+pub use self::filter::ReplyFilter;
 
 use crate::Dialect;
 use crate::overflow::{Overflow, recognise};
@@ -31,6 +34,15 @@ pub struct Reply {
     pub has_more: bool,
 }
 
+/// A call of a tool that the client has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplyCall {
+    /// The name of the tool; empty for a tool that goes by its type alone.
+    pub name: String,
+    /// A JSON object, if the model got it right.
+    pub arguments: String,
+}
+
 /// The tokens of a request and its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -42,6 +54,13 @@ pub struct Usage {
     pub cache_write: u64,
     /// All that was written, thinking included.
     pub output: u64,
+}
+
+impl Usage {
+    /// What two answers took that are one to the client: the second has read the first's question again.
+    fn and_then(self, next: Self) -> Self {
+        Self { output: self.output.saturating_add(next.output), ..self }
+    }
 }
 
 /// Why an answer ended.
@@ -112,6 +131,25 @@ impl Reply {
         .ok_or(ReplyError::NotAnAnswer(dialect))
     }
 
+    /// The calls that wait for the client, if this is an answer in `dialect`.
+    ///
+    /// ```
+    /// use longhand_dialect::{Dialect, Reply};
+    ///
+    /// let body = r#"{"content":[{"type":"tool_use","id":"a","name":"read","input":{"path":"x"}}]}"#;
+    /// let calls = Reply::read(Dialect::Anthropic, body)?.calls(Dialect::Anthropic);
+    /// assert_eq!((calls[0].name.as_str(), calls[0].arguments.as_str()), ("read", r#"{"path":"x"}"#));
+    /// # Ok::<(), longhand_dialect::ReplyError>(())
+    /// ```
+    pub fn calls(&self, dialect: Dialect) -> Vec<ReplyCall> {
+        let Some(message) = View::parse(&self.message) else { return Vec::new() };
+        match dialect {
+            Dialect::Chat | Dialect::Pi => chat::calls(message),
+            Dialect::Responses | Dialect::Codex => responses::calls(message),
+            Dialect::Anthropic | Dialect::ClaudeCode => anthropic::calls(message),
+        }
+    }
+
     /// Whether it neither says nor asks anything.
     pub fn is_empty(&self) -> bool {
         !self.has_more && self.text.trim().is_empty()
@@ -142,33 +180,108 @@ pub struct ReplyReader {
     stream: Stream,
 }
 
-#[derive(Debug)]
+/// An answer as far as it has come.
+#[derive(Clone, Debug)]
 enum Stream {
     Chat(chat::Stream),
     Responses(responses::Stream),
     Anthropic(anthropic::Stream),
 }
 
+/// What an event of a stream is to its answer.
+#[derive(Debug, PartialEq)]
+enum ReplyEvent {
+    /// It begins the answer.
+    Start,
+    /// It belongs to one part of the answer and may begin it.
+    Part { index: u64, begins: Option<ReplyPart> },
+    /// It belongs to the end of the answer.
+    End,
+    /// It says something else.
+    Other,
+}
+
+/// What a part of an answer is.
+#[derive(Debug, PartialEq)]
+enum ReplyPart {
+    /// A call of the tool with this name.
+    Call(String),
+    /// Reasoning that is refused without what it led to.
+    Reasoning,
+    Other,
+}
+
+impl Stream {
+    fn new(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Chat | Dialect::Pi => Self::Chat(chat::Stream::default()),
+            Dialect::Responses | Dialect::Codex => Self::Responses(responses::Stream::default()),
+            Dialect::Anthropic | Dialect::ClaudeCode => {
+                Self::Anthropic(anthropic::Stream::default())
+            }
+        }
+    }
+
+    /// Takes an event; gives the text that it adds, and what it is.
+    fn push(&mut self, view: View) -> (String, ReplyEvent) {
+        match self {
+            Self::Chat(stream) => stream.push(view),
+            Self::Responses(stream) => stream.push(view),
+            Self::Anthropic(stream) => stream.push(view),
+        }
+    }
+
+    /// Takes the mark after the last event, which one format has.
+    fn end(&mut self) {
+        if let Self::Chat(stream) = self {
+            stream.end();
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        match self {
+            Self::Chat(stream) => stream.is_done(),
+            Self::Responses(stream) => stream.is_done(),
+            Self::Anthropic(stream) => stream.is_done(),
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        match self {
+            Self::Chat(stream) => stream.is_whole(),
+            Self::Responses(stream) => stream.is_done(),
+            Self::Anthropic(stream) => stream.is_whole(),
+        }
+    }
+
+    fn finish(self) -> Option<Reply> {
+        match self {
+            Self::Chat(stream) => stream.finish(),
+            Self::Responses(stream) => stream.finish(),
+            Self::Anthropic(stream) => stream.finish(),
+        }
+    }
+
+    fn partial(self) -> Option<Reply> {
+        match self {
+            Self::Chat(stream) => Some(stream.partial()),
+            Self::Responses(stream) => stream.partial(),
+            Self::Anthropic(stream) => stream.partial(),
+        }
+    }
+}
+
 impl ReplyReader {
     /// Starts an answer in a wire format.
     pub fn new(dialect: Dialect) -> Self {
-        let stream = match dialect {
-            Dialect::Chat | Dialect::Pi => Stream::Chat(chat::Stream::default()),
-            Dialect::Responses | Dialect::Codex => Stream::Responses(responses::Stream::default()),
-            Dialect::Anthropic | Dialect::ClaudeCode => {
-                Stream::Anthropic(anthropic::Stream::default())
-            }
-        };
-        Self { stream }
+        Self { stream: Stream::new(dialect) }
     }
 
     /// Takes the next event and gives the text that it adds.
     pub fn push(&mut self, event: &SseEvent) -> Result<Option<String>, ReplyError> {
         let data = event.data.trim();
-        if data == "[DONE]" {
-            if let Stream::Chat(stream) = &mut self.stream {
-                stream.end();
-            }
+        if data == DONE {
+            self.stream.end();
             return Ok(None);
         }
         if data.is_empty() {
@@ -186,31 +299,18 @@ impl ReplyReader {
         if event.name == "error" {
             return Err(plain_error(data));
         }
-        let text = match &mut self.stream {
-            Stream::Chat(stream) => stream.push(view),
-            Stream::Responses(stream) => stream.push(view),
-            Stream::Anthropic(stream) => stream.push(view),
-        };
+        let (text, _) = self.stream.push(view);
         Ok(Some(text).filter(|text| !text.is_empty()))
     }
 
     /// Whether nothing more is to come.
     pub fn is_done(&self) -> bool {
-        match &self.stream {
-            Stream::Chat(stream) => stream.is_done(),
-            Stream::Responses(stream) => stream.is_done(),
-            Stream::Anthropic(stream) => stream.is_done(),
-        }
+        self.stream.is_done()
     }
 
     /// Ends the stream.
     pub fn finish(self) -> Result<Reply, ReplyError> {
-        match self.stream {
-            Stream::Chat(stream) => stream.finish(),
-            Stream::Responses(stream) => stream.finish(),
-            Stream::Anthropic(stream) => stream.finish(),
-        }
-        .ok_or(ReplyError::Cut)
+        self.stream.finish().ok_or(ReplyError::Cut)
     }
 
     /// Ends the stream wherever it is; `None` if nothing was said.
@@ -218,22 +318,16 @@ impl ReplyReader {
     /// Of an answer that was cut off there is the text so far, and whatever is complete: calls and thinking
     /// that were still being written are left out, so that it can be appended to a conversation.
     pub fn partial(self) -> Option<Reply> {
-        let whole = match &self.stream {
-            Stream::Chat(stream) => stream.is_whole(),
-            Stream::Responses(stream) => stream.is_done(),
-            Stream::Anthropic(stream) => stream.is_whole(),
-        };
-        if whole {
-            return self.finish().ok();
+        if self.stream.is_whole() {
+            return self.stream.finish();
         }
-        let reply = match self.stream {
-            Stream::Chat(stream) => stream.partial(),
-            Stream::Responses(stream) => stream.partial()?,
-            Stream::Anthropic(stream) => stream.partial()?,
-        };
+        let reply = self.stream.partial()?;
         Some(Reply { stop: Stop::Other("cut".to_owned()), ..reply }).filter(|it| !it.is_empty())
     }
 }
+
+/// What stands after the last event of a stream of Chat Completions.
+const DONE: &str = "[DONE]";
 
 /// Finds the error that an answer or event is, in whatever shape.
 fn provider_error(view: View, raw: &str) -> Option<ReplyError> {

@@ -2,6 +2,8 @@
 
 use std::mem;
 
+use crate::view::View;
+
 /// One event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
@@ -86,6 +88,11 @@ impl SseReader {
         self.dispatch()
     }
 
+    /// Whether nothing of an event has come.
+    fn is_idle(&self) -> bool {
+        self.line.is_empty() && self.name.is_empty() && !self.has_data
+    }
+
     fn keep(&mut self, bytes: &[u8]) -> Result<(), SseTooLarge> {
         if self.line.len() + self.data.len() + bytes.len() > self.event_bytes_max {
             return Err(SseTooLarge { max: self.event_bytes_max });
@@ -121,6 +128,72 @@ impl SseReader {
         let event = SseEvent { name: mem::take(&mut self.name), data: mem::take(&mut self.data) };
         mem::take(&mut self.has_data).then_some(event)
     }
+}
+
+/// Bytes of a stream with the event that they are; what stands between events is none.
+#[derive(Debug, Default)]
+pub(crate) struct SseFrame {
+    pub(crate) raw: Vec<u8>,
+    pub(crate) event: Option<SseEvent>,
+}
+
+impl SseFrame {
+    /// What the event brings, if there is one.
+    pub(crate) fn data(&self) -> &str {
+        self.event.as_ref().map_or("", |event| event.data.trim())
+    }
+
+    /// The same as JSON.
+    pub(crate) fn view(&self) -> Option<View<'_>> {
+        View::parse(self.data())
+    }
+
+    /// The bytes of the event with other data.
+    pub(crate) fn with(&self, data: &str) -> Vec<u8> {
+        write_event(self.event.as_ref().map_or("", |event| event.name.as_str()), data)
+    }
+}
+
+/// Cuts a stream into frames, which together have all of its bytes.
+#[derive(Debug, Default)]
+pub(crate) struct SseFrames {
+    reader: SseReader,
+    raw: Vec<u8>,
+}
+
+impl SseFrames {
+    /// Takes the next bytes and gives the frames that they complete.
+    ///
+    /// An event that is too large to be read passes as bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<SseFrame> {
+        let mut frames = Vec::new();
+        for line in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+            self.raw.extend_from_slice(line);
+            let events = self.reader.push(line);
+            if events.is_err() {
+                self.reader = SseReader::default();
+            }
+            let event = events.unwrap_or_default().pop();
+            if event.is_some() || self.reader.is_idle() {
+                frames.push(SseFrame { raw: mem::take(&mut self.raw), event });
+            }
+        }
+        frames
+    }
+
+    /// What has come of a frame that was not completed.
+    pub(crate) fn finish(&mut self) -> Option<SseFrame> {
+        let event = mem::take(&mut self.reader).finish();
+        let raw = mem::take(&mut self.raw);
+        (!raw.is_empty()).then_some(SseFrame { raw, event })
+    }
+}
+
+/// Writes an event.
+pub(crate) fn write_event(name: &str, data: &str) -> Vec<u8> {
+    let name = if name.is_empty() { String::new() } else { format!("event: {name}\n") };
+    let data: String = data.lines().map(|line| format!("data: {line}\n")).collect();
+    format!("{name}{data}\n").into_bytes()
 }
 
 #[cfg(test)]
@@ -188,6 +261,35 @@ mod tests {
     fn a_push_of_nothing_does_not_part_a_carriage_return_from_its_line_feed() {
         let pieces: [&[u8]; 3] = [b"data: a\r", b"", b"\ndata: b\r\n\r\n"];
         assert_eq!(read(&pieces), [(String::new(), "a\nb".to_owned())]);
+    }
+
+    #[test]
+    fn frames_are_events_and_nothing_is_lost() {
+        for end in ["\n", "\r\n", "\r"] {
+            let lines = [
+                ": hi", "", "event: x", "data: a", "data: b", "", "id: 1", "data: c", "", "data: d",
+            ];
+            let stream = lines.join(end);
+            for size in [1, 2, 3, 100] {
+                let mut frames = SseFrames::default();
+                let pieces = stream.as_bytes().chunks(size);
+                let mut all: Vec<SseFrame> = pieces.flat_map(|piece| frames.push(piece)).collect();
+                all.extend(frames.finish());
+                let raw: Vec<u8> = all.iter().flat_map(|frame| frame.raw.clone()).collect();
+                assert_eq!(raw, stream.as_bytes());
+                let data = all.iter().filter_map(|frame| Some(frame.event.as_ref()?.data.as_str()));
+                assert_eq!(data.collect::<Vec<_>>(), ["a\nb", "c"], "{end:?} {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_that_is_too_large_passes_and_the_next_one_is_read() {
+        let mut frames = SseFrames { reader: SseReader::new(50), raw: Vec::new() };
+        let stream = format!("data: {}\n\ndata: a\n\n", "x".repeat(90));
+        let all = frames.push(stream.as_bytes());
+        assert_eq!(all.iter().map(|frame| frame.raw.len()).sum::<usize>(), stream.len());
+        assert_eq!(all.last().unwrap().data(), "a");
     }
 
     proptest! {

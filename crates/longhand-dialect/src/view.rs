@@ -1,6 +1,7 @@
 //! A JSON value that can be walked into.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use longhand_core::json::{Cursor, Kind, Node, Value};
 
@@ -67,6 +68,15 @@ impl<'s> View<'s> {
         node.fields.into_iter().filter_map(named).collect()
     }
 
+    /// Where the fields stand, names included.
+    pub(crate) fn field_spans(self) -> Vec<(Cow<'s, str>, Range<usize>)> {
+        let fields = self.node().unwrap_or_default().fields.into_iter();
+        let spanned = |(key, value): (Value, Value)| {
+            Some((key.str(self.source)?, key.span().start..value.span().end))
+        };
+        fields.filter_map(spanned).collect()
+    }
+
     fn node(self) -> Option<Node> {
         let is_object = self.kind() == Kind::Object;
         is_object.then(|| Cursor::at(self.source, self.value.span().start).node().ok()).flatten()
@@ -108,6 +118,16 @@ impl<'s> View<'s> {
             let float = self.raw().parse::<f64>().ok()?;
             (0.0..1e15).contains(&float).then_some(float as u64)
         })
+    }
+
+    /// The text that it stands in.
+    pub(crate) fn source(self) -> &'s str {
+        self.source
+    }
+
+    /// Where it stands there.
+    pub(crate) fn span(self) -> Range<usize> {
+        self.value.span()
     }
 
     /// The bytes as they stand.

@@ -4,7 +4,7 @@
 //! taught it, so that it survives a restart, and is forgotten in time.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use longhand::{Archive, Owner, Tokens};
 use longhand_archive::Page;
@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use crate::store::now_ms;
+use crate::window::lock;
 
 /// What each model was found to count and to take.
 #[derive(Debug, Default)]
@@ -209,7 +210,7 @@ impl Learned {
 impl Calibration {
     /// Whether it was asked what is known of a model.
     pub(crate) fn knows(&self, owner: Owner, model: &str) -> bool {
-        self.lock().get(&owner).is_some_and(|models| models.contains_key(model))
+        lock(&self.owners).get(&owner).is_some_and(|models| models.contains_key(model))
     }
 
     /// Reads what the owner's newest sessions taught of a model; nothing if the archive cannot be read.
@@ -255,7 +256,7 @@ impl Calibration {
         limit: Option<Tokens>,
         reply: u64,
     ) -> Option<Tokens> {
-        let owners = self.lock();
+        let owners = lock(&self.owners);
         let learned = owners.get(&owner).and_then(|models| models.get(model)).copied();
         learned.unwrap_or_default().at(now_ms()).limit(limit, reply)
     }
@@ -295,7 +296,7 @@ impl Calibration {
     }
 
     fn with<T>(&self, owner: Owner, model: &str, change: impl FnOnce(&mut Learned) -> T) -> T {
-        let mut owners = self.lock();
+        let mut owners = lock(&self.owners);
         if owners.len() > OWNERS_MAX {
             owners.clear();
         }
@@ -306,10 +307,6 @@ impl Calibration {
         let learned = models.entry(model.to_owned()).or_default();
         *learned = learned.at(now_ms());
         change(learned)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<Owner, HashMap<String, Learned>>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

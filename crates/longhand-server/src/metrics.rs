@@ -3,12 +3,13 @@
 use std::fmt::{self, Write};
 use std::sync::atomic::AtomicU64;
 
+use longhand::recall::Found;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 /// How often what happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,28 +92,11 @@ pub(crate) enum Rung {
     ModelFold,
 }
 
-/// How something was to be brought back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Sought {
-    /// By its handle.
-    Handle,
-    /// By words.
-    Query,
-}
-
-/// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Recalled {
-    Found,
-    Unknown,
-    /// The archive could not be read.
-    Failed,
-}
-
+/// What a model asked to have brought back, by how it was asked for and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Recall {
-    kind: Sought,
-    outcome: Recalled,
+    kind: String,
+    outcome: String,
 }
 
 /// Names of variants as Prometheus has them: `TooLarge` is `too_large`.
@@ -132,7 +116,7 @@ macro_rules! label_values {
     )*};
 }
 
-label_values!(Bypass, Outcome, Flow, Rung, Sought, Recalled);
+label_values!(Bypass, Outcome, Flow, Rung);
 
 macro_rules! label {
     ($name:ident, $field:ident: $kind:ty) => {
@@ -174,117 +158,62 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new() -> Self {
-        let seconds = || Histogram::new(SECONDS);
-        let own = Self {
-            registry: Registry::with_prefix("longhand"),
-            requests: Counter::default(),
-            conversations: Family::default(),
-            bypasses: Family::default(),
-            batches: Counter::default(),
-            recovered: Counter::default(),
-            tokens: Family::default(),
-            cost: Counter::default(),
-            folds: Family::default(),
-            recalls: Family::default(),
-            archived: Counter::default(),
-            unarchived: Counter::default(),
-            late: Counter::default(),
-            troubled: Gauge::default(),
-            archive_queued: Gauge::default(),
-            archive_lag: seconds(),
-            added: seconds(),
-            upstream: seconds(),
-            open: Gauge::default(),
-            held_bytes: Gauge::default(),
-        };
-        own.registered()
-    }
-
-    fn registered(mut self) -> Self {
-        let registry = &mut self.registry;
-        registry.register("requests", "Requests that came in", self.requests.clone());
-        registry.register(
-            "conversations",
-            "Conversations by what became of them",
-            self.conversations.clone(),
-        );
-        registry.register(
-            "fail_opens",
-            "Conversations that went on as they were because our side failed",
-            self.bypasses.clone(),
-        );
-        registry.register(
-            "batches",
-            "Batches of edits, each of which changes the prefix",
-            self.batches.clone(),
-        );
-        registry.register(
-            "recovered",
-            "Requests that an upstream found too long and that were shortened again",
-            self.recovered.clone(),
-        );
-        registry.register(
-            "tokens",
-            "Tokens: in, sent and saved by our count; billed, cached and output by the provider's",
-            self.tokens.clone(),
-        );
-        registry.register(
-            "cost_dollars",
-            "What requests with a known price have cost",
-            self.cost.clone(),
-        );
-        registry.register("folds", "Edits by what was done", self.folds.clone());
-        registry.register(
-            "recalls",
-            "What models asked to have brought back",
-            self.recalls.clone(),
-        );
-        registry.register("archived", "Entries that were archived", self.archived.clone());
-        registry.register(
-            "unarchived",
-            "Entries that the archive did not take; they are offered again with the next request",
-            self.unarchived.clone(),
-        );
-        registry.register(
-            "late_batches",
-            "Windows that were sent before their new batch was durable",
-            self.late.clone(),
-        );
-        registry.register(
-            "troubled_sessions",
-            "Sessions of which the archive did not take what it was given last",
-            self.troubled.clone(),
-        );
-        registry.register(
-            "archive_queue",
-            "Work that the archive has still to do",
-            self.archive_queued.clone(),
-        );
-        registry.register_with_unit(
-            "archive_lag",
-            "From being given to being durable",
-            Unit::Seconds,
-            self.archive_lag.clone(),
-        );
-        registry.register_with_unit(
-            "added",
-            "What our part added before a conversation went on",
-            Unit::Seconds,
-            self.added.clone(),
-        );
-        registry.register_with_unit(
-            "upstream",
-            "From sending a conversation to the head of its answer",
-            Unit::Seconds,
-            self.upstream.clone(),
-        );
-        registry.register("open_requests", "Requests under way", self.open.clone());
-        registry.register(
-            "request_memory_bytes",
-            "About what requests under way take, what was read from them included",
-            self.held_bytes.clone(),
-        );
-        self
+        let mut registry = Registry::with_prefix("longhand");
+        let own = &mut registry;
+        Self {
+            requests: counted(own, "requests", "Requests that came in"),
+            conversations: counted(own, "conversations", "Conversations by what became of them"),
+            bypasses: counted(
+                own,
+                "fail_opens",
+                "Conversations that went on as they were because our side failed",
+            ),
+            batches: counted(own, "batches", "Batches of edits, each of which changes the prefix"),
+            recovered: counted(
+                own,
+                "recovered",
+                "Requests that an upstream found too long and that were shortened again",
+            ),
+            tokens: counted(
+                own,
+                "tokens",
+                "Tokens: in, sent and saved by our count; billed, cached and output by the provider's",
+            ),
+            cost: counted(own, "cost_dollars", "What requests with a known price have cost"),
+            folds: counted(own, "folds", "Edits by what was done"),
+            recalls: counted(own, "recalls", "What models asked to have brought back"),
+            archived: counted(own, "archived", "Entries that were archived"),
+            unarchived: counted(
+                own,
+                "unarchived",
+                "Entries that the archive did not take; they are offered again with the next request",
+            ),
+            late: counted(
+                own,
+                "late_batches",
+                "Windows that were sent before their new batch was durable",
+            ),
+            troubled: counted(
+                own,
+                "troubled_sessions",
+                "Sessions of which the archive did not take what it was given last",
+            ),
+            archive_queued: counted(own, "archive_queue", "Work that the archive has still to do"),
+            archive_lag: timed(own, "archive_lag", "From being given to being durable"),
+            added: timed(own, "added", "What our part added before a conversation went on"),
+            upstream: timed(
+                own,
+                "upstream",
+                "From sending a conversation to the head of its answer",
+            ),
+            open: counted(own, "open_requests", "Requests under way"),
+            held_bytes: counted(
+                own,
+                "request_memory_bytes",
+                "About what requests under way take, what was read from them included",
+            ),
+            registry,
+        }
     }
 
     /// All of it in the format of Prometheus.
@@ -314,8 +243,10 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn recalled(&self, kind: Sought, outcome: Recalled) {
-        self.recalls.get_or_create(&Recall { kind, outcome }).inc();
+    pub(crate) fn recalled(&self, found: &Found) {
+        let name = |variant: &dyn fmt::Debug| format!("{variant:?}").to_lowercase();
+        let recall = Recall { kind: name(&found.sought), outcome: name(&found.outcome) };
+        self.recalls.get_or_create(&recall).inc();
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -334,6 +265,18 @@ impl Metrics {
             billed: flowed(Flow::Billed),
         }
     }
+}
+
+fn counted<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+fn timed(registry: &mut Registry, name: &str, help: &str) -> Histogram {
+    let metric = Histogram::new(SECONDS);
+    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+    metric
 }
 
 /// From a tenth of a millisecond to a minute.

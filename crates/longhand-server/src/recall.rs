@@ -3,30 +3,19 @@
 //! Its calls are answered here: what was asked for is inserted into the window, and the model answers
 //! again. The client sees one answer without any of that.
 
-mod anthropic;
-mod calls;
-mod chat;
 mod follow;
-mod frames;
-mod json;
-mod lookup;
 mod offer;
-mod responses;
-mod sieve;
 mod stream;
-mod tally;
-mod whole;
 
 use futures_util::StreamExt;
 use hyper::body::Bytes;
 use hyper::header::CONTENT_LENGTH;
-use longhand_dialect::Reply;
+use longhand_dialect::{Reply, ReplyFilter};
 
 pub(crate) use self::follow::Again;
 use self::follow::Recall;
 pub(crate) use self::offer::offer;
 use self::stream::Joined;
-use self::whole::Whole;
 use crate::answer::{Chunk, Chunks};
 use crate::passage::{Head, is_events, split};
 
@@ -57,7 +46,7 @@ pub(crate) async fn answered(again: Again, answer: Answer) -> Answer {
 
 async fn whole(mut recall: Recall, mut head: Head, mut chunks: Chunks) -> Answer {
     let dialect = recall.dialect();
-    let mut shown = Whole::new(dialect);
+    let mut filter = ReplyFilter::new(dialect, NAME);
     loop {
         let (pieces, rest) = gather(chunks).await;
         let body = text(&pieces);
@@ -70,7 +59,7 @@ async fn whole(mut recall: Recall, mut head: Head, mut chunks: Chunks) -> Answer
                 Ok(response) => split(response),
                 Err(failure) => failure.answer(),
             };
-            shown.go_on(&body, &reply);
+            filter.go_on(&reply);
             head = next.0;
             chunks = next.1;
             if head.status.is_success() {
@@ -78,9 +67,9 @@ async fn whole(mut recall: Recall, mut head: Head, mut chunks: Chunks) -> Answer
             }
             return (head, Vec::new(), chunks);
         }
-        let told = shown.end(&body);
-        head.headers.insert(CONTENT_LENGTH, told.len().into());
-        return (head, vec![Ok(told.into())], Chunks::of(Vec::new()));
+        let shown = filter.whole(&body);
+        head.headers.insert(CONTENT_LENGTH, shown.len().into());
+        return (head, vec![Ok(shown.into())], Chunks::of(Vec::new()));
     }
 }
 

@@ -1,10 +1,12 @@
 //! Who may work on a request when: nobody's requests take all threads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use longhand::Owner;
 use rustc_hash::FxHashMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::window::lock;
 
 /// How many requests of conversations that begin alike are worked on at a time.
 const ALIKE_MAX: usize = 2;
@@ -38,7 +40,7 @@ impl Turns {
     }
 
     fn of(&self, key: Key, most: usize) -> Arc<Semaphore> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = lock(&self.turns);
         if turns.len() > REMEMBERED_MAX {
             turns.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         }

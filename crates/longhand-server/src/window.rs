@@ -11,11 +11,11 @@ use hyper::body::Bytes;
 use longhand::{Owner, SessionId, Tokens, hidden_tokens, reasons_json};
 use longhand_archive::Request;
 use longhand_core::{
-    Batch, Budget, CachePrices, Economy, Plan, Policy, Tally, folded_messages, shown_edits,
+    Batch, Budget, CachePrices, Economy, Plan, Tally, folded_messages, shown_edits,
 };
 use longhand_dialect::{
     Binding, Dialect, DialectError, Options, Overflow, Reply, Stop, Usage, read, read_on,
-    read_shared, without_options,
+    read_shared, with_history, without_options,
 };
 use longhand_meter::MeterError;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ use crate::metrics::{Bypass, Flow, Metrics, Rung};
 use crate::models::Models;
 use crate::route::{Caller, Fields, Route};
 use crate::store::{Admitted, Commit, Live, Store, now_ms};
-use crate::{Settings, held, recall};
+use crate::{Settings, recall};
 
 /// Makes windows.
 pub(crate) struct Windows {
@@ -302,7 +302,7 @@ impl Windows {
         // The answer may still be on its way into the archive.
         store.settle();
         let held = Held::find(archive, owner, id)?;
-        let whole = held::whole(request, &held.items(archive)?)?;
+        let whole = with_history(request, &held.items(archive)?)?;
         Some((whole, held))
     }
 
@@ -412,7 +412,7 @@ impl Windows {
         if live.is_empty() && fits {
             return Ok(Window::untouched(asked));
         }
-        if let Some(back) = self.bring_back(asked, &live, limit) {
+        if let Some(back) = Self::bring_back(asked, &live, limit) {
             live.push(back);
         }
         let mut pins = None;
@@ -501,16 +501,13 @@ impl Windows {
         let batch = Batch::inserting(newest, text);
         let receipt = json!({"why": "recall", "budget": limit.0}).to_string();
         let commit = Commit { after, batch, receipt, aside: false };
-        let (new, ticket) = store.enter(&asked.heard, commit);
-        store.hurry();
-        *lock(&asked.batch_ticket) = ticket;
-        live.push(new);
+        live.push(Self::enter(asked, commit));
         let batches: Vec<Batch> = live.iter().map(|live| live.batch().clone()).collect();
         Self::shown(asked, &live, &batches, limit)
     }
 
     /// Brings back what the newest results refer to and the live batches leave out.
-    fn bring_back(&self, asked: &Asked, live: &[Arc<Live>], limit: Tokens) -> Option<Arc<Live>> {
+    fn bring_back(asked: &Asked, live: &[Arc<Live>], limit: Tokens) -> Option<Arc<Live>> {
         let after = live.last().filter(|_| asked.purpose == Purpose::Turn)?.number;
         let batches: Vec<Batch> = live.iter().map(|live| live.batch().clone()).collect();
         // A token has some three bytes; what comes back may take a quarter of the window.
@@ -518,10 +515,16 @@ impl Windows {
         let batch = asked.fitting(&batches, &[]).brought_back(bytes_max)?;
         let receipt = json!({"why": "reference", "budget": limit.0}).to_string();
         let commit = Commit { after, batch, receipt, aside: false };
-        let (new, ticket) = self.store.enter(&asked.heard, commit);
-        self.store.hurry();
+        Some(Self::enter(asked, commit))
+    }
+
+    /// Has a batch committed; the window that shows it waits until it is durable.
+    fn enter(asked: &Asked, commit: Commit) -> Arc<Live> {
+        let store = &asked.heard.store;
+        let (live, ticket) = store.enter(&asked.heard, commit);
+        store.hurry();
         *lock(&asked.batch_ticket) = ticket;
-        Some(new)
+        live
     }
 
     /// Waits until a new batch is durable, so that its handles open: for ever if it must be, else a while.
@@ -597,7 +600,7 @@ impl Windows {
             return None;
         }
         let receipt = json!({
-            "why": "budget", "budget": limit.0, "policy": policy_name(self.settings.policy),
+            "why": "budget", "budget": limit.0, "policy": self.settings.policy.name(),
             "tokens_before": window.before.map(|tokens| tokens.0), "tokens_after": plan.tokens().0,
             "shortfall": plan.shortfall.0, "stubbed": stubs, "clipped": clips,
             "folded": folded, "fold": fold,
@@ -610,18 +613,10 @@ impl Windows {
             session.id,
             |seq, message| session.is_form(seq, message),
         );
-        let (live, ticket) = store.enter(
-            &asked.heard,
-            Commit {
-                after: window.batch,
-                batch,
-                receipt: receipt.to_string(),
-                aside: asked.purpose == Purpose::Aside,
-            },
-        );
-        store.hurry();
+        let (after, receipt) = (window.batch, receipt.to_string());
+        let aside = asked.purpose == Purpose::Aside;
+        let live = Self::enter(asked, Commit { after, batch, receipt, aside });
         live.count(asked.model(), plan.tokens().saturating_sub(asked.beyond(&live)));
-        *lock(&asked.batch_ticket) = ticket;
         Some(live)
     }
 
@@ -680,15 +675,6 @@ impl Window {
     /// Whether something was left out.
     pub(crate) fn is_compacted(&self) -> bool {
         self.edits > 0
-    }
-}
-
-fn policy_name(policy: Policy) -> &'static str {
-    match policy {
-        Policy::Auto => "auto",
-        Policy::Elide => "elide",
-        Policy::Trim => "trim",
-        Policy::Rolling(_) => "rolling",
     }
 }
 

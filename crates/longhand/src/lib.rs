@@ -76,6 +76,7 @@ mod entry;
 mod fit;
 mod ledger;
 mod one_request;
+mod past;
 mod prompt;
 mod quote;
 pub mod recall;

@@ -9,7 +9,13 @@ use longhand_dialect::{Dialect, read};
 const AROUND: usize = 2;
 
 /// Quotes a text in at most so many tokens; with a query, what is about that.
-pub fn quoted(title: &str, own: &str, query: Option<&str>, scale: &Scale, limit: Tokens) -> String {
+pub(crate) fn quoted(
+    title: &str,
+    own: &str,
+    query: Option<&str>,
+    scale: &Scale,
+    limit: Tokens,
+) -> String {
     let about = query.and_then(|query| about(own, query));
     let of = match (&about, query) {
         (Some(_), _) => ", the lines about the query",
@@ -24,7 +30,7 @@ pub fn quoted(title: &str, own: &str, query: Option<&str>, scale: &Scale, limit:
 }
 
 /// Tells where words were found.
-pub fn hits(query: &str, hits: &[(String, String)], scale: &Scale, limit: Tokens) -> String {
+pub(crate) fn hits(query: &str, hits: &[(String, String)], scale: &Scale, limit: Tokens) -> String {
     let query: String =
         query.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let mut told =
@@ -40,7 +46,7 @@ pub fn hits(query: &str, hits: &[(String, String)], scale: &Scale, limit: Tokens
 }
 
 /// What was said in an entry.
-pub fn entry(entry: &Entry) -> String {
+pub(crate) fn entry(entry: &Entry) -> String {
     match entry.form.parse() {
         Ok(dialect) => messages(dialect, &entry.raw),
         Err(_) => entry.raw.clone(),
@@ -56,7 +62,7 @@ pub fn role(entry: &Entry) -> Option<Role> {
 }
 
 /// Messages that stand on a line each, as people would read them; anything else as it is.
-pub fn messages(dialect: Dialect, lines: &str) -> String {
+pub(crate) fn messages(dialect: Dialect, lines: &str) -> String {
     let is_message = |line: &str| {
         let node = Cursor::new(line).node().unwrap_or_default();
         node.get(line, "role").or(node.get(line, "type")).is_some()

@@ -7,7 +7,8 @@ use longhand_dialect::{Conversation, Dialect};
 
 use crate::SessionError;
 use crate::entry::{Form, messages};
-pub use crate::quote::{entry, hits, messages as readable_messages, quoted, role};
+pub use crate::past::{Found, Outcome, Past, Sought, UNREADABLE};
+pub use crate::quote::role;
 
 /// What a handle stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use longhand_core::json::{Kind, quote};
 
-use super::{Reply, Stop, Usage, object};
+use super::filter::Before;
+use super::{Reply, ReplyCall, ReplyEvent, ReplyPart, Stop, Usage, object};
+use crate::edits::Edits;
 use crate::view::View;
 
 pub(super) fn read(view: View) -> Option<Reply> {
@@ -15,7 +17,7 @@ pub(super) fn read(view: View) -> Option<Reply> {
 }
 
 /// What is told of a message beside its content.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct About {
     id: Option<String>,
     model: Option<String>,
@@ -32,7 +34,7 @@ impl About {
 }
 
 /// A message as far as it has come.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Stream {
     blocks: BTreeMap<u64, Block>,
     about: About,
@@ -40,7 +42,7 @@ pub(super) struct Stream {
 }
 
 /// A block as it began, with what was added to it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Block {
     fields: Vec<(String, String)>,
     /// Text by the field that it belongs to.
@@ -51,44 +53,63 @@ struct Block {
 }
 
 impl Stream {
-    pub(super) fn push(&mut self, view: View) -> String {
+    pub(super) fn push(&mut self, view: View) -> (String, ReplyEvent) {
         let index = view.number("index").unwrap_or(0);
-        match view.string("type").as_deref() {
+        let of_part = |begins| ReplyEvent::Part { index, begins };
+        let mut text = String::new();
+        let event = match view.string("type").as_deref() {
             Some("message_start") => {
                 if let Some(message) = view.get("message") {
                     self.about.begin(message);
                 }
+                ReplyEvent::Start
             }
             Some("content_block_start") => {
-                let Some(start) = view.get("content_block") else { return String::new() };
-                // Where one block begins, the others are over.
-                self.blocks.values_mut().for_each(|block| block.ended = true);
-                let fields = start.fields().into_iter();
-                let fields = fields.map(|(key, value)| (key.into(), value.raw().to_owned()));
-                let block = Block { fields: fields.collect(), ..Block::default() };
-                self.blocks.insert(index, block);
-                if start.is("type", "text") {
-                    return start.string("text").unwrap_or_default();
-                }
+                let begins = view.get("content_block").map(|block| {
+                    text = self.begin(index, block);
+                    part(block)
+                });
+                of_part(begins)
             }
             Some("content_block_delta") => {
-                let Some(delta) = view.get("delta") else { return String::new() };
-                return self.blocks.entry(index).or_default().add(delta);
+                if let Some(delta) = view.get("delta") {
+                    text = self.blocks.entry(index).or_default().add(delta);
+                }
+                of_part(None)
             }
             Some("content_block_stop") => {
                 if let Some(block) = self.blocks.get_mut(&index) {
                     block.ended = true;
                 }
+                of_part(None)
             }
             Some("message_delta") => {
-                let stop = view.path(&["delta"]).and_then(|delta| delta.string("stop_reason"));
+                let stop = view.get("delta").and_then(|delta| delta.string("stop_reason"));
                 self.about.stop = stop.or(self.about.stop.take());
                 self.about.counts.take(view.get("usage"));
+                ReplyEvent::End
             }
-            Some("message_stop") => self.ended = true,
-            _ => {}
+            Some("message_stop") => {
+                self.ended = true;
+                ReplyEvent::End
+            }
+            _ => ReplyEvent::Other,
+        };
+        (text, event)
+    }
+
+    /// Begins a block and gives the text that it has from the start.
+    fn begin(&mut self, index: u64, block: View) -> String {
+        // A new block closes all earlier ones.
+        self.blocks.values_mut().for_each(|block| block.ended = true);
+        let fields = block.fields().into_iter();
+        let fields = fields.map(|(key, value)| (key.into(), value.raw().to_owned()));
+        self.blocks.insert(index, Block { fields: fields.collect(), ..Block::default() });
+        if block.is("type", "text") {
+            block.string("text").unwrap_or_default()
+        } else {
+            String::new()
         }
-        String::new()
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -194,7 +215,7 @@ impl Block {
 }
 
 /// The four counts; those of a stream only grow.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Counts {
     seen: bool,
     fresh: u64,
@@ -224,6 +245,64 @@ impl Counts {
             cache_write: self.written,
             output: self.output,
         })
+    }
+}
+
+/// What a block is.
+pub(super) fn part(block: View) -> ReplyPart {
+    if block.is("type", "tool_use") {
+        ReplyPart::Call(block.string("name").unwrap_or_default())
+    } else {
+        ReplyPart::Other
+    }
+}
+
+/// The calls of a message.
+pub(super) fn calls(message: View) -> Vec<ReplyCall> {
+    let blocks = message.get("content").map(View::elements).unwrap_or_default().into_iter();
+    let call = |block: View| match part(block) {
+        ReplyPart::Call(name) => {
+            let arguments = block.get("input").map_or_else(String::new, |input| input.raw().into());
+            Some(ReplyCall { name, arguments })
+        }
+        _ => None,
+    };
+    blocks.filter_map(call).collect()
+}
+
+/// Writes a whole message so that the blocks of earlier ones come first and none of a tool is left.
+pub(super) fn join(message: View, edits: &mut Edits, before: &Before) {
+    let content = message.get("content").map(View::elements).unwrap_or_default();
+    let Some(joined) = before.joined(&content, part) else { return };
+    let asks = |part: &ReplyPart| matches!(part, ReplyPart::Call(name) if name != before.tool);
+    let asks_client = content.iter().any(|block| asks(&part(*block)));
+    edits.set(message, "content", &joined);
+    end(message, message.get("usage"), edits, before, asks_client);
+}
+
+/// Writes why a message ended, and its usage, for all answers that it is joined from.
+pub(super) fn end(
+    stopped: View,
+    usage: Option<View>,
+    edits: &mut Edits,
+    before: &Before,
+    asks_client: bool,
+) {
+    if !asks_client && stopped.is("stop_reason", "tool_use") {
+        edits.set(stopped, "stop_reason", r#""end_turn""#);
+    }
+    if let Some(usage) = usage {
+        let mut counts = Counts::default();
+        counts.take(Some(usage));
+        before.write_usage(usage, edits, counts.usage().unwrap_or_default(), |all| {
+            let fresh = all.input.saturating_sub(all.cached_input).saturating_sub(all.cache_write);
+            vec![
+                (&["input_tokens"], fresh),
+                (&["cache_read_input_tokens"], all.cached_input),
+                (&["cache_creation_input_tokens"], all.cache_write),
+                (&["output_tokens"], all.output),
+            ]
+        });
     }
 }
 

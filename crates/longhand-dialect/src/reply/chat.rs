@@ -1,8 +1,13 @@
 //! Answers of Chat Completions.
 
+mod filter;
+
+use std::collections::BTreeMap;
+
 use longhand_core::json::{Kind, quote};
 
-use super::{Reply, Stop, Usage, object};
+pub(super) use self::filter::{Chunks, join};
+use super::{Reply, ReplyCall, ReplyEvent, Stop, Usage, object};
 use crate::view::{Object, View};
 
 pub(super) fn read(view: View) -> Option<Reply> {
@@ -11,17 +16,18 @@ pub(super) fn read(view: View) -> Option<Reply> {
     let message = choice.get("message")?;
     let mut stream = Stream::default();
     stream.attributes(&answer, &choice);
-    stream.delta(message);
+    stream.delta(0, message);
     let raw = message.is("role", "assistant").then(|| message.raw().to_owned());
     Some(stream.reply(raw))
 }
 
 /// A message as far as it has come.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Stream {
     /// All fields but the role and the calls, in the order in which they came.
     fields: Vec<(String, Field)>,
-    calls: Vec<Call>,
+    /// The calls of each choice; the reply has those of the first.
+    calls: BTreeMap<u64, Calls>,
     usage: Option<Usage>,
     id: Option<String>,
     model: Option<String>,
@@ -29,15 +35,19 @@ pub(super) struct Stream {
     ended: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Field {
     Text(String),
     List(Vec<String>),
     Other(String),
 }
 
-#[derive(Debug, Default)]
-struct Call {
+/// The calls of a choice, in the order in which they began.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Calls(Vec<Call>);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Call {
     index: Option<u64>,
     id: String,
     /// `function` or `custom`.
@@ -49,17 +59,24 @@ struct Call {
 }
 
 impl Stream {
-    pub(super) fn push(&mut self, view: View) -> String {
+    pub(super) fn push(&mut self, view: View) -> (String, ReplyEvent) {
         let event = view.object();
-        let choices = event.get("choices").map(View::elements).unwrap_or_default();
-        let mut choices = choices.into_iter().map(View::object);
-        let first = choices.find(|choice| choice.number("index").unwrap_or(0) == 0);
-        let Some(choice) = first else {
-            self.attributes(&event, &event);
-            return String::new();
-        };
-        self.attributes(&event, &choice);
-        choice.get("delta").map(|delta| self.delta(delta)).unwrap_or_default()
+        let choices = event.get("choices").map(View::elements);
+        let mut ends = choices.as_ref().is_some_and(Vec::is_empty);
+        let (mut text, mut first) = (String::new(), None);
+        for choice in choices.unwrap_or_default() {
+            let choice = choice.object();
+            ends |= choice.get("finish_reason").is_some();
+            let number = choice.number("index").unwrap_or(0);
+            if let Some(delta) = choice.get("delta") {
+                text += &self.delta(number, delta);
+            }
+            if number == 0 && first.is_none() {
+                first = Some(choice);
+            }
+        }
+        self.attributes(&event, first.as_ref().unwrap_or(&event));
+        (text, if ends { ReplyEvent::End } else { ReplyEvent::Other })
     }
 
     pub(super) fn end(&mut self) {
@@ -78,15 +95,19 @@ impl Stream {
         self.usage = own.map(usage).or(self.usage);
     }
 
-    /// Adds what came and gives the text among it.
-    fn delta(&mut self, delta: View) -> String {
+    /// Adds what came and gives the text among it. Of all choices but the first, only calls are kept.
+    fn delta(&mut self, choice: u64, delta: View) -> String {
         let mut said = String::new();
         for (key, value) in delta.fields() {
             match (key.as_ref(), value.kind()) {
                 ("role", _) | (_, Kind::Null) => {}
                 ("tool_calls", Kind::Array) => {
-                    value.elements().into_iter().for_each(|call| self.call(call));
+                    value
+                        .elements()
+                        .into_iter()
+                        .for_each(|call| self.calls.entry(choice).or_default().add(call));
                 }
+                _ if choice > 0 => {}
                 (key, _) => {
                     if matches!(key, "content" | "refusal") {
                         said.push_str(&text_of(value));
@@ -123,59 +144,6 @@ impl Stream {
         }
     }
 
-    fn call(&mut self, view: View) {
-        let index = view.number("index");
-        let id = view.string("id").unwrap_or_default();
-        let known = self.calls.iter().position(|call| match index {
-            Some(_) => call.index == index,
-            None => call.id == id,
-        });
-        // Without an index and an id it goes on with the newest.
-        let at = match known {
-            Some(at) => at,
-            None if index.is_none() && id.is_empty() && !self.calls.is_empty() => {
-                self.calls.len() - 1
-            }
-            None => {
-                self.calls.push(Call { index, ..Call::default() });
-                self.calls.len() - 1
-            }
-        };
-        let call = &mut self.calls[at];
-        if call.id.is_empty() {
-            call.id = id;
-        }
-        for (key, value) in view.fields() {
-            match key.as_ref() {
-                "index" | "id" => {}
-                "type" => call.kind = value.str().unwrap_or_default().into(),
-                "function" | "custom" => {
-                    if call.kind.is_empty() {
-                        call.kind = key.into_owned();
-                    }
-                    // Some servers send a name in pieces, others the whole name again and again.
-                    let name = value.string("name").unwrap_or_default();
-                    if call.arguments.is_empty() && call.name != name {
-                        call.name.push_str(&name);
-                    }
-                    for key in ["arguments", "input"] {
-                        let more = value.get(key).map(|more| match more.kind() {
-                            Kind::String => more.str().unwrap_or_default(),
-                            // Some servers send an object where a string should be.
-                            _ => more.raw().into(),
-                        });
-                        call.arguments.push_str(&more.unwrap_or_default());
-                    }
-                }
-                _ if value.kind() == Kind::Null => {}
-                _ => {
-                    call.others.retain(|(own, _)| *own != key);
-                    call.others.push((key.into_owned(), value.raw().to_owned()));
-                }
-            }
-        }
-    }
-
     /// Whether the message came to its end.
     pub(super) fn is_whole(&self) -> bool {
         self.stop.is_some() || self.ended
@@ -186,13 +154,17 @@ impl Stream {
         self.is_whole().then(|| self.reply(None))
     }
 
+    /// The calls of a choice.
+    fn calls(&self, choice: u64) -> &[Call] {
+        self.calls.get(&choice).map(|calls| calls.0.as_slice()).unwrap_or_default()
+    }
+
     /// The message as far as it has come, without calls that are incomplete.
     pub(super) fn partial(mut self) -> Reply {
-        let last = self.calls.len().saturating_sub(1);
-        let mut calls = std::mem::take(&mut self.calls);
+        let calls = &mut self.calls.entry(0).or_default().0;
+        let last = calls.len().saturating_sub(1);
         let mut at = 0..;
         calls.retain(|call| call.is_whole(at.next() == Some(last)));
-        self.calls = calls;
         self.fields.retain(|(key, _)| key != "function_call");
         self.reply(None)
     }
@@ -202,9 +174,10 @@ impl Stream {
         let words = |key: &str| self.fields.iter().find(|(name, _)| name == key).map(|(_, f)| f);
         let content = words("content").map(Field::text).unwrap_or_default();
         let refusal = words("refusal").map(Field::text).unwrap_or_default();
+        let calls = self.calls(0);
         let stop = match self.stop.as_deref() {
             _ if !refusal.is_empty() => Stop::Refused,
-            Some("stop") | None if self.calls.is_empty() => Stop::End,
+            Some("stop") | None if calls.is_empty() => Stop::End,
             Some("stop" | "tool_calls" | "function_call") | None => Stop::Tools,
             Some("length") => Stop::Length,
             Some("content_filter") => Stop::Refused,
@@ -212,7 +185,7 @@ impl Stream {
             Some(other) => Stop::Other(other.to_owned()),
         };
         let message = message.unwrap_or_else(|| self.message());
-        let has_more = !self.calls.is_empty() || words("function_call").is_some();
+        let has_more = !calls.is_empty() || words("function_call").is_some();
         let text = content + &refusal;
         let Self { id, usage, model, .. } = self;
         Reply { id, text, message, usage, stop, model, has_more }
@@ -221,15 +194,38 @@ impl Stream {
     fn message(&self) -> String {
         let content = self.fields.iter().find(|(key, _)| key == "content");
         let mut fields = vec![("role", quote("assistant"))];
-        let nothing = || if self.calls.is_empty() { quote("") } else { "null".to_owned() };
+        let calls = self.calls(0);
+        let nothing = || if calls.is_empty() { quote("") } else { "null".to_owned() };
         fields.push(("content", content.map_or_else(nothing, |(_, field)| field.json())));
         let others = self.fields.iter().filter(|(key, _)| key != "content");
         fields.extend(others.map(|(key, field)| (key.as_str(), field.json())));
-        if !self.calls.is_empty() {
-            let calls: Vec<String> = self.calls.iter().map(Call::json).collect();
+        if !calls.is_empty() {
+            let calls: Vec<String> = calls.iter().map(Call::json).collect();
             fields.push(("tool_calls", format!("[{}]", calls.join(","))));
         }
         object(fields)
+    }
+}
+
+impl Calls {
+    /// The call that a piece belongs to: by its index, or else its id. A piece without either goes on with
+    /// the newest call.
+    fn find(&self, piece: View) -> Option<usize> {
+        let (index, id) = (piece.number("index"), piece.string("id").unwrap_or_default());
+        let known = self.0.iter().position(|call| match index {
+            Some(_) => call.index == index,
+            None => call.id == id,
+        });
+        let newest = || self.0.len().checked_sub(1).filter(|_| index.is_none() && id.is_empty());
+        known.or_else(newest)
+    }
+
+    fn add(&mut self, piece: View) {
+        let at = self.find(piece).unwrap_or_else(|| {
+            self.0.push(Call { index: piece.number("index"), ..Call::default() });
+            self.0.len() - 1
+        });
+        self.0[at].add(piece);
     }
 }
 
@@ -252,6 +248,48 @@ impl Field {
 }
 
 impl Call {
+    /// A call that came whole.
+    fn of(call: View) -> Self {
+        let mut whole = Self::default();
+        whole.add(call);
+        whole
+    }
+
+    fn add(&mut self, piece: View) {
+        if self.id.is_empty() {
+            self.id = piece.string("id").unwrap_or_default();
+        }
+        for (key, value) in piece.fields() {
+            match key.as_ref() {
+                "index" | "id" => {}
+                "type" => self.kind = value.str().unwrap_or_default().into(),
+                "function" | "custom" => {
+                    if self.kind.is_empty() {
+                        self.kind = key.into_owned();
+                    }
+                    // Some servers send a name in pieces, others the whole name again and again.
+                    let name = value.string("name").unwrap_or_default();
+                    if self.arguments.is_empty() && self.name != name {
+                        self.name.push_str(&name);
+                    }
+                    for key in ["arguments", "input"] {
+                        let more = value.get(key).map(|more| match more.kind() {
+                            Kind::String => more.str().unwrap_or_default(),
+                            // Some servers send an object where a string should be.
+                            _ => more.raw().into(),
+                        });
+                        self.arguments.push_str(&more.unwrap_or_default());
+                    }
+                }
+                _ if value.kind() == Kind::Null => {}
+                _ => {
+                    self.others.retain(|(own, _)| *own != key);
+                    self.others.push((key.into_owned(), value.raw().to_owned()));
+                }
+            }
+        }
+    }
+
     /// Whether nothing of it is missing; free text ends where another call begins.
     fn is_whole(&self, is_last: bool) -> bool {
         let arguments = match self.kind.as_str() {
@@ -285,6 +323,13 @@ fn text_part(text: &str) -> String {
 
 fn raw_elements(list: View) -> Vec<String> {
     list.elements().into_iter().map(|element| element.raw().to_owned()).collect()
+}
+
+/// The calls of a message.
+pub(super) fn calls(message: View) -> Vec<ReplyCall> {
+    let listed = message.get("tool_calls").map(View::elements).unwrap_or_default();
+    let calls = listed.into_iter().map(Call::of);
+    calls.map(|Call { name, arguments, .. }| ReplyCall { name, arguments }).collect()
 }
 
 fn usage(view: View) -> Usage {

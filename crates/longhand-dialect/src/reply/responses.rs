@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use longhand_core::json::quote;
 
-use super::{Reply, Stop, Usage};
+use super::filter::Before;
+use super::{Reply, ReplyCall, ReplyEvent, ReplyPart, Stop, Usage};
+use crate::edits::Edits;
+use crate::tools;
 use crate::view::View;
 
 pub(super) fn read(view: View) -> Option<Reply> {
@@ -13,7 +16,7 @@ pub(super) fn read(view: View) -> Option<Reply> {
 }
 
 /// An answer as far as it has come.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Stream {
     items: BTreeMap<u64, String>,
     /// The text of items, by their place.
@@ -22,7 +25,7 @@ pub(super) struct Stream {
     ended: Option<(Attributes, String)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Attributes {
     id: Option<String>,
     usage: Option<Usage>,
@@ -45,31 +48,46 @@ impl Attributes {
 }
 
 impl Stream {
-    pub(super) fn push(&mut self, view: View) -> String {
-        let index = view.number("output_index").unwrap_or(self.items.len() as u64);
-        match view.string("type").as_deref() {
+    pub(super) fn push(&mut self, view: View) -> (String, ReplyEvent) {
+        let place = view.number("output_index");
+        let index = place.unwrap_or(self.items.len() as u64);
+        let of_item = |begins| place.map(|index| ReplyEvent::Part { index, begins });
+        let mut text = String::new();
+        let event = match view.string("type").as_deref() {
             Some("response.output_text.delta" | "response.refusal.delta") => {
-                let delta = view.string("delta").unwrap_or_default();
-                self.said.entry(index).or_default().push_str(&delta);
-                return delta;
+                text = view.string("delta").unwrap_or_default();
+                self.said.entry(index).or_default().push_str(&text);
+                of_item(None)
             }
+            Some("response.output_item.added") => of_item(view.get("item").map(part)),
             Some("response.output_item.done") => {
-                if let Some(item) = view.get("item") {
+                let item = view.get("item");
+                if let Some(item) = item {
                     self.items.insert(index, item.raw().to_owned());
                 }
+                of_item(item.map(part))
             }
             Some("response.created") => {
                 self.begun = view.get("response").map(Attributes::of).unwrap_or_default();
+                Some(ReplyEvent::Start)
             }
+            Some("response.in_progress" | "response.queued") => Some(ReplyEvent::Start),
             Some("response.completed" | "response.incomplete" | "response.done") => {
                 if let Some(response) = view.get("response") {
                     let output = response.get("output").map_or("[]", View::raw).to_owned();
                     self.ended = Some((Attributes::of(response), output));
                 }
+                Some(ReplyEvent::End)
             }
-            _ => {}
-        }
-        String::new()
+            _ => of_item(None),
+        };
+        (text, event.unwrap_or(ReplyEvent::Other))
+    }
+
+    /// The items that are complete, as a list.
+    pub(super) fn output(&self) -> String {
+        let items: Vec<&str> = self.items.values().map(String::as_str).collect();
+        format!("[{}]", items.join(","))
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -79,12 +97,11 @@ impl Stream {
     /// The items, if they came to their end.
     ///
     /// Items that came one by one are complete; the list at the end may lack what is encrypted.
-    pub(super) fn finish(self) -> Option<Reply> {
-        let (mut attributes, output) = self.ended?;
-        attributes.id = attributes.id.or(self.begun.id);
-        let own = self.items.into_values().collect::<Vec<_>>().join(",");
-        let output = match (own.is_empty(), output == "[]") {
-            (false, _) => format!("[{own}]"),
+    pub(super) fn finish(mut self) -> Option<Reply> {
+        let (mut attributes, output) = self.ended.take()?;
+        attributes.id = attributes.id.or_else(|| self.begun.id.take());
+        let output = match (self.items.is_empty(), output == "[]") {
+            (false, _) => self.output(),
             (true, false) => output,
             (true, true) if self.said.is_empty() => output,
             (true, true) => {
@@ -112,6 +129,84 @@ impl Stream {
         }
         let output = format!("[{}]", items.join(","));
         Some(reply(&output, View::parse(&output)?, &self.begun))
+    }
+}
+
+/// What an item is.
+pub(super) fn part(item: View) -> ReplyPart {
+    match item.string("type").as_deref() {
+        Some("function_call") => ReplyPart::Call(item.string("name").unwrap_or_default()),
+        Some("reasoning") => ReplyPart::Reasoning,
+        _ => ReplyPart::Other,
+    }
+}
+
+/// The calls among items.
+pub(super) fn calls(items: View) -> Vec<ReplyCall> {
+    let waits = |item: &View| {
+        let waiting = ["function_call", "mcp_approval_request"];
+        item.get("call_id").is_some() || waiting.iter().any(|kind| item.is("type", kind))
+    };
+    let call = |item: View| ReplyCall {
+        name: item.string("name").filter(|_| item.is("type", "function_call")).unwrap_or_default(),
+        arguments: item.string("arguments").unwrap_or_default(),
+    };
+    items.elements().into_iter().filter(waits).map(call).collect()
+}
+
+/// Writes a whole response so that the items of earlier ones come first and none of a tool is left.
+///
+/// `done` are the items that came before the end of a stream, whose own list may be empty.
+pub(super) fn join(response: View, done: &str, edits: &mut Edits, before: &Before) {
+    let output = response.get("output").map(View::elements).filter(|items| !items.is_empty());
+    let items = output.or_else(|| Some(View::parse(done)?.elements())).unwrap_or_default();
+    let Some(joined) = before.joined(&items, part) else { return };
+    edits.set(response, "output", &joined);
+    if let Some(own) = response.get("usage") {
+        before.write_usage(own, edits, usage(own), |all| {
+            vec![
+                (&["input_tokens"], all.input),
+                (&["input_tokens_details", "cached_tokens"], all.cached_input),
+                (&["input_tokens_details", "cache_write_tokens"], all.cache_write),
+                (&["output_tokens"], all.output),
+                (&["total_tokens"], all.input.saturating_add(all.output)),
+            ]
+        });
+    }
+}
+
+/// Takes a tool out of what a response tells of its request.
+pub(super) fn hide_tool(response: View, edits: &mut Edits, tool: &str) {
+    let listed = response.get("tools").map(View::elements).unwrap_or_default();
+    let gone: Vec<bool> = listed.iter().map(|listed| tools::goes_by(*listed, tool)).collect();
+    edits.remove(&listed, &gone);
+}
+
+/// The name and the numbers of a stream's events, which go on through all answers.
+#[derive(Debug, Default)]
+pub(super) struct Numbering {
+    /// What the first answer is called, as JSON: clients want all events to go by one name.
+    id: Option<String>,
+    sequence: Option<u64>,
+}
+
+impl Numbering {
+    /// Names and numbers an event after the one before, once some events were left out.
+    pub(super) fn write(&mut self, event: View, edits: &mut Edits, goes_on: bool, changes: bool) {
+        if let Some(id) = event.path(&["response", "id"]) {
+            match &self.id {
+                Some(first) if goes_on => edits.replace(id, first.as_str()),
+                Some(_) => {}
+                None => self.id = Some(id.raw().to_owned()),
+            }
+        }
+        if let Some(own) = event.number("sequence_number") {
+            let next = self.sequence.map(|last| last + 1).filter(|_| changes).unwrap_or(own);
+            if next != own {
+                edits.set(event, "sequence_number", &next.to_string());
+            }
+            self.sequence = Some(next);
+        }
     }
 }
 

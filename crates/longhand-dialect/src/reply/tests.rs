@@ -518,3 +518,29 @@ fn the_streams_of_llama_cpp_are_read() {
         assert_eq!(reply.usage, Some(usage), "{dialect}");
     }
 }
+
+#[test]
+fn calls_that_wait_for_the_client_are_told() {
+    for (dialect, body, expected) in [
+        (
+            Dialect::Chat,
+            r#"{"choices":[{"message":{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"look","arguments":"{}"}},{"id":"b","type":"custom","custom":{"name":"x","input":"y"}}]}}]}"#,
+            vec![("look", "{}"), ("x", "y")],
+        ),
+        (
+            Dialect::Anthropic,
+            r#"{"content":[{"type":"text"},{"type":"tool_use","id":"a","name":"look","input":{ }},{"type":"server_tool_use","id":"b","name":"x"}]}"#,
+            vec![("look", "{ }")],
+        ),
+        (
+            Dialect::Responses,
+            r#"{"output":[{"type":"reasoning"},{"type":"function_call","call_id":"a","name":"look","arguments":"{}"},{"type":"web_search_call"},{"type":"local_shell_call","call_id":"b"},{"type":"mcp_approval_request","name":"x","arguments":"1"}]}"#,
+            vec![("look", "{}"), ("", ""), ("", "1")],
+        ),
+    ] {
+        let calls = Reply::read(dialect, body).unwrap().calls(dialect);
+        let calls: Vec<_> =
+            calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
+        assert_eq!(calls, expected, "{dialect}");
+    }
+}

@@ -7,16 +7,15 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use longhand::Tokens;
+use longhand::recall::{Past, UNREADABLE};
 use longhand_core::{Role, Scale};
-use longhand_dialect::{Dialect, Overflow, Reply, Stop, recognise_for};
+use longhand_dialect::{Dialect, Overflow, Reply, ReplyCall, Stop, recognise_for};
 use longhand_model::http;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::calls::Calls;
-use super::json as raw;
-use super::lookup::{FAILED, look_up, scope};
+use super::NAME;
 use crate::answer::Chunks;
 use crate::asked::Asked;
 use crate::headers;
@@ -83,17 +82,18 @@ impl Recall {
         if self.rounds > 0 {
             self.again.windows.followed(&self.again.asked, &self.again.window, reply);
         }
-        let calls = Calls::of(self.dialect(), &reply.message);
-        if calls.ours.is_empty() || self.is_begun() {
+        let calls = reply.calls(self.dialect()).into_iter();
+        let (ours, others): (Vec<_>, Vec<_>) = calls.partition(|call| call.name == NAME);
+        if ours.is_empty() || self.is_begun() {
             return None;
         }
-        let goes_on = !calls.others
+        let goes_on = others.is_empty()
             && reply.stop == Stop::Tools
             && self.rounds <= ROUNDS_MAX
             && self.is_one_answer();
         self.count().await;
         self.make_room().await;
-        let text = self.brought(calls.ours).await;
+        let text = self.brought(&ours).await;
         let windows = Arc::clone(&self.again.windows);
         self.replace(move |asked| windows.bring(asked, text).ok()).await?;
         if !goes_on {
@@ -119,7 +119,8 @@ impl Recall {
 
     /// Whether one answer was asked for and not several.
     fn is_one_answer(&self) -> bool {
-        raw::number(self.again.asked.conversation().bytes(), &["n"]).is_none_or(|n| n <= 1)
+        let count = self.again.asked.conversation().field("n");
+        count.and_then(|count| count.parse::<u64>().ok()).is_none_or(|count| count <= 1)
     }
 
     /// Makes another window, on a thread that may wait; `None` if there is none.
@@ -163,7 +164,7 @@ impl Recall {
     }
 
     /// What calls ask for, as it is to stand in the window.
-    async fn brought(&self, calls: Vec<String>) -> String {
+    async fn brought(&self, calls: &[ReplyCall]) -> String {
         let share = Tokens((self.left().0 / 4).min(BROUGHT_MAX.0) / calls.len().max(1) as u64);
         let note = if self.rounds >= ROUNDS_MAX {
             Some(ENOUGH)
@@ -180,26 +181,26 @@ impl Recall {
     }
 
     /// Looks up what calls ask for; it takes no longer than our part may.
-    async fn look_up(&self, calls: Vec<String>, limit: Tokens) -> Vec<String> {
+    async fn look_up(&self, calls: &[ReplyCall], limit: Tokens) -> Vec<String> {
         let (asked, windows) = (Arc::clone(&self.again.asked), Arc::clone(&self.again.windows));
+        let calls: Vec<String> = calls.iter().map(|call| call.arguments.clone()).collect();
         let work = move || {
             let (store, scale) = (&asked.heard.store, Scale::new(&*asked.meter));
             let archive = &**store.archive();
             // What was just taken out of sight may still be on its way into the archive.
             store.settle();
-            let heard = &asked.heard;
-            let session = &heard.session;
-            let scope = scope(archive, session.owner, session.id, &heard.trail.path);
+            let session = &asked.heard.session;
+            let past = Past::of(archive, session.owner, session.id, &asked.heard.trail.path);
             let found = calls.iter().map(|arguments| {
-                let found = look_up(archive, &scope, asked.dialect(), arguments, &scale, limit);
-                windows.metrics.recalled(found.sought, found.outcome);
+                let found = past.look_up(asked.dialect(), arguments, &scale, limit);
+                windows.metrics.recalled(&found);
                 found.text
             });
             found.collect()
         };
         match timeout(self.again.deadline, spawn_blocking(work)).await {
             Ok(Ok(texts)) => texts,
-            _ => vec![FAILED.to_owned()],
+            _ => vec![UNREADABLE.to_owned()],
         }
     }
 

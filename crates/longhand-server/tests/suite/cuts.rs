@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::common::raw::{Piece, RawServer, exchange};
 use crate::common::{PATHS, Stage, request, user};
 use longhand_dialect::{Reply, SseReader};
+use longhand_server::Settings;
 use longhand_testkit::scripted::Step;
 
 /// The bytes of an answer as a provider sends it.
@@ -22,11 +23,15 @@ fn head(stream: bool, length: usize) -> String {
 
 /// A stage before an upstream that sends these pieces.
 async fn before(pieces: Vec<Piece>, require: bool) -> Stage {
+    before_with(pieces, |settings| settings.require_archive = require).await
+}
+
+async fn before_with(pieces: Vec<Piece>, set: impl FnOnce(&mut Settings)) -> Stage {
     let upstream = RawServer::start(move |_| pieces.clone());
     Stage::with([], |settings| {
         settings.upstream_openai = Some(upstream.url());
         settings.upstream_anthropic = Some(upstream.url());
-        settings.require_archive = require;
+        set(settings);
     })
     .await
 }
@@ -63,7 +68,7 @@ async fn what_came_of_an_answer_arrives() {
     for path in PATHS {
         for stream in [false, true] {
             let whole = answer_of(path, stream).await;
-            for require in [false, true] {
+            for (require, recalls) in [(false, false), (true, false), (false, true)] {
                 let count = most.min(whole.len());
                 for cut in (0..count).map(|part| whole.len() * part / count) {
                     made += 1;
@@ -76,9 +81,14 @@ async fn what_came_of_an_answer_arrives() {
                     } else {
                         sent
                     };
-                    let stage = before(vec![(sent.into_bytes(), Duration::ZERO)], require).await;
+                    let pieces = vec![(sent.into_bytes(), Duration::ZERO)];
+                    let stage = before_with(pieces, |settings| {
+                        settings.require_archive = require;
+                        settings.expand_tool = recalls;
+                    })
+                    .await;
                     let got = exchange(stage.proxy.address(), post(path, stream)).await;
-                    let what = format!("{path} {stream} {require} at {cut}: {got}");
+                    let what = format!("{path} {stream} {require} {recalls} at {cut}: {got}");
                     assert!(got.starts_with("HTTP/1.1 200"), "{what}");
                     assert_eq!(body(&got), whole[..cut], "{what}");
                     assert!(!got.ends_with("0\r\n\r\n"), "{what}");
@@ -87,7 +97,7 @@ async fn what_came_of_an_answer_arrives() {
         }
     }
     println!(
-        "cut answers: {made} on three wires, whole and streamed, with and without --require-archive"
+        "cut answers: {made} on three wires, whole and streamed, with --require-archive, with --expand-tool, with neither"
     );
 }
 

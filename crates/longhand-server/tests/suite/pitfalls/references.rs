@@ -1,6 +1,9 @@
 //! Case 79: a tool refuses to repeat what its client believes to be in view.
 
-use crate::common::{PATHS, Stage, answers, faults, is_prefix, messages};
+use std::sync::Arc;
+
+use crate::common::{PATHS, Stage, answers, faults, is_prefix, messages, sessions, sqlite};
+use longhand::Tokens;
 use serde_json::{Value, json};
 
 const REFUSAL: &str =
@@ -76,5 +79,32 @@ async fn case_79_a_claim_that_a_file_is_in_view_is_set_right() {
         let stage = Stage::new(Some(6_000), answers(3)).await;
         stage.ask(path, &referring(path, 3, CLAIM)).await;
         assert!(!stage.sent().pop().unwrap().contains("not in view any more"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn case_79_what_is_not_archived_is_brought_back_and_not_archived_either() {
+    for path in PATHS {
+        let (_folder, archive) = sqlite();
+        let kept = Arc::clone(&archive);
+        let stage = Stage::with(answers(4), |settings| {
+            settings.archive = archive;
+            settings.budget = Some(Tokens(6_000));
+            settings.no_archive = true;
+        })
+        .await;
+        stage.ask(path, &messages(path, 39)).await;
+        let refused = referring(path, 40, REFUSAL);
+        stage.ask(path, &refused).await;
+        let shown = stage.sent().pop().unwrap();
+        assert!(lines(&shown) >= 25, "{path}: {shown}");
+        let mut more = refused.clone();
+        more.extend_from_slice(&messages(path, 42)[refused.len()..]);
+        stage.ask(path, &more).await;
+        assert!(is_prefix(&shown, &stage.sent().pop().unwrap()), "{path}");
+        let counts = stage.proxy.counts();
+        assert_eq!((counts.archived, counts.unarchived), (0, 0), "{path}");
+        stage.proxy.stop().await;
+        assert!(sessions(&*kept).is_empty(), "{path}");
     }
 }

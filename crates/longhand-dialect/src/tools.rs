@@ -1,0 +1,113 @@
+//! Tools that a request lists.
+
+use longhand_core::json::{Kind, quote};
+
+use crate::Dialect;
+use crate::edits::Edits;
+use crate::view::View;
+
+/// A tool as every format has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolOffer<'t> {
+    /// What it goes by.
+    pub name: &'t str,
+    /// What it is for.
+    pub description: &'t str,
+    /// The JSON schema of its arguments.
+    pub parameters: &'t str,
+}
+
+/// Lists a tool after the client's own; `None` where the client has a tool of that name or can have none.
+///
+/// ```
+/// use longhand_dialect::{Dialect, ToolOffer, with_tool};
+///
+/// let tool = ToolOffer { name: "look", description: "Looks.", parameters: "{}" };
+/// assert_eq!(
+///     with_tool(Dialect::Anthropic, r#"{"messages":[]}"#, &tool).unwrap(),
+///     r#"{"messages":[],"tools":[{"name":"look","description":"Looks.","input_schema":{}}]}"#
+/// );
+/// ```
+pub fn with_tool(dialect: Dialect, request: &str, tool: &ToolOffer) -> Option<String> {
+    let view = View::parse(request).filter(|view| view.kind() == Kind::Object)?;
+    // Functions do not go together with tools; nor can a provider's own conversation be gone on from twice.
+    if view.get("functions").is_some() || view.get("conversation").is_some() {
+        return None;
+    }
+    let json = tool.write(dialect)?;
+    let mut edits = Edits::of(view);
+    match view.get("tools") {
+        None => edits.set(view, "tools", &format!("[{json}]")),
+        Some(list) if list.kind() == Kind::Array => {
+            let tools = list.elements();
+            if tools.iter().any(|known| goes_by(*known, tool.name)) {
+                return None;
+            }
+            match tools.last() {
+                Some(newest) => edits.insert(newest.span().end, format!(",{json}")),
+                None => edits.insert(list.span().start + 1, json),
+            }
+        }
+        Some(_) => return None,
+    }
+    edits.finish()
+}
+
+/// Whether a listed tool has that name.
+pub(crate) fn goes_by(tool: View, name: &str) -> bool {
+    let inner = ["function", "custom"].iter().filter_map(|kind| tool.get(kind));
+    tool.is("name", name) || inner.into_iter().any(|inner| inner.is("name", name))
+}
+
+impl ToolOffer<'_> {
+    fn write(&self, dialect: Dialect) -> Option<String> {
+        let Self { parameters, .. } = self;
+        let (name, description) = (quote(self.name), quote(self.description));
+        let about = format!(r#""name":{name},"description":{description}"#);
+        Some(match dialect {
+            Dialect::Chat => {
+                format!(r#"{{"type":"function","function":{{{about},"parameters":{parameters}}}}}"#)
+            }
+            Dialect::Responses => {
+                format!(r#"{{"type":"function",{about},"parameters":{parameters},"strict":false}}"#)
+            }
+            Dialect::Anthropic => format!(r#"{{{about},"input_schema":{parameters}}}"#),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOL: ToolOffer = ToolOffer { name: "look", description: "Looks.", parameters: "{}" };
+
+    #[test]
+    fn it_comes_last_and_the_rest_stays() {
+        let tool = TOOL.write(Dialect::Anthropic).unwrap();
+        for (request, expected) in [
+            (r#"{"messages":[] , "x":1.0 }"#, Some(r#"{"messages":[] , "x":1.0,"tools":[TOOL] }"#)),
+            (r#"{"tools": [ ],"messages":[]}"#, Some(r#"{"tools": [TOOL ],"messages":[]}"#)),
+            (r#"{"tools":[ {"name":"a"} ]}"#, Some(r#"{"tools":[ {"name":"a"},TOOL ]}"#)),
+            (r#"{"tools":null}"#, Some(r#"{"tools":[TOOL]}"#)),
+            (r#"{"tools":[{"name":"look"}]}"#, None),
+            (r#"{"tools":[{"type":"function","function":{"name":"look"}}]}"#, None),
+            (r#"{"tools":1}"#, None),
+            (r#"{"functions":[]}"#, None),
+            (r#"{"conversation":"conv_1"}"#, None),
+            ("[]", None),
+        ] {
+            let offered = with_tool(Dialect::Anthropic, request, &TOOL);
+            assert_eq!(offered, expected.map(|expected| expected.replace("TOOL", &tool)));
+        }
+    }
+
+    #[test]
+    fn it_is_known_again_in_every_format() {
+        for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Anthropic] {
+            let tool = TOOL.write(dialect).unwrap();
+            assert!(goes_by(View::parse(&tool).unwrap(), "look"), "{tool}");
+        }
+    }
+}
