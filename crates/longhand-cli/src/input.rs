@@ -1,7 +1,7 @@
 //! A conversation from a file or a pipe.
 
 use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::{IsTerminal, Read, StdinLock};
 
 use anyhow::{Context, Result};
 use longhand_core::grouped;
@@ -29,10 +29,7 @@ pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
             }
             load(file, args.max_input, &name)?
         }
-        None => {
-            announce_standard_input();
-            load(std::io::stdin().lock(), args.max_input, &name)?
-        }
+        None => load(standard_input(), args.max_input, &name)?,
     };
     let unpacked = longhand_dialect::unpack(bytes, args.max_input);
     unpacked.and_then(|bytes| longhand_dialect::read(bytes, args.dialect.0)).map_err(|error| {
@@ -52,11 +49,12 @@ pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
     })
 }
 
-/// Tells a person who named no file that the command reads what is typed.
-pub(crate) fn announce_standard_input() {
+/// Standard input. A person who named no file is told that the command reads what is typed.
+pub(crate) fn standard_input() -> StdinLock<'static> {
     if std::io::stdin().is_terminal() {
         output::say("reading from standard input; Ctrl-D ends it");
     }
+    std::io::stdin().lock()
 }
 
 fn load(reader: impl Read, max: u64, name: &str) -> Result<Vec<u8>> {

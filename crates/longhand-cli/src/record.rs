@@ -76,10 +76,7 @@ fn lines(args: &RecordArgs) -> Result<Box<dyn Iterator<Item = std::io::Result<St
                 .with_context(|| format!("cannot open {}", path.display()))?;
             Box::new(std::io::BufReader::new(file).lines())
         }
-        None => {
-            input::announce_standard_input();
-            Box::new(std::io::stdin().lock().lines())
-        }
+        None => Box::new(input::standard_input().lines()),
     })
 }
 

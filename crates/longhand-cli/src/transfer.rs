@@ -131,9 +131,8 @@ fn text_of(args: &ImportArgs) -> Result<String> {
 }
 
 fn standard_input() -> std::io::Result<Vec<u8>> {
-    input::announce_standard_input();
     let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    input::standard_input().read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
