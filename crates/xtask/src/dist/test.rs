@@ -73,7 +73,7 @@ fn run_uninstalled(
     command.env("npm_config_cache", home.join("cache"));
     match super::printed(&mut command) {
         Ok(version) if version.contains(VERSION) => {
-            println!("xtask: {program}: ok, {}", version.trim())
+            println!("xtask: {program}: ok, {}", version.trim());
         }
         Ok(version) => return Err(Failure::new(format!("`{program}` printed {version:?}"))),
         Err(failure) if failure.is_unavailable() => println!("xtask: {program}: not installed"),
@@ -138,7 +138,7 @@ fn verify_unit(unit: &Path, binary: &Path, folder: &Path) -> Result<(), Failure>
     match run(&mut command) {
         Ok(()) => println!("xtask: systemd unit: ok"),
         Err(failure) if failure.is_unavailable() => {
-            println!("xtask: systemd unit: not checked, {failure}")
+            println!("xtask: systemd unit: not checked, {failure}");
         }
         Err(failure) => return Err(failure),
     }
