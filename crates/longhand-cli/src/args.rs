@@ -31,9 +31,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Make a conversation fit a budget, in the format it came in
     Compact(CompactArgs),
-    /// Check whether a provider would accept a conversation, and list what is wrong
+    /// Check whether a provider would accept a conversation, and list its faults
     Check(CheckArgs),
-    /// Count tokens: of one file per message, of several per file
+    /// Count tokens: per message of one file, or per file of several
     Count(CountArgs),
     /// Replay recorded conversations: what they would have cost, and what the model would still have known
     Replay(ReplayArgs),
@@ -84,7 +84,7 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct ManArgs {
-    /// The folder, which must be there
+    /// The folder, which must exist
     pub(crate) folder: PathBuf,
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct ChatArgs {
     /// Print answers as the model writes them, without rendering Markdown
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Store marks in the place of keys and passwords; what is sent to a model keeps them
+    /// Replace keys and passwords in the archive by marks; the model still gets them
     #[arg(long)]
     pub(crate) redact: bool,
     #[command(flatten)]
@@ -176,7 +176,7 @@ pub(crate) struct ServeArgs {
     /// A file with API keys, one per line; callers must send one of them
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<std::path::PathBuf>,
-    /// A header in which callers send a key besides the usual ones; sessions belong to whoever has their keys
+    /// Another header in which callers send a key; callers with different keys never share a session
     #[arg(long, value_name = "NAME")]
     pub(crate) credential_header: Vec<String>,
     /// Allow callers from other machines without a key
@@ -191,7 +191,7 @@ pub(crate) struct ServeArgs {
     /// Write one line of JSON per request to this file; - is standard error
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<std::path::PathBuf>,
-    /// Store marks in the place of keys and passwords; what is sent to the provider keeps them
+    /// Replace keys and passwords in the archive by marks; the provider still gets them
     #[arg(long)]
     pub(crate) redact: bool,
     #[command(flatten)]
@@ -263,7 +263,7 @@ pub(crate) struct RecordArgs {
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
     pub(crate) session: SessionArgs,
-    /// Store marks in the place of keys and passwords
+    /// Replace keys and passwords in the archive by marks
     #[arg(long)]
     pub(crate) redact: bool,
     /// Print JSON
@@ -316,9 +316,9 @@ pub(crate) enum PlacementName {
   longhand ls
   longhand ls --all --json
 
-Newest first. Tokens are those of the newest request, and those that it would have without Longhand.")]
+The newest session comes first. Tokens are those of its newest request, with Longhand and without.")]
 pub(crate) struct LsArgs {
-    /// Show side calls, sub-agents and other paths, too, below their conversation
+    /// Also show side calls, sub-agents and other paths, below their conversation
     #[arg(long)]
     pub(crate) all: bool,
     #[command(flatten)]
@@ -435,7 +435,7 @@ pub(crate) struct ImportArgs {
     /// Add to an existing session
     #[arg(long)]
     pub(crate) append: bool,
-    /// Store marks in the place of keys and passwords
+    /// Replace keys and passwords in the archive by marks
     #[arg(long)]
     pub(crate) redact: bool,
     #[command(flatten)]
@@ -450,7 +450,7 @@ pub(crate) struct ImportArgs {
 pub(crate) struct RmArgs {
     /// The session
     pub(crate) id: String,
-    /// Confirm
+    /// Remove it; without this, the command only says what it would remove
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
@@ -531,7 +531,7 @@ pub(crate) struct CompactArgs {
     /// it is recognised, and what was left out before stays out
     #[arg(long, value_name = "PATH")]
     pub(crate) archive: Option<PathBuf>,
-    /// Store marks in the place of keys and passwords; the window keeps them where it shows a message as it is
+    /// Replace keys and passwords in the archive by marks; messages that the window shows unchanged still have them
     #[arg(long, requires = "archive")]
     pub(crate) redact: bool,
     /// Draw a map of the result: auto (if standard error is a terminal), always or never
@@ -551,7 +551,7 @@ pub(crate) struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing; the exit status tells
+    /// Print nothing; only set the exit status
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -53,8 +53,8 @@ pub(crate) fn run(args: &ChatArgs) -> Result<Outcome> {
     let config = Config::load()?;
     let name = args.model.as_deref().or(config.text("models.chat")).ok_or_else(|| {
         hinted(
-            "no model is named",
-            "longhand chat --model ollama/qwen3, or models.chat in longhand.toml",
+            "no model is configured",
+            "`longhand chat --model ollama/qwen3` names one, and so does models.chat in longhand.toml",
         )
     })?;
     let archive = store::open(&args.archive)?;
@@ -114,7 +114,7 @@ enum Answer {
 const STOPPED: &str = "stopped by the user";
 
 /// Why an answer ends when the terminal is closed.
-const ENDED: &str = "the program was told to end";
+const ENDED: &str = "the program was terminated";
 
 impl Chat {
     fn greet(&self) {
@@ -193,7 +193,7 @@ impl Chat {
     fn retry(&mut self) -> Result<()> {
         self.record_waiting();
         let Some(recorded) = self.session.retry()? else {
-            self.screen.notice("nothing was said yet");
+            self.screen.notice("there are no messages yet");
             return Ok(());
         };
         // What was typed may be more than what is recorded.
@@ -219,7 +219,11 @@ impl Chat {
         self.record_waiting();
         if let Answer::Partial(said, why) = &answer {
             self.has_failed = true;
-            let kept = if said.is_empty() { "your message is kept" } else { "what came is kept" };
+            let kept = if said.is_empty() {
+                "your message is kept"
+            } else {
+                "the part that arrived is kept"
+            };
             let again =
                 if std::io::stdin().is_terminal() { "; Enter or /retry asks again" } else { "" };
             self.screen.notice(&format!("{kept}{again}"));
@@ -253,7 +257,7 @@ impl Chat {
                     break;
                 }
                 if attempt == 1 {
-                    self.screen.notice("another program holds the archive; waiting for it");
+                    self.screen.notice("another program has locked the archive; waiting for it");
                 }
                 recorded = self.session.record(round);
             }
@@ -267,7 +271,8 @@ impl Chat {
                 }
                 Err(error) => {
                     self.screen.problem(&error.into());
-                    self.screen.notice("this round is not in the archive yet; it is tried again");
+                    self.screen
+                        .notice("this round is not in the archive yet; it will be tried again");
                     return;
                 }
             }
@@ -408,7 +413,7 @@ impl Chat {
             Command::Compact(instructions) => self.compact(&instructions)?,
             Command::Undo => match self.session.undo()? {
                 Some(batch) => self.screen.notice(&format!(
-                    "took back batch {}; what it left out is sent again while there is room",
+                    "undid batch {}; what it left out is sent again if it fits",
                     batch.number
                 )),
                 None => self.screen.notice("there is nothing to undo"),
@@ -483,7 +488,8 @@ impl Chat {
     /// Pins the newest entry with these words; without words, the user's newest message.
     fn pin(&mut self, words: &str) -> Result<()> {
         let entry = if words.is_empty() {
-            let head = self.archive.head(self.session.id())?.context("nothing was said yet")?;
+            let head =
+                self.archive.head(self.session.id())?.context("there are no messages yet")?;
             let newest = head.rounds.saturating_sub(1);
             let entries = self
                 .archive

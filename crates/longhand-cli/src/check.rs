@@ -1,10 +1,10 @@
 //! `longhand check`.
 
 use anyhow::Result;
-use longhand_core::grouped;
 use serde_json::json;
 
 use crate::args::CheckArgs;
+use crate::output::counted;
 use crate::{Outcome, input, output};
 
 pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
@@ -33,8 +33,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
             text.push_str(&format!("{severity}: {}\n", plain(&finding.to_string())));
         }
         let verdict = if valid { "valid" } else { "not valid" };
-        let count = grouped(conversation.messages.len());
-        text.push_str(&format!("{verdict}: {count} messages ({})\n", conversation.dialect));
+        let count = counted(conversation.messages.len(), "message");
+        text.push_str(&format!("{verdict}: {count} ({})\n", conversation.dialect));
         output::print(&text)?;
     }
     Ok(if valid { Outcome::Done } else { Outcome::No })

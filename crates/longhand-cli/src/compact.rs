@@ -124,7 +124,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
         output::say(&report.to_string());
         if drops_thinking && !fitted.live.is_empty() {
             output::say(&format!(
-                "note: the provider drops thinking that the edits void; send the header anthropic-beta: {BINDING_BETA}"
+                "note: the edits invalidate some thinking; with the header anthropic-beta: {BINDING_BETA} the provider drops it"
             ));
         }
         for line in report_lines(args, &fitted.live, &report.summary, copy.as_deref()) {

@@ -115,7 +115,7 @@ impl Config {
     /// Reads the files and the environment. Says, once, what does not count.
     pub(crate) fn load() -> Result<Self> {
         static TOLD: AtomicBool = AtomicBool::new(false);
-        let here = std::env::current_dir().context("cannot tell the working directory")?;
+        let here = std::env::current_dir().context("cannot find the working directory")?;
         let trusted = Trusted::load();
         let config =
             Self::read(&here, own_file().as_deref(), &trusted, |name| std::env::var(name).ok())?;
@@ -124,7 +124,7 @@ impl Config {
             && !TOLD.swap(true, Ordering::Relaxed)
         {
             let (path, keys) = (folder.path.display(), folder.held_back.join(", "));
-            output::say(&format!("note: {path} is not trusted, so {keys} does not count"));
+            output::say(&format!("note: {path} is not trusted, so {keys} in it has no effect"));
             output::say("hint: read the file; if it is yours, run `longhand trust` in its folder");
         }
         Ok(config)
@@ -149,7 +149,7 @@ impl Config {
             let Some(name) = known.variable else { continue };
             let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
             let value = from_text(known.kind, &text)
-                .with_context(|| format!("{name} is {text:?}, which is no {}", known.kind))?;
+                .with_context(|| format!("{name} is {text:?}, but must be {}", known.kind))?;
             config.settings.insert(known.key.to_owned(), (value, Source::Variable(name)));
         }
         Ok(config)
@@ -241,7 +241,7 @@ impl fmt::Display for Kind {
             Kind::Text => "a text",
             Kind::Whole => "a whole number",
             Kind::Number => "a number",
-            Kind::Texts => "a text or a list of texts",
+            Kind::Texts => "a string or a list of strings",
         })
     }
 }
@@ -425,7 +425,8 @@ mod tests {
             wrong("[session]\nbudget = 'many'").contains("`session.budget` must be a whole number")
         );
         assert!(
-            wrong("[models]\nsummary = [1]").contains("`models.summary` must be a text or a list")
+            wrong("[models]\nsummary = [1]")
+                .contains("`models.summary` must be a string or a list")
         );
         assert!(wrong("[session").contains("is not TOML"));
         let error = read("", &[("LONGHAND_ROUNDS", "-1")]).unwrap_err().to_string();

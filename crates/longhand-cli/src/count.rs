@@ -52,7 +52,7 @@ fn several(args: &CountArgs) -> Result<Outcome> {
             Ok(file) => files.push(file),
             Err(error) => {
                 is_whole = false;
-                output::say(&format!("left out: {error:#}"));
+                output::say(&format!("skipped: {error:#}"));
             }
         }
     }

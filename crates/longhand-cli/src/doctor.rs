@@ -33,7 +33,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Outcome> {
     if args.json {
         output::print(&format!("{:#}", report(&config, &paths(args, &config), &findings)))?;
     } else {
-        output::print_wrapped(&text(&config, &paths(args, &config), &findings))?;
+        output::print_wrapped(&text(&config, &paths(args, &config), &findings, output::columns()))?;
     }
     Ok(if is_well { Outcome::Done } else { Outcome::No })
 }
@@ -45,9 +45,11 @@ fn folder(file: &FolderFile) -> Finding {
         (true, _) => (true, format!("{path} is trusted until it changes"), None),
         (false, true) => (true, format!("{path} sets budgets and policies only"), None),
         (false, false) => {
-            let hint = "`longhand trust` lets it count, if it is yours".to_owned();
-            let told =
-                format!("{path} is not trusted: {} does not count", file.held_back.join(", "));
+            let hint = "if the file is yours, `longhand trust` makes all of it count".to_owned();
+            let told = format!(
+                "{path} is not trusted, so {} in it has no effect",
+                file.held_back.join(", ")
+            );
             (false, told, Some(hint))
         }
     };
@@ -70,12 +72,12 @@ fn archive(args: &DoctorArgs) -> Finding {
         return match try_folder(&path) {
             Ok(()) => finding(
                 true,
-                format!("{name} will be made by the first round; its folder can be written"),
+                format!("{name} will be created with the first message; its folder can be written"),
                 None,
             ),
             Err(error) => finding(
                 false,
-                format!("{name} cannot be made: {error}"),
+                format!("{name} cannot be created: {error}"),
                 Some(
                     "--archive, LONGHAND_ARCHIVE or archive.path in longhand.toml names another file",
                 ),
@@ -116,7 +118,7 @@ fn try_folder(path: &Path) -> std::io::Result<()> {
     let folder = absolute.ancestors().skip(1).find(|folder| folder.is_dir());
     let folder = folder.unwrap_or(Path::new("/"));
     tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| {
-        let what = format!("no file can be made in {}: {}", folder.display(), error.kind());
+        let what = format!("no file can be created in {}: {}", folder.display(), error.kind());
         std::io::Error::new(error.kind(), what)
     })
 }
@@ -167,7 +169,7 @@ fn reached(models: &Models, what: String, endpoint: &Endpoint) -> Finding {
     let key = match (&endpoint.key, &endpoint.key_variable) {
         (Some(_), _) => "with a key",
         (None, None) => "without a key",
-        (None, Some(_)) => "with no key set",
+        (None, Some(variable)) => &format!("without a key ({variable} is not set)"),
     };
     let (is_well, told, hint) = match models.runtime.block_on(models.client.probe(endpoint)) {
         Ok(()) => (true, "it answers".to_owned(), None),
@@ -178,7 +180,9 @@ fn reached(models: &Models, what: String, endpoint: &Endpoint) -> Finding {
 
 fn hint(error: &ModelError, endpoint: &Endpoint) -> String {
     match (error, &endpoint.key_variable) {
-        (ModelError::Unauthorised { .. }, Some(variable)) => format!("{variable} holds the key"),
+        (ModelError::Unauthorised { .. }, Some(variable)) => {
+            format!("the key is read from {variable}")
+        }
         (ModelError::Unauthorised { .. }, None) => {
             format!("endpoints.{}.key_env or key_file names a key", endpoint.name)
         }
@@ -189,15 +193,33 @@ fn hint(error: &ModelError, endpoint: &Endpoint) -> String {
     }
 }
 
-fn text(config: &Config, paths: &[(&str, PathBuf)], findings: &[Finding]) -> String {
+/// How many columns a table of the settings needs.
+const TABLE_COLUMNS: usize = 76;
+
+fn text(
+    config: &Config,
+    paths: &[(&str, PathBuf)],
+    findings: &[Finding],
+    columns: usize,
+) -> String {
     let mut text = String::new();
+    let is_narrow = columns < TABLE_COLUMNS;
     for (key, value, source) in config.all() {
-        text.push_str(&format!("{key:<30} {value:<34} {source}\n"));
+        text.push_str(&if is_narrow {
+            format!("{key} = {value} ({source})\n")
+        } else {
+            format!("{key:<30} {value:<34} {source}\n")
+        });
     }
     text.push('\n');
     for (what, path) in paths {
-        let absent = if path.exists() { "" } else { "  (not there)" };
-        text.push_str(&format!("{what:<30} {}{absent}\n", path.display()));
+        let path_text = path.display();
+        let absent = if path.exists() { "" } else { " (not there)" };
+        text.push_str(&if is_narrow {
+            format!("{what}: {path_text}{absent}\n")
+        } else {
+            format!("{what:<30} {path_text}{absent}\n")
+        });
     }
     text.push('\n');
     for finding in findings {

@@ -63,7 +63,10 @@ fn from_archive(args: &ExpandArgs, handle: Handle) -> Result<Original> {
 /// The messages of one round of a fold, a line each.
 fn round_of(recalled: &Recalled, round: u64) -> Result<Original> {
     if recalled.entries.is_empty() {
-        return Err(hinted("this handle stands for no rounds", "leave out --round"));
+        return Err(hinted(
+            "only a fold has rounds, and this handle is of no fold",
+            "leave out --round",
+        ));
     }
     let entries = recalled.entries.iter().filter(|entry| entry.round == round);
     let lines: Vec<&str> = entries.map(|entry| entry.raw.as_str()).collect();
@@ -71,8 +74,8 @@ fn round_of(recalled: &Recalled, round: u64) -> Result<Original> {
         let rounds = || recalled.entries.iter().map(|entry| entry.round);
         let (first, last) = (rounds().min().unwrap_or(0), rounds().max().unwrap_or(0));
         return Err(hinted(
-            format!("round {round} is not in it"),
-            format!("it holds rounds {first} to {last}"),
+            format!("round {round} is not in this fold"),
+            format!("it has rounds {first} to {last}"),
         ));
     }
     Ok(Original::Json(lines.join("\n")))

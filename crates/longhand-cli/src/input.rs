@@ -1,14 +1,14 @@
 //! A conversation from a file or a pipe.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{IsTerminal, Read, StdinLock};
 
 use anyhow::{Context, Result};
 use longhand_core::grouped;
 use longhand_dialect::{Conversation, DialectError};
 
 use crate::args::InputArgs;
-use crate::hinted;
+use crate::{hinted, output};
 
 /// What the input is called in messages.
 pub(crate) fn name(args: &InputArgs) -> String {
@@ -29,7 +29,7 @@ pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
             }
             load(file, args.max_input, &name)?
         }
-        None => load(std::io::stdin().lock(), args.max_input, &name)?,
+        None => load(standard_input(), args.max_input, &name)?,
     };
     let unpacked = longhand_dialect::unpack(bytes, args.max_input);
     unpacked.and_then(|bytes| longhand_dialect::read(bytes, args.dialect.0)).map_err(|error| {
@@ -47,6 +47,14 @@ pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
             _ => anyhow::anyhow!("{name}: {error}"),
         }
     })
+}
+
+/// Standard input. A person who named no file is told that the command reads what is typed.
+pub(crate) fn standard_input() -> StdinLock<'static> {
+    if std::io::stdin().is_terminal() {
+        output::say("reading from standard input; Ctrl-D ends it");
+    }
+    std::io::stdin().lock()
 }
 
 fn load(reader: impl Read, max: u64, name: &str) -> Result<Vec<u8>> {

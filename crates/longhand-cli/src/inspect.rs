@@ -45,10 +45,10 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
     }
     for info in earlier {
         text.push_str(&format!(
-            "  goes on from {}: {}, {} entries\n",
+            "  continues {}: {}, {}\n",
             harmless_line(&conversation::short_id(info)),
             counted(info.rounds as usize, "round"),
-            grouped(info.entries as usize)
+            counted_as(info.entries as usize, "entry", "entries")
         ));
     }
     if let Some(newest) = newest {

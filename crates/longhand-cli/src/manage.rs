@@ -46,7 +46,7 @@ pub(crate) fn undo(args: &UndoArgs) -> Result<Outcome> {
     };
     let Tally { stubs, clips, folded, .. } = Tally::of(&undone.batch.edits);
     output::print(&format!(
-        "took back batch {}: {}, {}, {} folded; what it left out is sent again while there is room",
+        "undid batch {}: {}, {}, {} folded; what it left out is sent again if it fits",
         undone.number,
         counted(stubs, "stub"),
         counted(clips, "clip"),

@@ -34,7 +34,7 @@ impl Models {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let usd = config.number("models.summary_usd_per_hour").unwrap_or(SPENDING_DEFAULT);
         Ok(Self {
-            runtime: runtime.context("cannot start the network's thread")?,
+            runtime: runtime.context("cannot start the network thread")?,
             client: Arc::new(Client::new(Limits::default())),
             patient: Client::new(Limits { failures_max: u32::MAX, ..Limits::default() }),
             endpoints: endpoints(config)?,

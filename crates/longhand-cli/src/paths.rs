@@ -7,9 +7,8 @@ use etcetera::{BaseStrategy, choose_base_strategy};
 
 /// The folder of the user's data: `~/.local/share/longhand`, or as `XDG_DATA_HOME` says.
 pub(crate) fn data() -> Result<PathBuf> {
-    let strategy = choose_base_strategy().context(
-        "cannot tell your home folder: HOME is not set; name the archive with --archive",
-    )?;
+    let strategy = choose_base_strategy()
+        .context("cannot find your home folder: HOME is not set; --archive names the archive")?;
     Ok(strategy.data_dir().join("longhand"))
 }
 

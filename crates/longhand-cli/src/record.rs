@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::args::{ContextArgs, PlacementName, RecordArgs};
 use crate::output::counted;
-use crate::{Outcome, hinted, output, store};
+use crate::{Outcome, hinted, input, output, store};
 
 pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
     let archive = store::open(&args.archive)?;
@@ -76,7 +76,7 @@ fn lines(args: &RecordArgs) -> Result<Box<dyn Iterator<Item = std::io::Result<St
                 .with_context(|| format!("cannot open {}", path.display()))?;
             Box::new(std::io::BufReader::new(file).lines())
         }
-        None => Box::new(std::io::stdin().lock().lines()),
+        None => Box::new(input::standard_input().lines()),
     })
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn redactor(archive: &Path) -> Result<Redactor> {
     let read = || match std::fs::read(&path) {
         Ok(bytes) => <[u8; 32]>::try_from(bytes)
             .map(Some)
-            .or_else(|_| bail!("{} is no key for marks: it must have 32 bytes", path.display())),
+            .or_else(|_| bail!("{} is not a redaction key: it must have 32 bytes", path.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
@@ -37,7 +37,8 @@ fn key_path(archive: &Path) -> PathBuf {
 fn make(path: &Path) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    getrandom::fill(&mut key)
+        .map_err(|error| anyhow::anyhow!("cannot get random bytes: {error}"))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     // Written aside, so that nobody reads half a key; its permissions are those of its owner alone.
     let mut aside =

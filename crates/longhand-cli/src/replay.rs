@@ -99,16 +99,19 @@ fn read_all(args: &ReplayArgs) -> Result<Vec<Replayed>> {
     for (path, replayed) in args.files.iter().zip(read) {
         match replayed {
             Ok(replayed) if replayed.trace.requests() == 0 => {
-                let what = format!("{}: no message of an assistant, so no request", path.display());
+                let what = format!(
+                    "{}: there is no assistant message, so there is no request to replay",
+                    path.display()
+                );
                 if args.files.len() == 1 {
                     bail!(what);
                 }
-                output::say(&format!("left out: {what}"));
+                output::say(&format!("skipped: {what}"));
             }
             Ok(replayed) if replayed.trace.tokens() < Tokens(args.min_tokens) => small += 1,
             Ok(replayed) => traces.push(replayed),
             Err(error) if args.files.len() == 1 => return Err(error),
-            Err(error) => output::say(&format!("left out: {error:#}")),
+            Err(error) => output::say(&format!("skipped: {error:#}")),
         }
     }
     if traces.is_empty() {
@@ -120,13 +123,13 @@ fn read_all(args: &ReplayArgs) -> Result<Vec<Replayed>> {
             ),
             _ => hinted(
                 format!("no conversation has {least} tokens or more"),
-                "a smaller --min-tokens takes smaller ones",
+                "a smaller --min-tokens includes smaller ones",
             ),
         });
     }
     if small > 0 && !args.quiet {
         let least = grouped(args.min_tokens as usize);
-        output::say(&format!("left out: {small} of fewer than {least} tokens"));
+        output::say(&format!("skipped: {small} of fewer than {least} tokens"));
     }
     Ok(traces)
 }

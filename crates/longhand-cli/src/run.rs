@@ -35,7 +35,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     let settings = settings(args, &agent, warnings.log())?;
     let archive = Arc::clone(&settings.archive);
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
-    let runtime = runtime.context("cannot start the network's threads")?;
+    let runtime = runtime.context("cannot start the network threads")?;
     let (status, counts) = runtime.block_on(async {
         let proxy = serve(settings).await?;
         let address = format!("http://{}", proxy.address());
@@ -106,8 +106,8 @@ fn told(counts: &Counts, agent: &str, session: Option<&str>) -> String {
     let number = |count: u64| grouped(count as usize);
     if counts.requests == 0 {
         return format!(
-            "no request came through, so nothing was saved: {agent} may not read OPENAI_BASE_URL or \
-             ANTHROPIC_BASE_URL; docs/agents tells how to set it up"
+            "no request reached the proxy: {agent} may not read OPENAI_BASE_URL or ANTHROPIC_BASE_URL; \
+             docs/agents says how to set it up"
         );
     }
     let mut line = counted(counts.requests as usize, "request");

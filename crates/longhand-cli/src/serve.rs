@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,12 +22,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
     let settings = settings(args)?;
     // More would only wait for the same disk, each with memory of its own.
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
-    let runtime = runtime.context("cannot start the network's threads")?;
+    let runtime = runtime.context("cannot start the network threads")?;
     let counts = runtime.block_on(async {
         let proxy = serve(settings).await.map_err(explained)?;
         output::print(&format!("listening http://{}", proxy.address()))?;
         if !args.quiet {
-            greeting(args, &proxy.address().to_string())?.iter().for_each(|line| output::say(line));
+            greeting(args, callable(proxy.address()))?.iter().for_each(|line| output::say(line));
         }
         stop_asked_for().await;
         if !args.quiet {
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
 }
 
 /// Where requests go, how much of them, where they are kept, and how to use it.
-fn greeting(args: &ServeArgs, address: &str) -> Result<Vec<String>> {
+fn greeting(args: &ServeArgs, address: SocketAddr) -> Result<Vec<String>> {
     let [openai, anthropic] = upstreams(args);
     let upstream = match (&openai, &anthropic) {
         (Some(one), Some(other)) if one == other => one.clone(),
@@ -61,13 +62,28 @@ fn greeting(args: &ServeArgs, address: &str) -> Result<Vec<String>> {
     };
     let openai = openai.map(|_| format!("OPENAI_BASE_URL=http://{address}/v1 your-agent"));
     let anthropic = anthropic.map(|_| format!("ANTHROPIC_BASE_URL=http://{address} your-agent"));
+    let archive = if args.no_archive || keeps_nothing(&Config::load()?)? {
+        "none".to_owned()
+    } else {
+        store::path(&args.archive)?.display().to_string()
+    };
     let mut lines = vec![
         format!("upstream  {upstream}"),
         format!("budget    {budget}"),
-        format!("archive   {}", store::path(&args.archive)?.display()),
+        format!("archive   {archive}"),
     ];
     lines.extend(openai.into_iter().chain(anthropic).map(|line| format!("use it    {line}")));
     Ok(lines)
+}
+
+/// An address that programs on this machine can call: nobody can call "all addresses".
+fn callable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
 }
 
 /// Where requests go: in the formats of `OpenAI`, and in that of Anthropic.
@@ -82,7 +98,7 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
     if openai.is_none() && anthropic.is_none() {
         return Err(hinted(
             "no upstream: a proxy needs to know where requests go",
-            "longhand serve --upstream https://api.openai.com, or the address of your own server",
+            "`longhand serve --upstream https://api.openai.com`, or the address of your own server",
         ));
     }
     let no_archive = args.no_archive || keeps_nothing(&config)?;
@@ -123,7 +139,7 @@ fn keeps_nothing(config: &Config) -> Result<bool> {
     match config.text("archive.keep") {
         None | Some("on") => Ok(false),
         Some("off") => Ok(true),
-        Some(other) => Err(hinted(format!("archive.keep is `{other}`"), "it is on or off")),
+        Some(other) => Err(hinted(format!("archive.keep is `{other}`"), "it must be on or off")),
     }
 }
 
@@ -196,7 +212,7 @@ fn private(path: &Path) -> std::io::Result<File> {
 fn credential_headers(names: &[String]) -> Result<Vec<HeaderName>> {
     let parsed = names.iter().map(|name| {
         name.parse().map_err(|_| {
-            hinted(format!("`{name}` is no name of a header"), "x-team-key, for example")
+            hinted(format!("`{name}` is not a valid header name"), "x-team-key is one")
         })
     });
     parsed.collect()
@@ -211,7 +227,7 @@ fn explained(error: ServerError) -> anyhow::Error {
     match error {
         ServerError::Open { .. } => hinted(
             error.to_string(),
-            "--api-key-file names a file with keys that callers must have; --allow-anyone wants none",
+            "--api-key-file FILE lists the keys that callers may use; --allow-anyone asks for none",
         ),
         error => error.into(),
     }
@@ -244,4 +260,27 @@ fn told(counts: &Counts) -> String {
         counted_as(counts.archived as usize, "entry", "entries"),
         number(counts.unarchived)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    #[test]
+    fn the_greeting_names_an_address_that_can_be_called_and_no_archive_that_is_not_used() {
+        let line = "longhand serve --upstream http://127.0.0.1:1 --no-archive";
+        let Command::Serve(args) = Cli::parse_from(line.split(' ')).command else { panic!() };
+        for (listening, called) in [
+            ("0.0.0.0:4141", "127.0.0.1:4141"),
+            ("[::]:4141", "[::1]:4141"),
+            ("192.0.2.7:4141", "192.0.2.7:4141"),
+        ] {
+            let lines = greeting(&args, callable(listening.parse().unwrap())).unwrap();
+            assert!(lines.contains(&"archive   none".to_owned()), "{lines:?}");
+            let address = format!("use it    OPENAI_BASE_URL=http://{called}/v1 your-agent");
+            assert!(lines.contains(&address), "{lines:?}");
+        }
+    }
 }

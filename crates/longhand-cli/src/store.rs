@@ -30,7 +30,7 @@ pub(crate) fn open_existing(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
     }
     Err(hinted(
         format!("there is no archive at {}", path(args)?.display()),
-        "`longhand record` and `longhand compact --archive` make one",
+        "`longhand run`, `serve`, `chat` and `record` create it; --archive names another",
     ))
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn wait_for_summary(session: &mut Session, quiet: bool) -> Result<()>
         return Ok(());
     }
     if !quiet && std::io::stderr().is_terminal() {
-        output::say("all of it is recorded; waiting for the summary");
+        output::say("everything is recorded; waiting for the summary");
     }
     session.settle(STORY_WAIT)?;
     Ok(())
@@ -193,7 +193,7 @@ pub(crate) fn summariser_names(config: &Config, flags: &[String]) -> Vec<String>
 /// Finds a session that must be there: a misspelt name must not look like an empty conversation.
 pub(crate) fn known(archive: &Arc<dyn Archive>, name: &str) -> Result<SessionInfo> {
     find(archive, name)?.ok_or_else(|| {
-        hinted(format!("there is no session {name:?}"), "`longhand ls` lists those there are")
+        hinted(format!("there is no session {name:?}"), "`longhand ls` lists the sessions")
     })
 }
 

@@ -5,12 +5,11 @@ use std::io::Read;
 use anyhow::{Context, Result, bail};
 use longhand::{Owner, Round, SessionId, time};
 use longhand_archive::{After, NewEntry, NewSession};
-use longhand_core::grouped;
 use serde_json::{Value, json};
 
 use crate::args::{ExportArgs, ExportFormat, ImportArgs};
-use crate::output::counted;
-use crate::{Outcome, conversation, hinted, output, store};
+use crate::output::{counted, counted_as};
+use crate::{Outcome, conversation, hinted, input, output, store};
 
 /// The first line of an export.
 const HEADER: &str = "longhand";
@@ -114,9 +113,9 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     archive.begin(session, &new)?;
     archive.append(session, After::Newest, &entries)?;
     output::print(&format!(
-        "imported {}, {} entries into {id}",
+        "imported {}, {} into {id}",
         counted(rounds, "round"),
-        grouped(entries.len())
+        counted_as(entries.len(), "entry", "entries")
     ))?;
     Ok(Outcome::Done)
 }
@@ -133,7 +132,7 @@ fn text_of(args: &ImportArgs) -> Result<String> {
 
 fn standard_input() -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    input::standard_input().read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -28,7 +28,7 @@ impl Trusted {
     }
 
     fn save(&self) -> Result<()> {
-        let path = list().context("cannot tell your folder for settings: HOME is not set")?;
+        let path = list().context("cannot find your settings folder: HOME is not set")?;
         let lines = self.0.iter().map(|(hash, file)| format!("{hash} {}\n", file.display()));
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)

@@ -165,6 +165,9 @@ fn dollars(micros: u64) -> f64 {
 fn table(by: UsageBy, rows: &BTreeMap<String, Sum>, total: &Sum, columns: usize) -> String {
     const HEADINGS: [&str; 7] =
         ["requests", "sent", "cached", "saved", "≈cost", "≈without", "fail-opens"];
+    if rows.is_empty() {
+        return "no requests yet; `longhand run -- AGENT` makes some\n".to_owned();
+    }
     let heading = format!("{by:?}").to_lowercase();
     let keys = rows.keys().map(|key| key.chars().count());
     let width = keys.max().unwrap_or(0).max(heading.len()).clamp(5, 40);
@@ -191,9 +194,6 @@ fn table(by: UsageBy, rows: &BTreeMap<String, Sum>, total: &Sum, columns: usize)
     }
     if rows.len() > 1 {
         line("total", total);
-    }
-    if rows.is_empty() {
-        text.push_str("no requests yet; `longhand run -- AGENT` makes some\n");
     }
     text + &chart(rows, width, columns)
 }

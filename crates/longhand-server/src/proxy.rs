@@ -90,8 +90,21 @@ pub async fn serve(settings: Settings) -> Result<Proxy, ServerError> {
         Shared { settings, upstreams, windows, metrics, warnings, guard, nobody, permits, turns };
     let shared = Arc::new(shared);
     let (stop, stopped) = oneshot::channel::<()>();
-    let task = tokio::spawn(accept(listener, Arc::clone(&shared), stopped));
+    let task = start(listener, Arc::clone(&shared), stopped);
     Ok(Proxy { address, shared, stop, task })
+}
+
+/// Begins to accept connections.
+///
+/// Not in `serve`, and not inlined there: the crate that awaits an async function compiles its body, and with it all
+/// that it spawns. Requests would be handled by code at the optimisation level of the command line.
+#[inline(never)]
+fn start(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    stopped: oneshot::Receiver<()>,
+) -> JoinHandle<()> {
+    tokio::spawn(accept(listener, shared, stopped))
 }
 
 impl Proxy {

@@ -77,7 +77,7 @@ impl Admitted {
         self
     }
 
-    /// Admits a conversation to an archive: it goes on from the longest beginning that is known there.
+    /// Admits a conversation to an archive, where it continues the session with which it shares the longest beginning.
     ///
     /// All its messages are durable when this returns. `name` is what people call a session that is new.
     pub fn archived(

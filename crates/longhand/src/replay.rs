@@ -79,7 +79,7 @@ pub struct Settings {
     pub meter: Arc<dyn Meter + Send + Sync>,
     /// What stateless methods count with, if not with that.
     pub stateless_meter: Option<Arc<dyn Meter + Send + Sync>>,
-    /// Who tells of what is folded.
+    /// The summarisers of folded messages, in the order in which they are tried.
     pub summarisers: Vec<Arc<dyn Summariser>>,
     /// Knows the ids of the project.
     pub miner: Miner,

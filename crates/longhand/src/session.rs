@@ -53,27 +53,27 @@ pub enum SessionError {
     Meter(#[from] longhand_meter::MeterError),
 }
 
-/// What recording a round led to.
+/// The result of recording a round.
 #[derive(Debug)]
 pub struct Recorded {
     /// The round's number, from 0.
     pub round: u64,
     /// How many rounds were folded; 0 is the normal case.
     pub folded: u64,
-    /// What block and verbatim rounds count for now.
+    /// The tokens of the fold and the verbatim rounds.
     pub tokens: Tokens,
-    /// How far they are over budget, where nothing more could be done.
+    /// How many tokens they are over the budget, if nothing more can be folded.
     pub over: Option<Tokens>,
     /// What went wrong after the round was durable. It is recorded all the same: do not record it again.
     pub problem: Option<SessionError>,
 }
 
-/// What folding led to.
+/// The result of folding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Folding {
     /// How many rounds were folded.
     pub rounds: u64,
-    /// How far block and rounds are over budget, where nothing more could be done.
+    /// How many tokens fold and rounds are over the budget, if nothing more can be folded.
     pub over: Option<Tokens>,
 }
 
@@ -119,7 +119,7 @@ pub struct Session {
 enum Commit {
     Never,
     At(i64),
-    /// Only if a summariser has told of what it folds.
+    /// Only if a summariser has written about what it folds.
     IfSummarised(i64),
 }
 
@@ -183,7 +183,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Has secrets taken out of what is recorded from now on.
+    /// Sets what takes secrets out of the rounds that are recorded from now on.
     pub fn set_redactor(&mut self, redactor: Option<Arc<Redactor>>) {
         self.settings.redactor = redactor;
     }
@@ -260,7 +260,7 @@ impl Session {
         Ok(recorded)
     }
 
-    /// What the window counts for; of what it had when it was last counted, nothing is counted again.
+    /// The tokens of the window. What was counted before is not counted again.
     fn weigh(&mut self) -> Tokens {
         let tokens = match self.weighed {
             // Batches edit only what was there before them.
@@ -290,7 +290,7 @@ impl Session {
         if folds { self.fit(now_ms) } else { Ok(Folding::default()) }
     }
 
-    /// Reads the entries that were appended since, by whomever.
+    /// Reads the entries that were appended since, by this process or another.
     fn catch_up(&mut self) -> Result<(), SessionError> {
         // What is asked again does not see what came after it.
         if self.place != After::Newest {
@@ -341,29 +341,29 @@ impl Session {
         Ok(Folding { rounds: self.verbatim().start.saturating_sub(before), over })
     }
 
-    /// Has others summarise from now on.
+    /// Sets the summarisers, which are tried in order.
     pub fn set_summarisers(&mut self, summarisers: Vec<Arc<dyn Summariser>>) {
         self.settings.summarisers = summarisers;
     }
 
-    /// Counts with another meter from now on, as another model does.
+    /// Sets the meter, for a session that goes to another model.
     pub fn set_meter(&mut self, meter: Arc<dyn Meter + Send + Sync>) {
         self.weighed = None;
         self.settings.meter = meter;
     }
 
-    /// Reckons with other prices from now on; without any, a window grows until it is full.
+    /// Sets the prices; without any, a window grows until it is full.
     pub fn set_prices(&mut self, prices: Option<CachePrices>) {
         self.settings.prices = prices;
     }
 
-    /// Keeps an entry in the window through every plan, or lets it go again.
+    /// Pins an entry, which keeps it in every window, or unpins it.
     pub fn pin(&mut self, seq: u64, pinned: bool) -> Result<(), SessionError> {
         self.archive.pin(self.id, Seq(seq), pinned)?;
         self.reload()
     }
 
-    /// Takes the newest batch back. What it left out is shown again, for as long as there is room.
+    /// Undoes the newest batch. What it left out is shown again while it fits.
     pub fn undo(&mut self) -> Result<Option<LoggedBatch>, SessionError> {
         let undone = self.archive.undo(self.id, None)?;
         self.storyteller.forget();
@@ -611,7 +611,7 @@ impl Session {
         Ok(self.archive.log_request(self.id, &request)?)
     }
 
-    /// What the window counts for without a new message.
+    /// The tokens of the window without a new message.
     pub fn tokens(&self) -> Tokens {
         let live: Vec<Batch> = self.live.iter().map(|own| own.batch.clone()).collect();
         let request = Request::of(self, None, &Prompt::default());
@@ -621,7 +621,7 @@ impl Session {
         messages.iter().map(|(_, message)| scale.message(message, Tokens::MAX)).sum()
     }
 
-    /// What the block of the fold counts for.
+    /// The tokens of the fold.
     pub fn summary_tokens(&self) -> Tokens {
         self.summary().map_or(Tokens::ZERO, |text| Scale::new(&*self.settings.meter).text(text))
     }

@@ -78,10 +78,10 @@ fn round(said: &Said) -> Round<'_> {
     }
 }
 
-/// What a model told of the first rounds.
+/// What a model wrote about the first rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// How many rounds it tells of.
+    /// How many rounds it covers.
     pub(crate) rounds: u64,
     /// How many rounds were folded when it was handed out.
     until: u64,
@@ -158,17 +158,17 @@ impl Storyteller {
         self.told.clone().map(|told| Told { until: self.until(), ..told })
     }
 
-    /// How many rounds are told of or will be.
+    /// How many rounds have a summary or will have one.
     fn until(&self) -> u64 {
         let waiting = self.since.as_ref().or(self.job.as_ref().map(|job| &job.chapter));
         let told = self.told.as_ref().map_or(0, |told| told.rounds);
         waiting.map_or(told, |chapter| chapter.until)
     }
 
-    /// Has rounds told of that were just folded, after the ones that are being told of.
+    /// Has rounds summarised that were just folded, after those that are being summarised.
     fn folded(&mut self, chapter: Chapter) {
         if chapter.before != self.until() {
-            // Rounds that nobody has told of lie between: the log itself tells of them.
+            // Rounds in between have no summary: the log itself covers them.
             (self.told, self.since, self.job) = (None, None, None);
         }
         self.since = Some(joined(self.since.take(), chapter));
@@ -222,7 +222,7 @@ impl Storyteller {
             self.told = Some(told.clone());
             self.start();
         } else {
-            // What it could not tell of is told of with the rounds that are folded next.
+            // These rounds are summarised along with those that are folded next.
             self.since = Some(match self.since.take() {
                 Some(since) => joined(Some(job.chapter), since),
                 None => job.chapter,
@@ -242,7 +242,7 @@ impl Storyteller {
     }
 }
 
-/// A chapter that goes on from another.
+/// A chapter that continues another.
 fn joined(before: Option<Chapter>, chapter: Chapter) -> Chapter {
     let Some(mut before) = before else { return chapter };
     before.rounds.extend(chapter.rounds);

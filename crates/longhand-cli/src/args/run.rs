@@ -13,12 +13,12 @@ use super::{ArchiveArgs, amount};
   longhand run --upstream http://127.0.0.1:8080 -- aider --model openai/qwen3
 
 Requests go where the program would have sent them: to the address in OPENAI_BASE_URL or ANTHROPIC_BASE_URL, or
-to the provider. The exit status is the program's; 128 and the number of the signal if it was killed.")]
+to the provider. The exit status is the program's, or 128 plus the number of the signal that killed it.")]
 pub(crate) struct RunArgs {
     /// The most tokens of a request [default: the model's known window less the reply]
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) budget: Option<u64>,
-    /// The name of the session; the same name continues it [default: found by what the messages say]
+    /// The name of the session; the same name continues it [default: recognised by the messages]
     #[arg(long, value_name = "TASK")]
     pub(crate) name: Option<String>,
     /// Where requests go [default: where the program would have sent them]
@@ -47,8 +47,8 @@ pub(crate) struct RunArgs {
   longhand usage
   longhand usage --by model --json
 
-Costs are estimates, from the prices in the settings or the published ones. What it would have cost without
-Longhand assumes that the provider's cache had kept all that was sent before.")]
+Costs are estimates, from the prices in the settings or the published ones. The cost without
+Longhand assumes that the provider's cache keeps everything that was sent before.")]
 pub(crate) struct UsageArgs {
     /// What a row stands for
     #[arg(long, value_enum, default_value = "day")]

@@ -9,7 +9,7 @@ use super::ArchiveArgs;
   longhand search 'retry storm' --session demo
   longhand search 'conf*' --role user --since 2d")]
 pub(crate) struct SearchArgs {
-    /// Words to find; words in double quotes must be adjacent, and `conf*` finds words that begin so
+    /// Words to find; words in double quotes must be adjacent, and `conf*` finds words that begin with conf
     pub(crate) query: String,
     /// Search only this session
     #[arg(long, value_name = "ID")]

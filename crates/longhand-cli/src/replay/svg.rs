@@ -7,6 +7,7 @@ use longhand_core::Tokens;
 
 use super::table::short;
 use super::{Contender, Replayed};
+use crate::output::counted;
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 240.0;
@@ -82,10 +83,10 @@ fn chart(svg: &mut String, replayed: &Replayed, contenders: &[Contender]) {
         );
     }
     marks(svg, first, x);
-    let requests = first.requests.len();
+    let requests = counted(first.requests.len(), "request");
     let _ = writeln!(
         svg,
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{requests} requests; ▲ batch, × cache break</text>",
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{requests}; ▲ batch, × cache break</text>",
         WIDTH - RIGHT,
         HEIGHT - 6.0
     );

@@ -7,6 +7,7 @@ use longhand::replay::{BudgetShare, Figures, Measure, Share};
 use longhand_core::{Tokens, grouped};
 
 use super::{Contender, Replayed, cost_none, measure_name, median_cost, total};
+use crate::output::counted;
 
 /// How many columns a table has at the most.
 const COLUMNS: usize = 50;
@@ -36,17 +37,16 @@ pub(super) fn of_all(budget: BudgetShare, traces: &[Replayed], contenders: &[Con
         BudgetShare::Tokens(tokens) => number(tokens),
         BudgetShare::Percent(percent) => format!("{percent}%"),
     };
-    let plural = if traces.len() == 1 { "" } else { "s" };
     let meters: BTreeSet<&str> = traces.iter().map(|replayed| replayed.meter.as_str()).collect();
     let meter = match meters.first() {
         Some(meter) if meters.len() == 1 => meter,
         _ => "several meters",
     };
     let mut text = format!(
-        "{} conversation{plural}, {} tokens ({meter})\n{} requests, budget {budget}\n",
-        traces.len(),
+        "{}, {} tokens ({meter})\n{}, budget {budget}\n",
+        counted(traces.len(), "conversation"),
         number(tokens),
-        grouped(requests)
+        counted(requests, "request")
     );
     let none = cost_none(traces);
     let rows: Vec<Row> = contenders

@@ -154,7 +154,7 @@ fn any_sentence_ever_said_can_be_brought_back() {
     assert!(one.contains("Question 7 ") && !one.contains("Question 8 "), "{one:.300}");
     folder
         .run(&format!("expand {handle} --round 99 --archive a.db"))
-        .assert_refused(&["round 99", "hint: it holds rounds 0 to 29"]);
+        .assert_refused(&["round 99", "hint: it has rounds 0 to 29"]);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn batches_have_receipts_and_can_be_taken_back() {
     assert!(done(folder.run("log demo --archive a.db")).stdout.contains("extractive"));
 
     let undone = done(folder.run("undo demo --archive a.db")).stdout;
-    assert!(undone.contains("took back batch 2: 0 stubs, 0 clips, "), "{undone}");
+    assert!(undone.contains("undid batch 2: 0 stubs, 0 clips, "), "{undone}");
     let report = done(folder.run("show demo --archive a.db --json")).json();
     assert_eq!(report["verbatim"], json!([1, 12]));
     // There is room for it, so it stays through the next round.

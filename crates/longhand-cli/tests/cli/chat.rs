@@ -271,7 +271,7 @@ fn what_was_typed_or_shown_is_kept_and_asked_again() {
     assert!(export.contains("What is the answer?") && export.contains("[no answer: "), "{export}");
     // Enter asks again; half an answer is kept as half an answer.
     terminal.type_line("");
-    terminal.wait_for("what came is kept; Enter or /retry asks again");
+    terminal.wait_for("the part that arrived is kept; Enter or /retry asks again");
     terminal.type_line("/retry");
     terminal.wait_for("Forty-two.");
     // An empty line says nothing now, and /retry asks for another answer.
@@ -311,7 +311,7 @@ fn a_busy_archive_is_waited_for() {
     let holder = rusqlite::Connection::open(folder.path("a.db")).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     terminal.type_line("Are you there?");
-    terminal.wait_for("another program holds the archive; waiting for it");
+    terminal.wait_for("another program has locked the archive; waiting for it");
     holder.execute_batch("COMMIT").unwrap();
     terminal.wait_for_prompt();
     terminal.type_line("/quit");
@@ -339,7 +339,7 @@ fn a_model_summarises_in_the_background() {
     }
     terminal.wait_for("folded");
     terminal.type_line("/undo");
-    terminal.wait_for("took back batch");
+    terminal.wait_for("undid batch");
     terminal.type_line("/quit");
     assert_eq!(terminal.end(), 0);
     let log = folder.run("log demo").stdout;
@@ -349,7 +349,7 @@ fn a_model_summarises_in_the_background() {
 #[test]
 fn without_a_model_there_is_a_hint() {
     let folder = Folder::new();
-    folder.run("chat").assert_refused(&["no model is named", "hint: longhand chat --model"]);
+    folder.run("chat").assert_refused(&["no model is configured", "hint: `longhand chat --model"]);
     folder.run("chat --model gpt").assert_refused(&["names no provider", "hint: "]);
     folder.run("chat --model openai/gpt").assert_refused(&["OPENAI_API_KEY"]);
 }

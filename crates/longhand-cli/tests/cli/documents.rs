@@ -177,6 +177,12 @@ fn the_tour_is_real() {
     check("docs/TOUR.md");
 }
 
+#[test]
+fn the_systemd_unit_in_the_docs_is_the_one_that_is_packaged() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    assert!(read("docs/OPERATIONS.md").contains(&read("packaging/longhand.service")));
+}
+
 /// The commands of `sh` blocks, without comments.
 fn commands(document: &str) -> Vec<String> {
     let mut in_block = false;

@@ -126,7 +126,7 @@ fn doctor_finds_a_home_that_cannot_be_written() {
     let run = folder.run("doctor --archive /proc/longhand/archive.db");
     assert_eq!(run.status, 1, "{run:?}");
     assert!(
-        run.stdout.contains("FAIL archive: /proc/longhand/archive.db cannot be made"),
+        run.stdout.contains("FAIL archive: /proc/longhand/archive.db cannot be created"),
         "{}",
         run.stdout
     );

@@ -29,7 +29,7 @@ fn several_files_are_counted_in_one_go() {
     // One that cannot be read does not hide the others.
     folder.write("c.json", "{");
     let run = folder.run("count a.json c.json");
-    assert!(run.status == 1 && run.stderr.contains("left out: c.json"), "{run:?}");
+    assert!(run.status == 1 && run.stderr.contains("skipped: c.json"), "{run:?}");
     assert!(run.stdout.contains("tokens in 1 file\n"), "{run:?}");
 }
 
@@ -95,6 +95,23 @@ fn rm_removes_the_prompts_from_the_history_too() {
         "{run:?}"
     );
     assert!(run.stdout.contains("are not touched"), "{run:?}");
+}
+
+#[test]
+fn a_command_that_waits_for_standard_input_says_so() {
+    let folder = example_folder();
+    for (command, typed) in [
+        ("check", r#"[{"role":"user","content":"one"}]"#),
+        ("record demo", r#"{"user":"a","assistant":"b"}"#),
+    ] {
+        let mut terminal = Terminal::start(&folder, command);
+        terminal.wait_for("reading from standard input; Ctrl-D ends it");
+        terminal.press(&format!("{typed}\r\u{4}"));
+        assert_eq!(terminal.end(), 0, "{command}");
+    }
+    // The plural is right, too.
+    let run = folder.run_fed("check", br#"[{"role":"user","content":"one"}]"#);
+    assert_eq!((run.status, run.stdout.trim()), (0, "valid: 1 message (chat)"), "{run:?}");
 }
 
 #[test]

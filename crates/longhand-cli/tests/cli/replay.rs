@@ -60,7 +60,9 @@ fn what_cannot_be_replayed_is_named() {
     folder.write("broken.json", "{");
     folder.run("replay").assert_status_two();
     folder.run("replay nowhere.json").assert_refused(&["cannot open nowhere.json"]);
-    folder.run("replay silent.json").assert_refused(&["silent.json", "no message of an assistant"]);
+    folder
+        .run("replay silent.json")
+        .assert_refused(&["silent.json", "there is no assistant message"]);
     folder
         .run("replay small.json --min-tokens 3000")
         .assert_refused(&["no conversation has 3,000 tokens", "hint: "]);
@@ -69,7 +71,7 @@ fn what_cannot_be_replayed_is_named() {
     }
     let run = folder.run("replay small.json silent.json broken.json");
     assert_eq!(run.status, 0, "{run:?}");
-    assert!(run.stderr.contains("left out: silent.json"), "{run:?}");
-    assert!(run.stderr.contains("left out: broken.json"), "{run:?}");
+    assert!(run.stderr.contains("skipped: silent.json"), "{run:?}");
+    assert!(run.stderr.contains("skipped: broken.json"), "{run:?}");
     assert!(run.stdout.starts_with("1 conversation, "), "{run:?}");
 }

@@ -123,7 +123,10 @@ fn a_program_that_is_killed_or_ignores_the_variables_is_told() {
     let ignored = line("exit 3");
     assert_eq!(ignored.status.code(), Some(3));
     let said = String::from_utf8(ignored.stderr).unwrap();
-    assert!(said.contains("no request came through") && said.contains("OPENAI_BASE_URL"), "{said}");
+    assert!(
+        said.contains("no request reached the proxy") && said.contains("OPENAI_BASE_URL"),
+        "{said}"
+    );
     let run = folder.run("run --archive a.db -- ./not-there");
     run.assert_refused(&["./not-there does not start", "hint: "]);
     assert_eq!(folder.run("run --archive a.db").status, 2);
@@ -264,7 +267,7 @@ fn a_conversation_is_followed_through_a_client_s_own_summary() {
     let newest = listed[0]["id"].as_str().unwrap();
     for id in [newest, &newest[..8], "@last"] {
         let shown = folder.run(&format!("show {id} --archive a.db")).stdout;
-        assert!(shown.contains("goes on from") && shown.contains("Question 0: "), "{id}: {shown}");
+        assert!(shown.contains("  continues ") && shown.contains("Question 0: "), "{id}: {shown}");
         let exported = folder.run(&format!("export {id} --archive a.db")).stdout;
         assert_eq!(exported.lines().count(), 1 + 44, "{id}: all entries, below a header");
         let batches = folder.run(&format!("log {id} --json --archive a.db")).json();

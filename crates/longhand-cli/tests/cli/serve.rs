@@ -189,7 +189,7 @@ fn flags_and_settings_are_used() {
 fn a_proxy_without_an_upstream_is_refused_with_a_hint() {
     Folder::new()
         .run("serve")
-        .assert_refused(&["where requests go", "hint: longhand serve --upstream"]);
+        .assert_refused(&["where requests go", "hint: `longhand serve --upstream"]);
     Folder::new()
         .run("serve --upstream nonsense --archive a.db")
         .assert_refused(&["`nonsense` is no upstream"]);

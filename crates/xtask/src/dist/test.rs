@@ -26,6 +26,11 @@ pub(crate) fn test() -> Result<(), Failure> {
         let binary = install(&package, &folder)?;
         first_command(&binary, &folder)?;
         println!("xtask: {what}: ok, {}", package.display());
+        for (program, arguments) in
+            RUNNERS.iter().filter(|(.., of)| *of == ending).map(|r| (r.0, r.1))
+        {
+            run_uninstalled(program, arguments, &package, &folder)?;
+        }
         tested += 1;
     }
     if tested == 0 {
@@ -43,6 +48,39 @@ const INSTALLS: [(&str, &str, Install); 4] = [
     ("Python wheel", ".whl", install_wheel),
     ("npm package", ".tgz", install_npm),
 ];
+
+/// Programs that run a package without installing it, and what they are told; `PACKAGE` is its path.
+const RUNNERS: [(&str, &str, &str); 3] = [
+    ("uvx", "--offline --from PACKAGE longhand --version", ".whl"),
+    ("pipx", "run --spec PACKAGE longhand --version", ".whl"),
+    ("npx", "--offline --yes --package=PACKAGE -- longhand --version", ".tgz"),
+];
+
+/// Runs a package without installing it, if the program for that is here.
+fn run_uninstalled(
+    program: &str,
+    arguments: &str,
+    package: &Path,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let home = folder.join(program);
+    fs::create_dir_all(&home)
+        .map_err(|error| Failure::new(format!("{}: {error}", home.display())))?;
+    let package = package.to_string_lossy();
+    let arguments = arguments.split(' ').map(|argument| argument.replace("PACKAGE", &package));
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(&home).env("HOME", &home).env("PIP_NO_INDEX", "1");
+    command.env("npm_config_cache", home.join("cache"));
+    match super::printed(&mut command) {
+        Ok(version) if version.contains(VERSION) => {
+            println!("xtask: {program}: ok, {}", version.trim());
+        }
+        Ok(version) => return Err(Failure::new(format!("`{program}` printed {version:?}"))),
+        Err(failure) if failure.is_unavailable() => println!("xtask: {program}: not installed"),
+        Err(failure) => return Err(failure),
+    }
+    Ok(())
+}
 
 fn find(folder: &Path, ending: &str) -> Option<PathBuf> {
     let files = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
@@ -84,7 +122,27 @@ fn install_debian(package: &Path, folder: &Path) -> Result<PathBuf, Failure> {
         .arg(format!("--log={}", folder.join("dpkg.log").display()))
         .arg("--install")
         .arg(package))?;
-    Ok(folder.join("usr/bin/longhand"))
+    let binary = folder.join("usr/bin/longhand");
+    verify_unit(&folder.join("usr/lib/systemd/user/longhand.service"), &binary, folder)?;
+    Ok(binary)
+}
+
+/// Has systemd read the unit, if it is here; the unit names the binary where the package puts it.
+fn verify_unit(unit: &Path, binary: &Path, folder: &Path) -> Result<(), Failure> {
+    let text = fs::read_to_string(unit)
+        .map_err(|error| Failure::new(format!("{}: {error}", unit.display())))?;
+    let copy = folder.join("longhand.service");
+    super::write(&copy, &text.replace("/usr/bin/longhand", &binary.to_string_lossy()))?;
+    let mut command = Command::new("systemd-analyze");
+    command.args(["verify", "--user"]).arg(&copy).env("XDG_RUNTIME_DIR", folder);
+    match run(&mut command) {
+        Ok(()) => println!("xtask: systemd unit: ok"),
+        Err(failure) if failure.is_unavailable() => {
+            println!("xtask: systemd unit: not checked, {failure}");
+        }
+        Err(failure) => return Err(failure),
+    }
+    Ok(())
 }
 
 fn install_wheel(package: &Path, folder: &Path) -> Result<PathBuf, Failure> {
