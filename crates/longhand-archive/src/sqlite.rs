@@ -10,6 +10,7 @@ mod derived;
 mod entry;
 mod fault;
 mod index;
+mod indexable;
 mod log;
 mod maintenance;
 mod mount;

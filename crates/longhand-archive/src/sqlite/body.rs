@@ -88,8 +88,12 @@ pub(super) fn remember(db: &Connection, hash: &Seal, entry: i64) -> Result<(), F
 pub(super) fn index(db: &Connection, hash: &Seal, entry: i64) -> Result<(), Fault> {
     db.prepare_cached("INSERT OR IGNORE INTO content VALUES (?1, ?2)")?
         .execute((key(hash), entry))?;
-    db.prepare_cached("DELETE FROM temp.recent WHERE key = ?1 AND entry = ?2")?
-        .execute((key(hash), entry))?;
+    Ok(())
+}
+
+/// Forgets the entries up to one, which are noted for good.
+pub(super) fn forget_recent(db: &Connection, entry: i64) -> Result<(), Fault> {
+    db.prepare_cached("DELETE FROM temp.recent WHERE entry <= ?1")?.execute([entry])?;
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use super::tree::{self, Node};
 use super::{batch, preamble, request};
 use crate::{
     Addition, After, Appended, ArchiveError, Conflict, DamagedPart, Entry, Expected, NewEntry,
-    Owner, SessionId, excerpt,
+    SessionId, excerpt,
 };
 
 /// A new entry with all that can be worked out before its place is known.
@@ -54,8 +54,19 @@ pub(super) struct ReadyAddition {
 
 impl ReadyAddition {
     pub(super) fn new(addition: &Addition) -> Self {
-        let entries = addition.entries.iter().map(ReadyEntry::new).collect();
-        Self { addition: Addition { entries: Vec::new(), ..addition.clone() }, entries }
+        let Addition { session, begin, after, expected, entries, batch, preamble, request } =
+            addition;
+        let addition = Addition {
+            session: *session,
+            begin: begin.clone(),
+            after: *after,
+            expected: *expected,
+            entries: Vec::new(),
+            batch: batch.clone(),
+            preamble: preamble.clone(),
+            request: request.clone(),
+        };
+        Self { addition, entries: entries.iter().map(ReadyEntry::new).collect() }
     }
 
     fn make(&self, db: &Connection, sessions: &mut OpenSessions) -> Result<Appended, Fault> {
@@ -217,7 +228,6 @@ fn insert(
 ) -> Result<Node, Fault> {
     let hash = entry.raw_hash.for_owner(session.owner);
     let mut stored = StoredEntry {
-        session: session.row,
         node: Node {
             seq: session.state.entries,
             parent: parent.map(|parent| parent.seq),
@@ -269,8 +279,6 @@ fn insert(
 /// An entry as it is stored.
 #[derive(Clone, Debug)]
 pub(super) struct StoredEntry {
-    /// The row of its session.
-    pub(super) session: i64,
     pub(super) node: Node,
     at_ms: i64,
     form: String,
@@ -295,7 +303,6 @@ impl StoredEntry {
             seal: row.get(9)?,
         };
         Ok(Self {
-            session: row.get(1)?,
             node,
             at_ms: row.get(7)?,
             form: row.get(10)?,
@@ -379,8 +386,7 @@ macro_rules! select {
              entry.hash, ",
             $raw,
             ", (SELECT up.seal FROM entry AS up \
-             WHERE up.session = entry.session AND up.seq = entry.parent), \
-             (SELECT owner FROM session WHERE session.id = entry.session) \
+             WHERE up.session = entry.session AND up.seq = entry.parent) \
              FROM entry WHERE ",
             $rest
         )
@@ -389,12 +395,6 @@ macro_rules! select {
 pub(super) use select;
 
 use super::entry;
-
-/// The owner of the session, from the column after those that [`StoredEntry::read`] reads; a damaged one
-/// is nobody.
-pub(super) fn owner(row: &Row<'_>) -> Owner {
-    row.get(15).map(Owner::from_bytes).unwrap_or_default()
-}
 
 pub(super) const SELECT_WITHOUT_RAW: &str =
     select!("NULL", "entry.session = ?1 AND entry.seq = ?2");
