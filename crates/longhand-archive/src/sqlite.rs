@@ -243,7 +243,7 @@ impl Archive for SqliteArchive {
         let request = request.clone();
         self.writer.write(move |db| {
             let mut session = session::require(db, id)?;
-            request::log(db, &mut session, &request)?;
+            request::RequestLog::new(db)?.add(&mut session, &request)?;
             session::save(db, &session)
         })
     }

@@ -17,10 +17,10 @@ pub(crate) fn terms(before: &str, text: &str) -> String {
         terms.add_ascii(text);
     } else {
         for (_, word) in words(&fold(text)) {
-            terms.add(term(word));
+            terms.add(&Word::of(term(word)));
         }
     }
-    terms.joined
+    String::from_utf8(terms.joined).unwrap_or_default()
 }
 
 /// Letters and digits of ASCII, the letters small; 0 for all else.
@@ -39,7 +39,7 @@ const SMALL: [u8; 256] = {
 /// Terms side by side, and a table of where each is. Most words of a text are there already, so they are
 /// looked up before anything is copied.
 struct Terms {
-    joined: String,
+    joined: Vec<u8>,
     /// Open addressing: a term is in the first free slot from the one that its hash names.
     slots: Vec<Slot>,
     count: usize,
@@ -53,31 +53,50 @@ struct Slot {
     length: usize,
 }
 
-/// A hash that is taken on byte by byte.
-#[derive(Clone, Copy)]
-struct Hash(u64);
+/// The hash of a word that has zeros after it, up to a multiple of eight bytes.
+fn hash(padded: &[u8]) -> u64 {
+    let (pieces, _) = padded.as_chunks();
+    let mixed = pieces.iter().fold(0, |hash: u64, piece| {
+        (hash.rotate_left(5) ^ u64::from_le_bytes(*piece)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    });
+    // The highest bits are the best mixed.
+    mixed ^ (mixed >> 32)
+}
 
-impl Hash {
-    const NEW: Self = Self(0xcbf2_9ce4_8422_2325);
+/// A word in small letters, with zeros after it.
+struct Word {
+    bytes: [u8; TERM_BYTES_MAX],
+    length: usize,
+}
 
+impl Word {
     fn of(word: &str) -> Self {
-        word.bytes().fold(Self::NEW, Self::with)
+        let mut bytes = [0; TERM_BYTES_MAX];
+        bytes[..word.len()].copy_from_slice(word.as_bytes());
+        Self { bytes, length: word.len() }
     }
 
-    fn with(self, byte: u8) -> Self {
-        Self((self.0 ^ u64::from(byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    fn push(&mut self, byte: u8) {
+        if self.length < TERM_BYTES_MAX {
+            self.bytes[self.length] = byte;
+            self.length += 1;
+        }
     }
 
-    /// The highest bits are the best mixed.
-    fn finish(self) -> u64 {
-        self.0 ^ (self.0 >> 32)
+    fn hash(&self) -> u64 {
+        hash(&self.bytes[..self.length.next_multiple_of(8)])
+    }
+
+    fn clear(&mut self) {
+        self.bytes[..self.length].fill(0);
+        self.length = 0;
     }
 }
 
 impl Terms {
     fn new(before: &str, text_bytes: usize) -> Self {
-        let mut joined = String::with_capacity(before.len() + text_bytes / 2);
-        joined.push_str(before);
+        let mut joined = Vec::with_capacity(before.len() + text_bytes / 2);
+        joined.extend_from_slice(before.as_bytes());
         // Room for a word every sixteen bytes, in a table that is half full.
         let slots = (text_bytes / 8).next_power_of_two().max(16);
         Self { joined, slots: vec![Slot::default(); slots], count: 0 }
@@ -85,53 +104,43 @@ impl Terms {
 
     /// Adds the words of a text that is ASCII.
     fn add_ascii(&mut self, text: &str) {
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() {
-            let start = at;
-            let mut hash = Hash::NEW;
-            while let Some(byte) = bytes.get(at)
-                && SMALL[usize::from(*byte)] != 0
-            {
-                if at - start < TERM_BYTES_MAX {
-                    hash = hash.with(SMALL[usize::from(*byte)]);
+        let mut word = Word::of("");
+        for byte in text.bytes() {
+            match SMALL[usize::from(byte)] {
+                0 if word.length == 0 => {}
+                0 => {
+                    self.add(&word);
+                    word.clear();
                 }
-                at += 1;
+                small => word.push(small),
             }
-            if at > start {
-                let end = at.min(start + TERM_BYTES_MAX);
-                self.add_hashed(&text[start..end], hash.finish());
-            }
-            at += 1;
+        }
+        if word.length > 0 {
+            self.add(&word);
         }
     }
 
-    fn add(&mut self, word: &str) {
-        self.add_hashed(word, Hash::of(word).finish());
-    }
-
-    /// Adds a word unless it is there, with the hash of its small letters.
-    fn add_hashed(&mut self, word: &str, hash: u64) {
+    /// Adds a word unless it is there.
+    fn add(&mut self, word: &Word) {
+        let hash = word.hash();
+        let letters = &word.bytes[..word.length];
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
-            let slot = self.slots[at];
+            let slot = &self.slots[at];
             if slot.length == 0 {
                 break;
             }
-            if slot.hash == hash && slot.length == word.len() {
-                let known = &self.joined.as_bytes()[slot.start..slot.start + slot.length];
-                if known.eq_ignore_ascii_case(word.as_bytes()) {
-                    return;
-                }
+            if slot.hash == hash
+                && self.joined.get(slot.start..slot.start + slot.length) == Some(letters)
+            {
+                return;
             }
             at = (at + 1) & mask;
         }
-        self.joined.push(' ');
-        let start = self.joined.len();
-        self.joined.push_str(word);
-        self.joined[start..].make_ascii_lowercase();
-        self.slots[at] = Slot { hash, start, length: word.len() };
+        self.joined.push(b' ');
+        self.slots[at] = Slot { hash, start: self.joined.len(), length: letters.len() };
+        self.joined.extend_from_slice(letters);
         self.count += 1;
         if self.count * 2 > self.slots.len() {
             self.grow();

@@ -102,10 +102,11 @@ pub(super) fn extend(db: &Connection, slice: &Slice) -> Result<(), Fault> {
         return Ok(());
     }
     let mut insert = db.prepare_cached("INSERT INTO word (rowid, words) VALUES (?1, ?2)")?;
+    let mut notes = body::Notes::new(db)?;
     for row in &slice.rows {
         insert.execute((row.id, &row.terms))?;
         if let Some(hash) = &row.hash {
-            body::index(db, hash, row.id)?;
+            notes.add(hash, row.id)?;
         }
     }
     body::forget_recent(db, last.id)?;
