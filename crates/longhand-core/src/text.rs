@@ -28,7 +28,7 @@ impl Text {
 
     /// Where it stands in a source; `None` if it is of another one.
     pub fn span_in(&self, source: &Arc<String>) -> Option<Range<usize>> {
-        Arc::ptr_eq(&self.source, source).then(|| self.start as usize..self.end as usize)
+        Arc::ptr_eq(&self.source, source).then_some(self.start as usize..self.end as usize)
     }
 
     /// Whether it is the same as another to the byte; at once if both are the same piece of one source.
