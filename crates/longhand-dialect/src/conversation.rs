@@ -215,6 +215,18 @@ impl Conversation {
         crate::read_after(Arc::new(text), self)
     }
 
+    /// Takes the text it was read from, with all that was read; `None` if others hold it, too.
+    pub fn take_source(&mut self) -> Option<String> {
+        self.messages.clear();
+        self.attributes.clear();
+        self.elements.clear();
+        self.layout.clear();
+        self.seqs.clear();
+        self.lead = 0;
+        self.fields = Node::default();
+        Arc::into_inner(std::mem::take(&mut self.source))
+    }
+
     /// A field of the request as it stands there, quotes included.
     pub fn field(&self, key: &str) -> Option<&str> {
         self.fields.get(&self.source, key).map(|value| &self.source[value.span()])

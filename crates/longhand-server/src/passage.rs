@@ -245,7 +245,8 @@ impl Passage<'_> {
         if !self.share.may_grow(length.min(settings.request_bytes_max as u64)) {
             return Err((StatusCode::SERVICE_UNAVAILABLE, TOO_MUCH));
         }
-        let mut bytes = Vec::with_capacity(length.min(RESERVED_BYTES_MAX) as usize);
+        let reserved = length.min(RESERVED_BYTES_MAX) as usize;
+        let mut bytes = self.shared.windows.load.buffers.take(reserved);
         let mut due = Instant::now() + settings.client_silence;
         let mut awaited = PACE_BYTES;
         loop {
