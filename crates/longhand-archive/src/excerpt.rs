@@ -80,11 +80,19 @@ fn longest_copy(text: &str, sources: &[(u8, &str)], cursor: usize) -> Option<(u8
         let source = source.as_bytes();
         let later = source.get(cursor..).and_then(|rest| memmem::find(rest, probe));
         let start = later.map(|at| cursor + at).or_else(|| memmem::find(source, probe))?;
-        let pairs = text.as_bytes().iter().zip(&source[start..]);
-        let equal = pairs.take_while(|(one, other)| one == other).count();
-        Some((kind, start, text.floor_char_boundary(equal)))
+        Some((kind, start, text.floor_char_boundary(common(text.as_bytes(), &source[start..]))))
     });
     copies.max_by_key(|(_, _, length)| *length)
+}
+
+/// How many bytes are the same at the beginning of both.
+fn common(one: &[u8], other: &[u8]) -> usize {
+    let mut same = 0;
+    for piece in [64, 1] {
+        let pieces = one[same..].chunks_exact(piece).zip(other[same..].chunks_exact(piece));
+        same += pieces.take_while(|(one, other)| one == other).count() * piece;
+    }
+    same
 }
 
 /// The length of the first word and the space after it.

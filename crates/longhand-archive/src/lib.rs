@@ -43,6 +43,7 @@ mod query;
 mod record;
 mod spending;
 mod sqlite;
+mod terms;
 mod words;
 
 pub use archive::Archive;

@@ -10,6 +10,7 @@ mod derived;
 mod entry;
 mod fault;
 mod index;
+mod indexable;
 mod log;
 mod maintenance;
 mod mount;
@@ -242,7 +243,7 @@ impl Archive for SqliteArchive {
         let request = request.clone();
         self.writer.write(move |db| {
             let mut session = session::require(db, id)?;
-            request::log(db, &mut session, &request)?;
+            request::RequestLog::new(db)?.add(&mut session, &request)?;
             session::save(db, &session)
         })
     }

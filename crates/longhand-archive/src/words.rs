@@ -16,21 +16,31 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
+            at = after_ascii(text, at, false);
             let start = at;
             let (first, length) = kind_at(text, start)?;
             at += length;
             match first {
                 Kind::Gap => continue,
                 Kind::Alone => {}
-                Kind::Letter => {
-                    while let Some((Kind::Letter, length)) = kind_at(text, at) {
-                        at += length;
+                Kind::Letter => loop {
+                    at = after_ascii(text, at, true);
+                    match kind_at(text, at) {
+                        Some((Kind::Letter, length)) => at += length,
+                        _ => break,
                     }
-                }
+                },
             }
             return Some((start..at, &text[start..at]));
         }
     })
+}
+
+/// Where a run of ASCII ends that is all letters and digits, or has none of them.
+fn after_ascii(text: &str, from: usize, is_letters: bool) -> usize {
+    let rest = &text.as_bytes()[from..];
+    let is_inside = |byte: &u8| byte.is_ascii() && byte.is_ascii_alphanumeric() == is_letters;
+    from + rest.iter().position(|byte| !is_inside(byte)).unwrap_or(rest.len())
 }
 
 /// The kind and the length of the character in a place; `None` at the end.

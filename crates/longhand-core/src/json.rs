@@ -393,25 +393,40 @@ impl<'s> Cursor<'s> {
 
 /// Writes `text` as a JSON string.
 pub fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
+    let mut out = String::with_capacity(text.len() + text.len() / 16 + 2);
     out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c < ' ' => {
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| IS_ESCAPED[usize::from(byte)]) {
+        out.push_str(&rest[..at]);
+        match rest.as_bytes()[at] {
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            byte if byte < b' ' => {
                 use std::fmt::Write;
-                let _ = write!(out, "\\u{:04x}", c as u32);
+                let _ = write!(out, "\\u{byte:04x}");
             }
-            c => out.push(c),
+            byte => out.extend(['\\', char::from(byte)]),
         }
+        rest = &rest[at + 1..];
     }
+    out.push_str(rest);
     out.push('"');
     out
 }
+
+/// The bytes that do not stand for themselves in a JSON string.
+const IS_ESCAPED: [bool; 256] = {
+    let mut is_escaped = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        is_escaped[byte] = true;
+        byte += 1;
+    }
+    is_escaped[b'"' as usize] = true;
+    is_escaped[b'\\' as usize] = true;
+    is_escaped
+};
 
 /// The length of a text as [`quote`] writes it.
 pub fn quoted_len(text: &str) -> usize {

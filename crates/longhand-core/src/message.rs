@@ -84,22 +84,39 @@ impl Part {
         }
     }
 
-    fn move_to(&mut self, from: &Arc<String>, to: &Arc<String>) {
-        let moved = |text: &mut Text| text.move_to(from, to);
+    fn moved(&self, from: &Arc<String>, to: &Arc<String>) -> Self {
+        let moved = |text: &Text| text.moved(from, to);
         match self {
-            Part::Text(text) | Part::FixedText(text) => moved(text),
-            Part::Other(own) => own.link.id_mut().into_iter().chain([&mut own.raw]).for_each(moved),
-            Part::Thinking(own) => own.seal.iter_mut().chain([&mut own.text]).for_each(moved),
-            Part::File(own) => own.name.iter_mut().chain(&mut own.text).for_each(moved),
-            Part::Call(own) => {
-                [&mut own.id, &mut own.name, &mut own.arguments].into_iter().for_each(moved);
+            Part::Text(text) => Part::Text(moved(text)),
+            Part::FixedText(text) => Part::FixedText(moved(text)),
+            Part::Other(own) => {
+                Part::Other(Other { raw: moved(&own.raw), link: own.link.map(moved) })
             }
-            Part::Result(own) => {
-                own.content.iter_mut().for_each(|part| part.move_to(from, to));
-                [&mut own.call, &mut own.raw].into_iter().for_each(moved);
+            Part::Thinking(own) => Part::Thinking(Thinking {
+                text: moved(&own.text),
+                seal: own.seal.as_ref().map(moved),
+            }),
+            Part::File(own) => Part::File(File {
+                name: own.name.as_ref().map(moved),
+                text: own.text.as_ref().map(moved),
+                ..*own
+            }),
+            Part::Call(own) => Part::Call(Call {
+                id: moved(&own.id),
+                name: moved(&own.name),
+                arguments: moved(&own.arguments),
+                ..*own
+            }),
+            Part::Result(own) => Part::Result(ToolResult {
+                call: moved(&own.call),
+                content: own.content.iter().map(|part| part.moved(from, to)).collect(),
+                raw: moved(&own.raw),
+                ..*own
+            }),
+            Part::Media(own) => {
+                Part::Media(Media { transcript: own.transcript.as_ref().map(moved), ..*own })
             }
-            Part::Media(own) => own.transcript.iter_mut().for_each(moved),
-            Part::Image(_) => {}
+            Part::Image(image) => Part::Image(image.clone()),
         }
     }
 }
@@ -134,10 +151,13 @@ pub enum PartLink {
 }
 
 impl PartLink {
-    fn id_mut(&mut self) -> Option<&mut Text> {
+    /// The same with another form of its id.
+    fn map(&self, change: impl Fn(&Text) -> Text) -> Self {
         match self {
-            PartLink::None => None,
-            PartLink::Call(id) | PartLink::Result(id) | PartLink::Reference(id) => Some(id),
+            PartLink::None => PartLink::None,
+            PartLink::Call(id) => PartLink::Call(change(id)),
+            PartLink::Result(id) => PartLink::Result(change(id)),
+            PartLink::Reference(id) => PartLink::Reference(change(id)),
         }
     }
 }
@@ -252,10 +272,14 @@ impl Message {
     ///
     /// Without this it would keep all of its own source in memory.
     #[must_use]
-    pub fn moved(mut self, from: &Arc<String>, to: &Arc<String>) -> Self {
-        self.name.iter_mut().chain([&mut self.raw]).for_each(|text| text.move_to(from, to));
-        self.parts.iter_mut().for_each(|part| part.move_to(from, to));
-        self
+    pub fn moved(&self, from: &Arc<String>, to: &Arc<String>) -> Self {
+        Self {
+            role: self.role,
+            name: self.name.as_ref().map(|name| name.moved(from, to)),
+            parts: self.parts.iter().map(|part| part.moved(from, to)).collect(),
+            raw: self.raw.moved(from, to),
+            thinking: self.thinking.clone(),
+        }
     }
 
     /// A message of these parts.

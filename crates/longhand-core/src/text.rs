@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A slice of a shared source, perhaps still JSON-escaped.
@@ -17,12 +18,17 @@ pub struct Text {
 }
 
 impl Text {
-    /// Stands for the same bytes of another source, if it is of that one.
-    pub(crate) fn move_to(&mut self, from: &Arc<String>, to: &Arc<String>) {
-        if Arc::ptr_eq(&self.source, from) {
-            debug_assert!(to.get(self.start as usize..self.end as usize) == Some(self.raw()));
-            self.source = Arc::clone(to);
-        }
+    /// The same bytes of another source, if it is of that one.
+    pub(crate) fn moved(&self, from: &Arc<String>, to: &Arc<String>) -> Self {
+        let is_of_it = Arc::ptr_eq(&self.source, from);
+        let (start, end) = (self.start as usize, self.end as usize);
+        debug_assert!(!is_of_it || to.get(start..end) == Some(self.raw()));
+        Self { source: Arc::clone(if is_of_it { to } else { &self.source }), ..*self }
+    }
+
+    /// Where it stands in a source; `None` if it is of another one.
+    pub fn span_in(&self, source: &Arc<String>) -> Option<Range<usize>> {
+        Arc::ptr_eq(&self.source, source).then_some(self.start as usize..self.end as usize)
     }
 
     /// Whether it is the same as another to the byte; at once if both are the same piece of one source.

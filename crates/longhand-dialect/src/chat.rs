@@ -167,8 +167,16 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     let message = Message::new(role, speaker, made.parts, builder.source.raw(node.value));
     let content = content.map(|value| Content { span: value.span(), blocks: None });
     let is_function = role_name.as_deref() == Some("function") || get("function_call").is_some();
-    builder
-        .push(message, Layout { elements: vec![index], slots: made.slots, content, is_function });
+    builder.push(
+        message,
+        Layout {
+            elements: vec![index],
+            slots: made.slots,
+            content,
+            is_function,
+            ..Layout::default()
+        },
+    );
 }
 
 /// Parts with their places.

@@ -5,6 +5,8 @@
 //! are put together by id and results by the call they answer. Summaries of earlier compactions are
 //! left out: what they stand for is in the file.
 
+use std::sync::Arc;
+
 use longhand_core::json::{Kind, Node};
 use longhand_core::{Message, Part, Role, Text};
 use rustc_hash::FxHashMap;
@@ -74,8 +76,9 @@ fn read_line(
         let message = &mut builder.messages[earlier];
         message.parts.extend(made.parts);
         message.raw = Text::from(format!("{}\n{}", message.raw.raw(), raw.raw()));
-        builder.layout[earlier].elements.push(element);
-        builder.layout[earlier].slots.extend(made.slots);
+        let layout = Arc::make_mut(&mut builder.layout[earlier]);
+        layout.elements.push(element);
+        layout.slots.extend(made.slots);
         return;
     }
     if let Some(id) = id {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use longhand_core::json::{Kind, Node, Value};
 use longhand_core::{History, Message, Path, Role, Seq, Size, Text, Tokens, Wire};
@@ -91,7 +91,8 @@ pub struct Conversation {
     pub(crate) shape: Shape,
     pub(crate) elements: Vec<Range<usize>>,
     pub(crate) lines: Vec<u32>,
-    pub(crate) layout: Vec<Layout>,
+    /// Where each message stands; requests that share messages share this.
+    pub(crate) layout: Vec<Arc<Layout>>,
     pub(crate) findings: Vec<Finding>,
     /// The message from which on results may answer calls that the provider holds.
     pub(crate) continues: Option<usize>,
@@ -114,6 +115,8 @@ pub(crate) struct Layout {
     pub(crate) content: Option<Content>,
     /// Whether it uses the deprecated functions of Chat, which have no ids and need no answer.
     pub(crate) is_function: bool,
+    /// Whether it may have a cache mark, once that was asked for.
+    pub(crate) may_be_marked: OnceLock<bool>,
 }
 
 /// The content of a message that is a string or a list of blocks.
@@ -194,6 +197,14 @@ impl Conversation {
         own.map(|span| Value::object(span.clone())).collect()
     }
 
+    /// Whether a message is the same in another request to the byte; of both, so many bytes at the
+    /// beginning are known to be in [`common`](crate::common).
+    pub fn has_same(&self, message: usize, other: &Self, in_other: usize, common: usize) -> bool {
+        let (one, another) = (&self.messages[message].raw, &other.messages[in_other].raw);
+        let span = one.span_in(&self.source).filter(|span| span.end <= common);
+        (span.is_some() && span == another.span_in(&other.source)) || one.is_same(another)
+    }
+
     /// The conversation as it was when it had only its first messages; what stands around them stays.
     pub fn beginning(&self, messages: usize) -> Result<Self, DialectError> {
         let last = self.layout[..messages].iter().flat_map(|layout| &layout.elements).max();
@@ -202,6 +213,18 @@ impl Conversation {
         let rest = self.elements.last().map_or(0, |last| last.end);
         let text = [&self.source[..cut], &self.source[rest..]].concat();
         crate::read_after(Arc::new(text), self)
+    }
+
+    /// Takes the text it was read from, with all that was read; `None` if others hold it, too.
+    pub fn take_source(&mut self) -> Option<String> {
+        self.messages.clear();
+        self.attributes.clear();
+        self.elements.clear();
+        self.layout.clear();
+        self.seqs.clear();
+        self.lead = 0;
+        self.fields = Node::default();
+        Arc::into_inner(std::mem::take(&mut self.source))
     }
 
     /// A field of the request as it stands there, quotes included.
@@ -229,7 +252,7 @@ impl Conversation {
 pub(crate) struct Builder {
     pub(crate) source: Source,
     pub(crate) messages: Vec<Message>,
-    pub(crate) layout: Vec<Layout>,
+    pub(crate) layout: Vec<Arc<Layout>>,
     pub(crate) attributes: Vec<Text>,
     pub(crate) model: Option<String>,
     pub(crate) findings: Vec<Finding>,
@@ -275,12 +298,16 @@ impl Builder {
         let (known, text) = (self.source.known, Arc::clone(&self.source.text));
         for (message, layout) in before.messages.iter().zip(&before.layout) {
             if layout.elements.first().is_some_and(|element| *element < known) {
-                self.push(message.clone().moved(&before.source, &text), layout.clone());
+                self.add(message.moved(&before.source, &text), Arc::clone(layout));
             }
         }
     }
 
     pub(crate) fn push(&mut self, message: Message, layout: Layout) {
+        self.add(message, Arc::new(layout));
+    }
+
+    fn add(&mut self, message: Message, layout: Arc<Layout>) {
         debug_assert_eq!(message.parts.len(), layout.slots.len());
         // It may stand for a call.
         if message.is_reference() {

@@ -1,10 +1,12 @@
 //! Marks that ask a provider to keep in its cache all that comes before them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use longhand_core::Message;
 use longhand_core::json::{Cursor, Kind, Value};
 
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Layout};
 use crate::source::{mentions, start_of};
 
 /// Anthropic's mark, which gateways take in Chat Completions too.
@@ -79,6 +81,11 @@ fn gather(source: &str, value: Value, depth: usize, found: &mut Vec<Mark>) {
     }
 }
 
+/// Whether a message may have a mark. It is looked at once, however many requests have it.
+fn may_be_marked(message: &Message, layout: &Layout) -> bool {
+    *layout.may_be_marked.get_or_init(|| mentions(message.raw.raw(), &KEYS))
+}
+
 impl Conversation {
     /// The mark that the block of a fold takes over from what it stands for, as a field: the newest.
     ///
@@ -89,7 +96,12 @@ impl Conversation {
         let (Some(start), Some(end)) = (self.elements.get(first), self.elements.last()) else {
             return String::new();
         };
-        if self.dialect.is_session_file() || !mentions(source, &KEYS) {
+        let is_folded = |layout: &Layout| layout.elements.iter().any(|element| folded[*element]);
+        let mut layouts = self.messages.iter().zip(&self.layout);
+        let is_marked = |(message, layout): (&Message, &Arc<Layout>)| {
+            is_folded(layout) && may_be_marked(message, layout)
+        };
+        if self.dialect.is_session_file() || !layouts.any(is_marked) {
             return String::new();
         }
         let is_folded = |mark: &Mark| {

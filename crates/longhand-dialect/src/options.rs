@@ -45,8 +45,7 @@ impl Options {
     /// ```
     pub fn of(dialect: Dialect, request: &str) -> Self {
         let mut options = Self::default();
-        let Some(view) = mentions(request, fields(dialect)).then(|| View::parse(request)).flatten()
-        else {
+        let Some(view) = may_have(dialect, request).then(|| View::parse(request)).flatten() else {
             return options;
         };
         let managed = view.get("context_management");
@@ -130,9 +129,15 @@ fn fields(dialect: Dialect) -> &'static [&'static str] {
     }
 }
 
+/// Whether one of the fields may stand in a request.
+fn may_have(dialect: Dialect, request: &str) -> bool {
+    let fields = fields(dialect);
+    !fields.is_empty() && mentions(request, fields)
+}
+
 /// Takes the options out of a request, for a server that does not know them; `None` if there are none.
 pub fn without_options(dialect: Dialect, request: &str) -> Option<String> {
-    if !mentions(request, fields(dialect)) {
+    if !may_have(dialect, request) {
         return None;
     }
     let node = Cursor::at(request, start_of(request)).node().ok()?;

@@ -24,6 +24,11 @@ const BYTES_MAX: usize = 128 << 20;
 /// How many jobs go into one transaction.
 const TOGETHER_MAX: usize = 1_024;
 
+/// If so many came together, the next ones gather for longer: a transaction reads and writes where each of
+/// its sessions stands, however much of a session there is in it.
+const CROWD: usize = 32;
+const CROWD_LINGER: u32 = 3;
+
 /// Something to be archived.
 pub(crate) enum Work {
     /// Something of a session.
@@ -74,6 +79,7 @@ impl Archivist {
             metrics: Arc::clone(&metrics),
             rereading: Vec::new(),
             troubled: FxHashSet::default(),
+            last: 0,
         };
         let thread = thread::Builder::new()
             .name("longhand-archivist".to_owned())
@@ -135,6 +141,8 @@ struct Worker {
     rereading: Vec<(JoinHandle<()>, Entry)>,
     /// The sessions that the archive did not take something of last.
     troubled: FxHashSet<SessionId>,
+    /// How many jobs came together last.
+    last: usize,
 }
 
 /// Something of a session, and who waits for it.
@@ -158,10 +166,13 @@ impl Worker {
             match first {
                 Ok(first) => {
                     // Parked, it is not woken by each job that comes, but by those who wait.
-                    thread::park_timeout(self.linger.saturating_sub(first.waiter.given.elapsed()));
+                    let linger = self.linger * if self.last < CROWD { 1 } else { CROWD_LINGER };
+                    thread::park_timeout(linger.saturating_sub(first.waiter.given.elapsed()));
                     self.take(first, &mut group);
+                    self.last = 1;
                     for job in jobs.try_iter().take(TOGETHER_MAX) {
                         self.take(job, &mut group);
+                        self.last += 1;
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}

@@ -1,7 +1,7 @@
 //! The program that asks, as far as it tells.
 
 use hyper::HeaderMap;
-use hyper::header::USER_AGENT;
+use hyper::header::{HeaderName, USER_AGENT};
 use longhand_dialect::Conversation;
 use serde_json::Value;
 
@@ -15,12 +15,12 @@ const ID_CHARS_MIN: usize = 16;
 const ID_DIGITS_MIN: usize = 4;
 
 /// Headers in which programs name their conversation; a sub-agent's own comes after that of its parent.
-const ID_HEADERS: [&str; 5] = [
-    "x-parent-session-id",
-    "x-claude-code-session-id",
-    "session_id",
-    "conversation_id",
-    "x-session-id",
+const ID_HEADERS: [HeaderName; 5] = [
+    HeaderName::from_static("x-parent-session-id"),
+    HeaderName::from_static("x-claude-code-session-id"),
+    HeaderName::from_static("session_id"),
+    HeaderName::from_static("conversation_id"),
+    HeaderName::from_static("x-session-id"),
 ];
 
 /// The program that asks.
@@ -35,9 +35,9 @@ pub(crate) struct Client {
 impl Client {
     /// What the headers of a request tell.
     pub(crate) fn of(headers: &HeaderMap, settings: &Settings) -> Self {
-        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let agent = settings.agent.clone().unwrap_or_else(|| {
-            let product = header(USER_AGENT.as_str()).unwrap_or_default();
+            let product = header(USER_AGENT).unwrap_or_default();
             product.split(['/', ' ']).next().unwrap_or_default().to_owned()
         });
         let agent = agent.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();

@@ -23,6 +23,7 @@
 mod answer;
 mod archivist;
 mod asked;
+mod buffers;
 mod cache_reach;
 mod calibration;
 mod client;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hyper::body::Bytes;
 use memchr::{memchr, memchr_iter};
 
+use crate::buffers::Buffers;
+
 /// About what a message or a part of one takes while it is worked on, besides its text.
 const ELEMENT_BYTES: u64 = 1 << 10;
 
@@ -24,6 +26,7 @@ pub(crate) const SMALL_BYTES_MAX: u64 = 1 << 20;
 pub(crate) struct Load {
     held: AtomicU64,
     most: u64,
+    pub(crate) buffers: Buffers,
 }
 
 /// What one request has of it; given back when it is dropped.
@@ -35,7 +38,7 @@ pub(crate) struct Share {
 
 impl Load {
     pub(crate) fn new(most: u64) -> Arc<Self> {
-        Arc::new(Self { held: AtomicU64::new(0), most })
+        Arc::new(Self { held: AtomicU64::new(0), most, buffers: Buffers::default() })
     }
 
     pub(crate) fn held(&self) -> u64 {
@@ -70,6 +73,11 @@ impl Share {
         self.load.held.fetch_add(bytes, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         true
+    }
+
+    /// Keeps the memory of a text that nobody reads any more for another one.
+    pub(crate) fn give_back(&self, text: String) {
+        self.load.buffers.give(text.into_bytes());
     }
 
     /// Bytes that keep it for as long as somebody holds them.

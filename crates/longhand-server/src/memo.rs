@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use longhand_core::{Message, Role};
-use longhand_dialect::{Dialect, common};
+use longhand_dialect::{Conversation, Dialect, common};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::route::Caller;
@@ -109,10 +109,12 @@ fn size(heard: &Heard) -> usize {
     heard.conversation.bytes().len() + heard.conversation.messages.len() * MESSAGE_BYTES
 }
 
-/// How many messages after the system prompt two requests share.
-pub(crate) fn shared(one: &[Message], other: &[Message]) -> usize {
-    let pairs = after_system(one).iter().zip(after_system(other));
-    pairs.take_while(|(one, other)| one.raw.is_same(&other.raw)).count()
+/// How many messages after the system prompt two requests share; of both, so many bytes at the beginning
+/// are known to be the same.
+pub(crate) fn shared(one: &Conversation, other: &Conversation, common: usize) -> usize {
+    let leads = [one, other].map(|own| own.messages.len() - after_system(&own.messages).len());
+    let messages = (leads[0]..one.messages.len()).zip(leads[1]..other.messages.len());
+    messages.take_while(|(at, in_other)| one.has_same(*at, other, *in_other, common)).count()
 }
 
 /// The messages after the system prompt that leads.

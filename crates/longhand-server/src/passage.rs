@@ -245,7 +245,8 @@ impl Passage<'_> {
         if !self.share.may_grow(length.min(settings.request_bytes_max as u64)) {
             return Err((StatusCode::SERVICE_UNAVAILABLE, TOO_MUCH));
         }
-        let mut bytes = Vec::with_capacity(length.min(RESERVED_BYTES_MAX) as usize);
+        let reserved = length.min(RESERVED_BYTES_MAX) as usize;
+        let mut bytes = self.shared.windows.load.buffers.take(reserved);
         let mut due = Instant::now() + settings.client_silence;
         let mut awaited = PACE_BYTES;
         loop {
@@ -420,9 +421,13 @@ pub(crate) fn split(response: upstream::Response) -> (Head, Chunks) {
     (head, Chunks::Upstream(body))
 }
 
+/// The type of an answer that comes in events.
+const EVENTS: &[u8] = b"text/event-stream";
+
 pub(crate) fn is_events(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
+    let beginning = kind.trim_start().as_bytes().get(..EVENTS.len());
+    beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(EVENTS))
 }
 
 fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {

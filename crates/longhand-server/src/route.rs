@@ -1,5 +1,7 @@
 //! What a request is about, before anything is done with it.
 
+use std::borrow::Cow;
+
 use hyper::{HeaderMap, Method, Uri};
 use longhand::{Owner, SessionId};
 use longhand_dialect::{Conversation, Dialect};
@@ -42,9 +44,12 @@ pub(crate) fn route(method: &Method, path: &str) -> Option<Route> {
 /// The same address below `/v1`, for clients that leave that out.
 pub(crate) fn rooted(uri: &Uri) -> Option<Uri> {
     let path = plain(uri.path());
-    let is_known = matches!(path.as_str(), "/chat/completions" | "/responses" | "/messages");
+    let is_known = matches!(&*path, "/chat/completions" | "/responses" | "/messages");
+    if !is_known {
+        return None;
+    }
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    is_known.then(|| format!("/v1{path}{query}").parse().ok()).flatten()
+    format!("/v1{path}{query}").parse().ok()
 }
 
 /// What paths of other APIs have that a conversation is posted to.
@@ -53,18 +58,31 @@ const OTHER_APIS: [&str; 6] =
 
 /// Whether a conversation is posted in a format that is not known here.
 pub(crate) fn is_unknown_api(method: &Method, path: &str) -> bool {
+    if method != Method::POST || route(method, path).is_some() {
+        return false;
+    }
     let lower = path.to_ascii_lowercase();
-    method == Method::POST
-        && route(method, path).is_none()
-        && OTHER_APIS.iter().any(|api| lower.contains(api))
+    OTHER_APIS.iter().any(|api| lower.contains(api))
 }
 
 /// A path as servers understand it: without escapes and empty pieces, in small letters.
-pub(crate) fn plain(path: &str) -> String {
+pub(crate) fn plain(path: &str) -> Cow<'_, str> {
+    if is_plain(path) {
+        return Cow::Borrowed(path);
+    }
     let bytes = unescaped(path);
     let text = String::from_utf8_lossy(&bytes).to_lowercase();
     let pieces = text.split('/').filter(|piece| !piece.is_empty());
     pieces.flat_map(|piece| ["/", piece]).collect()
+}
+
+/// Whether a path is written as most clients do: in small letters, without escapes and empty pieces.
+fn is_plain(path: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase() && byte != b'%';
+    path.starts_with('/')
+        && !path.ends_with('/')
+        && !path.contains("//")
+        && path.bytes().all(is_plain)
 }
 
 /// A piece of an address without `%` escapes.

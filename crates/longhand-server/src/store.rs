@@ -114,6 +114,14 @@ pub(crate) struct Answer {
     pub(crate) text: String,
 }
 
+impl Drop for Heard {
+    fn drop(&mut self) {
+        if let Some(text) = self.conversation.take_source() {
+            self.share.give_back(text);
+        }
+    }
+}
+
 impl Heard {
     /// The messages after the preamble, and more after them.
     pub(crate) fn with<'h>(&'h self, more: &'h [Message]) -> impl Iterator<Item = &'h Message> {

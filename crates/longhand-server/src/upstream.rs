@@ -1,5 +1,6 @@
 //! The servers that requests go on to.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use hyper::http::uri;
@@ -139,7 +140,7 @@ const UNESCAPED_MAX: usize = 4;
 
 /// Whether a path may lead to the folder above, for any server that understands it in its own way.
 fn leads_upwards(path: &str) -> bool {
-    let mut path = path.to_owned();
+    let mut path = Cow::Borrowed(path);
     for _ in 0..UNESCAPED_MAX {
         // Some take a backslash for a slash, and leave out what follows a semicolon.
         let mut pieces = path.split(['/', '\\']);
@@ -147,11 +148,14 @@ fn leads_upwards(path: &str) -> bool {
         if path.contains(char::is_control) || pieces.any(is_upwards) {
             return true;
         }
+        if !path.contains('%') {
+            return false;
+        }
         let next = String::from_utf8_lossy(&unescaped(&path)).into_owned();
         if next == path {
             return false;
         }
-        path = next;
+        path = Cow::Owned(next);
     }
     // What is escaped so often hides something.
     true

@@ -212,12 +212,13 @@ impl Windows {
         if let Some(original) = &mut original {
             original.keep_thinking();
         }
-        let before = memo.map(|(before, _)| before).filter(|before| {
+        let memo = memo.filter(|(before, _)| {
             before.caller == caller && held.is_none() && Arc::ptr_eq(&before.store, store)
         });
-        let shared = before
-            .as_ref()
-            .map_or(0, |heard| memo::shared(&heard.conversation.messages, &conversation.messages));
+        let shared = memo.as_ref().map_or(0, |(before, common)| {
+            memo::shared(&before.conversation, &conversation, *common)
+        });
+        let before = memo.map(|(before, _)| before);
         let before_with = before.as_ref().map(|before| (&**before, shared));
         let client = client.clone().with(&conversation);
         let bytes = working.bytes;

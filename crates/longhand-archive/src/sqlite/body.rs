@@ -4,7 +4,7 @@
 //! hold is known to the connection that wrote them; the rest is in the table `content`, which follows
 //! along with the search index. To miss one only costs space.
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _};
 
 use super::fault::Fault;
 use super::seal::{Seal, Sealer};
@@ -39,57 +39,88 @@ pub(super) fn prepare(db: &Connection) -> Result<(), Fault> {
          ORDER BY id LIMIT ?1",
     )?;
     let mut rows = select.query([RECENT_MAX])?;
+    let mut bodies = Bodies::new(db)?;
     while let Some(row) = rows.next()? {
         // A damaged entry is not worth referring to.
         if let Ok(hash) = row.get(0) {
-            remember(db, &hash, row.get(1)?)?;
+            bodies.remember(&hash, row.get(1)?)?;
         }
     }
     Ok(())
 }
 
-/// Finds the entry that holds these bytes.
-///
-/// One that holds them damaged gets them anew: an entry that is about to be acknowledged must not refer
-/// to what cannot be read.
-pub(super) fn find(db: &Connection, hash: &Seal, raw: &str) -> Result<Option<i64>, Fault> {
-    for table in
-        ["SELECT entry FROM temp.recent WHERE key = ?1", "SELECT entry FROM content WHERE key = ?1"]
-    {
-        let mut select = db.prepare_cached(table)?;
-        let entry: Option<i64> = select.query_row([key(hash)], |row| row.get(0)).optional()?;
-        let Some(entry) = entry else { continue };
-        let mut select = db.prepare_cached(
-            "SELECT raw = ?3 FROM entry WHERE id = ?1 AND hash = ?2 AND body IS NULL",
-        )?;
-        let is_same: Option<Option<bool>> =
-            select.query_row((entry, hash, raw), |row| row.get(0)).optional()?;
-        match is_same {
-            None => {}
-            Some(Some(true)) => return Ok(Some(entry)),
-            Some(_) => {
-                db.prepare_cached("UPDATE entry SET raw = ?2 WHERE id = ?1")?
-                    .execute((entry, raw))?;
-                return Ok(Some(entry));
+/// The statements that entries need for their bytes, prepared once for many.
+pub(super) struct Bodies<'d> {
+    db: &'d Connection,
+    /// Where an entry may be that holds them: the recent ones, then all others.
+    places: [CachedStatement<'d>; 2],
+    compare: CachedStatement<'d>,
+    remember: CachedStatement<'d>,
+}
+
+impl<'d> Bodies<'d> {
+    pub(super) fn new(db: &'d Connection) -> Result<Self, Fault> {
+        Ok(Self {
+            db,
+            places: [
+                db.prepare_cached("SELECT entry FROM temp.recent WHERE key = ?1")?,
+                db.prepare_cached("SELECT entry FROM content WHERE key = ?1")?,
+            ],
+            compare: db.prepare_cached(
+                "SELECT raw = ?3 FROM entry WHERE id = ?1 AND hash = ?2 AND body IS NULL",
+            )?,
+            remember: db.prepare_cached("INSERT OR REPLACE INTO temp.recent VALUES (?1, ?2)")?,
+        })
+    }
+
+    /// Finds the entry that holds these bytes.
+    ///
+    /// One that holds them damaged gets them anew: an entry that is about to be acknowledged must not
+    /// refer to what cannot be read.
+    pub(super) fn find(&mut self, hash: &Seal, raw: &str) -> Result<Option<i64>, Fault> {
+        for place in &mut self.places {
+            let entry: Option<i64> = place.query_row([key(hash)], |row| row.get(0)).optional()?;
+            let Some(entry) = entry else { continue };
+            let is_same: Option<Option<bool>> =
+                self.compare.query_row((entry, hash, raw), |row| row.get(0)).optional()?;
+            match is_same {
+                None => {}
+                Some(Some(true)) => return Ok(Some(entry)),
+                Some(_) => {
+                    self.db
+                        .prepare_cached("UPDATE entry SET raw = ?2 WHERE id = ?1")?
+                        .execute((entry, raw))?;
+                    return Ok(Some(entry));
+                }
             }
         }
+        Ok(None)
     }
-    Ok(None)
-}
 
-/// Remembers that an entry that was just written holds bytes.
-pub(super) fn remember(db: &Connection, hash: &Seal, entry: i64) -> Result<(), Fault> {
-    db.prepare_cached("INSERT OR REPLACE INTO temp.recent VALUES (?1, ?2)")?
-        .execute((key(hash), entry))?;
-    Ok(())
+    /// Remembers that an entry that was just written holds bytes.
+    pub(super) fn remember(&mut self, hash: &Seal, entry: i64) -> Result<(), Fault> {
+        self.remember.execute((key(hash), entry))?;
+        Ok(())
+    }
 }
 
 /// Notes for good what entries hold.
-pub(super) fn index(db: &Connection, hash: &Seal, entry: i64) -> Result<(), Fault> {
-    db.prepare_cached("INSERT OR IGNORE INTO content VALUES (?1, ?2)")?
-        .execute((key(hash), entry))?;
-    db.prepare_cached("DELETE FROM temp.recent WHERE key = ?1 AND entry = ?2")?
-        .execute((key(hash), entry))?;
+pub(super) struct Notes<'d>(CachedStatement<'d>);
+
+impl<'d> Notes<'d> {
+    pub(super) fn new(db: &'d Connection) -> Result<Self, Fault> {
+        Ok(Self(db.prepare_cached("INSERT OR IGNORE INTO content VALUES (?1, ?2)")?))
+    }
+
+    pub(super) fn add(&mut self, hash: &Seal, entry: i64) -> Result<(), Fault> {
+        self.0.execute((key(hash), entry))?;
+        Ok(())
+    }
+}
+
+/// Forgets the entries up to one, which are noted for good.
+pub(super) fn forget_recent(db: &Connection, entry: i64) -> Result<(), Fault> {
+    db.prepare_cached("DELETE FROM temp.recent WHERE entry <= ?1")?.execute([entry])?;
     Ok(())
 }
 
@@ -115,7 +146,7 @@ pub(super) fn hand_over(db: &Connection, entry: i64) -> Result<(), Fault> {
     ] {
         db.prepare_cached(table)?.execute((key(&hash), entry))?;
     }
-    heir.map_or(Ok(()), |heir| index(db, &hash, heir))
+    heir.map_or(Ok(()), |heir| Notes::new(db)?.add(&hash, heir))
 }
 
 /// A part of the hash that makes a good key.

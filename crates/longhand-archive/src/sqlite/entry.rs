@@ -5,18 +5,19 @@ use std::ops::Range;
 
 use longhand_core::Seq;
 use longhand_core::{Link, Meaning};
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
 
-use super::body::{self, RawHash};
+use super::body::{Bodies, RawHash};
 use super::fault::{Fault, illegible_as};
+use super::request::RequestLog;
 use super::seal::{Seal, Sealer};
 use super::session::{self, Session, first_seal, optional, signed, unsigned};
 use super::transaction::attempt;
 use super::tree::{self, Node};
-use super::{batch, preamble, request};
+use super::{batch, preamble};
 use crate::{
     Addition, After, Appended, ArchiveError, Conflict, DamagedPart, Entry, Expected, NewEntry,
-    Owner, SessionId, excerpt,
+    SessionId, excerpt,
 };
 
 /// A new entry with all that can be worked out before its place is known.
@@ -54,11 +55,23 @@ pub(super) struct ReadyAddition {
 
 impl ReadyAddition {
     pub(super) fn new(addition: &Addition) -> Self {
-        let entries = addition.entries.iter().map(ReadyEntry::new).collect();
-        Self { addition: Addition { entries: Vec::new(), ..addition.clone() }, entries }
+        let Addition { session, begin, after, expected, entries, batch, preamble, request } =
+            addition;
+        let addition = Addition {
+            session: *session,
+            begin: begin.clone(),
+            after: *after,
+            expected: *expected,
+            entries: Vec::new(),
+            batch: batch.clone(),
+            preamble: preamble.clone(),
+            request: request.clone(),
+        };
+        Self { addition, entries: entries.iter().map(ReadyEntry::new).collect() }
     }
 
-    fn make(&self, db: &Connection, sessions: &mut OpenSessions) -> Result<Appended, Fault> {
+    fn make(&self, write: &mut Statements, sessions: &mut OpenSessions) -> Result<Appended, Fault> {
+        let db = write.db;
         let Addition { session: id, begin, after, expected, batch, preamble, request, .. } =
             &self.addition;
         if let Some(new) = begin {
@@ -83,7 +96,7 @@ impl ReadyAddition {
         if let Some(expected) = expected.filter(|place| place.before != before) {
             return Err(other_place(session, expected));
         }
-        let mut appended = append_after(db, session, parent, &self.entries)?;
+        let mut appended = append_after(write, session, parent, &self.entries)?;
         *is_fresh |= appended.new > 0;
         if let Some(batch) = batch {
             appended.batch = Some(batch::commit(db, session, batch)?);
@@ -92,9 +105,28 @@ impl ReadyAddition {
             preamble::keep(db, session.owner, preamble)?;
         }
         if let Some(request) = request {
-            request::log(db, session, request)?;
+            write.requests.add(session, request)?;
         }
         Ok(appended)
+    }
+}
+
+/// The statements that additions need again and again, prepared once for all of a transaction.
+struct Statements<'d> {
+    db: &'d Connection,
+    insert: CachedStatement<'d>,
+    bodies: Bodies<'d>,
+    requests: RequestLog<'d>,
+}
+
+impl<'d> Statements<'d> {
+    fn new(db: &'d Connection) -> Result<Self, Fault> {
+        let insert = db.prepare_cached(
+            "INSERT INTO entry (session, seq, parent, jump, depth, round, at_ms, body, link, seal, \
+             hash, form, excerpt, raw) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        )?;
+        Ok(Self { db, insert, bodies: Bodies::new(db)?, requests: RequestLog::new(db)? })
     }
 }
 
@@ -125,7 +157,8 @@ pub(super) fn make_all(
 
 fn make_together(db: &Connection, additions: &[ReadyAddition]) -> Result<Vec<Appended>, Fault> {
     let mut sessions = OpenSessions::new();
-    let made = additions.iter().map(|addition| addition.make(db, &mut sessions));
+    let mut write = Statements::new(db)?;
+    let made = additions.iter().map(|addition| addition.make(&mut write, &mut sessions));
     let made = made.collect::<Result<Vec<Appended>, Fault>>()?;
     for open in sessions.values() {
         session::save(db, &open.session)?;
@@ -147,7 +180,7 @@ pub(super) fn append(
     entries: &[ReadyEntry],
 ) -> Result<Appended, Fault> {
     let parent = parent(db, session, after)?;
-    let appended = append_after(db, session, parent, entries)?;
+    let appended = append_after(&mut Statements::new(db)?, session, parent, entries)?;
     if appended.new > 0 {
         session::save(db, session)?;
     }
@@ -164,11 +197,12 @@ fn parent(db: &Connection, session: &Session, after: After) -> Result<Option<Nod
 }
 
 fn append_after(
-    db: &Connection,
+    write: &mut Statements,
     session: &mut Session,
     mut parent: Option<Node>,
     entries: &[ReadyEntry],
 ) -> Result<Appended, Fault> {
+    let db = write.db;
     let round = parent.as_ref().map_or(0, |parent| parent.round);
     let mut appended = Appended { round, ..Appended::default() };
     // Nothing follows the newest entry, and nothing follows a new one.
@@ -183,7 +217,7 @@ fn append_after(
         } else {
             may_be_there = false;
             appended.new += 1;
-            insert(db, session, parent.as_ref(), link, entry)?
+            insert(write, session, parent.as_ref(), link, entry)?
         };
         if appended.seqs.is_empty() {
             appended.round = node.round;
@@ -209,7 +243,7 @@ fn newest(db: &Connection, session: &Session) -> Result<Option<Node>, Fault> {
 }
 
 fn insert(
-    db: &Connection,
+    write: &mut Statements,
     session: &mut Session,
     parent: Option<&Node>,
     link: Link,
@@ -217,11 +251,10 @@ fn insert(
 ) -> Result<Node, Fault> {
     let hash = entry.raw_hash.for_owner(session.owner);
     let mut stored = StoredEntry {
-        session: session.row,
         node: Node {
             seq: session.state.entries,
             parent: parent.map(|parent| parent.seq),
-            jump: parent.map(|parent| tree::jump_after(db, session, parent)),
+            jump: parent.map(|parent| tree::jump_after(write.db, session, parent)),
             depth: parent.map_or(0, tree::depth_after),
             round: parent.map_or(0, |parent| parent.round + u64::from(entry.opens_round)),
             link,
@@ -235,14 +268,9 @@ fn insert(
         parent_seal: parent.map(|parent| parent.seal),
     };
     stored.node.seal = stored.right_seal(session.id, stored.parent_seal.as_ref());
-    let body = body::find(db, &hash, &entry.raw)?;
+    let body = write.bodies.find(&hash, &entry.raw)?;
     let node = &stored.node;
-    let mut insert = db.prepare_cached(
-        "INSERT INTO entry (session, seq, parent, jump, depth, round, at_ms, body, link, seal, \
-         hash, form, excerpt, raw) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-    )?;
-    insert.execute(params![
+    write.insert.execute(params![
         session.row,
         signed(node.seq),
         node.parent.map(signed),
@@ -258,9 +286,9 @@ fn insert(
         stored.excerpt,
         body.is_none().then_some(&entry.raw),
     ])?;
-    let row = db.last_insert_rowid();
+    let row = write.db.last_insert_rowid();
     if body.is_none() {
-        body::remember(db, &hash, row)?;
+        write.bodies.remember(&hash, row)?;
     }
     session.state.add(stored.node.clone(), row, entry.raw.len(), entry.at_ms);
     Ok(stored.node)
@@ -269,8 +297,6 @@ fn insert(
 /// An entry as it is stored.
 #[derive(Clone, Debug)]
 pub(super) struct StoredEntry {
-    /// The row of its session.
-    pub(super) session: i64,
     pub(super) node: Node,
     at_ms: i64,
     form: String,
@@ -295,7 +321,6 @@ impl StoredEntry {
             seal: row.get(9)?,
         };
         Ok(Self {
-            session: row.get(1)?,
             node,
             at_ms: row.get(7)?,
             form: row.get(10)?,
@@ -379,8 +404,7 @@ macro_rules! select {
              entry.hash, ",
             $raw,
             ", (SELECT up.seal FROM entry AS up \
-             WHERE up.session = entry.session AND up.seq = entry.parent), \
-             (SELECT owner FROM session WHERE session.id = entry.session) \
+             WHERE up.session = entry.session AND up.seq = entry.parent) \
              FROM entry WHERE ",
             $rest
         )
@@ -389,12 +413,6 @@ macro_rules! select {
 pub(super) use select;
 
 use super::entry;
-
-/// The owner of the session, from the column after those that [`StoredEntry::read`] reads; a damaged one
-/// is nobody.
-pub(super) fn owner(row: &Row<'_>) -> Owner {
-    row.get(15).map(Owner::from_bytes).unwrap_or_default()
-}
 
 pub(super) const SELECT_WITHOUT_RAW: &str =
     select!("NULL", "entry.session = ?1 AND entry.seq = ?2");

@@ -2,21 +2,18 @@
 
 use memchr::memmem::Finder;
 use rusqlite::{Connection, OptionalExtension as _};
-use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::body;
-use super::entry::{self, StoredEntry};
 use super::fault::Fault;
+use super::indexable::{self, IndexableEntry, Marks};
 use super::seal::Seal;
 use crate::Owner;
-use crate::words::{fold, words};
+use crate::terms::TERM_BYTES_MAX;
 
 /// How many entries are indexed at a time.
 const SLICE_ENTRIES: i64 = 256;
 /// How much text is indexed at a time.
 const SLICE_BYTES: usize = 4 << 20;
-/// Longer words are known by their beginning.
-const WORD_BYTES_MAX: usize = 64;
 /// How many pages of the index are written anew at a time.
 const PURGE_PAGES: i64 = 500;
 /// A word inside of more terms than these is looked for in the entries themselves.
@@ -62,7 +59,7 @@ struct SliceRow {
     hash: Option<Seal>,
 }
 
-const SELECT_AFTER: &str = entry::select!(raw, "entry.id > ?1 ORDER BY entry.id LIMIT ?2");
+const SELECT_AFTER: &str = indexable::select!("entry.id > ?1 ORDER BY entry.id LIMIT ?2");
 
 /// Reads the oldest entries that are not in the index yet.
 pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
@@ -70,18 +67,18 @@ pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
     let after = indexed(db)?;
     let mut select = db.prepare_cached(SELECT_AFTER)?;
     let mut found = select.query((after, SLICE_ENTRIES))?;
+    let mut marks = Marks::new(db);
     let mut rows = Vec::new();
     let mut bytes = 0;
     while bytes < SLICE_BYTES
         && let Some(row) = found.next()?
     {
         // Of an entry that is damaged there is nothing to know.
-        let stored = StoredEntry::read(row).ok();
-        let text = stored.as_ref().and_then(StoredEntry::text).unwrap_or_default();
+        let IndexableEntry { id, session, seal, hash, text } = IndexableEntry::read(row)?;
+        let text = text.unwrap_or_default();
         bytes += text.len();
-        let terms = terms(row.get(1)?, entry::owner(row), &text);
-        let hash = stored.map(|stored| stored.hash);
-        rows.push(SliceRow { id: row.get(0)?, seal: row.get(9).ok(), terms, hash });
+        let terms = marks.terms(session, &text)?;
+        rows.push(SliceRow { id, seal, terms, hash });
     }
     drop(found);
     drop(select);
@@ -105,12 +102,14 @@ pub(super) fn extend(db: &Connection, slice: &Slice) -> Result<(), Fault> {
         return Ok(());
     }
     let mut insert = db.prepare_cached("INSERT INTO word (rowid, words) VALUES (?1, ?2)")?;
+    let mut notes = body::Notes::new(db)?;
     for row in &slice.rows {
         insert.execute((row.id, &row.terms))?;
         if let Some(hash) = &row.hash {
-            body::index(db, hash, row.id)?;
+            notes.add(hash, row.id)?;
         }
     }
+    body::forget_recent(db, last.id)?;
     set_indexed(db, last.id)
 }
 
@@ -136,20 +135,9 @@ pub(super) fn reset(db: &Connection) -> Result<(), Fault> {
     set_indexed(db, 0)
 }
 
-/// What the index knows of an entry: whose it is, and its words, each once.
-pub(super) fn terms(session: i64, owner: Owner, text: &str) -> String {
-    let folded = fold(text);
-    let mut known = FxHashSet::with_capacity_and_hasher(text.len() / 8, FxBuildHasher);
-    let mut terms = format!("{} {}", session_mark(session), owner_mark(owner));
-    terms.reserve(text.len() / 2);
-    for (_, word) in words(&folded) {
-        let word = term(word);
-        if known.insert(word) {
-            terms.push(' ');
-            terms.push_str(word);
-        }
-    }
-    terms
+/// Whose an entry is.
+pub(super) fn marks(session: i64, owner: Owner) -> String {
+    format!("{} {}", session_mark(session), owner_mark(owner))
 }
 
 /// The word that all entries of a session have and that no text can have: of its letters the
@@ -161,11 +149,6 @@ pub(super) fn session_mark(session: i64) -> String {
 /// The same for all entries of an owner.
 pub(super) fn owner_mark(owner: Owner) -> String {
     format!("\u{3401}{owner}")
-}
-
-/// A word as the index knows it.
-pub(super) fn term(word: &str) -> &str {
-    &word[..word.floor_char_boundary(WORD_BYTES_MAX)]
 }
 
 /// Makes the list of all terms readable to a connection.
@@ -187,7 +170,7 @@ pub(super) fn terms_around(
     while let Some(row) = rows.next()? {
         let term = row.get_ref(0)?.as_str().unwrap_or_default();
         // Of a word that was cut off anything may be inside.
-        let is_cut = term.len() + 3 >= WORD_BYTES_MAX;
+        let is_cut = term.len() + 3 >= TERM_BYTES_MAX;
         for (finder, around) in finders.iter().zip(&mut around) {
             if let Some(terms) = around
                 && (is_cut || finder.find(term.as_bytes()).is_some())

@@ -43,17 +43,11 @@ impl Log {
     /// `page` is where the stamps are.
     pub(super) fn names(&mut self, page: u32, stamp: Stamp) -> io::Result<bool> {
         let mut content = vec![0; self.page_bytes];
-        let mut frame = [0; FRAME_HEADER_BYTES];
-        for start in self.starts() {
-            self.file.seek(SeekFrom::Start(start))?;
-            if !is_filled(&mut self.file, &mut frame)? || !self.is_ours(&frame) {
-                break;
-            }
-            if number(&frame, 0) != page {
+        // Newest first: what was just brought home is the last that the log has.
+        for index in (0..self.frames()?).rev() {
+            let Some(frame) = self.frame(index)? else { continue };
+            if number(&frame, 0) != page || !is_filled(&mut self.file, &mut content)? {
                 continue;
-            }
-            if !is_filled(&mut self.file, &mut content)? {
-                break;
             }
             let found = stamp::in_page(&content);
             if found.is_some_and(|found| found.iter().any(|found| found.agrees(stamp))) {
@@ -61,6 +55,29 @@ impl Log {
             }
         }
         Ok(false)
+    }
+
+    /// How many frames are of the present use of the log: they come before all that earlier uses left.
+    fn frames(&mut self) -> io::Result<u64> {
+        let bytes = self.file.metadata()?.len().saturating_sub(HEADER_BYTES as u64);
+        let (mut ours, mut end) = (0, bytes.div_ceil(self.frame_bytes()));
+        while ours < end {
+            let middle = ours.midpoint(end);
+            if self.frame(middle)?.is_some() { ours = middle + 1 } else { end = middle }
+        }
+        Ok(ours)
+    }
+
+    /// Reads the header of a frame; `None` if it is not there, or of an earlier use.
+    fn frame(&mut self, index: u64) -> io::Result<Option<[u8; FRAME_HEADER_BYTES]>> {
+        let mut frame = [0; FRAME_HEADER_BYTES];
+        self.file.seek(SeekFrom::Start(HEADER_BYTES as u64 + index * self.frame_bytes()))?;
+        let is_there = is_filled(&mut self.file, &mut frame)? && self.is_ours(&frame);
+        Ok(is_there.then_some(frame))
+    }
+
+    fn frame_bytes(&self) -> u64 {
+        (FRAME_HEADER_BYTES + self.page_bytes) as u64
     }
 
     /// Returns whether there is a transaction in the log that SQLite would apply.
@@ -83,10 +100,6 @@ impl Log {
             }
         }
         Ok(false)
-    }
-
-    fn starts(&self) -> impl Iterator<Item = u64> + use<> {
-        (HEADER_BYTES as u64..).step_by(FRAME_HEADER_BYTES + self.page_bytes)
     }
 
     /// Whether a frame is of the present use of the log: they share two random numbers.

@@ -1,48 +1,59 @@
 //! The request log.
 
 use longhand_core::Seq;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{CachedStatement, Connection, Row, params};
 
 use super::fault::{Fault, illegible_as};
 use super::seal::{Seal, Sealer};
 use super::session::{self, Session, signed, unsigned};
 use crate::{Cursor, DamagedPart, Listing, Owner, Page, PreambleId, Request, SessionId};
 
-/// Adds a line to the log; the session is still to be saved. See [`crate::Archive::log_request`].
-pub(super) fn log(db: &Connection, session: &mut Session, request: &Request) -> Result<(), Fault> {
-    session.state.requests += 1;
-    let number = session.state.requests;
-    let mut insert = db.prepare_cached(
-        "INSERT INTO request (session, number, at_ms, preamble, head, batch, before, sent, cached, \
-         output, cost, edits, seal, model, answer, cut, agent, most, shown, aside, bypassed) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
-         ?19, ?20, ?21)",
-    )?;
-    // The numbers are kept as given, however large, so their bits are.
-    insert.execute(params![
-        session.row,
-        signed(number),
-        request.at_ms,
-        request.preamble.map(PreambleId::to_bytes),
-        request.head.map(|head| head.0.cast_signed()),
-        request.batch.cast_signed(),
-        request.before.cast_signed(),
-        request.sent.cast_signed(),
-        request.cached.cast_signed(),
-        request.output.cast_signed(),
-        request.cost_micros.map(u64::cast_signed),
-        request.edits.cast_signed(),
-        right_seal(session.id, number, request),
-        request.model,
-        request.answer,
-        request.is_cut,
-        request.agent,
-        request.limit.cast_signed(),
-        request.window.cast_signed(),
-        request.is_aside,
-        request.is_bypassed,
-    ])?;
-    Ok(())
+/// Adds lines to the log, with a statement that is prepared once for many.
+pub(super) struct RequestLog<'d> {
+    insert: CachedStatement<'d>,
+}
+
+impl<'d> RequestLog<'d> {
+    pub(super) fn new(db: &'d Connection) -> Result<Self, Fault> {
+        let insert = db.prepare_cached(
+            "INSERT INTO request (session, number, at_ms, preamble, head, batch, before, sent, \
+             cached, output, cost, edits, seal, model, answer, cut, agent, most, shown, aside, \
+             bypassed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \
+             ?16, ?17, ?18, ?19, ?20, ?21)",
+        )?;
+        Ok(Self { insert })
+    }
+
+    /// Adds a line; the session is still to be saved. See [`crate::Archive::log_request`].
+    pub(super) fn add(&mut self, session: &mut Session, request: &Request) -> Result<(), Fault> {
+        session.state.requests += 1;
+        let number = session.state.requests;
+        // The numbers are kept as given, however large, so their bits are.
+        self.insert.execute(params![
+            session.row,
+            signed(number),
+            request.at_ms,
+            request.preamble.map(PreambleId::to_bytes),
+            request.head.map(|head| head.0.cast_signed()),
+            request.batch.cast_signed(),
+            request.before.cast_signed(),
+            request.sent.cast_signed(),
+            request.cached.cast_signed(),
+            request.output.cast_signed(),
+            request.cost_micros.map(u64::cast_signed),
+            request.edits.cast_signed(),
+            right_seal(session.id, number, request),
+            request.model,
+            request.answer,
+            request.is_cut,
+            request.agent,
+            request.limit.cast_signed(),
+            request.window.cast_signed(),
+            request.is_aside,
+            request.is_bypassed,
+        ])?;
+        Ok(())
+    }
 }
 
 /// See [`crate::Archive::requests`].

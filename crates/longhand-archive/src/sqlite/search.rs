@@ -12,6 +12,7 @@ use super::session::{self, Session};
 use super::tree::{self, Node};
 use super::{SqliteArchive, index};
 use crate::query::{Query, Strictness, snippet};
+use crate::terms::term;
 use crate::{ArchiveError, Damage, Hit, Owner, Scope};
 
 /// How many entries are read at a time; between pages the log can be emptied.
@@ -207,7 +208,7 @@ impl Search<'_> {
                 let terms = self.query.terms().into_iter().take(TERMS_MAX);
                 let asked = |(word, is_prefix): (&str, bool)| {
                     let mark = if is_prefix { "*" } else { "" };
-                    format!("{}{mark}", quoted(index::term(word)))
+                    format!("{}{mark}", quoted(term(word)))
                 };
                 terms.map(asked).collect()
             }

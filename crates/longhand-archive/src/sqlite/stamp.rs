@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use memchr::memmem;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
 use super::fault::Fault;
@@ -96,7 +97,7 @@ fn immutable(path: &Path) -> String {
 
 /// Finds the stamps in a page: of the transaction before, and of the one that wrote it.
 pub(super) fn in_page(page: &[u8]) -> Option<[Stamp; 2]> {
-    let start = page.windows(MARK.len()).position(|bytes| bytes == MARK)? + MARK.len();
+    let start = memmem::find(page, MARK)? + MARK.len();
     let stamp = |start: usize| {
         let bytes = page.get(start..start + BYTES)?;
         bytes.try_into().ok().map(Stamp)

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::entry::{self, StoredEntry};
 use super::fault::Fault;
+use super::indexable::{self, IndexableEntry, Marks};
 use super::{body, index};
 
 /// How many entries are wiped at a time.
@@ -47,19 +47,19 @@ pub(super) fn sweep(db: &Connection, stage: Stage) -> Result<Stage, Fault> {
     Ok(Stage::Entries)
 }
 
-const SELECT_SOME: &str = entry::select!(raw, "entry.session = ?1 LIMIT ?2");
+const SELECT_SOME: &str = indexable::select!("entry.session = ?1 LIMIT ?2");
 
 /// Wipes some entries, and the bytes that no other entry refers to; `false` if there were none left.
 fn wipe_entries(db: &Connection, session: i64) -> Result<bool, Fault> {
     let mut select = db.prepare_cached(SELECT_SOME)?;
     let mut rows = select.query((session, SLICE_ENTRIES))?;
     let mut ids: Vec<i64> = Vec::new();
+    let mut marks = Marks::new(db);
     let indexed = index::indexed(db)?;
     while let Some(row) = rows.next()? {
-        let id = row.get(0)?;
+        let IndexableEntry { id, text, .. } = IndexableEntry::read(row)?;
         if id <= indexed {
-            let text = StoredEntry::read(row).ok().and_then(|stored| stored.text());
-            let terms = index::terms(session, entry::owner(row), &text.unwrap_or_default());
+            let terms = marks.terms(session, &text.unwrap_or_default())?;
             index::forget(db, id, &terms)?;
         }
         ids.push(id);

@@ -188,8 +188,13 @@ pub(super) fn jump_after(db: &Connection, session: &Session, parent: &Node) -> u
         // Both have the same depth.
         return parent.jump.unwrap_or(parent.seq);
     }
-    if jump_length(parent.depth + 1) == 1 {
+    let length = jump_length(parent.depth + 1);
+    if length == 1 {
         return parent.seq;
+    }
+    // As many entries before it as there are numbers: its path is all of them, in their order.
+    if parent.seq == parent.depth {
+        return parent.seq + 1 - length;
     }
     // An old entry that is damaged must not keep new ones from being appended.
     let far = parent.jump.and_then(|jump| node(db, session, jump).ok());

@@ -6,12 +6,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use rusqlite::Connection;
 
 use super::damage;
-use crate::sqlite::entry::{self, StoredEntry};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::index;
+use crate::sqlite::indexable::{self, IndexableEntry, Marks};
 use crate::{Damage, DamagedPart};
 
-const SELECT_INDEXED: &str = entry::select!(raw, "entry.id <= ?1");
+const SELECT_INDEXED: &str = indexable::select!("entry.id <= ?1");
 
 /// Compares all words of all entries.
 pub(super) fn check_all(db: &Connection) -> Result<Vec<Damage>, Fault> {
@@ -20,13 +20,14 @@ pub(super) fn check_all(db: &Connection) -> Result<Vec<Damage>, Fault> {
     let (newest, indexed) = (index::newest(db)?, index::indexed(db)?);
     let mut select = db.prepare(SELECT_INDEXED)?;
     let mut rows = select.query([indexed])?;
+    let mut marks = Marks::new(db);
     let mut wrong = u64::from(indexed > newest || indexed < 0);
     while let Some(row) = rows.next()? {
-        let sum = sums.remove(&row.get(0)?);
+        let entry = IndexableEntry::read(row)?;
+        let sum = sums.remove(&entry.id);
         // A damaged entry is named elsewhere, and no fault of the index.
-        let Ok(stored) = StoredEntry::read(row) else { continue };
-        let Some(text) = stored.text() else { continue };
-        let terms = index::terms(stored.session, entry::owner(row), &text);
+        let Some(text) = entry.text else { continue };
+        let terms = marks.terms(entry.session, &text)?;
         let right = terms.split(' ').map(hash).fold(0, u64::wrapping_add);
         wrong += u64::from(sum != Some(right));
     }
