@@ -1,6 +1,6 @@
 //! The identifiers of a conversation, by how often and how lately they were used.
 
-use longhand_core::anchor::identifiers;
+use longhand_core::anchor::runs;
 use rustc_hash::FxHashMap;
 
 use crate::quote;
@@ -29,22 +29,37 @@ struct Uses {
     count: u32,
     /// The message of the newest.
     last: u64,
+    /// Whether a run of these letters is known to have this name and no other.
+    is_run: bool,
+}
+
+impl Uses {
+    fn mention(&mut self, message: u64, weight: u32) {
+        if self.count < OWN_COUNT {
+            self.count = (self.count + weight).min(OWN_COUNT - 1);
+        }
+        self.last = message;
+    }
 }
 
 impl Names {
     /// Counts the names of a text, each mention by a weight.
     pub(super) fn read(&mut self, text: &str, message: u64, weight: u32) {
-        for name in identifiers(text) {
+        for run in runs(text) {
+            // Most names have been seen: what a run means need not be found out again.
+            let is_free = run.is_free();
+            if is_free && let Some(uses) = self.uses.get_mut(run.text).filter(|uses| uses.is_run) {
+                uses.mention(message, weight);
+                continue;
+            }
+            let Some(name) = run.name() else { continue };
+            let is_run = is_free && name.len() == run.text.len();
             if let Some(uses) = self.uses.get_mut(name) {
-                uses.count = if uses.count < OWN_COUNT {
-                    (uses.count + weight).min(OWN_COUNT - 1)
-                } else {
-                    uses.count
-                };
-                uses.last = message;
+                uses.mention(message, weight);
+                uses.is_run |= is_run;
             } else {
                 let count = if is_goal_or_session(name) { OWN_COUNT } else { weight };
-                self.uses.insert(name.into(), Uses { count, last: message });
+                self.uses.insert(name.into(), Uses { count, last: message, is_run });
             }
         }
         if self.uses.len() > NAMES_LIVE_MAX {
