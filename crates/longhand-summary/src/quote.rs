@@ -48,12 +48,12 @@ fn plain_len(bytes: &[u8]) -> usize {
     let (chunks, _) = bytes.as_chunks::<32>();
     for chunk in chunks {
         // Without an early end, the compiler looks at many bytes at once.
-        let is_odd =
-            chunk.iter().fold(false, |odd, byte| odd | !(is_plain(*byte) | (*byte == b' ')));
+        let is_odd = |byte: u8| u8::from(!is_plain(byte) && byte != b' ');
+        let is_double = |one: u8, two: u8| u8::from(one == b' ' && two == b' ');
+        let odd = chunk.iter().fold(0, |found, byte| found | is_odd(*byte));
         let pairs = chunk.iter().zip(&chunk[1..]);
-        let has_double =
-            pairs.fold(false, |has, (one, two)| has | ((*one == b' ') & (*two == b' ')));
-        if is_odd || has_double || (before == b' ' && chunk[0] == b' ') {
+        let double = pairs.fold(0, |found, (one, two)| found | is_double(*one, *two));
+        if odd | double != 0 || (before == b' ' && chunk[0] == b' ') {
             break;
         }
         before = chunk[31];
@@ -69,7 +69,7 @@ fn plain_len(bytes: &[u8]) -> usize {
 
 /// Whether a byte is a visible character of ASCII and no part of a mark of a chat template.
 fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_graphic() & (byte != b'|') & (byte != b'>')
+    byte.is_ascii_graphic() && !matches!(byte, b'|' | b'>')
 }
 
 /// Like [`line`], in at most so many characters.

@@ -151,17 +151,15 @@ impl Iterator for Runs<'_> {
 /// Whether a byte may be part of a name: a letter, a digit or one of `_./:@#-`.
 fn is_of_run(byte: u8) -> bool {
     // `:` follows the digits.
-    (byte.wrapping_sub(b'-') <= b':' - b'-')
-        | (byte == b'_')
-        | ((byte | 0x20).wrapping_sub(b'a') < 26)
-        | (byte == b'@')
-        | (byte == b'#')
+    byte.wrapping_sub(b'-') <= b':' - b'-'
+        || (byte | 0x20).wrapping_sub(b'a') < 26
+        || matches!(byte, b'_' | b'@' | b'#')
 }
 
 /// Whether a byte tells a name from a word: a digit or one of `_./-`.
 fn is_telling(byte: u8) -> bool {
     // `-./` and the digits follow each other.
-    (byte.wrapping_sub(b'-') <= b'9' - b'-') | (byte == b'_')
+    byte.wrapping_sub(b'-') <= b'9' - b'-' || byte == b'_'
 }
 
 /// A run without what a terminal or a search put before it: `2mCompacted` after `[`, `24:import`.

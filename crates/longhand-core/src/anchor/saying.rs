@@ -64,10 +64,11 @@ pub(super) fn lowered(text: &str) -> String {
 /// Whether a text is ASCII with no white space but single spaces, as most sentences are.
 fn is_single_spaced(bytes: &[u8]) -> bool {
     // Without an early end, the compiler looks at many bytes at once.
-    let is_odd = |byte: u8| byte < b' ' || byte >= 0x80;
+    let is_odd = |byte: u8| u8::from(byte < b' ' || byte >= 0x80);
+    let is_double = |one: u8, two: u8| u8::from(one == b' ' && two == b' ');
     let pairs = bytes.iter().zip(bytes.iter().skip(1));
-    let has_double = pairs.fold(false, |has, (one, two)| has | ((*one == b' ') & (*two == b' ')));
-    !has_double && !bytes.iter().fold(false, |has, byte| has | is_odd(*byte))
+    pairs.fold(0, |found, (one, two)| found | is_double(*one, *two)) == 0
+        && bytes.iter().fold(0, |found, byte| found | is_odd(*byte)) == 0
 }
 
 /// The word or two that a sentence has as its title: `decision` of `**Decision** (round 3): …`.
