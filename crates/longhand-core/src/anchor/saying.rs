@@ -64,7 +64,7 @@ pub(super) fn lowered(text: &str) -> String {
 /// Whether a text is ASCII with no white space but single spaces, as most sentences are.
 fn is_single_spaced(bytes: &[u8]) -> bool {
     // Without an early end, the compiler looks at many bytes at once.
-    let is_odd = |byte: u8| u8::from(byte < b' ' || byte >= 0x80);
+    let is_odd = |byte: u8| u8::from(!(b' '..0x80).contains(&byte));
     let is_double = |one: u8, two: u8| u8::from(one == b' ' && two == b' ');
     let pairs = bytes.iter().zip(bytes.iter().skip(1));
     pairs.fold(0, |found, (one, two)| found | is_double(*one, *two)) == 0
