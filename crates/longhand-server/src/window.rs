@@ -21,7 +21,7 @@ use longhand_meter::MeterError;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use self::told::{surely_fits, told};
+use self::told::{stays_whole, surely_fits, told};
 use crate::archivist::Ticket;
 use crate::asked::{Asked, Purpose};
 use crate::cache_reach::CacheReach;
@@ -242,10 +242,7 @@ impl Windows {
         let fits = options.clear.is_none()
             && surely_fits(&told.conversation, limit)
             && surely_fits(longer, limit)
-            && limit.is_none_or(|limit| {
-                let messages = &told.conversation.messages;
-                !self.planning().may_clip_new(messages, &Budget::of(limit))
-            });
+            && stays_whole(&told.conversation, limit, &self.planning());
         let is_at_hand = || fits && store.is_at_hand(&told.caller, &told.chain);
         if !may_wait && !is_at_hand() {
             return Ok(None);
