@@ -89,7 +89,7 @@ fn compactions(before: &Conversation) {
             laws::compact(
                 before,
                 budget,
-                &Settings { policy, keep_tail, chars_min: 40, last_resort: false },
+                &Settings { policy, keep_tail, chars_min: 40, ..Settings::default() },
             );
         }
     }

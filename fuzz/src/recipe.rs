@@ -35,6 +35,7 @@ impl Recipe {
             keep_tail: if u.arbitrary()? { Some(u.int_in_range(0..=12)?) } else { None },
             chars_min: *u.choose(&[256, 256, 0, 1, 40, 600])?,
             last_resort: u.arbitrary()?,
+            clip_new_percent: None,
         };
         let limit_permille = u.int_in_range(0..=1_200)?;
         let reserve_permille = if u.arbitrary()? { u.int_in_range(0..=400)? } else { 0 };

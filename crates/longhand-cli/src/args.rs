@@ -163,6 +163,10 @@ pub(crate) struct ServeArgs {
     /// How far a full window is shortened, in percent of the budget
     #[arg(long, value_name = "PERCENT", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) low_water: u64,
+    /// Clip a new tool result to its beginning and end as it comes in, if it takes more than this share of the
+    /// budget, in percent [default: session.clip_new in the settings, or never]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) clip_new: Option<u64>,
     /// How a window is shortened
     #[arg(long, value_enum, default_value_t = PolicyName::Auto)]
     pub(crate) policy: PolicyName,
@@ -236,6 +240,10 @@ pub(crate) struct SessionArgs {
     /// the newest rounds and one summary of the rest [default: session.policy in the settings, or auto]
     #[arg(long, value_enum)]
     pub(crate) policy: Option<PolicyName>,
+    /// Clip a new tool result to its beginning and end as it comes in, if it takes more than this share of the
+    /// budget, in percent [default: session.clip_new in the settings, or never]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) clip_new: Option<u64>,
     /// With --policy rolling: how many rounds stay verbatim [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) rounds: Option<usize>,
@@ -510,6 +518,10 @@ pub(crate) struct CompactArgs {
     /// `rolling` ignore this and keep what fits
     #[arg(long, value_name = "N")]
     pub(crate) keep_tail: Option<usize>,
+    /// Clip a new tool result to its beginning and end as it comes in, if it takes more than this share of the
+    /// budget, in percent [default: never]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) clip_new: Option<u64>,
     /// Do not shorten texts of fewer characters
     #[arg(long, value_name = "N", default_value = "256")]
     pub(crate) min_chars: usize,

@@ -52,6 +52,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
         keep_tail: args.keep_tail,
         chars_min: args.min_chars,
         last_resort: args.last_resort,
+        clip_new_percent: args.clip_new,
     };
     let mut digest = store::digest(&args.summariser, args.archive.as_deref(), meter)?;
     let mut admitted = match &args.archive {

@@ -62,6 +62,7 @@ const KNOWN: &[Known] = &[
     known("session.policy", Kind::Text, "LONGHAND_POLICY", "auto"),
     known("session.rounds", Kind::Whole, "LONGHAND_ROUNDS", "10"),
     known("session.budget", Kind::Whole, "LONGHAND_BUDGET", "24000"),
+    known("session.clip_new", Kind::Whole, "LONGHAND_CLIP_NEW", "never"),
     known("session.summary", Kind::Whole, "LONGHAND_SUMMARY", "4000"),
     known("session.patterns", Kind::Texts, "LONGHAND_PATTERNS", "none"),
     known("models.chat", Kind::Text, "LONGHAND_CHAT_MODEL", "none"),

@@ -145,6 +145,7 @@ fn read_one(args: &ReplayArgs, path: &Path) -> Result<Replayed> {
     let reference: MeterSpec = STATELESS_METER.parse()?;
     let settings = Settings {
         low_water_percent: args.low_water,
+        clip_new_percent: args.clip_new,
         stateless_meter: Some(Arc::from(reference.open(longhand_meter::ImageRule::OpenAiDearer)?)),
         cached_price: args.cached_price,
         uncached_price: args.uncached_price,

@@ -72,6 +72,7 @@ fn settings(args: &RunArgs, agent: &str, warn: Log) -> Result<Settings> {
         upstream_anthropic: upstream(&["ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"], ANTHROPIC),
         budget: args.budget.map(Tokens),
         windows: crate::serve::windows(&config),
+        clip_new_percent: store::clip_new(args.clip_new, &config)?,
         summarisers: store::summarisers(&config, &[], || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
         expand_tool: args.expand_tool,

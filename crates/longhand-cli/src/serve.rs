@@ -121,6 +121,7 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
         budget: args.budget.map(Tokens),
         windows: windows(&config),
         low_water_percent: args.low_water,
+        clip_new_percent: store::clip_new(args.clip_new, &config)?,
         policy: args.policy.into(),
         summarisers: store::summarisers(&config, &args.summariser, || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),

@@ -100,6 +100,7 @@ fn settings(args: &SessionArgs, archive: &Arc<dyn Archive>) -> Result<Settings> 
         settings.budget = Tokens(budget);
     }
     settings.plan.policy = policy(args, &config)?;
+    settings.plan.clip_new_percent = clip_new(args.clip_new, &config)?;
     settings.summarisers = summarisers(&config, &args.summariser, || Ok(Arc::clone(archive)))?;
     let patterns = match args.pattern.as_slice() {
         [] => config.texts("session.patterns").unwrap_or_default(),
@@ -110,6 +111,17 @@ fn settings(args: &SessionArgs, archive: &Arc<dyn Archive>) -> Result<Settings> 
     });
     settings.miner = Miner::new(patterns.collect::<Result<_>>()?);
     Ok(settings)
+}
+
+/// The share of the budget beyond which a new result is clipped, as a flag or the settings say.
+pub(crate) fn clip_new(flag: Option<u64>, config: &Config) -> Result<Option<u64>> {
+    match flag.or(config.whole("session.clip_new")) {
+        Some(percent) if !(1..=100).contains(&percent) => Err(hinted(
+            format!("session.clip_new is {percent}"),
+            "it is a share of the budget in percent, from 1 to 100",
+        )),
+        percent => Ok(percent),
+    }
 }
 
 /// The policy that flags or settings name; a number of rounds means `rolling`.

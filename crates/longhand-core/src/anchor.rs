@@ -17,7 +17,7 @@ mod word;
 use rustc_hash::FxHashMap;
 
 pub use check::{check_of, is_check_tool, verdict_line};
-pub use identifier::identifiers;
+pub use identifier::{Run, identifiers, runs};
 pub use miner::Miner;
 pub use patch::{FileChange, patched};
 pub use pattern::{Pattern, PatternError};

@@ -1,18 +1,33 @@
 //! An oversized text cut to its head and tail.
 
-use crate::stub::{MARK, grouped};
+use crate::stub::{MARK, clean, grouped};
 use crate::{Handle, Scale};
 
 /// The least of a text's two ends that a clip keeps.
 const KEPT_BYTES_MIN: usize = 240;
+
+/// The most characters of the line that tells most.
+const TELLING_CHARS_MAX: usize = 240;
 
 /// Cuts `text` to the longest head and tail that weigh at most `limit`.
 ///
 /// Answers with the smallest clip if that is still too heavy, and with `None` if a clip would not be
 /// shorter than the text.
 pub(crate) fn clip(handle: Handle, text: &str, scale: &Scale, limit: u64) -> Option<String> {
+    clip_telling(handle, text, None, scale, limit)
+}
+
+/// Like [`clip`], with the line that tells most if it is left out otherwise.
+pub(crate) fn clip_telling(
+    handle: Handle,
+    text: &str,
+    telling: Option<&str>,
+    scale: &Scale,
+    limit: u64,
+) -> Option<String> {
     let weight = |clip: &String| scale.meter().weigh(clip, limit);
-    let mut best = clip_to(handle, text, KEPT_BYTES_MIN)?;
+    let clip_to = |bytes: usize| clip_around(handle, text, bytes, telling);
+    let mut best = clip_to(KEPT_BYTES_MIN)?;
     if weight(&best) >= limit {
         return Some(best);
     }
@@ -23,7 +38,7 @@ pub(crate) fn clip(handle: Handle, text: &str, scale: &Scale, limit: u64) -> Opt
         if middle == low {
             break;
         }
-        match clip_to(handle, text, middle).filter(|clip| weight(clip) <= limit) {
+        match clip_to(middle).filter(|clip| weight(clip) <= limit) {
             Some(clip) => (low, best) = (middle, clip),
             None => high = middle,
         }
@@ -38,6 +53,10 @@ pub(crate) fn clip_least(handle: Handle, text: &str) -> Option<String> {
 
 /// Keeps about `bytes` of a text, two thirds of them from its head, whole lines where there are any.
 pub(crate) fn clip_to(handle: Handle, text: &str, bytes: usize) -> Option<String> {
+    clip_around(handle, text, bytes, None)
+}
+
+fn clip_around(handle: Handle, text: &str, bytes: usize, telling: Option<&str>) -> Option<String> {
     if text.len() <= bytes {
         return None;
     }
@@ -49,9 +68,12 @@ pub(crate) fn clip_to(handle: Handle, text: &str, bytes: usize) -> Option<String
     let last = first + gone.trim_end_matches('\n').matches('\n').count();
     let lines = first + rest.trim_end_matches('\n').matches('\n').count();
     let glue = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+    let telling = telling.filter(|line| !head.contains(line) && !tail.contains(line));
+    let told = telling.map(|line| format!("; {}", clean(line, TELLING_CHARS_MAX)));
     let clip = format!(
-        "{head}{glue}{MARK}clip {handle}: {} chars left out, lines {first}-{last} of {lines}]\n{tail}",
-        grouped(gone.chars().count())
+        "{head}{glue}{MARK}clip {handle}: {} chars left out, lines {first}-{last} of {lines}{}]\n{tail}",
+        grouped(gone.chars().count()),
+        told.unwrap_or_default()
     );
     (clip.len() < text.len()).then_some(clip)
 }

@@ -186,6 +186,16 @@ pub enum EditKind<'e> {
     Insert,
 }
 
+impl EditKind<'_> {
+    /// The part that it changes; `None` if it changes more than a part.
+    pub fn place(self) -> Option<Place> {
+        match self {
+            EditKind::Stub(place) | EditKind::Clip(place) => Some(place),
+            EditKind::Fold(_) | EditKind::Insert => None,
+        }
+    }
+}
+
 impl Edit {
     /// What it does, for reports.
     pub fn kind(&self) -> EditKind<'_> {

@@ -75,6 +75,13 @@ impl Value {
 
     /// Whether it is the string `text`.
     pub fn is(&self, source: &str, text: &str) -> bool {
+        if !self.escaped {
+            // Most keys differ in their length.
+            return (self.end - self.start) as usize == text.len() + 2
+                && self
+                    .inside()
+                    .is_some_and(|inside| &source.as_bytes()[inside] == text.as_bytes());
+        }
         self.str(source).is_some_and(|own| own == text)
     }
 }
@@ -92,6 +99,22 @@ impl Node {
     /// The value of a field; the last one counts where a key is doubled, as everywhere.
     pub fn get(&self, source: &str, key: &str) -> Option<Value> {
         self.fields.iter().rev().find(|(name, _)| name.is(source, key)).map(|(_, value)| *value)
+    }
+
+    /// Every string value in the fields, at any depth and in order; keys are not values.
+    pub fn strings(&self, source: &str) -> Vec<Value> {
+        let mut found = Vec::with_capacity(self.fields.len());
+        for (_, value) in &self.fields {
+            match value.kind {
+                Kind::String => found.push(*value),
+                Kind::Object | Kind::Array => {
+                    // It was checked when the node was read, so it cannot fail.
+                    let _ = Cursor::at(source, value.start as usize).nested(|own| found.push(own));
+                }
+                Kind::Number | Kind::Bool | Kind::Null => {}
+            }
+        }
+        found
     }
 }
 
@@ -446,10 +469,9 @@ pub fn strings_of_object(source: &str) -> Option<Vec<Value>> {
     if cursor.peek() != Some(b'{') {
         return None;
     }
-    let mut found = Vec::new();
-    cursor.nested(|value| found.push(value)).ok()?;
+    let node = cursor.node().ok()?;
     cursor.end().ok()?;
-    Some(found)
+    Some(node.strings(source))
 }
 
 #[cfg(test)]

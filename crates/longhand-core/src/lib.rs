@@ -15,6 +15,7 @@ mod draft;
 mod economy;
 mod edit;
 mod elide;
+mod entering;
 mod fold;
 mod handle;
 pub mod json;
@@ -43,6 +44,7 @@ pub use chain::{Link, Meaning};
 pub use clear::{Clear, Trigger, clear};
 pub use economy::{CachePrices, Economy, requests};
 pub use edit::{Batch, Edit, EditKind, Fold, Place, Seq, Span};
+pub use entering::clipped_on_entry;
 pub use fold::{
     Digest, Digested, Folded, FoldedPlaces, Index, earlier, find_fold, folded_messages, is_fold,
 };

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::edit::{Batch, Edit, Seq};
+use crate::entering::{clipped_on_entry, planned_on};
 use crate::{Budget, Call, Digest, Index, Meter, Part, Path, Scale, Size, Text, Tokens};
 use crate::{auto, elide, rolling, trim};
 
@@ -42,11 +43,20 @@ pub struct Settings {
     pub chars_min: usize,
     /// Whether `elide` may clip protected texts when nothing else helps; `auto` always may.
     pub last_resort: bool,
+    /// The share of the room, in percent, beyond which a new tool result is clipped as it enters, whether
+    /// the window is full or not; `None` leaves it whole.
+    pub clip_new_percent: Option<u64>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { policy: Policy::Auto, keep_tail: None, chars_min: 256, last_resort: false }
+        Self {
+            policy: Policy::Auto,
+            keep_tail: None,
+            chars_min: 256,
+            last_resort: false,
+            clip_new_percent: None,
+        }
     }
 }
 
@@ -304,12 +314,16 @@ pub fn plan_with(
     digest: &dyn Digest,
 ) -> Plan {
     let scale = Scale::new(meter);
-    match settings.policy {
+    let planned = |history: &History| match settings.policy {
         Policy::Auto => auto::auto(history, budget, settings, scale, digest),
         Policy::Elide => elide::elide(history, budget, settings, scale),
         Policy::Trim => trim::trim(history, budget, settings, scale, digest),
         Policy::Rolling(rolling) => {
             rolling::rolling(history, budget, settings, rolling, scale, digest)
         }
+    };
+    match clipped_on_entry(history, budget, settings, &scale) {
+        Some(clips) => planned_on(clips, history, planned),
+        None => planned(history),
     }
 }

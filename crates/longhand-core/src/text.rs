@@ -135,9 +135,19 @@ pub fn unescape(raw: &str) -> String {
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let (character, used) = escape_at(rest);
-        out.push(character);
-        rest = &rest[used..];
+        // Line breaks and quotes are by far the most.
+        let plain = match rest.as_bytes().get(1) {
+            Some(b'n') => '\n',
+            Some(b'"') => '"',
+            _ => {
+                let (character, used) = escape_at(rest);
+                out.push(character);
+                rest = &rest[used..];
+                continue;
+            }
+        };
+        out.push(plain);
+        rest = &rest[2..];
     }
     out.push_str(rest);
     out

@@ -35,6 +35,8 @@ pub struct Settings {
     pub windows: HashMap<String, Tokens>,
     /// What share of the budget a window is brought down to when it is full, in percent.
     pub low_water_percent: u64,
+    /// Beyond what share of the budget a new tool result is clipped as it enters, in percent.
+    pub clip_new_percent: Option<u64>,
     /// How a window is brought down.
     pub policy: Policy,
     /// Who tells of what is folded, in this order; those that take their time are asked in the background.
@@ -95,6 +97,7 @@ impl Settings {
             budget: None,
             windows: HashMap::new(),
             low_water_percent: 30,
+            clip_new_percent: None,
             policy: Policy::Auto,
             summarisers: vec![Arc::new(Extractive)],
             miner: Miner::default(),

@@ -21,7 +21,7 @@ use longhand_meter::MeterError;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use self::told::{surely_fits, told};
+use self::told::{stays_whole, surely_fits, told};
 use crate::archivist::Ticket;
 use crate::asked::{Asked, Purpose};
 use crate::cache_reach::CacheReach;
@@ -242,7 +242,8 @@ impl Windows {
         let longer = original.as_ref().unwrap_or(&told.conversation);
         let fits = options.clear.is_none()
             && surely_fits(&told.conversation, limit)
-            && surely_fits(longer, limit);
+            && surely_fits(longer, limit)
+            && stays_whole(&told.conversation, limit, &self.planning());
         let is_at_hand = || fits && store.is_at_hand(&told.caller, &told.chain);
         if !may_wait && !is_at_hand() {
             return Ok(None);
@@ -423,7 +424,8 @@ impl Windows {
             let clear = asked.options.clear.as_ref();
             let cleared = clear.and_then(|rule| asked.fitting(&batches, &[]).cleared(rule));
             let budget = self.budget(asked, limit);
-            let is_due = window.after.is_none_or(|after| after > budget.high());
+            let shown = window.after.unwrap_or(Tokens::MAX);
+            let is_due = asked.fitting(&batches, &[]).is_due(shown, &budget, &self.planning());
             if !is_due && cleared.is_none() {
                 return Ok(window);
             }
@@ -435,7 +437,6 @@ impl Windows {
             };
             let digest = self.digests.digest(store, session, &asked.meter);
             let fitting = asked.fitting(&batches, pins);
-            let shown = window.after.unwrap_or(Tokens::MAX);
             let plan = match cleared.filter(|plan| plan.tokens() <= limit) {
                 Some(plan) => Some(plan).filter(|plan| fitting.is_worth(plan, shown)),
                 None => fitting.due(shown, &budget, &self.planning(), &digest),
@@ -563,6 +564,7 @@ impl Windows {
     fn planning(&self) -> longhand_core::Settings {
         longhand_core::Settings {
             policy: self.settings.policy,
+            clip_new_percent: self.settings.clip_new_percent,
             ..longhand_core::Settings::default()
         }
     }

@@ -13,10 +13,12 @@ mod state;
 mod story;
 mod work;
 
+use std::borrow::Cow;
+
 use longhand_core::anchor::{Miner, printed};
-use longhand_core::json::strings_of_object;
+use longhand_core::json::{Cursor, Kind, Node};
 use longhand_core::{
-    Message, Part, Role, Text, ToolResult, acts_in_text, earlier, reads_like_output,
+    Call, Message, Part, Role, Text, ToolResult, acts_in_text, earlier, reads_like_output,
 };
 use rustc_hash::FxHashMap;
 
@@ -158,18 +160,7 @@ impl Log {
                     self.read_text(message.role, text, acting.as_deref(), works_on);
                 }
                 Part::Call(call) => {
-                    self.calls_tools = true;
-                    let arguments = call.arguments.decode();
-                    let weight = if arguments.len() < BULKY_BYTES { TALK_WEIGHT } else { 1 };
-                    match strings_of_object(&arguments) {
-                        Some(values) => {
-                            for value in values.iter().filter_map(|value| value.str(&arguments)) {
-                                self.names.read(bounded(&value), self.messages, weight);
-                            }
-                        }
-                        None => self.names.read(bounded(&arguments), self.messages, weight),
-                    }
-                    calls.insert(call.id.decode().into_owned(), action(call));
+                    calls.insert(call.id.decode().into_owned(), self.read_call(call));
                 }
                 Part::Result(result) => {
                     let action = calls.remove(&*result.call.decode());
@@ -186,6 +177,24 @@ impl Log {
             let last = message.parts.iter().rev().find_map(Part::text);
             self.acting = last.map(|text| command_in(&text.decode()));
         }
+    }
+
+    fn read_call(&mut self, call: &Call) -> Action {
+        self.calls_tools = true;
+        let arguments = call.arguments.decode();
+        let weight = if arguments.len() < BULKY_BYTES { TALK_WEIGHT } else { 1 };
+        let mut cursor = Cursor::new(&arguments);
+        let node = cursor.node().ok();
+        let is_object = |node: &&Node| node.value.kind == Kind::Object && cursor.end().is_ok();
+        match node.as_ref().filter(is_object) {
+            Some(node) => {
+                for value in node.strings(&arguments).iter().filter_map(|own| own.str(&arguments)) {
+                    self.names.read(bounded(&value), self.messages, weight);
+                }
+            }
+            None => self.names.read(bounded(&arguments), self.messages, weight),
+        }
+        action(call, &arguments, node.as_ref())
     }
 
     fn read_text(&mut self, role: Role, text: &Text, acting: Option<&str>, works_on: bool) {
@@ -258,12 +267,15 @@ impl Log {
     }
 
     fn read_result(&mut self, action: Option<&Action>, result: &ToolResult) {
-        let mut answer = String::new();
-        for text in result.content.iter().filter_map(Part::text) {
-            if !answer.is_empty() {
-                answer.push('\n');
+        let mut answer = Cow::Borrowed("");
+        for text in result.content.iter().filter_map(Part::text).map(Text::decode) {
+            if answer.is_empty() {
+                answer = text;
+            } else {
+                let joined = answer.to_mut();
+                joined.push('\n');
+                joined.push_str(&text);
             }
-            answer.push_str(&text.decode());
         }
         self.work.hear_of_sub_agents(&answer, self.messages);
         let answer = without_reminders(&answer);

@@ -19,13 +19,7 @@ fn write_line(out: &mut String, text: &str, bytes_max: usize) {
     loop {
         // Most of a text is plain.
         let rest = chars.as_str();
-        let mut before = b' ';
-        let plain = rest.bytes().take_while(|byte| {
-            let is_single = *byte == b' ' && before != b' ';
-            before = *byte;
-            is_single || is_plain(*byte)
-        });
-        let (plain, rest) = rest.split_at(plain.count());
+        let (plain, rest) = rest.split_at(plain_len(rest.as_bytes()));
         out.push_str(plain);
         chars = rest.chars();
         let Some(c) = chars.next().filter(|_| out.len() < bytes_max) else { break };
@@ -48,6 +42,31 @@ fn write_line(out: &mut String, text: &str, bytes_max: usize) {
     }
 }
 
+/// How many bytes at the start of a text are plain, with single spaces between them.
+fn plain_len(bytes: &[u8]) -> usize {
+    let (mut length, mut before) = (0, b' ');
+    let (chunks, _) = bytes.as_chunks::<32>();
+    for chunk in chunks {
+        // Without an early end, the compiler looks at many bytes at once.
+        let is_odd = |byte: u8| u8::from(!is_plain(byte) && byte != b' ');
+        let is_double = |one: u8, two: u8| u8::from(one == b' ' && two == b' ');
+        let odd = chunk.iter().fold(0, |found, byte| found | is_odd(*byte));
+        let pairs = chunk.iter().zip(&chunk[1..]);
+        let double = pairs.fold(0, |found, (one, two)| found | is_double(*one, *two));
+        if odd | double != 0 || (before == b' ' && chunk[0] == b' ') {
+            break;
+        }
+        before = chunk[31];
+        length += chunk.len();
+    }
+    let rest = bytes[length..].iter().take_while(|byte| {
+        let is_single = **byte == b' ' && before != b' ';
+        before = **byte;
+        is_single || is_plain(**byte)
+    });
+    length + rest.count()
+}
+
 /// Whether a byte is a visible character of ASCII and no part of a mark of a chat template.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'|' | b'>')
@@ -56,21 +75,25 @@ fn is_plain(byte: u8) -> bool {
 /// Like [`line`], in at most so many characters.
 pub(crate) fn line_within(text: &str, chars_max: usize) -> String {
     // What is hidden or blank shortens a text, but nobody writes ten such characters for each other.
-    let head = match text.char_indices().nth(chars_max * 10) {
-        Some((end, _)) => &text[..end],
-        None => text,
-    };
+    let head = within(text, chars_max * 10).unwrap_or(text);
     let mut out = String::new();
     // A mark of ours that would be cut is still told for one.
     write_line(&mut out, head, 4 * (chars_max + 2 * MARK.len()));
     let mut out = unmarked(out);
-    if let Some((end, _)) = out.char_indices().nth(chars_max) {
-        let keep = out[..end].char_indices().next_back().map_or(0, |(last, _)| last);
+    if let Some(head) = within(&out, chars_max) {
+        let keep = head.char_indices().next_back().map_or(0, |(last, _)| last);
         let space = out[..keep].rfind(' ').filter(|space| *space > keep / 2).unwrap_or(keep);
         out.truncate(space);
         out.push('…');
     }
     out
+}
+
+/// The first characters of a text that has more of them.
+fn within(text: &str, chars_max: usize) -> Option<&str> {
+    // A character has a byte at least.
+    let (end, _) = (text.len() > chars_max).then(|| text.char_indices().nth(chars_max))??;
+    Some(&text[..end])
 }
 
 /// Makes a summary that somebody else wrote safe, line by line.
@@ -105,6 +128,9 @@ fn names_a_role(line: &str) -> bool {
 
 /// Turns the brackets before a mark of ours into harmless ones.
 fn unmarked(mut line: String) -> String {
+    if !line.contains('[') {
+        return line;
+    }
     let is_mark = |at: usize| {
         line.get(at..at + MARK.len()).is_some_and(|start| start.eq_ignore_ascii_case(MARK))
     };

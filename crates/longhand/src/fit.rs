@@ -3,8 +3,8 @@
 use longhand_archive::{Archive, SessionId};
 use longhand_core::{
     Batch, Budget, CachePrices, Clear, Digest, Economy, Edit, EditKind, Handle, History, Message,
-    Meter, Original, Path, Plan, Seq, Settings, Tokens, brought_back, clear, content, original,
-    plan_with, project, reasons, requests,
+    Meter, Original, Path, Plan, Scale, Seq, Settings, Tokens, brought_back, clear,
+    clipped_on_entry, content, original, plan_with, project, reasons, requests,
 };
 use longhand_dialect::Conversation;
 use serde_json::{Value, json};
@@ -64,11 +64,19 @@ impl<'f> Fitting<'f> {
         settings: &Settings,
         digest: &dyn Digest,
     ) -> Option<Plan> {
-        if shown <= budget.high() {
+        if !self.is_due(shown, budget, settings) {
             return None;
         }
         let plan = self.plan(budget, settings, digest);
         (!plan.is_noop() && self.is_worth(&plan, shown)).then_some(plan)
+    }
+
+    /// Whether a plan is to be made for a window of `shown` tokens: it is full, or a new result is larger
+    /// than its share.
+    pub fn is_due(&self, shown: Tokens, budget: &Budget, settings: &Settings) -> bool {
+        shown > budget.high()
+            || clipped_on_entry(&self.history(), budget, settings, &Scale::new(self.meter))
+                .is_some()
     }
 
     /// Whether a plan is worth the break of the prefix: it fits, or saves at least a tenth.

@@ -75,6 +75,8 @@ pub struct Settings {
     pub budget: BudgetShare,
     /// What share of the budget a full window is brought down to, in percent.
     pub low_water_percent: u64,
+    /// Beyond what share of the budget a new tool result is clipped as it enters, in percent.
+    pub clip_new_percent: Option<u64>,
     /// Counts tokens.
     pub meter: Arc<dyn Meter + Send + Sync>,
     /// What stateless methods count with, if not with that.
@@ -95,6 +97,7 @@ impl Settings {
         Self {
             budget,
             low_water_percent: 30,
+            clip_new_percent: None,
             meter,
             stateless_meter: None,
             summarisers: vec![Arc::new(Extractive)],

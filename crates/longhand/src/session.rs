@@ -463,6 +463,9 @@ impl Session {
         let limit = prompt.budget.unwrap_or(self.settings.budget).saturating_sub(slack);
         let mut budget = Budget::of(limit);
         let mut settings = settings;
+        if self.is_undone {
+            settings.clip_new_percent = None;
+        }
         match &mut settings.policy {
             Policy::Rolling(rolling) if self.is_undone => rolling.rounds_max = usize::MAX,
             Policy::Auto if !self.is_undone => {

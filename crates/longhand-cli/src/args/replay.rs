@@ -31,6 +31,10 @@ pub(crate) struct ReplayArgs {
     /// How far a full window is shortened, in percent of the budget
     #[arg(long, value_name = "PERCENT", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) low_water: u64,
+    /// Clip a new tool result to its beginning and end as it comes in, if it takes more than this share of the
+    /// budget, in percent [default: never]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) clip_new: Option<u64>,
     /// Leave out conversations of fewer tokens
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     pub(crate) min_tokens: u64,

@@ -1,6 +1,6 @@
 //! Words that hint at a statement, found in one pass.
 
-use super::block::{BLOCK, bits, block_of};
+use super::block::{BLOCK, bits, block_of, has};
 
 /// The places in a text where a sentence may state something, in order.
 pub(super) struct Cues<'t> {
@@ -74,7 +74,10 @@ impl<'t> Cues<'t> {
         let words = bits(&block, |byte| byte.is_ascii_alphanumeric());
         let before = self.next.checked_sub(1).is_some_and(|at| bytes[at].is_ascii_alphanumeric());
         let starts = words & !(words << 1 | u64::from(before));
-        self.places = starts | bits(&block, |byte| byte == b'?');
+        self.places = starts;
+        if has(&block, b'?') {
+            self.places |= bits(&block, |byte| byte == b'?');
+        }
         self.next += BLOCK;
     }
 }

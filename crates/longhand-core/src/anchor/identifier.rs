@@ -1,14 +1,47 @@
 //! Strings that name something: what a model must spell right to use it again.
 
-use super::block::{BLOCK, bits, block_of};
+use super::block::{BLOCK, bit_pairs, bits, block_of, has};
 use crate::Handle;
 
 /// The fewest and the most bytes of an identifier.
 const BYTES_MIN: usize = 3;
 const BYTES_MAX: usize = 120;
 
+/// The fewest digits of a number that may be an id.
+const NUMBER_BYTES_MIN: usize = 6;
+
 /// The identifiers of a text, repeats included: runs of letters, digits and `_./:@#-` with a digit or a mark inside.
 pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    runs(text).filter_map(|run| run.name())
+}
+
+/// What may be an identifier, with the marks around it.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'t> {
+    /// As it stands in the text.
+    pub text: &'t str,
+    before: Option<u8>,
+}
+
+impl<'t> Run<'t> {
+    /// The identifier in it.
+    pub fn name(&self) -> Option<&'t str> {
+        // Most of what is no name is a number; a long one may be an id.
+        if self.text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return (self.text.len() >= NUMBER_BYTES_MIN).then_some(self.text);
+        }
+        let name = trimmed(without_prefix(self.text, self.before));
+        is_name(name).then_some(name)
+    }
+
+    /// Whether the same run has the same name wherever it stands: no terminal or search put a number before it.
+    pub fn is_free(&self) -> bool {
+        !self.text.starts_with(|c: char| c.is_ascii_digit())
+    }
+}
+
+/// The runs of a text in which [`identifiers`] looks for names, repeats included.
+pub fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
     let bytes = text.as_bytes();
     Runs::of(bytes).filter_map(move |(start, end)| {
         if !(BYTES_MIN..=BYTES_MAX).contains(&(end - start)) {
@@ -22,9 +55,7 @@ pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
         if is_key || is_tag {
             return None;
         }
-        let run = without_prefix(&text[start..end], start.checked_sub(1).map(|at| bytes[at]));
-        let name = trimmed(run);
-        is_name(name).then_some(name)
+        Some(Run { text: &text[start..end], before: start.checked_sub(1).map(|at| bytes[at]) })
     })
 }
 
@@ -54,17 +85,9 @@ impl<'t> Runs<'t> {
         let block = block_of(rest);
         self.base = self.next;
         self.next += BLOCK;
-        self.run = bits(&block, is_of_run);
-        self.telling = bits(&block, is_telling);
-        // What is written as an escape is not the first letter of a word.
-        let mut slashes = bits(&block, |byte| byte == b'\\');
-        while slashes != 0 {
-            let at = slashes.trailing_zeros();
-            let pair = 0b11 << at;
-            self.run &= !pair;
-            self.telling &= !pair;
-            slashes &= !pair;
-            self.next += usize::from(at as usize + 1 == BLOCK);
+        [self.run, self.telling] = bit_pairs(&block, is_of_run, is_telling);
+        if has(&block, b'\\') {
+            self.leave_out_escapes(&block);
         }
         // A run that may go on belongs to the next block, unless it is all that there is.
         let cut = self.run.leading_ones() as usize;
@@ -75,23 +98,46 @@ impl<'t> Runs<'t> {
     }
 }
 
+impl Runs<'_> {
+    /// A run as long as a block or longer, if it has a digit or a mark: rare enough to be walked through.
+    #[cold]
+    fn long_run(&mut self) -> Option<(usize, usize)> {
+        let rest = self.bytes[self.next..].iter();
+        self.next += rest.take_while(|byte| is_of_run(**byte)).count();
+        self.telling = 0;
+        let has_telling = self.bytes[self.base..self.next].iter().any(|byte| is_telling(*byte));
+        has_telling.then_some((self.base, self.next))
+    }
+
+    /// What is written as an escape is not the first letter of a word.
+    #[cold]
+    fn leave_out_escapes(&mut self, block: &[u8; BLOCK]) {
+        let mut slashes = bits(block, |byte| byte == b'\\');
+        while slashes != 0 {
+            let at = slashes.trailing_zeros();
+            let pair = 0b11 << at;
+            self.run &= !pair;
+            self.telling &= !pair;
+            slashes &= !pair;
+            self.next += usize::from(at as usize + 1 == BLOCK);
+        }
+    }
+}
+
 impl Iterator for Runs<'_> {
     type Item = (usize, usize);
 
+    #[inline]
     fn next(&mut self) -> Option<(usize, usize)> {
         while self.telling == 0 {
             if self.next >= self.bytes.len() {
                 return None;
             }
             self.load();
-            if self.run == u64::MAX {
-                // As long as a block or longer: rare enough to be walked through.
-                let rest = self.bytes[self.next..].iter();
-                self.next += rest.take_while(|byte| is_of_run(**byte)).count();
-                self.telling = 0;
-                if self.bytes[self.base..self.next].iter().any(|byte| is_telling(*byte)) {
-                    return Some((self.base, self.next));
-                }
+            if self.run == u64::MAX
+                && let Some(run) = self.long_run()
+            {
+                return Some(run);
             }
         }
         let at = self.telling.trailing_zeros();
@@ -104,7 +150,10 @@ impl Iterator for Runs<'_> {
 
 /// Whether a byte may be part of a name: a letter, a digit or one of `_./:@#-`.
 fn is_of_run(byte: u8) -> bool {
-    is_telling(byte) || (byte | 0x20).wrapping_sub(b'a') < 26 || matches!(byte, b':' | b'@' | b'#')
+    // `:` follows the digits.
+    byte.wrapping_sub(b'-') <= b':' - b'-'
+        || (byte | 0x20).wrapping_sub(b'a') < 26
+        || matches!(byte, b'_' | b'@' | b'#')
 }
 
 /// Whether a byte tells a name from a word: a digit or one of `_./-`.
@@ -116,10 +165,12 @@ fn is_telling(byte: u8) -> bool {
 /// A run without what a terminal or a search put before it: `2mCompacted` after `[`, `24:import`.
 fn without_prefix(run: &str, before: Option<u8>) -> &str {
     let rest = run.trim_start_matches(|c: char| c.is_ascii_digit());
-    let is_number = rest.len() < run.len();
+    if rest.len() == run.len() {
+        return run;
+    }
     let colour = rest.strip_prefix('m').filter(|_| matches!(before, Some(b'[' | b';')));
     let searched = rest.strip_prefix(':').filter(|rest| rest.starts_with(char::is_alphabetic));
-    colour.or(searched).filter(|_| is_number).unwrap_or(run)
+    colour.or(searched).unwrap_or(run)
 }
 
 /// A run without the marks around it that belong to the sentence.
@@ -127,20 +178,24 @@ fn without_prefix(run: &str, before: Option<u8>) -> &str {
 /// What a path, an id, a selector, an atom or an option begins with is part of its name (`/etc`, `#12`,
 /// `.badge`, `:ok`, `--oneline`), and so is the slash at the end of a folder.
 fn trimmed(run: &str) -> &str {
-    if let Some(option) = run.strip_prefix("--")
-        && option.starts_with(|c: char| c.is_ascii_lowercase())
+    if run
+        .strip_prefix("--")
+        .is_some_and(|option| option.starts_with(|c: char| c.is_ascii_lowercase()))
     {
         return run.trim_end_matches(['.', ':', '-', '#', '@', '/']);
     }
-    let rest = run.trim_end_matches(['.', ':', '-', '#', '@', '/']);
-    let end = rest.len() + usize::from(run[rest.len()..].starts_with('/'));
-    let name = rest.trim_start_matches(['.', ':', '-', '#', '/', '@']);
-    let start = rest.len() - name.len();
-    let keeps_mark = start > 0 && run[start - 1..].starts_with(['/', '#', '@', '.', ':']);
+    let bytes = run.as_bytes();
+    let is_edge = |byte: &&u8| matches!(byte, b'.' | b':' | b'-' | b'#' | b'@' | b'/');
+    let rest = run.len() - bytes.iter().rev().take_while(is_edge).count();
+    let start = bytes[..rest].iter().take_while(is_edge).count();
+    if start == rest {
+        return "";
+    }
+    let end = rest + usize::from(bytes.get(rest) == Some(&b'/'));
+    let keeps_mark = start > 0 && bytes[start - 1] != b'-';
     // `::` and `..` lead from one name to another.
-    let is_single =
-        keeps_mark && (start < 2 || run.as_bytes()[start - 1] != run.as_bytes()[start - 2]);
-    if name.is_empty() { name } else { &run[start - usize::from(is_single)..end] }
+    let is_single = keeps_mark && (start < 2 || bytes[start - 1] != bytes[start - 2]);
+    &run[start - usize::from(is_single)..end]
 }
 
 /// Whether a run names something, and is no number or duration.
@@ -149,7 +204,8 @@ fn is_name(run: &str) -> bool {
     let run = run.strip_prefix(['.', ':']).unwrap_or(run);
     if run.len() < 5 {
         // Short ids: `g-7`, `#12`.
-        let (head, number) = run.split_at(run.find(['-', '#']).unwrap_or(run.len()));
+        let mark = run.bytes().position(|byte| matches!(byte, b'-' | b'#'));
+        let (head, number) = run.split_at(mark.unwrap_or(run.len()));
         return number.len() > 1
             && number[1..].bytes().any(|byte| byte.is_ascii_digit())
             && number[1..].bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -182,8 +238,7 @@ fn is_name(run: &str) -> bool {
         return true;
     }
     if letters == 0 {
-        // A long number may be an id.
-        return digits == run.len() && digits >= 6;
+        return digits == run.len() && digits >= NUMBER_BYTES_MIN;
     }
     let marks = run.len() - letters - digits;
     if digits == 0 {

@@ -47,14 +47,28 @@ pub(super) fn sayings(text: &str, form: Form, heads: bool, role: Role) -> [Optio
 
 /// Puts a sentence in lower case, without marks at its start and with single spaces.
 pub(super) fn lowered(text: &str) -> String {
+    let text = text.trim_start_matches(is_mark).trim_end();
+    if is_single_spaced(text.as_bytes()) {
+        return text.to_ascii_lowercase();
+    }
     let mut low = String::with_capacity(text.len());
-    for word in text.trim_start_matches(is_mark).split_whitespace() {
+    for word in text.split_whitespace() {
         if !low.is_empty() {
             low.push(' ');
         }
         low.extend(word.chars().map(|c| if c == '’' { '\'' } else { c.to_ascii_lowercase() }));
     }
     low
+}
+
+/// Whether a text is ASCII with no white space but single spaces, as most sentences are.
+fn is_single_spaced(bytes: &[u8]) -> bool {
+    // Without an early end, the compiler looks at many bytes at once.
+    let is_odd = |byte: u8| u8::from(!(b' '..0x80).contains(&byte));
+    let is_double = |one: u8, two: u8| u8::from(one == b' ' && two == b' ');
+    let pairs = bytes.iter().zip(bytes.iter().skip(1));
+    pairs.fold(0, |found, (one, two)| found | is_double(*one, *two)) == 0
+        && bytes.iter().fold(0, |found, byte| found | is_odd(*byte)) == 0
 }
 
 /// The word or two that a sentence has as its title: `decision` of `**Decision** (round 3): …`.
@@ -136,7 +150,8 @@ fn blocks(low: &str) -> bool {
         "blocking issue",
     ];
     (low.contains("block") && has_any(low, BLOCKED) && !has_any(low, FREE))
-        || has_any(low, &["cannot proceed", "can't proceed", "stuck on"])
+        || (low.contains("proceed") && has_any(low, &["cannot proceed", "can't proceed"]))
+        || (low.contains("stuck") && has_any(low, &["stuck on"]))
 }
 
 fn decides(low: &str) -> bool {
@@ -176,7 +191,9 @@ fn decides(low: &str) -> bool {
         "not settled",
         "n't settled",
     ];
-    has_any(low, &phrases) && !has_any(low, &open)
+    // One of these is in every phrase, and none of them in most sentences.
+    let stems = ["deci", "agree", "chose", "settled", "opted", "go with", "going with"];
+    stems.iter().any(|stem| low.contains(stem)) && has_any(low, &phrases) && !has_any(low, &open)
 }
 
 /// Whether a user's sentence is a standing order, and not a remark on what always or never happens.

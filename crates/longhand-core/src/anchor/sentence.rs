@@ -142,8 +142,13 @@ fn is_code(line: &str) -> bool {
         return true;
     }
     let head = &line.as_bytes()[..line.len().min(160)];
-    let marks = head.iter().filter(|byte| b"{}()[]<>=;&|\\$^_".contains(byte)).count();
-    marks * 8 > head.len()
+    let marks: u8 = head.iter().map(|byte| u8::from(is_code_mark(*byte))).sum();
+    usize::from(marks) * 8 > head.len()
+}
+
+fn is_code_mark(byte: u8) -> bool {
+    matches!(byte, b'{' | b'}' | b'(' | b')' | b'[' | b']' | b'<' | b'>')
+        || matches!(byte, b'=' | b';' | b'&' | b'|' | b'\\' | b'$' | b'^' | b'_')
 }
 
 /// Whether a writer broke a sentence after `line`, to go on with `next`.

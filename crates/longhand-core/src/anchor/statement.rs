@@ -161,6 +161,9 @@ impl Fences<'_> {
 
 /// The first characters of a sentence, cut between words.
 fn clipped(sentence: &str) -> &str {
+    if sentence.len() <= STATEMENT_CHARS_MAX {
+        return sentence;
+    }
     let Some((end, _)) = sentence.char_indices().nth(STATEMENT_CHARS_MAX) else { return sentence };
     let cut = &sentence[..end];
     let space = cut.rfind(char::is_whitespace).filter(|at| *at > end / 2).unwrap_or(end);

@@ -14,33 +14,39 @@ const LINE_BYTES_MAX: usize = 2_000;
 type Test = fn(&str, usize) -> bool;
 
 /// Signs of a failure, the gravest first; those of one rank are told by their place.
-const SIGNS: &[(u8, &str, Test)] = &[
-    (3, "panicked at", |_, _| true),
-    (3, "FATAL", is_level),
-    (3, "fatal", is_heading),
-    (3, "CRITICAL", is_level),
-    (3, "Fatal", is_heading),
-    (2, "rror", is_error),
-    (2, "ERROR", is_level),
-    (2, "ERR", is_level),
-    (2, "xception", is_error),
-    (2, "panic", is_heading),
-    (1, "FAIL", is_level),
-    (1, "ailed", is_heading),
-    (1, "ailure", is_heading),
+///
+/// Each has a part that it may share with others: a text without the part is not searched for the sign.
+const SIGNS: &[(u8, &str, &str, Test)] = &[
+    (3, "panicked at", "panic", |_, _| true),
+    (3, "FATAL", "FA", is_level),
+    (3, "fatal", "atal", is_heading),
+    (3, "CRITICAL", "CRITICAL", is_level),
+    (3, "Fatal", "atal", is_heading),
+    (2, "rror", "rror", is_error),
+    (2, "ERROR", "ERR", is_level),
+    (2, "ERR", "ERR", is_level),
+    (2, "xception", "xception", is_error),
+    (2, "panic", "panic", is_heading),
+    (1, "FAIL", "FA", is_level),
+    (1, "ailed", "ail", is_heading),
+    (1, "ailure", "ail", is_heading),
 ];
 
 /// The line that reports the gravest failure, the first of its kind, and whether it is grave: a panic
 /// or what a log calls fatal.
 pub fn failure_line(text: &str) -> Option<(&str, bool)> {
-    static FINDERS: LazyLock<Vec<Finder>> =
-        LazyLock::new(|| SIGNS.iter().map(|(_, sign, _)| Finder::new(sign)).collect());
+    static SEARCHES: LazyLock<Vec<Search>> = LazyLock::new(|| SIGNS.iter().map(search).collect());
     let mut best: Option<(u8, usize, &str)> = None;
-    for (&(rank, _, is_failure), sign) in SIGNS.iter().zip(FINDERS.iter()) {
+    let mut has_part = [None; SIGNS.len()];
+    for (&(rank, _, _, is_failure), search) in SIGNS.iter().zip(SEARCHES.iter()) {
         if best.is_some_and(|best| best.0 > rank) {
             break;
         }
-        let hits = sign.find_iter(text.as_bytes()).take(HITS_MAX);
+        let has_part = &mut has_part[search.sharer];
+        if !*has_part.get_or_insert_with(|| search.part.find(text.as_bytes()).is_some()) {
+            continue;
+        }
+        let hits = search.sign.find_iter(text.as_bytes()).take(HITS_MAX);
         let found =
             hits.filter_map(|at| line_at(text, at)).find(|(line, at)| is_failure(line, *at));
         if let Some((line, _)) = found {
@@ -51,6 +57,19 @@ pub fn failure_line(text: &str) -> Option<(&str, bool)> {
         }
     }
     best.map(|(rank, _, line)| (line.trim(), rank == 3))
+}
+
+/// How a sign is looked for.
+struct Search {
+    sign: Finder<'static>,
+    part: Finder<'static>,
+    /// The first sign that has the same part.
+    sharer: usize,
+}
+
+fn search(&(_, sign, part, _): &(u8, &'static str, &'static str, Test)) -> Search {
+    let sharer = SIGNS.iter().position(|(_, _, other, _)| *other == part).unwrap_or_default();
+    Search { sign: Finder::new(sign), part: Finder::new(part), sharer }
 }
 
 /// Gives the line that reports the gravest failure, or else states a decision or a blocker.

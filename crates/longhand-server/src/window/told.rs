@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhand::{Chain, Tokens};
 use longhand_archive::PreambleId;
-use longhand_core::{Link, Meaning, Part};
+use longhand_core::{Budget, Link, Meaning, Part};
 use longhand_dialect::Conversation;
 
 use super::lock;
@@ -69,4 +69,13 @@ pub(super) fn surely_fits(conversation: &Conversation, limit: Option<Tokens>) ->
         _ => true,
     };
     bytes + MESSAGE_TOKENS_MAX * (messages.len() as u64 + 1) <= limit.0 && parts().all(is_text)
+}
+
+/// Whether no new result of a request is so large that it is clipped as it enters.
+pub(super) fn stays_whole(
+    conversation: &Conversation,
+    limit: Option<Tokens>,
+    planning: &longhand_core::Settings,
+) -> bool {
+    limit.is_none_or(|limit| !planning.may_clip_new(&conversation.messages, &Budget::of(limit)))
 }

@@ -1,8 +1,9 @@
 //! What is made of conversations that do not fit.
 
-use crate::common::{PATHS, Stage, messages, request, sessions};
-use longhand::Archive;
+use crate::common::{PATHS, Stage, messages, opened, request, sessions};
+use longhand::{Archive, Tokens};
 use longhand_archive::{Page, Scope};
+use longhand_core::Handle;
 use longhand_dialect::{Dialect, read};
 use longhand_testkit::scripted::Step;
 use serde_json::json;
@@ -242,4 +243,47 @@ async fn what_would_be_sent_is_what_is_counted() {
     assert_eq!(sent[0], sent[1]);
     assert!(sent[0].len() < body.len() / 2);
     assert_eq!(stage.archived().await[0].1.len(), 42);
+}
+
+#[tokio::test]
+async fn a_new_result_is_clipped_as_it_enters_if_that_is_asked_for() {
+    for path in PATHS {
+        for percent in [None, Some(1)] {
+            // All of it fits by its bytes alone, so that nothing else is a reason to look at it.
+            let stage = Stage::with(answers(6), |settings| {
+                settings.budget = Some(Tokens(20_000));
+                settings.clip_new_percent = percent;
+            });
+            let stage = stage.await;
+            let asked: Vec<String> =
+                (1..=6).map(|steps| request(path, &messages(path, steps), false)).collect();
+            for body in &asked {
+                let answer = stage.post(path, body).await;
+                assert_eq!(answer.status(), 200);
+                answer.text().await.unwrap();
+            }
+            let sent = stage.sent();
+            let counts = stage.proxy.counts();
+            if percent.is_none() {
+                assert_eq!((sent, counts.batches), (asked, 0), "{path}");
+                continue;
+            }
+            assert_eq!((counts.batches, counts.bypassed), (6, 0), "{path}");
+            let is_whole_prefix = |pair: &[String]| is_prefix(&pair[0], &pair[1]);
+            assert!(sent.windows(2).all(is_whole_prefix), "{path}");
+            for (number, body) in (1..).zip(&sent) {
+                assert_eq!(body.matches("[longhand clip h:").count(), number, "{path}");
+                let conversation = read(body.clone().into_bytes(), Some(dialect(path))).unwrap();
+                assert!(conversation.check().iter().all(|finding| !finding.is_fault()));
+            }
+            let archive = std::sync::Arc::clone(&stage.archive);
+            stage.archived().await;
+            let newest = sent.last().unwrap();
+            for (at, _) in newest.match_indices("clip h:") {
+                let handle = Handle::parse(&newest[at + 5..at + 19]).unwrap();
+                let opened = opened(&*archive, handle).unwrap();
+                assert!(opened.contains("all is well here"), "{path} {handle}");
+            }
+        }
+    }
 }

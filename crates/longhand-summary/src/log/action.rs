@@ -98,14 +98,14 @@ const VERBS: &[&str] = &[
 ];
 
 /// What a call does.
-pub(super) fn action(call: &Call) -> Action {
+///
+/// The arguments are handed in decoded, and read if they are JSON.
+pub(super) fn action(call: &Call, arguments: &str, node: Option<&Node>) -> Action {
     let name = call.name.decode();
-    let arguments = call.arguments.decode();
-    if call.freeform {
-        return freeform(&name, &arguments);
+    match node.filter(|_| !call.freeform) {
+        Some(node) => Fields { source: arguments, node }.action(&name),
+        None => freeform(&name, arguments),
     }
-    let Ok(node) = Cursor::new(&arguments).node() else { return freeform(&name, &arguments) };
-    Fields { source: &arguments, node: &node }.action(&name)
 }
 
 /// What a call does whose arguments are no object.
@@ -304,7 +304,8 @@ mod tests {
             arguments: arguments.into(),
             freeform: !arguments.starts_with('{'),
         };
-        assert_eq!(action(&call), expected, "{name} {arguments}");
+        let node = Cursor::new(arguments).node().ok();
+        assert_eq!(action(&call, arguments, node.as_ref()), expected, "{name} {arguments}");
     }
 
     #[test]

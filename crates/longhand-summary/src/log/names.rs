@@ -1,6 +1,6 @@
 //! The identifiers of a conversation, by how often and how lately they were used.
 
-use longhand_core::anchor::identifiers;
+use longhand_core::anchor::runs;
 use rustc_hash::FxHashMap;
 
 use crate::quote;
@@ -31,23 +31,38 @@ struct Uses {
     last: u64,
     /// Whether the newest is a key with its value behind it: `max-height: 2em`.
     is_key: bool,
+    /// Whether a run of these letters is known to have this name and no other.
+    is_run: bool,
+}
+
+impl Uses {
+    fn mention(&mut self, message: u64, weight: u32, is_key: bool) {
+        if self.count < OWN_COUNT {
+            self.count = (self.count + weight).min(OWN_COUNT - 1);
+        }
+        (self.last, self.is_key) = (message, is_key);
+    }
 }
 
 impl Names {
     /// Counts the names of a text, each mention by a weight.
     pub(super) fn read(&mut self, text: &str, message: u64, weight: u32) {
-        for name in identifiers(text) {
-            let is_key = is_key(text, name);
+        for run in runs(text) {
+            // Most names have been seen: what a run means need not be found out again.
+            let is_free = run.is_free();
+            if is_free && let Some(uses) = self.uses.get_mut(run.text).filter(|uses| uses.is_run) {
+                uses.mention(message, weight, false);
+                continue;
+            }
+            let Some(name) = run.name() else { continue };
+            let is_run = is_free && name.len() == run.text.len();
+            let is_key = run.text.strip_suffix(':') == Some(name);
             if let Some(uses) = self.uses.get_mut(name) {
-                uses.count = if uses.count < OWN_COUNT {
-                    (uses.count + weight).min(OWN_COUNT - 1)
-                } else {
-                    uses.count
-                };
-                (uses.last, uses.is_key) = (message, is_key);
+                uses.mention(message, weight, is_key);
+                uses.is_run |= is_run;
             } else {
                 let count = if is_goal_or_session(name) { OWN_COUNT } else { weight };
-                self.uses.insert(name.into(), Uses { count, last: message, is_key });
+                self.uses.insert(name.into(), Uses { count, last: message, is_key, is_run });
             }
         }
         if self.uses.len() > NAMES_LIVE_MAX {
@@ -128,12 +143,6 @@ fn score(name: &str, uses: Uses, now: u64) -> f64 {
     // About what vocabularies need: a token for each word or run of digits, and for each mark.
     let tokens = 1.0 + name.len() as f64 / 4.0;
     f64::from(uses.count) * 0.5f64.powf(age / HALF_LIFE_MESSAGES) / tokens
-}
-
-/// Whether a name of a text is a key, with its value behind it.
-fn is_key(text: &str, name: &str) -> bool {
-    let end = name.as_ptr().addr() + name.len() - text.as_ptr().addr();
-    matches!(text.as_bytes()[end..], [b':', b' ', ..])
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! What a user said, told from what their client put around it.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
 use longhand_core::Role;
 use longhand_core::anchor::{Saying, sentences, statements};
@@ -193,14 +192,19 @@ const LASTING: &[&str] = &[
 /// Whether a sentence holds for longer than its turn: an order that stands, or what users tell of
 /// themselves.
 fn is_lasting(sentence: &str) -> bool {
-    static PHRASES: LazyLock<Vec<memmem::Finder>> =
-        LazyLock::new(|| LASTING.iter().map(memmem::Finder::new).collect());
     if sentence.len() > 600 || sentence.trim_end().ends_with('?') {
         return false;
     }
     let low = sentence.to_lowercase();
-    let begins_a_word = |at: usize| at == 0 || !low.as_bytes()[at - 1].is_ascii_alphanumeric();
-    PHRASES.iter().any(|phrase| phrase.find_iter(low.as_bytes()).any(begins_a_word))
+    let bytes = low.as_bytes();
+    let begins_a_word = |at: &usize| *at == 0 || !bytes[at - 1].is_ascii_alphanumeric();
+    let is_phrase = |at: usize| {
+        let is_here = |phrase: &&str| {
+            phrase.as_bytes()[0] == bytes[at] && bytes[at..].starts_with(phrase.as_bytes())
+        };
+        bytes[at].is_ascii_lowercase() && LASTING.iter().any(is_here)
+    };
+    (0..bytes.len()).filter(begins_a_word).any(is_phrase)
         || statements(sentence, Role::User).any(|said| said.saying == Saying::Rules)
 }
 

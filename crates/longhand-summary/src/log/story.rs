@@ -90,12 +90,16 @@ impl Story {
 fn gist(text: &str) -> String {
     let (mut gist, mut plan) = (String::new(), String::new());
     for sentence in sentences(text) {
-        // What is decided or asked stands elsewhere; a heading or a line of code tells nothing alone.
-        let is_told = statements(sentence.text, Role::Assistant).next().is_some();
-        if is_told || matches!(sentence.form, Form::Line | Form::Heading) {
+        // A heading or a line of code tells nothing alone; what is decided or asked stands elsewhere.
+        if matches!(sentence.form, Form::Line | Form::Heading)
+            || statements(sentence.text, Role::Assistant).next().is_some()
+        {
             continue;
         }
-        let sentence = quote::line(sentence.text).replace("**", "");
+        let mut sentence = quote::line(sentence.text);
+        if sentence.contains("**") {
+            sentence = sentence.replace("**", "");
+        }
         let sentence = without_exclamation(&sentence);
         let line = if is_plan(sentence) { &mut plan } else { &mut gist };
         if !line.is_empty() && line.len() + sentence.len() > LINE_CHARS_MAX {

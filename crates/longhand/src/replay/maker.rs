@@ -70,7 +70,11 @@ impl<'m> Maker<'m> {
     fn standing(&mut self, asked: &Asked, policy: Policy) -> Made {
         let shown =
             self.counted.map_or(asked.total, |(reach, tokens)| tokens + asked.beyond(reach));
-        let planning = longhand_core::Settings { policy, ..longhand_core::Settings::default() };
+        let planning = longhand_core::Settings {
+            policy,
+            clip_new_percent: self.settings.clip_new_percent,
+            ..longhand_core::Settings::default()
+        };
         let digest = Summarised::new(
             self.settings.summarisers.clone(),
             Arc::clone(&self.settings.meter),

@@ -207,3 +207,27 @@ fn a_first_message_near_the_budget_does_not_break_the_cache_with_every_request()
     let (breaks, requests) = (run.figures.breaks, run.figures.requests);
     assert!(breaks > 0 && breaks * 3 <= requests, "{breaks} breaks in {requests} requests");
 }
+
+#[test]
+fn a_result_that_is_clipped_as_it_enters_breaks_no_prefix() {
+    let meter: Arc<dyn Meter + Send + Sync> =
+        Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
+    for seed in 1..=3 {
+        let session = longhand_testkit::session::coding_session(seed, 20_000).to_string();
+        let trace = Trace::new(&read(session.into_bytes(), None).unwrap(), &*meter).unwrap();
+        // There is always room, so that nothing but clips can change a window.
+        let roomy = Settings {
+            low_water_percent: 100,
+            ..Settings::new(BudgetShare::Percent(200), Arc::clone(&meter))
+        };
+        let clipping = Settings { clip_new_percent: Some(1), ..roomy.clone() };
+        let figures = |settings: &Settings| {
+            replay(&trace, Method::Standing(Policy::Auto), settings, |_| ()).unwrap().figures
+        };
+        let (whole, clipped) = (figures(&roomy), figures(&clipping));
+        assert_eq!((whole.batches, whole.breaks), (0, 0));
+        assert!(clipped.batches > 0, "{seed}");
+        assert_eq!((clipped.breaks, clipped.invalid), (0, 0), "{seed}");
+        assert!(clipped.sent < whole.sent, "{seed}");
+    }
+}

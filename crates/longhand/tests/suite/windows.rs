@@ -190,3 +190,34 @@ fn what_a_round_adds_is_all_that_is_counted_and_the_sum_is_right() {
     }
     assert!(archive.head(session.id()).unwrap().unwrap().batches > 1);
 }
+
+#[test]
+fn a_new_result_is_clipped_as_it_enters_if_that_is_asked_for() {
+    let body = filler::words(4_000, 7);
+    let call =
+        json!({"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}});
+    let open_loop = json!({"messages": [
+        {"role": "user", "content": "Read it."},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": body},
+    ]});
+    let round = Round::parse(&open_loop.to_string(), 0).unwrap();
+    let shown = |percent: Option<u64>| {
+        let archive = memory();
+        let mut settings = Settings { budget: Tokens(12_000), ..Settings::new().unwrap() };
+        settings.plan.clip_new_percent = percent;
+        let mut session = Session::open_with(Arc::clone(&archive), "x", settings).unwrap();
+        session.record(&round).unwrap();
+        let first = session.window("", &Prompt::default(), 0).unwrap().json;
+        session.record(&Round::new("And now?", "It is long.", 0)).unwrap();
+        let second = session.window("Go on.", &Prompt::default(), 0).unwrap().json;
+        assert!(second.starts_with(first.trim_end_matches(']')), "{percent:?}");
+        (archive, session.id(), first)
+    };
+    assert!(shown(None).2.contains(&body));
+    let (archive, session, window) = shown(Some(25));
+    assert!(window.contains("[longhand clip h:") && !window.contains(&body));
+    let [handle] = handles(&window)[..] else { panic!("{window}") };
+    let opened = recall::open(&*archive, &Scope::Session(session), handle).unwrap().unwrap();
+    assert_eq!(opened.original.as_str(), body);
+}
