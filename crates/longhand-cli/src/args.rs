@@ -164,7 +164,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) low_water: u64,
     /// Clip a new tool result to its beginning and end as it comes in, if it takes more than this share of the
-    /// budget, in percent [default: session.clip_new in the settings, or never]
+    /// budget, in percent [default: what the settings say, or never]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) clip_new: Option<u64>,
     /// How a window is shortened
@@ -241,7 +241,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_enum)]
     pub(crate) policy: Option<PolicyName>,
     /// Clip a new tool result to its beginning and end as it comes in, if it takes more than this share of the
-    /// budget, in percent [default: session.clip_new in the settings, or never]
+    /// budget, in percent [default: what the settings say, or never]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) clip_new: Option<u64>,
     /// With --policy rolling: how many rounds stay verbatim [default: 10]

@@ -4,6 +4,7 @@
 //! as much of it as has room, in the order of its worth.
 
 mod action;
+mod files;
 mod names;
 mod page;
 mod shell;

@@ -19,7 +19,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = amount)]
     pub(crate) budget: Option<u64>,
     /// Clip a new tool result to its beginning and end as it comes in, if it takes more than this share of the
-    /// budget, in percent [default: session.clip_new in the settings, or never]
+    /// budget, in percent [default: what the settings say, or never]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) clip_new: Option<u64>,
     /// The name of the session; the same name continues it [default: recognised by the messages]

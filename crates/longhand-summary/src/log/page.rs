@@ -8,12 +8,12 @@ use longhand_core::{Message, Part, Scale, Tokens};
 use memchr::memmem;
 use rustc_hash::FxHashSet;
 
-use super::action::Change;
+use super::files::{common_root, file_item};
 use super::names::Names;
 use super::speech::in_short;
 use super::standing::Kind;
 use super::story::AGED_CHARS_MAX;
-use super::work::{self, FileChanges, Noted};
+use super::work::{self, Noted};
 use super::{Log, bounded};
 use crate::quote;
 
@@ -602,30 +602,6 @@ fn list_item(title: &str, place: usize, item: String) -> Unit {
     unit(title, place, item.clone(), item, false)
 }
 
-fn file_item(file: &FileChanges, root: &str) -> String {
-    let path = file.path.strip_prefix(root).unwrap_or(&file.path).replace(", ", ",");
-    let what = match file.change {
-        Change::Created => " new",
-        Change::Changed => "",
-        Change::Deleted => " deleted",
-    };
-    if file.count > 1 { format!("{path}{what} ×{}", file.count) } else { format!("{path}{what}") }
-}
-
-/// The folder that most absolute paths share, so that it need not be told with each.
-fn common_root(files: &[FileChanges]) -> String {
-    let absolute: Vec<&str> =
-        files.iter().map(|file| file.path.as_str()).filter(|path| path.starts_with('/')).collect();
-    // A few files may lie elsewhere, so the first of them alone does not tell.
-    let starts = absolute.iter().take(8).filter(|_| absolute.len() > 1);
-    let roots = starts.flat_map(|path| path.match_indices('/').map(|(slash, _)| &path[..=slash]));
-    let is_common = |root: &&str| {
-        let inside = absolute.iter().filter(|path| path.starts_with(*root)).count();
-        root.len() > 1 && inside * 4 >= absolute.len() * 3
-    };
-    roots.filter(is_common).max_by_key(|root| root.len()).unwrap_or_default().to_owned()
-}
-
 /// A statement without the word that heads it, which stands above it.
 fn headless(text: &str) -> &str {
     const HEADS: &[&str] = &[
@@ -694,31 +670,4 @@ fn names_room(limit: Tokens, wanted: Tokens, has_own: bool) -> Tokens {
 
 fn has(text: &str, name: &str) -> bool {
     memmem::find(text.as_bytes(), name.as_bytes()).is_some()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_folder_is_the_deepest_that_most_files_share() {
-        let root = |paths: &[&str]| {
-            let file = |path: &&str| FileChanges {
-                path: (*path).to_owned(),
-                change: Change::Changed,
-                count: 1,
-                message: 0,
-            };
-            common_root(&paths.iter().map(file).collect::<Vec<_>>())
-        };
-        let plan = "/home/u/.notes/plan.md";
-        assert_eq!(
-            root(&[plan, "/home/u/p/src/a.rs", "/home/u/p/b.rs", "/home/u/p/c.rs"]),
-            "/home/u/p/"
-        );
-        assert_eq!(root(&["/home/u/p/a.rs", plan]), "/home/u/");
-        assert_eq!(root(&["/a/b.rs", "/c/d.rs"]), "");
-        assert_eq!(root(&["/a/b.rs"]), "");
-        assert_eq!(root(&["src/a.rs", "src/b.rs"]), "");
-    }
 }

@@ -188,9 +188,8 @@ impl Log {
                     note(&mut self.work.commits, hash, &quote::line_within(subject, 100), 0, 80);
                 }
             }
-            "Folder: " => self.carry_names(rest),
             "Branch: " => self.work.branch = quote::line_within(rest, 100),
-            "Names: " => self.carry_names(rest),
+            "Folder: " | "Names: " => self.carry_names(rest),
             _ => {}
         }
     }

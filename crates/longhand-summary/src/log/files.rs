@@ -1,0 +1,56 @@
+//! The files that were changed, as a block lists them.
+
+use super::action::Change;
+use super::work::FileChanges;
+
+/// A file as it stands in the list: without the folder that is told once.
+pub(super) fn file_item(file: &FileChanges, root: &str) -> String {
+    let path = file.path.strip_prefix(root).unwrap_or(&file.path).replace(", ", ",");
+    let what = match file.change {
+        Change::Created => " new",
+        Change::Changed => "",
+        Change::Deleted => " deleted",
+    };
+    if file.count > 1 { format!("{path}{what} ×{}", file.count) } else { format!("{path}{what}") }
+}
+
+/// The folder that most absolute paths share, so that it need not be told with each.
+pub(super) fn common_root(files: &[FileChanges]) -> String {
+    let absolute: Vec<&str> =
+        files.iter().map(|file| file.path.as_str()).filter(|path| path.starts_with('/')).collect();
+    // A few files may lie elsewhere, so the first of them alone does not tell.
+    let starts = absolute.iter().take(8).filter(|_| absolute.len() > 1);
+    let roots = starts.flat_map(|path| path.match_indices('/').map(|(slash, _)| &path[..=slash]));
+    let is_common = |root: &&str| {
+        let inside = absolute.iter().filter(|path| path.starts_with(*root)).count();
+        root.len() > 1 && inside * 4 >= absolute.len() * 3
+    };
+    roots.filter(is_common).max_by_key(|root| root.len()).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_the_deepest_that_most_files_share() {
+        let root = |paths: &[&str]| {
+            let file = |path: &&str| FileChanges {
+                path: (*path).to_owned(),
+                change: Change::Changed,
+                count: 1,
+                message: 0,
+            };
+            common_root(&paths.iter().map(file).collect::<Vec<_>>())
+        };
+        let plan = "/home/u/.notes/plan.md";
+        assert_eq!(
+            root(&[plan, "/home/u/p/src/a.rs", "/home/u/p/b.rs", "/home/u/p/c.rs"]),
+            "/home/u/p/"
+        );
+        assert_eq!(root(&["/home/u/p/a.rs", plan]), "/home/u/");
+        assert_eq!(root(&["/a/b.rs", "/c/d.rs"]), "");
+        assert_eq!(root(&["/a/b.rs"]), "");
+        assert_eq!(root(&["src/a.rs", "src/b.rs"]), "");
+    }
+}
