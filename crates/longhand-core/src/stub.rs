@@ -230,7 +230,9 @@ fn stub_saying(handle: Handle, body: &str, source: &str, absent: &str, told: Tel
 fn names_of(body: &str, line: &str) -> Vec<String> {
     let (head, tail) = ends(body, SAMPLE_BYTES);
     let mut uses: FxHashMap<&str, (u32, usize)> = FxHashMap::default();
-    for (name, at) in identifiers(head).chain(identifiers(tail)).zip(0..) {
+    // An option is part of a command, and says nothing of what a body holds.
+    let found = identifiers(head).chain(identifiers(tail)).filter(|name| !name.starts_with("--"));
+    for (name, at) in found.zip(0..) {
         uses.entry(name).or_insert((0, at)).0 += 1;
     }
     let mut ranked: Vec<(&str, (u32, usize))> = uses.into_iter().collect();

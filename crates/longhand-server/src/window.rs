@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use longhand::{Owner, SessionId, Tokens, hidden_tokens, reasons_json};
+use longhand::{Owner, SessionId, Tokens, TooLong, hidden_tokens, reasons_json};
 use longhand_archive::Request;
 use longhand_core::{
     Batch, Budget, CachePrices, Economy, Plan, Tally, folded_messages, shown_edits,
@@ -25,7 +25,7 @@ use self::told::{stays_whole, surely_fits, told};
 use crate::archivist::Ticket;
 use crate::asked::{Asked, Purpose};
 use crate::cache_reach::CacheReach;
-use crate::calibration::{self, Calibration, TooLong};
+use crate::calibration::{self, Calibration};
 use crate::client::Client;
 use crate::digest::Digests;
 use crate::held::Held;

@@ -74,6 +74,7 @@ mod admit;
 mod digest;
 mod entry;
 mod fit;
+mod learned;
 mod ledger;
 mod one_request;
 mod past;
@@ -92,6 +93,7 @@ pub use admit::{Admitted, Fitted, Request};
 pub use digest::Summarised;
 pub use entry::{entry_of, entry_with, is_form, new_entry, searchable, user_words};
 pub use fit::{Fitting, reasons_json};
+pub use learned::{Learned, TooLong};
 pub use ledger::{Chain, Ledger, Trail};
 pub use longhand_archive::{
     self as archive, Archive, ArchiveError, MemoryArchive, Owner, SessionId, SqliteArchive,
