@@ -56,13 +56,13 @@ pub fn clipped_on_entry(
             || now.is_folded(message)
             || now.change(message, part).is_some();
         let Some(text) = result.single_text().filter(|_| !stays) else { continue };
-        let whole = &path.messages[message].parts[part];
-        if scale.part(whole, limit) <= limit {
+        let content = &path.messages[message].parts[part];
+        if scale.part(content, limit) <= limit {
             continue;
         }
         let kept = scale.grains(share(most, KEPT_PERCENT));
         edits.extend(
-            clip_of(text, kept.saturating_sub(scale.replaced(whole, "")), scale)
+            clip_of(text, kept.saturating_sub(scale.replaced(content, "")), scale)
                 .map(|(handle, text)| Edit::Clip { at, handle, text }),
         );
     }

@@ -89,32 +89,32 @@ impl Part {
         match self {
             Part::Text(text) => Part::Text(moved(text)),
             Part::FixedText(text) => Part::FixedText(moved(text)),
-            Part::Other(own) => {
-                Part::Other(Other { raw: moved(&own.raw), link: own.link.map(moved) })
+            Part::Other(other) => {
+                Part::Other(Other { raw: moved(&other.raw), link: other.link.map(moved) })
             }
-            Part::Thinking(own) => Part::Thinking(Thinking {
-                text: moved(&own.text),
-                seal: own.seal.as_ref().map(moved),
+            Part::Thinking(thinking) => Part::Thinking(Thinking {
+                text: moved(&thinking.text),
+                seal: thinking.seal.as_ref().map(moved),
             }),
-            Part::File(own) => Part::File(File {
-                name: own.name.as_ref().map(moved),
-                text: own.text.as_ref().map(moved),
-                ..*own
+            Part::File(file) => Part::File(File {
+                name: file.name.as_ref().map(moved),
+                text: file.text.as_ref().map(moved),
+                ..*file
             }),
-            Part::Call(own) => Part::Call(Call {
-                id: moved(&own.id),
-                name: moved(&own.name),
-                arguments: moved(&own.arguments),
-                ..*own
+            Part::Call(call) => Part::Call(Call {
+                id: moved(&call.id),
+                name: moved(&call.name),
+                arguments: moved(&call.arguments),
+                ..*call
             }),
-            Part::Result(own) => Part::Result(ToolResult {
-                call: moved(&own.call),
-                content: own.content.iter().map(|part| part.moved(from, to)).collect(),
-                raw: moved(&own.raw),
-                ..*own
+            Part::Result(result) => Part::Result(ToolResult {
+                call: moved(&result.call),
+                content: result.content.iter().map(|part| part.moved(from, to)).collect(),
+                raw: moved(&result.raw),
+                ..*result
             }),
-            Part::Media(own) => {
-                Part::Media(Media { transcript: own.transcript.as_ref().map(moved), ..*own })
+            Part::Media(media) => {
+                Part::Media(Media { transcript: media.transcript.as_ref().map(moved), ..*media })
             }
             Part::Image(image) => Part::Image(image.clone()),
         }

@@ -159,56 +159,56 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("longhand");
-        let own = &mut registry;
+        let to = &mut registry;
         Self {
-            requests: counted(own, "requests", "Requests that came in"),
-            conversations: counted(own, "conversations", "Conversations by what became of them"),
+            requests: counted(to, "requests", "Requests that came in"),
+            conversations: counted(to, "conversations", "Conversations by what became of them"),
             bypasses: counted(
-                own,
+                to,
                 "fail_opens",
                 "Conversations that went on as they were because our side failed",
             ),
-            batches: counted(own, "batches", "Batches of edits, each of which changes the prefix"),
+            batches: counted(to, "batches", "Batches of edits, each of which changes the prefix"),
             recovered: counted(
-                own,
+                to,
                 "recovered",
                 "Requests that an upstream found too long and that were shortened again",
             ),
             tokens: counted(
-                own,
+                to,
                 "tokens",
                 "Tokens: in, sent and saved by our count; billed, cached and output by the provider's",
             ),
-            cost: counted(own, "cost_dollars", "What requests with a known price have cost"),
-            folds: counted(own, "folds", "Edits by what was done"),
-            recalls: counted(own, "recalls", "What models asked to have brought back"),
-            archived: counted(own, "archived", "Entries that were archived"),
+            cost: counted(to, "cost_dollars", "What requests with a known price have cost"),
+            folds: counted(to, "folds", "Edits by what was done"),
+            recalls: counted(to, "recalls", "What models asked to have brought back"),
+            archived: counted(to, "archived", "Entries that were archived"),
             unarchived: counted(
-                own,
+                to,
                 "unarchived",
                 "Entries that the archive did not take; they are offered again with the next request",
             ),
             late: counted(
-                own,
+                to,
                 "late_batches",
                 "Windows that were sent before their new batch was durable",
             ),
             troubled: counted(
-                own,
+                to,
                 "troubled_sessions",
                 "Sessions of which the archive did not take what it was given last",
             ),
-            archive_queued: counted(own, "archive_queue", "Work that the archive has still to do"),
-            archive_lag: timed(own, "archive_lag", "From being given to being durable"),
-            added: timed(own, "added", "What our part added before a conversation went on"),
+            archive_queued: counted(to, "archive_queue", "Work that the archive has still to do"),
+            archive_lag: timed(to, "archive_lag", "From being given to being durable"),
+            added: timed(to, "added", "What our part added before a conversation went on"),
             upstream: timed(
-                own,
+                to,
                 "upstream",
                 "From sending a conversation to the head of its answer",
             ),
-            open: counted(own, "open_requests", "Requests under way"),
+            open: counted(to, "open_requests", "Requests under way"),
             held_bytes: counted(
-                own,
+                to,
                 "request_memory_bytes",
                 "About what requests under way take, what was read from them included",
             ),

@@ -78,15 +78,15 @@ impl Learned {
     }
 
     /// Compares a count of ours with the one that a request was billed for.
-    pub fn saw(&mut self, own: Tokens, billed: u64, now: i64) {
-        if own.0 < TOKENS_MIN {
+    pub fn saw(&mut self, counted: Tokens, billed: u64, now: i64) {
+        if counted.0 < TOKENS_MIN {
             return;
         }
-        let percent = billed.saturating_mul(100).div_ceil(own.0);
+        let percent = billed.saturating_mul(100).div_ceil(counted.0);
         if PERCENT.contains(&percent) {
             // The dearest of late: a window must not be too long because the one before was prose.
             self.percent = (percent.max(self.percent.0 - self.percent.0 / 50), now);
-            self.took(own, now);
+            self.took(counted, now);
         }
     }
 
@@ -99,14 +99,14 @@ impl Learned {
     /// The most by our count for a request with such a reply, given the most by the model's.
     pub fn limit(self, limit: Option<Tokens>, reply: u64) -> Option<Tokens> {
         // A model that counts less than we do is not given more: it may be a cache that is not counted.
-        let own = limit.map(|limit| Tokens(scaled(limit.0, 100, self.percent.0.max(100))));
+        let known = limit.map(|limit| Tokens(scaled(limit.0, 100, self.percent.0.max(100))));
         let most = match self.most {
             Some((Most::Request(most), _)) => Some(most),
             // A reply that has no room beside any request is the provider's to refuse.
             Some((Most::Both(most), _)) if most.0 > reply => Some(Tokens(most.0 - reply)),
             Some((Most::Both(_), _)) | None => None,
         };
-        own.into_iter().chain(most).min()
+        known.into_iter().chain(most).min()
     }
 
     /// The most by our count after a request was found too long; `None` if no shorter one would do, since it
@@ -155,9 +155,9 @@ impl Learned {
 
     /// Learns from a reply that broke off because the window was full: what its request has by our count,
     /// and what request and reply have by the model's.
-    pub fn filled(&mut self, own: Tokens, input: u64, output: u64, now: i64) {
-        let most = Tokens(scaled(own.0, input + output, input));
-        if own.0 >= TOKENS_MIN && input > 0 && most >= self.passed.0 {
+    pub fn filled(&mut self, counted: Tokens, input: u64, output: u64, now: i64) {
+        let most = Tokens(scaled(counted.0, input + output, input));
+        if counted.0 >= TOKENS_MIN && input > 0 && most >= self.passed.0 {
             self.most = Some((Most::Both(most), now));
         }
     }
@@ -216,9 +216,9 @@ mod tests {
     #[test]
     fn a_model_that_counts_more_is_given_less() {
         let mut learned = Learned::default();
-        let limit = |learned: Learned| learned.limit(Some(Tokens(10_000)), 0).map(|own| own.0);
-        for (own, billed) in [(10, 90), (1_000, 9_000), (1_000, 700)] {
-            learned.saw(Tokens(own), billed, 0);
+        let limit = |learned: Learned| learned.limit(Some(Tokens(10_000)), 0).map(|counted| counted.0);
+        for (counted, billed) in [(10, 90), (1_000, 9_000), (1_000, 700)] {
+            learned.saw(Tokens(counted), billed, 0);
             assert_eq!(limit(learned), Some(10_000), "too short, absurd, or less than ours");
         }
         learned.saw(Tokens(1_000), 1_250, 0);

@@ -232,15 +232,15 @@ mod tests {
     fn a_conversation_has_what_it_goes_on_from_and_no_more() {
         let archive = MemoryArchive::default();
         let old = session(&archive, "old", None, &[said("ancient port 1")]);
-        let own = session(&archive, "own", Some(old), &[said("port 2"), said("port 3")]);
-        archive.append(own, After::Entry(Some(Seq(0))), &[said("port 4")]).unwrap();
+        let newer = session(&archive, "own", Some(old), &[said("port 2"), said("port 3")]);
+        archive.append(newer, After::Entry(Some(Seq(0))), &[said("port 4")]).unwrap();
         session(&archive, "other", None, &[said("port 5")]);
-        let path = Scope::Path { session: own, head: Some(Seq(2)) };
+        let path = Scope::Path { session: newer, head: Some(Seq(2)) };
         let stranger = Owner::of("another");
-        let past = |owner| Past::of(&archive, owner, own, &[Seq(0), Seq(2)]);
-        assert_eq!(past(stranger).sessions, [(own, path)]);
+        let past = |owner| Past::of(&archive, owner, newer, &[Seq(0), Seq(2)]);
+        assert_eq!(past(stranger).sessions, [(newer, path)]);
         let past = past(Owner::LOCAL);
-        assert_eq!(past.sessions, [(own, path), (old, Scope::Session(old))]);
+        assert_eq!(past.sessions, [(newer, path), (old, Scope::Session(old))]);
         let images = ImageRule::for_model(Provider::OpenAi, None);
         let meter = MeterSpec::for_model("").open(images).unwrap();
         let handle = |of: &str| Handle::of([of]).to_string();

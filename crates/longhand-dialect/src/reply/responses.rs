@@ -162,8 +162,8 @@ pub(super) fn join(response: View, done: &str, edits: &mut Edits, before: &Befor
     let items = output.or_else(|| Some(View::parse(done)?.elements())).unwrap_or_default();
     let Some(joined) = before.joined(&items, part) else { return };
     edits.set(response, "output", &joined);
-    if let Some(own) = response.get("usage") {
-        before.write_usage(own, edits, usage(own), |all| {
+    if let Some(billed) = response.get("usage") {
+        before.write_usage(billed, edits, usage(billed), |all| {
             vec![
                 (&["input_tokens"], all.input),
                 (&["input_tokens_details", "cached_tokens"], all.cached_input),
@@ -200,9 +200,9 @@ impl Numbering {
                 None => self.id = Some(id.raw().to_owned()),
             }
         }
-        if let Some(own) = event.number("sequence_number") {
-            let next = self.sequence.map(|last| last + 1).filter(|_| changes).unwrap_or(own);
-            if next != own {
+        if let Some(number) = event.number("sequence_number") {
+            let next = self.sequence.map(|last| last + 1).filter(|_| changes).unwrap_or(number);
+            if next != number {
                 edits.set(event, "sequence_number", &next.to_string());
             }
             self.sequence = Some(next);
