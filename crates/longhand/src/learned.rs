@@ -216,7 +216,8 @@ mod tests {
     #[test]
     fn a_model_that_counts_more_is_given_less() {
         let mut learned = Learned::default();
-        let limit = |learned: Learned| learned.limit(Some(Tokens(10_000)), 0).map(|counted| counted.0);
+        let limit =
+            |learned: Learned| learned.limit(Some(Tokens(10_000)), 0).map(|counted| counted.0);
         for (counted, billed) in [(10, 90), (1_000, 9_000), (1_000, 700)] {
             learned.saw(Tokens(counted), billed, 0);
             assert_eq!(limit(learned), Some(10_000), "too short, absurd, or less than ours");
