@@ -4,9 +4,14 @@
 //! as much of it as has room, in the order of its worth.
 
 mod action;
+mod contents;
 mod files;
+mod heading;
+mod name_index;
 mod names;
 mod page;
+mod record;
+mod sheet;
 mod shell;
 mod speech;
 mod standing;
@@ -24,7 +29,7 @@ use longhand_core::{
 use rustc_hash::FxHashMap;
 
 use self::action::{Action, Change, action};
-use self::names::Names;
+use self::names::{Names, Source};
 pub use self::page::Page;
 pub use self::speech::user_words;
 use self::speech::{WORDS_CHARS_MIN, opening, speech, without_reminders};
@@ -42,8 +47,14 @@ const NAMES_BYTES_MAX: usize = 64 * 1024;
 /// By how much a mention in the talk counts for more than one in an answer of a tool.
 const TALK_WEIGHT: u32 = 3;
 
+/// By how much the path of a file that is looked at does.
+const FILE_WEIGHT: u32 = 6;
+
 /// By how much a mention by the user does.
 const USER_WEIGHT: u32 = 12;
+
+/// The most characters of a path that names are listed under.
+const SOURCE_CHARS_MAX: usize = 160;
 
 /// Arguments of more bytes hold a file or a patch.
 const BULKY_BYTES: usize = 600;
@@ -133,7 +144,7 @@ impl Log {
 
     /// Reads the account of a tool that is no message.
     pub fn read_trace(&mut self, name: &str, summary: &str) {
-        self.names.read(summary, self.messages, 1);
+        self.names.read(summary, self.messages, 1, Source::default());
         self.work.take(&Action::Look(quote::line_within(name, 60)), summary, false, self.messages);
     }
 
@@ -169,7 +180,13 @@ impl Log {
                 }
                 part => {
                     if let Some(text) = part.text() {
-                        self.names.read(bounded(&text.decode()), self.messages, TALK_WEIGHT);
+                        let text = text.decode();
+                        self.names.read(
+                            bounded(&text),
+                            self.messages,
+                            TALK_WEIGHT,
+                            Source::default(),
+                        );
                     }
                 }
             }
@@ -187,15 +204,20 @@ impl Log {
         let mut cursor = Cursor::new(&arguments);
         let node = cursor.node().ok();
         let is_object = |node: &&Node| node.value.kind == Kind::Object && cursor.end().is_ok();
+        let action = action(call, &arguments, node.as_ref());
+        let path = source_of(&action);
+        let source = self.names.source(&path);
+        // Which files were looked at is told before what is in them.
+        self.names.read(&path, self.messages, FILE_WEIGHT, source);
         match node.as_ref().filter(is_object) {
             Some(node) => {
                 for value in node.strings(&arguments).iter().filter_map(|own| own.str(&arguments)) {
-                    self.names.read(bounded(&value), self.messages, weight);
+                    self.names.read(bounded(&value), self.messages, weight, source);
                 }
             }
-            None => self.names.read(bounded(&arguments), self.messages, weight),
+            None => self.names.read(bounded(&arguments), self.messages, weight, source),
         }
-        action(call, &arguments, node.as_ref())
+        action
     }
 
     fn read_text(&mut self, role: Role, text: &Text, acting: Option<&str>, works_on: bool) {
@@ -203,14 +225,15 @@ impl Log {
         match role {
             Role::User => {
                 if let Some((command, output)) = ran_by_user(&text) {
-                    self.names.read(bounded(&text), self.messages, 1);
+                    self.names.read(bounded(&text), self.messages, 1, Source::default());
                     self.work.take(&text_action(command), output, false, self.messages);
                     return;
                 }
                 if let Some(command) = acting.filter(|_| reads_like_output(&text)) {
-                    self.names.read(bounded(&text), self.messages, 1);
-                    self.work.opens(&text);
                     let action = text_action(command);
+                    let source = self.names.source(&source_of(&action));
+                    self.names.read(bounded(&text), self.messages, 1, source);
+                    self.work.opens(&text);
                     self.work.take(&action, &text, false, self.messages);
                     return;
                 }
@@ -228,12 +251,14 @@ impl Log {
                     self.work.change(Change::Changed, path, self.messages);
                 }
             }
-            Role::Tool | Role::System => self.names.read(bounded(&text), self.messages, 1),
+            Role::Tool | Role::System => {
+                self.names.read(bounded(&text), self.messages, 1, Source::default());
+            }
         }
     }
 
     fn read_talk(&mut self, text: &str, weight: u32) {
-        self.names.read(text, self.messages, weight);
+        self.names.read(text, self.messages, weight, Source::default());
         self.miner.ids(text).for_each(|id| self.names.add_own(id, self.messages));
     }
 
@@ -281,17 +306,31 @@ impl Log {
         self.work.hear_of_sub_agents(&answer, self.messages);
         let answer = without_reminders(&answer);
         let answer = printed(answer.trim_end());
+        let source = action.map(source_of).unwrap_or_default();
+        let source = self.names.source(&source);
         if answer.len() > NAMES_BYTES_MAX {
             let head = answer.floor_char_boundary(NAMES_BYTES_MAX * 3 / 4);
             let tail = answer.ceil_char_boundary(answer.len() - NAMES_BYTES_MAX / 4);
-            self.names.read(&answer[..head], self.messages, 1);
-            self.names.read(&answer[tail..], self.messages, 1);
+            self.names.read(&answer[..head], self.messages, 1, source);
+            self.names.read(&answer[tail..], self.messages, 1, source);
         } else {
-            self.names.read(&answer, self.messages, 1);
+            self.names.read(&answer, self.messages, 1, source);
         }
         if let Some(action) = action {
             self.work.take(action, &answer, result.error, self.messages);
         }
+    }
+}
+
+/// The file that names are from; empty if it is not a single one.
+fn source_of(action: &Action) -> Cow<'_, str> {
+    match action {
+        Action::Open(path) => Cow::Owned(quote::line_within(path, SOURCE_CHARS_MAX)),
+        Action::Edit(files) => match files.as_slice() {
+            [(_, path)] => Cow::Owned(quote::line_within(path, SOURCE_CHARS_MAX)),
+            _ => Cow::Borrowed(""),
+        },
+        _ => Cow::Borrowed(""),
     }
 }
 

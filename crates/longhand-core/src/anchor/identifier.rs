@@ -223,6 +223,10 @@ fn is_name(run: &str) -> bool {
     {
         return true;
     }
+    // A link to a heading: `#quick-start`.
+    if run.starts_with('#') && !run.bytes().any(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
     // What may be done with a file: `drwxr-xr-x`.
     if matches!(run.as_bytes()[0], b'd' | b'r' | b'-')
         && run.bytes().all(|byte| b"drwx-".contains(&byte))

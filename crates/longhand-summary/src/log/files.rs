@@ -15,11 +15,13 @@ pub(super) fn file_item(file: &FileChanges, root: &str) -> String {
 }
 
 /// The folder that most absolute paths share, so that it need not be told with each.
-pub(super) fn common_root(files: &[FileChanges]) -> String {
-    let absolute: Vec<&str> =
-        files.iter().map(|file| file.path.as_str()).filter(|path| path.starts_with('/')).collect();
-    // A few files may lie elsewhere, so the first of them alone does not tell.
-    let starts = absolute.iter().take(8).filter(|_| absolute.len() > 1);
+pub(super) fn common_root<'p>(paths: impl Iterator<Item = &'p str>) -> String {
+    let mut absolute: Vec<&str> = paths.filter(|path| path.starts_with('/')).collect();
+    absolute.sort_unstable();
+    absolute.dedup();
+    // A few files may lie elsewhere, so one of them alone does not tell; most of these begin with the folder.
+    let every = absolute.len().div_ceil(8).max(1);
+    let starts = absolute.iter().step_by(every).filter(|_| absolute.len() > 1);
     let roots = starts.flat_map(|path| path.match_indices('/').map(|(slash, _)| &path[..=slash]));
     let is_common = |root: &&str| {
         let inside = absolute.iter().filter(|path| path.starts_with(*root)).count();
@@ -34,15 +36,7 @@ mod tests {
 
     #[test]
     fn the_folder_is_the_deepest_that_most_files_share() {
-        let root = |paths: &[&str]| {
-            let file = |path: &&str| FileChanges {
-                path: (*path).to_owned(),
-                change: Change::Changed,
-                count: 1,
-                message: 0,
-            };
-            common_root(&paths.iter().map(file).collect::<Vec<_>>())
-        };
+        let root = |paths: &[&str]| common_root(paths.iter().copied());
         let plan = "/home/u/.notes/plan.md";
         assert_eq!(
             root(&[plan, "/home/u/p/src/a.rs", "/home/u/p/b.rs", "/home/u/p/c.rs"]),

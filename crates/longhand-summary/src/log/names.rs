@@ -1,4 +1,4 @@
-//! The identifiers of a conversation, by how often and how lately they were used.
+//! The identifiers of a conversation: how often and how lately they were used, and where they were seen.
 
 use longhand_core::anchor::runs;
 use rustc_hash::FxHashMap;
@@ -21,7 +21,14 @@ const OWN_COUNT: u32 = 1_000_000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     uses: FxHashMap<Box<str>, Uses>,
+    /// The files that names were seen in.
+    sources: Vec<Box<str>>,
+    numbers: FxHashMap<Box<str>, u32>,
 }
+
+/// A file that names were seen in; talk and commands are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Source(Option<u32>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Uses {
@@ -33,36 +40,85 @@ struct Uses {
     is_key: bool,
     /// Whether a run of these letters is known to have this name and no other.
     is_run: bool,
+    /// The newest file that had it.
+    source: Source,
 }
 
 impl Uses {
-    fn mention(&mut self, message: u64, weight: u32, is_key: bool) {
+    fn mention(&mut self, message: u64, weight: u32, is_key: bool, source: Source) {
         if self.count < OWN_COUNT {
             self.count = (self.count + weight).min(OWN_COUNT - 1);
         }
         (self.last, self.is_key) = (message, is_key);
+        if source.0.is_some() {
+            self.source = source;
+        }
     }
 }
 
+/// A name as it is kept from one fold to the next.
+pub(super) struct KeptName<'n> {
+    pub(super) written: String,
+    pub(super) count: u32,
+    pub(super) last: u64,
+    /// The file that had it.
+    pub(super) source: Option<&'n str>,
+}
+
 impl Names {
+    /// The source of that name.
+    pub(super) fn source(&mut self, label: &str) -> Source {
+        if label.is_empty() {
+            return Source::default();
+        }
+        if let Some(number) = self.numbers.get(label) {
+            return Source(Some(*number));
+        }
+        let number = self.sources.len() as u32;
+        self.sources.push(label.into());
+        self.numbers.insert(label.into(), number);
+        Source(Some(number))
+    }
+
+    /// The source that was added as the one of that number, counted from 0.
+    pub(super) fn numbered(&self, number: Option<u32>) -> Source {
+        Source(number.filter(|number| (*number as usize) < self.sources.len()))
+    }
+
+    /// What a source is called.
+    pub(super) fn label(&self, source: Source) -> Option<&str> {
+        self.sources.get(source.0? as usize).map(|label| &**label)
+    }
+
+    /// All files that names were seen in.
+    pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
+        self.sources.iter().map(|label| &**label)
+    }
+
+    /// Where a name was seen.
+    pub(super) fn source_of(&self, name: &str) -> Source {
+        self.uses.get(name).map(|uses| uses.source).unwrap_or_default()
+    }
+
     /// Counts the names of a text, each mention by a weight.
-    pub(super) fn read(&mut self, text: &str, message: u64, weight: u32) {
+    pub(super) fn read(&mut self, text: &str, message: u64, weight: u32, source: Source) {
         for run in runs(text) {
             // Most names have been seen: what a run means need not be found out again.
             let is_free = run.is_free();
             if is_free && let Some(uses) = self.uses.get_mut(run.text).filter(|uses| uses.is_run) {
-                uses.mention(message, weight, false);
+                uses.mention(message, weight, false, source);
                 continue;
             }
             let Some(name) = run.name() else { continue };
             let is_run = is_free && name.len() == run.text.len();
             let is_key = run.text.strip_suffix(':') == Some(name);
             if let Some(uses) = self.uses.get_mut(name) {
-                uses.mention(message, weight, is_key);
+                uses.mention(message, weight, is_key, source);
                 uses.is_run |= is_run;
             } else {
                 let count = if is_goal_or_session(name) { OWN_COUNT } else { weight };
-                self.uses.insert(name.into(), Uses { count, last: message, is_key, is_run });
+                let uses = Uses { count, last: message, is_key, is_run, source };
+                self.uses.insert(name.into(), uses);
             }
         }
         if self.uses.len() > NAMES_LIVE_MAX {
@@ -72,7 +128,7 @@ impl Names {
 
     /// Adds an id of the project's own.
     pub(super) fn add_own(&mut self, name: &str, message: u64) {
-        self.add(name, OWN_COUNT, message);
+        self.add(name, OWN_COUNT, message, Source::default());
     }
 
     /// Whether a name is an id that must not be forgotten.
@@ -86,23 +142,28 @@ impl Names {
     }
 
     /// Adds a name that an earlier block or state tells.
-    pub(super) fn add(&mut self, written: &str, count: u32, last: u64) {
+    pub(super) fn add(&mut self, written: &str, count: u32, last: u64, source: Source) {
         let name = written.strip_suffix(':').unwrap_or(written);
         let uses = self.uses.entry(name.into()).or_default();
         uses.count = uses.count.max(count);
         uses.last = uses.last.max(last);
         uses.is_key |= name != written;
+        if source.0.is_some() {
+            uses.source = source;
+        }
     }
 
-    /// The names, the most useful first.
-    pub(super) fn ranked(&self, now: u64) -> Vec<&str> {
-        self.scored(now).into_iter().map(|(_, name)| name).collect()
+    /// The names, the most useful first; what lies in the folder `root` is told without it.
+    pub(super) fn ranked(&self, now: u64, root: &str) -> Vec<&str> {
+        self.scored(now, root).into_iter().map(|(_, name)| name).collect()
     }
 
-    /// The names that are kept for the next fold: name as it is written, count, newest message.
-    pub(super) fn kept(&self, now: u64) -> impl Iterator<Item = (String, u32, u64)> {
-        let names = self.scored(now).into_iter().take(NAMES_MAX);
-        names.map(|(_, name)| (self.written(name), self.uses[name].count, self.uses[name].last))
+    /// The names that are kept for the next fold.
+    pub(super) fn kept(&self, now: u64) -> impl Iterator<Item = KeptName<'_>> {
+        self.scored(now, "").into_iter().take(NAMES_MAX).map(|(_, name)| {
+            let Uses { count, last, source, .. } = self.uses[name];
+            KeptName { written: self.written(name), count, last, source: self.label(source) }
+        })
     }
 
     /// A name as it stands in a list: a key has its colon.
@@ -111,8 +172,11 @@ impl Names {
         quote::line(name) + if is_key { ":" } else { "" }
     }
 
-    fn scored(&self, now: u64) -> Vec<(f64, &str)> {
-        let scored = self.uses.iter().map(|(name, uses)| (score(name, *uses, now), &**name));
+    fn scored(&self, now: u64, root: &str) -> Vec<(f64, &str)> {
+        let scored = self.uses.iter().map(|(name, uses)| {
+            let told = below(root, name);
+            (score(told, *uses, now), &**name)
+        });
         let mut scored: Vec<(f64, &str)> = scored.collect();
         scored.sort_unstable_by(|one, two| two.0.total_cmp(&one.0).then_with(|| one.1.cmp(two.1)));
         scored
@@ -125,6 +189,11 @@ impl Names {
         let least = *least;
         self.uses.retain(|name, uses| score(name, *uses, now) > least);
     }
+}
+
+/// A path without the folder that is told once.
+pub(super) fn below<'p>(root: &str, path: &'p str) -> &'p str {
+    path.strip_prefix(root).filter(|below| below.len() > 2).unwrap_or(path)
 }
 
 /// Whether a name is the id of a goal or a session: `g-7f3`, `s-01`.
@@ -152,27 +221,39 @@ mod tests {
     #[test]
     fn use_and_age_rank_names() {
         let mut names = Names::default();
-        names.read("old_one old_one old_one new_one", 0, 1);
-        names.read("new_one", 200, 1);
-        assert_eq!(names.ranked(200), ["new_one", "old_one"]);
-        names.read("old_one", 201, 1);
-        assert_eq!(names.ranked(201), ["old_one", "new_one"]);
+        names.read("old_one old_one old_one new_one", 0, 1, Source::default());
+        names.read("new_one", 200, 1, Source::default());
+        assert_eq!(names.ranked(200, ""), ["new_one", "old_one"]);
+        names.read("old_one", 201, 1, Source::default());
+        assert_eq!(names.ranked(201, ""), ["old_one", "new_one"]);
     }
 
     #[test]
     fn a_key_is_listed_with_its_colon_as_it_was_last_used() {
         let mut names = Names::default();
-        names.read("max-height: 2em; see project_id: and src/a.rs:12", 0, 1);
-        names.read("project_id", 1, 1);
+        names.read("max-height: 2em; see project_id: and src/a.rs:12", 0, 1, Source::default());
+        names.read("project_id", 1, 1, Source::default());
         let written = |names: &Names, name: &str| names.written(name);
         assert_eq!(written(&names, "max-height"), "max-height:");
         assert_eq!(written(&names, "project_id"), "project_id");
         assert_eq!(written(&names, "src/a.rs:12"), "src/a.rs:12");
         let mut next = Names::default();
-        for (name, count, last) in names.kept(1) {
-            next.add(&name, count, last);
+        for kept in names.kept(1) {
+            next.add(&kept.written, kept.count, kept.last, Source::default());
         }
         assert_eq!(written(&next, "max-height"), "max-height:");
-        assert_eq!(next.ranked(1).len(), 3);
+        assert_eq!(next.ranked(1, "").len(), 3);
+    }
+
+    #[test]
+    fn a_name_is_known_by_the_newest_file_that_had_it() {
+        let mut names = Names::default();
+        let (one, two) = (names.source("a.rs"), names.source("b.rs"));
+        names.read("max_len", 0, 1, one);
+        names.read("max_len min_len", 1, 1, two);
+        names.read("max_len", 2, 1, Source::default());
+        assert_eq!(names.source("a.rs"), one);
+        assert_eq!(names.label(names.source_of("max_len")), Some("b.rs"));
+        assert_eq!(names.label(names.source_of("other_len")), None);
     }
 }

@@ -2,11 +2,13 @@
 //! input.
 
 use super::action::Change;
-use super::page::{CHANGED, CHECKED, FAILED, HEADINGS, Heading, REPORTED, STORY, TASKS, WORDS};
+use super::heading::{
+    CHANGED, CHECKED, FAILED, FOUND, HEADINGS, Heading, REPORTED, SEEN, STORY, TASKS, WORDS,
+};
 use super::standing::Kind;
 use super::story::Line;
 use super::work::{FileChanges, Noted, note};
-use super::{Log, Words};
+use super::{Log, SOURCE_CHARS_MAX, Words};
 use crate::quote;
 
 /// The first field of a state.
@@ -56,8 +58,18 @@ impl Log {
                 line(&["m", own]);
             }
         }
-        for (name, count, last) in self.names.kept(self.messages) {
-            line(&["n", &count.to_string(), &last.to_string(), &name]);
+        // Names refer to their sources by number.
+        let kept: Vec<_> = self.names.kept(self.messages).collect();
+        let mut sources: Vec<&str> = kept.iter().filter_map(|name| name.source).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        for source in &sources {
+            line(&["p", source]);
+        }
+        for name in &kept {
+            let number = name.source.and_then(|source| sources.binary_search(&source).ok());
+            let number = number.map(|number| number.to_string()).unwrap_or_default();
+            line(&["n", &name.count.to_string(), &name.last.to_string(), &name.written, &number]);
         }
         out
     }
@@ -120,10 +132,12 @@ impl Log {
                     lines.push(text.to_owned());
                 }
             }
-            ["n", count, last, name] => {
-                let count = u32::try_from(number(count)).unwrap_or(u32::MAX);
-                self.names.add(name, count, number(last));
+            ["p", source] => {
+                self.names.source(source);
             }
+            // Earlier versions wrote no source.
+            ["n", count, last, name] => self.parse_name(count, last, name, ""),
+            ["n", count, last, name, source] => self.parse_name(count, last, name, source),
             [kind, message, about, line] => {
                 let (about, line) = (about.to_owned(), line.to_owned());
                 let noted = Noted { about, line, message: number(message) };
@@ -133,6 +147,12 @@ impl Log {
             }
             _ => {}
         }
+    }
+
+    fn parse_name(&mut self, count: &str, last: &str, name: &str, source: &str) {
+        let count = count.parse().unwrap_or(u32::MAX);
+        let source = self.names.numbered(source.parse().ok());
+        self.names.add(name, count, last.parse().unwrap_or(0), source);
     }
 
     /// Takes up the block of an earlier fold that came back as input.
@@ -147,7 +167,7 @@ impl Log {
             } else if let Some(item) = line.strip_prefix("- ") {
                 self.carry_item(heading, item);
             } else if let Some(names) = line.strip_prefix("names: ") {
-                self.carry_names(names);
+                self.carry_names(names, "");
             } else if !line.trim().is_empty() {
                 self.story_line(0, line);
             }
@@ -189,14 +209,15 @@ impl Log {
                 }
             }
             "Branch: " => self.work.branch = quote::line_within(rest, 100),
-            "Folder: " | "Names: " => self.carry_names(rest),
+            "Folder: " | "Names: " => self.carry_names(rest, ""),
             _ => {}
         }
     }
 
-    fn carry_names(&mut self, names: &str) {
+    fn carry_names(&mut self, names: &str, source: &str) {
+        let source = self.names.source(&quote::line_within(source, SOURCE_CHARS_MAX));
         for name in names.split(", ").filter(|name| (3..=120).contains(&name.len())).take(500) {
-            self.names.add(&quote::line(name), 2, self.messages);
+            self.names.add(&quote::line(name), 2, self.messages, source);
         }
     }
 
@@ -219,10 +240,15 @@ impl Log {
                     self.words.push(Words { round, lasts: false, text });
                 }
             }
+            SEEN => {
+                let (source, names) = item.split_once(": ").unwrap_or(("", item));
+                self.carry_names(names, source);
+            }
             CHECKED => note(&mut self.work.checks, about, &line, 0, 40),
             FAILED => note(&mut self.work.failures, about, &line, 0, 40),
             REPORTED => note(&mut self.work.reports, about, &line, 0, 20),
             CHANGED => note(&mut self.work.changes, about, &line, 0, 60),
+            FOUND => note(&mut self.work.lookups, about, &line, 0, 40),
             TASKS => {
                 let mut chars = item.chars();
                 if let (Some('['), Some(mark), Some("] ")) =

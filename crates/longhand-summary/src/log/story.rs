@@ -7,7 +7,7 @@ use crate::quote;
 
 /// The most characters of a line, and of one that has aged.
 const LINE_CHARS_MAX: usize = 280;
-pub(super) const AGED_CHARS_MAX: usize = 110;
+pub(super) const AGED_CHARS_MAX: usize = 140;
 
 /// The most bytes of all lines.
 const STORY_BYTES_MAX: usize = 16_000;
@@ -40,8 +40,12 @@ impl Story {
             return;
         }
         if let Some(last) = self.lines.last_mut().filter(|last| last.round == round) {
+            let tells = !is_filler(&last.text);
+            if tells && is_filler(&text) {
+                return;
+            }
             last.is_end = false;
-            if is_filler(&last.text) {
+            if !tells {
                 self.lines.pop();
             }
         }
@@ -75,7 +79,7 @@ impl Story {
         }
         let half = self.lines.len() / 2;
         for line in &mut self.lines[..half] {
-            line.text = quote::line_within(&line.text, AGED_CHARS_MAX);
+            line.text = whole_sentences(&line.text, AGED_CHARS_MAX);
         }
         while bytes(&self.lines) > STORY_BYTES_MAX * 3 / 4 {
             let step = self.lines.iter().position(|line| !line.is_end);
@@ -105,12 +109,41 @@ fn gist(text: &str) -> String {
         if !line.is_empty() && line.len() + sentence.len() > LINE_CHARS_MAX {
             break;
         }
-        if !line.is_empty() && !sentence.is_empty() {
-            line.push(' ');
+        if sentence.is_empty() || is_courtesy(sentence) {
+            continue;
+        }
+        if !line.is_empty() {
+            // Items of a list have no full stop.
+            let ends = line.ends_with(['.', '!', '?', ':', ';', ',']);
+            line.push_str(if ends { " " } else { "; " });
         }
         line.push_str(sentence);
     }
     quote::line_within(if gist.is_empty() { &plan } else { &gist }, LINE_CHARS_MAX)
+}
+
+/// The first sentences of a line that have at most so many characters; one that is longer is cut.
+pub(super) fn whole_sentences(line: &str, chars_max: usize) -> String {
+    let most = line.char_indices().nth(chars_max).map_or(line.len(), |(end, _)| end);
+    if most == line.len() {
+        return line.to_owned();
+    }
+    let ends = line.match_indices(['.', '!', '?', ';']).map(|(at, _)| at + 1);
+    let ends = ends.filter(|end| line[*end..].starts_with(' '));
+    // A sentence that is a little too long is better told to its end.
+    let reach = most + most / 4;
+    let (mut best, mut first) = (None, None);
+    for end in ends.take_while(|end| *end <= reach) {
+        if end <= most {
+            best = Some(end);
+        }
+        first = first.or(Some(end));
+    }
+    let end = best.filter(|end| *end >= most / 3).or(first);
+    match end {
+        Some(end) => line[..end].trim_end_matches(';').to_owned(),
+        None => quote::line_within(line, chars_max),
+    }
 }
 
 /// A sentence without the word of joy or insight that it begins with: "Perfect!", "I see - ".
@@ -148,6 +181,20 @@ fn is_plan(sentence: &str) -> bool {
     OPENINGS.iter().any(|opening| low.starts_with(opening))
 }
 
+/// Whether a sentence is only polite: it tells nothing of the work.
+fn is_courtesy(sentence: &str) -> bool {
+    #[rustfmt::skip]
+    const OPENINGS: &[&str] = &[
+        "thank you", "thanks", "you're welcome", "of course", "certainly", "no worries", "no problem", "i can help",
+        "i'd be happy", "i'll be happy", "i understand", "got it", "hello", "hi ", "hi!", "i'm sorry", "i apologize",
+        "let me know", "please let me know", "please hold", "one moment", "just a moment", "feel free", "is there anything",
+        "how can i", "how may i", "you're right", "you're absolutely right", "have a great", "have a nice", "sure, ", "sure!",
+    ];
+    const CHARS_MAX: usize = 100;
+    let low = sentence.get(..sentence.floor_char_boundary(24)).unwrap_or_default().to_lowercase();
+    sentence.len() <= CHARS_MAX && OPENINGS.iter().any(|opening| low.starts_with(opening))
+}
+
 /// Whether a line says little by itself.
 fn is_filler(line: &str) -> bool {
     line.len() < 30
@@ -181,6 +228,32 @@ mod tests {
             "the exporter reads `traces_exporter`.",
         );
         check_gist("Perfect! Now let me run the tests:", "Now let me run the tests:");
+    }
+
+    #[test]
+    fn politeness_tells_nothing() {
+        check_gist(
+            "Thank you for the clarification! The fee is $52. Please let me know if I can help with anything else.",
+            "The fee is $52.",
+        );
+        check_gist("I can help you with that.", "");
+    }
+
+    #[test]
+    fn items_of_a_list_are_told_apart() {
+        check_gist("Now:\n- link is blue\n- text is grey\n", "Now: link is blue; text is grey");
+    }
+
+    #[test]
+    fn a_line_is_shortened_between_sentences() {
+        let line =
+            "The cascade runs first. Leases are checked by their generation. All 65 tests pass.";
+        let short = |chars| whole_sentences(line, chars);
+        assert_eq!(short(200), line);
+        assert_eq!(short(70), "The cascade runs first. Leases are checked by their generation.");
+        assert_eq!(short(30), "The cascade runs first.");
+        assert_eq!(short(20), "The cascade runs first.");
+        assert_eq!(short(12), "The cascade…");
     }
 
     #[track_caller]

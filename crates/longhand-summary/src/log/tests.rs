@@ -259,8 +259,7 @@ fn the_work_is_told_by_its_state() {
          Sub-agents reported:\n\
          - look for leaks: No leaks in 14 files. Details follow.\n\
          Changed by calls:\n\
-         - refund_order order_id=W-12 amount=52: refunded\n\
-         Names: /src/t/src/wheel.rs, /src/t/tests/drift.rs"
+         - refund_order order_id=W-12 amount=52: refunded"
     );
 }
 
@@ -485,4 +484,63 @@ fn claude_code_s_reminders_name_nothing_and_its_notices_are_reports() {
     assert!(told.contains("- count functions: There are 12 functions.\n"), "{told}");
     assert!(told.contains("`sh check.sh 7`: FATAL lease L007 was lost\n"), "{told}");
     assert!(!told.contains("149") && !told.contains("delete it all: "), "{told}");
+}
+
+#[test]
+fn names_stand_beside_the_file_that_they_were_seen_in() {
+    let read = |path: &str| format!(r#"{{"file_path":"/home/u/p/{path}"}}"#);
+    let mut messages = vec![user("Look around.")];
+    messages.extend(tool(
+        0,
+        "Read",
+        &read("lib/tmux.ex"),
+        "defmodule My.Tmux\ndef list_panes, do: 1",
+    ));
+    messages.extend(tool(1, "Read", &read("lib/router.ex"), "plug Plug.Session\npipe_through"));
+    messages.extend(tool(2, "Bash", r#"{"command":"ls"}"#, "mix_lock.exs"));
+    let told = text(&messages, 400);
+    assert!(told.contains("Folder: /home/u/p/lib/\n"), "{told}");
+    assert!(
+        told.ends_with(
+            "Names by file:\n\
+             - router.ex: Plug.Session, pipe_through\n\
+             - tmux.ex: My.Tmux, list_panes\n\
+             Names: mix_lock.exs"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
+fn records_that_were_looked_up_are_told_by_their_ids() {
+    let booking = |id: &str| {
+        format!(r#"{{"id":"{id}","cabin":"economy","flight":"HAT078","card":"gift_card_77"}}"#)
+    };
+    let mut messages = vec![user("Move my booking.")];
+    for (at, id) in ["R-1882", "R-1883"].into_iter().enumerate() {
+        let arguments = format!(r#"{{"id":"{id}"}}"#);
+        messages.extend(tool(at, "get_booking", &arguments, &booking(id)));
+    }
+    messages.extend(tool(9, "search_flights", r#"{"day":"Friday"}"#, r#"[{"flight":"HAT118"}]"#));
+    let told = text(&messages, 400);
+    let lines = "Looked up:\n\
+                 - get_booking id=R-1882: cabin=economy, HAT078, gift_card_77\n\
+                 - get_booking id=R-1883: cabin=economy, HAT078, gift_card_77\n";
+    assert!(told.contains(lines), "{told}");
+    // In little room an id stands with the newest record that has it.
+    let told = text(&messages, 52);
+    let lines =
+        "Looked up:\n- get_booking id=R-1882\n- get_booking id=R-1883: HAT078, gift_card_77";
+    assert!(told.contains(lines), "{told}");
+}
+
+#[test]
+fn an_index_and_records_that_come_back_are_carried_on() {
+    let mut log = Log::default();
+    log.carry("Looked up:\n- get_booking id=R-1: HAT078\nNames by file:\n- lib/a.ex: My.Tmux, list_panes\nNames: mix_lock.exs");
+    log.read(&[&user("And now?")]);
+    let told = page(&log, &[], 400).text;
+    assert!(told.contains("Looked up:\n- get_booking id=R-1: HAT078\n"), "{told}");
+    assert!(told.contains("Names by file:\n- lib/a.ex: My.Tmux, list_panes\n"), "{told}");
+    assert!(told.contains("mix_lock.exs"), "{told}");
 }

@@ -3,6 +3,7 @@
 use longhand_core::anchor::{check_of, failure_line, is_check_tool, patched, verdict_line};
 
 use super::action::{Action, Change, Task};
+use super::record::record_line;
 use super::shell;
 use super::speech::cut;
 use crate::quote;
@@ -15,6 +16,7 @@ const TASKS_MAX: usize = 60;
 const FAILURES_MAX: usize = 40;
 const REPORTS_MAX: usize = 20;
 const CHANGES_MAX: usize = 60;
+const LOOKUPS_MAX: usize = 40;
 
 /// The longest first line that may say that a command was broken off: output is longer, or other.
 const BROKEN_OFF_BYTES_MAX: usize = 120;
@@ -27,6 +29,9 @@ pub(super) const QUIET_SINCE: &str = " (a later run showed no failure)";
 
 /// The most characters of what a sub-agent reports.
 const REPORT_CHARS_MAX: usize = 400;
+
+/// The most characters of a record that a call found.
+const RECORD_CHARS_MAX: usize = 400;
 
 /// What was done, and how it stands.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +50,8 @@ pub(super) struct Work {
     pub(super) reports: Vec<Noted>,
     /// What calls changed in the outside world.
     pub(super) changes: Vec<Noted>,
+    /// The newest record that each call found, such as a booking or a customer.
+    pub(super) lookups: Vec<Noted>,
     /// The file that an editor has open.
     pub(super) open_file: String,
 }
@@ -104,11 +111,20 @@ impl Work {
             Action::Change(what) => {
                 let line = match refusal(answer, is_error) {
                     Some(line) => format!("refused: {}", quote::line_within(line, 120)),
-                    None => quote::line_within(answer, 100),
+                    None => match record_line(answer, what) {
+                        Some(record) => quote::line_within(&record, 160),
+                        None => quote::line_within(answer, 100),
+                    },
                 };
                 note(&mut self.changes, what, &line, message, CHANGES_MAX);
             }
-            Action::Look(what) => self.find(what, answer, message),
+            Action::Look(what) => {
+                self.find(what, answer, message);
+                if let Some(record) = record_line(answer, what) {
+                    let record = quote::line_within(&record, RECORD_CHARS_MAX);
+                    note(&mut self.lookups, what, &record, message, LOOKUPS_MAX);
+                }
+            }
         }
     }
 
@@ -382,13 +398,14 @@ fn counts_none(line: &str) -> bool {
 
 impl Work {
     /// All lines, by the letter of their kind.
-    pub(super) fn noted(&self) -> [(&'static str, &[Noted]); 5] {
+    pub(super) fn noted(&self) -> [(&'static str, &[Noted]); 6] {
         [
             ("c", &self.checks),
             ("g", &self.commits),
             ("x", &self.failures),
             ("a", &self.reports),
             ("d", &self.changes),
+            ("r", &self.lookups),
         ]
     }
 
@@ -400,6 +417,7 @@ impl Work {
             "x" => Some(&mut self.failures),
             "a" => Some(&mut self.reports),
             "d" => Some(&mut self.changes),
+            "r" => Some(&mut self.lookups),
             _ => None,
         }
     }

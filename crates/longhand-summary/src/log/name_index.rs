@@ -1,0 +1,106 @@
+//! The index of names at the end of a page: a line for each file that they were seen in, and a list of the others.
+
+use longhand_core::{Scale, Tokens};
+use memchr::memmem;
+use rustc_hash::FxHashMap;
+
+use super::heading::{NAMES, SEEN};
+use super::names::{Names, Source, below};
+use crate::quote;
+
+/// How many names may be too long for the room that is left before no others are tried.
+const MISSES_MAX: usize = 8;
+
+/// Names that are to be listed, as many as there is room for.
+pub(super) struct NameIndex<'n> {
+    names: &'n Names,
+    /// The lines before the index: what they have need not be named again.
+    text: &'n str,
+    /// The folder that is told once.
+    folder: &'n str,
+    room: Tokens,
+    scale: &'n Scale<'n>,
+    spent: Tokens,
+    misses: usize,
+    groups: FxHashMap<Source, Vec<String>>,
+    /// All that was added, for the same reason as `text`.
+    added: String,
+    /// Whether no id was left out that must not be forgotten.
+    pub(super) has_all: bool,
+}
+
+impl<'n> NameIndex<'n> {
+    pub(super) fn new(
+        names: &'n Names,
+        text: &'n str,
+        folder: &'n str,
+        room: Tokens,
+        scale: &'n Scale<'n>,
+    ) -> Self {
+        let spent = scale.text(NAMES) + scale.text(SEEN) + Tokens(2);
+        let (groups, added) = (FxHashMap::default(), String::new());
+        Self { names, text, folder, room, scale, spent, misses: 0, groups, added, has_all: true }
+    }
+
+    /// Adds a name that is not there yet, the most useful first; `false` if there is no more room.
+    pub(super) fn add(&mut self, name: &str) -> bool {
+        let written = self.names.written(below(self.folder, name));
+        if self.has(&written) {
+            return true;
+        }
+        let source = self.names.source_of(name);
+        let mut tokens = self.scale.text(&format!("{written}, "));
+        if !self.groups.contains_key(&source) {
+            tokens += self.scale.text(&self.heading(source));
+        }
+        if self.spent + tokens > self.room {
+            self.misses += 1;
+            self.has_all &= !self.names.is_own(name);
+            return self.misses <= MISSES_MAX;
+        }
+        self.spent += tokens;
+        if !self.groups.contains_key(&source) {
+            self.added.push_str(&self.heading(source));
+        }
+        let names = self.groups.entry(source).or_default();
+        // A file may be known by its name alone.
+        if !self.added.ends_with(&format!("{written}: ")) {
+            self.added.push_str(&written);
+            self.added.push(' ');
+            names.push(written);
+        }
+        true
+    }
+
+    /// The index as it stands in a page.
+    pub(super) fn lines(&self) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        for (source, names) in
+            self.groups.iter().filter(|(source, _)| **source != Source::default())
+        {
+            let line = format!("{}{}", self.heading(*source), names.join(", "));
+            lines.push(format!("{}\n", line.trim_end_matches(": ")));
+        }
+        lines.sort_unstable();
+        let mut text = String::new();
+        if !lines.is_empty() {
+            text.push_str(SEEN);
+            text.push('\n');
+            text.push_str(&lines.concat());
+        }
+        if let Some(others) = self.groups.get(&Source::default()) {
+            text.push_str(&format!("{NAMES}{}\n", others.join(", ")));
+        }
+        text
+    }
+
+    fn heading(&self, source: Source) -> String {
+        let label = self.names.label(source).map(|label| quote::line(below(self.folder, label)));
+        label.map(|label| format!("- {label}: ")).unwrap_or_default()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let is_in = |text: &str| memmem::find(text.as_bytes(), name.as_bytes()).is_some();
+        is_in(self.text) || is_in(&self.added)
+    }
+}

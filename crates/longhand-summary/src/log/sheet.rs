@@ -1,0 +1,266 @@
+//! A page in the making: what can be told, and how much of it has room.
+
+use longhand_core::{Scale, Tokens};
+
+use super::heading::{COMMITS, HEADINGS};
+use super::page::Page;
+
+/// The share that names and the story get beside the lines that matter: one in so many.
+const OTHERS_SHARE: u64 = 5;
+
+/// What the story has in any case, as a share of the room.
+const OTHERS_PERCENT: u64 = 4;
+
+/// The most that plain words of users take before the oldest of them are told more briefly.
+const WORDS_PERCENT: u64 = 60;
+/// Less than any line takes.
+const UNIT_TOKENS_MIN: Tokens = Tokens(3);
+
+/// The least room that is shared out.
+const SHARED_FROM: Tokens = Tokens(400);
+
+/// Something that can be told, in short and in full.
+pub(super) struct Unit {
+    /// Where it stands: the number of its heading, and its place below it.
+    heading: usize,
+    place: usize,
+    pub(super) short: String,
+    pub(super) full: String,
+    /// Still shorter, for old words where there are many.
+    pub(super) brief: Option<String>,
+    /// Whether a conversation cannot do without it.
+    is_essential: bool,
+    shown: Shown,
+    /// What it takes in short and in full, once that was counted.
+    weights: [Option<Tokens>; 2],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    No,
+    Short,
+    Full,
+}
+
+impl Unit {
+    fn text(&self) -> &str {
+        match self.shown {
+            Shown::No => "",
+            Shown::Short => &self.short,
+            Shown::Full => &self.full,
+        }
+    }
+}
+
+/// How often a sheet is gone through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Shares,
+    Rest,
+    /// What is told when all that matters had its turn.
+    Others,
+    Full,
+    Minor,
+}
+
+impl Pass {
+    fn takes(self, tier: &Tier) -> bool {
+        let is_first = tier.matters || tier.is_capped;
+        match self {
+            Pass::Shares => is_first || tier.percent > 0,
+            Pass::Rest => is_first,
+            Pass::Others => !is_first && tier.percent > 0,
+            Pass::Full => tier.percent > 0,
+            Pass::Minor => tier.percent == 0,
+        }
+    }
+}
+
+/// Units of equal worth, the best first, and the share of the room up to which they are told at first;
+/// those without a share are told when all others had their turn.
+pub(super) struct Tier {
+    pub(super) percent: u64,
+    /// Whether the share holds in little room too: what a model was paid for has a place, and no more.
+    pub(super) is_capped: bool,
+    /// Whether a block is made larger for their sake.
+    pub(super) matters: bool,
+    pub(super) units: Vec<Unit>,
+}
+
+/// Units on their way to a text.
+pub(super) struct Sheet<'s, 'm> {
+    pub(super) tiers: Vec<Tier>,
+    pub(super) scale: &'s Scale<'m>,
+    pub(super) limit: Tokens,
+    pub(super) spent: Tokens,
+}
+
+impl Sheet<'_, '_> {
+    /// Tells what there is room for: each tier up to its share, then what is left, then in full, and
+    /// what has no share at the end.
+    pub(super) fn fill(&mut self, room: Tokens) {
+        let mut tiers = std::mem::take(&mut self.tiers);
+        let mut titled = [false; HEADINGS.len()];
+        let passes = [Pass::Shares, Pass::Rest, Pass::Others, Pass::Full, Pass::Minor];
+        for pass in passes {
+            for tier in tiers.iter_mut().filter(|tier| pass.takes(tier)) {
+                // In little room worth alone counts.
+                let has_share = pass == Pass::Shares && (room >= SHARED_FROM || tier.is_capped);
+                let share = if has_share { tier.percent } else { 100 };
+                let mut cap = Tokens(room.0 * share / 100);
+                if has_share && !tier.matters && !tier.is_capped {
+                    cap = cap.min(self.spent + Tokens(room.0 * OTHERS_PERCENT / 100));
+                }
+                for unit in &mut tier.units {
+                    self.show(unit, pass, cap, &mut titled);
+                }
+            }
+        }
+        self.tiers = tiers;
+    }
+
+    /// Tells the oldest words of users more briefly where not all of them have room.
+    pub(super) fn shorten_words(&mut self, limit: Tokens) {
+        let cap = Tokens(limit.0 * WORDS_PERCENT / 100);
+        let mut tiers = std::mem::take(&mut self.tiers);
+        let is_brief = |unit: &&mut Unit| unit.brief.is_some();
+        let mut units: Vec<&mut Unit> =
+            tiers.iter_mut().flat_map(|tier| &mut tier.units).filter(is_brief).collect();
+        let mut sum: Tokens = units.iter().map(|unit| self.weight(&unit.short)).sum();
+        for unit in units.iter_mut().rev() {
+            if sum <= cap {
+                break;
+            }
+            let Some(brief) = unit.brief.take() else { continue };
+            sum = sum.saturating_sub(self.weight(&unit.short)) + self.weight(&brief);
+            unit.short = brief;
+        }
+        self.tiers = tiers;
+    }
+
+    /// What the lines that matter take in short, and some room for the others.
+    pub(super) fn wanted(&self) -> Tokens {
+        let mut titled = [false; HEADINGS.len()];
+        let mut sum = Tokens::ZERO;
+        for unit in self.tiers.iter().filter(|tier| tier.matters).flat_map(|tier| &tier.units) {
+            if !std::mem::replace(&mut titled[unit.heading], true) {
+                sum += self.weight(HEADINGS[unit.heading].title);
+            }
+            sum += self.weight(&unit.short);
+        }
+        Tokens(sum.0 + sum.0 / OTHERS_SHARE)
+    }
+
+    /// Shows a unit in short, or in full what was shown in short, if it fits.
+    fn show(&mut self, unit: &mut Unit, pass: Pass, cap: Tokens, titled: &mut [bool]) {
+        let (from, to) = if pass == Pass::Full {
+            (Shown::Short, Shown::Full)
+        } else {
+            (Shown::No, Shown::Short)
+        };
+        let is_full = from == Shown::No && self.spent + UNIT_TOKENS_MIN > cap;
+        if unit.shown != from || is_full {
+            return;
+        }
+        let before = self.weight_of(unit);
+        unit.shown = to;
+        let title = HEADINGS[unit.heading].title;
+        let title = if titled[unit.heading] { Tokens::ZERO } else { self.weight(title) };
+        let added = self.weight_of(unit).saturating_sub(before) + title;
+        if self.spent + added <= cap {
+            self.spent += added;
+            titled[unit.heading] = true;
+        } else {
+            unit.shown = from;
+        }
+    }
+
+    /// What a unit takes as it is shown.
+    fn weight_of(&self, unit: &mut Unit) -> Tokens {
+        let form = match unit.shown {
+            Shown::No => return Tokens::ZERO,
+            Shown::Short => 0,
+            Shown::Full => 1,
+        };
+        if let Some(weight) = unit.weights[form] {
+            return weight;
+        }
+        let weight = self.weight(unit.text());
+        unit.weights[form] = Some(weight);
+        weight
+    }
+
+    fn weight(&self, text: &str) -> Tokens {
+        self.scale.text(text) + Tokens(1)
+    }
+
+    /// The lines that are told, and where the names belong.
+    pub(super) fn text(&self) -> (String, usize) {
+        let mut shown: Vec<&Unit> = self.units().filter(|unit| unit.shown != Shown::No).collect();
+        shown.sort_by_key(|unit| (unit.heading, unit.place));
+        let mut text = String::new();
+        for group in shown.chunk_by(|one, two| one.heading == two.heading) {
+            let title = HEADINGS[group[0].heading].title;
+            text.push_str(title);
+            let is_list = title.ends_with(' ');
+            let separator = if title == COMMITS {
+                "; "
+            } else if is_list {
+                ", "
+            } else {
+                "\n"
+            };
+            if !is_list {
+                text.push('\n');
+            }
+            let items: Vec<&str> = group.iter().map(|unit| unit.text()).collect();
+            text.push_str(&items.join(separator));
+            text.push('\n');
+        }
+        let end = text.len();
+        (text, end)
+    }
+
+    fn units(&self) -> impl Iterator<Item = &Unit> {
+        self.tiers.iter().flat_map(|tier| &tier.units)
+    }
+
+    /// Takes the lightest line out again.
+    pub(super) fn drop_last(&mut self) -> bool {
+        let units = self.tiers.iter_mut().flat_map(|tier| &mut tier.units);
+        let last = units.filter(|unit| unit.shown != Shown::No).last();
+        last.is_some_and(|unit| {
+            unit.shown = Shown::No;
+            true
+        })
+    }
+
+    pub(super) fn page(&self, text: String) -> Page {
+        debug_assert!(self.scale.text(&text) <= self.limit);
+        let told = self.units().filter(|unit| unit.shown != Shown::No).count();
+        let missing: Vec<&Unit> = self.units().filter(|unit| unit.shown == Shown::No).collect();
+        Page {
+            text,
+            told,
+            wanted: Tokens::ZERO,
+            is_lossy: missing.iter().any(|unit| unit.is_essential),
+            left_out: missing
+                .iter()
+                .map(|unit| unit.short.trim_start_matches("- ").to_owned())
+                .collect(),
+        }
+    }
+}
+
+/// Something below a title that is not told yet.
+pub(super) fn unit(
+    title: &str,
+    place: usize,
+    short: String,
+    full: String,
+    is_essential: bool,
+) -> Unit {
+    let heading = HEADINGS.iter().position(|heading| heading.title == title).unwrap_or(0);
+    let brief = None;
+    Unit { heading, place, short, full, brief, is_essential, shown: Shown::No, weights: [None; 2] }
+}
