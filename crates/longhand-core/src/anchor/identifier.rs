@@ -200,7 +200,12 @@ fn trimmed(run: &str) -> &str {
 
 /// Whether a run names something, and is no number or duration.
 fn is_name(run: &str) -> bool {
-    // A mark in front makes no name of a word: `.collect`, `:ok`.
+    // A method of something: `.map_err`.
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    if run.strip_prefix('.').is_some_and(|method| method.bytes().all(is_plain)) {
+        return false;
+    }
+    // A mark in front makes no name of a word: `:ok`.
     let run = run.strip_prefix(['.', ':']).unwrap_or(run);
     if run.len() < 5 {
         // Short ids: `g-7`, `#12`.

@@ -191,11 +191,14 @@ impl Contents<'_> {
         let records = self.log.work.lookups.iter().enumerate();
         let mut told = FxHashSet::default();
         let records = records.filter(|(_, record)| now.contains(record)).rev();
-        let units = records.map(|(place, record)| {
+        let units = records.filter_map(|(place, record)| {
             let ids: Vec<&str> = ids(&record.line).filter(|id| told.insert(*id)).collect();
+            if ids.is_empty() {
+                return None;
+            }
             let mut unit = noted_unit(FOUND, place, &record.about, &record.line, FULL_CHARS);
             unit.short = noted_unit(FOUND, place, &record.about, &ids.join(", "), 240).short;
-            unit
+            Some(unit)
         });
         units.collect()
     }

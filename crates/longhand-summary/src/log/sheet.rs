@@ -57,6 +57,8 @@ impl Unit {
 enum Pass {
     Shares,
     Rest,
+    /// What a conversation cannot do without is told in full before anything else is told at all.
+    Essential,
     /// What is told when all that matters had its turn.
     Others,
     Full,
@@ -68,7 +70,7 @@ impl Pass {
         let is_first = tier.matters || tier.is_capped;
         match self {
             Pass::Shares => is_first || tier.percent > 0,
-            Pass::Rest => is_first,
+            Pass::Rest | Pass::Essential => is_first,
             Pass::Others => !is_first && tier.percent > 0,
             Pass::Full => tier.percent > 0,
             Pass::Minor => tier.percent == 0,
@@ -101,7 +103,8 @@ impl Sheet<'_, '_> {
     pub(super) fn fill(&mut self, room: Tokens) {
         let mut tiers = std::mem::take(&mut self.tiers);
         let mut titled = [false; HEADINGS.len()];
-        let passes = [Pass::Shares, Pass::Rest, Pass::Others, Pass::Full, Pass::Minor];
+        let passes =
+            [Pass::Shares, Pass::Rest, Pass::Essential, Pass::Others, Pass::Full, Pass::Minor];
         for pass in passes {
             for tier in tiers.iter_mut().filter(|tier| pass.takes(tier)) {
                 // In little room worth alone counts.
@@ -153,10 +156,10 @@ impl Sheet<'_, '_> {
 
     /// Shows a unit in short, or in full what was shown in short, if it fits.
     fn show(&mut self, unit: &mut Unit, pass: Pass, cap: Tokens, titled: &mut [bool]) {
-        let (from, to) = if pass == Pass::Full {
-            (Shown::Short, Shown::Full)
-        } else {
-            (Shown::No, Shown::Short)
+        let (from, to) = match pass {
+            Pass::Essential if !unit.is_essential => return,
+            Pass::Essential | Pass::Full => (Shown::Short, Shown::Full),
+            _ => (Shown::No, Shown::Short),
         };
         let is_full = from == Shown::No && self.spent + UNIT_TOKENS_MIN > cap;
         if unit.shown != from || is_full {

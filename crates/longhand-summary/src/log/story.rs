@@ -130,18 +130,12 @@ pub(super) fn whole_sentences(line: &str, chars_max: usize) -> String {
     }
     let ends = line.match_indices(['.', '!', '?', ';']).map(|(at, _)| at + 1);
     let ends = ends.filter(|end| line[*end..].starts_with(' '));
-    // A sentence that is a little too long is better told to its end.
-    let reach = most + most / 4;
-    let (mut best, mut first) = (None, None);
-    for end in ends.take_while(|end| *end <= reach) {
-        if end <= most {
-            best = Some(end);
-        }
-        first = first.or(Some(end));
-    }
-    let end = best.filter(|end| *end >= most / 3).or(first);
-    match end {
-        Some(end) => line[..end].trim_end_matches(';').to_owned(),
+    // A sentence that is a little too long is better told to its end, and a very short one tells too little.
+    let tells_enough = |end: &usize| (most / 2..=most + most / 4).contains(end);
+    let (fitting, longer): (Vec<usize>, Vec<usize>) =
+        ends.filter(tells_enough).partition(|end| *end <= most);
+    match fitting.last().or(longer.first()) {
+        Some(end) => line[..*end].trim_end_matches(';').to_owned(),
         None => quote::line_within(line, chars_max),
     }
 }

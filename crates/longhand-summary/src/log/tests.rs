@@ -513,24 +513,27 @@ fn names_stand_beside_the_file_that_they_were_seen_in() {
 
 #[test]
 fn records_that_were_looked_up_are_told_by_their_ids() {
-    let booking = |id: &str| {
-        format!(r#"{{"id":"{id}","cabin":"economy","flight":"HAT078","card":"gift_card_77"}}"#)
+    let booking = |id: &str, card: &str| {
+        format!(r#"{{"id":"{id}","cabin":"economy","flight":"HAT078","card":"{card}"}}"#)
     };
     let mut messages = vec![user("Move my booking.")];
-    for (at, id) in ["R-1882", "R-1883"].into_iter().enumerate() {
+    for (at, (id, card)) in
+        [("R-1882", "gift_card_1"), ("R-1883", "gift_card_2")].into_iter().enumerate()
+    {
         let arguments = format!(r#"{{"id":"{id}"}}"#);
-        messages.extend(tool(at, "get_booking", &arguments, &booking(id)));
+        messages.extend(tool(at, "get_booking", &arguments, &booking(id, card)));
     }
     messages.extend(tool(9, "search_flights", r#"{"day":"Friday"}"#, r#"[{"flight":"HAT118"}]"#));
     let told = text(&messages, 400);
     let lines = "Looked up:\n\
-                 - get_booking id=R-1882: cabin=economy, HAT078, gift_card_77\n\
-                 - get_booking id=R-1883: cabin=economy, HAT078, gift_card_77\n";
+                 - get_booking id=R-1882: cabin=economy, HAT078, gift_card_1\n\
+                 - get_booking id=R-1883: cabin=economy, HAT078, gift_card_2\n";
     assert!(told.contains(lines), "{told}");
     // In little room an id stands with the newest record that has it.
-    let told = text(&messages, 52);
-    let lines =
-        "Looked up:\n- get_booking id=R-1882\n- get_booking id=R-1883: HAT078, gift_card_77";
+    let told = text(&messages, 56);
+    let lines = "Looked up:\n\
+                 - get_booking id=R-1882: gift_card_1\n\
+                 - get_booking id=R-1883: HAT078, gift_card_2";
     assert!(told.contains(lines), "{told}");
 }
 
