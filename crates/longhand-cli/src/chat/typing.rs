@@ -1,9 +1,12 @@
-//! Keys that are pressed while an answer is written: they wait for the prompt and are not shown before.
+//! The terminal while nobody is asked for a line: keys wait for the next prompt and are not shown before.
 
 #[cfg(unix)]
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Holds back what is typed until it is dropped. Ctrl-C works meanwhile.
+/// Holds back what is typed until it is dropped.
+///
+/// Keys are neither echoed nor gathered into lines, so the editor of the next prompt gets every one of them, Backspace and
+/// Ctrl-D included. Ctrl-C still sends its signal.
 pub(super) struct TypingHeld {
     #[cfg(unix)]
     before: Option<Termios>,
@@ -14,7 +17,7 @@ impl TypingHeld {
     pub(super) fn new() -> Self {
         let before = tcgetattr(std::io::stdin()).ok();
         if let Some(mut modes) = before.clone() {
-            modes.local_modes.remove(LocalModes::ECHO | LocalModes::ECHONL);
+            modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ECHONL);
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &modes);
         }
         Self { before }

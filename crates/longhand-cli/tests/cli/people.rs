@@ -146,13 +146,24 @@ fn nothing_wraps_in_a_terminal_of_fifty_columns() {
 #[test]
 fn a_chat_wraps_nowhere_in_fifty_columns() {
     let text = "The log is in **var/app.log**, and it is rotated every night at two; `logrotate` does it.\n\n\
-                | file | what it has |\n|---|---|\n| var/app.log | all that the service says |\n";
+                - an item that is longer than the terminal is wide, so it goes on below its words\n\n\
+                | file | what it has | kept |\n|---|---|---|\n| var/app.log | all that the service says by day and by night | a week |\n";
     let server = ScriptedServer::start([Step::Answer(text.to_owned())]);
     let folder = folder(&server, "chat");
     let mut terminal = Terminal::start(&folder, "chat demo");
     terminal.resize(60, 50);
     terminal.type_line("Where is the log?");
-    terminal.wait_for("all that the service");
+    terminal.wait_for("a week");
+    terminal.wait_for_prompt();
+    // Items and cells go on below where they began.
+    let contents = terminal.contents();
+    assert!(contents.contains("\n  wide, so it goes on"), "{contents}");
+    let lines: Vec<&str> = contents.lines().collect();
+    let row = lines.iter().position(|line| line.starts_with("var/app.log  all")).unwrap();
+    assert!(
+        lines[row].ends_with("a week") && lines[row + 1].starts_with("             "),
+        "{contents}"
+    );
     for command in ["/context", "/cost", "/search log", "/help", "/nonsense"] {
         terminal.type_line(command);
     }
@@ -239,7 +250,7 @@ fn what_is_typed_ahead_waits_for_the_prompt() {
 
 #[test]
 fn a_stopped_answer_counts_and_an_unknown_price_is_said() {
-    let slow = Step::Drip("one two three ".repeat(200), Duration::from_millis(30));
+    let slow = Step::Drip("one two three ".repeat(200), Duration::from_millis(500));
     let server = ScriptedServer::start([slow]);
     let folder = folder(&server, "chat");
     let mut terminal = Terminal::start(&folder, "chat demo");
