@@ -125,7 +125,10 @@ fn told(counts: &Counts, agent: &str, session: Option<&str>) -> String {
         line.push_str(&format!("; {} passed on unread", number(counts.bypassed)));
     }
     if counts.unarchived > 0 {
-        line.push_str(&format!("; {} messages could not be archived", number(counts.unarchived)));
+        line.push_str(&format!(
+            "; {} could not be archived",
+            counted(counts.unarchived as usize, "message")
+        ));
     }
     match session {
         Some(session) => {

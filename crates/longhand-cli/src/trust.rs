@@ -50,6 +50,10 @@ fn hash(content: &str) -> String {
 pub(crate) fn run(args: &TrustArgs) -> Result<Outcome> {
     let mut trusted = Trusted::load();
     if args.list {
+        if trusted.0.is_empty() {
+            output::say("no file is trusted");
+            return Ok(Outcome::Done);
+        }
         let lines = trusted.0.iter().map(|(_, path)| format!("{}\n", path.display()));
         output::print(&lines.collect::<String>())?;
         return Ok(Outcome::Done);

@@ -100,7 +100,7 @@ impl Summarised {
         self.newest().is_lossy
     }
 
-    /// Why summaries were refused for the newest digest.
+    /// Why summaries were refused, the first reason of each summariser.
     pub fn refused(&self) -> Vec<String> {
         self.newest().refused.clone()
     }
@@ -167,7 +167,8 @@ impl Digest for Summarised {
         }
         let (mut log, before) = self.read(folded);
         let chapter = self.is_told.then(|| self.chapter_of(folded, before, &log, limit));
-        let (mut refused, mut story) = (Vec::new(), None);
+        // A plan may ask for several digests; the first reason that a model gave is the cause of the others.
+        let (mut refused, mut story) = (self.newest().refused.clone(), None);
         let models = self.summarisers.iter().filter(|summariser| summariser.writes());
         for summariser in models {
             match chapter.as_ref().map(|chapter| chapter.told_by(&**summariser)) {
@@ -176,7 +177,12 @@ impl Digest for Summarised {
                     story = told.account;
                     break;
                 }
-                Some(Err(why)) => refused.push(why),
+                Some(Err(why)) => {
+                    let is_known = |known: &String| known.contains(summariser.name());
+                    if !refused.iter().any(is_known) {
+                        refused.push(why);
+                    }
+                }
                 None => {}
             }
         }

@@ -428,7 +428,7 @@ fn a_model_summarises_in_the_background() {
     terminal.type_line("/quit");
     assert_eq!(terminal.end(), 0);
     let log = folder.run("log demo").stdout;
-    assert!(log.contains("fake/tiny") || log.contains("extractive"), "{log}");
+    assert!(log.contains("fake/tiny") || log.contains("built-in summariser"), "{log}");
 }
 
 #[test]

@@ -95,6 +95,7 @@ fn rm_removes_the_prompts_from_the_history_too() {
         "{run:?}"
     );
     assert!(run.stdout.contains("are not touched"), "{run:?}");
+    assert!(run.stdout.contains("commands such as /search stay in "), "{run:?}");
 }
 
 #[test]
