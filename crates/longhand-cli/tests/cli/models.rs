@@ -138,6 +138,22 @@ fn doctor_finds_a_home_that_cannot_be_written() {
 }
 
 #[test]
+fn doctor_says_that_a_model_is_not_listed() {
+    for (listed, said) in [
+        (r#"{"data":[{"id":"tiny:latest"},{"id":"large"}]}"#, "it answers\n"),
+        (r#"{"data":[{"id":"small"},{"id":"large"}]}"#, "it answers, but does not list tiny\n"),
+        ("no JSON", "it answers\n"),
+    ] {
+        let json = vec![("content-type", "application/json".to_owned())];
+        let server = ScriptedServer::start([Step::Raw(200, json, listed.to_owned())]);
+        let folder = configured(&server, "[models]\nchat = 'fake/tiny'\n");
+        let run = folder.run("doctor");
+        assert!(run.status == 0 && run.stdout.contains(said), "{said}: {run:?}");
+        assert_eq!(said.contains("but"), run.stdout.contains("hint: it lists small, large"));
+    }
+}
+
+#[test]
 fn doctor_shows_what_is_in_force_and_what_to_fix() {
     let list = Step::Raw(
         200,
