@@ -50,7 +50,7 @@ const INTERRUPT_POLL: Duration = Duration::from_millis(100);
 /// How long a round waits for an archive that another process has locked. Every attempt waits for seconds.
 const BUSY_ATTEMPTS: usize = 24;
 
-/// How long leaving waits for a fold that is under way; one that is not done is done next time.
+/// How long `/quit` waits for a summary that is being written; one that is late is written again next time.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &ChatArgs) -> Result<Outcome> {
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ChatArgs) -> Result<Outcome> {
     chat.converse()
 }
 
-/// A conversation and what is needed to go on with it.
+/// A conversation and what is needed to continue it.
 struct Chat {
     models: Models,
     model: Model,
@@ -101,7 +101,7 @@ struct Chat {
     redactor: Option<Arc<Redactor>>,
     /// The newest message as it was typed.
     asked: Option<String>,
-    /// Whether it has no whole answer yet.
+    /// Whether it has no complete answer yet.
     has_failed: bool,
     /// Rounds that the archive could not take, oldest first.
     unrecorded: Vec<Round>,
@@ -114,10 +114,10 @@ enum Answer {
     Partial(String, String),
 }
 
-/// Why an answer ends that the user has seen enough of.
+/// Why an answer ended that the user stopped.
 const STOPPED: &str = "stopped by the user";
 
-/// Why an answer ends when the terminal is closed.
+/// Why an answer ended when the terminal was closed.
 const ENDED: &str = "the program was terminated";
 
 impl Chat {
@@ -201,8 +201,8 @@ impl Chat {
         self.turn(&message)
     }
 
-    /// One message and its answer. What goes wrong is told, and the conversation goes on: the message is kept,
-    /// with as much of the answer as was shown.
+    /// Sends one message and shows the answer. Errors are shown and do not end the chat; the message is kept with the
+    /// part of the answer that arrived.
     fn turn(&mut self, message: &str) -> Result<()> {
         self.asked = Some(message.to_owned());
         self.record_waiting();
@@ -241,7 +241,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Writes down what an answer took.
+    /// Logs the tokens and the cost of an answer.
     fn log(&self, answer: &Answer, window: &Window) -> Result<()> {
         if let Some(call) = self.call(answer, window)? {
             self.session.log_request(&call, window, store::now_ms())?;
@@ -249,8 +249,8 @@ impl Chat {
         Ok(())
     }
 
-    /// Records what is not recorded yet, in its order. An archive that is busy is waited for; what it cannot take
-    /// stays here and is tried again.
+    /// Records the rounds that are not recorded yet, in their order. It waits for a busy archive; a round that cannot be
+    /// recorded is kept in memory and tried again.
     fn record_waiting(&mut self) {
         while let Some(round) = self.unrecorded.first() {
             let mut recorded = self.session.record(round);
@@ -370,13 +370,12 @@ impl Chat {
         let items =
             items.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(items);
         let messages = format!("[{user},{items}]");
-        // An answer that cannot stand in a conversation as it is, such as one that only thinks, is kept
-        // by its words.
+        // An answer that is not valid in a conversation, such as one with thinking only, is kept as plain text.
         Round::from_conversation(messages.into_bytes(), Some(dialect), now)
             .unwrap_or_else(|_| Round::new(message, &reply.text, now))
     }
 
-    /// What an answer took: as the provider says, or as we count for one that was stopped or cut.
+    /// The tokens and cost of an answer: as the provider reports them, or as counted here if it was stopped or cut off.
     fn call(&self, answer: &Answer, window: &Window) -> Result<Option<Call>> {
         let usage = match answer {
             Answer::Whole(reply) => reply.usage,
@@ -543,7 +542,7 @@ impl Chat {
     }
 }
 
-/// Waits until the terminal is closed or the program is told to end.
+/// Waits until the terminal is closed or SIGTERM arrives.
 async fn told_to_end() {
     #[cfg(unix)]
     {

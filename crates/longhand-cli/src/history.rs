@@ -1,4 +1,4 @@
-//! What was typed in `longhand chat`, so that the arrow keys bring it back.
+//! The history file of `longhand chat`, which the arrow keys go through.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::{output, paths};
 
-/// Where it is: beside the user's archive.
+/// Its path, in the folder of the user's data.
 pub(crate) fn path() -> Option<PathBuf> {
     Some(paths::data().ok()?.join("history"))
 }

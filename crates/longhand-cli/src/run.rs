@@ -23,7 +23,7 @@ use crate::{Outcome, conversation, models, output, store};
 /// How long the proxy waits for requests that are still under way when the program has ended.
 const FAREWELL_MAX: Duration = Duration::from_secs(10);
 
-/// Where requests go if nobody says otherwise.
+/// Where requests go by default.
 const OPENAI: &str = "https://api.openai.com";
 const ANTHROPIC: &str = "https://api.anthropic.com";
 
@@ -83,7 +83,7 @@ fn settings(args: &RunArgs, agent: &str, warn: Log) -> Result<Settings> {
     })
 }
 
-/// What is to be said once the terminal is ours again.
+/// Warnings that are printed after the agent has ended.
 #[derive(Clone, Default)]
 struct Warnings(Arc<Mutex<Vec<String>>>);
 

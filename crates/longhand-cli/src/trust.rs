@@ -1,4 +1,4 @@
-//! Which settings of folders count: a file that came with a checkout must not decide where words go.
+//! Which settings of folders are trusted: a file that came with a checkout must not decide where messages go.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What can be typed that is not said to the model.
+//! Commands that begin with a slash.
 
 /// A command.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
-//! Markdown in a terminal, as it is written: bold, code, headings, lists and tables.
+//! Renders Markdown for a terminal while it arrives: bold, code, headings, lists and tables.
 //!
-//! What comes is held back only as far as its form is not yet known: a mark at the end of a piece, and the rows
-//! of a table, which are shown together.
+//! Text is held back only while its form is unknown: a mark at the end of a piece, and the rows of a table, which are
+//! shown together.
 
 use std::mem::take;
 
@@ -82,7 +82,7 @@ impl Markdown {
         !self.is_block && self.held.trim_start().starts_with('|')
     }
 
-    /// Renders what is held, but for a mark that may go on unless the line is complete.
+    /// Renders the held text. A mark at its end stays held unless the line is complete.
     fn render_held(&mut self, is_complete: bool, out: &mut String) {
         if !self.is_inside && !self.begin_line(is_complete, out) {
             return;

@@ -1,4 +1,4 @@
-//! What a person sees.
+//! Output of `chat`.
 
 use std::io::{IsTerminal, Write};
 
@@ -10,12 +10,12 @@ use super::wrap::Wrap;
 use crate::output::{self, harmless};
 use crate::search;
 
-/// The terminal. Whatever models and archives say loses what a terminal would obey.
+/// The terminal. Control characters are removed from everything that models and archives contain.
 pub(super) struct Screen {
     colour: bool,
     /// Whether Markdown is rendered.
     renders: bool,
-    /// Whether somebody types: if not, only answers go to standard output.
+    /// Whether standard input is a terminal: if not, only answers go to standard output.
     is_live: bool,
 }
 

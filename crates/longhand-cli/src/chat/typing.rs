@@ -1,4 +1,4 @@
-//! The terminal while nobody is asked for a line: keys wait for the next prompt and are not shown before.
+//! The terminal between two prompts: keys wait for the next prompt and are not shown before.
 
 #[cfg(unix)]
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};

@@ -1,4 +1,4 @@
-//! Breaks text between words as it is written.
+//! Breaks lines between words while text arrives.
 
 use std::mem::take;
 
