@@ -272,7 +272,7 @@ fn settings_of(path: &Path, content: &str) -> Result<Vec<(String, Value)>> {
         let Some(known) = KNOWN.iter().find(|known| matches(known.key, key)) else {
             return Err(hinted(
                 format!("{name}: there is no setting `{key}`"),
-                format!("did you mean `{}`?", nearest(key)),
+                nearest(key).map_or_else(sections, |known| format!("did you mean `{known}`?")),
             ));
         };
         if !is_kind(known.kind, value) {
@@ -314,11 +314,22 @@ fn matches(shape: &str, key: &str) -> bool {
     }
 }
 
-fn nearest(key: &str) -> String {
+/// The setting that a misspelt key was meant to be; `None` if none is similar.
+fn nearest(key: &str) -> Option<String> {
     // A name that the user chose is right, whatever it is.
     let middle = key.split('.').nth(1).unwrap_or_default();
     let shapes = KNOWN.iter().map(|known| known.key.replace('*', middle));
-    shapes.min_by_key(|shape| strsim::damerau_levenshtein(shape, key)).unwrap_or_default()
+    let distances = shapes.map(|shape| (strsim::damerau_levenshtein(&shape, key), shape));
+    let (distance, shape) = distances.min()?;
+    (distance * 2 <= key.len()).then_some(shape)
+}
+
+/// Names the sections of the settings.
+fn sections() -> String {
+    let mut names: Vec<&str> =
+        KNOWN.iter().filter_map(|known| known.key.split('.').next()).collect();
+    names.dedup();
+    format!("the sections are {}", names.join(", "))
 }
 
 fn is_kind(kind: Kind, value: &Value) -> bool {

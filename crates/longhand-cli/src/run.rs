@@ -118,6 +118,8 @@ fn told(counts: &Counts, agent: &str, session: Option<&str>) -> String {
             number(counts.compacted),
             number(counts.saved)
         ));
+    } else if counts.requests == 1 {
+        line.push_str(", which fit as it was");
     } else {
         line.push_str(", all of which fit as they were");
     }

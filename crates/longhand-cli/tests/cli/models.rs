@@ -191,6 +191,8 @@ fn settings_that_are_wrong_are_named() {
         "there is no setting `session.budgt`",
         "hint: did you mean `session.budget`?",
     ]);
+    folder.write("longhand.toml", "oops = 3\n");
+    folder.run("doctor").assert_refused(&["there is no setting `oops`", "hint: the sections are "]);
 }
 
 #[test]

@@ -130,6 +130,8 @@ fn nothing_wraps_in_a_terminal_of_fifty_columns() {
         "longhand show work",
         "longhand log work",
         "longhand usage",
+        "longhand replay long-session.json --budget 50% --compare",
+        "timeout --preserve-status 2 longhand serve --upstream http://127.0.0.1:1 --listen 127.0.0.1:0",
         "longhand verify",
         "longhand doctor",
     ] {
