@@ -53,8 +53,12 @@ impl Summaries {
                 || "at an unknown price".to_owned(),
                 |micros| format!("for ${}.{:06}", micros / 1_000_000, micros % 1_000_000),
             );
+            let others = match account["written"].as_u64() {
+                Some(written @ 2..) => format!(" (the last of {written})"),
+                _ => String::new(),
+            };
             lines.push(format!(
-                "summary by {}: {} tokens read, {} written, {cost}",
+                "summary by {}{others}: {} tokens read, {} written, {cost}",
                 harmless_line(name),
                 number("input_tokens"),
                 number("output_tokens")

@@ -175,7 +175,7 @@ impl Digest for Summarised {
             match chapter.as_ref().map(|chapter| chapter.told_by(&**summariser)) {
                 Some(Ok(told)) => {
                     log.tell(told.rounds, &told.text);
-                    story = told.account;
+                    story = told.account.map(|account| with_earlier(account, self.account()));
                     break;
                 }
                 Some(Err(why)) => {
@@ -209,6 +209,22 @@ impl Digest for Summarised {
     }
 }
 
+/// Adds the tokens and the cost of the summaries that were written for earlier digests of the same plan, which are not used.
+fn with_earlier(mut account: Value, earlier: Option<Value>) -> Value {
+    let earlier = earlier.filter(|earlier| earlier["model"].is_string());
+    let count = earlier.as_ref().map_or(0, |earlier| earlier["written"].as_u64().unwrap_or(1));
+    account["written"] = (count + 1).into();
+    if let Some(earlier) = earlier {
+        for key in ["input_tokens", "output_tokens", "cost_micros"] {
+            // One unknown price makes the sum unknown.
+            let sum =
+                account[key].as_u64().zip(earlier[key].as_u64()).map(|(one, other)| one + other);
+            account[key] = sum.into();
+        }
+    }
+    account
+}
+
 /// The receipt of a page: who wrote the summary, its tokens and cost, and what was left out for lack of room.
 fn account(page: &Page, story: Option<Value>, background: Option<Value>) -> Value {
     let names: Vec<&str> =
@@ -225,4 +241,25 @@ fn account(page: &Page, story: Option<Value>, background: Option<Value>) -> Valu
         account["story"] = story;
     }
     account
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries_that_were_written_in_vain_are_counted() {
+        let summary =
+            json!({"model": "m", "input_tokens": 10, "output_tokens": 2, "cost_micros": 5});
+        let one = with_earlier(summary.clone(), None);
+        assert_eq!((&one["written"], &one["input_tokens"]), (&json!(1), &json!(10)));
+        let two = with_earlier(summary.clone(), Some(one));
+        assert_eq!((&two["written"], &two["input_tokens"]), (&json!(2), &json!(20)));
+        assert_eq!(two["cost_micros"], 10);
+        let unpriced = json!({"model": "m", "input_tokens": 10, "cost_micros": null});
+        let three = with_earlier(unpriced, Some(two));
+        assert_eq!((&three["written"], &three["cost_micros"]), (&json!(3), &Value::Null));
+        let built_in = json!({"summariser": "extractive", "cost_micros": 0});
+        assert_eq!(with_earlier(summary, Some(built_in))["written"], 1);
+    }
 }
