@@ -15,7 +15,7 @@ pub(super) struct TypingHeld {
 impl TypingHeld {
     #[cfg(unix)]
     pub(super) fn new() -> Self {
-        let before = tcgetattr(std::io::stdin()).ok();
+        let before = tcgetattr(std::io::stdin()).ok().filter(|_| !edits_by_itself());
         if let Some(mut modes) = before.clone() {
             modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ECHONL);
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &modes);
@@ -27,6 +27,13 @@ impl TypingHeld {
     pub(super) fn new() -> Self {
         Self {}
     }
+}
+
+/// Whether the line editor leaves echo and Backspace to the terminal, as it does for one that can move no cursor.
+#[cfg(unix)]
+fn edits_by_itself() -> bool {
+    let term = std::env::var("TERM").unwrap_or_default();
+    ["dumb", "cons25", "emacs"].iter().any(|name| term.eq_ignore_ascii_case(name))
 }
 
 #[cfg(unix)]

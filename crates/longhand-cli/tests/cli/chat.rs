@@ -24,12 +24,17 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn start(folder: &Folder, line: &str) -> Self {
+        Self::start_as("xterm-256color", folder, line)
+    }
+
+    /// Starts with another kind of terminal, as TERM names it.
+    pub(crate) fn start_as(term: &str, folder: &Folder, line: &str) -> Self {
         let size = PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_longhand"));
         command.args(line.split_whitespace());
         command.cwd(folder.path(""));
-        command.env("TERM", "xterm-256color");
+        command.env("TERM", term);
         command.env("HOME", folder.path(""));
         command.env("XDG_DATA_HOME", folder.path("data"));
         command.env("XDG_CONFIG_HOME", folder.path("config"));
@@ -340,6 +345,20 @@ fn a_message_that_failed_can_be_edited_or_left() {
     let asked: Vec<String> = server.requests().into_iter().map(|request| request.body).collect();
     assert!(asked[1].contains("Where is the log file?"), "{asked:?}");
     assert!(asked[3].contains(r#""/etc is what I mean.""#), "{asked:?}");
+}
+
+#[test]
+fn a_terminal_without_a_cursor_shows_what_is_typed() {
+    let server = ScriptedServer::start([answer("In var."), answer("It is red.")]);
+    let folder = folder(&server, "chat");
+    let mut terminal = Terminal::start_as("dumb", &folder, "chat demo");
+    for (question, shown) in [("Where is it?", "In var."), ("What colour?", "It is red.")] {
+        terminal.type_line(question);
+        terminal.wait_for(shown);
+        terminal.wait_for(&format!("› {question}"));
+    }
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end(), 0);
 }
 
 #[test]
