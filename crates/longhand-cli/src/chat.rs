@@ -2,15 +2,17 @@
 
 mod command;
 mod cost;
+mod editor;
 mod markdown;
 mod piped;
 mod screen;
+mod table;
 mod typing;
 mod wrap;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use longhand::{
@@ -21,18 +23,17 @@ use longhand_archive::{Page, Scope};
 use longhand_core::{Handle, Scale, Seq, grouped};
 use longhand_dialect::Usage;
 use longhand_model::{Model, ModelError, Reply, Request};
-use rustyline::DefaultEditor;
-use rustyline::error::ReadlineError;
 use serde_json::json;
 
 use self::command::Command;
+use self::editor::{LineEditor, Typed};
 use self::screen::Screen;
 use self::typing::TypingHeld;
 use crate::args::ChatArgs;
 use crate::config::Config;
 use crate::models::Models;
 use crate::output::counted;
-use crate::{Outcome, hinted, history, map, store};
+use crate::{Outcome, hinted, map, progress, store};
 
 /// The session of `longhand chat` without a name.
 const DEFAULT_SESSION: &str = "chat";
@@ -43,10 +44,13 @@ const SHRINKS_MAX: usize = 2;
 /// How long `/compact` waits for a model.
 const COMPACT_WAIT: Duration = Duration::from_mins(2);
 
+/// How often a wait looks whether Ctrl-C was pressed.
+const INTERRUPT_POLL: Duration = Duration::from_millis(100);
+
 /// How long a round waits for an archive that another process has locked. Every attempt waits for seconds.
 const BUSY_ATTEMPTS: usize = 24;
 
-/// How long leaving waits for a fold that is under way; one that is not done is done next time.
+/// How long `/quit` waits for a summary that is being written; one that is late is written again next time.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &ChatArgs) -> Result<Outcome> {
@@ -85,7 +89,7 @@ pub(crate) fn run(args: &ChatArgs) -> Result<Outcome> {
     chat.converse()
 }
 
-/// A conversation and what is needed to go on with it.
+/// A conversation and what is needed to continue it.
 struct Chat {
     models: Models,
     model: Model,
@@ -97,7 +101,7 @@ struct Chat {
     redactor: Option<Arc<Redactor>>,
     /// The newest message as it was typed.
     asked: Option<String>,
-    /// Whether it has no whole answer yet.
+    /// Whether it has no complete answer yet.
     has_failed: bool,
     /// Rounds that the archive could not take, oldest first.
     unrecorded: Vec<Round>,
@@ -110,10 +114,10 @@ enum Answer {
     Partial(String, String),
 }
 
-/// Why an answer ends that the user has seen enough of.
+/// Why an answer ended that the user stopped.
 const STOPPED: &str = "stopped by the user";
 
-/// Why an answer ends when the terminal is closed.
+/// Why an answer ended when the terminal was closed.
 const ENDED: &str = "the program was terminated";
 
 impl Chat {
@@ -133,21 +137,20 @@ impl Chat {
 
     /// Reads and answers until the user leaves.
     fn converse(&mut self) -> Result<Outcome> {
-        let mut editor = DefaultEditor::new().context("cannot use this terminal")?;
-        let history = history::path();
-        if let Some(path) = &history {
-            let _ = editor.load_history(path);
-        }
+        let mut editor = LineEditor::new(&self.screen)?;
+        let _typing = TypingHeld::new();
+        // From here on Ctrl-C ends an answer or a wait, never the program.
+        self.is_interrupted(Duration::ZERO);
         loop {
             self.session.settle(Duration::ZERO)?;
-            let line = match editor.readline(&self.prompt()) {
-                Ok(line) => line,
-                Err(ReadlineError::Interrupted) => {
+            let offered = self.asked.as_deref().filter(|_| self.has_failed);
+            let line = match editor.read(&self.prompt(), offered)? {
+                Typed::Line(line) => line,
+                Typed::Interrupted => {
                     self.screen.notice("Ctrl-D or /quit leaves");
                     continue;
                 }
-                Err(ReadlineError::Eof) => break,
-                Err(error) => return Err(error).context("cannot read the terminal"),
+                Typed::End => break,
             };
             let line = line.trim();
             if line.is_empty() {
@@ -156,15 +159,12 @@ impl Chat {
                 }
                 continue;
             }
-            // On disk before anything else happens: what was typed can be called back whatever comes.
-            let _ = editor.add_history_entry(self.redacted(line));
-            if let Some(path) = &history {
-                let _ = editor.append_history(path);
-            }
+            editor.remember(self.redacted(line));
             match Command::parse(line) {
                 // Typed once more, it is the same message.
                 None if self.has_failed && self.asked.as_deref() == Some(line) => self.retry()?,
-                None => self.turn(line)?,
+                // Two slashes begin a message that begins with one.
+                None => self.turn(if line.starts_with("//") { &line[1..] } else { line })?,
                 Some(Ok(Command::Retry)) => self.retry()?,
                 Some(Ok(Command::Quit)) => break,
                 Some(Ok(command)) => {
@@ -201,8 +201,8 @@ impl Chat {
         self.turn(&message)
     }
 
-    /// One message and its answer. What goes wrong is told, and the conversation goes on: the message is kept,
-    /// with as much of the answer as was shown.
+    /// Sends one message and shows the answer. Errors are shown and do not end the chat; the message is kept with the
+    /// part of the answer that arrived.
     fn turn(&mut self, message: &str) -> Result<()> {
         self.asked = Some(message.to_owned());
         self.record_waiting();
@@ -219,14 +219,16 @@ impl Chat {
         self.record_waiting();
         if let Answer::Partial(said, why) = &answer {
             self.has_failed = true;
-            let kept = if said.is_empty() {
-                "your message is kept"
+            let (kept, again) = if said.is_empty() {
+                ("your message is kept", "Enter sends it again, → edits it")
             } else {
-                "the part that arrived is kept"
+                ("the part that arrived is kept", "Enter sends your message again, → edits it")
             };
-            let again =
-                if std::io::stdin().is_terminal() { "; Enter or /retry asks again" } else { "" };
-            self.screen.notice(&format!("{kept}{again}"));
+            if std::io::stdin().is_terminal() {
+                self.screen.notice(&format!("{kept}; {again}"));
+            } else {
+                self.screen.notice(kept);
+            }
             if why == ENDED {
                 bail!("{ENDED}; {kept}");
             }
@@ -239,7 +241,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Writes down what an answer took.
+    /// Logs the tokens and the cost of an answer.
     fn log(&self, answer: &Answer, window: &Window) -> Result<()> {
         if let Some(call) = self.call(answer, window)? {
             self.session.log_request(&call, window, store::now_ms())?;
@@ -247,8 +249,8 @@ impl Chat {
         Ok(())
     }
 
-    /// Records what is not recorded yet, in its order. An archive that is busy is waited for; what it cannot take
-    /// stays here and is tried again.
+    /// Records the rounds that are not recorded yet, in their order. It waits for a busy archive; a round that cannot be
+    /// recorded is kept in memory and tried again.
     fn record_waiting(&mut self) {
         while let Some(round) = self.unrecorded.first() {
             let mut recorded = self.session.record(round);
@@ -321,9 +323,10 @@ impl Chat {
     fn stream(&self, request: &Request) -> Result<Answer, ModelError> {
         let mut said = String::new();
         let mut shown = self.screen.answer();
-        let _typing = TypingHeld::new();
+        progress::start(&format!("waiting for {}", self.model));
         let outcome = self.models.runtime.block_on(async {
             let mut on_delta = |text: &str| {
+                progress::end();
                 said.push_str(text);
                 shown.push(text);
             };
@@ -333,6 +336,7 @@ impl Chat {
                 () = told_to_end() => Err(ENDED),
             }
         });
+        progress::end();
         shown.end();
         match outcome {
             Ok(Ok(reply)) => Ok(Answer::Whole(reply)),
@@ -366,13 +370,12 @@ impl Chat {
         let items =
             items.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(items);
         let messages = format!("[{user},{items}]");
-        // An answer that cannot stand in a conversation as it is, such as one that only thinks, is kept
-        // by its words.
+        // An answer that is not valid in a conversation, such as one with thinking only, is kept as plain text.
         Round::from_conversation(messages.into_bytes(), Some(dialect), now)
             .unwrap_or_else(|_| Round::new(message, &reply.text, now))
     }
 
-    /// What an answer took: as the provider says, or as we count for one that was stopped or cut.
+    /// The tokens and cost of an answer: as the provider reports them, or as counted here if it was stopped or cut off.
     fn call(&self, answer: &Answer, window: &Window) -> Result<Option<Call>> {
         let usage = match answer {
             Answer::Whole(reply) => reply.usage,
@@ -446,7 +449,7 @@ impl Chat {
                 self.screen.notice(&format!("now with {}", self.model));
             }
             Command::Cost => screen::show(&self.cost()?),
-            Command::Help => screen::show(command::HELP),
+            Command::Help => screen::show_help(),
             Command::Quit | Command::Retry => {}
         }
         Ok(())
@@ -472,7 +475,7 @@ impl Chat {
         let before = self.session.tokens();
         self.session.set_summarisers(self.models.summarisers(&self.summarisers, instructions)?);
         let folded = self.session.compact(store::now_ms())?;
-        self.session.settle(COMPACT_WAIT)?;
+        self.await_summary()?;
         self.session.set_summarisers(self.models.summarisers(&self.summarisers, None)?);
         if folded.rounds == 0 {
             self.screen.notice("nothing to fold: it would free no tokens");
@@ -483,6 +486,29 @@ impl Chat {
             self.screen.notice(&format!("folded {rounds}: {before} -> {after} tokens"));
         }
         Ok(())
+    }
+
+    /// Waits for the model that summarises what was folded; Ctrl-C ends the wait.
+    fn await_summary(&mut self) -> Result<()> {
+        let end = Instant::now() + COMPACT_WAIT;
+        progress::start("summarising");
+        while !self.session.settle(Duration::ZERO)? {
+            if Instant::now() >= end || self.is_interrupted(INTERRUPT_POLL) {
+                progress::end();
+                self.screen.notice("no longer waiting; the summary comes with the next fold");
+                return Ok(());
+            }
+        }
+        progress::end();
+        Ok(())
+    }
+
+    /// Waits for so long, and returns whether Ctrl-C was pressed meanwhile.
+    fn is_interrupted(&self, wait: Duration) -> bool {
+        self.models
+            .runtime
+            .block_on(async { tokio::time::timeout(wait, tokio::signal::ctrl_c()).await })
+            .is_ok_and(|pressed| pressed.is_ok())
     }
 
     /// Pins the newest entry with these words; without words, the user's newest message.
@@ -516,7 +542,7 @@ impl Chat {
     }
 }
 
-/// Waits until the terminal is closed or the program is told to end.
+/// Waits until the terminal is closed or SIGTERM arrives.
 async fn told_to_end() {
     #[cfg(unix)]
     {

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
     Ok(if valid { Outcome::Done } else { Outcome::No })
 }
 
-/// Takes out what a terminal would obey: findings quote the input.
+/// Removes control characters: findings quote the input.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }

@@ -1,4 +1,4 @@
-//! What is configured, and where.
+//! Settings, and where each comes from.
 //!
 //! The user's own `longhand.toml`, the first one that is found from the working directory upwards, the
 //! environment and flags, in rising order of strength. A file that came with a folder sets budgets and
@@ -23,12 +23,12 @@ struct Known {
     kind: Kind,
     /// The variable that overrides it.
     variable: Option<&'static str>,
-    /// What is in force where nothing is said.
+    /// The default.
     default: &'static str,
 }
 
 impl Known {
-    /// Whether it may come from a folder that nobody trusts: it decides how much is sent, not where.
+    /// Whether the file of an untrusted folder may set it: it decides how much is sent, not where to.
     fn is_harmless(&self) -> bool {
         self.key.starts_with("session.") || self.key.starts_with("windows.")
     }
@@ -108,12 +108,12 @@ pub(crate) struct Config {
 pub(crate) struct FolderFile {
     pub(crate) path: PathBuf,
     pub(crate) is_trusted: bool,
-    /// The settings that do not count, since nobody trusts the file.
+    /// The settings that have no effect, since the file is not trusted.
     pub(crate) held_back: Vec<String>,
 }
 
 impl Config {
-    /// Reads the files and the environment. Says, once, what does not count.
+    /// Reads the files and the environment. Prints once which settings have no effect.
     pub(crate) fn load() -> Result<Self> {
         static TOLD: AtomicBool = AtomicBool::new(false);
         let here = std::env::current_dir().context("cannot find the working directory")?;
@@ -272,7 +272,7 @@ fn settings_of(path: &Path, content: &str) -> Result<Vec<(String, Value)>> {
         let Some(known) = KNOWN.iter().find(|known| matches(known.key, key)) else {
             return Err(hinted(
                 format!("{name}: there is no setting `{key}`"),
-                format!("did you mean `{}`?", nearest(key)),
+                nearest(key).map_or_else(sections, |known| format!("did you mean `{known}`?")),
             ));
         };
         if !is_kind(known.kind, value) {
@@ -314,11 +314,22 @@ fn matches(shape: &str, key: &str) -> bool {
     }
 }
 
-fn nearest(key: &str) -> String {
+/// The setting that a misspelt key was meant to be; `None` if none is similar.
+fn nearest(key: &str) -> Option<String> {
     // A name that the user chose is right, whatever it is.
     let middle = key.split('.').nth(1).unwrap_or_default();
     let shapes = KNOWN.iter().map(|known| known.key.replace('*', middle));
-    shapes.min_by_key(|shape| strsim::damerau_levenshtein(shape, key)).unwrap_or_default()
+    let distances = shapes.map(|shape| (strsim::damerau_levenshtein(&shape, key), shape));
+    let (distance, shape) = distances.min()?;
+    (distance * 2 <= key.len()).then_some(shape)
+}
+
+/// Names the sections of the settings.
+fn sections() -> String {
+    let mut names: Vec<&str> =
+        KNOWN.iter().filter_map(|known| known.key.split('.').next()).collect();
+    names.dedup();
+    format!("the sections are {}", names.join(", "))
 }
 
 fn is_kind(kind: Kind, value: &Value) -> bool {

@@ -1,4 +1,4 @@
-//! Conversations as people see them: a session with those that it goes on from, and what hangs below.
+//! Conversations as `ls` lists them: a session with the sessions that it continues, and its side calls.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ pub(crate) const OPENING_ENTRIES: u64 = 12;
 /// A conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct Conversation {
-    /// Its sessions, each of which goes on from the one before it.
+    /// Its sessions; each continues the one before it.
     pub(crate) sessions: Vec<SessionInfo>,
     /// Its side calls and sub-agents, newest first.
     pub(crate) aside: Vec<SessionInfo>,
 }
 
 impl Conversation {
-    /// The session that it is at.
+    /// Its newest session.
     pub(crate) fn main(&self) -> &SessionInfo {
         &self.sessions[self.sessions.len() - 1]
     }
@@ -58,8 +58,7 @@ pub(crate) fn up_to(archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<Ve
     Ok(sessions)
 }
 
-/// The whole conversation that a session belongs to, if it is its main one; otherwise the session with those
-/// that it goes on from.
+/// The sessions of the conversation that a session belongs to. For a side call: that session and those it continues.
 pub(crate) fn of(archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<Vec<SessionInfo>> {
     let found =
         all(archive)?.into_iter().find(|found| found.sessions.iter().any(|own| own.id == info.id));
@@ -69,7 +68,7 @@ pub(crate) fn of(archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<Vec<S
     }
 }
 
-/// By what a session can be named on the command line.
+/// The name or id by which a session can be given on the command line.
 pub(crate) fn short_id(info: &SessionInfo) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.@+:".contains(c);
     if has_no_name(info) || info.name.is_empty() || !info.name.chars().all(is_plain) {
@@ -78,7 +77,7 @@ pub(crate) fn short_id(info: &SessionInfo) -> String {
     info.name.clone()
 }
 
-/// Whether nobody named a session: then its name is a hash.
+/// Whether a session was given no name: then its name is a hash.
 pub(crate) fn has_no_name(info: &SessionInfo) -> bool {
     info.name.len() == 16 && info.name.chars().all(|c| c.is_ascii_hexdigit())
 }
@@ -86,13 +85,13 @@ pub(crate) fn has_no_name(info: &SessionInfo) -> bool {
 /// The first words of the task.
 pub(crate) fn task(archive: &Arc<dyn Archive>, info: &SessionInfo) -> String {
     let entries = archive.entries(info.id, 0..OPENING_ENTRIES.min(info.entries));
-    // A damaged entry has no words; `verify` tells of it.
+    // A damaged entry has no words; `verify` reports it.
     let entries = entries.unwrap_or_default();
     let words = entries.iter().find_map(|entry| longhand::user_words(&entry.form, &entry.raw));
     words.unwrap_or_default()
 }
 
-/// Brings sessions together: those that go on from one another, and those that one client calls by one name.
+/// Groups sessions: those that continue one another, and those to which one client gave the same name.
 fn gathered(sessions: Vec<SessionInfo>) -> Vec<Conversation> {
     let mut roots: Vec<usize> = (0..sessions.len()).collect();
     let by_id: HashMap<SessionId, usize> =
@@ -122,7 +121,7 @@ fn root(roots: &[usize], mut at: usize) -> usize {
     at
 }
 
-/// Tells the main session of related ones, with those before and after it.
+/// Finds the main session of related ones, with the sessions before and after it.
 fn conversation(mut kin: Vec<SessionInfo>) -> Conversation {
     let longest = kin.iter().enumerate().max_by_key(|(_, info)| (info.entries, info.last_ms));
     let at = longest.map_or(0, |(at, _)| at);

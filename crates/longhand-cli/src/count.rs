@@ -150,7 +150,7 @@ impl CountedFile {
     }
 }
 
-/// The first words of a message, on one line and with nothing that a terminal would obey.
+/// The first words of a message, on one line and without control characters.
 fn gist(message: &Message, chars_max: usize) -> String {
     let text = match message.parts.first() {
         Some(Part::Text(text) | Part::FixedText(text)) => text.decode().into_owned(),

@@ -15,7 +15,7 @@ use crate::models::{Models, is_built_in};
 use crate::output::counted;
 use crate::{Outcome, config, history, output, store, trust};
 
-/// Something that was looked at.
+/// The result of one test.
 struct Finding {
     what: String,
     is_well: bool,
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Outcome> {
     Ok(if is_well { Outcome::Done } else { Outcome::No })
 }
 
-/// Whether the settings of the folder count.
+/// Tests whether the settings of the folder have an effect.
 fn folder(file: &FolderFile) -> Finding {
     let path = file.path.display();
     let (is_well, told, hint) = match (file.is_trusted, file.held_back.is_empty()) {
@@ -146,7 +146,7 @@ fn models(config: &Config) -> Result<Vec<Finding>> {
         match models.endpoints.model(&name) {
             Ok(model) => {
                 seen.push(model.endpoint.name.clone());
-                findings.push(reached(&models, what, &model.endpoint));
+                findings.push(reached(&models, what, &model.endpoint, Some(&model.name)));
             }
             Err(error) => findings.push(Finding {
                 what,
@@ -158,24 +158,46 @@ fn models(config: &Config) -> Result<Vec<Finding>> {
     }
     for name in config.names("endpoints").into_iter().filter(|name| !seen.contains(name)) {
         if let Some(endpoint) = models.endpoints.get(&name) {
-            findings.push(reached(&models, format!("endpoint {name}"), endpoint));
+            findings.push(reached(&models, format!("endpoint {name}"), endpoint, None));
         }
     }
     Ok(findings)
 }
 
-/// Asks an endpoint for its models, which costs nothing.
-fn reached(models: &Models, what: String, endpoint: &Endpoint) -> Finding {
+/// Asks an endpoint for its models, which costs nothing, and looks for one of them.
+fn reached(models: &Models, what: String, endpoint: &Endpoint, model: Option<&str>) -> Finding {
     let key = match (&endpoint.key, &endpoint.key_variable) {
         (Some(_), _) => "with a key",
         (None, None) => "without a key",
         (None, Some(variable)) => &format!("without a key ({variable} is not set)"),
     };
-    let (is_well, told, hint) = match models.runtime.block_on(models.client.probe(endpoint)) {
-        Ok(()) => (true, "it answers".to_owned(), None),
+    let (is_well, told, hint) = match models.runtime.block_on(models.client.models(endpoint)) {
+        // Some servers take any name, so a model that is not listed is no failure.
+        Ok(list) => match model.and_then(|model| unlisted(&list, model)) {
+            Some((told, hint)) => (true, told, Some(hint)),
+            None => (true, "it answers".to_owned(), None),
+        },
         Err(error) => (false, error.to_string(), Some(hint(&error, endpoint))),
     };
     Finding { what, is_well, told: format!("{} {key}: {told}", endpoint.base_url), hint }
+}
+
+/// How many names of models a hint has.
+const NAMES_MAX: usize = 8;
+
+/// What to say about a model that is missing in an endpoint's list. A date or a tag may follow its name: `qwen3:latest`.
+fn unlisted(list: &str, model: &str) -> Option<(String, String)> {
+    let list: Value = serde_json::from_str(list).ok()?;
+    let names = list["data"].as_array()?.iter().map(|model| model["id"].as_str());
+    let names: Vec<&str> = names.collect::<Option<_>>()?;
+    let is_model = |name: &&str| name.ends_with(model) || name.starts_with(model);
+    if names.is_empty() || names.iter().any(is_model) {
+        return None;
+    }
+    let more = if names.len() > NAMES_MAX { ", …" } else { "" };
+    let shown = names[..names.len().min(NAMES_MAX)].join(", ");
+    let hint = format!("it lists {}{more}", output::harmless_line(&shown));
+    Some((format!("it answers, but does not list {model}"), hint))
 }
 
 fn hint(error: &ModelError, endpoint: &Endpoint) -> String {

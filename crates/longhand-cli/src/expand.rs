@@ -64,7 +64,7 @@ fn from_archive(args: &ExpandArgs, handle: Handle) -> Result<Original> {
 fn round_of(recalled: &Recalled, round: u64) -> Result<Original> {
     if recalled.entries.is_empty() {
         return Err(hinted(
-            "only a fold has rounds, and this handle is of no fold",
+            "this handle stands for a single text, which has no rounds",
             "leave out --round",
         ));
     }

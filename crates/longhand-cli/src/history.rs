@@ -1,4 +1,4 @@
-//! What was typed in `longhand chat`, so that the arrow keys bring it back.
+//! The history file of `longhand chat`, which the arrow keys go through.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::{output, paths};
 
-/// Where it is: beside the user's archive.
+/// Its path, in the folder of the user's data.
 pub(crate) fn path() -> Option<PathBuf> {
     Some(paths::data().ok()?.join("history"))
 }
@@ -17,7 +17,14 @@ pub(crate) fn forget(path: &Path, typed: &HashSet<String>) -> Result<usize> {
     let Ok(text) = std::fs::read_to_string(path) else { return Ok(0) };
     let (mut kept, mut removed) = (String::new(), 0);
     for line in text.lines() {
-        if typed.contains(unescaped(line).trim()) {
+        let line_typed = unescaped(line);
+        let message = line_typed.trim();
+        // A message that begins with a slash was typed with two.
+        let is_said = typed.contains(message)
+            || message
+                .strip_prefix('/')
+                .is_some_and(|rest| rest.starts_with('/') && typed.contains(rest));
+        if is_said {
             removed += 1;
         } else {
             kept.push_str(line);
@@ -56,9 +63,10 @@ mod tests {
     fn only_the_named_lines_go() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("history");
-        std::fs::write(&path, "#V2\nfirst\nsecret\\nwords\n/quit\nfirst\n").unwrap();
-        let typed = HashSet::from(["secret\nwords".to_owned(), "first".to_owned()]);
-        assert_eq!(forget(&path, &typed).unwrap(), 3);
+        std::fs::write(&path, "#V2\nfirst\nsecret\\nwords\n/quit\nfirst\n//etc\n").unwrap();
+        let typed =
+            HashSet::from(["secret\nwords".to_owned(), "first".to_owned(), "/etc".to_owned()]);
+        assert_eq!(forget(&path, &typed).unwrap(), 4);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "#V2\n/quit\n");
         assert_eq!(forget(&folder.path().join("none"), &typed).unwrap(), 0);
     }

@@ -49,7 +49,7 @@ pub(crate) fn read(args: &InputArgs) -> Result<Conversation> {
     })
 }
 
-/// Standard input. A person who named no file is told that the command reads what is typed.
+/// Standard input. On a terminal it prints that the command reads what is typed.
 pub(crate) fn standard_input() -> StdinLock<'static> {
     if std::io::stdin().is_terminal() {
         output::say("reading from standard input; Ctrl-D ends it");

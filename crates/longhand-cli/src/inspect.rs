@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use longhand_archive::Page;
-use longhand_core::{Tally, grouped};
+use longhand_core::{Edit, Tally, grouped};
 use serde_json::{Value, json};
 
 use crate::args::{LogArgs, ShowArgs};
@@ -78,6 +78,19 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// What a batch did, in words.
+pub(crate) fn edits(edits: &[Edit]) -> String {
+    let Tally { stubs, clips, folded, .. } = Tally::of(edits);
+    let counts =
+        [(stubs, "stub", ""), (clips, "clip", ""), (folded as usize, "message", " folded")];
+    let done: Vec<String> = counts
+        .iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, noun, what)| format!("{}{what}", counted(*count, noun)))
+        .collect();
+    if done.is_empty() { "no edits".to_owned() } else { done.join(", ") }
+}
+
 pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
     let info = store::known(&archive, &args.id)?;
@@ -106,32 +119,28 @@ pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
         let receipt = receipt(&logged.receipt);
         let undone = if logged.is_live { "" } else { "  (undone)" };
         let number = |path: &str| receipt.pointer(path).and_then(Value::as_u64).unwrap_or(0);
-        let Tally { stubs, clips, folded, .. } = Tally::of(&logged.batch.edits);
-        let mut what = format!(
-            "{}, {}, {} folded",
-            counted(stubs, "stub"),
-            counted(clips, "clip"),
-            counted(folded as usize, "message")
-        );
+        let mut what = edits(&logged.batch.edits);
         if let Some(summariser) = receipt.pointer("/fold/summariser").and_then(Value::as_str) {
+            let summariser = match summariser {
+                "extractive" => "the built-in summariser".to_owned(),
+                model => harmless_line(model),
+            };
+            let kept = number("/fold/anchors/kept") + number("/fold/anchors/restored");
+            let dropped = number("/fold/anchors/dropped");
             what.push_str(&format!(
-                " by {}; anchors {} kept, {} restored, {} dropped",
-                harmless_line(summariser),
-                number("/fold/anchors/kept"),
-                number("/fold/anchors/restored"),
-                number("/fold/anchors/dropped"),
+                " by {summariser}; names and statements: {kept} kept, {dropped} left out"
             ));
         }
         text.push_str(&format!(
             "{:>5}  {}  {} -> {} tokens  {what}{undone}\n",
             logged.number,
-            longhand::time::format(logged.at_ms),
+            longhand::time::format_local(logged.at_ms),
             grouped(number("/tokens_before") as usize),
             grouped(number("/tokens_after") as usize),
         ));
     }
     if batches.is_empty() {
-        text.push_str("nothing was folded yet\n");
+        text.push_str("nothing was left out yet\n");
     }
     output::print_wrapped(&text)?;
     Ok(Outcome::Done)

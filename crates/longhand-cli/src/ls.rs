@@ -157,8 +157,7 @@ fn fork_value(archive: &Arc<dyn Archive>, info: &SessionInfo, fork: &Fork) -> Va
 
 /// A time as lists show it.
 fn minute(ms: i64) -> String {
-    let time = longhand::time::format(ms);
-    time.get(..16).map_or(time.clone(), |minute| minute.replace('T', " "))
+    longhand::time::format_local(ms)
 }
 
 fn line(

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use longhand::{Archive, recall, searchable};
 use longhand_archive::{Page, SessionInfo};
-use longhand_core::{Role, Seq, Tally};
+use longhand_core::{Role, Seq};
 use serde_json::json;
 
 use crate::args::{PinArgs, RmArgs, UndoArgs, VerifyArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{Outcome, hinted, history, output, store};
+use crate::{Outcome, hinted, history, inspect, output, store};
 
 /// How many entries are read at a time.
 const ENTRIES_AT_A_TIME: u64 = 1_000;
@@ -44,13 +44,10 @@ pub(crate) fn undo(args: &UndoArgs) -> Result<Outcome> {
         output::print("there is nothing to undo")?;
         return Ok(Outcome::No);
     };
-    let Tally { stubs, clips, folded, .. } = Tally::of(&undone.batch.edits);
     output::print(&format!(
-        "undid batch {}: {}, {}, {} folded; what it left out is sent again if it fits",
+        "undid batch {} ({}); what it left out is sent again if it fits",
         undone.number,
-        counted(stubs, "stub"),
-        counted(clips, "clip"),
-        counted(folded as usize, "message")
+        inspect::edits(&undone.batch.edits)
     ))?;
     Ok(Outcome::Done)
 }
@@ -112,6 +109,9 @@ pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
         }
     }
     text.push_str("exports, backups and the files of your agents are not touched\n");
+    if let Some(path) = history::path().filter(|path| path.exists()) {
+        text.push_str(&format!("commands such as /search stay in {}\n", path.display()));
+    }
     output::print(&text)?;
     Ok(Outcome::Done)
 }

@@ -21,7 +21,7 @@ const SPENDING_DEFAULT: f64 = 1.0;
 pub(crate) struct Models {
     pub(crate) runtime: Runtime,
     pub(crate) client: Arc<Client>,
-    /// One that never gives an endpoint a rest: a person decides when to try again.
+    /// A client without a breaker, for `chat`: the user decides when to try again.
     pub(crate) patient: Client,
     pub(crate) endpoints: Endpoints,
     pub(crate) prices: Arc<Prices>,
@@ -29,7 +29,7 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    /// Models, and an archive in which it is kept what summaries cost.
+    /// Reads the settings. The cost of summaries is kept in the archive.
     pub(crate) fn new(config: &Config, archive: Arc<dyn Archive>) -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let usd = config.number("models.summary_usd_per_hour").unwrap_or(SPENDING_DEFAULT);

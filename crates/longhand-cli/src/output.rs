@@ -1,4 +1,4 @@
-//! What is printed, and files that are whole or not there.
+//! Printing, and writing files so that they are complete or absent.
 
 use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -9,10 +9,10 @@ use longhand_core::grouped;
 
 use crate::progress;
 
-/// Writes a file aside and renames it into its place; a link is followed, a device is written to.
+/// Writes a temporary file and renames it to its place; a link is followed, a device is written to.
 pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
     let failed = || format!("cannot write {}", path.display());
-    // The name of the file aside would mean nothing to anybody.
+    // The name of the temporary file would only confuse.
     let bare = |error: std::io::Error| std::io::Error::from(error.kind());
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = std::fs::metadata(&target).ok();
@@ -59,7 +59,7 @@ pub(crate) fn keep_copy(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// A file that is not yet in its place, with the mode that any new file would have.
+/// A temporary file with the mode that any new file would have.
 fn aside() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".longhand-");
@@ -86,7 +86,7 @@ pub(crate) fn print_wrapped(text: &str) -> Result<()> {
     print(&lines.join("\n"))
 }
 
-/// Writes to standard output, not one byte more.
+/// Writes a text to standard output without adding a line end.
 pub(crate) fn print_exactly(text: &str) -> Result<()> {
     progress::clear();
     let mut out = std::io::stdout().lock();
@@ -95,7 +95,7 @@ pub(crate) fn print_exactly(text: &str) -> Result<()> {
         .context("cannot write to standard output")
 }
 
-/// Says something to the person; if nobody can hear it, that is no reason to fail.
+/// Prints to standard error. If that fails, the command goes on.
 ///
 /// On a terminal, lines are broken between words.
 pub(crate) fn say(text: &str) {
@@ -108,7 +108,7 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// The columns where nothing says how many there are: a file or a pipe has room for long lines.
+/// The columns of a file or a pipe, which have room for long lines.
 const COLUMNS_DEFAULT: usize = 1_000;
 
 /// How many columns there are to write in.
@@ -164,7 +164,7 @@ fn pieces(word: &str, chars_max: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A line without what the columns have no room for.
+/// Cuts a line to the columns of the terminal.
 pub(crate) fn cut(line: &str) -> String {
     let columns = if std::io::stdout().is_terminal() { columns() } else { usize::MAX };
     if line.chars().count() <= columns {
@@ -173,7 +173,7 @@ pub(crate) fn cut(line: &str) -> String {
     line.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Takes out what a terminal would obey, but for line breaks and tabs: archived text is hostile.
+/// Removes control characters except line breaks and tabs: archived text may try to control the terminal.
 pub(crate) fn harmless(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
 }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn text_keeps_its_lines_and_loses_its_teeth() {
+    fn text_keeps_its_lines_and_loses_control_characters() {
         assert_eq!(harmless("a\u{1b}[2Jb\n\tc\u{7}\u{9b}d\r"), "a[2Jb\n\tcd");
         assert_eq!(harmless_line("a\u{1b}b\n\tc"), "abc");
     }

@@ -25,7 +25,7 @@ fn work() -> MutexGuard<'static, Option<Work>> {
     WORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a person is told while it takes its time.
+/// What a command is called while it works; `None` if it shows no progress.
 pub(crate) fn label(command: &Command) -> Option<&'static str> {
     Some(match command {
         Command::Compact(args) if !args.quiet => "making it fit",
@@ -42,7 +42,7 @@ pub(crate) fn label(command: &Command) -> Option<&'static str> {
     })
 }
 
-/// Says what is being done, if it takes long and a person is watching.
+/// Shows what is being done if it takes over a second and standard error is a terminal.
 pub(crate) fn start(what: &str) {
     if !std::io::stderr().is_terminal() {
         return;
@@ -65,7 +65,7 @@ pub(crate) fn start(what: &str) {
     }
 }
 
-/// Takes the line away for something else that is printed; it comes back if the work goes on.
+/// Removes the line so that something else can be printed; it comes back if the work takes another second.
 pub(crate) fn clear() {
     if let Some(work) = work().as_mut() {
         if work.is_shown {
@@ -76,7 +76,7 @@ pub(crate) fn clear() {
     }
 }
 
-/// Takes the line away: the work is done.
+/// Removes the line: the work is done.
 pub(crate) fn end() {
     if work().take().is_some_and(|work| work.is_shown) {
         show("");

@@ -22,8 +22,12 @@ pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
             continue;
         }
         let round = Round::parse(&line, store::now_ms()).with_context(|| {
-            let before = if rounds == 1 { "round before it was" } else { "rounds before it were" };
-            format!("line {} was not recorded; the {rounds} {before}", index + 1)
+            let before = match rounds {
+                0 => "",
+                1 => "; the round before it was",
+                rounds => &format!("; the {rounds} rounds before it were"),
+            };
+            format!("line {} was not recorded{before}", index + 1)
         })?;
         let recorded = session.record(&round)?;
         rounds += 1;

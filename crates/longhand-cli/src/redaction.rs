@@ -8,8 +8,8 @@ use longhand::Redactor;
 
 /// Makes marks for an archive, with the key that is kept beside it.
 ///
-/// The key is not in the archive: whoever is given a copy of that cannot try out passwords. Without the key
-/// new marks differ from old ones, and nothing else is lost.
+/// The key is not in the archive, so a copy of the archive does not help to guess passwords. If the key is lost, new marks
+/// differ from old ones; nothing else is lost.
 pub(crate) fn redactor(archive: &Path) -> Result<Redactor> {
     let path = key_path(archive);
     let read = || match std::fs::read(&path) {
@@ -33,7 +33,7 @@ fn key_path(archive: &Path) -> PathBuf {
     name.into()
 }
 
-/// Makes a key, unless another process is faster: then its key counts.
+/// Makes a key, unless another process makes one first: then that one is used.
 fn make(path: &Path) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     let mut key = [0; 32];

@@ -1,4 +1,4 @@
-//! What a compaction did.
+//! The report of `compact`.
 
 use std::fmt;
 
@@ -29,9 +29,9 @@ pub(crate) struct Report<'r> {
     pub(crate) summary: Summaries,
 }
 
-/// What came of asking models for a summary.
+/// The models that were asked for a summary.
 pub(crate) struct Summaries {
-    /// Who wrote the summary that is used, and what it took.
+    /// Who wrote the summary that is used, with its tokens and cost.
     pub(crate) account: Option<Value>,
     /// Why others were not used, each with its name.
     pub(crate) refused: Vec<String>,
@@ -53,8 +53,12 @@ impl Summaries {
                 || "at an unknown price".to_owned(),
                 |micros| format!("for ${}.{:06}", micros / 1_000_000, micros % 1_000_000),
             );
+            let others = match account["written"].as_u64() {
+                Some(written @ 2..) => format!(" (the last of {written})"),
+                _ => String::new(),
+            };
             lines.push(format!(
-                "summary by {}: {} tokens read, {} written, {cost}",
+                "summary by {}{others}: {} tokens read, {} written, {cost}",
                 harmless_line(name),
                 number("input_tokens"),
                 number("output_tokens")

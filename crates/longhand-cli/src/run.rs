@@ -23,7 +23,7 @@ use crate::{Outcome, conversation, models, output, store};
 /// How long the proxy waits for requests that are still under way when the program has ended.
 const FAREWELL_MAX: Duration = Duration::from_secs(10);
 
-/// Where requests go if nobody says otherwise.
+/// Where requests go by default.
 const OPENAI: &str = "https://api.openai.com";
 const ANTHROPIC: &str = "https://api.anthropic.com";
 
@@ -83,7 +83,7 @@ fn settings(args: &RunArgs, agent: &str, warn: Log) -> Result<Settings> {
     })
 }
 
-/// What is to be said once the terminal is ours again.
+/// Warnings that are printed after the agent has ended.
 #[derive(Clone, Default)]
 struct Warnings(Arc<Mutex<Vec<String>>>);
 
@@ -118,6 +118,8 @@ fn told(counts: &Counts, agent: &str, session: Option<&str>) -> String {
             number(counts.compacted),
             number(counts.saved)
         ));
+    } else if counts.requests == 1 {
+        line.push_str(", which fit as it was");
     } else {
         line.push_str(", all of which fit as they were");
     }
@@ -125,7 +127,10 @@ fn told(counts: &Counts, agent: &str, session: Option<&str>) -> String {
         line.push_str(&format!("; {} passed on unread", number(counts.bypassed)));
     }
     if counts.unarchived > 0 {
-        line.push_str(&format!("; {} messages could not be archived", number(counts.unarchived)));
+        line.push_str(&format!(
+            "; {} could not be archived",
+            counted(counts.unarchived as usize, "message")
+        ));
     }
     match session {
         Some(session) => {

@@ -13,7 +13,7 @@ use crate::args::SearchArgs;
 use crate::output::harmless_line;
 use crate::{Outcome, conversation, hinted, output, store};
 
-/// An entry that was found, with what a person wants to know of it.
+/// An entry that was found, with what is shown about it.
 struct Found {
     hit: Hit,
     title: String,
@@ -92,7 +92,7 @@ fn role(entry: &Entry) -> &'static str {
     recall::role(entry).map_or("tool", |role| role.as_str())
 }
 
-/// What people call a session: its name, or how it began if nobody gave it one.
+/// The title of a session: its name, or its first words if it has none.
 fn title(archive: &Arc<dyn Archive>, info: Option<&SessionInfo>) -> String {
     let Some(info) = info else { return String::new() };
     if !conversation::has_no_name(info) {

@@ -76,7 +76,7 @@ fn greeting(args: &ServeArgs, address: SocketAddr) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// An address that programs on this machine can call: nobody can call "all addresses".
+/// An address that programs on this machine can call: 127.0.0.1 in place of 0.0.0.0.
 fn callable(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -194,7 +194,7 @@ fn log(path: &Path, redactor: Option<Arc<Redactor>>) -> Result<Log> {
     }))
 }
 
-/// Opens a file to append to that nobody else may read, not even one that was there before.
+/// Opens a file to append to. Only its owner can read it, even if it existed before.
 fn private(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
@@ -234,7 +234,7 @@ fn explained(error: ServerError) -> anyhow::Error {
     }
 }
 
-/// Waits for Ctrl-C, or for being told to end.
+/// Waits for Ctrl-C or SIGTERM.
 async fn stop_asked_for() {
     #[cfg(unix)]
     {

@@ -147,7 +147,7 @@ fn policy(args: &SessionArgs, config: &Config) -> Result<Policy> {
     })
 }
 
-/// How long a command waits for a model before it goes on without its summary.
+/// How long a command waits for the summary of a model.
 const STORY_WAIT: Duration = Duration::from_mins(5);
 
 /// Waits for a summary that a model is writing, so that the next window has it: everything recorded is safe
@@ -163,7 +163,7 @@ pub(crate) fn wait_for_summary(session: &mut Session, quiet: bool) -> Result<()>
     Ok(())
 }
 
-/// What tells of folded messages.
+/// Makes the text of folds.
 ///
 /// What models cost is kept in the archive that is named, or else in the user's own.
 pub(crate) fn digest(

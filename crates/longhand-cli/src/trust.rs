@@ -1,4 +1,4 @@
-//! Which settings of folders count: a file that came with a checkout must not decide where words go.
+//! Which settings of folders are trusted: a file that came with a checkout must not decide where messages go.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,6 +50,10 @@ fn hash(content: &str) -> String {
 pub(crate) fn run(args: &TrustArgs) -> Result<Outcome> {
     let mut trusted = Trusted::load();
     if args.list {
+        if trusted.0.is_empty() {
+            output::say("no file is trusted");
+            return Ok(Outcome::Done);
+        }
         let lines = trusted.0.iter().map(|(_, path)| format!("{}\n", path.display()));
         output::print(&lines.collect::<String>())?;
         return Ok(Outcome::Done);

@@ -164,7 +164,7 @@ fn dollars(micros: u64) -> f64 {
 
 fn table(by: UsageBy, rows: &BTreeMap<String, Sum>, total: &Sum, columns: usize) -> String {
     const HEADINGS: [&str; 7] =
-        ["requests", "sent", "cached", "saved", "≈cost", "≈without", "fail-opens"];
+        ["requests", "sent", "cached", "saved", "≈cost", "≈without", "errors"];
     if rows.is_empty() {
         return "no requests yet; `longhand run -- AGENT` makes some\n".to_owned();
     }

@@ -1,4 +1,4 @@
-//! How much a conversation has of everything.
+//! Counts the tokens of a conversation.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ impl Counted {
 /// The most bytes of messages that are counted for a figure that only a report shows.
 const COUNTED_BYTES_MAX: usize = 1 << 20;
 
-/// Counts a request; of a very long one every so-manieth message, to estimate the rest by its bytes.
+/// Counts a request. Of a very long one it counts every nth message and estimates the rest by its bytes.
 pub(crate) fn estimated(conversation: &Conversation, meter: &SharedMeter) -> Counted {
     let bytes: usize = conversation.messages.iter().map(|message| message.raw.raw_len()).sum();
     if bytes <= COUNTED_BYTES_MAX {

@@ -145,9 +145,14 @@ impl Client {
 
     /// Finds out whether an endpoint answers and takes the key, by asking for its list of models.
     pub async fn probe(&self, endpoint: &Endpoint) -> Result<(), ModelError> {
+        self.models(endpoint).await.map(drop)
+    }
+
+    /// Asks an endpoint for its list of models, and returns the answer as it came.
+    pub async fn models(&self, endpoint: &Endpoint) -> Result<String, ModelError> {
         let (address, key) = (address(endpoint)?, key_header(endpoint)?);
         let total = Instant::now() + self.limits.connect * 2;
-        Sending { client: self, endpoint, total }.probe(&address, key.as_ref()).await
+        Sending { client: self, endpoint, total }.models(&address, key.as_ref()).await
     }
 
     fn admit<'c>(&'c self, endpoint: &'c Endpoint) -> Result<Admission<'c>, ModelError> {

@@ -44,16 +44,22 @@ impl Sending<'_> {
         self.until(self.total, Wait::Total, answer).await?
     }
 
-    /// Asks for the list of models, to see whether anybody answers.
-    pub(crate) async fn probe(
+    /// Asks for the list of models.
+    pub(crate) async fn models(
         &self,
         address: &Uri,
         key: Option<&(HeaderName, HeaderValue)>,
-    ) -> Result<(), ModelError> {
+    ) -> Result<String, ModelError> {
         let base = address.path().strip_suffix(self.endpoint.api.path()).unwrap_or_default();
         let address = http::at(address, &format!("{base}models"));
         let request = Request::get(address.unwrap_or_default());
-        self.send(request, http::empty(), key, self.total).await.map(|_| ())
+        let response = self.send(request, http::empty(), key, self.total).await?;
+        let mut body = Body::new(self, response.into_body(), self.total);
+        let mut bytes = Vec::new();
+        while let Some(chunk) = body.next(self.client.limits.response_bytes_max).await? {
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Sends a request and waits for the head of its answer, which must be a success.

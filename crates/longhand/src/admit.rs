@@ -1,4 +1,4 @@
-//! A conversation from outside, made to fit by the one mechanism.
+//! A conversation from a file or a request, made to fit.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::ledger::{Chain, Ledger, Trail};
 use crate::recall;
 use crate::redact::hidden_tokens;
 
-/// A conversation whose messages are entries of a ledger: one in an archive, or one of its own.
+/// A conversation whose messages are entries of a ledger, in an archive or in memory.
 pub struct Admitted {
     conversation: Conversation,
-    /// What the window is written from, if the conversation is its redacted twin.
+    /// The original conversation that the window is written from, if the other one is its redacted copy.
     original: Option<Conversation>,
     archived: Option<Archived>,
     live: Vec<LoggedBatch>,
@@ -33,17 +33,17 @@ struct Archived {
     known: usize,
 }
 
-/// What a window is to be like.
+/// What a window is made with.
 pub struct Request<'r> {
-    /// The room it has.
+    /// The budget.
     pub budget: Budget,
-    /// How it is made to fit.
+    /// The policy, and what it leaves alone.
     pub settings: longhand_core::Settings,
     /// Counts tokens.
     pub meter: &'r dyn Meter,
-    /// Tells of what is folded.
+    /// Makes the text of folds.
     pub digest: &'r dyn Digest,
-    /// What the request takes outside its messages.
+    /// The tokens of the request outside its messages.
     pub fixed: Tokens,
     /// What a receipt says besides the figures of the plan, as JSON fields.
     pub receipt: &'r dyn Fn() -> serde_json::Value,
@@ -69,7 +69,7 @@ impl Admitted {
         Self { conversation, original: None, archived: None, live: Vec::new(), pins: Vec::new() }
     }
 
-    /// Has the window written from the conversation of which this one is the redacted twin.
+    /// Writes the window from `original`, of which this conversation is the redacted copy.
     #[must_use]
     pub fn with_original(mut self, mut original: Conversation) -> Self {
         original.number(self.conversation.path().seqs.to_vec());
@@ -178,7 +178,7 @@ impl Admitted {
         }
     }
 
-    /// Writes a batch down. Returns false if another process was first.
+    /// Stores a batch. Returns false if another process stored one first.
     fn commit(&mut self, plan: &Plan, request: &Request) -> Result<bool, SessionError> {
         let Some(Archived { archive, session, .. }) = &self.archived else { return Ok(true) };
         let mut receipt = (request.receipt)();

@@ -1,4 +1,4 @@
-//! The text of a fold block: a page of the work log, with the story that a model told if one did.
+//! The text of a fold block: a page of the work log, with a summary by a model if there is one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,31 +10,32 @@ use serde_json::{Value, json};
 use crate::said::Said;
 use crate::story::{Chapter, Storyteller, Told};
 
-/// How many of the things that found no room a receipt names.
+/// How many of the names and statements without room a receipt lists.
 const DROPPED_NAMED_MAX: usize = 50;
 
-/// Tells of folded messages by a work log: the user's words, what stands, the work, the story, names.
+/// Summarises folded messages in a work log: the user's words, decisions and open questions, the state of the work, how
+/// it went, and names.
 ///
-/// Models write the story, tried in order. Without any summariser, not even the built-in one, an index
-/// has to do.
+/// Models write how the work went; they are tried in order. Without any summariser, not even the built-in one, the block is
+/// an index of names.
 pub struct Summarised {
     summarisers: Vec<Arc<dyn Summariser>>,
     meter: Arc<dyn Meter + Send + Sync>,
     miner: Miner,
-    /// Accounts of tools that are no messages, by their entries.
+    /// Summaries of tool calls that were recorded without messages, by their entries.
     traces: Vec<(Seq, (String, String))>,
-    /// What a model told in the background.
+    /// The summary that a model wrote in the background.
     told: Option<Told>,
-    /// Whether a model is to tell of what is folded.
+    /// Whether a model is to summarise what is folded.
     is_told: bool,
     keeps_state: bool,
     newest: Mutex<Newest>,
 }
 
-/// What came of the newest digest.
+/// The newest digest and its account.
 #[derive(Default)]
 struct Newest {
-    /// What it was made of, and what it told.
+    /// Its input and its text.
     told: Option<(Key, Digested)>,
     account: Option<Value>,
     is_lossy: bool,
@@ -69,7 +70,7 @@ impl Summarised {
         Self { summarisers, meter, miner, traces, told, is_told, keeps_state, newest }
     }
 
-    /// Leaves more for the next block than this one shows.
+    /// Keeps the whole work log for the next block, not only what this one shows.
     #[must_use]
     pub fn keeping_state(mut self) -> Self {
         self.keeps_state = true;
@@ -81,8 +82,8 @@ impl Summarised {
         self
     }
 
-    /// Tells with what a model has told of the rounds that are folded already, and keeps what is
-    /// folded now for it.
+    /// Uses what a model has written about the rounds that are folded already, and keeps the rounds that are folded now
+    /// for it to summarise.
     #[must_use]
     pub fn with_story(mut self, teller: &Storyteller) -> Self {
         self.told = teller.told();
@@ -100,12 +101,12 @@ impl Summarised {
         self.newest().is_lossy
     }
 
-    /// Why summaries were refused for the newest digest.
+    /// Why summaries were refused, the first reason of each summariser.
     pub fn refused(&self) -> Vec<String> {
         self.newest().refused.clone()
     }
 
-    /// The rounds of the newest digest, so that a model can tell of them.
+    /// The rounds of the newest digest, for a model to summarise.
     pub(crate) fn chapter(&self) -> Option<Chapter> {
         self.newest().chapter.clone()
     }
@@ -133,7 +134,7 @@ impl Summarised {
         (log, before)
     }
 
-    /// The rounds for a model to tell of.
+    /// The rounds for a model to summarise.
     fn chapter_of(&self, folded: &Folded, before: u64, log: &Log, limit: Tokens) -> Chapter {
         let starts = folded.messages.chunk_by(|_, next| !next.is_user_turn());
         let mut rounds: Vec<Said> =
@@ -167,20 +168,26 @@ impl Digest for Summarised {
         }
         let (mut log, before) = self.read(folded);
         let chapter = self.is_told.then(|| self.chapter_of(folded, before, &log, limit));
-        let (mut refused, mut story) = (Vec::new(), None);
+        // A plan may ask for several digests; the first reason that a model gave is the cause of the others.
+        let (mut refused, mut story) = (self.newest().refused.clone(), None);
         let models = self.summarisers.iter().filter(|summariser| summariser.writes());
         for summariser in models {
             match chapter.as_ref().map(|chapter| chapter.told_by(&**summariser)) {
                 Some(Ok(told)) => {
                     log.tell(told.rounds, &told.text);
-                    story = told.account;
+                    story = told.account.map(|account| with_earlier(account, self.account()));
                     break;
                 }
-                Some(Err(why)) => refused.push(why),
+                Some(Err(why)) => {
+                    let is_known = |known: &String| known.contains(summariser.name());
+                    if !refused.iter().any(is_known) {
+                        refused.push(why);
+                    }
+                }
                 None => {}
             }
         }
-        // Models alone were asked for, and none had anything to say.
+        // Only models were asked for, and none wrote a summary.
         if story.is_none() && self.summarisers.iter().all(|summariser| summariser.writes()) {
             *self.newest() = Newest { refused, ..Newest::default() };
             return Index.digest(folded, limit, scale);
@@ -202,7 +209,23 @@ impl Digest for Summarised {
     }
 }
 
-/// What a receipt says of a page: who told the story, what it took, and what found no room.
+/// Adds the tokens and the cost of the summaries that were written for earlier digests of the same plan, which are not used.
+fn with_earlier(mut account: Value, earlier: Option<Value>) -> Value {
+    let earlier = earlier.filter(|earlier| earlier["model"].is_string());
+    let count = earlier.as_ref().map_or(0, |earlier| earlier["written"].as_u64().unwrap_or(1));
+    account["written"] = (count + 1).into();
+    if let Some(earlier) = earlier {
+        for key in ["input_tokens", "output_tokens", "cost_micros"] {
+            // One unknown price makes the sum unknown.
+            let sum =
+                account[key].as_u64().zip(earlier[key].as_u64()).map(|(one, other)| one + other);
+            account[key] = sum.into();
+        }
+    }
+    account
+}
+
+/// The receipt of a page: who wrote the summary, its tokens and cost, and what was left out for lack of room.
 fn account(page: &Page, story: Option<Value>, background: Option<Value>) -> Value {
     let names: Vec<&str> =
         page.left_out.iter().take(DROPPED_NAMED_MAX).map(String::as_str).collect();
@@ -218,4 +241,25 @@ fn account(page: &Page, story: Option<Value>, background: Option<Value>) -> Valu
         account["story"] = story;
     }
     account
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries_that_were_written_in_vain_are_counted() {
+        let summary =
+            json!({"model": "m", "input_tokens": 10, "output_tokens": 2, "cost_micros": 5});
+        let one = with_earlier(summary.clone(), None);
+        assert_eq!((&one["written"], &one["input_tokens"]), (&json!(1), &json!(10)));
+        let two = with_earlier(summary.clone(), Some(one));
+        assert_eq!((&two["written"], &two["input_tokens"]), (&json!(2), &json!(20)));
+        assert_eq!(two["cost_micros"], 10);
+        let unpriced = json!({"model": "m", "input_tokens": 10, "cost_micros": null});
+        let three = with_earlier(unpriced, Some(two));
+        assert_eq!((&three["written"], &three["cost_micros"]), (&json!(3), &Value::Null));
+        let built_in = json!({"summariser": "extractive", "cost_micros": 0});
+        assert_eq!(with_earlier(summary, Some(built_in))["written"], 1);
+    }
 }

@@ -12,7 +12,7 @@ pub(crate) enum Form {
     Message(Dialect),
     /// A tool's name and a short account of what it did.
     Trace,
-    /// What a call of a model took.
+    /// The tokens and the cost of a call to a model.
     Call,
 }
 
@@ -94,7 +94,7 @@ pub fn searchable(form: &str, raw: &str) -> String {
     Form::parse(form).map(|form| texts(form, raw).join("\n")).unwrap_or_default()
 }
 
-/// The words of an entry if a person said them: what clients put around them is left out.
+/// The words of an entry if the user wrote them, without what clients put around them.
 pub fn user_words(form: &str, raw: &str) -> Option<String> {
     let Form::Message(dialect) = Form::parse(form)? else { return None };
     let messages = messages(dialect, raw);

@@ -1,4 +1,4 @@
-//! A conversation that is made to fit: what every driver does, whatever its conversation comes from.
+//! Makes a conversation fit: the part that files, sessions and the proxy share.
 
 use longhand_archive::{Archive, SessionId};
 use longhand_core::{
@@ -36,7 +36,7 @@ pub struct Fitting<'f> {
     pub conversation: &'f Conversation,
     /// The live batches of its path, oldest first.
     pub live: &'f [Batch],
-    /// Entries that stay in the window whatever happens.
+    /// Entries that always stay in the window.
     pub pins: &'f [Seq],
     /// What the request takes outside its messages.
     pub fixed: Tokens,
@@ -92,7 +92,7 @@ impl<'f> Fitting<'f> {
         brought_back(&path, &now, bytes_max)
     }
 
-    /// What it costs to go on: the conversation has grown to `total` tokens, with `overhead` in every request.
+    /// The prices of coming requests: the conversation has grown to `total` tokens, with `overhead` in every request.
     pub fn economy(&self, prices: CachePrices, total: Tokens, overhead: Tokens) -> Economy {
         let requests = requests(&self.conversation.messages);
         Economy::of(prices, total.saturating_sub(overhead), requests)

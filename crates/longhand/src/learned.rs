@@ -1,36 +1,36 @@
-//! What is learned of a model while it answers: how it counts, and the most that it takes.
+//! What is learned about a model from its answers: how it counts tokens, and its limit.
 
 use longhand_core::Tokens;
 use longhand_dialect::Overflow;
 use serde_json::{Value, json};
 
-/// What was learned of a model, each with the time of it.
+/// What was learned about a model, each with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Learned {
-    /// Its tokens for a hundred of ours.
+    /// How many tokens the model counts for a hundred of ours.
     percent: (u64, i64),
-    /// The most that it takes by our count.
+    /// The most tokens that it accepts, by our count.
     most: Option<(Most, i64)>,
-    /// The largest request of late that it took, by our count.
+    /// The largest recent request that it accepted, by our count.
     passed: (Tokens, i64),
     /// The percentage and the limit that the archive has.
     kept_percent: u64,
     kept_most: Option<(Most, i64)>,
 }
 
-/// The most that a model takes.
+/// The most tokens that a model accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Most {
-    /// In a request, whatever its reply.
+    /// In a request, without its reply.
     Request(Tokens),
-    /// In a request and its reply.
+    /// In a request and its reply together.
     Both(Tokens),
 }
 
 /// A request that was found too long.
 #[derive(Clone, Copy, Debug)]
 pub struct TooLong {
-    /// What it has by our count.
+    /// Its tokens, by our count.
     pub tokens: Tokens,
     /// The most that its reply may have; zero if it does not say.
     pub reply: u64,
@@ -39,7 +39,7 @@ pub struct TooLong {
 /// Requests of fewer tokens say too little: framing counts for more than text.
 const TOKENS_MIN: u64 = 500;
 
-/// Beyond these, what an upstream says of a request is about something else.
+/// The limits between which an upstream's count is believed to be about the same request.
 const PERCENT: std::ops::RangeInclusive<u64> = 50..=300;
 
 /// How long a count and a limit are believed: a server may get another model under the same name.
@@ -48,7 +48,7 @@ const LEARNED_MS: i64 = 24 * 60 * 60 * 1_000;
 /// How long a request that passed is evidence against a limit below it.
 const PASSED_MS: i64 = 60 * 60 * 1_000;
 
-/// A percentage that differs by less is not written down.
+/// A percentage that differs by less is not stored.
 const PERCENT_STEP: u64 = 5;
 
 impl Default for Learned {
@@ -64,7 +64,7 @@ impl Default for Learned {
 }
 
 impl Learned {
-    /// What still counts.
+    /// What is recent enough to be believed.
     #[must_use]
     pub fn at(self, now: i64) -> Self {
         let is_fresh = |at: i64, time| now.saturating_sub(at).abs() <= time;

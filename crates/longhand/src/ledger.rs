@@ -43,7 +43,7 @@ impl Chain {
         self.meanings.push(meaning);
     }
 
-    /// Tells a message apart from one that means the same but for the arguments of its calls.
+    /// Distinguishes a message from one that differs only in the arguments of its calls.
     fn tell_apart(&mut self, at: usize, message: &Message) {
         let mut meanings = self.meanings.split_off(at);
         self.links.truncate(at);
@@ -127,7 +127,7 @@ impl Ledger {
         self.nodes.iter().map(|node| node.link)
     }
 
-    /// Follows a conversation as far as it is known, and tells it apart where a call was changed.
+    /// Follows a conversation as far as it is known, and branches where the arguments of a call were changed.
     ///
     /// `has_same_calls` says whether a message calls its tools as an entry does; of the first `compared`
     /// messages that is known.
@@ -165,7 +165,7 @@ impl Ledger {
         }
     }
 
-    /// Goes on to the entry with a link, past silent ones if need be.
+    /// Moves to the entry with this link of the chain; silent entries in between are skipped.
     fn step(&self, path: &mut Vec<Seq>, link: Link) -> Option<Seq> {
         let at = path.last().copied();
         if let Some(child) = self.children.get(&(at, link)) {

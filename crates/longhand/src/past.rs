@@ -1,4 +1,4 @@
-//! What a model asks to have brought back of its conversation.
+//! Brings back what a model asks for from its own conversation.
 
 use longhand_archive::{Archive, Entry, Owner, Scope, SessionId};
 use longhand_core::{Handle, Original, Scale, Seq, Tokens};
@@ -9,7 +9,7 @@ use crate::SessionError;
 use crate::quote::{entry, hits, messages, quoted};
 use crate::recall::open;
 
-/// A conversation as far back as it goes, through all the sessions that it went on from.
+/// A conversation with all the sessions that it continues.
 pub struct Past<'a> {
     archive: &'a dyn Archive,
     /// The newest first.
@@ -23,7 +23,7 @@ pub struct Found {
     pub text: String,
     /// How it was asked for.
     pub sought: Sought,
-    /// What came of it.
+    /// Whether it was found.
     pub outcome: Outcome,
 }
 
@@ -36,26 +36,26 @@ pub enum Sought {
     Query,
 }
 
-/// What came of a search.
+/// Whether something was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Something was found.
     Found,
-    /// There is no such thing in the conversation.
+    /// The conversation does not have it.
     Unknown,
     /// The archive could not be read.
     Failed,
 }
 
-/// How many sessions a conversation may have gone through.
+/// The most sessions that are followed back.
 const SESSIONS_MAX: usize = 64;
 
 /// The most hits of a search.
 const HITS_MAX: usize = 10;
 
 impl<'a> Past<'a> {
-    /// A path of an owner's session, and what it goes on from: other sessions of the owner, or the rest of
-    /// its own if the client has dropped how it began.
+    /// A path of an owner's session and what it continues: other sessions of the owner, or the rest of the same session
+    /// if the client has dropped its beginning.
     pub fn of(archive: &'a dyn Archive, owner: Owner, session: SessionId, path: &[Seq]) -> Self {
         let info = |id| archive.session(id).ok().flatten().filter(|info| info.owner == owner);
         let mut sessions = match (path.first(), path.last()) {
@@ -132,7 +132,7 @@ impl<'a> Past<'a> {
         Ok(None)
     }
 
-    /// Reads where an entry is: `e:12` in the session itself, `e:12/1` in the one it goes on from.
+    /// Reads where an entry is: `e:12` in the session itself, `e:12/1` in the one it continues.
     fn place(&self, name: &str) -> Option<(SessionId, u64)> {
         let name = name.trim().strip_prefix("e:")?;
         let (seq, back) = name.split_once('/').unwrap_or((name, "0"));
@@ -160,7 +160,7 @@ impl<'a> Past<'a> {
     }
 }
 
-/// What is said where the archive cannot be read.
+/// What the model is told if the archive cannot be read.
 pub const UNREADABLE: &str = "The archive could not be read just now. That does not mean that there is nothing: \
 go on without it, or try once more later.";
 

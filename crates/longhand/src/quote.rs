@@ -1,11 +1,11 @@
-//! Words of a conversation, quoted so that they cannot pass for anything but quotes.
+//! Quotes from a conversation, labelled so that they cannot be taken for messages.
 
 use longhand_archive::Entry;
 use longhand_core::json::Cursor;
 use longhand_core::{Message, Part, Role, Scale, Tokens, grouped};
 use longhand_dialect::{Dialect, read};
 
-/// How many lines are told around one that a query finds.
+/// How many lines are shown around one that a query finds.
 const AROUND: usize = 2;
 
 /// Quotes a text in at most so many tokens; with a query, what is about that.
@@ -29,7 +29,7 @@ pub(crate) fn quoted(
     format!("{head}\n{body}")
 }
 
-/// Tells where words were found.
+/// Says where words were found.
 pub(crate) fn hits(query: &str, hits: &[(String, String)], scale: &Scale, limit: Tokens) -> String {
     let query: String =
         query.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -61,7 +61,7 @@ pub fn role(entry: &Entry) -> Option<Role> {
     Some(if has_result { Role::Tool } else { message.role })
 }
 
-/// Messages that stand on a line each, as people would read them; anything else as it is.
+/// Writes messages that stand on a line each in readable form; other text is returned unchanged.
 pub(crate) fn messages(dialect: Dialect, lines: &str) -> String {
     let is_message = |line: &str| {
         let node = Cursor::new(line).node().unwrap_or_default();
@@ -159,7 +159,7 @@ fn ends(own: &str, bytes: usize) -> String {
     pieces.collect::<Vec<_>>().join("\n")
 }
 
-/// Puts every line after a sign, whatever ends it.
+/// Begins every line with a quote sign, whatever kind of line break it has.
 fn quote(own: &str) -> String {
     let own = own.replace("\r\n", "\n");
     let own = own.strip_suffix('\n').unwrap_or(&own);

@@ -62,7 +62,7 @@ pub fn part(
     }))
 }
 
-/// The arguments of an entry's calls, to compare what a client sends back; `None` if they cannot be had.
+/// The arguments of an entry's calls, to compare with what a client sends back; `None` if they cannot be read.
 pub fn arguments(archive: &dyn Archive, session: SessionId, entry: Seq) -> Option<Arguments> {
     let (_, message) = message(archive, session, entry).ok().flatten()?;
     Some(Arguments::of(&message))
@@ -81,7 +81,7 @@ fn message(
     }))
 }
 
-/// Reads what a fold took: blocks that it took up first, then its entries, a line each.
+/// Reads what a fold replaced: earlier blocks first, then its entries, a line each.
 fn folded(
     archive: &dyn Archive,
     session: SessionId,

@@ -37,7 +37,7 @@ const GAP: &str = concat!(
 ///
 /// A mark names the kind of secret and a hash of it, made with a key: `[redacted github 1f0c3a77]`. So two
 /// messages that differ only in a secret stay different, a secret can be followed through an archive, and
-/// nobody who has the archive without the key can try out passwords.
+/// passwords cannot be guessed from the archive without the key.
 pub struct Redactor {
     key: [u8; 32],
     rules: Vec<(&'static Rule, Regex)>,
@@ -51,7 +51,7 @@ struct Secret {
 }
 
 impl Redactor {
-    /// A redactor whose marks depend on a key. Whoever stores text in one archive uses one key.
+    /// A redactor whose marks depend on a key. Use the same key for all texts of an archive.
     pub fn new(key: [u8; 32]) -> Self {
         // Unicode's idea of a word is slow, and keys have none of it.
         let compiled = |pattern: &str| Regex::new(&pattern.replace(r"\b", r"(?-u:\b)")).ok();

@@ -168,7 +168,7 @@ pub fn replay(
     walk(trace, settings, make, &mut watch)
 }
 
-/// Judges windows that somebody else makes: `make` gets each request and returns what is sent for it.
+/// Judges windows that another program makes: `make` gets each request and returns what is sent for it.
 ///
 /// Where a window differs from its request, a batch is counted.
 pub fn judge(
@@ -248,7 +248,7 @@ impl Shown {
         }
     }
 
-    /// Goes on to the next window.
+    /// Moves on to the next window.
     fn advance(&mut self, window: Conversation, trace: &Trace, scale: &Scale) -> Sent {
         let before = self.window.as_ref().map_or(&[][..], |before| &before.messages);
         let shared = shared(before, &window.messages);

@@ -1,4 +1,4 @@
-//! A round: what a user said and all that came of it.
+//! A round: a user message and everything until the next one.
 
 use longhand_archive::NewEntry;
 use longhand_core::Role;
@@ -17,7 +17,7 @@ pub struct Round {
     pieces: Vec<Piece>,
 }
 
-/// What a call of a model took.
+/// The tokens and the cost of a call to a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// The model, with its endpoint.
@@ -43,7 +43,7 @@ impl Call {
     }
 }
 
-/// One ledger entry in the making.
+/// A ledger entry that is not recorded yet.
 #[derive(Clone, Debug)]
 struct Piece {
     form: Form,
@@ -71,7 +71,7 @@ impl Round {
         self
     }
 
-    /// Adds what a call of a model took; it is kept beside the round and no model ever sees it.
+    /// Adds the tokens and the cost of a call; they are kept with the round and never sent to a model.
     #[must_use]
     pub fn with_call(mut self, call: &Call) -> Self {
         self.pieces.push(Piece { form: Form::Call, raw: call.json() });

@@ -1,4 +1,4 @@
-//! What was said, as far as a fold reads it.
+//! The text of a round that a fold reads.
 
 use longhand_core::{Message, Part, Role, earlier};
 
@@ -28,7 +28,7 @@ impl Said {
     }
 }
 
-/// The words of one side; what an earlier fold says is nobody's.
+/// The words of the user or of the model; the text of an earlier fold belongs to neither.
 fn words(messages: &[&Message], role: Role) -> String {
     let own = messages.iter().filter(|message| message.role == role);
     let parts = own.flat_map(|message| &message.parts).filter(|part| earlier(part).is_none());

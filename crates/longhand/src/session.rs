@@ -1,4 +1,4 @@
-//! A conversation that is open.
+//! Sessions: recording rounds and making windows.
 
 mod request;
 mod retry;
@@ -36,7 +36,7 @@ pub use self::settings::Settings;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The archive failed: persistence.
+    /// The archive failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// A round could not be read.
@@ -99,15 +99,15 @@ pub struct Session {
     id: SessionId,
     name: String,
     settings: Settings,
-    /// The entries that no fold takes, oldest first.
+    /// The entries that are not folded, oldest first.
     shown: Vec<ShownEntry>,
     live: Vec<LoggedBatch>,
     pins: Vec<Seq>,
     entries: u64,
     rounds: u64,
-    /// Where the next round goes: after the newest entry, or in the place of a round that is asked again.
+    /// Where the next round goes: after the newest entry, or in place of a round that is retried.
     place: After,
-    /// Whether the newest batch was taken back: then no more is edited than must be.
+    /// Whether the newest batch was undone: then no more is edited than necessary.
     is_undone: bool,
     storyteller: Storyteller,
     /// How many of the shown entries were counted, and what the window counted for then.
@@ -188,7 +188,7 @@ impl Session {
         self.settings.redactor = redactor;
     }
 
-    /// Reads from the archive where the conversation stands. What is folded is not read.
+    /// Reads the state of the conversation from the archive. Folded entries are not read.
     pub fn reload(&mut self) -> Result<(), SessionError> {
         let head = self.archive.head(self.id)?.unwrap_or_default();
         let last = match self.place {
@@ -213,7 +213,7 @@ impl Session {
         Ok(())
     }
 
-    /// The numbers of entries that no fold takes.
+    /// The numbers of entries that are not folded.
     fn gaps(&self) -> Vec<Range<u64>> {
         let fold = self.live.iter().rev().find_map(|batch| batch.batch.fold());
         let spans = fold.map(|fold| fold.spans.clone()).unwrap_or_default();
@@ -478,7 +478,7 @@ impl Session {
         plan_with(&history, &budget, &settings, &*self.settings.meter, digest)
     }
 
-    /// What it costs to go on, by the entries that are shown.
+    /// The prices of coming requests, by the entries that are shown.
     fn economy(&self, request: &Request) -> Option<Economy> {
         let prices = self.settings.prices?;
         let messages = request.path().messages;
@@ -555,7 +555,7 @@ impl Session {
         self.storyteller.tell(digest, slow.collect());
     }
 
-    /// Keeps what a model has written meanwhile. Returns whether none is at work any more.
+    /// Stores a summary that has arrived. Returns whether no summary is being written any more.
     fn hear_story(&mut self, wait: Duration) -> Result<bool, SessionError> {
         if let Some(state) = self.storyteller.hear(wait) {
             self.archive.put_derived(self.id, Storyteller::KEY, &state.write())?;
@@ -568,7 +568,7 @@ impl Session {
         self.id
     }
 
-    /// What people call it.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -583,7 +583,7 @@ impl Session {
         self.settings.is_rolling()
     }
 
-    /// Adds a line to the request log: what a model was sent for a window, and what that took.
+    /// Adds a line to the request log: what a model was sent for a window, with tokens and cost.
     pub fn log_request(
         &self,
         call: &Call,
@@ -635,7 +635,7 @@ impl Session {
         fold.map(|fold| fold.text.as_str())
     }
 
-    /// The rounds that are shown as they were, but for edits: those after the fold.
+    /// The rounds after the fold, which are shown verbatim except for stubs and clips.
     pub fn verbatim(&self) -> Range<u64> {
         let fold = self.live.iter().rev().find_map(|batch| batch.batch.fold());
         let last = fold.and_then(|fold| fold.spans.last()).map(|span| span.last);

@@ -1,4 +1,4 @@
-//! What models write of folded rounds, in the background.
+//! Summaries of folded rounds, which models write in the background.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use crate::digest::Summarised;
 use crate::said::Said;
 
-/// Rounds to be told of; owns all it needs, so that any thread can do it.
+/// Rounds to summarise. It owns its data, so that any thread can do the work.
 #[derive(Clone)]
 pub(crate) struct Chapter {
     /// How many rounds were folded before, and how many are with these.
     pub(crate) before: u64,
     pub(crate) until: u64,
-    /// The story before.
+    /// The summary before.
     pub(crate) earlier: String,
     pub(crate) rounds: Vec<Said>,
     pub(crate) limit: Tokens,
@@ -26,7 +26,7 @@ pub(crate) struct Chapter {
 }
 
 impl Chapter {
-    /// Has a summariser tell of the rounds, within the limit; or says why not.
+    /// Lets a summariser summarise the rounds within the limit, or returns why it did not.
     pub(crate) fn told_by(&self, summariser: &dyn Summariser) -> Result<Told, String> {
         let scale = &Scale::new(&*self.meter);
         let rounds: Vec<Round> = self.rounds.iter().map(round).collect();
@@ -86,7 +86,7 @@ pub(crate) struct Told {
     /// How many rounds were folded when it was handed out.
     until: u64,
     pub(crate) text: String,
-    /// What the model took to write it.
+    /// The tokens and the cost of writing it.
     pub(crate) account: Option<Value>,
 }
 
@@ -114,10 +114,10 @@ impl Told {
     }
 }
 
-/// Has models tell of folded rounds, one job at a time, and knows what they have told.
+/// Lets models summarise folded rounds, one job at a time, and keeps their newest summary.
 #[derive(Default)]
 pub struct Storyteller {
-    /// What was told last.
+    /// The newest summary.
     told: Option<Told>,
     /// The rounds that were folded since, and are in no job yet.
     since: Option<Chapter>,
@@ -125,7 +125,7 @@ pub struct Storyteller {
     summarisers: Vec<Arc<dyn Summariser>>,
 }
 
-/// A story that is being written; dropped, it lets the summariser finish and forgets what it says.
+/// A summary that is being written. If this is dropped, the summariser finishes and its summary is discarded.
 struct Job {
     told: Receiver<Option<Told>>,
     chapter: Chapter,
@@ -135,12 +135,12 @@ impl Storyteller {
     /// The key under which an archive keeps the newest story of a session.
     pub const KEY: &str = "story";
 
-    /// Goes on from what an earlier run was told, as the archive has it.
+    /// Continues from the summary of an earlier run, as the archive has it.
     pub fn new(told: Option<&str>) -> Self {
         Self { told: told.map(Told::parse), ..Self::default() }
     }
 
-    /// Has models tell of what a digest was just made of.
+    /// Lets models summarise what the newest digest was made of.
     pub fn tell(&mut self, digest: &Summarised, summarisers: Vec<Arc<dyn Summariser>>) {
         if let Some(chapter) = digest.chapter().filter(|_| !summarisers.is_empty()) {
             self.summarisers = summarisers;
@@ -148,12 +148,12 @@ impl Storyteller {
         }
     }
 
-    /// Returns what was told meanwhile, as the archive is to keep it.
+    /// Returns a summary that has arrived since, in the form in which the archive keeps it.
     pub fn heard(&mut self) -> Option<String> {
         self.hear(Duration::ZERO).map(|told| told.write())
     }
 
-    /// What was told last, for a conversation that has gone on since.
+    /// The newest summary, for a conversation that has grown since.
     pub(crate) fn told(&self) -> Option<Told> {
         self.told.clone().map(|told| Told { until: self.until(), ..told })
     }
@@ -199,7 +199,7 @@ impl Storyteller {
                     Err(why) => refused.push(why),
                 }
             }
-            // Nobody may be listening any more.
+            // The receiver may be gone.
             let _ = tell.send(told);
         };
         // Where no thread can be had the channel is closed at once, which counts as a failure.
@@ -207,7 +207,7 @@ impl Storyteller {
         self.job = Some(Job { told, chapter });
     }
 
-    /// Waits at most so long for the job that is under way, and returns what it told.
+    /// Waits at most so long for the running job, and returns its summary.
     pub(crate) fn hear(&mut self, wait: Duration) -> Option<Told> {
         let job = self.job.take()?;
         let told = match job.told.recv_timeout(wait) {

@@ -13,7 +13,7 @@ pub fn parse(text: &str) -> Option<i64> {
     Some(timestamp.as_millisecond())
 }
 
-/// Reads the same where the person is: a time without an offset is in the time zone of this machine.
+/// Reads the same, but a time without an offset is in the time zone of this machine.
 pub fn parse_local(text: &str) -> Option<i64> {
     let text = text.trim();
     let timestamp = text.parse::<Timestamp>().ok().or_else(|| in_zone(text, TimeZone::system()))?;

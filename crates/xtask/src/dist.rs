@@ -10,10 +10,20 @@ use std::process::Command;
 
 pub(crate) use self::test::test;
 use crate::failure::Failure;
-use crate::run::{cargo, root};
+use crate::run::{cargo, root, target_folder};
 
 /// Counting with a model's tokenizer.json takes long to build, so that only released binaries have it.
 const FEATURES: &str = "tokenizer-json";
+
+/// How the binary is built.
+pub(crate) struct Build {
+    profile: String,
+    /// The target it is built for, if it is not this machine's.
+    target: Option<String>,
+    features: Option<&'static str>,
+    /// Cargo's folder, the one that has or gets the binary.
+    folder: PathBuf,
+}
 
 /// A binary with what belongs to it, ready to be packed.
 pub(crate) struct Staged {
@@ -21,12 +31,16 @@ pub(crate) struct Staged {
     pub(crate) folder: PathBuf,
     /// Where packages go.
     pub(crate) output: PathBuf,
-    /// The target it was built for, if it is not this machine's.
-    pub(crate) target: Option<String>,
+    pub(crate) build: Build,
 }
 
 /// The version of the packages.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Where the packages go.
+pub(crate) fn packages() -> PathBuf {
+    target_folder().join("packages")
+}
 
 /// Builds the binary and packs it in every way that can be had here.
 pub(crate) fn dist(arguments: &[&str]) -> Result<(), Failure> {
@@ -43,17 +57,60 @@ pub(crate) fn dist(arguments: &[&str]) -> Result<(), Failure> {
             }
         }
     }
-    let binary = match binary {
-        Some(binary) => binary,
-        None => build(profile, target.as_deref())?,
+    let build = match &binary {
+        Some(binary) => Build::of(binary, target)?,
+        None => Build {
+            profile: profile.to_owned(),
+            target,
+            features: Some(FEATURES),
+            folder: target_folder(),
+        },
     };
-    let staged = stage(binary, target)?;
+    if binary.is_none() {
+        build.run()?;
+    }
+    let staged = stage(build)?;
     made("binary archive", archive(&staged))?;
-    if staged.target.as_ref().is_none_or(|target| target.contains("linux")) {
+    if staged.build.target.as_ref().is_none_or(|target| target.contains("linux")) {
         made("Debian package", debian(&staged))?;
     }
     made("Python wheel", wheel::pack(&staged))?;
     made("npm package", npm::pack(&staged))
+}
+
+impl Build {
+    /// The build that made a binary, told by where it is: `FOLDER/[TARGET/]PROFILE/longhand`.
+    fn of(binary: &Path, target: Option<String>) -> Result<Self, Failure> {
+        let mut folders = binary.ancestors().skip(1);
+        let profile = folders.next().and_then(Path::file_name);
+        let folder = folders.nth(usize::from(target.is_some()));
+        let (Some(profile), Some(folder)) = (profile, folder) else {
+            return Err(Failure::usage(format!(
+                "{} is not in a folder of cargo, such as target/release",
+                binary.display()
+            )));
+        };
+        let profile = profile.to_string_lossy().replace("debug", "dev");
+        Ok(Self { profile, target, features: None, folder: folder.to_owned() })
+    }
+
+    fn run(&self) -> Result<(), Failure> {
+        let mut arguments = vec!["build", "--package", "longhand-cli", "--profile", &self.profile];
+        if let Some(features) = self.features {
+            arguments.extend(["--features", features]);
+        }
+        if let Some(target) = &self.target {
+            arguments.extend(["--target", target]);
+        }
+        cargo(&arguments)
+    }
+
+    /// Where the binary is.
+    fn binary(&self) -> PathBuf {
+        let profile = if self.profile == "dev" { "debug" } else { &self.profile };
+        let target = self.target.as_deref().unwrap_or_default();
+        self.folder.join(target).join(profile).join("longhand")
+    }
 }
 
 /// Says where a package is, or that it cannot be had here.
@@ -66,31 +123,18 @@ fn made(what: &str, packed: Result<PathBuf, Failure>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds the command and returns where it is.
-fn build(profile: &str, target: Option<&str>) -> Result<PathBuf, Failure> {
-    let mut arguments =
-        vec!["build", "--package", "longhand-cli", "--profile", profile, "--features", FEATURES];
-    if let Some(target) = target {
-        arguments.extend(["--target", target]);
-    }
-    cargo(&arguments)?;
-    let profile = if profile == "dev" { "debug" } else { profile };
-    let built = root().join("target");
-    let built = target.map_or(built.clone(), |target| built.join(target));
-    Ok(built.join(profile).join("longhand"))
-}
-
-fn stage(binary: PathBuf, target: Option<String>) -> Result<Staged, Failure> {
-    let output = root().join("target/packages");
+fn stage(build: Build) -> Result<Staged, Failure> {
+    let output = packages();
     let folder = output.join("stage");
     let _ = fs::remove_dir_all(&output);
+    let binary = build.binary();
     let man = folder.join("share/man/man1");
     for folder in [&folder.join("bin"), &man] {
         fs::create_dir_all(folder).map_err(|error| in_folder(folder, &error))?;
     }
     copy(&binary, &folder.join("bin/longhand"))?;
     // What a binary for another machine would print, ours prints as well.
-    let ours = if target.is_some() { host_binary()? } else { binary };
+    let ours = if build.target.is_some() { host_binary()? } else { binary };
     run(Command::new(&ours).arg("man").arg(&man))?;
     for (shell, path) in [
         ("bash", "share/bash-completion/completions/longhand"),
@@ -106,17 +150,18 @@ fn stage(binary: PathBuf, target: Option<String>) -> Result<Staged, Failure> {
         &root().join("packaging/longhand.service"),
         &folder.join("share/doc/longhand/longhand.service"),
     )?;
-    Ok(Staged { folder, output, target })
+    Ok(Staged { folder, output, build })
 }
 
 /// The binary for this machine, for man pages and completions.
 fn host_binary() -> Result<PathBuf, Failure> {
     cargo(&["build", "--package", "longhand-cli"])?;
-    Ok(root().join("target/debug/longhand"))
+    Ok(target_folder().join("debug/longhand"))
 }
 
 fn archive(staged: &Staged) -> Result<PathBuf, Failure> {
     let machine = staged
+        .build
         .target
         .clone()
         .unwrap_or_else(|| format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS));
@@ -152,7 +197,7 @@ fn debian(staged: &Staged) -> Result<PathBuf, Failure> {
         "aarch64" => "arm64",
         other => other,
     };
-    let glibc = wheel::glibc(&staged.folder.join("bin/longhand"))?;
+    let glibc = glibc(&staged.folder.join("bin/longhand"))?;
     let control = format!(
         "Package: longhand\nVersion: {VERSION}\nArchitecture: {machine}\nMaintainer: The Longhand project\n\
          Section: utils\nPriority: optional\nDepends: libc6 (>= 2.{glibc})\nRecommends: ca-certificates\n\
@@ -164,6 +209,24 @@ fn debian(staged: &Staged) -> Result<PathBuf, Failure> {
     let path = staged.output.join(format!("longhand_{VERSION}_{machine}.deb"));
     run(Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).arg(&package).arg(&path))?;
     Ok(path)
+}
+
+/// The version of glibc that a binary needs, after `2.`: the highest that its symbols name.
+fn glibc(binary: &Path) -> Result<u32, Failure> {
+    const MARK: &[u8] = b"GLIBC_2.";
+    let bytes = fs::read(binary).map_err(|error| in_folder(binary, &error))?;
+    let versions = bytes.windows(MARK.len() + 3).filter(|part| part.starts_with(MARK));
+    let number = |part: &[u8]| {
+        let digits = part[MARK.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+        digits.fold(0, |number, digit| number * 10 + u32::from(digit - b'0'))
+    };
+    Ok(versions.map(number).filter(|version| *version < 100).max().unwrap_or(17))
+}
+
+/// A file in a folder whose name ends so.
+pub(crate) fn find(folder: &Path, ending: &str) -> Option<PathBuf> {
+    let files = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    files.into_iter().find(|path| path.to_string_lossy().ends_with(ending))
 }
 
 /// Runs a program that must succeed; one that is not installed makes the package unavailable.

@@ -40,7 +40,7 @@ cargo xtask COMMAND
                    machine allows it; exit status 69 if none can be had here
   dist [profile=NAME] [target=TRIPLE] [binary=PATH]
                    the packages, into target/packages: binary archive, Debian package, wheel, npm package;
-                   of a new build, or of a binary that is there
+                   of a new build, or of a binary such as target/release/longhand that is there
   test-dist        installs each of them into a clean place and runs the first command of the README
   package          `cargo package` for every crate that is published
   tour             writes the outputs in docs/TOUR.md and README.md anew

@@ -12,6 +12,12 @@ pub(crate) fn root() -> PathBuf {
     manifest.ancestors().nth(2).unwrap_or(manifest).to_owned()
 }
 
+/// Where cargo builds.
+pub(crate) fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root().join("target"), |folder| root().join(folder))
+}
+
 /// Runs cargo and lets it speak for itself.
 pub(crate) fn cargo(arguments: &[&str]) -> Result<(), Failure> {
     cargo_with(&[], arguments)

@@ -2,13 +2,12 @@
 
 mod install;
 
-use std::env;
 use std::path::Path;
 use std::process::Command;
 
 use self::install::install;
 use crate::failure::Failure;
-use crate::run::{cargo, root};
+use crate::run::{cargo, root, target_folder};
 
 /// The environment whose Python runs the scripts: it has a counter of tokens, and its vocabulary.
 const RUNNER: &str = "litellm";
@@ -31,8 +30,7 @@ pub(crate) fn scoreboard(parts: &[&str]) -> Result<(), Failure> {
     cargo(&["build", "--release", "--package", "longhand", "--example", "scoreboard"])?;
     let testkit = ["--package", "longhand-testkit", "--example", "session", "--example", "history"];
     cargo(&[&["build", "--release"][..], &testkit].concat())?;
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let release = target.join("release");
+    let release = target_folder().join("release");
     let vocabulary = peers.vocabulary(RUNNER);
     let variables = [
         ("LONGHAND_PEERS", peers.folder.as_path()),

@@ -12,8 +12,8 @@ use super::{ArchiveArgs, amount};
   longhand run --budget 64k --name parser -- codex 'fix the parser'
   longhand run --upstream http://127.0.0.1:8080 -- aider --model openai/qwen3
 
-Requests go where the program would have sent them: to the address in OPENAI_BASE_URL or ANTHROPIC_BASE_URL, or
-to the provider. The exit status is the program's, or 128 plus the number of the signal that killed it.")]
+Requests go where the program would have sent them: to the address in OPENAI_BASE_URL or \
+ANTHROPIC_BASE_URL, or to the provider. The exit status is the program's, or 128 plus the number of the signal that killed it.")]
 pub(crate) struct RunArgs {
     /// The most tokens of a request [default: the model's known window less the reply]
     #[arg(long, value_name = "N", value_parser = amount)]
@@ -52,7 +52,8 @@ pub(crate) struct RunArgs {
   longhand usage --by model --json
 
 Costs are estimates, from the prices in the settings or the published ones. The cost without
-Longhand assumes that the provider's cache keeps everything that was sent before.")]
+Longhand assumes that the provider's cache keeps everything that was sent before. Errors are requests
+that were passed on unchanged because something failed in the proxy.")]
 pub(crate) struct UsageArgs {
     /// What a row stands for
     #[arg(long, value_enum, default_value = "day")]

@@ -1,4 +1,4 @@
-//! What can be typed that is not said to the model.
+//! Commands that begin with a slash.
 
 /// A command.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,8 +29,11 @@ pub(super) const HELP: &str = "\
 /help               list the commands
 /quit               leave, as Ctrl-D does
 
-Ctrl-C stops an answer and keeps what came of it. After an answer that failed, Enter asks again. Begin a line with // to
-send one that begins with /.";
+Ctrl-C stops an answer and keeps the part that arrived. After an answer that failed, Enter sends your message again, and \
+the right arrow key edits it. To send a line that begins with /, begin it with //.";
+
+/// The column at which the explanations in `HELP` begin.
+pub(super) const HELP_COLUMN: usize = 20;
 
 impl Command {
     /// Reads a line; `None` if it is for the model, an error if there is no such command.

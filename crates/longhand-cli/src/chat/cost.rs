@@ -29,7 +29,7 @@ fn summary_cost(batch: &LoggedBatch) -> Vec<Option<u64>> {
     if told["model"].is_string() { vec![told["cost_micros"].as_u64()] } else { Vec::new() }
 }
 
-/// A sum in dollars; "unknown" as far as it is.
+/// A sum in dollars, which says how many prices are unknown.
 fn price(costs: impl Iterator<Item = Option<u64>>) -> String {
     let (mut micros, mut known, mut unknown) = (0, 0, 0);
     for cost in costs {

@@ -1,14 +1,16 @@
-//! Markdown in a terminal, as it is written: bold, code, headings, lists and tables.
+//! Renders Markdown for a terminal while it arrives: bold, code, headings, lists and tables.
 //!
-//! What comes is held back only as far as its form is not yet known: a mark at the end of a piece, and the rows
-//! of a table, which are shown together.
+//! Text is held back only while its form is unknown: a mark at the end of a piece, and the rows of a table, which are
+//! shown together.
 
 use std::mem::take;
 
-const BOLD: &str = "\u{1b}[1m";
+use super::table;
+
+pub(super) const BOLD: &str = "\u{1b}[1m";
 const CODE: &str = "\u{1b}[36m";
 const DIM: &str = "\u{1b}[2m";
-const NORMAL: &str = "\u{1b}[0m";
+pub(super) const NORMAL: &str = "\u{1b}[0m";
 
 /// Renders an answer piece by piece.
 #[derive(Default)]
@@ -25,9 +27,15 @@ pub(super) struct Markdown {
     is_block: bool,
     /// The rows of a table that has not ended.
     rows: Vec<String>,
+    /// The columns of the terminal.
+    columns: usize,
 }
 
 impl Markdown {
+    pub(super) fn new(columns: usize) -> Self {
+        Self { columns, ..Self::default() }
+    }
+
     /// Takes a piece and returns what can be shown now.
     pub(super) fn push(&mut self, piece: &str) -> String {
         let mut out = String::new();
@@ -74,7 +82,7 @@ impl Markdown {
         !self.is_block && self.held.trim_start().starts_with('|')
     }
 
-    /// Renders what is held, but for a mark that may go on unless the line is complete.
+    /// Renders the held text. A mark at its end stays held unless the line is complete.
     fn render_held(&mut self, is_complete: bool, out: &mut String) {
         if !self.is_inside && !self.begin_line(is_complete, out) {
             return;
@@ -165,38 +173,10 @@ impl Markdown {
         }
     }
 
-    /// Shows the rows of a table with columns of equal width.
+    /// Shows the rows of a table together.
     fn end_table(&mut self, out: &mut String) {
-        let rows: Vec<Vec<String>> = take(&mut self.rows).iter().map(|row| cells(row)).collect();
-        let is_rule = |row: &[String]| {
-            row.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| matches!(c, '-' | ':')))
-        };
-        let shown: Vec<&Vec<String>> = rows.iter().filter(|row| !is_rule(row)).collect();
-        let columns = shown.iter().map(|row| row.len()).max().unwrap_or(0);
-        let width = |at: usize| {
-            shown.iter().filter_map(|row| Some(row.get(at)?.chars().count())).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        for (number, row) in shown.iter().enumerate() {
-            let cells: Vec<String> =
-                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-            let line = cells.join("  ");
-            let line = line.trim_end();
-            let has_head = rows.get(1).is_some_and(|row| is_rule(row));
-            if number == 0 && has_head {
-                out.push_str(&format!("{BOLD}{line}{NORMAL}\n"));
-            } else {
-                out.push_str(&format!("{line}\n"));
-            }
-        }
+        out.push_str(&table::drawn(&take(&mut self.rows), self.columns));
     }
-}
-
-/// The cells of a row, without the marks inside them.
-fn cells(row: &str) -> Vec<String> {
-    let row = row.trim().trim_start_matches('|');
-    let row = row.strip_suffix('|').unwrap_or(row);
-    row.split('|').map(|cell| cell.trim().replace("**", "").replace('`', "")).collect()
 }
 
 #[cfg(test)]
@@ -214,7 +194,7 @@ mod tests {
 
     fn in_pieces(text: &str, size: usize) -> String {
         let letters: Vec<char> = text.chars().collect();
-        let mut markdown = Markdown::default();
+        let mut markdown = Markdown::new(80);
         let pieces = letters.chunks(size).map(|piece| piece.iter().collect::<String>());
         let mut out: String = pieces.map(|piece| markdown.push(&piece)).collect();
         out.push_str(&markdown.end());
@@ -256,7 +236,7 @@ mod tests {
 
     #[test]
     fn words_are_not_held_back() {
-        let mut markdown = Markdown::default();
+        let mut markdown = Markdown::new(80);
         assert_eq!(markdown.push("Hello wor"), "Hello wor");
         assert_eq!(markdown.push("ld **no"), format!("ld {NORMAL}{BOLD}no"));
     }

@@ -1,20 +1,21 @@
-//! What a person sees.
+//! Output of `chat`.
 
 use std::io::{IsTerminal, Write};
 
 use longhand_core::Tokens;
 
+use super::command;
 use super::markdown::Markdown;
 use super::wrap::Wrap;
 use crate::output::{self, harmless};
 use crate::search;
 
-/// The terminal. Whatever models and archives say loses what a terminal would obey.
+/// The terminal. Control characters are removed from everything that models and archives contain.
 pub(super) struct Screen {
     colour: bool,
     /// Whether Markdown is rendered.
     renders: bool,
-    /// Whether somebody types: if not, only answers go to standard output.
+    /// Whether standard input is a terminal: if not, only answers go to standard output.
     is_live: bool,
 }
 
@@ -32,6 +33,10 @@ impl Screen {
         }
     }
 
+    pub(super) fn has_colour(&self) -> bool {
+        self.colour
+    }
+
     /// Says something that is not part of the conversation.
     pub(super) fn notice(&self, text: &str) {
         let text = harmless(text);
@@ -39,8 +44,7 @@ impl Screen {
             output::say(&text);
             return;
         }
-        let lines: Vec<String> =
-            text.lines().map(|line| output::wrapped(&format!("· {line}"), "")).collect();
+        let lines: Vec<String> = text.lines().map(|line| hanging("· ", line)).collect();
         let text = lines.join("\n");
         let _ = if self.colour {
             writeln!(std::io::stdout().lock(), "\u{1b}[2m{text}\u{1b}[0m")
@@ -58,7 +62,8 @@ impl Screen {
 
     /// An answer, to be shown as it comes.
     pub(super) fn answer(&self) -> ShownAnswer {
-        let renderer = || (Markdown::default(), Wrap::new(output::columns()));
+        let columns = output::columns();
+        let renderer = || (Markdown::new(columns), Wrap::new(columns));
         ShownAnswer { renderer: self.renders.then(renderer), has_ended: true }
     }
 
@@ -124,6 +129,23 @@ impl ShownAnswer {
 pub(super) fn show(text: &str) {
     let lines: Vec<String> = harmless(text).lines().map(|line| output::wrapped(line, "")).collect();
     let _ = writeln!(std::io::stdout().lock(), "{}", lines.join("\n"));
+}
+
+/// Shows the list of commands: what each does, beside its name.
+pub(super) fn show_help() {
+    let line = |line: &str| match line.split_at_checked(command::HELP_COLUMN) {
+        Some((name, what)) if name.starts_with('/') => hanging(name, what),
+        _ => output::wrapped(line, ""),
+    };
+    let lines: Vec<String> = command::HELP.lines().map(line).collect();
+    let _ = writeln!(std::io::stdout().lock(), "{}", lines.join("\n"));
+}
+
+/// A line that begins with a mark or a name, wrapped so that nothing stands below these.
+fn hanging(first: &str, rest: &str) -> String {
+    let indent = " ".repeat(first.chars().count());
+    let text = output::wrapped(rest.trim_start(), &indent);
+    format!("{first}{}", &text[indent.len()..])
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Breaks text between words as it is written.
+//! Breaks lines between words while text arrives.
 
 use std::mem::take;
 
@@ -11,6 +11,10 @@ pub(super) struct Wrap {
     columns: usize,
     /// The columns that the line has so far.
     used: usize,
+    /// Whether nothing but spaces was written of the line.
+    is_start: bool,
+    /// Where the text of the line begins, after spaces and the mark of a list; the next line begins there, too.
+    indent: usize,
     /// The spaces after it, and the word after them.
     spaces: usize,
     word: String,
@@ -24,6 +28,8 @@ impl Wrap {
         Self {
             columns,
             used: 0,
+            is_start: true,
+            indent: 0,
             spaces: 0,
             word: String::new(),
             word_columns: 0,
@@ -41,14 +47,14 @@ impl Wrap {
             } else if c == '\n' {
                 self.end_word(&mut out);
                 out.push('\n');
-                (self.used, self.spaces) = (0, 0);
+                (self.used, self.spaces, self.indent, self.is_start) = (0, 0, 0, true);
             } else if c == ' ' {
                 self.end_word(&mut out);
                 self.spaces += 1;
             } else {
                 let columns = c.width().unwrap_or(0);
                 // A word that fills a line goes on in the next one.
-                if self.word_columns + columns > self.columns {
+                if self.word_columns + columns > self.room() {
                     self.end_word(&mut out);
                 }
                 self.word.push(c);
@@ -65,12 +71,24 @@ impl Wrap {
         out
     }
 
+    /// The columns that a word has in a line of its own.
+    fn room(&self) -> usize {
+        let before = if self.is_start { self.spaces } else { self.indent };
+        self.columns.saturating_sub(before).max(1)
+    }
+
     fn end_word(&mut self, out: &mut String) {
         if self.word_columns > 0 {
             let spaces = take(&mut self.spaces);
+            if take(&mut self.is_start) {
+                self.indent = spaces + list_mark(&self.word);
+                if self.indent > self.columns / 2 {
+                    self.indent = 0;
+                }
+            }
             if self.used > 0 && self.used + spaces + self.word_columns > self.columns {
-                out.push('\n');
-                self.used = 0;
+                out.push_str(&format!("\n{}", " ".repeat(self.indent)));
+                self.used = self.indent;
             } else {
                 out.push_str(&" ".repeat(spaces));
                 self.used += spaces;
@@ -79,6 +97,13 @@ impl Wrap {
         out.push_str(&take(&mut self.word));
         self.used += take(&mut self.word_columns);
     }
+}
+
+/// The columns of a word and the space after it, if it is the mark of an item in a list: `•` or `1.`
+fn list_mark(word: &str) -> usize {
+    let is_number = |digits: &str| !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
+    let is_mark = word == "•" || word.strip_suffix('.').is_some_and(is_number);
+    if is_mark { word.chars().count() + 1 } else { 0 }
 }
 
 #[cfg(test)]
@@ -94,6 +119,10 @@ mod tests {
             ("ab \u{1b}[1mbold words\u{1b}[0m", "ab \u{1b}[1mbold\nwords\u{1b}[0m"),
             ("日本語の長い文章です", "日本語の長\nい文章です"),
             ("ends here \n", "ends here\n"),
+            ("• one two three", "• one two\n  three"),
+            ("1. one two three\nfour five six", "1. one two\n   three\nfour five\nsix"),
+            ("  code abc def", "  code abc\n  def"),
+            ("  abcdefghijkl", "  abcdefgh\n  ijkl"),
             ("", ""),
         ] {
             for size in 1..6 {

@@ -37,7 +37,7 @@ pub(super) fn forks(nodes: &[Node]) -> Vec<Fork> {
 
 /// Follows the newest path from the children of an entry to its end, and gathers what leaves it.
 ///
-/// A loop, but for what leaves a fork: paths are as long as conversations, forks of forks are few.
+/// It loops along a path, which may be long, and recurses only into forks of forks, which are few.
 fn branches(children: &HashMap<Option<Seq>, Vec<Seq>>, from: Option<Seq>) -> Vec<Fork> {
     let mut found = Vec::new();
     let mut at = from;

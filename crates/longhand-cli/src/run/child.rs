@@ -1,4 +1,4 @@
-//! The program in the foreground: the terminal is its own, and so is its exit status.
+//! The program in the foreground: it has the terminal, and its exit status becomes ours.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitStatus};
@@ -44,7 +44,7 @@ impl Child {
     }
 }
 
-/// The status by which a shell tells how a program ended.
+/// The exit status that a shell would report.
 fn code(status: ExitStatus) -> u8 {
     #[cfg(unix)]
     {
@@ -56,7 +56,7 @@ fn code(status: ExitStatus) -> u8 {
     status.code().map_or(1, |code| code as u8)
 }
 
-/// Signals that the program must hear of.
+/// Signals that are passed on to the program.
 #[cfg(unix)]
 struct Signals {
     child: Option<rustix::process::Pid>,

@@ -86,7 +86,7 @@ fn opencode(before: Option<&str>, below: &str) -> Result<String> {
     Ok(config.to_string())
 }
 
-/// A folder for pi that has all that the user's own has, but for other addresses of two providers.
+/// A copy of the user's folder for pi, with other addresses for two providers.
 fn pi(own: Option<&Path>, address: &str) -> Result<TempDir> {
     let failed = "cannot make a folder for pi's settings";
     let folder = tempfile::Builder::new().prefix("longhand-pi-").tempdir().context(failed)?;
@@ -125,7 +125,7 @@ fn link(target: &Path, at: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Sets a value in an object of objects; what is on the way and no object makes way.
+/// Sets a value in nested objects; a value on the way that is no object is replaced by one.
 fn put(value: &mut Value, keys: &[&str], new: Value) {
     let Some((key, rest)) = keys.split_first() else {
         *value = new;

@@ -24,12 +24,17 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn start(folder: &Folder, line: &str) -> Self {
+        Self::start_as("xterm-256color", folder, line)
+    }
+
+    /// Starts with another kind of terminal, as TERM names it.
+    pub(crate) fn start_as(term: &str, folder: &Folder, line: &str) -> Self {
         let size = PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_longhand"));
         command.args(line.split_whitespace());
         command.cwd(folder.path(""));
-        command.env("TERM", "xterm-256color");
+        command.env("TERM", term);
         command.env("HOME", folder.path(""));
         command.env("XDG_DATA_HOME", folder.path("data"));
         command.env("XDG_CONFIG_HOME", folder.path("config"));
@@ -83,9 +88,20 @@ impl Terminal {
         self.wait_while(|contents| contents == before);
     }
 
-    /// What is typed before the prompt is there is lost.
+    /// Waits until the cursor is at a prompt with nothing typed; a message may be offered after it.
     pub(crate) fn wait_for_prompt(&self) {
-        self.wait_while(|contents| !contents.trim_end().ends_with('›'));
+        let start = Instant::now();
+        while !self.line_to_cursor().trim_end().ends_with('›') {
+            assert!(start.elapsed() < PATIENCE, "no prompt:\n{}", self.contents());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The line that the cursor is in, up to the cursor.
+    fn line_to_cursor(&self) -> String {
+        let parser = self.screen.lock().unwrap();
+        let (row, column) = parser.screen().cursor_position();
+        parser.screen().rows(0, column).nth(usize::from(row)).unwrap_or_default()
     }
 
     /// Waits for a prompt that has this typed at it.
@@ -198,7 +214,7 @@ fn ctrl_c_stops_the_answer_and_not_the_program() {
     let server = ScriptedServer::start([
         Step::Drip(
             "one two three four five six seven eight nine ten ".repeat(50),
-            Duration::from_millis(40),
+            Duration::from_millis(500),
         ),
         answer("Here I am."),
     ]);
@@ -266,12 +282,14 @@ fn what_was_typed_or_shown_is_kept_and_asked_again() {
     terminal.type_line("Hi.");
     terminal.wait_for("Hello.");
     terminal.type_line("What is the answer?");
-    terminal.wait_for("your message is kept; Enter or /retry asks again");
+    terminal.wait_for("your message is kept; Enter sends it again, → edits it");
+    // The message is offered at the prompt.
+    terminal.wait_for_prompt_with("What is the answer?");
     let export = folder.run("export demo").stdout;
     assert!(export.contains("What is the answer?") && export.contains("[no answer: "), "{export}");
-    // Enter asks again; half an answer is kept as half an answer.
+    // Enter sends it again; half an answer is kept as half an answer.
     terminal.type_line("");
-    terminal.wait_for("the part that arrived is kept; Enter or /retry asks again");
+    terminal.wait_for("the part that arrived is kept; Enter sends your message again");
     terminal.type_line("/retry");
     terminal.wait_for("Forty-two.");
     // An empty line says nothing now, and /retry asks for another answer.
@@ -298,6 +316,92 @@ fn what_was_typed_or_shown_is_kept_and_asked_again() {
     assert!(last.contains("Forty-three.") && !last.contains("[no answer"), "{last}");
     assert!(!last.contains("[cut off") && !last.contains("Forty-two."), "{last}");
     assert_eq!(folder.run("verify").status, 0);
+}
+
+#[test]
+fn a_message_that_failed_can_be_edited_or_left() {
+    let server = ScriptedServer::start([
+        Step::Status(401),
+        answer("In var."),
+        Step::Status(401),
+        answer("Something else it is."),
+    ]);
+    let folder = folder(&server, "chat");
+    let mut terminal = Terminal::start(&folder, "chat demo");
+    terminal.type_line("Where is the log");
+    terminal.wait_for_prompt_with("Where is the log");
+    // The right arrow key takes it into the line.
+    terminal.press("\u{1b}[C");
+    terminal.wait_while(|_| !terminal.line_to_cursor().ends_with("› Where is the log"));
+    terminal.press(" file?\r");
+    terminal.wait_for("In var.");
+    terminal.type_line("And the lock?");
+    terminal.wait_for_prompt_with("And the lock?");
+    // Whatever is typed instead takes its place.
+    terminal.type_line("//etc is what I mean.");
+    terminal.wait_for("Something else it is.");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end(), 0);
+    let asked: Vec<String> = server.requests().into_iter().map(|request| request.body).collect();
+    assert!(asked[1].contains("Where is the log file?"), "{asked:?}");
+    assert!(asked[3].contains(r#""/etc is what I mean.""#), "{asked:?}");
+}
+
+#[test]
+fn a_terminal_without_a_cursor_shows_what_is_typed() {
+    let server = ScriptedServer::start([answer("In var."), answer("It is red.")]);
+    let folder = folder(&server, "chat");
+    let mut terminal = Terminal::start_as("dumb", &folder, "chat demo");
+    for (question, shown) in [("Where is it?", "In var."), ("What colour?", "It is red.")] {
+        terminal.type_line(question);
+        terminal.wait_for(shown);
+        terminal.wait_for(&format!("› {question}"));
+    }
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn every_line_that_is_typed_ahead_is_read() {
+    let slow = Step::Drip("one two three four five six ".repeat(3), Duration::from_millis(60));
+    let server = ScriptedServer::start([slow, answer("Second."), answer("Third.")]);
+    let folder = folder(&server, "chat");
+    let mut terminal = Terminal::start(&folder, "chat demo");
+    terminal.type_line("Count.");
+    terminal.wait_for("one");
+    // Lines, commands, a key that takes a letter back, and the beginning of a line.
+    terminal.press("And twoo\u{7f}?\r/cost\r/nonsense\rAnd three?\r/context\rhalf a line");
+    terminal.wait_for_prompt_with("half a line");
+    let contents = terminal.contents();
+    let places: Vec<usize> = ["Second.", "answers ", "no /nonsense", "Third.", "V verbatim"]
+        .iter()
+        .map(|shown| contents.find(shown).unwrap_or_else(|| panic!("no {shown:?}:\n{contents}")))
+        .collect();
+    assert!(places.is_sorted(), "{contents}");
+    assert_eq!(contents.matches("half a line").count(), 1, "{contents}");
+    let asked: Vec<String> = server.requests().into_iter().map(|request| request.body).collect();
+    assert!(asked.len() == 3 && asked[1].contains("And two?"), "{asked:?}");
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_a_summary() {
+    let text = "The work goes on with the parser and its tests. ".repeat(40);
+    let mut steps: Vec<Step> = (0..3).map(|_| answer(&text)).collect();
+    steps.push(Step::Drip("slow ".repeat(400), Duration::from_secs(3)));
+    let server = ScriptedServer::start(steps);
+    let folder = folder(&server, "chat");
+    let mut terminal = Terminal::start(&folder, "chat demo --summariser fake/tiny");
+    for question in ["One?", "Two?", "Three?"] {
+        terminal.type_line(question);
+    }
+    terminal.type_line("/compact");
+    terminal.wait_for("summarising, ");
+    terminal.press("\u{3}");
+    terminal.wait_for("no longer waiting; the summary comes with the next fold");
+    terminal.wait_for_prompt();
+    assert!(!terminal.contents().contains("summarising"), "{}", terminal.contents());
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end(), 0);
 }
 
 #[test]
@@ -343,7 +447,7 @@ fn a_model_summarises_in_the_background() {
     terminal.type_line("/quit");
     assert_eq!(terminal.end(), 0);
     let log = folder.run("log demo").stdout;
-    assert!(log.contains("fake/tiny") || log.contains("extractive"), "{log}");
+    assert!(log.contains("fake/tiny") || log.contains("built-in summariser"), "{log}");
 }
 
 #[test]

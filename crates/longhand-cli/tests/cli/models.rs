@@ -69,29 +69,37 @@ fn compact_asks_a_model_too() {
     let run = folder.run("compact in.json --budget 3000 --summariser fake/tiny -q -o out.json");
     assert_eq!(run.status, 0, "{run:?}");
     assert!(folder.read("out.json").contains("They repaired the wheel."));
+    let before = server.requests().len();
     let run = folder.run(
         "compact in.json --budget 3000 --summariser fake/tiny -o out.json --report report.json",
     );
-    assert!(run.stderr.contains("summary by fake/tiny: "), "{run:?}");
+    assert!(run.stderr.contains("summary by fake/tiny"), "{run:?}");
     assert!(run.stderr.contains(" tokens read, "), "{run:?}");
-    assert_eq!(folder.json("report.json")["summary"]["used"]["summariser"], "fake/tiny");
+    let used = folder.json("report.json")["summary"]["used"].clone();
+    assert_eq!(used["summariser"], "fake/tiny");
+    // A plan may be made twice; every call is counted.
+    assert_eq!(used["written"], server.requests().len() - before, "{used}");
     folder.assert_valid("out.json", "");
     assert!(folder.count("out.json", "--meter o200k") <= 3_000);
 }
 
 #[test]
 fn a_summary_that_is_not_used_is_said_with_its_reason() {
-    let server = ScriptedServer::start((0..8).map(|_| Step::Status(401)));
-    let folder = configured(&server, "");
-    folder.write("in.json", story(Format::Chat, 30));
-    let run = folder.run(
-        "compact in.json --budget 3000 --summariser fake/tiny -o out.json --report report.json",
-    );
-    assert_eq!(run.status, 0, "{run:?}");
-    assert!(run.stderr.contains("summary not used: ") && run.stderr.contains("fake"), "{run:?}");
-    assert!(run.stderr.contains("summary by the built-in summariser"), "{run:?}");
-    let refused = folder.json("report.json")["summary"]["refused"].clone();
-    assert!(!refused.as_array().unwrap().is_empty(), "{refused}");
+    // What the server said is the reason, not that it is left alone for a while afterwards.
+    for (status, reason) in [(401, "refused the key"), (500, "status 500")] {
+        let server = ScriptedServer::start((0..12).map(|_| Step::Status(status)));
+        let folder = configured(&server, "");
+        folder.write("in.json", story(Format::Chat, 30));
+        let run = folder.run(
+            "compact in.json --budget 3000 --summariser fake/tiny -o out.json --report report.json",
+        );
+        assert_eq!(run.status, 0, "{run:?}");
+        let said = run.stderr.lines().find(|line| line.starts_with("summary not used: "));
+        assert!(said.is_some_and(|line| line.contains("fake") && line.contains(reason)), "{run:?}");
+        assert!(run.stderr.contains("summary by the built-in summariser"), "{run:?}");
+        let refused = folder.json("report.json")["summary"]["refused"].clone();
+        assert!(refused[0].as_str().unwrap().contains(reason), "{refused}");
+    }
 }
 
 #[test]
@@ -134,6 +142,22 @@ fn doctor_finds_a_home_that_cannot_be_written() {
 }
 
 #[test]
+fn doctor_says_that_a_model_is_not_listed() {
+    for (listed, said) in [
+        (r#"{"data":[{"id":"tiny:latest"},{"id":"large"}]}"#, "it answers\n"),
+        (r#"{"data":[{"id":"small"},{"id":"large"}]}"#, "it answers, but does not list tiny\n"),
+        ("no JSON", "it answers\n"),
+    ] {
+        let json = vec![("content-type", "application/json".to_owned())];
+        let server = ScriptedServer::start([Step::Raw(200, json, listed.to_owned())]);
+        let folder = configured(&server, "[models]\nchat = 'fake/tiny'\n");
+        let run = folder.run("doctor");
+        assert!(run.status == 0 && run.stdout.contains(said), "{said}: {run:?}");
+        assert_eq!(said.contains("but"), run.stdout.contains("hint: it lists small, large"));
+    }
+}
+
+#[test]
 fn doctor_shows_what_is_in_force_and_what_to_fix() {
     let list = Step::Raw(
         200,
@@ -171,6 +195,8 @@ fn settings_that_are_wrong_are_named() {
         "there is no setting `session.budgt`",
         "hint: did you mean `session.budget`?",
     ]);
+    folder.write("longhand.toml", "oops = 3\n");
+    folder.run("doctor").assert_refused(&["there is no setting `oops`", "hint: the sections are "]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use longhand_testkit::scripted::{ScriptedServer, Step};
 
 use crate::chat::{Terminal, folder};
 use crate::documents::{run_in, run_raw};
-use crate::run::{Folder, example_folder};
+use crate::run::{Folder, OWN_SETTINGS, example_folder};
 
 #[test]
 fn several_files_are_counted_in_one_go() {
@@ -95,6 +95,7 @@ fn rm_removes_the_prompts_from_the_history_too() {
         "{run:?}"
     );
     assert!(run.stdout.contains("are not touched"), "{run:?}");
+    assert!(run.stdout.contains("commands such as /search stay in "), "{run:?}");
 }
 
 #[test]
@@ -129,6 +130,8 @@ fn nothing_wraps_in_a_terminal_of_fifty_columns() {
         "longhand show work",
         "longhand log work",
         "longhand usage",
+        "longhand replay long-session.json --budget 50% --compare",
+        "timeout --preserve-status 2 longhand serve --upstream http://127.0.0.1:1 --listen 127.0.0.1:0",
         "longhand verify",
         "longhand doctor",
     ] {
@@ -146,13 +149,24 @@ fn nothing_wraps_in_a_terminal_of_fifty_columns() {
 #[test]
 fn a_chat_wraps_nowhere_in_fifty_columns() {
     let text = "The log is in **var/app.log**, and it is rotated every night at two; `logrotate` does it.\n\n\
-                | file | what it has |\n|---|---|\n| var/app.log | all that the service says |\n";
+                - an item that is longer than the terminal is wide, so it goes on below its words\n\n\
+                | file | what it has | kept |\n|---|---|---|\n| var/app.log | all that the service says by day and by night | a week |\n";
     let server = ScriptedServer::start([Step::Answer(text.to_owned())]);
     let folder = folder(&server, "chat");
     let mut terminal = Terminal::start(&folder, "chat demo");
     terminal.resize(60, 50);
     terminal.type_line("Where is the log?");
-    terminal.wait_for("all that the service");
+    terminal.wait_for("a week");
+    terminal.wait_for_prompt();
+    // Items and cells go on below where they began.
+    let contents = terminal.contents();
+    assert!(contents.contains("\n  wide, so it goes on"), "{contents}");
+    let lines: Vec<&str> = contents.lines().collect();
+    let row = lines.iter().position(|line| line.starts_with("var/app.log  all")).unwrap();
+    assert!(
+        lines[row].ends_with("a week") && lines[row + 1].starts_with("             "),
+        "{contents}"
+    );
     for command in ["/context", "/cost", "/search log", "/help", "/nonsense"] {
         terminal.type_line(command);
     }
@@ -239,15 +253,18 @@ fn what_is_typed_ahead_waits_for_the_prompt() {
 
 #[test]
 fn a_stopped_answer_counts_and_an_unknown_price_is_said() {
-    let slow = Step::Drip("one two three ".repeat(200), Duration::from_millis(30));
+    let slow = Step::Drip("one two three ".repeat(200), Duration::from_millis(500));
     let server = ScriptedServer::start([slow]);
+    // Models on a loopback address are free; this one is here, too, but has another address.
     let folder = folder(&server, "chat");
+    let settings = folder.read(OWN_SETTINGS).replace("127.0.0.1", "0.0.0.0");
+    folder.write(OWN_SETTINGS, settings);
     let mut terminal = Terminal::start(&folder, "chat demo");
     terminal.type_line("Count.");
     terminal.wait_for("one two");
     terminal.press("\u{3}");
     terminal.type_line("/cost");
-    terminal.wait_for("for 1 call:");
+    terminal.wait_for("answers   unknown (set [prices] in longhand.toml) for 1 call:");
     assert!(!terminal.contents().contains(" 0 written"), "{}", terminal.contents());
     terminal.type_line("/quit");
     assert_eq!(terminal.end(), 0);

@@ -99,7 +99,7 @@ fn a_conversation_without_a_name_is_found_again() {
         folder.write("body.json", request(rounds));
         let run = folder.run(&run_line(&server, "", "./agent body.json"));
         assert_eq!(run.status, 0, "{run:?}");
-        assert!(run.stderr.contains("1 request, all of which fit as they were"), "{run:?}");
+        assert!(run.stderr.contains("1 request, which fit as it was"), "{run:?}");
     }
     let listed = folder.run("ls --archive a.db --json").json();
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");

@@ -157,7 +157,7 @@ fn is_mixed(secret: &str) -> bool {
         && secret.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Whether it is random, as far as that can be told: identifiers have few digits, numbers no letters.
+/// Whether it looks random: identifiers have few digits, numbers have no letters.
 fn is_random(secret: &str) -> bool {
     let digits = secret.bytes().filter(u8::is_ascii_digit).count();
     is_mixed(secret) && digits >= 3 && !secret.starts_with("http") && !secret.contains("...")
@@ -196,7 +196,7 @@ fn is_password(secret: &str) -> bool {
     is_value(secret) && !is_code && !NO_PASSWORDS.contains(&word.as_str())
 }
 
-/// Without quotes or an equals sign, only what no word looks like is a password.
+/// Without quotes or an equals sign, only text that does not look like a word is a password.
 fn is_odd_password(secret: &str) -> bool {
     let is_odd = |byte: u8| byte.is_ascii_digit() || b"!#$%^*+~@".contains(&byte);
     is_password(secret)

@@ -1,4 +1,4 @@
-//! A text as its reader means it: without the escapes of JSON, however deep one JSON lies in another.
+//! A text without the escapes of JSON, however deep one JSON text is nested in another.
 
 use std::ops::Range;
 

@@ -118,7 +118,7 @@ fn fitting<'a>(asked: &Asked<'a>, live: &'a [Batch], meter: &'a dyn Meter) -> Fi
     Fitting { conversation: asked.conversation, live, pins: &[], fixed: asked.fixed, meter }
 }
 
-/// Tells nothing of what is left out: dropping the oldest messages is no more than that.
+/// Writes nothing about what is left out, as a client that drops its oldest messages.
 struct Silent;
 
 impl Digest for Silent {

@@ -1,4 +1,4 @@
-//! Asking once more.
+//! Retrying the newest round.
 
 use longhand_archive::After;
 

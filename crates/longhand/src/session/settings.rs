@@ -1,4 +1,4 @@
-//! How a session is kept.
+//! Settings of a session.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use longhand_summary::{Extractive, Summariser};
 use super::SessionError;
 use crate::redact::Redactor;
 
-/// How a session is kept.
+/// Settings of a session.
 #[derive(Clone)]
 pub struct Settings {
     /// The most tokens of a window.
     pub budget: Tokens,
-    /// What a window comes down to when it no longer fits, in percent of the budget.
+    /// The size to which a window is shortened when it no longer fits, in percent of the budget.
     ///
     /// A provider bills what it has seen before at a fraction, so a window is changed seldom and deeply.
     pub low_water_percent: u64,

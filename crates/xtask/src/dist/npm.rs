@@ -13,7 +13,7 @@ pub(super) fn pack(staged: &Staged) -> Result<PathBuf, Failure> {
     for name in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         copy(&root().join(name), &folder.join(name))?;
     }
-    let target = staged.target.as_deref().unwrap_or(std::env::consts::ARCH);
+    let target = staged.build.target.as_deref().unwrap_or(std::env::consts::ARCH);
     let cpu = if target.starts_with("aarch64") { "arm64" } else { "x64" };
     let os = if target.contains("darwin") { "darwin" } else { "linux" };
     let package = format!(

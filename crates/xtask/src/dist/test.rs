@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{VERSION, copy, run};
+use super::{VERSION, copy, find, run};
 use crate::cache;
 use crate::failure::Failure;
 use crate::run::root;
 
 /// Tests the packages that `cargo xtask dist` made.
 pub(crate) fn test() -> Result<(), Failure> {
-    let packages = root().join("target/packages");
+    let packages = super::packages();
     let clean = packages.join("test");
     let _ = fs::remove_dir_all(&clean);
     let mut tested = 0;
@@ -82,11 +82,6 @@ fn run_uninstalled(
     Ok(())
 }
 
-fn find(folder: &Path, ending: &str) -> Option<PathBuf> {
-    let files = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-    files.into_iter().find(|path| path.to_string_lossy().ends_with(ending))
-}
-
 fn unpack(package: &Path, folder: &Path) -> Result<PathBuf, Failure> {
     run(Command::new("tar")
         .arg("--extract")
@@ -151,7 +146,15 @@ fn install_wheel(package: &Path, folder: &Path) -> Result<PathBuf, Failure> {
     let mut pip = cache::pip_install(&cache::python(&venv));
     pip.args(["--no-index", "--no-deps"]).arg(package);
     run(&mut pip)?;
-    Ok(venv.join("bin/longhand"))
+    let binary = venv.join("bin/longhand");
+    // maturin asked cargo for a binary: it must be the one in the other packages, not another build.
+    let read = |path: &Path| {
+        fs::read(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+    };
+    if read(&binary)? != read(&super::packages().join("stage/bin/longhand"))? {
+        return Err(Failure::new("the wheel has another binary than the other packages"));
+    }
+    Ok(binary)
 }
 
 fn install_npm(package: &Path, folder: &Path) -> Result<PathBuf, Failure> {

@@ -1,51 +1,57 @@
-//! The Python wheel, for `pipx install` and `uvx`.
+//! The Python wheel that carries the binary, for `pipx install` and `uvx`. maturin makes it, as `pyproject.toml` says.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
-use super::{Staged, VERSION, printed};
+use super::{Staged, run};
+use crate::cache;
 use crate::failure::Failure;
 use crate::run::root;
 
+/// What is installed where there is no maturin.
+const MATURIN: &str = "maturin==1.16.0";
+
+/// Has maturin pack the binary.
+///
+/// maturin runs cargo itself. With the profile, features and folder of the build before, cargo finds the binary there and
+/// compiles nothing; `test-dist` compares the two.
 pub(super) fn pack(staged: &Staged) -> Result<PathBuf, Failure> {
-    let binary = staged.folder.join("bin/longhand");
-    let platform = platform(staged.target.as_deref(), &binary)?;
-    let path = printed(
-        Command::new("python3")
-            .arg(root().join("packaging/wheel.py"))
-            .arg(&binary)
-            .arg(root().join("README.md"))
-            .args([VERSION, &platform])
-            .arg(&staged.output),
-    )?;
-    Ok(PathBuf::from(path.trim()))
-}
-
-/// What pip calls the machines that a binary runs on.
-fn platform(target: Option<&str>, binary: &Path) -> Result<String, Failure> {
-    match target {
-        Some("x86_64-apple-darwin") => Ok("macosx_10_12_x86_64".to_owned()),
-        Some("aarch64-apple-darwin") => Ok("macosx_11_0_arm64".to_owned()),
-        Some(other) if !other.contains("linux-gnu") => {
-            Err(Failure::unavailable(format!("no wheel is known for {other}")))
-        }
-        target => {
-            let machine = target.and_then(|target| target.split('-').next());
-            let machine = machine.unwrap_or(std::env::consts::ARCH);
-            Ok(format!("manylinux_2_{}_{machine}", glibc(binary)?))
-        }
+    let build = &staged.build;
+    let mut command = Command::new(maturin()?);
+    command
+        .args(["build", "--quiet", "--profile", &build.profile, "--target-dir"])
+        .arg(&build.folder)
+        .arg("--out")
+        .arg(&staged.output)
+        .current_dir(root());
+    if let Some(features) = build.features {
+        command.args(["--features", features]);
     }
+    if let Some(target) = &build.target {
+        command.args(["--target", target]);
+    }
+    run(&mut command)?;
+    super::find(&staged.output, ".whl").ok_or_else(|| Failure::new("maturin made no wheel"))
 }
 
-/// The version of glibc that a binary needs, after `2.`: the highest that its symbols name.
-pub(super) fn glibc(binary: &Path) -> Result<u32, Failure> {
-    const MARK: &[u8] = b"GLIBC_2.";
-    let bytes = std::fs::read(binary)
-        .map_err(|error| Failure::new(format!("{}: {error}", binary.display())))?;
-    let versions = bytes.windows(MARK.len() + 3).filter(|part| part.starts_with(MARK));
-    let number = |part: &[u8]| {
-        let digits = part[MARK.len()..].iter().take_while(|byte| byte.is_ascii_digit());
-        digits.fold(0, |number, digit| number * 10 + u32::from(digit - b'0'))
-    };
-    Ok(versions.map(number).filter(|version| *version < 100).max().unwrap_or(17))
+/// The maturin that is installed, or one in the user's cache.
+fn maturin() -> Result<PathBuf, Failure> {
+    let mut command = Command::new("maturin");
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    if command.status().is_ok_and(|status| status.success()) {
+        return Ok("maturin".into());
+    }
+    let folder = cache::folder("LONGHAND_MATURIN_CACHE", "maturin")?;
+    let _lock = cache::lock(&folder)?;
+    let venv = folder.join("venv");
+    let python = cache::python(&venv);
+    let maturin = python.with_file_name("maturin");
+    cache::once(&folder, MATURIN, &maturin, || {
+        println!("xtask: installing {MATURIN} in {}", folder.display());
+        cache::make_venv(&venv)?;
+        let mut pip = cache::pip_install(&python);
+        pip.args(["--only-binary", ":all:", MATURIN]);
+        cache::run(pip, "pip install maturin")
+    })?;
+    Ok(maturin)
 }
