@@ -311,6 +311,13 @@ mod tests {
     }
 
     #[test]
+    fn methods_and_links_to_headings_name_nothing() {
+        let text = "x.map_err(.ok_or) [start](#quick-start) .badge-new .credo.exs #12";
+        let found: Vec<&str> = identifiers(text).collect();
+        assert_eq!(found, ["x.map_err", ".badge-new", ".credo.exs", "#12"]);
+    }
+
+    #[test]
     fn what_terminals_and_searches_add_is_left_out() {
         let text = "\u{1b}[2mCompacted\u{1b}[38;5;68mbatch_processor 24:import 57:read_all drwxr-xr-x -rw-r--r-- 2mmm_x";
         let found: Vec<&str> = identifiers(text).collect();
