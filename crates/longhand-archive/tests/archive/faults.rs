@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::thread;
 
 use longhand_archive::{
@@ -49,6 +50,15 @@ const SIDE: Option<Seq> = Some(Seq(101));
 
 /// A closed archive with some of everything.
 fn sample() -> (TempDir, PathBuf) {
+    // Many tests damage a copy; it is written once.
+    static BYTES: LazyLock<Vec<u8>> = LazyLock::new(sample_bytes);
+    let folder = quick_folder();
+    let path = folder.path().join("sample.db");
+    fs::write(&path, &*BYTES).unwrap();
+    (folder, path)
+}
+
+fn sample_bytes() -> Vec<u8> {
     let folder = quick_folder();
     let path = folder.path().join("sample.db");
     let archive = SqliteArchive::open(&path).unwrap();
@@ -82,7 +92,7 @@ fn sample() -> (TempDir, PathBuf) {
     let variant = with_variants(stubs(3, 102, &[102]), &[(handles()[0], text)]);
     archive.commit(id(SESSIONS[0]), &variant).unwrap();
     drop(archive);
-    (folder, path)
+    fs::read(&path).unwrap()
 }
 
 /// What the provider calls an answer in a session.

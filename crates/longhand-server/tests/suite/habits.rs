@@ -180,7 +180,7 @@ async fn after_steps(steps: usize) -> (u64, u64) {
 
 #[tokio::test]
 async fn an_archive_grows_with_what_is_said_and_not_with_what_is_sent() {
-    let ((half, half_text), (whole, text)) = (after_steps(200).await, after_steps(400).await);
+    let ((half, half_text), (whole, text)) = tokio::join!(after_steps(200), after_steps(400));
     println!("file / text: {:.2}", whole as f64 / text as f64);
     assert!(whole * 2 <= text * 3, "{whole} bytes for {text} of text");
     let (grown, more) = (whole - half, text - half_text);

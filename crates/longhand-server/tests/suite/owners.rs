@@ -89,67 +89,66 @@ fn held_by(archive: &dyn Archive, owner: Owner) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_else_reads_or_writes_a_session_even_after_a_restart() {
-    let path = "/v1/chat/completions";
     for form in FORMS {
-        for named in [None, Some("task")] {
-            let (folder, archive) = sqlite();
-            let stage = Stage::with(vec![says("Noted."); 2], |own| set(own, &archive)).await;
-            for rounds in [8, 9] {
-                let request = body(path, &conversation(rounds));
-                assert_eq!(ask(&stage, path, form, Some("victim"), named, &request).await, 200);
-            }
-            let shown = stage.sent().pop().unwrap();
-            assert!(!shown.contains(SECRET), "it is out of sight: {shown}");
-            let handle = shown.split("h:").nth(1).map(|rest| format!("h:{}", &rest[..12])).unwrap();
-            stage.proxy.stop().await;
-            let victim = sessions(&*archive)[0].clone();
-            let before = held_by(&*archive, victim.owner);
-            assert_ne!(victim.owner, Owner::LOCAL, "{form:?}");
-            drop(archive);
+        // Both at once, or one core would be idle while this long test is the last.
+        tokio::join!(attack(form, None), attack(form, Some("task")));
+    }
+}
 
-            // Whoever comes first after a restart finds nothing in memory.
-            let archive = reopened(&folder);
-            let asked =
-                [json!({"handle": handle}), json!({"handle": "e:1"}), json!({"query": "axolotl"})];
-            let mut rounds = 0;
-            for attacker in [None, Some(""), Some("thief"), Some("victi"), Some("Victim")] {
-                for session in [None, Some(victim.name.clone()), Some(victim.id.to_string())] {
-                    let steps = asked.iter().map(|call| recalls(call.clone()));
-                    let steps: Vec<Step> = steps.flat_map(|call| [call, says("Hm.")]).collect();
-                    let stage = Stage::with(steps, |own| set(own, &archive)).await;
-                    let session = session.as_deref();
-                    // The first message alone, the beginning without the secret, and its end.
-                    let first = vec![user("Remember this.")];
-                    let begins = vec![user("Remember this."), user("And now?")];
-                    let ends = conversation(9).split_off(2);
-                    for messages in [&first, &begins, &ends] {
-                        rounds += 1;
-                        ask(&stage, path, form, attacker, session, &body(path, messages)).await;
-                    }
-                    for sent in stage.sent() {
-                        assert!(
-                            !sent.contains("4711"),
-                            "{form:?} {attacker:?} {session:?}: {sent}"
-                        );
-                    }
-                    stage.proxy.stop().await;
-                }
-            }
-            assert_eq!(rounds, 45);
-            assert_eq!(held_by(&*archive, victim.owner), before, "{form:?} {named:?}");
+/// Tries to reach a session with other keys than its owner's.
+async fn attack(form: (&str, &str), named: Option<&str>) {
+    let path = "/v1/chat/completions";
+    let (folder, archive) = sqlite();
+    let stage = Stage::with(vec![says("Noted."); 2], |own| set(own, &archive)).await;
+    for rounds in [8, 9] {
+        let request = body(path, &conversation(rounds));
+        assert_eq!(ask(&stage, path, form, Some("victim"), named, &request).await, 200);
+    }
+    let shown = stage.sent().pop().unwrap();
+    assert!(!shown.contains(SECRET), "it is out of sight: {shown}");
+    let handle = shown.split("h:").nth(1).map(|rest| format!("h:{}", &rest[..12])).unwrap();
+    stage.proxy.stop().await;
+    let victim = sessions(&*archive)[0].clone();
+    let before = held_by(&*archive, victim.owner);
+    assert_ne!(victim.owner, Owner::LOCAL, "{form:?}");
+    drop(archive);
 
-            // The owner has it all, in any form of the key.
-            let stage =
-                Stage::with([recalls(asked[2].clone()), says("Yes.")], |own| set(own, &archive))
-                    .await;
-            let request = body(path, &conversation(10));
-            assert_eq!(ask(&stage, path, FORMS[1], Some("victim"), named, &request).await, 200);
-            assert!(stage.sent().pop().unwrap().contains("4711"), "{form:?}");
+    // Whoever comes first after a restart finds nothing in memory.
+    let archive = reopened(&folder);
+    let asked = [json!({"handle": handle}), json!({"handle": "e:1"}), json!({"query": "axolotl"})];
+    let mut rounds = 0;
+    for attacker in [None, Some(""), Some("thief"), Some("victi"), Some("Victim")] {
+        for session in [None, Some(victim.name.clone()), Some(victim.id.to_string())] {
+            let steps = asked.iter().map(|call| recalls(call.clone()));
+            let steps: Vec<Step> = steps.flat_map(|call| [call, says("Hm.")]).collect();
+            let stage = Stage::with(steps, |own| set(own, &archive)).await;
+            let session = session.as_deref();
+            // The first message alone, the beginning without the secret, and its end.
+            let first = vec![user("Remember this.")];
+            let begins = vec![user("Remember this."), user("And now?")];
+            let ends = conversation(9).split_off(2);
+            for messages in [&first, &begins, &ends] {
+                rounds += 1;
+                ask(&stage, path, form, attacker, session, &body(path, messages)).await;
+            }
+            for sent in stage.sent() {
+                assert!(!sent.contains("4711"), "{form:?} {attacker:?} {session:?}: {sent}");
+            }
             stage.proxy.stop().await;
-            let own = sessions(&*archive).into_iter().filter(|own| own.owner == victim.owner);
-            assert_eq!(own.count(), 1, "{form:?}");
         }
     }
+    assert_eq!(rounds, 45);
+    assert_eq!(held_by(&*archive, victim.owner), before, "{form:?} {named:?}");
+
+    // The owner has it all, in any form of the key.
+    let stage =
+        Stage::with([recalls(asked[2].clone()), says("Yes.")], |own| set(own, &archive)).await;
+    let request = body(path, &conversation(10));
+    assert_eq!(ask(&stage, path, FORMS[1], Some("victim"), named, &request).await, 200);
+    assert!(stage.sent().pop().unwrap().contains("4711"), "{form:?}");
+    stage.proxy.stop().await;
+    let own = sessions(&*archive).into_iter().filter(|own| own.owner == victim.owner);
+    assert_eq!(own.count(), 1, "{form:?}");
 }
 
 #[tokio::test]
