@@ -44,7 +44,7 @@ def run(folder):
 
 def made(count):
     """Rounds of the testkit's chat."""
-    body = json.loads(setting.output([setting.example("session"), "chat", "1", str(count)]))
+    body = json.loads(setting.output([setting.example("made_session"), "chat", "1", str(count)]))
     messages = body["messages"]
     pairs = zip(messages[::2], messages[1::2])
     return [{"user": user["content"], "assistant": reply["content"]} for user, reply in pairs]

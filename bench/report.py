@@ -20,7 +20,7 @@ work in one run, and writes this page. No model is asked, and nothing but the pa
 part by itself: `cargo xtask scoreboard fit`, `record`, `proxy` or `replay`.
 
 - **Same work.** Conversations come from the testkit, so that anybody can repeat it: `cargo run --release -p
-  longhand-testkit --example history 10000` and `--example session coding 1`. Recorded sessions are used, too,
+  longhand-testkit --example history 10000` and `--example made_session coding 1`. Recorded sessions are used, too,
   where a folder `shared` beside the project has them; only figures of them are written.
 - **Each peer as its documentation says**, with exact o200k counts where it takes a counter. Not every peer aims
   at what is measured: what each is for, and how it was used, is in the [last table](#who-took-part).

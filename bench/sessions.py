@@ -9,9 +9,9 @@ import tokens
 TOKENS_MIN = 3_000
 
 MADE = {
-    "coding": ("session", "coding", "1"),
-    "service": ("session", "service", "1", "40"),
-    "chat": ("session", "chat", "1", "120"),
+    "coding": ("made_session", "coding", "1"),
+    "service": ("made_session", "service", "1", "40"),
+    "chat": ("made_session", "chat", "1", "120"),
 }
 
 

@@ -28,7 +28,8 @@ pub(crate) fn scoreboard(parts: &[&str]) -> Result<(), Failure> {
     })?;
     cargo(&["build", "--release", "--package", "longhand-cli"])?;
     cargo(&["build", "--release", "--package", "longhand", "--example", "scoreboard"])?;
-    let testkit = ["--package", "longhand-testkit", "--example", "session", "--example", "history"];
+    let testkit =
+        ["--package", "longhand-testkit", "--example", "made_session", "--example", "history"];
     cargo(&[&["build", "--release"][..], &testkit].concat())?;
     let release = target_folder().join("release");
     let vocabulary = peers.vocabulary(RUNNER);

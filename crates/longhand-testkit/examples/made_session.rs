@@ -1,5 +1,5 @@
 //! Prints a made-up session as a request of Chat Completions:
-//! `cargo run --release -p longhand-testkit --example session coding|service|chat [SEED [SIZE]]`.
+//! `cargo run --release -p longhand-testkit --example made_session coding|service|chat [SEED [SIZE]]`.
 //!
 //! The size is in tokens for `coding`, in customers for `service` and in rounds for `chat`.
 #![allow(clippy::unwrap_used)]
