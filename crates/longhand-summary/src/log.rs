@@ -355,14 +355,14 @@ fn command_in(text: &str) -> String {
     inside.unwrap_or_else(|| text.lines().next_back().unwrap_or_default()).trim().to_owned()
 }
 
-/// What a command does that is written as text; editors have commands of their own.
-/// A command that a user ran in the client, and what it printed, as aider tells it.
+/// A command that a user ran in the client, and what it printed, as aider writes it.
 fn ran_by_user(text: &str) -> Option<(&str, &str)> {
     let rest = text.trim_start().strip_prefix("I ran this command:")?;
     let (command, output) = rest.split_once("And got this output:")?;
     Some((command.trim(), output.trim()))
 }
 
+/// What a command does that is written as text; editors have commands of their own.
 fn text_action(command: &str) -> Action {
     let mut words = command.lines().next().unwrap_or_default().split_whitespace();
     match (words.next(), words.next()) {

@@ -16,14 +16,14 @@ pub(super) struct NameIndex<'n> {
     names: &'n Names,
     /// The lines before the index: what they have need not be named again.
     text: &'n str,
-    /// The folder that is told once.
+    /// The folder that the page names once; paths are listed below it.
     folder: &'n str,
     room: Tokens,
     scale: &'n Scale<'n>,
     spent: Tokens,
     misses: usize,
     groups: FxHashMap<Source, Vec<String>>,
-    /// All that was added, for the same reason as `text`.
+    /// The names and paths of the index so far, which need not be named again either.
     added: String,
     /// Whether no id was left out that must not be forgotten.
     pub(super) has_all: bool,
@@ -49,22 +49,19 @@ impl<'n> NameIndex<'n> {
             return true;
         }
         let source = self.names.source_of(name);
-        let mut tokens = self.scale.text(&format!("{written}, "));
-        if !self.groups.contains_key(&source) {
-            tokens += self.scale.text(&self.heading(source));
-        }
+        let is_open = self.groups.contains_key(&source);
+        let heading = if is_open { String::new() } else { self.heading(source) };
+        let tokens = self.scale.text(&heading) + self.scale.text(&format!("{written}, "));
         if self.spent + tokens > self.room {
             self.misses += 1;
             self.has_all &= !self.names.is_own(name);
             return self.misses <= MISSES_MAX;
         }
         self.spent += tokens;
-        if !self.groups.contains_key(&source) {
-            self.added.push_str(&self.heading(source));
-        }
+        self.added.push_str(&heading);
         let names = self.groups.entry(source).or_default();
-        // A file may be known by its name alone.
-        if !self.added.ends_with(&format!("{written}: ")) {
+        // The path of a file may be the only name that is known from it.
+        if !heading.ends_with(&format!(" {written}: ")) {
             self.added.push_str(&written);
             self.added.push(' ');
             names.push(written);
@@ -75,9 +72,8 @@ impl<'n> NameIndex<'n> {
     /// The index as it stands in a page.
     pub(super) fn lines(&self) -> String {
         let mut lines: Vec<String> = Vec::new();
-        for (source, names) in
-            self.groups.iter().filter(|(source, _)| **source != Source::default())
-        {
+        let by_file = self.groups.iter().filter(|(source, _)| **source != Source::default());
+        for (source, names) in by_file {
             let line = format!("{}{}", self.heading(*source), names.join(", "));
             lines.push(format!("{}\n", line.trim_end_matches(": ")));
         }

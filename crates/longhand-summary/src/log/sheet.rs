@@ -13,6 +13,7 @@ const OTHERS_PERCENT: u64 = 4;
 
 /// The most that plain words of users take before the oldest of them are told more briefly.
 const WORDS_PERCENT: u64 = 60;
+
 /// Less than any line takes.
 const UNIT_TOKENS_MIN: Tokens = Tokens(3);
 
@@ -57,7 +58,7 @@ impl Unit {
 enum Pass {
     Shares,
     Rest,
-    /// What a conversation cannot do without is told in full before anything else is told at all.
+    /// What a conversation cannot do without is told in full, before the story gets any room.
     Essential,
     /// What is told when all that matters had its turn.
     Others,
