@@ -12,7 +12,7 @@ mod text_action;
 use proptest::arbitrary::any;
 use proptest::collection::vec;
 use proptest::strategy::Strategy;
-use proptest::test_runner::{Config, RngSeed};
+use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 
 use self::conversation::conversation;
 pub use self::growing::{GrowingRequest, Weight};
@@ -27,6 +27,7 @@ pub fn cases(few: u32) -> Config {
     let rng_seed = if asked.is_some() { RngSeed::Random } else { RngSeed::Fixed(1) };
     Config {
         cases: asked.unwrap_or(few),
+        rng_algorithm: RngAlgorithm::XorShift,
         rng_seed,
         failure_persistence: None,
         max_shrink_iters: 400,

@@ -101,7 +101,10 @@ pub struct Session {
     settings: Settings,
     /// The entries that are not folded, oldest first.
     shown: Vec<ShownEntry>,
-    live: Vec<LoggedBatch>,
+    /// The batches that say what is shown, each built on the one before it.
+    live: Vec<Batch>,
+    /// The number of the newest of them in the archive's log, or 0.
+    newest_batch: u64,
     pins: Vec<Seq>,
     entries: u64,
     rounds: u64,
@@ -169,6 +172,7 @@ impl Session {
             settings,
             shown: Vec::new(),
             live: Vec::new(),
+            newest_batch: 0,
             pins: Vec::new(),
             entries: 0,
             rounds: 0,
@@ -195,7 +199,9 @@ impl Session {
             After::Newest => None,
             After::Entry(last) => last,
         };
-        self.live = self.archive.live(self.id, last)?;
+        let live = self.archive.live(self.id, last)?;
+        self.newest_batch = live.last().map_or(0, |logged| logged.number);
+        self.live = live.into_iter().map(|logged| logged.batch).collect();
         keep_newest_state(&mut self.live);
         let newest = self.archive.batches(self.id, Page::first(1))?.items;
         self.is_undone = newest.first().is_some_and(|batch| !batch.is_live);
@@ -204,6 +210,7 @@ impl Session {
         self.weighed = None;
         if self.place == After::Entry(None) {
             self.live.clear();
+            self.newest_batch = 0;
             return Ok(());
         }
         for range in self.gaps() {
@@ -215,7 +222,7 @@ impl Session {
 
     /// The numbers of entries that are not folded.
     fn gaps(&self) -> Vec<Range<u64>> {
-        let fold = self.live.iter().rev().find_map(|batch| batch.batch.fold());
+        let fold = self.live.iter().rev().find_map(Batch::fold);
         let spans = fold.map(|fold| fold.spans.clone()).unwrap_or_default();
         let mut gaps = Vec::new();
         let mut start = 0;
@@ -297,7 +304,7 @@ impl Session {
             return Ok(());
         }
         let head = self.archive.head(self.id)?.unwrap_or_default();
-        if head.batches != self.live.last().map_or(0, |batch| batch.number) && !self.is_undone {
+        if head.batches != self.newest_batch && !self.is_undone {
             return self.reload();
         }
         let entries = self.archive.path(self.id, None, self.entries..head.entries)?;
@@ -405,19 +412,21 @@ impl Session {
             let digest = self.digest();
             let request = Request::of(self, message, prompt);
             let plan = self.plan(&request, prompt, settings, slack, &digest);
-            let mut live: Vec<Batch> = self.live.iter().map(|own| own.batch.clone()).collect();
             let room = prompt.budget.unwrap_or(self.settings.budget);
             // A few short rounds beyond the number are better kept than told of without what matters.
             if matches!(settings.policy, Policy::Rolling(_)) && digest.is_lossy() {
-                let window = request.write(&live, prompt, &*self.settings.meter)?;
+                let window = request.write(&self.live, prompt, &*self.settings.meter)?;
                 if window.tokens <= room {
                     return Ok(window);
                 }
             }
+            let known = self.live.len();
             if !plan.is_noop() {
-                live.push(plan.batch.clone());
+                self.live.push(plan.batch.clone());
             }
-            let window = request.write(&live, prompt, &*self.settings.meter)?;
+            let window = request.write(&self.live, prompt, &*self.settings.meter);
+            self.live.truncate(known);
+            let window = window?;
             // Another format may count for more than what was planned with.
             if plan.fits() && window.tokens > room && slack < room {
                 slack += window.tokens - room;
@@ -452,10 +461,9 @@ impl Session {
         slack: Tokens,
         digest: &Summarised,
     ) -> Plan {
-        let live: Vec<Batch> = self.live.iter().map(|own| own.batch.clone()).collect();
         let history = History {
             path: request.path(),
-            live: &live,
+            live: &self.live,
             pins: &self.pins,
             fixed: Size::ZERO,
             wire: request.wire,
@@ -531,19 +539,19 @@ impl Session {
             "fold": batch.fold().is_some().then(|| digest.account()).flatten(),
         });
         let new = NewBatch {
-            after: self.live.last().map_or(0, |batch| batch.number),
+            after: self.newest_batch,
             at_ms: now_ms,
             batch,
             receipt: receipt.to_string(),
         };
-        let number = self.archive.commit(self.id, &new)?;
-        let NewBatch { after, at_ms, batch, receipt } = new;
+        self.newest_batch = self.archive.commit(self.id, &new)?;
+        let batch = new.batch;
         self.weighed = None;
         if let Some(fold) = batch.fold() {
             self.shown.retain(|entry| !fold.contains(entry.seq));
             self.tell_story(digest);
         }
-        self.live.push(LoggedBatch { number, after, at_ms, batch, receipt, is_live: true });
+        self.live.push(batch);
         keep_newest_state(&mut self.live);
         self.is_undone = false;
         Ok(())
@@ -590,12 +598,12 @@ impl Session {
         window: &Window,
         now_ms: i64,
     ) -> Result<(), SessionError> {
-        let edits = self.live.iter().map(|batch| batch.batch.edits.len() as u64).sum();
+        let edits = self.live.iter().map(|batch| batch.edits.len() as u64).sum();
         let request = longhand_archive::Request {
             at_ms: now_ms,
             preamble: None,
             head: self.entries.checked_sub(1).map(Seq),
-            batch: self.live.last().map_or(0, |batch| batch.number),
+            batch: self.newest_batch,
             model: call.model.clone(),
             agent: "longhand chat".to_owned(),
             limit: self.settings.budget.0,
@@ -616,9 +624,8 @@ impl Session {
 
     /// The tokens of the window without a new message.
     pub fn tokens(&self) -> Tokens {
-        let live: Vec<Batch> = self.live.iter().map(|own| own.batch.clone()).collect();
         let request = Request::of(self, None, &Prompt::default());
-        let window = project(&request.path(), &live, request.wire);
+        let window = project(&request.path(), &self.live, request.wire);
         let scale = Scale::new(&*self.settings.meter);
         let messages = request.shown_messages(&window);
         messages.iter().map(|(_, message)| scale.message(message, Tokens::MAX)).sum()
@@ -631,13 +638,13 @@ impl Session {
 
     /// The block of the fold, if anything is folded.
     pub fn summary(&self) -> Option<&str> {
-        let fold = self.live.iter().rev().find_map(|batch| batch.batch.fold());
+        let fold = self.live.iter().rev().find_map(Batch::fold);
         fold.map(|fold| fold.text.as_str())
     }
 
     /// The rounds after the fold, which are shown verbatim except for stubs and clips.
     pub fn verbatim(&self) -> Range<u64> {
-        let fold = self.live.iter().rev().find_map(|batch| batch.batch.fold());
+        let fold = self.live.iter().rev().find_map(Batch::fold);
         let last = fold.and_then(|fold| fold.spans.last()).map(|span| span.last);
         let after = self.shown.iter().find(|entry| last.is_none_or(|last| entry.seq > last));
         after.map_or(self.rounds, |entry| entry.round)..self.rounds
@@ -689,9 +696,9 @@ fn shown(entry: &Entry) -> ShownEntry {
 /// Forgets the states of all folds but the newest, which is the only one that is read again.
 ///
 /// The archive has them all: an undo reads them from there.
-fn keep_newest_state(live: &mut [LoggedBatch]) {
-    let newest = live.iter().rposition(|own| own.batch.fold().is_some()).unwrap_or(0);
-    for own in &mut live[..newest] {
-        own.batch.state = String::new();
+fn keep_newest_state(live: &mut [Batch]) {
+    let newest = live.iter().rposition(|batch| batch.fold().is_some()).unwrap_or(0);
+    for batch in &mut live[..newest] {
+        batch.state = String::new();
     }
 }

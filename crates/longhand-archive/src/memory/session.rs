@@ -203,7 +203,7 @@ impl Session {
         if let Some(entry) = edited.iter().find(|entry| !path.contains(entry)) {
             return Err(ArchiveError::NotOnPath { session: self.id, entry: *entry, head });
         }
-        let newest = self.live(Some(head))?.last().map_or(0, |batch| batch.number);
+        let newest = self.newest_live(Some(head))?;
         if newest != new.after {
             let conflict = Conflict::Batch { after: new.after, newest };
             return Err(ArchiveError::Conflict { session: self.id, conflict });
@@ -219,36 +219,41 @@ impl Session {
 
     /// The whole log, oldest first.
     pub(super) fn batches(&self) -> Vec<LoggedBatch> {
-        let mut batches: Vec<LoggedBatch> = Vec::new();
-        for batch in &self.log {
-            let builds_on_live = batch.after == 0 || batches[batch.after as usize - 1].is_live;
-            let is_live = builds_on_live && !self.undone.contains(&batch.number);
-            batches.push(LoggedBatch { is_live, ..batch.clone() });
-        }
-        batches
+        let live = self.log.iter().zip(self.is_live());
+        live.map(|(batch, is_live)| LoggedBatch { is_live, ..batch.clone() }).collect()
     }
 
-    pub(super) fn live(&self, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError> {
+    /// Which batches of the log are neither undone nor built on one that is.
+    fn is_live(&self) -> Vec<bool> {
+        let mut is_live: Vec<bool> = Vec::with_capacity(self.log.len());
+        for batch in &self.log {
+            let builds_on_live = batch.after == 0 || is_live[batch.after as usize - 1];
+            is_live.push(builds_on_live && !self.undone.contains(&batch.number));
+        }
+        is_live
+    }
+
+    /// The newest batch that counts for the path to an entry, or 0.
+    fn newest_live(&self, head: Option<Seq>) -> Result<u64, ArchiveError> {
         let path: BTreeSet<Seq> = self.path(head)?.into_iter().collect();
-        let mut batches = self.batches();
         // How far each batch reaches with those that it builds on; `None` if they do not apply.
-        let mut reaches: Vec<Option<Option<Seq>>> = Vec::new();
-        for batch in &batches {
+        let mut reaches: Vec<Option<Option<Seq>>> = Vec::with_capacity(self.log.len());
+        for (batch, is_live) in self.log.iter().zip(self.is_live()) {
             let before = batch.after.checked_sub(1).map_or(Some(None), |at| reaches[at as usize]);
             let edited = batch.batch.edited();
-            let applies = batch.is_live && edited.iter().all(|seq| path.contains(seq));
+            let applies = is_live && edited.iter().all(|seq| path.contains(seq));
             reaches
                 .push(before.filter(|_| applies).map(|reach| reach.max(edited.first().copied())));
         }
         let applying = reaches.iter().zip(1_u64..).filter_map(|(reach, at)| Some(((*reach)?, at)));
-        let mut next = applying.max().map_or(0, |(_, number)| number);
-        let mut live = Vec::new();
-        while next > 0 {
-            let batch = batches.swap_remove(next as usize - 1);
-            batches.truncate(next as usize - 1);
-            next = batch.after;
-            live.push(batch);
-        }
+        Ok(applying.max().map_or(0, |(_, number)| number))
+    }
+
+    pub(super) fn live(&self, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError> {
+        let logged = |number: u64| number.checked_sub(1).map(|at| &self.log[at as usize]);
+        let newest = logged(self.newest_live(head)?);
+        let chain = std::iter::successors(newest, |batch| logged(batch.after));
+        let mut live: Vec<LoggedBatch> = chain.cloned().collect();
         live.reverse();
         Ok(live)
     }
