@@ -54,14 +54,18 @@ impl Readers {
             None => self.connect()?,
         };
         let transaction = db.unchecked_transaction()?;
-        let outcome = action(&db)?;
+        let outcome = action(&db);
+        // After a fault the connection is dropped: it may have cached what is wrong. A request that
+        // cannot be met, such as for an entry that does not exist, is no fault.
+        if let Err(Fault::Sqlite(_) | Fault::Damage(_)) = outcome {
+            return outcome;
+        }
         transaction.finish()?;
-        // After an error the connection is dropped instead: it may have cached what is wrong.
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_MAX {
             idle.push(db);
         }
-        Ok(outcome)
+        outcome
     }
 
     fn take(&self) -> Option<Connection> {
