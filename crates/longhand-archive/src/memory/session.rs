@@ -18,6 +18,9 @@ pub(super) struct Session {
     /// Its number among all sessions ever begun.
     pub(super) order: u64,
     entries: Vec<StoredEntry>,
+    /// What follows an entry, and what has a link, oldest first.
+    children: HashMap<Option<Seq>, Vec<Seq>>,
+    linked: HashMap<Link, Vec<Seq>>,
     log: Vec<LoggedBatch>,
     undone: BTreeSet<u64>,
     pins: BTreeSet<Seq>,
@@ -44,6 +47,8 @@ impl Session {
             new,
             order,
             entries: Vec::new(),
+            children: HashMap::new(),
+            linked: HashMap::new(),
             log: Vec::new(),
             undone: BTreeSet::new(),
             pins: BTreeSet::new(),
@@ -74,7 +79,7 @@ impl Session {
     }
 
     pub(super) fn by_link(&self, link: Link) -> Option<Seq> {
-        self.entries().filter(|entry| entry.link == link).last().map(|entry| entry.seq)
+        self.linked.get(&link)?.last().copied()
     }
 
     /// How recently an entry was appended, and for sessions without entries, which is newer.
@@ -147,14 +152,14 @@ impl Session {
     fn child(&self, parent: Option<Seq>, link: Link) -> Option<Seq> {
         let mut parents = vec![parent];
         while let Some(parent) = parents.pop() {
-            let children = || self.entries().filter(|entry| entry.parent == parent);
-            let found = children().find(|entry| entry.link == link);
+            let Some(children) = self.children.get(&parent) else { continue };
+            let found = children.iter().find(|seq| self.entry(**seq).link == link);
             if found.is_some() || link.is_silent() {
-                return found.map(|entry| entry.seq);
+                return found.copied();
             }
             // The oldest one comes next.
-            let silent: Vec<&Entry> = children().filter(|entry| entry.link.is_silent()).collect();
-            parents.extend(silent.iter().rev().map(|entry| Some(entry.seq)));
+            let silent = children.iter().rev().filter(|seq| self.entry(**seq).link.is_silent());
+            parents.extend(silent.map(|seq| Some(*seq)));
         }
         None
     }
@@ -187,12 +192,19 @@ impl Session {
         let NewEntry { form, raw, text, at_ms, .. } = new.clone();
         let entry = Entry { seq, parent, link, round, form, raw, at_ms };
         self.entries.push(StoredEntry { entry, text, order });
+        self.children.entry(parent).or_default().push(seq);
+        self.linked.entry(link).or_default().push(seq);
         seq
     }
 
     /// Forgets the entries that were appended last.
     pub(super) fn truncate(&mut self, count: u64) {
-        self.entries.truncate(count as usize);
+        while self.count() > count {
+            let Some(StoredEntry { entry, .. }) = self.entries.pop() else { break };
+            // The newest entry is the last in both of its lists.
+            self.children.get_mut(&entry.parent).and_then(Vec::pop);
+            self.linked.get_mut(&entry.link).and_then(Vec::pop);
+        }
     }
 
     pub(super) fn commit(&mut self, new: &NewBatch) -> Result<u64, ArchiveError> {
