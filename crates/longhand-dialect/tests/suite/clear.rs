@@ -123,7 +123,7 @@ fn rules() -> impl Strategy<Value = Clear> {
 }
 
 proptest! {
-    #![proptest_config(crate::common::cases(600))]
+    #![proptest_config(crate::common::cases(300))]
 
     /// Validity, an honest size, handles and originals, and that clearing what is cleared does nothing.
     #[test]

@@ -236,7 +236,7 @@ fn marks(value: &Value) -> usize {
 }
 
 proptest! {
-    #![proptest_config(crate::common::cases(600))]
+    #![proptest_config(crate::common::cases(300))]
 
     #[test]
     fn there_are_never_more_marks_than_there_were(

@@ -377,7 +377,7 @@ fn halves(conversation: &Conversation) -> (usize, usize) {
 }
 
 proptest! {
-    #![proptest_config(cases(1_000))]
+    #![proptest_config(cases(500))]
 
     #[test]
     fn whatever_is_lost_or_late_is_mended((json, dialect) in conversation(), fates in fates()) {

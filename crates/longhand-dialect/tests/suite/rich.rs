@@ -31,7 +31,7 @@ fn check(json: &str, wire: Wire, policy: usize, share: u64) -> Result<(), TestCa
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(cases(150))]
 
     #[test]
     fn plain_conversations(chat in chat_json(), responses in responses_json(), anthropic in anthropic_json(), actions in text_action_json(), policy in 0..POLICIES.len(), share in 1..1_100u64) {

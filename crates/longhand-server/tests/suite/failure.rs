@@ -61,38 +61,41 @@ async fn ask_in(stage: &Stage, session: &str, path: &str, steps: usize) -> Strin
 async fn one_session_s_trouble_is_no_other_s() {
     let slow = Fault::Slow(Duration::from_millis(600));
     for method in METHODS {
-        for fault in [Fault::Error, Fault::Panic, slow] {
-            let (_folder, disk) = sqlite();
-            let archive = Arc::new(Faulty::new(Arc::clone(&disk), Fault::None));
-            let own = Arc::clone(&archive);
-            let steps = vec![Step::Answer("Here.".to_owned()); 40];
-            let stage = Stage::with(steps, |settings| {
-                settings.archive = own;
-                settings.budget = Some(Tokens(2_000));
-                settings.deadline = Duration::from_millis(400);
-            })
-            .await;
-            let path = PATHS[0];
-            ask_in(&stage, "theirs", path, 2).await;
-            ask_in(&stage, "ours", path, 2).await;
-            until("both are archived", || sessions(&*disk).len() == 2).await;
-            archive.rule(method, Some(id_of(&*disk, "theirs")), fault);
-            for steps in [6, 10, 14] {
-                let (_, ours) = tokio::join!(
-                    ask_in(&stage, "theirs", path, steps),
-                    ask_in(&stage, "ours", path, steps),
-                );
-                assert_eq!(ours, "compacted", "{method} {fault:?} {steps}");
-            }
-            let ready = stage.client.get(stage.url("/longhand/ready")).send().await.unwrap();
-            let ready: Value = serde_json::from_str(&ready.text().await.unwrap()).unwrap();
-            assert_eq!(ready["archive"], true, "{method} {fault:?}: {ready}");
-            stage.proxy.stop().await;
-            let told = told(&*disk, "ours");
-            assert_eq!(told.len(), 1 + 2 * 14 + 1, "{method} {fault:?}");
-            assert_eq!(disk.verify(None).unwrap(), [], "{method} {fault:?}");
-        }
+        let faults = [Fault::Error, Fault::Panic, slow];
+        futures_util::future::join_all(faults.map(|fault| trouble_of_one(method, fault))).await;
     }
+}
+
+async fn trouble_of_one(method: &'static str, fault: Fault) {
+    let (_folder, disk) = sqlite();
+    let archive = Arc::new(Faulty::new(Arc::clone(&disk), Fault::None));
+    let own = Arc::clone(&archive);
+    let steps = vec![Step::Answer("Here.".to_owned()); 40];
+    let stage = Stage::with(steps, |settings| {
+        settings.archive = own;
+        settings.budget = Some(Tokens(2_000));
+        settings.deadline = Duration::from_millis(400);
+    })
+    .await;
+    let path = PATHS[0];
+    ask_in(&stage, "theirs", path, 2).await;
+    ask_in(&stage, "ours", path, 2).await;
+    until("both are archived", || sessions(&*disk).len() == 2).await;
+    archive.rule(method, Some(id_of(&*disk, "theirs")), fault);
+    for steps in [6, 10, 14] {
+        let (_, ours) = tokio::join!(
+            ask_in(&stage, "theirs", path, steps),
+            ask_in(&stage, "ours", path, steps),
+        );
+        assert_eq!(ours, "compacted", "{method} {fault:?} {steps}");
+    }
+    let ready = stage.client.get(stage.url("/longhand/ready")).send().await.unwrap();
+    let ready: Value = serde_json::from_str(&ready.text().await.unwrap()).unwrap();
+    assert_eq!(ready["archive"], true, "{method} {fault:?}: {ready}");
+    stage.proxy.stop().await;
+    let told = told(&*disk, "ours");
+    assert_eq!(told.len(), 1 + 2 * 14 + 1, "{method} {fault:?}");
+    assert_eq!(disk.verify(None).unwrap(), [], "{method} {fault:?}");
 }
 
 /// What the proxy says of itself.

@@ -234,30 +234,37 @@ async fn the_last_byte_of_an_answer_means_that_it_is_archived() {
 #[tokio::test]
 async fn what_cannot_be_archived_is_not_sent() {
     for fault in [Fault::ReadOnly, Fault::Error, Fault::Panic] {
-        for (path, pointer) in [(PATHS[0], "/error/code"), (PATHS[2], "/type")] {
-            let (stage, archive, _) = strict(fault, answers(2)).await;
-            let answer = stage.post(path, &request(path, &[user("Hm?")], true)).await;
-            assert_eq!(answer.status(), 503, "{fault:?}");
-            let body: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-            assert!(body.pointer(pointer).is_some(), "{body}");
-            assert_eq!(body["error"]["type"], "overloaded_error");
-            assert!(stage.sent().is_empty(), "{fault:?}");
-            archive.set(Fault::None);
-            assert_eq!(stage.ask(path, &[user("Hm?")]).await.status, 200, "{fault:?} is over");
-        }
+        tokio::join!(
+            refused_while(fault, PATHS[0], "/error/code"),
+            refused_while(fault, PATHS[2], "/type")
+        );
     }
+}
+
+async fn refused_while(fault: Fault, path: &str, pointer: &str) {
+    let (stage, archive, _) = strict(fault, answers(2)).await;
+    let answer = stage.post(path, &request(path, &[user("Hm?")], true)).await;
+    assert_eq!(answer.status(), 503, "{fault:?}");
+    let body: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    assert!(body.pointer(pointer).is_some(), "{body}");
+    assert_eq!(body["error"]["type"], "overloaded_error");
+    assert!(stage.sent().is_empty(), "{fault:?}");
+    archive.set(Fault::None);
+    assert_eq!(stage.ask(path, &[user("Hm?")]).await.status, 200, "{fault:?} is over");
 }
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_archived_ends_in_an_error() {
-    for path in PATHS {
-        let slow = Step::Drip("one two three".to_owned(), Duration::from_millis(60));
-        let (stage, archive, _) = strict(Fault::None, vec![slow]).await;
-        let answer = stage.post(path, &request(path, &[user("Hm?")], true)).await;
-        assert_eq!(answer.status(), 200);
-        archive.set(Fault::ReadOnly);
-        assert!(answer.text().await.is_err(), "{path}");
-    }
+    futures_util::future::join_all(PATHS.map(ends_in_an_error)).await;
+}
+
+async fn ends_in_an_error(path: &str) {
+    let slow = Step::Drip("one two three".to_owned(), Duration::from_millis(60));
+    let (stage, archive, _) = strict(Fault::None, vec![slow]).await;
+    let answer = stage.post(path, &request(path, &[user("Hm?")], true)).await;
+    assert_eq!(answer.status(), 200);
+    archive.set(Fault::ReadOnly);
+    assert!(answer.text().await.is_err(), "{path}");
 }
 
 #[tokio::test]

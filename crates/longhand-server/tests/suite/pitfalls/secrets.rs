@@ -34,7 +34,7 @@ async fn p69_nobody_but_the_operator_chooses_the_upstream() {
         let answer = exchange(here, head.into_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 "), "{target}: {answer}");
     }
-    let tunnel = format!("CONNECT {there} HTTP/1.1\r\nhost: {there}\r\n\r\n");
+    let tunnel = format!("CONNECT {there} HTTP/1.1\r\nhost: {there}\r\nconnection: close\r\n\r\n");
     exchange(here, tunnel.into_bytes()).await;
     assert_eq!(other.proxy.counts().requests, 0);
     assert!(other.sent().is_empty());
