@@ -19,14 +19,21 @@ pub use self::growing::{GrowingRequest, Weight};
 use crate::rng::Rng;
 use crate::validator::Wire;
 
-/// How many cases a law is tried on: always the same few, so that a test that passed goes on passing, or as
-/// many new ones as `LONGHAND_CASES` asks for.
+/// How many cases a law is tried on: always the same few, so that a test that passed goes on passing.
+///
+/// `LONGHAND_CASES` asks for another number, `LONGHAND_TIMES` for a multiple of the few; these are new cases unless
+/// `LONGHAND_SEED_FIRST` names their seed.
 pub fn cases(few: u32) -> Config {
-    let asked: Option<u32> =
-        std::env::var("LONGHAND_CASES").ok().and_then(|cases| cases.parse().ok());
-    let rng_seed = if asked.is_some() { RngSeed::Random } else { RngSeed::Fixed(1) };
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let times = || number("LONGHAND_TIMES").map(|times| times.saturating_mul(few.into()));
+    let asked = number("LONGHAND_CASES").or_else(times);
+    let rng_seed = match (asked, number("LONGHAND_SEED_FIRST")) {
+        (None, _) => RngSeed::Fixed(1),
+        (Some(_), Some(seed)) => RngSeed::Fixed(seed),
+        (Some(_), None) => RngSeed::Random,
+    };
     Config {
-        cases: asked.unwrap_or(few),
+        cases: asked.map_or(few, |asked| asked.try_into().unwrap_or(u32::MAX)),
         rng_algorithm: RngAlgorithm::XorShift,
         rng_seed,
         failure_persistence: None,

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::run::{cargo, root};
 
 /// The tests that want agents.
-const TESTS: &[&str] = &["test", "--package", "longhand-cli", "--test", "agents"];
+const TESTS: &[&str] = &["test", "--workspace", "--test", "agents"];
 
 /// Runs some agents, or all of them, against a scripted model.
 pub(crate) fn test(names: &[&str]) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use crate::model::{self, Server};
 use crate::run::{cargo, cargo_with};
 
 /// The tests that want clients.
-const TESTS: &[&str] = &["test", "--package", "longhand-cli", "--test", "clients"];
+const TESTS: &[&str] = &["test", "--workspace", "--test", "clients"];
 
 /// Runs the clients against a scripted server, and against a real model where that can be had.
 pub(crate) fn test() -> Result<(), Failure> {

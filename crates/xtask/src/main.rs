@@ -27,7 +27,8 @@ cargo xtask COMMAND
   tidy             the rules that no other tool checks
   deny             licences and sources of dependencies, by cargo-deny
   bench [ARGS]     all benchmarks; the arguments go to cargo bench
-  laws [CASES]     the laws of every surface on 1,000 generated cases each, unless told otherwise
+  laws [TIMES [SEED]]  the laws of every surface on 16 times as many cases as in `cargo test`, unless told
+                   otherwise; new cases, or those of a seed
   fuzz [SECONDS]   every fuzz target in turn, each for 30 seconds unless told otherwise
   torture [MINUTES [SEED]]  tries to break the promises: power cuts, kills, failing disks, broken streams,
                    hostile requests; 10 minutes unless told otherwise, and a table of what was reached
@@ -62,14 +63,19 @@ fn main() -> ExitCode {
 }
 
 /// Runs the property tests on more cases than `cargo test` does.
-fn laws(cases: &str) -> Result<(), Failure> {
-    if cases.parse::<u32>().is_err() {
-        return Err(Failure::usage(format!("`{cases}` is not a number of cases")));
+fn laws(times: &str, seed: Option<&str>) -> Result<(), Failure> {
+    if times.parse::<u32>().is_err() {
+        return Err(Failure::usage(format!("`{times}` does not say how many times")));
     }
-    let mut arguments = vec!["test", "--release", "--test", "suite"];
-    arguments.extend(["-p", "longhand-dialect", "-p", "longhand-summary", "-p", "longhand"]);
-    arguments.extend(["--", "laws::", "growing::", "rich::", "turns::", "digest::", "drivers::"]);
-    cargo_with(&[("LONGHAND_CASES", cases)], &arguments)
+    if let Some(seed) = seed.filter(|seed| seed.parse::<u64>().is_err()) {
+        return Err(Failure::usage(format!("`{seed}` is not a seed: it must be a number")));
+    }
+    let mut arguments = vec!["test", "--workspace", "--test", "suite", "--", "laws::", "growing::"];
+    arguments.extend(["rich::", "turns::", "digest::", "drivers::"]);
+    arguments.extend(["marks::", "clear::", "repair::"]);
+    let mut variables = vec![("LONGHAND_TIMES", times)];
+    variables.extend(seed.map(|seed| ("LONGHAND_SEED_FIRST", seed)));
+    cargo_with(&variables, &arguments)
 }
 
 /// Packs and builds every crate that is published, as a registry would.
@@ -96,8 +102,9 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["tidy"] => tidy::tidy(),
         ["deny"] => deny::deny(),
         ["bench", rest @ ..] => cargo(&[&["bench", "--workspace"], rest].concat()),
-        ["laws"] => laws("1000"),
-        ["laws", cases] => laws(cases),
+        ["laws"] => laws("16", None),
+        ["laws", times] => laws(times, None),
+        ["laws", times, seed] => laws(times, Some(seed)),
         ["fuzz"] => fuzz::fuzz("30"),
         ["fuzz", seconds] => fuzz::fuzz(seconds),
         ["torture"] => torture::torture("10", None),

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::run::{cargo, cargo_with};
 
 /// The tests that want a model, built before the server starts: compiling would starve it.
-const TESTS: &[&str] = &["test", "--package", "longhand-model", "--test", "real"];
+const TESTS: &[&str] = &["test", "--workspace", "--test", "real"];
 
 /// Serves the model until standard input ends or Ctrl-C is pressed.
 pub(crate) fn serve() -> Result<(), Failure> {

@@ -112,7 +112,7 @@ fn rows(minutes: u64, seed: u64) -> Vec<Row> {
             "longhand-archive",
             "archive",
             &["faults::"],
-            vec![],
+            count("LONGHAND_FLIPS", 200 * minutes),
         ),
         row(
             "faults survived: by session and method",
@@ -170,18 +170,23 @@ struct Outcome {
 }
 
 /// Builds the tests of a row; returns the program.
+///
+/// As part of the workspace, which `cargo test --workspace` has built already: alone, a package has
+/// fewer features of its dependencies and would be built again.
 fn build(row: &Row) -> Result<PathBuf, Failure> {
-    let arguments = ["test", "-p", row.package, "--test", row.suite, "--no-run"];
+    let arguments =
+        ["test", "--workspace", "--test", row.suite, "--no-run", "--message-format=json"];
     let shown = format!("cargo {}", arguments.join(" "));
     let output = command(&arguments)
-        .stderr(Stdio::piped())
         .output()
         .map_err(|error| Failure::new(format!("`{shown}` did not start: {error}")))?;
     let told = String::from_utf8_lossy(&output.stderr);
-    // `Executable tests/suite/main.rs (target/debug/deps/suite-0123)`
-    let path = told.lines().rev().find_map(|line| {
-        let (_, path) = line.trim().strip_prefix("Executable")?.rsplit_once('(')?;
-        Some(root().join(path.trim_end_matches(')')))
+    let messages = String::from_utf8_lossy(&output.stdout);
+    // Each package has a suite of the same name.
+    let manifest = format!("crates/{}/Cargo.toml\"", row.package);
+    let path = messages.lines().filter(|line| line.contains(&manifest)).find_map(|line| {
+        let (_, path) = line.split_once("\"executable\":\"")?;
+        Some(PathBuf::from(path.split('"').next()?))
     });
     match path {
         Some(path) if output.status.success() => Ok(path),

@@ -259,7 +259,7 @@ fn a_flipped_bit_is_never_taken_for_the_truth() {
     drop(archive);
     let bytes = fs::read(&path).unwrap();
     let flipped = folder.path().join("flipped.db");
-    let count: usize = std::env::var("LONGHAND_FLIPS").map_or(200, |count| count.parse().unwrap());
+    let count: usize = std::env::var("LONGHAND_FLIPS").map_or(100, |count| count.parse().unwrap());
     let mut rng = Rng::new(11);
     let mut verdicts = Vec::new();
     for flip in 0..count {
