@@ -204,8 +204,19 @@ pub(crate) fn summariser_names(config: &Config, flags: &[String]) -> Vec<String>
 
 /// Finds a session that must be there: a misspelt name must not look like an empty conversation.
 pub(crate) fn known(archive: &Arc<dyn Archive>, name: &str) -> Result<SessionInfo> {
-    find(archive, name)?.ok_or_else(|| {
-        hinted(format!("there is no session {name:?}"), "`longhand ls` lists the sessions")
+    if let Some(info) = find(archive, name)? {
+        return Ok(info);
+    }
+    let hint = "`longhand ls` lists the sessions";
+    let begin: Vec<String> =
+        beginning_with(archive, name)?.into_iter().map(|info| info.name).collect();
+    Err(match begin.as_slice() {
+        [] => hinted(format!("there is no session {name:?}"), hint),
+        [first, second, ..] if begin.len() > 2 => hinted(
+            format!("{} sessions begin with {name:?}, such as {first} and {second}", begin.len()),
+            hint,
+        ),
+        names => hinted(format!("{name:?} may mean {}", names.join(" or ")), hint),
     })
 }
 
@@ -221,18 +232,23 @@ pub(crate) fn find(archive: &Arc<dyn Archive>, name: &str) -> Result<Option<Sess
     if let Ok(id) = name.parse::<SessionId>() {
         return Ok(archive.session(id)?);
     }
-    if name.is_empty() {
-        return Ok(None);
-    }
-    let sessions = archive.sessions(None, Page::ALL)?.items;
-    let begins = |info: &&SessionInfo| {
-        info.name.starts_with(name) || (name.len() >= 4 && info.id.to_string().starts_with(name))
-    };
+    let mut sessions = beginning_with(archive, name)?;
     // A session with just that name, such as one that `compact` began, comes before those that begin with it.
-    let exact = sessions.iter().find(|info| info.name == name);
-    let mut found = sessions.iter().filter(begins);
-    let first = found.next();
-    Ok(exact.or(first.filter(|_| found.next().is_none())).cloned())
+    let exact = sessions.iter().position(|info| info.name == name);
+    let only = (sessions.len() == 1).then_some(0);
+    Ok(exact.or(only).map(|at| sessions.swap_remove(at)))
+}
+
+/// The sessions whose name or id begins so.
+fn beginning_with(archive: &Arc<dyn Archive>, name: &str) -> Result<Vec<SessionInfo>> {
+    if name.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut sessions = archive.sessions(None, Page::ALL)?.items;
+    sessions.retain(|info| {
+        info.name.starts_with(name) || (name.len() >= 4 && info.id.to_string().starts_with(name))
+    });
+    Ok(sessions)
 }
 
 /// The time, for what is recorded now.

@@ -3,6 +3,7 @@
 mod request;
 mod retry;
 mod settings;
+mod view;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use longhand_archive::{
 };
 use longhand_core::{
     Batch, Budget, CachePrices, Economy, History, Message, Meter, Plan, Policy, Rolling, Scale,
-    Seq, Size, Tokens, plan_with, project, requests,
+    Seq, Size, Tokens, plan_with, requests,
 };
 use longhand_dialect::{Dialect, DialectError};
 use longhand_summary::{Extractive, Summariser};
@@ -26,7 +27,6 @@ use crate::fit::reasons_json;
 use crate::prompt::{Prompt, Window};
 use crate::redact::Redactor;
 use crate::round::{Call, Round};
-use crate::said::Said;
 use crate::story::Storyteller;
 
 use self::request::Request;
@@ -571,26 +571,6 @@ impl Session {
         Ok(!self.storyteller.is_busy())
     }
 
-    /// Its id.
-    pub fn id(&self) -> SessionId {
-        self.id
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The most tokens of a window.
-    pub fn budget(&self) -> Tokens {
-        self.settings.budget
-    }
-
-    /// Whether it keeps the newest rounds and one summary of the rest.
-    pub fn is_rolling(&self) -> bool {
-        self.settings.is_rolling()
-    }
-
     /// Adds a line to the request log: what a model was sent for a window, with tokens and cost.
     pub fn log_request(
         &self,
@@ -620,61 +600,6 @@ impl Session {
             is_bypassed: false,
         };
         Ok(self.archive.log_request(self.id, &request)?)
-    }
-
-    /// The tokens of the window without a new message.
-    pub fn tokens(&self) -> Tokens {
-        let request = Request::of(self, None, &Prompt::default());
-        let window = project(&request.path(), &self.live, request.wire);
-        let scale = Scale::new(&*self.settings.meter);
-        let messages = request.shown_messages(&window);
-        messages.iter().map(|(_, message)| scale.message(message, Tokens::MAX)).sum()
-    }
-
-    /// The tokens of the fold.
-    pub fn summary_tokens(&self) -> Tokens {
-        self.summary().map_or(Tokens::ZERO, |text| Scale::new(&*self.settings.meter).text(text))
-    }
-
-    /// The block of the fold, if anything is folded.
-    pub fn summary(&self) -> Option<&str> {
-        let fold = self.live.iter().rev().find_map(Batch::fold);
-        fold.map(|fold| fold.text.as_str())
-    }
-
-    /// The rounds after the fold, which are shown verbatim except for stubs and clips.
-    pub fn verbatim(&self) -> Range<u64> {
-        let fold = self.live.iter().rev().find_map(Batch::fold);
-        let last = fold.and_then(|fold| fold.spans.last()).map(|span| span.last);
-        let after = self.shown.iter().find(|entry| last.is_none_or(|last| entry.seq > last));
-        after.map_or(self.rounds, |entry| entry.round)..self.rounds
-    }
-
-    /// The verbatim rounds as plain words.
-    pub fn plain_rounds(&self) -> Vec<PlainRound> {
-        let verbatim = self.verbatim();
-        let shown = self.shown.iter().filter(|entry| verbatim.contains(&entry.round));
-        let shown: Vec<&ShownEntry> = shown.collect();
-        let plain = |entries: &[&ShownEntry]| {
-            let (mut messages, mut traces) = (Vec::new(), Vec::new());
-            for entry in entries {
-                match &entry.content {
-                    Content::Message(_, message) => messages.push(message),
-                    Content::Trace(name, summary) => traces.push((name.clone(), summary.clone())),
-                    Content::Aside => {}
-                }
-            }
-            let mut said = Said::of(0, &messages);
-            said.tools.splice(..0, traces);
-            let Said { user, assistant, tools, .. } = said;
-            PlainRound { user, assistant, tools, at_ms: entries.last().map_or(0, |own| own.at_ms) }
-        };
-        shown.chunk_by(|one, next| one.round == next.round).map(plain).collect()
-    }
-
-    /// Whether a summariser is at work in the background.
-    pub fn is_folding(&self) -> bool {
-        self.storyteller.is_busy()
     }
 }
 

@@ -300,6 +300,16 @@ fn a_session_that_is_not_there_is_an_error_with_a_hint() {
             .run(&format!("{command} nobody --archive a.db"))
             .assert_refused(&["there is no session \"nobody\"", "hint: `longhand ls`"]);
     }
+    for name in ["demon", "demolition"] {
+        done(folder.run_fed(&format!("record {name} --archive a.db -q"), rounds(0..1).as_bytes()));
+    }
+    let two = folder.run("show demo --archive a.db");
+    assert_eq!(two.status, 0, "a whole name is no beginning: {two:?}");
+    folder
+        .run("show dem --archive a.db")
+        .assert_refused(&["3 sessions begin with \"dem\"", "hint: "]);
+    done(folder.run("rm demon --archive a.db --yes"));
+    folder.run("show dem --archive a.db").assert_refused(&["\"dem\" may mean demolition or demo"]);
     folder.run("show demo --archive other.db").assert_refused(&["no archive at other.db"]);
     assert_eq!(folder.names(), ["a.db"], "looking makes no archive");
 }
