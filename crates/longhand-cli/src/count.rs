@@ -1,13 +1,16 @@
 //! `longhand count`.
 
+mod content;
+
 use anyhow::Result;
-use longhand_core::{Message, Part, Scale, Tokens};
+use longhand_core::{Part, Scale, Tokens};
 use longhand_dialect::Conversation;
 use serde_json::{Value, json};
 
+use self::content::Content;
 use crate::args::{CountArgs, InputArgs};
 use crate::output::counted;
-use crate::weigh::NamedMeter;
+use crate::weigh::{NamedMeter, Weights};
 use crate::{Outcome, input, output, weigh};
 
 /// The columns of a line before the first words of its message.
@@ -18,7 +21,7 @@ struct CountedFile {
     name: String,
     conversation: Conversation,
     meter: NamedMeter,
-    messages: Vec<Tokens>,
+    messages: Vec<Weights>,
     attributes: Tokens,
     reply: Tokens,
 }
@@ -32,14 +35,15 @@ pub(crate) fn run(args: &CountArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// One conversation, message by message.
+/// One conversation: what takes up its context, or every message.
 fn one(args: &CountArgs, file: &CountedFile) -> Result<()> {
     if args.json {
         output::print(&format!("{:#}", file.json()))
     } else if args.quiet {
         output::print(&file.total().to_string())
     } else {
-        output::print(&file.lines())
+        let lines = if args.messages { file.lines() } else { Content::of(file).lines(file) };
+        output::print(&format!("{lines}{}", file.summary()))
     }
 }
 
@@ -98,18 +102,21 @@ impl CountedFile {
     }
 
     fn total(&self) -> Tokens {
-        self.messages.iter().copied().sum::<Tokens>() + self.attributes + self.reply
+        let scale = Scale::new(&*self.meter.meter);
+        let messages: Tokens = self.messages.iter().map(|weights| weights.tokens(&scale)).sum();
+        messages + self.attributes + self.reply
     }
 
     fn json(&self) -> Value {
+        let scale = Scale::new(&*self.meter.meter);
         let messages = self.conversation.messages.iter().zip(&self.messages).enumerate();
         let messages: Vec<_> = messages
-            .map(|(at, (message, tokens))| {
-                let place = self.conversation.name_of(at);
+            .map(|(at, (message, weights))| {
+                let (place, tokens) = (self.conversation.name_of(at), weights.tokens(&scale));
                 json!({"at": place, "role": message.role.as_str(), "tokens": tokens.0})
             })
             .collect();
-        json!({
+        let mut report = json!({
             "file": self.name,
             "dialect": self.conversation.dialect.as_str(),
             "meter": self.meter.name,
@@ -118,55 +125,67 @@ impl CountedFile {
             "attributes": self.attributes.0,
             "reply": self.reply.0,
             "bytes": self.conversation.bytes().len(),
-            "messages": messages,
-        })
+        });
+        for (key, value) in Content::of(self).json(self) {
+            report[key] = value;
+        }
+        report["messages"] = messages.into();
+        report
     }
 
     fn lines(&self) -> String {
         let gist_max = output::columns().saturating_sub(COLUMNS_BEFORE_GIST).clamp(8, 60);
+        let scale = Scale::new(&*self.meter.meter);
         let mut text = String::new();
-        for (at, (message, tokens)) in
+        for (at, (message, weights)) in
             self.conversation.messages.iter().zip(&self.messages).enumerate()
         {
+            let words = message.parts.first().map(gist_of_part).unwrap_or_default();
             text.push_str(&format!(
                 "{at:>5}  {:<9} {:>9}  {}\n",
                 message.role.as_str(),
-                self.meter.figure(*tokens),
-                gist(message, gist_max)
+                self.meter.figure(weights.tokens(&scale)),
+                gist(&words, gist_max)
             ));
         }
         if self.attributes > Tokens::ZERO {
             let tools = self.meter.figure(self.attributes);
             text.push_str(&format!("{:>5}  {:<9} {tools:>9}\n", "", "tools"));
         }
-        text.push_str(&format!(
+        text
+    }
+
+    fn summary(&self) -> String {
+        format!(
             "{} tokens in {} ({}, {})\n",
             self.meter.figure(self.total()),
             counted(self.messages.len(), "message"),
             self.conversation.dialect,
             self.meter.name
-        ));
-        text
+        )
     }
 }
 
-/// The first words of a message, on one line and without control characters.
-fn gist(message: &Message, chars_max: usize) -> String {
-    let text = match message.parts.first() {
-        Some(Part::Text(text) | Part::FixedText(text)) => text.decode().into_owned(),
-        Some(Part::Other(other)) => other.raw.decode().into_owned(),
-        Some(Part::Call(call)) => format!("{}({})", call.name.decode(), call.arguments.decode()),
-        Some(Part::Result(result)) => match result.content.first() {
+/// What a part says, or what it is.
+fn gist_of_part(part: &Part) -> String {
+    match part {
+        Part::Text(text) | Part::FixedText(text) => text.decode().into_owned(),
+        Part::Other(other) => other.raw.decode().into_owned(),
+        Part::Call(call) => format!("{}({})", call.name.decode(), call.arguments.decode()),
+        Part::Result(result) => match result.content.first() {
             Some(Part::Text(text) | Part::FixedText(text)) => text.decode().into_owned(),
             Some(_) => "(not text)".to_owned(),
             None => String::new(),
         },
-        Some(Part::Thinking(_)) => "(thinking)".to_owned(),
-        Some(Part::Image(_)) => "(image)".to_owned(),
-        Some(Part::Media(_)) => "(recording)".to_owned(),
-        Some(Part::File(_)) => "(file)".to_owned(),
-        None => String::new(),
-    };
+        Part::Thinking(_) => "(thinking)".to_owned(),
+        Part::Image(_) => "(image)".to_owned(),
+        Part::Media(_) => "(recording)".to_owned(),
+        Part::File(_) => "(file)".to_owned(),
+    }
+}
+
+/// The first words of a text, on one line and without control characters.
+fn gist(text: &str, chars_max: usize) -> String {
     let words: Vec<_> = text.split_whitespace().take(12).collect();
     words.join(" ").chars().filter(|c| !c.is_control()).take(chars_max).collect()
 }

@@ -38,8 +38,22 @@ pub(crate) fn open(
     Ok(NamedMeter { name, is_exact, meter })
 }
 
-/// Counts every message, on as many threads as there are cores if it is much.
-pub(crate) fn messages(messages: &[Message], meter: &SharedMeter) -> Vec<Tokens> {
+/// What a message and each of its parts weigh, in grains.
+#[derive(Default)]
+pub(crate) struct Weights {
+    pub(crate) around: u64,
+    pub(crate) parts: Vec<u64>,
+}
+
+impl Weights {
+    /// The tokens of the message.
+    pub(crate) fn tokens(&self, scale: &Scale) -> Tokens {
+        scale.tokens(self.parts.iter().fold(self.around, |sum, own| sum.saturating_add(*own)))
+    }
+}
+
+/// Weighs every message, on as many threads as there are cores if it is much.
+pub(crate) fn messages(messages: &[Message], meter: &SharedMeter) -> Vec<Weights> {
     let bytes: usize = messages.iter().map(|message| message.raw.raw_len()).sum();
     let threads = if bytes < 1 << 20 {
         1
@@ -47,13 +61,17 @@ pub(crate) fn messages(messages: &[Message], meter: &SharedMeter) -> Vec<Tokens>
         std::thread::available_parallelism().map_or(1, usize::from)
     };
     let share = messages.len().div_ceil(threads).max(1);
-    let count = |messages: &[Message]| -> Vec<Tokens> {
+    let weigh = |messages: &[Message]| -> Vec<Weights> {
         let scale = Scale::new(&**meter);
-        messages.iter().map(|message| scale.message(message, Tokens::MAX)).collect()
+        let parts = |message: &Message| {
+            message.parts.iter().map(|part| scale.part(part, u64::MAX)).collect()
+        };
+        let weights = |message| Weights { around: scale.around(message), parts: parts(message) };
+        messages.iter().map(weights).collect()
     };
     std::thread::scope(|scope| {
         let parts: Vec<_> =
-            messages.chunks(share).map(|part| scope.spawn(|| count(part))).collect();
+            messages.chunks(share).map(|part| scope.spawn(|| weigh(part))).collect();
         parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
     })
 }
@@ -61,7 +79,8 @@ pub(crate) fn messages(messages: &[Message], meter: &SharedMeter) -> Vec<Tokens>
 /// Counts the whole request.
 pub(crate) fn total(conversation: &Conversation, meter: &SharedMeter) -> Tokens {
     let scale = Scale::new(&**meter);
-    let own: Tokens = messages(&conversation.messages, meter).into_iter().sum();
+    let weights = messages(&conversation.messages, meter);
+    let own: Tokens = weights.iter().map(|weights| weights.tokens(&scale)).sum();
     own + attributes(conversation, &scale) + scale.framing().reply
 }
 

@@ -580,7 +580,7 @@ fn count_lists_every_message_and_adds_up() {
             assert_eq!(json["bytes"], folder.read("in.json").len());
             let quiet = folder.run(&format!("count in.json -q --meter {meter}"));
             assert_eq!(quiet.stdout, format!("{whole}\n"));
-            let lines = folder.run(&format!("count in.json --meter {meter}")).stdout;
+            let lines = folder.run(&format!("count in.json --messages --meter {meter}")).stdout;
             assert_eq!(lines.lines().count(), messages.len() + 1, "{lines}");
         }
     }
@@ -591,7 +591,12 @@ fn text_cannot_command_the_terminal() {
     let escape = r"\u001b[2J\u0007\u009b1m";
     let text = format!(r#"[{{"role":"{escape}","content":"{escape}"}}]"#);
     let folder = Folder::with("in.json", text);
-    for line in ["check in.json", "count in.json", "compact in.json --budget 99"] {
+    for line in [
+        "check in.json",
+        "count in.json",
+        "count in.json --messages",
+        "compact in.json --budget 99",
+    ] {
         let run = folder.run(line);
         let said = run.stdout + &run.stderr;
         let obeyed: Vec<_> = said.chars().filter(|c| c.is_control() && *c != '\n').collect();

@@ -33,6 +33,47 @@ fn several_files_are_counted_in_one_go() {
     assert!(run.stdout.contains("tokens in 1 file\n"), "{run:?}");
 }
 
+#[test]
+fn a_count_says_what_takes_up_the_context() {
+    let folder = Folder::with(
+        "in.json",
+        concat!(
+            r#"{"model":"gpt-4o","tools":[{"type":"function","function":{"name":"read"}}],"messages":["#,
+            r#"{"role":"system","content":"Be brief."},{"role":"user","content":"Read both."},"#,
+            r#"{"role":"assistant","content":"I will.","tool_calls":["#,
+            r#"{"id":"1","type":"function","function":{"name":"read","arguments":"{\"path\":\"a\"}"}},"#,
+            r#"{"id":"2","type":"function","function":{"name":"read","arguments":"{\"path\":\"b\"}"}}]},"#,
+            r#"{"role":"tool","tool_call_id":"1","content":"one two three four five six seven eight nine ten"},"#,
+            r#"{"role":"tool","tool_call_id":"2","content":"short"}]}"#
+        ),
+    );
+    let report = folder.run("count in.json --json").json();
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    let kinds = report["kinds"].as_object().unwrap();
+    assert_eq!(
+        kinds.keys().collect::<Vec<_>>(),
+        ["system", "tools", "user", "assistant", "calls", "results"]
+    );
+    let sum: u64 = kinds.values().map(number).sum();
+    assert_eq!(sum + number(&report["reply"]), number(&report["tokens"]), "{report:#}");
+    let tool = &report["tools"][0];
+    assert_eq!((&tool["name"], &tool["calls"]), (&"read".into(), &2.into()));
+    let largest = &report["largest"][0];
+    assert_eq!(
+        (&largest["at"], &largest["what"]),
+        (&"messages[3]".into(), &"result of read".into())
+    );
+
+    let shown = folder.run("count in.json").stdout;
+    for line in ["tool results ", "read  ", "2 calls\n", "result of read: one two"] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    let listed = folder.run("count in.json --messages").stdout;
+    assert!(listed.contains("    3  tool ") && !listed.contains("largest"), "{listed}");
+    let total = shown.lines().last().unwrap();
+    assert_eq!(Some(total), listed.lines().last(), "the total comes last");
+}
+
 fn recorded() -> Folder {
     let folder = Folder::new();
     let rounds = concat!(
@@ -122,6 +163,7 @@ fn nothing_wraps_in_a_terminal_of_fifty_columns() {
     for line in [
         "longhand compact long-session.json --budget 8000 -o window.json",
         "longhand count window.json",
+        "longhand count window.json --messages",
         "longhand count long-session.json long-name-of-a-second-file-that-is-counted.json",
         "longhand import long-session.json --id work",
         "longhand context work --budget 8000 > window.json",
