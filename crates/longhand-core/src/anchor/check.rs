@@ -51,8 +51,58 @@ pub fn is_check_tool(name: &str) -> bool {
 }
 
 /// The last line that counts or names passes, failures, errors or warnings.
+///
+/// After its count a runner may only say that something failed, or how to run it again; then the last line that counts
+/// failures tells more.
 pub fn verdict_line(output: &str) -> Option<&str> {
-    output.lines().rev().find(|line| is_verdict(line)).map(str::trim)
+    let mut verdicts = output.lines().rev().filter(|line| is_verdict(line));
+    let last = verdicts.next()?;
+    let mut counted = None;
+    if outcomes(last).next().is_none() {
+        counted = verdicts.find(|line| outcomes(line).any(Outcome::is_failure));
+    }
+    Some(without_trifles(counted.unwrap_or(last).trim()))
+}
+
+/// A number of passes or failures.
+struct Outcome<'l> {
+    count: &'l str,
+    word: &'l str,
+}
+
+impl Outcome<'_> {
+    fn is_failure(self) -> bool {
+        starts_with(self.word, "fail") && self.count.bytes().any(|digit| digit != b'0')
+    }
+}
+
+/// What a line counts, such as `3 passed` and `1 failed`.
+fn outcomes(line: &str) -> impl Iterator<Item = Outcome<'_>> {
+    let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let pairs = words().zip(words().skip(1)).map(|(count, word)| Outcome { count, word });
+    pairs.filter(|Outcome { count, word }| {
+        (starts_with(word, "pass") || starts_with(word, "fail"))
+            && count.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+fn starts_with(word: &str, start: &str) -> bool {
+    word.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start))
+}
+
+/// A verdict without what was not run and how long the rest took, where that comes last.
+fn without_trifles(verdict: &str) -> &str {
+    let is_trifle = |clause: &str| {
+        clause == "0 ignored"
+            || clause.starts_with("finished in ")
+            || clause.ends_with(" measured")
+            || clause.ends_with(" filtered out")
+    };
+    let mut rest = verdict;
+    while let Some((before, _)) = rest.rsplit_once("; ").filter(|(_, last)| is_trifle(last)) {
+        rest = before;
+    }
+    rest
 }
 
 fn is_check(command: &str) -> bool {
@@ -130,6 +180,18 @@ mod tests {
             ),
             ("src/a.ts(3,1): error TS2304: no x", Some("src/a.ts(3,1): error TS2304: no x")),
             ("TypeError: x\n  at a.js:3", Some("TypeError: x")),
+            (
+                "test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 53 filtered out; finished in 0.94s\n\n\
+                 error: test failed, to rerun pass `--lib`",
+                Some("test result: FAILED. 4 passed; 1 failed"),
+            ),
+            ("4 passed; 2 ignored; 0 measured", Some("4 passed; 2 ignored")),
+            (
+                "warning: `a` generated 1 warning\nerror: linking failed",
+                Some("error: linking failed"),
+            ),
+            ("297 tests, 0 failures\nerror: exit 2", Some("error: exit 2")),
+            ("1 failed\n(again)\n3 passed; 0 failed", Some("3 passed; 0 failed")),
             ("the password is set", None),
         ] {
             assert_eq!(verdict_line(output), expected, "{output}");

@@ -19,10 +19,11 @@ use crate::quote;
 /// The most characters of old words where there are many.
 const BRIEF_CHARS: usize = 60;
 
-/// How many of the newest files, checks and commits, and records, have their turn before the older ones.
+/// How many of the newest files, checks and commits, records, and ends of rounds have their turn before the older ones.
 const NEW_FILES: usize = 20;
 const NEW_CHECKS: usize = 10;
 const NEW_RECORDS: usize = 8;
+const NEW_ENDS: usize = 8;
 
 /// The most characters of a line in full.
 const FULL_CHARS: usize = 400;
@@ -50,6 +51,7 @@ impl Contents<'_> {
         let (new_checks, old_checks) = newest(self.checks(), NEW_CHECKS);
         let (new_commits, old_commits) = newest(self.commits(), NEW_CHECKS);
         let (new_records, old_records) = newest(self.records(), NEW_RECORDS);
+        let (new_ends, old_ends) = newest(self.story(true), NEW_ENDS);
         let standing =
             [Kind::Question, Kind::Blocker, Kind::Decision].map(|kind| self.standing(kind));
         let facts =
@@ -65,7 +67,9 @@ impl Contents<'_> {
             matters(94, joined([old_files, old_checks, old_commits])),
             matters(96, joined([self.changes(), self.failures(), self.reports()])),
             matters(97, new_records),
-            tier(98, self.story(true)),
+            // What changes of files were for is told nowhere else; what was said in a chat is worth the least.
+            Tier { matters: !self.log.work.files.is_empty(), ..tier(98, new_ends) },
+            tier(98, old_ends),
             tier(0, asides),
             tier(0, old_records),
             tier(0, self.story(false)),

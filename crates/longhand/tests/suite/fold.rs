@@ -94,6 +94,7 @@ fn what_a_user_said_first_outlives_ten_short_rounds() {
 #[track_caller]
 fn check(name: &str, session: &Value, limit: u64) {
     let (_, block) = window(&session.to_string(), limit);
+    assert!(!block.is_empty(), "{name}: nothing is folded");
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/folds/{name}.txt"));
     if std::env::var_os("LONGHAND_BLESS").is_some() {
         fs::write(&path, format!("{block}\n")).unwrap();
