@@ -24,7 +24,7 @@ pub enum ServerError {
         address: SocketAddr,
     },
     /// An upstream is not an address of a web server.
-    #[error("`{url}` is no upstream: {what}")]
+    #[error("`{url}` cannot be an upstream: {what}")]
     Upstream {
         /// What was given.
         url: String,

@@ -192,7 +192,7 @@ fn a_proxy_without_an_upstream_is_refused_with_a_hint() {
         .assert_refused(&["where requests go", "hint: `longhand serve --upstream"]);
     Folder::new()
         .run("serve --upstream nonsense --archive a.db")
-        .assert_refused(&["`nonsense` is no upstream"]);
+        .assert_refused(&["`nonsense` cannot be an upstream"]);
     Folder::new()
         .run("serve --upstream http://127.0.0.1:9 --listen 0.0.0.0:0 --archive a.db")
         .assert_refused(&["can be reached by others", "hint: "]);

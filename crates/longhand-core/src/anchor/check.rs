@@ -90,7 +90,7 @@ fn starts_with(word: &str, start: &str) -> bool {
     word.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start))
 }
 
-/// A verdict without what was not run and how long the rest took, where that comes last.
+/// Cuts the last clauses of a verdict if they say what was not run or how long the run took.
 fn without_trifles(verdict: &str) -> &str {
     let is_trifle = |clause: &str| {
         clause == "0 ignored"
