@@ -208,8 +208,9 @@ pub(crate) fn known(archive: &Arc<dyn Archive>, name: &str) -> Result<SessionInf
         return Ok(info);
     }
     let hint = "`longhand ls` lists the sessions";
-    let begin: Vec<String> =
-        beginning_with(archive, name)?.into_iter().map(|info| info.name).collect();
+    // Quoted: a name may hold anything.
+    let quoted = |info: SessionInfo| format!("{:?}", info.name);
+    let begin: Vec<String> = beginning_with(archive, name)?.into_iter().map(quoted).collect();
     Err(match begin.as_slice() {
         [] => hinted(format!("there is no session {name:?}"), hint),
         [first, second, ..] if begin.len() > 2 => hinted(

@@ -309,7 +309,9 @@ fn a_session_that_is_not_there_is_an_error_with_a_hint() {
         .run("show dem --archive a.db")
         .assert_refused(&["3 sessions begin with \"dem\"", "hint: "]);
     done(folder.run("rm demon --archive a.db --yes"));
-    folder.run("show dem --archive a.db").assert_refused(&["\"dem\" may mean demolition or demo"]);
+    folder
+        .run("show dem --archive a.db")
+        .assert_refused(&["\"dem\" may mean \"demolition\" or \"demo\""]);
     folder.run("show demo --archive other.db").assert_refused(&["no archive at other.db"]);
     assert_eq!(folder.names(), ["a.db"], "looking makes no archive");
 }
