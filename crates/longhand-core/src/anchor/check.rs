@@ -59,7 +59,7 @@ pub fn verdict_line(output: &str) -> Option<&str> {
     let last = verdicts.next()?;
     let mut counted = None;
     if outcomes(last).next().is_none() {
-        counted = verdicts.find(|line| outcomes(line).any(Outcome::is_failure));
+        counted = verdicts.find(|line| outcomes(line).any(|outcome| outcome.is_failure()));
     }
     Some(without_trifles(counted.unwrap_or(last).trim()))
 }
@@ -71,7 +71,7 @@ struct Outcome<'l> {
 }
 
 impl Outcome<'_> {
-    fn is_failure(self) -> bool {
+    fn is_failure(&self) -> bool {
         starts_with(self.word, "fail") && self.count.bytes().any(|digit| digit != b'0')
     }
 }
