@@ -57,7 +57,7 @@ fn shown(conversation: &Conversation) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(25) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
 
     /// A request that goes on from any shorter one is read as if it stood alone.
     #[test]

@@ -47,14 +47,11 @@ fn unbroken_runs_are_counted_in_pieces() {
     let others =
         ["-=", "\u{3000}", "字", "あ", "한", "é", "ا", "😀", "👨‍👩‍👧", "ab", " \n", "\r\n", "'s"];
     for pattern in rules.into_iter().chain(others) {
-        for bytes in [1_000, 3_000, 12_288, 12_300, 50_000] {
+        for bytes in [1_000, 3_000, 12_288, 12_300, 50_000, 200_000] {
             let run = pattern.repeat(bytes / pattern.len());
             check_upper_bound(&run);
             check_upper_bound(&format!("let rule = \"{run}\"; // done"));
         }
-    }
-    for pattern in ["a", " ", "─", "字", "\r\n"] {
-        check_upper_bound(&pattern.repeat(200_000 / pattern.len()));
     }
 }
 

@@ -371,7 +371,7 @@ fn quoted_text_cannot_pose_as_anything_else() {
 fn a_long_session_stays_small_and_tells_of_its_end() {
     let mut log = Log::default();
     let mut newest = 0;
-    for n in 0..1_500 {
+    for n in 0..3_000 {
         let mut messages =
             vec![user(&format!("Please do task {n} now: {}", "it matters ".repeat(20)))];
         messages.extend(tool(
@@ -400,11 +400,11 @@ fn a_long_session_stays_small_and_tells_of_its_end() {
     assert!(newest < 120_000, "{newest}");
     let told = page(&log, &[], 2_000).text;
     for sign in
-        ["task 1499 now", "way 1499 it is", "src/f1499.rs", "1499 passed", "Task 1499 is done"]
+        ["task 2999 now", "way 2999 it is", "src/f2999.rs", "2999 passed", "Task 2999 is done"]
     {
         assert!(told.contains(sign), "{sign}: {told}");
     }
-    assert_eq!(log.rounds(), 1_500);
+    assert_eq!(log.rounds(), 3_000);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use crate::rng::Rng;
 
 /// A text that neither begins nor ends with white space; mostly short, seldom 8 KB.
 ///
-/// Its pieces come from a seed: a strategy for each of them would take most of the time of a law. A failing text
-/// still shrinks, by pieces at its end.
+/// Its pieces come from a seed, which costs less than a strategy for each. A failing text still shrinks, by pieces
+/// at its end.
 pub(super) fn text() -> impl Strategy<Value = String> {
     let sizes = prop_oneof![
         12 => (1..12_usize, Just(1)),

@@ -56,7 +56,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(6))]
+    #![proptest_config(cases(12))]
 
     #[test]
     fn heavy_requests_are_valid(chat in rich(Wire::Chat, Weight::Heavy), responses in rich(Wire::Responses, Weight::Heavy), anthropic in rich(Wire::Anthropic, Weight::Heavy)) {
