@@ -18,9 +18,10 @@ pub(super) struct Session {
     /// Its number among all sessions ever begun.
     pub(super) order: u64,
     entries: Vec<StoredEntry>,
-    /// What follows an entry, and what has a link, oldest first.
-    children: HashMap<Option<Seq>, Vec<Seq>>,
-    linked: HashMap<Link, Vec<Seq>>,
+    /// The newest entry with a link.
+    linked: HashMap<Link, Seq>,
+    /// The silent entries that follow an entry, oldest first.
+    silent: HashMap<Option<Seq>, Vec<Seq>>,
     log: Vec<LoggedBatch>,
     undone: BTreeSet<u64>,
     pins: BTreeSet<Seq>,
@@ -34,6 +35,8 @@ pub(super) struct Session {
 #[derive(Debug)]
 struct StoredEntry {
     entry: Entry,
+    /// The entry before it that has the same link.
+    same_link: Option<Seq>,
     /// What search sees of it.
     text: String,
     /// Its number among the entries of all sessions.
@@ -47,8 +50,8 @@ impl Session {
             new,
             order,
             entries: Vec::new(),
-            children: HashMap::new(),
             linked: HashMap::new(),
+            silent: HashMap::new(),
             log: Vec::new(),
             undone: BTreeSet::new(),
             pins: BTreeSet::new(),
@@ -79,7 +82,7 @@ impl Session {
     }
 
     pub(super) fn by_link(&self, link: Link) -> Option<Seq> {
-        self.linked.get(&link)?.last().copied()
+        self.linked.get(&link).copied()
     }
 
     /// How recently an entry was appended, and for sessions without entries, which is newer.
@@ -152,16 +155,21 @@ impl Session {
     fn child(&self, parent: Option<Seq>, link: Link) -> Option<Seq> {
         let mut parents = vec![parent];
         while let Some(parent) = parents.pop() {
-            let Some(children) = self.children.get(&parent) else { continue };
-            let found = children.iter().find(|seq| self.entry(**seq).link == link);
+            let found = self.with_link(link).filter(|seq| self.entry(*seq).parent == parent).last();
             if found.is_some() || link.is_silent() {
-                return found.copied();
+                return found;
             }
             // The oldest one comes next.
-            let silent = children.iter().rev().filter(|seq| self.entry(**seq).link.is_silent());
-            parents.extend(silent.map(|seq| Some(*seq)));
+            let silent = self.silent.get(&parent).into_iter().flatten();
+            parents.extend(silent.rev().map(|seq| Some(*seq)));
         }
         None
+    }
+
+    /// The entries with a link, newest first.
+    fn with_link(&self, link: Link) -> impl Iterator<Item = Seq> {
+        let newest = self.linked.get(&link).copied();
+        std::iter::successors(newest, |seq| self.entries[seq.0 as usize].same_link)
     }
 
     /// Refuses entries that would come elsewhere than expected.
@@ -191,19 +199,25 @@ impl Session {
             parent.map_or(0, |parent| self.entry(parent).round + u64::from(new.opens_round));
         let NewEntry { form, raw, text, at_ms, .. } = new.clone();
         let entry = Entry { seq, parent, link, round, form, raw, at_ms };
-        self.entries.push(StoredEntry { entry, text, order });
-        self.children.entry(parent).or_default().push(seq);
-        self.linked.entry(link).or_default().push(seq);
+        let same_link = self.linked.insert(link, seq);
+        if link.is_silent() {
+            self.silent.entry(parent).or_default().push(seq);
+        }
+        self.entries.push(StoredEntry { entry, same_link, text, order });
         seq
     }
 
     /// Forgets the entries that were appended last.
     pub(super) fn truncate(&mut self, count: u64) {
         while self.count() > count {
-            let Some(StoredEntry { entry, .. }) = self.entries.pop() else { break };
-            // The newest entry is the last in both of its lists.
-            self.children.get_mut(&entry.parent).and_then(Vec::pop);
-            self.linked.get_mut(&entry.link).and_then(Vec::pop);
+            let Some(StoredEntry { entry, same_link, .. }) = self.entries.pop() else { break };
+            match same_link {
+                Some(before) => self.linked.insert(entry.link, before),
+                None => self.linked.remove(&entry.link),
+            };
+            if entry.link.is_silent() {
+                self.silent.get_mut(&entry.parent).and_then(Vec::pop);
+            }
         }
     }
 

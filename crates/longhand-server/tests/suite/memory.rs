@@ -6,10 +6,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{PATHS, Stage, answers, request, says, user};
+use crate::common::{PATHS, Stage, answers, request, says, sqlite, user};
 use longhand::Tokens;
 use longhand_testkit::scripted::Step;
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// Says to a test that it is the process that is measured.
 const CHILD: &str = "LONGHAND_MEASURED";
@@ -102,13 +103,17 @@ fn swallow(mut stream: TcpStream) {
     let _ = stream.write_all(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes());
 }
 
-async fn before_sink() -> Stage {
+/// A proxy with its archive on disk, as users have it: what an archive in memory holds is not what is measured.
+async fn before_sink() -> (TempDir, Stage) {
     let upstream = sink();
-    Stage::with([], |settings| {
+    let (folder, archive) = sqlite();
+    let stage = Stage::with([], |settings| {
         settings.upstream_anthropic = Some(upstream);
         settings.budget = Some(Tokens(20_000));
+        settings.archive = archive;
     })
-    .await
+    .await;
+    (folder, stage)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -121,7 +126,7 @@ async fn five_requests_of_900_000_messages_take_little_more_than_their_bytes() {
         assert!(peak < 450, "{peak} MB");
         return;
     }
-    let stage = before_sink().await;
+    let (_folder, stage) = before_sink().await;
     let (address, body) = (stage.proxy.address(), std::sync::Arc::new(tiny(900_000)));
     let before = peak_mb();
     let posts = (0..5).map(|_| {
@@ -142,7 +147,7 @@ async fn requests_that_are_worked_on_share_what_memory_there_is() {
         assert!(peak < 700, "{peak} MB");
         return;
     }
-    let stage = before_sink().await;
+    let (_folder, stage) = before_sink().await;
     let address = stage.proxy.address();
     let before = peak_mb();
     let posts = (0..20).map(|at| {
