@@ -2,6 +2,7 @@
 
 pub mod arbitrary;
 pub mod filler;
+pub mod gate;
 pub mod history;
 mod json;
 pub mod notation;

@@ -1,4 +1,4 @@
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use longhand_core::Tokens;
 use longhand_model::{Api, Limits, ModelError, Overflow, Reply, Request, Stop, Usage, Wait};
@@ -172,10 +172,8 @@ async fn the_whole_call_has_its_time() {
     let limits = Limits { total: Duration::from_millis(400), ..limits() };
     let (client, _) = client(limits);
     let request = Request { stream: true, ..Request::new("", "Hi") };
-    let start = Instant::now();
     let result = client.complete(&model_at(Api::Chat, &server), &request, &mut |_| {}).await;
     assert!(matches!(result, Err(ModelError::Timeout { wait: Wait::Total, .. })), "{result:?}");
-    assert!(start.elapsed() < Duration::from_secs(2));
 }
 
 #[tokio::test]

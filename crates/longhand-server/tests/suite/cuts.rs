@@ -1,7 +1,7 @@
 //! Answers that break off: what came of them is passed on, and no more is held back than must be.
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::raw::{Piece, RawServer, exchange};
 use crate::common::{PATHS, Stage, request, user};
@@ -101,16 +101,15 @@ async fn what_came_of_an_answer_arrives() {
     );
 }
 
-/// Reads until a text has come, and says how long that took.
-fn until(stream: &mut TcpStream, text: &str) -> Duration {
-    let (started, mut seen) = (Instant::now(), Vec::new());
+/// Reads until a text has come.
+fn until(stream: &mut TcpStream, text: &str) {
+    let mut seen = Vec::new();
     let mut buffer = [0; 4096];
     while !String::from_utf8_lossy(&seen).contains(text) {
         let read = stream.read(&mut buffer).unwrap();
         assert!(read > 0, "{}", String::from_utf8_lossy(&seen));
         seen.extend_from_slice(&buffer[..read]);
     }
-    started.elapsed()
 }
 
 fn connect(address: SocketAddr, bytes: &[u8]) -> TcpStream {
@@ -122,7 +121,8 @@ fn connect(address: SocketAddr, bytes: &[u8]) -> TcpStream {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_word_waits_for_the_next_one_and_the_end_not_for_the_connection() {
-    let long = Duration::from_secs(15);
+    // Longer than the client waits for anything.
+    let long = Duration::from_mins(10);
     for path in PATHS {
         let whole = answer_of(path, true).await;
         let events = SseReader::default().push(whole.as_bytes()).unwrap();
@@ -136,9 +136,8 @@ async fn no_word_waits_for_the_next_one_and_the_end_not_for_the_connection() {
             let stage = before(vec![(sent, long)], true).await;
             let (address, asked) = (stage.proxy.address(), post(path, true));
             let awaited = awaited.to_owned();
-            let took =
-                tokio::task::spawn_blocking(move || until(&mut connect(address, &asked), &awaited));
-            assert!(took.await.unwrap() < Duration::from_secs(8), "{path}");
+            let read = move || until(&mut connect(address, &asked), &awaited);
+            tokio::task::spawn_blocking(read).await.unwrap();
         }
     }
 }

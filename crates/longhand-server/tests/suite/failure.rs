@@ -1,6 +1,6 @@
 //! Whatever fails, the request does not.
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::faulty::{Fault, Faulty, METHODS};
 use crate::common::{PATHS, Stage, id_of, messages, request, sessions, sqlite, told, until};
@@ -8,32 +8,34 @@ use longhand::{Archive, MemoryArchive, Tokens};
 use longhand_testkit::scripted::Step;
 use serde_json::{Value, json};
 
-async fn stage(fault: Fault, steps: Vec<Step>) -> Stage {
-    Stage::with(steps, |settings| {
-        settings.archive = Arc::new(Faulty::new(Arc::new(MemoryArchive::default()), fault));
+async fn stage(fault: Fault, steps: Vec<Step>) -> (Stage, Arc<Faulty>) {
+    let archive = Arc::new(Faulty::new(Arc::new(MemoryArchive::default()), fault));
+    let faulty = Arc::clone(&archive);
+    let stage = Stage::with(steps, |settings| {
+        settings.archive = faulty;
         settings.budget = Some(Tokens(1_000));
-        settings.deadline = Duration::from_millis(200);
-    })
-    .await
+        if let Fault::Held = fault {
+            settings.deadline = Duration::from_millis(200);
+        }
+    });
+    (stage.await, archive)
 }
 
 #[tokio::test]
 async fn a_slow_or_broken_archive_costs_no_request() {
     for (fault, outcome) in [
-        (Fault::Slow(Duration::from_secs(1)), "bypassed"),
+        (Fault::Held, "bypassed"),
         (Fault::Panic, "bypassed"),
         // What cannot be written can still be shortened.
         (Fault::Error, "compacted"),
     ] {
         for path in PATHS {
-            let stage = stage(fault, vec![Step::Answer("Here.".to_owned()); 2]).await;
+            let (stage, archive) = stage(fault, vec![Step::Answer("Here.".to_owned()); 2]).await;
             let body = request(path, &messages(path, 20), true);
             for _ in 0..2 {
-                let started = Instant::now();
                 let answer = stage.post(path, &body).await;
                 assert_eq!(answer.headers()["x-longhand"], outcome, "{fault:?}");
                 assert!(answer.text().await.unwrap().contains("Here."));
-                assert!(started.elapsed() < Duration::from_millis(900), "{fault:?}");
                 if outcome == "compacted" {
                     break;
                 }
@@ -42,6 +44,7 @@ async fn a_slow_or_broken_archive_costs_no_request() {
                 assert_eq!(stage.sent(), [body.as_str(), body.as_str()]);
                 assert_eq!(stage.proxy.counts().bypassed, 2);
             }
+            archive.release();
         }
     }
 }
@@ -74,7 +77,7 @@ async fn trouble_of_one(method: &'static str, fault: Fault) {
     let stage = Stage::with(steps, |settings| {
         settings.archive = own;
         settings.budget = Some(Tokens(2_000));
-        settings.deadline = Duration::from_millis(400);
+        settings.deadline = Duration::from_secs(20);
     })
     .await;
     let path = PATHS[0];
@@ -124,16 +127,14 @@ async fn a_ledger_that_is_slow_to_read_again_holds_up_no_other_s_writes() {
     }
     until("both are archived", || sessions(&*disk).len() == 2).await;
     let theirs = id_of(&*disk, "theirs");
-    archive.rule("tree", Some(theirs), Fault::Slow(Duration::from_secs(3)));
+    archive.rule("tree", Some(theirs), Fault::Held);
     // Another process says something in that session, so that what comes next is in conflict.
     let entry = longhand::new_entry("chat", r#"{"role":"user","content":"x"}"#.into(), true, 0);
     disk.append(theirs, longhand_archive::After::Newest, &[entry.unwrap()]).unwrap();
     ask_in(&stage, "theirs", path, 3).await;
-    let started = Instant::now();
     assert_eq!(ask_in(&stage, "ours", path, 14).await, "compacted");
     until("ours is archived", || told(&*disk, "ours").len() == 1 + 2 * 14 + 1).await;
-    assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
-    assert_eq!(stage.proxy.counts().late, 0, "its batch was durable in time");
+    archive.release();
     stage.proxy.stop().await;
     // What was in conflict has its place, too.
     let raws = disk.entries(theirs, 0..u64::MAX).unwrap().into_iter().map(|entry| entry.raw);
@@ -158,9 +159,8 @@ fn requests_that_wait_for_one_session_leave_threads_for_others() {
         }
         stage.proxy.stop().await;
         let archive = Arc::new(Faulty::new(Arc::clone(&disk), Fault::None));
-        let slow = Fault::Slow(Duration::from_secs(2));
-        archive.rule("tree", Some(id_of(&*disk, "theirs")), slow);
-        let stage = Arc::new(before(archive).await);
+        archive.rule("tree", Some(id_of(&*disk, "theirs")), Fault::Held);
+        let stage = Arc::new(before(Arc::clone(&archive) as Arc<dyn Archive>).await);
         let theirs: Vec<_> = (0..30)
             .map(|_| {
                 let stage = Arc::clone(&stage);
@@ -169,13 +169,12 @@ fn requests_that_wait_for_one_session_leave_threads_for_others() {
             .collect();
         tokio::time::sleep(Duration::from_millis(300)).await;
         for steps in [11, 12, 13] {
-            let started = Instant::now();
             assert_eq!(ask_in(&stage, "ours", path, steps).await, "compacted");
-            assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
         }
         for asked in theirs {
             asked.abort();
         }
+        archive.release();
     });
     runtime.shutdown_background();
 }

@@ -3,7 +3,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::faulty::{Fault, Faulty};
 use crate::common::{
@@ -16,6 +16,7 @@ use longhand::{Archive, MemoryArchive, Summariser, Tokens};
 use longhand_core::Scale;
 use longhand_model::http;
 use longhand_summary::{Input, Summary, SummaryError};
+use longhand_testkit::gate::Gate;
 use longhand_testkit::scripted::{Step, USAGE_INPUT, USAGE_OUTPUT};
 use serde_json::{Value, json};
 
@@ -192,7 +193,7 @@ async fn a_stop_finishes_a_slow_stream_and_takes_nobody_new() {
     assert!(!stop.is_finished());
     assert!(TcpStream::connect(address).is_err(), "a new connection was taken");
     assert!(read.await.unwrap().unwrap().contains("message_stop"));
-    tokio::time::timeout(Duration::from_secs(2), stop).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_mins(1), stop).await.unwrap().unwrap();
 }
 
 /// A stage whose answers wait for the archive.
@@ -366,11 +367,12 @@ async fn what_is_larger_than_anything_is_refused() {
     }
 }
 
-/// A model that takes its time.
+/// A model that answers when it is let.
 struct Model {
-    time: Duration,
+    gate: Gate,
     says: Option<&'static str>,
     asked: AtomicUsize,
+    answered: AtomicUsize,
 }
 
 impl Summariser for Model {
@@ -380,7 +382,8 @@ impl Summariser for Model {
 
     fn summarise(&self, _: &Input, _: Tokens, _: &Scale) -> Result<Summary, SummaryError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
-        std::thread::sleep(self.time);
+        self.gate.pass();
+        self.answered.fetch_add(1, Ordering::SeqCst);
         let text = self.says.ok_or(SummaryError::Empty { name: "model".to_owned() })?;
         let model = Some("model".to_owned());
         Ok(Summary { text: text.to_owned(), model, ..Summary::default() })
@@ -410,13 +413,15 @@ fn rounds(path: &str, count: usize) -> (Vec<Value>, Vec<Step>) {
 #[tokio::test]
 async fn a_model_s_words_come_with_the_next_batch_and_nobody_waits_for_them() {
     const WORDS: &str = "The axolotl told them everything about this and that.";
-    for (time, says, appears) in [
-        (Duration::from_millis(600), Some(WORDS), true),
-        (Duration::from_millis(600), None, false),
-        (Duration::from_secs(4), Some(WORDS), false),
-    ] {
+    for (is_late, says, appears) in
+        [(false, Some(WORDS), true), (false, None, false), (true, Some(WORDS), false)]
+    {
         let path = PATHS[0];
-        let model = Arc::new(Model { time, says, asked: AtomicUsize::new(0) });
+        let (asked, answered) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let model = Arc::new(Model { gate: Gate::default(), says, asked, answered });
+        if !is_late {
+            model.gate.open();
+        }
         let own = Arc::clone(&model);
         let (all, steps) = rounds(path, 30);
         let stage = Stage::with(steps, |settings| {
@@ -427,15 +432,16 @@ async fn a_model_s_words_come_with_the_next_batch_and_nobody_waits_for_them() {
         let mut batches = 0;
         let mut seen = Vec::new();
         for at in 0..30 {
-            let started = Instant::now();
             stage.ask(path, &all[..=2 * at]).await;
-            assert!(started.elapsed() < Duration::from_millis(500), "{:?}", started.elapsed());
             let sent = stage.sent().pop().unwrap();
             let made = stage.proxy.counts().batches;
             if made > batches {
                 seen.push(sent.contains("axolotl"));
-                // The model has its time before the next batch, if it needs no more than this.
-                tokio::time::sleep(Duration::from_millis(800)).await;
+                let count = |of: &AtomicUsize| of.load(Ordering::SeqCst);
+                until("the model was asked", || count(&model.asked) > 0).await;
+                if !is_late {
+                    until("it answered", || count(&model.answered) == count(&model.asked)).await;
+                }
             } else {
                 assert_eq!(
                     sent.contains("axolotl"),
@@ -448,8 +454,9 @@ async fn a_model_s_words_come_with_the_next_batch_and_nobody_waits_for_them() {
         assert!(seen.len() >= 3, "{seen:?}");
         assert!(model.asked.load(Ordering::SeqCst) > 0, "it was never asked");
         assert!(!seen[0], "what is folded first is told at once");
-        assert_eq!(seen.iter().any(|it| *it), appears, "{time:?} {seen:?}");
+        assert_eq!(seen.iter().any(|it| *it), appears, "{is_late} {seen:?}");
         assert_eq!(stage.proxy.counts().bypassed, 0);
+        model.gate.open();
     }
 }
 

@@ -13,6 +13,8 @@ use longhand_archive::{
 };
 use longhand_core::{Handle, Link, Seq};
 
+use longhand_testkit::gate::Gate;
+
 /// What happens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
@@ -20,6 +22,8 @@ pub(crate) enum Fault {
     None,
     /// It takes long to say where a session stands.
     Slow(Duration),
+    /// It says where a session stands only after [`Faulty::release`].
+    Held,
     /// It takes long to write.
     SlowWrites(Duration),
     Panic,
@@ -34,6 +38,7 @@ pub(crate) enum Fault {
 pub(crate) struct Faulty {
     inner: Arc<dyn Archive>,
     fault: Mutex<Fault>,
+    held: Gate,
     /// What happens to one method, of one session if that is named.
     rules: Mutex<Vec<(&'static str, Option<SessionId>, Fault)>>,
 }
@@ -56,7 +61,12 @@ pub(crate) const METHODS: [&str; 12] = [
 
 impl Faulty {
     pub(crate) fn new(inner: Arc<dyn Archive>, fault: Fault) -> Self {
-        Self { inner, fault: Mutex::new(fault), rules: Mutex::default() }
+        Self { inner, fault: Mutex::new(fault), held: Gate::default(), rules: Mutex::default() }
+    }
+
+    /// Lets go on what is held.
+    pub(crate) fn release(&self) {
+        self.held.open();
     }
 
     /// From now on, this happens to a method, of one session if that is named.
@@ -80,6 +90,10 @@ impl Faulty {
                 std::thread::sleep(time);
                 Ok(())
             }
+            Fault::Held => {
+                self.held.pass();
+                Ok(())
+            }
             Fault::Panic => panic!("this archive panics in {method}, as the test wants it"),
             Fault::Error | Fault::ReadOnly | Fault::NoBatches => Err(closed()),
         }
@@ -97,6 +111,7 @@ impl Faulty {
     fn readable(&self) -> Result<(), ArchiveError> {
         match self.fault() {
             Fault::Slow(time) => std::thread::sleep(time),
+            Fault::Held => self.held.pass(),
             Fault::Panic => panic!("this archive panics, as the test wants it"),
             Fault::Error => return Err(closed()),
             _ => {}

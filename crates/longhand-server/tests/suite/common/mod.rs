@@ -248,15 +248,15 @@ pub(crate) fn log() -> (Log, Arc<Mutex<Vec<String>>>) {
     (Arc::new(move |line| own.lock().unwrap().push(line.to_owned())), lines)
 }
 
-/// Waits until something is so, for some seconds.
+/// Waits until something is so; a minute without it is a failure, also on a busy machine.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..1_000 {
+    for _ in 0..6_000 {
         if is_so() {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    panic!("in ten seconds it never was: {what}");
+    panic!("in a minute it never was: {what}");
 }
 
 /// All that was said on the newest path of a session.

@@ -27,7 +27,10 @@ pub(crate) struct RawServer {
 
 impl RawServer {
     /// Starts a server that answers each request with what `answer` gives.
-    pub(crate) fn start(answer: impl Fn(&Got) -> Vec<Piece> + Send + Sync + 'static) -> Self {
+    pub(crate) fn start<Pieces>(answer: impl Fn(&Got) -> Pieces + Send + Sync + 'static) -> Self
+    where
+        Pieces: IntoIterator<Item = Piece>,
+    {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (got, left) = (Arc::<Mutex<Vec<Got>>>::default(), Arc::<AtomicUsize>::default());
@@ -94,7 +97,7 @@ fn receive(stream: &TcpStream) -> std::io::Result<Got> {
     Ok(got)
 }
 
-fn send(mut stream: TcpStream, pieces: Vec<Piece>) -> std::io::Result<()> {
+fn send(mut stream: TcpStream, pieces: impl IntoIterator<Item = Piece>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     for (bytes, pause) in pieces {
         stream.write_all(&bytes)?;

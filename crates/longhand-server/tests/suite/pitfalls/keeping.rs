@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use longhand::{Archive, MemoryArchive, Summariser, Tokens};
 use longhand_core::Scale;
@@ -14,6 +14,7 @@ use crate::common::{
     PATHS, Stage, answers, assistant, id_of, messages, reopened, request, says, sessions, sqlite,
     told, told_on_paths, until, user, words,
 };
+use longhand_testkit::gate::Gate;
 
 /// What a client says in turn `turn`, and what it was answered before.
 fn turn(turn: usize) -> Vec<Value> {
@@ -46,10 +47,8 @@ async fn p59_what_an_archive_did_not_take_it_gets_with_the_next_request() {
             let mut session = String::new();
             for at in 0..6 {
                 archive.set(if (2..5).contains(&at) { fault } else { Fault::None });
-                let started = Instant::now();
                 let heads = stage.ask(path, &turn(at)).await;
                 assert_eq!(heads.status, 200);
-                assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
                 session = heads.get("x-longhand-session").to_owned();
             }
             stage.proxy.stop().await;
@@ -84,24 +83,17 @@ async fn p61_nobody_waits_for_who_holds_the_archive() {
     .await;
     stage.ask(PATHS[0], &turn(0)).await;
     let path = folder.path().join("archive.db");
-    let holder = std::thread::spawn(move || {
-        let other = rusqlite::Connection::open(path).unwrap();
-        other.busy_timeout(Duration::from_secs(5)).unwrap();
-        other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        std::thread::sleep(Duration::from_secs(3));
-        other.execute_batch("COMMIT").unwrap();
-    });
-    std::thread::sleep(Duration::from_millis(100));
+    let other = rusqlite::Connection::open(path).unwrap();
+    other.busy_timeout(Duration::from_mins(1)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut session = String::new();
     for at in 1..10 {
-        let started = Instant::now();
         let heads = stage.ask(PATHS[0], &turn(at)).await;
-        assert!(started.elapsed() < Duration::from_millis(900), "{:?}", started.elapsed());
         assert_ne!(heads.get("x-longhand"), "bypassed");
         session = heads.get("x-longhand-session").to_owned();
     }
-    assert!(!holder.is_finished(), "all was asked while the archive was held");
-    holder.join().unwrap();
+    // All was asked while the archive was held.
+    other.execute_batch("COMMIT").unwrap();
     stage.proxy.stop().await;
     assert_eq!(words(PATHS[0], &told(&*archive, &session)), spoken(10));
 }
@@ -178,7 +170,10 @@ async fn p65_order_is_by_number_whatever_the_clock_says() {
 
 /// Claims to be instant, and hangs the first time.
 #[derive(Default)]
-struct Hangs(AtomicUsize);
+struct Hangs {
+    asked: AtomicUsize,
+    gate: Gate,
+}
 
 impl Summariser for Hangs {
     fn name(&self) -> &'static str {
@@ -190,8 +185,8 @@ impl Summariser for Hangs {
     }
 
     fn summarise(&self, _: &Input, _: Tokens, _: &Scale) -> Result<Summary, SummaryError> {
-        if self.0.fetch_add(1, Ordering::SeqCst) == 0 {
-            std::thread::sleep(Duration::from_secs(2));
+        if self.asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            self.gate.pass();
         }
         Err(SummaryError::Empty { name: "hangs".to_owned() })
     }
@@ -205,7 +200,7 @@ async fn p66_a_part_of_ours_that_hangs_costs_one_deadline_and_not_the_service() 
     let stage = Stage::with([says("a"), says("b"), says("c")], |settings| {
         settings.summarisers = vec![own];
         settings.budget = Some(Tokens(1_000));
-        settings.deadline = Duration::from_millis(300);
+        settings.deadline = Duration::from_secs(2);
     })
     .await;
     let asked: Vec<Value> = (0..20)
@@ -216,12 +211,11 @@ async fn p66_a_part_of_ours_that_hangs_costs_one_deadline_and_not_the_service() 
         .chain([user("And?")])
         .collect();
     let body = request(path, &asked, false);
-    let started = Instant::now();
     assert_eq!(stage.post(path, &body).await.headers()["x-longhand"], "bypassed");
-    assert!(started.elapsed() < Duration::from_millis(1_500));
     assert_eq!(stage.sent()[0], body);
-    assert!(hangs.0.load(Ordering::SeqCst) > 0, "it was never asked");
+    assert!(hangs.asked.load(Ordering::SeqCst) > 0, "it was never asked");
     // Others do not wait for it, and it has its chance again.
     assert_eq!(stage.ask(path, &[user("Hm?")]).await.get("x-longhand"), "passed");
     assert_eq!(stage.post(path, &body).await.headers()["x-longhand"], "compacted");
+    hangs.gate.open();
 }
