@@ -8,6 +8,12 @@ use crate::{deny, tidy};
 
 /// Runs every step, the quick ones first, and stops at the first that fails.
 pub(crate) fn check() -> Result<(), Failure> {
+    lint()?;
+    step("test", || cargo(&["test", "--workspace"]))
+}
+
+/// All but the tests.
+pub(crate) fn lint() -> Result<(), Failure> {
     step("tidy", tidy::tidy)?;
     step("fmt", || cargo(&["fmt", "--all", "--check"]))?;
     step("clippy", || {
@@ -16,7 +22,6 @@ pub(crate) fn check() -> Result<(), Failure> {
     step("doc", || {
         cargo_with(&[("RUSTDOCFLAGS", "-D warnings")], &["doc", "--workspace", "--no-deps"])
     })?;
-    step("test", || cargo(&["test", "--workspace"]))?;
     if has_cargo_command("deny") {
         step("deny", deny::deny)
     } else {

@@ -23,7 +23,8 @@ use crate::run::{cargo, cargo_with};
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  check            everything that must hold before a commit: tidy, fmt, clippy, doc, test, deny
+  check            everything that must hold before a commit: lint, then `cargo test --workspace`
+  lint             tidy, fmt, clippy, doc, deny
   tidy             the rules that no other tool checks
   deny             licences and sources of dependencies, by cargo-deny
   bench [ARGS]     all benchmarks; the arguments go to cargo bench
@@ -99,6 +100,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
             Ok(())
         }
         ["check"] => check::check(),
+        ["lint"] => check::lint(),
         ["tidy"] => tidy::tidy(),
         ["deny"] => deny::deny(),
         ["bench", rest @ ..] => cargo(&[&["bench", "--workspace"], rest].concat()),
@@ -121,7 +123,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["scoreboard", parts @ ..] => scoreboard::scoreboard(parts),
         ["example"] => example::write(),
         [
-            "check" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model" | "test-model"
+            "check" | "lint" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model" | "test-model"
             | "test-clients" | "test-dist" | "package" | "tour" | "example" | "help",
             ..,
         ] => Err(Failure::usage(format!("`{}` does not take these arguments", words[0]))),

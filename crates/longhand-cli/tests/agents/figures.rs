@@ -88,7 +88,7 @@ impl Figures {
         }
     }
 
-    /// A row for the table in docs/TESTING.md.
+    /// A row for the table in docs/RELIABILITY.md.
     pub(crate) fn row(&self) -> String {
         let percent = |share: f64| format!("{:.0}%", share * 100.0);
         let yes = |is: bool| if is { "yes" } else { "no" };
