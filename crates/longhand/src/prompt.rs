@@ -33,7 +33,7 @@ impl Default for Prompt {
 /// Where summary and recall go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// In the one system message, after the base prompt, as the reference system has it.
+    /// In the one system message, after the base prompt.
     System,
     /// In user messages, so that what came from tools has no system authority.
     User,

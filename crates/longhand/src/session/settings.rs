@@ -50,7 +50,7 @@ impl Settings {
         })
     }
 
-    /// Keeps the newest rounds verbatim and folds on every round, as the reference system does.
+    /// Keeps the newest rounds verbatim and folds on every round.
     #[must_use]
     pub fn rolling(mut self, rolling: Rolling) -> Self {
         self.plan.policy = Policy::Rolling(rolling);
