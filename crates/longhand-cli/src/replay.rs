@@ -73,7 +73,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome> {
         output::write_file(path, &svg::draw(&traces, &contenders))?;
     }
     if args.json {
-        output::print(&format!("{:#}", report(args, &traces, &contenders)))?;
+        output::print_json(&report(args, &traces, &contenders))?;
         return Ok(Outcome::Done);
     }
     output::print(&written(args, &traces, &contenders))?;

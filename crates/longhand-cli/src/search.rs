@@ -22,6 +22,13 @@ struct Found {
 }
 
 pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
+    let query = args.query.join(" ");
+    if query.trim_matches(|c: char| c.is_whitespace() || c == '"').is_empty() {
+        return Err(hinted(
+            "there is nothing to search for",
+            "`longhand search retry storm` finds messages with both words",
+        ));
+    }
     let archive = store::open_existing(&args.archive)?;
     let scopes = match &args.session {
         Some(name) => {
@@ -34,14 +41,14 @@ pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
     let mut found = Vec::new();
     for scope in &scopes {
         let wanted = args.limit.saturating_sub(found.len());
-        found.extend(find(args, &archive, scope, since, wanted)?);
+        found.extend(find(args, &query, &archive, scope, since, wanted)?);
     }
     if args.json {
         let list: Vec<Value> = found.iter().map(Found::json).collect();
-        output::print(&format!("{:#}", Value::Array(list)))?;
+        output::print_json(&Value::Array(list))?;
     } else {
-        let text: String = found.iter().map(|found| found.text(&args.query)).collect();
-        output::print(if found.is_empty() { "nothing found" } else { &text })?;
+        let text: String = found.iter().map(|found| found.text(&query)).collect();
+        output::print_styled(if found.is_empty() { "nothing found" } else { &text })?;
     }
     Ok(if found.is_empty() { Outcome::No } else { Outcome::Done })
 }
@@ -49,6 +56,7 @@ pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
 /// Searches for more and more until there are enough that pass the filters.
 fn find(
     args: &SearchArgs,
+    query: &str,
     archive: &Arc<dyn Archive>,
     scope: &Scope,
     since: Option<i64>,
@@ -61,7 +69,7 @@ fn find(
     let is_filtered = since.is_some() || args.role.is_some();
     let mut asked = if is_filtered { wanted.saturating_mul(4) } else { wanted };
     loop {
-        let hits = archive.search(scope, &args.query, asked)?;
+        let hits = archive.search(scope, query, asked)?;
         let is_all = hits.len() < asked;
         let mut found = Vec::new();
         for hit in hits {
@@ -92,15 +100,16 @@ fn role(entry: &Entry) -> &'static str {
     recall::role(entry).map_or("tool", |role| role.as_str())
 }
 
-/// The title of a session: its name, or its first words if it has none.
+/// The title of a session: what it is called, and its first words if nobody named it.
 fn title(archive: &Arc<dyn Archive>, info: Option<&SessionInfo>) -> String {
     let Some(info) = info else { return String::new() };
+    let id = conversation::short_id(info);
     if !conversation::has_no_name(info) {
-        return harmless_line(&info.name);
+        return id;
     }
     let task = conversation::task(archive, info);
     let words: Vec<&str> = task.split_whitespace().take(6).collect();
-    harmless_line(&words.join(" "))
+    harmless_line(&format!("{id} {}", words.join(" "))).trim_end().to_owned()
 }
 
 impl Found {

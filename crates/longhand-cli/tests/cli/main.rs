@@ -10,7 +10,11 @@ mod compact;
 mod documents;
 mod expand;
 mod found;
+#[cfg(unix)]
+mod hostile;
 mod models;
+#[cfg(unix)]
+mod names;
 #[cfg(unix)]
 mod people;
 mod replay;
