@@ -312,7 +312,7 @@ impl Chat {
                 }
                 Ok(answer) => return Ok((answer, window)),
                 Err(error) => {
-                    self.screen.problem(&anyhow::Error::msg(error.to_string()));
+                    self.screen.problem(&explained(&error));
                     return Ok((Answer::Partial(String::new(), error.to_string()), window));
                 }
             }
@@ -564,6 +564,16 @@ async fn told_to_end() {
         }
     }
     std::future::pending::<()>().await;
+}
+
+/// An error of a model, with what to do about a server that cannot be reached.
+fn explained(error: &ModelError) -> anyhow::Error {
+    match error {
+        ModelError::Transport { .. } | ModelError::Unauthorised { .. } => {
+            hinted(error.to_string(), "`longhand doctor` tests the server and its key")
+        }
+        error => anyhow::Error::msg(error.to_string()),
+    }
 }
 
 /// The command that resumes a session.

@@ -127,15 +127,13 @@ fn beginning_with<'a>(sessions: &'a [SessionInfo], name: &str) -> Vec<&'a Sessio
     sessions.iter().filter(begins).collect()
 }
 
-/// A session in words: what it is called, its id, how long it is and when it was last used.
+/// A session in words: what it is called, its id if that is something else, how long it is and when it was last used.
 pub(crate) fn described(info: &SessionInfo) -> String {
-    format!(
-        "{} ({}, {}, last used {})",
-        conversation::short_id(info),
-        conversation::digits(info),
-        counted(info.rounds as usize, "round"),
-        time::format_local(info.last_ms)
-    )
+    let (name, digits) = (conversation::short_id(info), conversation::digits(info));
+    let has_id = name == digits || conversation::has_no_name(info);
+    let id = if has_id { String::new() } else { format!("{digits}, ") };
+    let rounds = counted(info.rounds as usize, "round");
+    format!("{name} ({id}{rounds}, last used {})", time::format_local(info.last_ms))
 }
 
 fn listed(sessions: &[&SessionInfo]) -> String {

@@ -77,7 +77,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
 }
 
 const NOTHING: &str =
-    "no sessions yet; `longhand run -- AGENT` and `longhand record ID` make some\n";
+    "no sessions yet; `longhand run -- AGENT` and `longhand record SESSION` make some\n";
 
 /// Adds a line for each other path of a session.
 fn push_forks(

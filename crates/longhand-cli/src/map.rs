@@ -138,16 +138,21 @@ pub(crate) fn of_session(session: &Session, prompt: Option<Tokens>) -> String {
     let shown = cells(kept).min(width - fixed - folded);
     let free = width - fixed - folded - shown;
     let tokens = |tokens: Tokens| grouped(tokens.0 as usize);
-    let (prompt_line, free_note) = match prompt {
-        Some(prompt) => (format!("S system   {:>9} tokens, prompt and tools", tokens(prompt)), ""),
-        None => (
-            "S system     not known: no request with a system prompt or tools is archived"
-                .to_owned(),
-            " less system prompt and tools",
-        ),
+    let prompt_line = match prompt {
+        Some(prompt) => format!("S system   {:>9} tokens, prompt and tools", tokens(prompt)),
+        None => {
+            "S system   not known: no request with a system prompt or tools is archived".to_owned()
+        }
+    };
+    let all = total + prompt.unwrap_or_default();
+    let free_line = if all > budget {
+        let over = tokens(all.saturating_sub(budget));
+        format!("· over     {over:>9} tokens; the next window leaves out what does not fit")
+    } else {
+        format!("· free     {:>9} tokens", tokens(budget.saturating_sub(all)))
     };
     format!(
-        "[{}{}{}{}]\n{prompt_line}\nf folded   {:>9} tokens, {}\nV verbatim {:>9} tokens, {}\n· free     {:>9} tokens{free_note}",
+        "[{}{}{}{}]\n{prompt_line}\nf folded   {:>9} tokens, {}\nV verbatim {:>9} tokens, {}\n{free_line}",
         "S".repeat(fixed),
         "f".repeat(folded),
         "V".repeat(shown),
@@ -156,6 +161,5 @@ pub(crate) fn of_session(session: &Session, prompt: Option<Tokens>) -> String {
         counted(verbatim.start as usize, "round"),
         tokens(kept),
         counted((verbatim.end - verbatim.start) as usize, "round"),
-        tokens(budget.saturating_sub(total + prompt.unwrap_or_default())),
     )
 }

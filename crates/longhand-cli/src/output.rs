@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use longhand_core::grouped;
 use serde_json::Value;
 
@@ -23,6 +23,9 @@ pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
     }
     let folder =
         target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.exists() {
+        bail!("cannot write {}: there is no folder {}", path.display(), folder.display());
+    }
     let mut aside = aside().tempfile_in(folder).map_err(bare).with_context(failed)?;
     aside
         .write_all(text.as_bytes())

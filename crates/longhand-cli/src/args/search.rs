@@ -13,8 +13,8 @@ pub(crate) struct SearchArgs {
     /// 'conf*' finds words that begin with conf
     #[arg(required = true, value_name = "WORDS")]
     pub(crate) query: Vec<String>,
-    /// Search only this session
-    #[arg(long, value_name = "ID")]
+    /// Search only this session; a beginning of its name or id is enough
+    #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
     /// Only messages since this date or age: 2026-11-15, '2026-11-15 19:00', 90m, 12h, 3d, 2w
     #[arg(long, value_name = "TIME")]

@@ -16,6 +16,8 @@ mod models;
 #[cfg(unix)]
 mod names;
 #[cfg(unix)]
+mod newcomer;
+#[cfg(unix)]
 mod people;
 mod replay;
 mod run;
