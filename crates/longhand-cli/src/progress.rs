@@ -84,7 +84,8 @@ pub(crate) fn end() {
     }
 }
 
-fn show(text: &str) {
+/// Writes the line in the place of the one before.
+pub(crate) fn show(text: &str) {
     let mut out = std::io::stderr().lock();
     let _ = write!(out, "\r\u{1b}[K{text}").and_then(|()| out.flush());
 }

@@ -28,7 +28,9 @@ fn record(folder: &Folder, name: &str) {
 
 fn with_sessions(names: &[&str]) -> Folder {
     let folder = Folder::new();
-    names.iter().for_each(|name| record(&folder, name));
+    for name in names {
+        record(&folder, name);
+    }
     folder
 }
 

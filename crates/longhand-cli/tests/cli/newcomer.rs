@@ -98,8 +98,11 @@ fn the_map_is_of_what_is_sent() {
     let line = |mark: &str| text.lines().find(|line| line.starts_with(mark)).unwrap().to_owned();
     assert!(text.contains("[SSSS"), "{text}");
     assert!(line("S system").ends_with("tokens, prompt and tools"), "{text}");
-    let grouped = |tokens: u64| longhand_core::grouped(tokens as usize).to_string();
-    assert!(line("· free").contains(&format!(" {} tokens", grouped(number("budget") - map))), "{text}");
+    let grouped = |tokens: u64| longhand_core::grouped(tokens as usize);
+    assert!(
+        line("· free").contains(&format!(" {} tokens", grouped(number("budget") - map))),
+        "{text}"
+    );
 
     let folder = recorded();
     let shown = folder.run("show demo --json").json();
