@@ -73,7 +73,8 @@ fn several(args: &CountArgs) -> Result<Outcome> {
         for file in &files {
             let (tokens, messages) =
                 (file.meter.figure(file.total()), file.conversation.messages.len());
-            let line = format!("{tokens:>11} {:>15}  {}", counted(messages, "message"), file.name);
+            let name = output::harmless_line(&file.name);
+            let line = format!("{tokens:>11} {:>15}  {name}", counted(messages, "message"));
             text.push_str(&format!("{}\n", output::cut(&line)));
         }
         let mark = if is_exact { "" } else { "≈" };
@@ -98,7 +99,7 @@ impl CountedFile {
         let messages = weigh::messages(&conversation.messages, &meter.meter);
         let attributes = weigh::attributes(&conversation, &scale);
         let reply = scale.framing().reply;
-        let name = output::harmless_line(&input::name(&input));
+        let name = input::name(&input);
         Ok(Self { name, conversation, meter, messages, attributes, reply })
     }
 

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 
 use crate::args::{LogArgs, ShowArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{Outcome, conversation, map, output, store};
+use crate::{Outcome, conversation, ls, map, output, store};
+
+/// The most that is shown of the task: agents begin with pages of instructions.
+const TASK_COLUMNS_MAX: usize = 300;
 
 pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
@@ -45,7 +48,8 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
     );
     let task = conversation::task(&archive, earlier.first().unwrap_or(&info));
     if !task.is_empty() {
-        text.push_str(&format!("  {}\n", harmless_line(&task)));
+        let task = ls::clipped(&harmless_line(&task), TASK_COLUMNS_MAX);
+        text.push_str(&format!("  {task}\n"));
     }
     for info in earlier {
         text.push_str(&format!(

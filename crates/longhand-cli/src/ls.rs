@@ -230,7 +230,8 @@ impl Row {
     }
 }
 
-fn clipped(text: &str, columns: usize) -> String {
+/// A text of so many columns at the most.
+pub(crate) fn clipped(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();
     }

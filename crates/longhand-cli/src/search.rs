@@ -13,10 +13,17 @@ use crate::args::SearchArgs;
 use crate::output::harmless_line;
 use crate::{Outcome, conversation, hinted, output, store};
 
+/// The session of an entry: its name, and its title for people.
+#[derive(Clone, Default)]
+struct FoundIn {
+    name: String,
+    title: String,
+}
+
 /// An entry that was found, with what is shown about it.
 struct Found {
     hit: Hit,
-    title: String,
+    session: FoundIn,
     role: &'static str,
     at_ms: i64,
 }
@@ -73,12 +80,13 @@ fn find(
         let is_all = hits.len() < asked;
         let mut found = Vec::new();
         for hit in hits {
-            let title = if let Some(title) = sessions.get(&hit.session) {
-                String::clone(title)
+            let session = if let Some(session) = sessions.get(&hit.session) {
+                FoundIn::clone(session)
             } else {
-                let title = title(archive, archive.session(hit.session)?.as_ref());
-                sessions.insert(hit.session, title.clone());
-                title
+                let info = archive.session(hit.session)?;
+                let session = info.map(|info| FoundIn::of(archive, info)).unwrap_or_default();
+                sessions.insert(hit.session, session.clone());
+                session
             };
             let entry = archive.entries(hit.session, hit.seq.0..hit.seq.0 + 1)?.into_iter().next();
             let role = entry.as_ref().map_or("", role);
@@ -86,7 +94,7 @@ fn find(
             let passes = since.is_none_or(|since| at_ms >= since)
                 && args.role.is_none_or(|asked| asked.as_str() == role);
             if passes && found.len() < wanted {
-                found.push(Found { hit, title, role, at_ms });
+                found.push(Found { hit, session, role, at_ms });
             }
         }
         if is_all || found.len() >= wanted || !is_filtered {
@@ -100,22 +108,24 @@ fn role(entry: &Entry) -> &'static str {
     recall::role(entry).map_or("tool", |role| role.as_str())
 }
 
-/// The title of a session: what it is called, and its first words if nobody named it.
-fn title(archive: &Arc<dyn Archive>, info: Option<&SessionInfo>) -> String {
-    let Some(info) = info else { return String::new() };
-    let id = conversation::short_id(info);
-    if !conversation::has_no_name(info) {
-        return id;
+impl FoundIn {
+    /// The title is what the session is called, and its first words if nobody named it.
+    fn of(archive: &Arc<dyn Archive>, info: SessionInfo) -> Self {
+        let id = conversation::short_id(&info);
+        if !conversation::has_no_name(&info) {
+            return Self { name: info.name, title: id };
+        }
+        let task = conversation::task(archive, &info);
+        let words: Vec<&str> = task.split_whitespace().take(6).collect();
+        let title = harmless_line(&format!("{id} {}", words.join(" "))).trim_end().to_owned();
+        Self { name: info.name, title }
     }
-    let task = conversation::task(archive, info);
-    let words: Vec<&str> = task.split_whitespace().take(6).collect();
-    harmless_line(&format!("{id} {}", words.join(" "))).trim_end().to_owned()
 }
 
 impl Found {
     fn json(&self) -> Value {
         json!({
-            "session": self.title, "id": self.hit.session.to_string(), "entry": self.hit.seq.0,
+            "session": self.session.name, "id": self.hit.session.to_string(), "entry": self.hit.seq.0,
             "round": self.hit.round, "role": self.role, "at": time::format(self.at_ms),
             "snippet": self.hit.snippet,
         })
@@ -127,7 +137,7 @@ impl Found {
         let (round, entry) = (self.hit.round, self.hit.seq.0);
         let rest = format!("{date} {} round {round} entry {entry}", self.role);
         let room = output::columns().saturating_sub(rest.chars().count() + 2).max(8);
-        let title: String = self.title.chars().take(room).collect();
+        let title: String = self.session.title.chars().take(room).collect();
         let place = output::wrapped(&format!("{title}  {rest}"), "");
         let words = output::wrapped(&harmless_line(&self.hit.snippet), "  ");
         format!("{place}\n{}\n", highlighted(&words, query))

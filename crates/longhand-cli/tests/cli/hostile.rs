@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
 use longhand_testkit::scripted::{ScriptedServer, Step};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::documents::run_raw;
 use crate::run::{Folder, OWN_SETTINGS};
@@ -235,6 +235,31 @@ fn no_command_lets_foreign_text_control_the_terminal() {
     for command in commands_of_help(&folder) {
         assert!(tried.contains(command.as_str()), "{command} is not tried");
     }
+}
+
+/// Cleaning is for people: programs get every byte.
+#[test]
+fn what_is_piped_is_exact() {
+    let server = ScriptedServer::start([]);
+    let folder = planted(&server);
+    let out = |args: &[&str]| {
+        let output = piped(&folder, args, "");
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let window = out(&["context", EVIL, "--archive", "a.db", "--policy", "rolling"]);
+    let handle = window.split("h:").nth(1).map(|rest| format!("h:{}", &rest[..12])).unwrap();
+    let user = json!({"role": "user", "content": format!("{EVIL} needle 0")}).to_string();
+    let original = out(&["expand", &handle, "--archive", "a.db"]);
+    assert!(original.contains(&user), "{original:?}");
+    let exported = out(&["export", EVIL, "--archive", "a.db"]);
+    let raws = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert_eq!(raws.filter(|line| line["raw"] == user.as_str()).count(), 1, "{exported:?}");
+    let file = format!("{EVIL}.json");
+    assert_eq!(out(&["compact", &file, "--budget", "1m"]), folder.read(&file));
+    // JSON may be written otherwise, but it means the same.
+    let listed: Value = serde_json::from_str(&out(&["ls", "--archive", "a.db", "--json"])).unwrap();
+    assert_eq!(listed[0]["name"], EVIL);
 }
 
 fn commands_of_help(folder: &Folder) -> Vec<String> {

@@ -68,7 +68,8 @@ fn chat_never_sends_another_conversation() {
     let folder = crate::chat::folder(&server, "chat");
     record(&folder, "workshop");
     let run = folder.run_fed("chat work --archive a.db", b"Hi there.");
-    assert_eq!(run.status, 0, "{run:?}");
+    let told = "\"work\" is a new conversation\n";
+    assert_eq!((run.status, run.stderr.as_str()), (0, told), "{run:?}");
     let sent = server.requests()[0].body.clone();
     assert!(sent.contains("Hi there.") && !sent.contains("log of workshop"), "{sent}");
     assert_eq!(listed(&folder), [("work".to_owned(), 1), ("workshop".to_owned(), 1)]);
