@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Context(ContextArgs),
     /// List sessions
     Ls(LsArgs),
-    /// Show which rounds of a session are sent verbatim and which are folded
+    /// Show what is sent of a session: system prompt and tools, what is folded, what is verbatim, what is free
     Show(ShowArgs),
     /// List what was left out of a session's windows and when, newest first
     Log(LogArgs),
@@ -117,8 +117,8 @@ pub(crate) struct TrustArgs {
 If standard input is not a terminal, it is one message, and only the answer goes to standard output:
   git diff | longhand chat review --model ollama/qwen3 > review.md")]
 pub(crate) struct ChatArgs {
-    /// The session to resume, or to begin
-    #[arg(default_value = "chat")]
+    /// The session to resume, by its whole name, or to begin
+    #[arg(default_value = "chat", value_name = "SESSION")]
     pub(crate) id: String,
     /// The model, as provider/model or endpoint/model [default: models.chat in the settings]
     #[arg(long, value_name = "NAME")]
@@ -265,7 +265,8 @@ pub(crate) struct SessionArgs {
 #[command(after_help = "Example:
   echo '{\"user\": \"Where is the log?\", \"assistant\": \"In var/app.log.\"}' | longhand record demo")]
 pub(crate) struct RecordArgs {
-    /// The session; any text can be its name
+    /// The session, by its whole name; any text can be one, and a new name begins a session
+    #[arg(value_name = "SESSION")]
     pub(crate) id: String,
     /// A file of rounds, one per line: `{"user","assistant","ts"?,"tool_calls"?}` or `{"messages":[…]}` [default: standard input]
     pub(crate) file: Option<PathBuf>,
@@ -288,9 +289,10 @@ pub(crate) struct RecordArgs {
 #[command(after_help = "Example:
   longhand context demo --message 'And the config?' --system 'Be brief.'")]
 pub(crate) struct ContextArgs {
-    /// The session
+    /// The session, by its whole name or id as `longhand ls` shows it
+    #[arg(value_name = "SESSION")]
     pub(crate) id: String,
-    /// The user's next message
+    /// The user's next message; with it, a session that is not there yet has its first window
     #[arg(long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
     /// The system prompt
@@ -342,7 +344,8 @@ pub(crate) struct LsArgs {
 #[command(after_help = "Example:
   longhand show demo")]
 pub(crate) struct ShowArgs {
-    /// The session
+    /// The session, by its name or id as `longhand ls` shows it; a beginning is enough, and @last is the newest
+    #[arg(value_name = "SESSION")]
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
@@ -357,7 +360,8 @@ pub(crate) struct ShowArgs {
 #[command(after_help = "Example:
   longhand log demo")]
 pub(crate) struct LogArgs {
-    /// The session
+    /// The session, by its name or id as `longhand ls` shows it; a beginning is enough, and @last is the newest
+    #[arg(value_name = "SESSION")]
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
@@ -370,9 +374,11 @@ pub(crate) struct LogArgs {
 #[command(after_help = "Example:
   longhand pin demo 14")]
 pub(crate) struct PinArgs {
-    /// The session
+    /// The session, by its whole name or id as `longhand ls` shows it
+    #[arg(value_name = "SESSION")]
     pub(crate) id: String,
     /// The number of the message, as `longhand search` shows it
+    #[arg(value_parser = entry)]
     pub(crate) entry: u64,
     /// Unpin it instead
     #[arg(long)]
@@ -388,7 +394,8 @@ pub(crate) struct PinArgs {
 #[command(after_help = "Example:
   longhand undo demo")]
 pub(crate) struct UndoArgs {
-    /// The session
+    /// The session, by its whole name or id as `longhand ls` shows it
+    #[arg(value_name = "SESSION")]
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
@@ -398,7 +405,8 @@ pub(crate) struct UndoArgs {
 #[command(after_help = "Example:
   longhand verify")]
 pub(crate) struct VerifyArgs {
-    /// Only this session
+    /// Only this session; a beginning of its name or id is enough
+    #[arg(value_name = "SESSION")]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
@@ -411,7 +419,8 @@ pub(crate) struct VerifyArgs {
 #[command(after_help = "Example:
   longhand export demo -o demo.jsonl")]
 pub(crate) struct ExportArgs {
-    /// The session
+    /// The session, by its name or id as `longhand ls` shows it; a beginning is enough, and @last is the newest
+    #[arg(value_name = "SESSION")]
     pub(crate) id: String,
     /// What to write: every recorded message, or the state of the window
     #[arg(long, value_enum, default_value = "jsonl")]
@@ -458,7 +467,8 @@ pub(crate) struct ImportArgs {
 #[command(after_help = "Example:
   longhand rm demo --yes")]
 pub(crate) struct RmArgs {
-    /// The session
+    /// The session, by its whole name or id as `longhand ls` shows it
+    #[arg(value_name = "SESSION")]
     pub(crate) id: String,
     /// Remove it; without this, the command only says what it would remove
     #[arg(long)]
@@ -529,6 +539,11 @@ fn dialect(name: &str) -> Result<DialectChoice, String> {
         return Ok(DialectChoice(None));
     }
     Dialect::from_str(name).map(|dialect| DialectChoice(Some(dialect)))
+}
+
+fn entry(text: &str) -> Result<u64, String> {
+    let wrong = "expected the number of an entry, as `longhand search` shows it";
+    text.parse().map_err(|_| wrong.to_owned())
 }
 
 /// Reads `8000`, `8_000`, `32k`, `1.5m`.

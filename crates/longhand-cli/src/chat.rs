@@ -33,7 +33,7 @@ use crate::args::ChatArgs;
 use crate::config::Config;
 use crate::models::Models;
 use crate::output::counted;
-use crate::{Outcome, hinted, map, progress, store};
+use crate::{Outcome, conversation, hinted, map, progress, store};
 
 /// The session of `longhand chat` without a name.
 const DEFAULT_SESSION: &str = "chat";
@@ -244,7 +244,8 @@ impl Chat {
     /// Logs the tokens and the cost of an answer.
     fn log(&self, answer: &Answer, window: &Window) -> Result<()> {
         if let Some(call) = self.call(answer, window)? {
-            self.session.log_request(&call, window, store::now_ms())?;
+            let system = self.redacted(&self.system);
+            self.session.log_request(&call, window, &system, store::now_ms())?;
         }
         Ok(())
     }
@@ -311,7 +312,7 @@ impl Chat {
                 }
                 Ok(answer) => return Ok((answer, window)),
                 Err(error) => {
-                    self.screen.problem(&anyhow::Error::msg(error.to_string()));
+                    self.screen.problem(&explained(&error));
                     return Ok((Answer::Partial(String::new(), error.to_string()), window));
                 }
             }
@@ -412,7 +413,12 @@ impl Chat {
 
     fn obey(&mut self, command: Command) -> Result<()> {
         match command {
-            Command::Context => screen::show(&map::of_session(&self.session)),
+            Command::Context => {
+                let meter =
+                    longhand::meter_for(self.model.endpoint.api.dialect(), Some(&self.model.name))?;
+                let prompt = Scale::new(&*meter).text(&self.system);
+                screen::show(&map::of_session(&self.session, Some(prompt)));
+            }
             Command::Compact(instructions) => self.compact(&instructions)?,
             Command::Undo => match self.session.undo()? {
                 Some(batch) => self.screen.notice(&format!(
@@ -560,14 +566,21 @@ async fn told_to_end() {
     std::future::pending::<()>().await;
 }
 
+/// An error of a model, with what to do about a server that cannot be reached.
+fn explained(error: &ModelError) -> anyhow::Error {
+    match error {
+        ModelError::Transport { .. } | ModelError::Unauthorised { .. } => {
+            hinted(error.to_string(), "`longhand doctor` tests the server and its key")
+        }
+        error => anyhow::Error::msg(error.to_string()),
+    }
+}
+
 /// The command that resumes a session.
 fn resume(name: &str) -> String {
     match name {
         DEFAULT_SESSION => "longhand chat".to_owned(),
-        name if name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.')) => {
-            format!("longhand chat {name}")
-        }
-        name => format!("longhand chat '{}'", name.replace('\'', "'\\''")),
+        name => format!("longhand chat {}", conversation::quoted(name)),
     }
 }
 

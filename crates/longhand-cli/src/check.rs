@@ -25,12 +25,15 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
             "valid": valid,
             "findings": listed,
         });
-        output::print(&format!("{report:#}"))?;
+        output::print_json(&report)?;
     } else if !args.quiet {
         let mut text = String::new();
         for finding in &findings {
             let severity = if finding.grave { "violation" } else { "warning" };
-            text.push_str(&format!("{severity}: {}\n", plain(&finding.to_string())));
+            text.push_str(&format!(
+                "{severity}: {}\n",
+                output::harmless_line(&finding.to_string())
+            ));
         }
         let verdict = if valid { "valid" } else { "not valid" };
         let count = counted(conversation.messages.len(), "message");
@@ -38,9 +41,4 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
         output::print(&text)?;
     }
     Ok(if valid { Outcome::Done } else { Outcome::No })
-}
-
-/// Removes control characters: findings quote the input.
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
 }

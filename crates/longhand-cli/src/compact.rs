@@ -107,9 +107,9 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
     // The report goes first: if it cannot be written, the window is not replaced either.
     if let (Some(path), Some(report)) = (&args.report, &report) {
         if path.as_os_str() == "-" {
-            output::print(&report.to_json())?;
+            output::print_json(&report.to_json())?;
         } else {
-            output::write_file(path, &(report.to_json() + "\n"))?;
+            output::write_file(path, &format!("{:#}\n", report.to_json()))?;
         }
     }
     let copy = match args.output.as_deref().filter(|path| is_input(path, args)) {
@@ -118,8 +118,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
     };
     match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
         Some(path) => output::write_file(path, text)?,
-        None if std::io::stdout().is_terminal() => output::print(text)?,
-        None => output::print_exactly(text)?,
+        None => output::print_data(text)?,
     }
     if let Some(report) = report.filter(|_| !args.quiet) {
         output::say(&report.to_string());
@@ -138,7 +137,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
         let terminal = std::io::stderr().is_terminal();
         if matches!(args.map, MapWhen::Always) || (matches!(args.map, MapWhen::Auto) && terminal) {
             let colour = terminal && std::env::var_os("NO_COLOR").is_none();
-            output::say(map::draw(&window, &named, budget, colour).trim_end());
+            output::say_styled(map::draw(&window, &named, budget, colour).trim_end());
         }
     }
     Ok(if plan.fits() && over.is_empty() { Outcome::Done } else { Outcome::TooBig })

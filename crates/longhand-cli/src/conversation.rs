@@ -1,11 +1,13 @@
 //! Conversations as `ls` lists them: a session with the sessions that it continues, and its side calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use anyhow::Result;
 use longhand::{Archive, SessionId};
 use longhand_archive::{Page, SessionInfo};
+
+use crate::output;
 
 /// How many of the first entries are looked through for the user's words.
 pub(crate) const OPENING_ENTRIES: u64 = 12;
@@ -68,13 +70,59 @@ pub(crate) fn of(archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<Vec<S
     }
 }
 
-/// The name or id by which a session can be given on the command line.
+/// The most characters of a name that is shown; of a longer one, the id is.
+const NAME_CHARS_MAX: usize = 64;
+
+/// What a session is called wherever it is shown, as it can be given on the command line: its name, quoted for a shell
+/// if need be, or its id if the name cannot be typed.
 pub(crate) fn short_id(info: &SessionInfo) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.@+:".contains(c);
-    if has_no_name(info) || info.name.is_empty() || !info.name.chars().all(is_plain) {
-        return info.id.to_string().chars().take(8).collect();
+    let name = &info.name;
+    let is_typed = !name.trim().is_empty()
+        && name.chars().count() <= NAME_CHARS_MAX
+        && output::harmless_line(name) == *name;
+    if is_typed { quoted(name) } else { digits(info) }
+}
+
+/// The id of a session, as short as it is shown and accepted.
+pub(crate) fn digits(info: &SessionInfo) -> String {
+    info.id.to_string().chars().take(16).collect()
+}
+
+/// What sessions are called in a list: those that share a name are told apart by their ids.
+pub(crate) struct Labels {
+    shared: HashSet<String>,
+}
+
+impl Labels {
+    pub(crate) fn of(conversations: &[Conversation]) -> Self {
+        let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
+        for info in conversations.iter().flat_map(|found| found.sessions.iter().chain(&found.aside))
+        {
+            if !seen.insert(info.name.as_str()) {
+                shared.insert(info.name.clone());
+            }
+        }
+        Self { shared }
     }
-    info.name.clone()
+
+    pub(crate) fn label(&self, info: &SessionInfo) -> String {
+        let label = short_id(info);
+        let id = digits(info);
+        if self.shared.contains(&info.name) && label != id {
+            format!("{id} {label}")
+        } else {
+            label
+        }
+    }
+}
+
+/// A word of a command line.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.@+:/".contains(c);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Whether a session was given no name: then its name is a hash.

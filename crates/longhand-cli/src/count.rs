@@ -4,14 +4,14 @@ mod content;
 
 use anyhow::Result;
 use longhand_core::{Part, Scale, Tokens};
-use longhand_dialect::Conversation;
+use longhand_dialect::{Conversation, Finding};
 use serde_json::{Value, json};
 
 use self::content::Content;
 use crate::args::{CountArgs, InputArgs};
 use crate::output::counted;
 use crate::weigh::{NamedMeter, Weights};
-use crate::{Outcome, input, output, weigh};
+use crate::{Outcome, hinted, input, output, weigh};
 
 /// The columns of a line before the first words of its message.
 const COLUMNS_BEFORE_GIST: usize = 28;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<Outcome> {
 /// One conversation: what takes up its context, or every message.
 fn one(args: &CountArgs, file: &CountedFile) -> Result<()> {
     if args.json {
-        output::print(&format!("{:#}", file.json()))
+        output::print_json(&file.json())
     } else if args.quiet {
         output::print(&file.total().to_string())
     } else {
@@ -65,7 +65,7 @@ fn several(args: &CountArgs) -> Result<Outcome> {
     if args.json {
         let list: Vec<Value> = files.iter().map(CountedFile::json).collect();
         let report = json!({"files": list, "tokens": total.0, "exact": is_exact});
-        output::print(&format!("{report:#}"))?;
+        output::print_json(&report)?;
     } else if args.quiet {
         output::print(&total.to_string())?;
     } else {
@@ -73,7 +73,8 @@ fn several(args: &CountArgs) -> Result<Outcome> {
         for file in &files {
             let (tokens, messages) =
                 (file.meter.figure(file.total()), file.conversation.messages.len());
-            let line = format!("{tokens:>11} {:>15}  {}", counted(messages, "message"), file.name);
+            let name = output::harmless_line(&file.name);
+            let line = format!("{tokens:>11} {:>15}  {name}", counted(messages, "message"));
             text.push_str(&format!("{}\n", output::cut(&line)));
         }
         let mark = if is_exact { "" } else { "≈" };
@@ -92,12 +93,13 @@ impl CountedFile {
             max_input: args.max_input,
         };
         let conversation = input::read(&input)?;
+        is_of_messages(&conversation, &input::name(&input))?;
         let meter = weigh::open(args.meter.meter.clone(), &conversation)?;
         let scale = Scale::new(&*meter.meter);
         let messages = weigh::messages(&conversation.messages, &meter.meter);
         let attributes = weigh::attributes(&conversation, &scale);
         let reply = scale.framing().reply;
-        let name = output::harmless_line(&input::name(&input));
+        let name = input::name(&input);
         Ok(Self { name, conversation, meter, messages, attributes, reply })
     }
 
@@ -166,6 +168,26 @@ impl CountedFile {
     }
 }
 
+/// Refuses what is no message: a number or a text without a role would be counted as if it were sent.
+fn is_of_messages(conversation: &Conversation, name: &str) -> Result<()> {
+    let is_no_message = |finding: &Finding| {
+        let place = finding.at.strip_suffix(".role").unwrap_or(&finding.at);
+        let element =
+            place.split_once('[').filter(|(list, _)| ["", "messages", "input"].contains(list));
+        let is_element = element
+            .and_then(|(_, index)| index.strip_suffix(']'))
+            .is_some_and(|index| index.parse::<usize>().is_ok());
+        finding.is_fault() && is_element
+    };
+    match conversation.check().into_iter().find(is_no_message) {
+        Some(finding) => Err(hinted(
+            format!("{name}: {finding}"),
+            "`longhand check` lists all that is wrong with a conversation",
+        )),
+        None => Ok(()),
+    }
+}
+
 /// What a part says, or what it is.
 fn gist_of_part(part: &Part) -> String {
     match part {
@@ -187,5 +209,5 @@ fn gist_of_part(part: &Part) -> String {
 /// The first words of a text, on one line and without control characters.
 fn gist(text: &str, chars_max: usize) -> String {
     let words: Vec<_> = text.split_whitespace().take(12).collect();
-    words.join(" ").chars().filter(|c| !c.is_control()).take(chars_max).collect()
+    output::harmless_line(&words.join(" ")).chars().take(chars_max).collect()
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Outcome> {
     findings.extend(models(&config)?);
     let is_well = findings.iter().all(|finding| finding.is_well);
     if args.json {
-        output::print(&format!("{:#}", report(&config, &paths(args, &config), &findings)))?;
+        output::print_json(&report(&config, &paths(args, &config), &findings))?;
     } else {
         output::print_wrapped(&text(&config, &paths(args, &config), &findings, output::columns()))?;
     }

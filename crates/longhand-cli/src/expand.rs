@@ -27,9 +27,9 @@ pub(crate) fn run(args: &ExpandArgs) -> Result<Outcome> {
         };
         let content = original.as_str();
         let report = json!({"handle": handle.to_string(), "form": form, "content": content});
-        output::print(&format!("{report:#}"))?;
+        output::print_json(&report)?;
     } else {
-        output::print_exactly(original.as_str())?;
+        output::print_data(original.as_str())?;
     }
     Ok(Outcome::Done)
 }

@@ -1,13 +1,19 @@
 //! `longhand show` and `log`.
 
+use std::sync::Arc;
+
 use anyhow::Result;
-use longhand_archive::Page;
-use longhand_core::{Edit, Tally, grouped};
+use longhand::{Archive, preamble};
+use longhand_archive::{Page, Request, SessionInfo};
+use longhand_core::{Edit, Scale, Tally, Tokens, grouped};
 use serde_json::{Value, json};
 
 use crate::args::{LogArgs, ShowArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{Outcome, conversation, map, output, store};
+use crate::{Outcome, conversation, ls, map, output, store};
+
+/// The most that is shown of the task: agents begin with pages of instructions.
+const TASK_COLUMNS_MAX: usize = 300;
 
 pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
@@ -18,6 +24,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
     let earlier = conversation::up_to(&archive, &info)?;
     let earlier = &earlier[..earlier.len() - 1];
     let newest = archive.requests(info.id, Page::first(1))?.items.into_iter().next();
+    let prompt = prompt_tokens(&archive, &info, newest.as_ref())?;
     let verbatim = session.verbatim();
     let summary = session.summary().unwrap_or_default();
     let total = session.tokens();
@@ -28,25 +35,26 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
             "budget": session.budget().0, "earlier": earlier.iter().map(|info| info.id.to_string()).collect::<Vec<_>>(),
             "task": conversation::task(&archive, earlier.first().unwrap_or(&info)),
             "verbatim": [verbatim.start, verbatim.end], "tokens": total.0, "summary_tokens": summary_tokens.0,
-            "summary": session.summary(),
+            "prompt_tokens": prompt.map(|prompt| prompt.0), "summary": session.summary(),
         });
-        output::print(&format!("{report:#}"))?;
+        output::print_json(&report)?;
         return Ok(Outcome::Done);
     }
     let mut text = format!(
         "{}: {}, {}\n",
-        harmless_line(&info.name),
+        conversation::short_id(&info),
         counted(head.rounds as usize, "round"),
         counted_as(head.entries as usize, "entry", "entries")
     );
     let task = conversation::task(&archive, earlier.first().unwrap_or(&info));
     if !task.is_empty() {
-        text.push_str(&format!("  {}\n", harmless_line(&task)));
+        let task = ls::clipped(&harmless_line(&task), TASK_COLUMNS_MAX);
+        text.push_str(&format!("  {task}\n"));
     }
     for info in earlier {
         text.push_str(&format!(
             "  continues {}: {}, {}\n",
-            harmless_line(&conversation::short_id(info)),
+            conversation::short_id(info),
             counted(info.rounds as usize, "round"),
             counted_as(info.entries as usize, "entry", "entries")
         ));
@@ -60,7 +68,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
             counted(newest.edits as usize, "edit"),
         ));
     }
-    text.push_str(&map::of_session(&session));
+    text.push_str(&map::of_session(&session, prompt));
     text.push('\n');
     if !pins.is_empty() {
         text.push_str(&format!(
@@ -76,6 +84,20 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
     }
     output::print_wrapped(&text)?;
     Ok(Outcome::Done)
+}
+
+/// How many tokens the system prompt and the tools of the newest request have, if the archive has them.
+fn prompt_tokens(
+    archive: &Arc<dyn Archive>,
+    info: &SessionInfo,
+    newest: Option<&Request>,
+) -> Result<Option<Tokens>> {
+    let Some((newest, id)) = newest.and_then(|newest| Some((newest, newest.preamble?))) else {
+        return Ok(None);
+    };
+    let Some(written) = archive.preamble(info.owner, id)? else { return Ok(None) };
+    let meter = store::meter_of(info, newest)?;
+    Ok(preamble::tokens(&written, &Scale::new(&*meter)))
 }
 
 /// What a batch did, in words.
@@ -111,7 +133,7 @@ pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
                 })
             })
             .collect();
-        output::print(&format!("{:#}", Value::Array(list)))?;
+        output::print_json(&Value::Array(list))?;
         return Ok(Outcome::Done);
     }
     let mut text = String::new();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use self::forks::{Fork, forks};
 use crate::args::LsArgs;
-use crate::conversation::{self, Conversation};
+use crate::conversation::{self, Conversation, Labels};
 use crate::output::{harmless_line, short_number};
 use crate::{Outcome, output, store};
 
@@ -47,12 +47,13 @@ pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
     if args.json {
         let list = conversations.iter().map(|found| value(&archive, found, args.all));
         let list: Vec<Value> = list.collect::<Result<_>>()?;
-        output::print(&format!("{:#}", Value::Array(list)))?;
+        output::print_json(&Value::Array(list))?;
         return Ok(Outcome::Done);
     }
+    let labels = Labels::of(&conversations);
     let mut text = String::new();
     for found in &conversations {
-        text.push_str(&line(&archive, found.main(), "", &found.sessions));
+        text.push_str(&line(&archive, &labels, found.main(), "", &found.sessions));
         if !args.all {
             continue;
         }
@@ -60,7 +61,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
         let before = found.sessions[..found.sessions.len() - 1].iter().rev();
         let before = before.map(|info| (info, "  ↑ "));
         for (info, branch) in before.chain(found.aside.iter().map(|info| (info, "  └ "))) {
-            text.push_str(&line(&archive, info, branch, std::slice::from_ref(info)));
+            text.push_str(&line(&archive, &labels, info, branch, std::slice::from_ref(info)));
             push_forks(&archive, info, 2, &mut text)?;
         }
     }
@@ -76,7 +77,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
 }
 
 const NOTHING: &str =
-    "no sessions yet; `longhand run -- AGENT` and `longhand record ID` make some\n";
+    "no sessions yet; `longhand run -- AGENT` and `longhand record SESSION` make some\n";
 
 /// Adds a line for each other path of a session.
 fn push_forks(
@@ -162,12 +163,13 @@ fn minute(ms: i64) -> String {
 
 fn line(
     archive: &Arc<dyn Archive>,
+    labels: &Labels,
     info: &SessionInfo,
     branch: &str,
     sessions: &[SessionInfo],
 ) -> String {
     let used = used(archive, sessions);
-    let id = format!("{branch}{}", harmless_line(&conversation::short_id(info)));
+    let id = format!("{branch}{}", labels.label(info));
     let task = harmless_line(&conversation::task(archive, &sessions[0]));
     let rounds: u64 = sessions.iter().map(|info| info.rounds).sum();
     let tokens = match used.requests {
@@ -228,7 +230,8 @@ impl Row {
     }
 }
 
-fn clipped(text: &str, columns: usize) -> String {
+/// A text of so many columns at the most.
+pub(crate) fn clipped(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();
     }

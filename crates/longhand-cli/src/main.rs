@@ -4,6 +4,7 @@
 mod args;
 mod chat;
 mod check;
+mod clean;
 mod compact;
 mod config;
 mod conversation;
@@ -13,6 +14,7 @@ mod expand;
 mod history;
 mod input;
 mod inspect;
+mod lookup;
 mod ls;
 mod manage;
 mod map;
@@ -54,7 +56,10 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match command_line() {
+        Ok(cli) => cli,
+        Err(status) => return status,
+    };
     if let Some(what) = progress::label(&cli.command) {
         progress::start(what);
     }
@@ -93,19 +98,37 @@ fn main() -> ExitCode {
         Ok(Outcome::Status(status)) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::say(&format!("error: {error:#}"));
+            output::say(&format!("error: {}", indented(&format!("{error:#}"))));
             if let Some(hint) = hint(&error) {
-                output::say(&format!("hint: {hint}"));
+                output::say(&format!("hint: {}", indented(&hint)));
             }
             ExitCode::from(2)
         }
     }
 }
 
+/// Indents all lines but the first: what an error quotes cannot pose as a line of ours.
+fn indented(text: &str) -> String {
+    text.trim_end().replace('\n', "\n  ")
+}
+
+/// Reads the command line. What is wrong with it is printed with clap's colours, unless it quotes what may control
+/// the terminal: a file name, say, that a shell has put there.
+fn command_line() -> Result<Cli, ExitCode> {
+    Cli::try_parse().map_err(|error| {
+        let text = error.to_string();
+        if clean::text(&text) == text {
+            error.exit();
+        }
+        output::say(text.trim_end());
+        ExitCode::from(2)
+    })
+}
+
 fn completions(args: &args::CompletionsArgs) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "longhand", &mut script);
-    output::print(&String::from_utf8_lossy(&script))?;
+    output::print_data(&String::from_utf8_lossy(&script))?;
     Ok(Outcome::Done)
 }
 

@@ -11,14 +11,14 @@ use serde_json::json;
 
 use crate::args::{PinArgs, RmArgs, UndoArgs, VerifyArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{Outcome, hinted, history, inspect, output, store};
+use crate::{Outcome, hinted, history, inspect, lookup, output, store};
 
 /// How many entries are read at a time.
 const ENTRIES_AT_A_TIME: u64 = 1_000;
 
 pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
-    let info = store::known(&archive, &args.id)?;
+    let info = lookup::writable(&archive, &args.id)?;
     if args.entry >= info.entries {
         let hint = format!("`longhand search --session {} WORDS` shows entries by number", args.id);
         return Err(hinted(
@@ -39,7 +39,7 @@ pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
 
 pub(crate) fn undo(args: &UndoArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
-    let info = store::known(&archive, &args.id)?;
+    let info = lookup::writable(&archive, &args.id)?;
     let Some(undone) = archive.undo(info.id, None)? else {
         output::print("there is nothing to undo")?;
         return Ok(Outcome::No);
@@ -61,7 +61,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
             .iter()
             .map(|damage| json!({"session": damage.session.map(|id| id.to_string()), "what": damage.to_string()}))
             .collect();
-        output::print(&format!("{:#}", json!({"sound": damages.is_empty(), "damage": list})))?;
+        output::print_json(&json!({"sound": damages.is_empty(), "damage": list}))?;
     } else {
         let mut text: String = damages
             .iter()
@@ -83,11 +83,10 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
 
 pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
-    let info = store::known(&archive, &args.id)?;
+    let info = lookup::writable(&archive, &args.id)?;
     if !args.yes {
-        let rounds = counted(info.rounds as usize, "round");
         return Err(hinted(
-            format!("this would remove {rounds} of {:?} for good", args.id),
+            format!("this would remove {} for good", lookup::described(&info)),
             "`longhand export` keeps a copy; --yes removes it",
         ));
     }
@@ -95,7 +94,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
     archive.remove(info.id)?;
     let mut text = format!(
         "removed {} from {}\n",
-        harmless_line(&info.name),
+        lookup::described(&info),
         store::path(&args.archive)?.display()
     );
     if let Some(path) = history::path() {

@@ -123,8 +123,9 @@ fn kind_of(part: &Part, role: Role) -> usize {
     }
 }
 
-/// Draws a session: what is folded, what is verbatim, what is free.
-pub(crate) fn of_session(session: &Session) -> String {
+/// Draws what is sent for a session: system prompt and tools if their size is known, what is folded, what is verbatim,
+/// and what is free.
+pub(crate) fn of_session(session: &Session, prompt: Option<Tokens>) -> String {
     let (total, summary, budget) = (session.tokens(), session.summary_tokens(), session.budget());
     let verbatim = session.verbatim();
     let width = output::columns().saturating_sub(AROUND).clamp(8, SESSION_WIDTH_MAX);
@@ -132,12 +133,27 @@ pub(crate) fn of_session(session: &Session) -> String {
         (tokens.0 * width as u64).div_ceil(budget.0.max(1)).min(width as u64) as usize
     };
     let kept = total.saturating_sub(summary);
-    let folded = cells(summary);
-    let shown = cells(kept).min(width - folded);
-    let free = width - folded - shown;
+    let fixed = cells(prompt.unwrap_or_default());
+    let folded = cells(summary).min(width - fixed);
+    let shown = cells(kept).min(width - fixed - folded);
+    let free = width - fixed - folded - shown;
     let tokens = |tokens: Tokens| grouped(tokens.0 as usize);
+    let prompt_line = match prompt {
+        Some(prompt) => format!("S system   {:>9} tokens, prompt and tools", tokens(prompt)),
+        None => {
+            "S system   not known: no request with a system prompt or tools is archived".to_owned()
+        }
+    };
+    let all = total + prompt.unwrap_or_default();
+    let free_line = if all > budget {
+        let over = tokens(all.saturating_sub(budget));
+        format!("· over     {over:>9} tokens; the next window leaves out what does not fit")
+    } else {
+        format!("· free     {:>9} tokens", tokens(budget.saturating_sub(all)))
+    };
     format!(
-        "[{}{}{}]\nf folded   {:>9} tokens, {}\nV verbatim {:>9} tokens, {}\n· free     {:>9} tokens",
+        "[{}{}{}{}]\n{prompt_line}\nf folded   {:>9} tokens, {}\nV verbatim {:>9} tokens, {}\n{free_line}",
+        "S".repeat(fixed),
         "f".repeat(folded),
         "V".repeat(shown),
         "·".repeat(free),
@@ -145,6 +161,5 @@ pub(crate) fn of_session(session: &Session) -> String {
         counted(verbatim.start as usize, "round"),
         tokens(kept),
         counted((verbatim.end - verbatim.start) as usize, "round"),
-        tokens(budget.saturating_sub(total)),
     )
 }

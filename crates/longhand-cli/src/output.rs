@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use longhand_core::grouped;
+use serde_json::Value;
 
-use crate::progress;
+pub(crate) use crate::clean::{line as harmless_line, text as harmless};
+use crate::{clean, progress};
 
 /// Writes a temporary file and renames it to its place; a link is followed, a device is written to.
 pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
@@ -21,6 +23,9 @@ pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
     }
     let folder =
         target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.exists() {
+        bail!("cannot write {}: there is no folder {}", path.display(), folder.display());
+    }
     let mut aside = aside().tempfile_in(folder).map_err(bare).with_context(failed)?;
     aside
         .write_all(text.as_bytes())
@@ -71,23 +76,43 @@ fn aside() -> tempfile::Builder<'static, 'static> {
     builder
 }
 
-/// Writes a report to standard output.
+/// Writes a report for people to standard output, cleaned.
 pub(crate) fn print(text: &str) -> Result<()> {
-    let end = if text.ends_with('\n') { "" } else { "\n" };
-    print_exactly(&format!("{text}{end}"))
+    print_styled(&clean::text(text))
 }
 
-/// Writes a report for people: on a terminal, lines are broken between words.
+/// Writes a report for people, cleaned: on a terminal, lines are broken between words.
 pub(crate) fn print_wrapped(text: &str) -> Result<()> {
     if !std::io::stdout().is_terminal() {
         return print(text);
     }
-    let lines: Vec<String> = text.lines().map(|line| wrapped(line, "")).collect();
+    let lines: Vec<String> = clean::text(text).lines().map(|line| wrapped(line, "")).collect();
     print(&lines.join("\n"))
 }
 
-/// Writes a text to standard output without adding a line end.
-pub(crate) fn print_exactly(text: &str) -> Result<()> {
+/// Writes a report for people that has sequences for the terminal; what others wrote in it is clean already.
+pub(crate) fn print_styled(text: &str) -> Result<()> {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    write_out(&format!("{text}{end}"))
+}
+
+/// Writes JSON for programs, and for people who look at it: it means the same, and cannot control a terminal.
+pub(crate) fn print_json(json: &Value) -> Result<()> {
+    print_styled(&clean::json(&format!("{json:#}")))
+}
+
+/// Writes one line of JSON.
+pub(crate) fn print_json_line(json: &Value) -> Result<()> {
+    print_styled(&clean::json(&json.to_string()))
+}
+
+/// Writes what was asked for to standard output: to a file or a pipe exactly these bytes, to a terminal cleaned
+/// and with a line end.
+pub(crate) fn print_data(text: &str) -> Result<()> {
+    if std::io::stdout().is_terminal() { print(text) } else { write_out(text) }
+}
+
+fn write_out(text: &str) -> Result<()> {
     progress::clear();
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
@@ -95,10 +120,15 @@ pub(crate) fn print_exactly(text: &str) -> Result<()> {
         .context("cannot write to standard output")
 }
 
-/// Prints to standard error. If that fails, the command goes on.
+/// Prints to standard error, cleaned. If that fails, the command goes on.
 ///
 /// On a terminal, lines are broken between words.
 pub(crate) fn say(text: &str) {
+    say_styled(&clean::text(text));
+}
+
+/// Prints to standard error what has sequences for the terminal and nothing that others wrote.
+pub(crate) fn say_styled(text: &str) {
     progress::clear();
     if std::io::stderr().is_terminal() {
         let lines: Vec<String> = text.lines().map(|line| wrapped(line, "")).collect();
@@ -173,16 +203,6 @@ pub(crate) fn cut(line: &str) -> String {
     line.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Removes control characters except line breaks and tabs: archived text may try to control the terminal.
-pub(crate) fn harmless(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
-}
-
-/// The same on one line.
-pub(crate) fn harmless_line(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
-}
-
 /// A number in few characters: `980`, `12k`, `1.2m`.
 pub(crate) fn short_number(number: u64) -> String {
     match number {
@@ -213,11 +233,5 @@ mod tests {
         let numbers = [0, 999, 1_000, 9_940, 31_999, 999_999, 1_240_000, 45_000_000];
         let shown = numbers.map(short_number).join(" ");
         assert_eq!(shown, "0 999 1.0k 9.9k 31k 999k 1.2m 45m");
-    }
-
-    #[test]
-    fn text_keeps_its_lines_and_loses_control_characters() {
-        assert_eq!(harmless("a\u{1b}[2Jb\n\tc\u{7}\u{9b}d\r"), "a[2Jb\n\tcd");
-        assert_eq!(harmless_line("a\u{1b}b\n\tc"), "abc");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::args::Command;
+use crate::clean;
 
 /// How long a command is quiet before the line appears.
 const QUIET: Duration = Duration::from_secs(1);
@@ -48,7 +49,7 @@ pub(crate) fn start(what: &str) {
         return;
     }
     let is_first = work()
-        .replace(Work { what: what.to_owned(), since: Instant::now(), is_shown: false })
+        .replace(Work { what: clean::line(what), since: Instant::now(), is_shown: false })
         .is_none();
     if is_first {
         std::thread::spawn(|| {
@@ -83,7 +84,8 @@ pub(crate) fn end() {
     }
 }
 
-fn show(text: &str) {
+/// Writes the line in the place of the one before.
+pub(crate) fn show(text: &str) {
     let mut out = std::io::stderr().lock();
     let _ = write!(out, "\r\u{1b}[K{text}").and_then(|()| out.flush());
 }

@@ -3,32 +3,30 @@
 use std::io::BufRead;
 
 use anyhow::{Context, Result};
-use longhand::{Placement, Prompt, Round};
+use longhand::{Placement, Prompt, Round, Session, SessionError};
 use longhand_core::grouped;
 use serde_json::json;
 
 use crate::args::{ContextArgs, PlacementName, RecordArgs};
 use crate::output::counted;
-use crate::{Outcome, hinted, input, output, store};
+use crate::{Outcome, hinted, input, lookup, output, store};
+
+const ROUND_EXAMPLE: &str =
+    r#"each line is a round: {"user": "Where is the log?", "assistant": "In var/app.log."}"#;
 
 pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
     let archive = store::open(&args.archive)?;
     let mut session = store::session(&archive, &args.id, &args.session)?;
     session.set_redactor(store::redactor_if(args.redact, &args.archive)?);
+    let is_new = session.verbatim().end == 0;
     let (mut rounds, mut folded, mut over) = (0, 0, None);
     for (index, line) in lines(args)?.enumerate() {
         let line = line.context("cannot read the rounds")?;
         if line.trim().is_empty() {
             continue;
         }
-        let round = Round::parse(&line, store::now_ms()).with_context(|| {
-            let before = match rounds {
-                0 => "",
-                1 => "; the round before it was",
-                rounds => &format!("; the {rounds} rounds before it were"),
-            };
-            format!("line {} was not recorded{before}", index + 1)
-        })?;
+        let round = Round::parse(&line, store::now_ms())
+            .map_err(|error| hinted(not_recorded(index + 1, rounds, &error), ROUND_EXAMPLE))?;
         let recorded = session.record(&round)?;
         rounds += 1;
         folded += recorded.folded;
@@ -43,7 +41,7 @@ pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
                 "over": recorded.over.map(|over| over.0),
                 "problem": recorded.problem.as_ref().map(ToString::to_string),
             });
-            output::print(&report.to_string())?;
+            output::print_json_line(&report)?;
         }
         if let Some(problem) = recorded.problem {
             output::say(&format!("warning: round {} is recorded, but {problem}", recorded.round));
@@ -51,13 +49,13 @@ pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
     }
     store::wait_for_summary(&mut session, args.quiet)?;
     if rounds == 0 {
-        return Err(hinted(
-            "there was no round to record",
-            r#"give one as a line: {"user": "…", "assistant": "…"}"#,
-        ));
+        return Err(hinted("there was no round to record", ROUND_EXAMPLE));
     }
     if !args.json && !args.quiet {
         let mut line = format!("recorded {}", counted(rounds, "round"));
+        if is_new {
+            line.push_str(&format!(" in the new session {:?}", session.name()));
+        }
         if folded > 0 {
             line.push_str(&format!(", folded {}", counted(folded as usize, "round")));
         }
@@ -73,6 +71,16 @@ pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Names the line that is no round, and says what became of those before it.
+fn not_recorded(line: usize, rounds: usize, error: &SessionError) -> String {
+    let before = match rounds {
+        0 => String::new(),
+        1 => "; the round before it was".to_owned(),
+        rounds => format!("; the {rounds} rounds before it were"),
+    };
+    format!("line {line} was not recorded{before}: {error}")
+}
+
 fn lines(args: &RecordArgs) -> Result<Box<dyn Iterator<Item = std::io::Result<String>>>> {
     Ok(match args.file.as_deref().filter(|path| path.as_os_str() != "-") {
         Some(path) => {
@@ -84,9 +92,29 @@ fn lines(args: &RecordArgs) -> Result<Box<dyn Iterator<Item = std::io::Result<St
     })
 }
 
-pub(crate) fn context(args: &ContextArgs) -> Result<Outcome> {
+/// The session whose messages are sent. A new one has a first window if there is a message to send.
+fn session_to_send(args: &ContextArgs) -> Result<Session> {
+    if args.message.is_none() {
+        let archive = store::open_existing(&args.archive)?;
+        // The window is kept with what it leaves out, so this writes.
+        let hint = "`longhand ls` lists the sessions; `longhand record` begins one, and with --message TEXT \
+                    a new one has its first window";
+        let info = lookup::writable_or(&archive, &args.id, hint)?;
+        return store::opened(&archive, &info, &args.session);
+    }
     let archive = store::open(&args.archive)?;
-    let mut session = store::session(&archive, &args.id, &args.session)?;
+    if let Some(info) = store::find(&archive, &args.id)? {
+        return store::opened(&archive, &info, &args.session);
+    }
+    output::say(&format!(
+        "session {:?} is new: nothing is recorded in it yet; `longhand record` begins it",
+        args.id
+    ));
+    store::session(&archive, &args.id, &args.session)
+}
+
+pub(crate) fn context(args: &ContextArgs) -> Result<Outcome> {
+    let mut session = session_to_send(args)?;
     let placement = match args.placement {
         Some(PlacementName::System) => Placement::System,
         None if session.is_rolling() => Placement::System,
@@ -115,9 +143,9 @@ pub(crate) fn context(args: &ContextArgs) -> Result<Outcome> {
             "summary": session.summary(),
             "window": messages,
         });
-        output::print(&format!("{report:#}"))?;
+        output::print_json(&report)?;
     } else {
-        output::print(&window.json)?;
+        output::print_data(&format!("{}\n", window.json))?;
     }
     Ok(if window.shortfall.0 == 0 { Outcome::Done } else { Outcome::TooBig })
 }

@@ -18,7 +18,7 @@ use longhand_meter::MeterSpec;
 use serde_json::{Value, json};
 
 use crate::args::{InputArgs, MapWhen, ReplayArgs};
-use crate::{Outcome, hinted, input, output, weigh};
+use crate::{Outcome, hinted, input, output, progress, weigh};
 
 /// How the reference of stateless elision counts.
 const STATELESS_METER: &str = "chars:3.5";
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome> {
         output::write_file(path, &svg::draw(&traces, &contenders))?;
     }
     if args.json {
-        output::print(&format!("{:#}", report(args, &traces, &contenders)))?;
+        output::print_json(&report(args, &traces, &contenders))?;
         return Ok(Outcome::Done);
     }
     output::print(&written(args, &traces, &contenders))?;
@@ -312,12 +312,12 @@ impl Progress {
             std::thread::sleep(Duration::from_millis(50));
             if begun.elapsed() > Duration::from_secs(1) {
                 let done = grouped(self.done.load(Ordering::Relaxed));
-                eprint!("\r{done} of {} requests", grouped(self.total));
+                progress::show(&format!("{done} of {} requests", grouped(self.total)));
                 was_shown = true;
             }
         }
         if was_shown {
-            eprint!("\r\u{1b}[K");
+            progress::show("");
         }
     }
 }

@@ -78,7 +78,7 @@ struct Anchors {
 }
 
 impl Report<'_> {
-    pub(crate) fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> Value {
         let size = |conversation: &Conversation, tokens: Tokens| {
             json!({
                 "messages": conversation.messages.len(),
@@ -109,7 +109,7 @@ impl Report<'_> {
             before["estimated"] = true.into();
         }
         let anchors = self.anchors();
-        let report = json!({
+        json!({
             "dialect": self.conversation.dialect.as_str(),
             "meter": self.meter.name,
             "exact": self.meter.is_exact,
@@ -131,8 +131,7 @@ impl Report<'_> {
                 "restored": anchors.restored,
                 "dropped": anchors.total - anchors.kept - anchors.restored,
             },
-        });
-        format!("{report:#}")
+        })
     }
 
     /// How many messages are folded: each fold takes over what the one before it had.

@@ -13,15 +13,29 @@ use crate::args::SearchArgs;
 use crate::output::harmless_line;
 use crate::{Outcome, conversation, hinted, output, store};
 
+/// The session of an entry: its name, and its title for people.
+#[derive(Clone, Default)]
+struct FoundIn {
+    name: String,
+    title: String,
+}
+
 /// An entry that was found, with what is shown about it.
 struct Found {
     hit: Hit,
-    title: String,
+    session: FoundIn,
     role: &'static str,
     at_ms: i64,
 }
 
 pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
+    let query = args.query.join(" ");
+    if query.trim_matches(|c: char| c.is_whitespace() || c == '"').is_empty() {
+        return Err(hinted(
+            "there is nothing to search for",
+            "`longhand search retry storm` finds messages with both words",
+        ));
+    }
     let archive = store::open_existing(&args.archive)?;
     let scopes = match &args.session {
         Some(name) => {
@@ -34,14 +48,14 @@ pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
     let mut found = Vec::new();
     for scope in &scopes {
         let wanted = args.limit.saturating_sub(found.len());
-        found.extend(find(args, &archive, scope, since, wanted)?);
+        found.extend(find(args, &query, &archive, scope, since, wanted)?);
     }
     if args.json {
         let list: Vec<Value> = found.iter().map(Found::json).collect();
-        output::print(&format!("{:#}", Value::Array(list)))?;
+        output::print_json(&Value::Array(list))?;
     } else {
-        let text: String = found.iter().map(|found| found.text(&args.query)).collect();
-        output::print(if found.is_empty() { "nothing found" } else { &text })?;
+        let text: String = found.iter().map(|found| found.text(&query)).collect();
+        output::print_styled(if found.is_empty() { "nothing found" } else { &text })?;
     }
     Ok(if found.is_empty() { Outcome::No } else { Outcome::Done })
 }
@@ -49,6 +63,7 @@ pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
 /// Searches for more and more until there are enough that pass the filters.
 fn find(
     args: &SearchArgs,
+    query: &str,
     archive: &Arc<dyn Archive>,
     scope: &Scope,
     since: Option<i64>,
@@ -61,16 +76,17 @@ fn find(
     let is_filtered = since.is_some() || args.role.is_some();
     let mut asked = if is_filtered { wanted.saturating_mul(4) } else { wanted };
     loop {
-        let hits = archive.search(scope, &args.query, asked)?;
+        let hits = archive.search(scope, query, asked)?;
         let is_all = hits.len() < asked;
         let mut found = Vec::new();
         for hit in hits {
-            let title = if let Some(title) = sessions.get(&hit.session) {
-                String::clone(title)
+            let session = if let Some(session) = sessions.get(&hit.session) {
+                FoundIn::clone(session)
             } else {
-                let title = title(archive, archive.session(hit.session)?.as_ref());
-                sessions.insert(hit.session, title.clone());
-                title
+                let info = archive.session(hit.session)?;
+                let session = info.map(|info| FoundIn::of(archive, info)).unwrap_or_default();
+                sessions.insert(hit.session, session.clone());
+                session
             };
             let entry = archive.entries(hit.session, hit.seq.0..hit.seq.0 + 1)?.into_iter().next();
             let role = entry.as_ref().map_or("", role);
@@ -78,7 +94,7 @@ fn find(
             let passes = since.is_none_or(|since| at_ms >= since)
                 && args.role.is_none_or(|asked| asked.as_str() == role);
             if passes && found.len() < wanted {
-                found.push(Found { hit, title, role, at_ms });
+                found.push(Found { hit, session, role, at_ms });
             }
         }
         if is_all || found.len() >= wanted || !is_filtered {
@@ -92,21 +108,24 @@ fn role(entry: &Entry) -> &'static str {
     recall::role(entry).map_or("tool", |role| role.as_str())
 }
 
-/// The title of a session: its name, or its first words if it has none.
-fn title(archive: &Arc<dyn Archive>, info: Option<&SessionInfo>) -> String {
-    let Some(info) = info else { return String::new() };
-    if !conversation::has_no_name(info) {
-        return harmless_line(&info.name);
+impl FoundIn {
+    /// The title is what the session is called, and its first words if nobody named it.
+    fn of(archive: &Arc<dyn Archive>, info: SessionInfo) -> Self {
+        let id = conversation::short_id(&info);
+        if !conversation::has_no_name(&info) {
+            return Self { name: info.name, title: id };
+        }
+        let task = conversation::task(archive, &info);
+        let words: Vec<&str> = task.split_whitespace().take(6).collect();
+        let title = harmless_line(&format!("{id} {}", words.join(" "))).trim_end().to_owned();
+        Self { name: info.name, title }
     }
-    let task = conversation::task(archive, info);
-    let words: Vec<&str> = task.split_whitespace().take(6).collect();
-    harmless_line(&words.join(" "))
 }
 
 impl Found {
     fn json(&self) -> Value {
         json!({
-            "session": self.title, "id": self.hit.session.to_string(), "entry": self.hit.seq.0,
+            "session": self.session.name, "id": self.hit.session.to_string(), "entry": self.hit.seq.0,
             "round": self.hit.round, "role": self.role, "at": time::format(self.at_ms),
             "snippet": self.hit.snippet,
         })
@@ -118,7 +137,7 @@ impl Found {
         let (round, entry) = (self.hit.round, self.hit.seq.0);
         let rest = format!("{date} {} round {round} entry {entry}", self.role);
         let room = output::columns().saturating_sub(rest.chars().count() + 2).max(8);
-        let title: String = self.title.chars().take(room).collect();
+        let title: String = self.session.title.chars().take(room).collect();
         let place = output::wrapped(&format!("{title}  {rest}"), "");
         let words = output::wrapped(&harmless_line(&self.hit.snippet), "  ");
         format!("{place}\n{}\n", highlighted(&words, query))

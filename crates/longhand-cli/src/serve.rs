@@ -16,7 +16,7 @@ use tokio::runtime::Builder;
 use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::output::{counted, counted_as};
-use crate::{Outcome, hinted, models, output, store};
+use crate::{Outcome, clean, hinted, models, output, store};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
     let settings = settings(args)?;
@@ -190,7 +190,7 @@ fn log(path: &Path, redactor: Option<Arc<Redactor>>) -> Result<Log> {
         let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
         // A full disk must not stop requests.
         let line = redactor.as_ref().map_or(line.into(), |redactor| redactor.redact(line));
-        let _ = out.write_all(format!("{line}\n").as_bytes());
+        let _ = out.write_all(format!("{}\n", clean::json(&line)).as_bytes());
     }))
 }
 

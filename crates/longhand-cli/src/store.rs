@@ -10,13 +10,16 @@ use longhand::{
     Archive, Extractive, Miner, Owner, Pattern, Policy, Redactor, Rolling, Session, SessionId,
     Settings, SqliteArchive, Summarised, Summariser, Tokens,
 };
-use longhand_archive::{Page, SessionInfo};
+use longhand_archive::{Page, Request, SessionInfo};
+use longhand_dialect::Dialect;
 
 use crate::args::{ArchiveArgs, PolicyName, SessionArgs};
 use crate::config::Config;
 use crate::models::{Models, is_built_in};
 use crate::weigh::SharedMeter;
-use crate::{conversation, hinted, output, paths, redaction};
+use crate::{hinted, lookup, output, paths, redaction};
+
+pub(crate) use crate::lookup::{exact as find, readable as known};
 
 /// Opens the archive that was named, or the user's own; makes it if it is not there.
 pub(crate) fn open(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
@@ -63,33 +66,60 @@ pub(crate) fn path(args: &ArchiveArgs) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Opens a session of it, by its name or id; one that is not there opens empty.
+/// Opens the session with exactly this name or id, to add to it; one that is not there opens empty.
 pub(crate) fn session(
     archive: &Arc<dyn Archive>,
     name: &str,
     args: &SessionArgs,
 ) -> Result<Session> {
-    let (id, name) = match find(archive, name)? {
-        Some(info) => (info.id, info.name),
-        None => (SessionId::named(Owner::LOCAL, name), name.to_owned()),
-    };
-    Ok(Session::open_id(Arc::clone(archive), id, &name, settings(args, archive)?)?)
+    if let Some(info) = lookup::exact(archive, name)? {
+        if info.owner != Owner::LOCAL {
+            return Err(hinted(
+                format!("{} belongs to a key of the proxy", lookup::described(&info)),
+                "only the proxy adds to it; another name begins a session of your own",
+            ));
+        }
+        return opened(archive, &info, args);
+    }
+    if name.trim().is_empty() || name == lookup::LAST {
+        return Err(hinted(
+            format!("a session cannot be called {name:?}"),
+            "a name is exact where something is written; `longhand ls` lists the sessions",
+        ));
+    }
+    let id = SessionId::named(Owner::LOCAL, name);
+    Ok(Session::open_id(Arc::clone(archive), id, name, settings(args, archive)?)?)
 }
 
-/// Opens a session to look at it, with the budget that its newest request had.
+/// Opens a session that was found.
+pub(crate) fn opened(
+    archive: &Arc<dyn Archive>,
+    info: &SessionInfo,
+    args: &SessionArgs,
+) -> Result<Session> {
+    Ok(Session::open_id(Arc::clone(archive), info.id, &info.name, settings(args, archive)?)?)
+}
+
+/// Opens a session to look at it, with the budget and the meter that its newest request had.
 pub(crate) fn shown(
     archive: &Arc<dyn Archive>,
     info: &SessionInfo,
     args: &SessionArgs,
 ) -> Result<Session> {
     let mut settings = settings(args, archive)?;
-    if args.budget.is_none()
-        && let Some(newest) = archive.requests(info.id, Page::first(1))?.items.first()
-        && newest.limit > 0
-    {
-        settings.budget = Tokens(newest.limit);
+    if let Some(newest) = archive.requests(info.id, Page::first(1))?.items.first() {
+        if args.budget.is_none() && newest.limit > 0 {
+            settings.budget = Tokens(newest.limit);
+        }
+        settings.meter = meter_of(info, newest)?;
     }
     Ok(Session::open_id(Arc::clone(archive), info.id, &info.name, settings)?)
+}
+
+/// Counts as the model of a request does.
+pub(crate) fn meter_of(info: &SessionInfo, request: &Request) -> Result<SharedMeter> {
+    let dialect = info.dialect.parse().unwrap_or(Dialect::Chat);
+    Ok(longhand::meter_for(dialect, Some(&request.model))?)
 }
 
 /// How a session is kept, as flags and settings say.
@@ -200,56 +230,6 @@ pub(crate) fn summariser_names(config: &Config, flags: &[String]) -> Vec<String>
         [] => config.texts("models.summary").unwrap_or_default(),
         flags => flags.to_vec(),
     }
-}
-
-/// Finds a session that must be there: a misspelt name must not look like an empty conversation.
-pub(crate) fn known(archive: &Arc<dyn Archive>, name: &str) -> Result<SessionInfo> {
-    if let Some(info) = find(archive, name)? {
-        return Ok(info);
-    }
-    let hint = "`longhand ls` lists the sessions";
-    // Quoted: a name may hold anything.
-    let quoted = |info: SessionInfo| format!("{:?}", info.name);
-    let begin: Vec<String> = beginning_with(archive, name)?.into_iter().map(quoted).collect();
-    Err(match begin.as_slice() {
-        [] => hinted(format!("there is no session {name:?}"), hint),
-        [first, second, ..] if begin.len() > 2 => hinted(
-            format!("{} sessions begin with {name:?}, such as {first} and {second}", begin.len()),
-            hint,
-        ),
-        names => hinted(format!("{name:?} may mean {}", names.join(" or ")), hint),
-    })
-}
-
-/// Finds a session by its name, its id, a beginning that only one of them has, or as `@last`.
-pub(crate) fn find(archive: &Arc<dyn Archive>, name: &str) -> Result<Option<SessionInfo>> {
-    let named = archive.session(SessionId::named(Owner::LOCAL, name))?;
-    if named.is_some() {
-        return Ok(named);
-    }
-    if name == "@last" {
-        return conversation::newest_since(archive, i64::MIN);
-    }
-    if let Ok(id) = name.parse::<SessionId>() {
-        return Ok(archive.session(id)?);
-    }
-    let mut sessions = beginning_with(archive, name)?;
-    // A session with just that name, such as one that `compact` began, comes before those that begin with it.
-    let exact = sessions.iter().position(|info| info.name == name);
-    let only = (sessions.len() == 1).then_some(0);
-    Ok(exact.or(only).map(|at| sessions.swap_remove(at)))
-}
-
-/// The sessions whose name or id begins so.
-fn beginning_with(archive: &Arc<dyn Archive>, name: &str) -> Result<Vec<SessionInfo>> {
-    if name.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut sessions = archive.sessions(None, Page::ALL)?.items;
-    sessions.retain(|info| {
-        info.name.starts_with(name) || (name.len() >= 4 && info.id.to_string().starts_with(name))
-    });
-    Ok(sessions)
 }
 
 /// The time, for what is recorded now.

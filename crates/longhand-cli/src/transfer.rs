@@ -63,7 +63,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
     };
     match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
         Some(path) => output::write_file(path, &text)?,
-        None => output::print(&text)?,
+        None => output::print_data(&text)?,
     }
     Ok(Outcome::Done)
 }

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &UsageArgs) -> Result<Outcome> {
         let rows: Vec<Value> = rows.iter().map(|(key, sum)| value(Some(key), sum)).collect();
         let report = json!({"by": format!("{:?}", args.by).to_lowercase(), "rows": rows,
             "total": value(None, &total), "costs": "estimates, in dollars"});
-        output::print(&format!("{report:#}"))?;
+        output::print_json(&report)?;
         return Ok(Outcome::Done);
     }
     output::print_wrapped(&table(args.by, &rows, &total, output::columns()))?;

@@ -478,9 +478,8 @@ impl Store {
 
 /// What a request has besides its messages, as it is kept.
 pub(crate) fn preamble(conversation: &Conversation) -> String {
-    let pieces: Vec<&str> = pieces(conversation).collect();
     let model = conversation.model.as_deref().unwrap_or_default();
-    serde_json::json!({"model": model, "with": pieces}).to_string()
+    longhand::preamble::write(model, pieces(conversation))
 }
 
 /// What a request has besides messages, piece by piece.

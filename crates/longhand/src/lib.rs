@@ -78,6 +78,7 @@ mod learned;
 mod ledger;
 mod one_request;
 mod past;
+pub mod preamble;
 mod prompt;
 mod quote;
 pub mod recall;

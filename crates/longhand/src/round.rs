@@ -9,6 +9,9 @@ use crate::SessionError;
 use crate::entry::{Form, entry, entry_of};
 use crate::redact::Redactor;
 
+/// How much of a line that is not JSON an error shows.
+const FOUND_CHARS_MAX: usize = 20;
+
 /// A round to be recorded.
 #[derive(Clone, Debug)]
 pub struct Round {
@@ -82,7 +85,8 @@ impl Round {
     /// in any dialect.
     pub fn parse(line: &str, now_ms: i64) -> Result<Self, SessionError> {
         let wrong = |what: &str| SessionError::Round(what.to_owned());
-        let value: Value = serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))?;
+        let value: Value =
+            serde_json::from_str(line).map_err(|error| wrong(&not_json(line, &error)))?;
         let at_ms = value.get("ts").map_or(Ok(now_ms), timestamp).map_err(|what| wrong(&what))?;
         if value.get("messages").is_some() || value.get("input").is_some() {
             return Self::from_conversation(line.as_bytes().to_vec(), None, at_ms);
@@ -90,7 +94,10 @@ impl Round {
         let text = |key: &str| match value.get(key) {
             Some(Value::String(text)) => Ok(text.as_str()),
             Some(_) => Err(wrong(&format!("`{key}` must be a string"))),
-            None => Err(wrong(&format!("a round needs `{key}`, or `messages`"))),
+            None => Err(wrong(&format!(
+                "a round needs `{key}` beside `{}`, or `messages`",
+                if key == "user" { "assistant" } else { "user" }
+            ))),
         };
         let mut round = Self::new(text("user")?, text("assistant")?, at_ms);
         for (index, trace) in
@@ -155,6 +162,19 @@ impl Round {
         };
         pieces.map(entry).collect()
     }
+}
+
+/// Where a line stops being JSON, and what stands there instead.
+fn not_json(line: &str, error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "the line ends before its JSON does".to_owned();
+    }
+    // The column counts bytes. A word such as `nothing` is wrong from its beginning, not from its second letter on.
+    let wrong = line.floor_char_boundary(error.column().saturating_sub(1));
+    let start = line[..wrong].trim_end_matches(char::is_alphanumeric).len();
+    let column = line[..start].chars().count() + 1;
+    let found: String = line[start..].chars().take(FOUND_CHARS_MAX).collect();
+    format!("column {column}: expected JSON, found {found:?}")
 }
 
 fn timestamp(value: &Value) -> Result<i64, String> {

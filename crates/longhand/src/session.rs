@@ -24,6 +24,7 @@ use thiserror::Error;
 use crate::digest::Summarised;
 use crate::entry::{Form, messages, trace};
 use crate::fit::reasons_json;
+use crate::preamble;
 use crate::prompt::{Prompt, Window};
 use crate::redact::Redactor;
 use crate::round::{Call, Round};
@@ -571,17 +572,21 @@ impl Session {
         Ok(!self.storyteller.is_busy())
     }
 
-    /// Adds a line to the request log: what a model was sent for a window, with tokens and cost.
+    /// Adds a line to the request log: what a model was sent for a window below a system prompt, with tokens and cost.
     pub fn log_request(
         &self,
         call: &Call,
         window: &Window,
+        system: &str,
         now_ms: i64,
     ) -> Result<(), SessionError> {
         let edits = self.live.iter().map(|batch| batch.edits.len() as u64).sum();
+        let system = Some(system).filter(|system| !system.is_empty());
+        let preamble = preamble::write(&call.model, system.into_iter());
+        let preamble = self.archive.keep_preamble(Owner::LOCAL, &preamble)?;
         let request = longhand_archive::Request {
             at_ms: now_ms,
-            preamble: None,
+            preamble: Some(preamble),
             head: self.entries.checked_sub(1).map(Seq),
             batch: self.newest_batch,
             model: call.model.clone(),

@@ -45,7 +45,8 @@ fn complaints_about(file: &TextFile) -> Vec<String> {
     }
     if is_rust(&file.path) && is_in_sources(&file.path) {
         let lines = file.text.lines().zip(1..);
-        let found = lines.filter_map(|(line, number)| Some((number, mechanism(&file.path, line)?)));
+        let complaint = |line| mechanism(&file.path, line).or_else(|| printing(&file.path, line));
+        let found = lines.filter_map(|(line, number)| Some((number, complaint(line)?)));
         complaints.extend(found.map(|(number, what)| format!("{path}:{number}: {what}")));
     }
     let lines = file.text.lines().count();
@@ -91,6 +92,29 @@ fn mechanism(path: &Path, line: &str) -> Option<String> {
     Some(format!(
         "`{call}` belongs into `longhand`: a surface admits, asks for a window and hands in the answer"
     ))
+}
+
+/// Where the command may write to the terminal: what others wrote is cleaned there.
+const PRINTERS: &[&str] = &[
+    "crates/longhand-cli/src/output.rs",
+    "crates/longhand-cli/src/progress.rs",
+    "crates/longhand-cli/src/chat/screen.rs",
+];
+
+const PRINTING: &[&str] = &[
+    concat!("print", "ln!("),
+    concat!("e", "print!("),
+    concat!("std", "out().lock()"),
+    concat!("std", "err().lock()"),
+];
+
+/// How a line of the command prints past what cleans, if it does.
+fn printing(path: &Path, line: &str) -> Option<String> {
+    let is_command = path.starts_with("crates/longhand-cli/src/");
+    let is_printer = PRINTERS.iter().any(|printer| path == Path::new(printer));
+    let call = PRINTING.iter().find(|call| line.contains(**call));
+    let call = call.filter(|_| is_command && !is_printer)?;
+    Some(format!("`{call}` would print what others wrote as it is: `output` cleans it"))
 }
 
 fn is_rust(path: &Path) -> bool {
@@ -151,6 +175,17 @@ mod tests {
         check("crates/longhand/src/x.rs", &text, &[]);
         let file = TextFile { path: "crates/longhand-cli/src/x.rs".into(), text };
         assert_eq!(complaints_about(&file).len(), 1);
+    }
+
+    #[test]
+    fn the_command_prints_in_one_place() {
+        for call in PRINTING {
+            let text = format!("    {call}text);\n");
+            check("crates/longhand-cli/src/output.rs", &text, &[]);
+            check("crates/longhand-server/src/x.rs", &text, &[]);
+            let file = TextFile { path: "crates/longhand-cli/src/ls.rs".into(), text };
+            assert_eq!(complaints_about(&file).len(), 1, "{call}");
+        }
     }
 
     #[test]

@@ -6,13 +6,15 @@ use super::ArchiveArgs;
 
 #[derive(Args)]
 #[command(after_help = "Example:
-  longhand search 'retry storm' --session demo
+  longhand search retry storm --session demo
   longhand search 'conf*' --role user --since 2d")]
 pub(crate) struct SearchArgs {
-    /// Words to find; words in double quotes must be adjacent, and `conf*` finds words that begin with conf
-    pub(crate) query: String,
-    /// Search only this session
-    #[arg(long, value_name = "ID")]
+    /// Words to find, all of them in one message; words in double quotes must be adjacent ('"retry storm"'), and
+    /// 'conf*' finds words that begin with conf
+    #[arg(required = true, value_name = "WORDS")]
+    pub(crate) query: Vec<String>,
+    /// Search only this session; a beginning of its name or id is enough
+    #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
     /// Only messages since this date or age: 2026-11-15, '2026-11-15 19:00', 90m, 12h, 3d, 2w
     #[arg(long, value_name = "TIME")]

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use anyhow::{Context, Result, bail};
 
-use super::Chat;
+use super::{Chat, DEFAULT_SESSION};
 use crate::{Outcome, hinted};
 
 impl Chat {
@@ -18,6 +18,10 @@ impl Chat {
                 "standard input is empty, so there is no message to send",
                 "echo 'Hello' | longhand chat, or run it in a terminal",
             ));
+        }
+        let name = self.session.name();
+        if self.session.verbatim().end == 0 && name != DEFAULT_SESSION {
+            self.screen.notice(&format!("{name:?} is a new conversation"));
         }
         self.turn(message)?;
         if !self.unrecorded.is_empty() {

@@ -58,9 +58,7 @@ fn rounds_are_recorded_and_shown_and_nothing_is_folded_while_there_is_room() {
     assert!(shown.contains("14 rounds, 42 entries") && shown.contains("V verbatim"), "{shown}");
     let listed = done(folder.run("ls --archive a.db --json")).json();
     assert_eq!((&listed[0]["name"], &listed[0]["rounds"]), (&json!("demo"), &json!(14)));
-    for name in ["dem", "@last", listed[0]["id"].as_str().unwrap()] {
-        done(folder.run(&format!("show {name} --archive a.db")));
-    }
+    done(folder.run(&format!("show {} --archive a.db", listed[0]["id"].as_str().unwrap())));
     done(folder.run("verify --archive a.db"));
     assert_eq!(folder.names(), ["a.db"], "no log is left behind");
 }
@@ -89,12 +87,16 @@ fn each_round_is_told_as_it_is_durable() {
 #[test]
 fn the_context_of_a_new_session_is_its_first_window() {
     let folder = Folder::new();
-    let window =
-        done(folder.run("context new --archive a.db --message Hello --system Brief.")).json();
+    let run = folder.run("context new --archive a.db --message Hello --system Brief.");
+    assert!(run.status == 0 && run.stderr.starts_with("session \"new\" is new: "), "{run:?}");
     assert_eq!(
-        window,
+        run.json(),
         json!([{"role": "system", "content": "Brief."}, {"role": "user", "content": "Hello"}])
     );
+    folder
+        .run("context new --archive a.db")
+        .assert_refused(&["there is no session \"new\"", "`longhand record` begins one"]);
+    folder.run("context new --archive none.db").assert_refused(&["no archive at none.db"]);
 }
 
 #[test]
@@ -270,8 +272,10 @@ fn conversations_and_bad_files_are_imported_or_refused() {
 #[test]
 fn bad_rounds_are_named_by_line_and_lose_nothing() {
     for (line, word) in [
-        ("{", "EOF"),
-        ("{}", "a round needs `user`, or `messages`"),
+        ("{", "the line ends before its JSON does"),
+        ("hello", "column 1: expected JSON, found \"hello\""),
+        (r#"{"user": "é", "assistant": nothing}"#, "column 28: expected JSON, found \"nothing}\""),
+        ("{}", "a round needs `user` beside `assistant`, or `messages`"),
         (r#"{"user":"a","assistant":1}"#, "`assistant` must be a string"),
         (r#"{"user":"a","assistant":"b","ts":"soon"}"#, "`ts` is not a time"),
         (r#"{"user":"a","assistant":"b","tool_calls":[{"name":"x"}]}"#, "tool_calls[0].summary"),
@@ -281,7 +285,11 @@ fn bad_rounds_are_named_by_line_and_lose_nothing() {
         let folder = Folder::new();
         let input = format!("{}{line}\n{}", rounds(0..2), rounds(2..3));
         let run = folder.run_fed("record demo --archive a.db", input.as_bytes());
-        run.assert_refused(&["line 3 was not recorded; the 2 rounds before it were", word]);
+        let lines = [
+            "line 3 was not recorded; the 2 rounds before it were: ",
+            "hint: each line is a round: {",
+        ];
+        run.assert_refused(&[lines[0], word, lines[1]]);
         let report = done(folder.run("show demo --archive a.db --json")).json();
         assert_eq!(report["rounds"], 2, "{line}");
     }
@@ -307,11 +315,11 @@ fn a_session_that_is_not_there_is_an_error_with_a_hint() {
     assert_eq!(two.status, 0, "a whole name is no beginning: {two:?}");
     folder
         .run("show dem --archive a.db")
-        .assert_refused(&["3 sessions begin with \"dem\"", "hint: "]);
+        .assert_refused(&["3 sessions begin with \"dem\":\n  demolition (", "hint: "]);
     done(folder.run("rm demon --archive a.db --yes"));
     folder
         .run("show dem --archive a.db")
-        .assert_refused(&["\"dem\" may mean \"demolition\" or \"demo\""]);
+        .assert_refused(&["2 sessions begin with \"dem\":\n  demolition (", "\n  demo ("]);
     folder.run("show demo --archive other.db").assert_refused(&["no archive at other.db"]);
     assert_eq!(folder.names(), ["a.db"], "looking makes no archive");
 }
@@ -319,7 +327,11 @@ fn a_session_that_is_not_there_is_an_error_with_a_hint() {
 #[test]
 fn a_session_is_removed_for_good_and_only_on_purpose() {
     let folder = recorded(3);
-    folder.run("rm demo --archive a.db").assert_refused(&["3 rounds", "--yes"]);
+    folder.run("rm demo --archive a.db").assert_refused(&[
+        "remove demo (",
+        ", 3 rounds, last used 20",
+        "--yes",
+    ]);
     done(folder.run("rm demo --archive a.db --yes"));
     assert_eq!(done(folder.run("ls --archive a.db --json")).json(), json!([]));
     let bytes = std::fs::read(folder.path("a.db")).unwrap();

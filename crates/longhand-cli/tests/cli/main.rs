@@ -10,7 +10,13 @@ mod compact;
 mod documents;
 mod expand;
 mod found;
+#[cfg(unix)]
+mod hostile;
 mod models;
+#[cfg(unix)]
+mod names;
+#[cfg(unix)]
+mod newcomer;
 #[cfg(unix)]
 mod people;
 mod replay;

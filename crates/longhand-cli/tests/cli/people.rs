@@ -131,10 +131,7 @@ fn rm_removes_the_prompts_from_the_history_too() {
         run.stdout.contains("removed 1 prompt from ") && run.stdout.contains("longhand/history"),
         "{run:?}"
     );
-    assert!(
-        run.stdout.contains("removed work from ") && run.stdout.contains("archive.db"),
-        "{run:?}"
-    );
+    assert!(run.stdout.contains("removed work (") && run.stdout.contains("archive.db"), "{run:?}");
     assert!(run.stdout.contains("are not touched"), "{run:?}");
     assert!(run.stdout.contains("commands such as /search stay in "), "{run:?}");
 }

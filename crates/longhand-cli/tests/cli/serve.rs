@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::run::Folder;
 
-struct Proxy {
+pub(crate) struct Proxy {
     child: Child,
     address: String,
 }
 
 impl Proxy {
-    fn start(folder: &Folder, options: &str) -> Self {
+    pub(crate) fn start(folder: &Folder, options: &str) -> Self {
         let mut child =
             folder.start(&format!("serve --listen 127.0.0.1:0 --archive a.db {options}"));
         let mut line = String::new();
@@ -26,12 +26,12 @@ impl Proxy {
     }
 
     /// Posts a request and gives the whole answer.
-    fn post(&self, path: &str, body: &Value) -> String {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> String {
         self.post_with(path, body, "authorization: Bearer secret")
     }
 
     /// The same with another header.
-    fn post_with(&self, path: &str, body: &Value, header: &str) -> String {
+    pub(crate) fn post_with(&self, path: &str, body: &Value, header: &str) -> String {
         let body = body.to_string();
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -48,7 +48,7 @@ impl Proxy {
     }
 
     /// Asks it to end, and gives what it said.
-    fn end(mut self) -> String {
+    pub(crate) fn end(mut self) -> String {
         let told = std::process::Command::new("kill").arg(self.child.id().to_string()).status();
         assert!(told.unwrap().success());
         let mut said = String::new();
