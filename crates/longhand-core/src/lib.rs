@@ -11,6 +11,7 @@ mod budget;
 mod chain;
 mod clear;
 mod clip;
+pub mod cut;
 mod draft;
 mod economy;
 mod edit;
