@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod anchor;
+#[cfg(test)]
+mod any_text;
 mod arguments;
 mod auto;
 mod budget;
