@@ -2,6 +2,7 @@
 //!
 //! A crate has a table of its functions that take text, and calls each with all of these: see [`call_all`].
 
+use crate::json;
 use crate::rng::Rng;
 
 /// A function that takes text, by its name.
@@ -10,7 +11,7 @@ pub type Taker = (&'static str, fn(&str));
 /// Calls every function of a table with every text. A panic says which function it was.
 pub fn call_all(takers: &[Taker]) {
     let times = std::env::var("LONGHAND_TIMES").ok().and_then(|times| times.parse().ok());
-    let texts: Vec<String> = shifted().chain((0..400 * times.unwrap_or(1)).map(mixed)).collect();
+    let texts: Vec<String> = shifted().chain((0..150 * times.unwrap_or(1)).map(mixed)).collect();
     for (name, take) in takers {
         let told = Told { name };
         for text in &texts {
@@ -42,12 +43,14 @@ impl Drop for Told {
 /// is inside a character in one of them.
 pub fn shifted() -> impl Iterator<Item = String> {
     const CHARACTERS: [&str; 4] = ["é", "→", "😀", "→\n"];
-    const REPEATS: [usize; 4] = [9, 70, 900, 30_000];
-    CHARACTERS.iter().flat_map(|character| {
+    const REPEATS: [usize; 4] = [9, 70, 900, 12_000];
+    let longest = (0..3).map(|shift| "a".repeat(shift) + &"→".repeat(45_000));
+    let all = CHARACTERS.iter().flat_map(|character| {
         REPEATS.iter().flat_map(move |repeats| {
             (0..character.len()).map(move |shift| "a".repeat(shift) + &character.repeat(*repeats))
         })
-    })
+    });
+    all.chain(longest)
 }
 
 /// A text of words that Longhand looks for, with characters of every kind beside them and no space between.
@@ -69,6 +72,27 @@ pub fn mixed(seed: u64) -> String {
         }
     }
     text
+}
+
+/// A conversation of Chat Completions whose words, arguments and results are [`mixed`] texts and long ones.
+pub fn conversation(seed: u64) -> String {
+    let long: Vec<String> = shifted().collect();
+    let text = |number: u64| match number % 9 {
+        8 => json::quote(&long[(seed * 31 + number) as usize % long.len()]),
+        _ => json::quote(&mixed(seed * 1_000 + number)),
+    };
+    let turn = |number: u64| {
+        let (asked, said) = (text(number * 4), text(number * 4 + 1));
+        let (wanted, found) = (text(number * 4 + 2), text(number * 4 + 3));
+        let arguments = json::quote(&format!("{{\"command\":{wanted}}}"));
+        format!(
+            "{{\"role\":\"user\",\"content\":{asked}}},\n\
+             {{\"role\":\"assistant\",\"content\":{said},\"tool_calls\":[{{\"id\":\"c{number}\",\
+             \"type\":\"function\",\"function\":{{\"name\":\"bash\",\"arguments\":{arguments}}}}}]}},\n\
+             {{\"role\":\"tool\",\"tool_call_id\":\"c{number}\",\"content\":{found}}}"
+        )
+    };
+    format!("[{}]", (0..40).map(turn).collect::<Vec<_>>().join(",\n"))
 }
 
 /// Characters of two to four bytes, and those that are no letters: arrows, emoji with joiners and skin colours,
@@ -108,7 +132,7 @@ mod tests {
 
     #[test]
     fn every_number_of_bytes_is_inside_a_character() {
-        for bytes in 1..60_000 {
+        for bytes in 1..30_000 {
             assert!(shifted().any(|text| text.len() > bytes && !text.is_char_boundary(bytes)));
         }
     }
