@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use longhand_core::cut;
+
 use crate::SessionId;
 
 /// Something in an archive that is not as it was written.
@@ -73,5 +75,5 @@ impl fmt::Display for DamagedPart {
 const SHOWN_BYTES_MAX: usize = 60;
 
 fn shortened(key: &str) -> &str {
-    &key[..key.floor_char_boundary(SHOWN_BYTES_MAX)]
+    cut::head(key, SHOWN_BYTES_MAX)
 }

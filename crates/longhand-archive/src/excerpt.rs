@@ -3,6 +3,7 @@
 //! What search sees of a message is nearly always inside the message, perhaps behind JSON escapes.
 //! Pointing at it instead of storing it again halves the archive.
 
+use longhand_core::cut;
 use memchr::memmem;
 
 use crate::number::{push_number, take_number};
@@ -80,7 +81,7 @@ fn longest_copy(text: &str, sources: &[(u8, &str)], cursor: usize) -> Option<(u8
         let source = source.as_bytes();
         let later = source.get(cursor..).and_then(|rest| memmem::find(rest, probe));
         let start = later.map(|at| cursor + at).or_else(|| memmem::find(source, probe))?;
-        Some((kind, start, text.floor_char_boundary(common(text.as_bytes(), &source[start..]))))
+        Some((kind, start, cut::head(text, common(text.as_bytes(), &source[start..])).len()))
     });
     copies.max_by_key(|(_, _, length)| *length)
 }

@@ -5,6 +5,8 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use longhand_core::cut;
+
 use crate::words::{fold, words};
 
 /// A query, ready to be compared with texts.
@@ -151,8 +153,8 @@ const SNIPPET_BYTES_MAX: usize = 200;
 
 /// Returns the text around a place, on one line.
 pub(crate) fn snippet(text: &str, place: &Range<usize>) -> String {
-    let start = text.floor_char_boundary(place.start.saturating_sub(SNIPPET_BYTES_BEFORE));
-    let end = text.floor_char_boundary(text.len().min(start + SNIPPET_BYTES_MAX));
+    let start = cut::head(text, place.start.saturating_sub(SNIPPET_BYTES_BEFORE)).len();
+    let end = start + cut::head(&text[start..], SNIPPET_BYTES_MAX).len();
     let start = if start == 0 { 0 } else { start + gap(&text[start..place.start.max(start)]) };
     let mut line = String::new();
     if start > 0 {
@@ -175,7 +177,8 @@ pub(crate) fn snippet(text: &str, place: &Range<usize>) -> String {
 
 /// Where the first whole word begins.
 fn gap(text: &str) -> usize {
-    text.find(char::is_whitespace).map_or(0, |at| at + 1)
+    let mut letters = text.char_indices().skip_while(|(_, letter)| !letter.is_whitespace());
+    letters.next().map_or(0, |(at, letter)| at + letter.len_utf8())
 }
 
 #[cfg(test)]

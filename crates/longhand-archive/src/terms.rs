@@ -1,5 +1,7 @@
 //! The terms that the index gets of a text: its words, each once.
 
+use longhand_core::cut;
+
 use crate::words::{fold, words};
 
 /// Longer words are known by their beginning.
@@ -7,7 +9,7 @@ pub(crate) const TERM_BYTES_MAX: usize = 64;
 
 /// A word as the index knows it.
 pub(crate) fn term(word: &str) -> &str {
-    &word[..word.floor_char_boundary(TERM_BYTES_MAX)]
+    cut::head(word, TERM_BYTES_MAX)
 }
 
 /// Gives what stands before them and the terms of a text, with a space before each.

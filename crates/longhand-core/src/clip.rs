@@ -1,5 +1,6 @@
 //! An oversized text cut to its head and tail.
 
+use crate::cut;
 use crate::stub::{MARK, clean, grouped};
 use crate::{Handle, Scale};
 
@@ -80,7 +81,7 @@ fn clip_around(handle: Handle, text: &str, bytes: usize, telling: Option<&str>) 
 
 /// Takes at most `bytes` from the start: up to a line's end if that keeps at least half of them.
 fn head_of(text: &str, bytes: usize) -> &str {
-    let head = &text[..text.floor_char_boundary(bytes)];
+    let head = cut::head(text, bytes);
     match head.rfind('\n') {
         Some(line) if line + 1 >= bytes / 2 => &head[..=line],
         _ => head,
@@ -89,8 +90,7 @@ fn head_of(text: &str, bytes: usize) -> &str {
 
 /// Takes at most `bytes` from the end: from a line's start if that keeps at least half of them.
 fn tail_of(text: &str, bytes: usize) -> &str {
-    let start = text.ceil_char_boundary(text.len().saturating_sub(bytes));
-    let tail = &text[start..];
+    let tail = cut::tail(text, bytes);
     match tail.find('\n') {
         Some(line) if tail.len() - line > bytes / 2 => &tail[line + 1..],
         _ => tail,

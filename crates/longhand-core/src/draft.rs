@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use rustc_hash::FxHashSet;
 
+use crate::cut;
 use crate::edit::{Edit, Place};
 use crate::fold::is_block;
 use crate::handle::content_hash;
@@ -404,8 +405,7 @@ impl<'h> Draft<'h> {
         };
         // The start of a long text tells without reading all of it.
         if let Some(body) = body.filter(|body| body.raw_len() > START_BYTES * 2) {
-            let raw = body.raw();
-            let start = unescape(&raw[..raw.floor_char_boundary(START_BYTES)]);
+            let start = unescape(cut::head(body.raw(), START_BYTES));
             let margin = self.scale.grains(Tokens(8));
             let words = self.scale.grains(Tokens(words(&start)));
             if words > grains.saturating_add(margin) {

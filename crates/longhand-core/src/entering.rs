@@ -3,6 +3,7 @@
 use crate::anchor::telling_line;
 use crate::clip::clip_telling;
 use crate::edit::{Batch, Edit};
+use crate::json_word::json_carrier;
 use crate::plan::{History, Plan, Settings, original_text};
 use crate::project::project;
 use crate::stub::is_ours;
@@ -50,9 +51,12 @@ pub fn clipped_on_entry(
     let now = project(path, history.live, history.wire);
     let limit = scale.grains(most);
     let mut edits = Vec::new();
+    let needs_word = history.wire.needs_json_word;
+    let carrier = needs_word.then(|| json_carrier(path, |at| now.is_folded(at))).flatten();
     for (message, part, result) in new_results(path.messages) {
         let Some(at) = path.place(message, part) else { continue };
         let stays = history.pins.contains(&at.entry)
+            || carrier == Some(message)
             || now.is_folded(message)
             || now.change(message, part).is_some();
         let Some(text) = result.single_text().filter(|_| !stays) else { continue };

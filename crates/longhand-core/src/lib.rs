@@ -5,12 +5,15 @@
 #![forbid(unsafe_code)]
 
 pub mod anchor;
+#[cfg(test)]
+mod any_text;
 mod arguments;
 mod auto;
 mod budget;
 mod chain;
 mod clear;
 mod clip;
+pub mod cut;
 mod draft;
 mod economy;
 mod edit;
@@ -19,6 +22,7 @@ mod entering;
 mod fold;
 mod handle;
 pub mod json;
+mod json_word;
 mod message;
 mod meter;
 mod model_name;
@@ -49,6 +53,7 @@ pub use fold::{
     Digest, Digested, Folded, FoldedPlaces, Index, earlier, find_fold, folded_messages, is_fold,
 };
 pub use handle::{Handle, content_hash};
+pub use json_word::says_json;
 pub use message::{
     Call, File, Image, Media, MediaKind, Message, Other, Part, PartLink, Role, Thinking, ToolResult,
 };

@@ -30,6 +30,9 @@ pub struct Wire {
     pub binds_thinking: bool,
     /// Roles must alternate, so that a fold block joins the turn before it.
     pub alternates: bool,
+    /// The request asks for JSON, which the provider refuses unless a message after the leading system messages
+    /// has that word.
+    pub needs_json_word: bool,
 }
 
 /// How to choose.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use rustc_hash::FxHashSet;
 
 use crate::fold::is_fold;
+use crate::json_word::json_carrier;
 use crate::observation::Observations;
 use crate::plan::History;
 use crate::project::open_loop;
@@ -20,7 +21,8 @@ pub(crate) enum Rank {
     /// It is touched only if nothing else helps: the first user message, the tail and what the newest
     /// results refer back to.
     Last,
-    /// It is never touched: system prompt, newest user message, open calls, pins.
+    /// It is never touched: system prompt, newest user message, open calls, pins, the word that a
+    /// request for JSON needs.
     Never,
 }
 
@@ -72,8 +74,11 @@ impl Protection {
         let tail = messages.len().saturating_sub(keep_tail);
         let open = open_calls(messages);
         let referents = referents(messages);
+        let carrier =
+            history.wire.needs_json_word.then(|| json_carrier(&history.path, &is_folded)).flatten();
         let pinned = |at: usize| {
             history.path.seq(at).is_some_and(|seq| history.pins.binary_search(&seq).is_ok())
+                || carrier == Some(at)
         };
         let rank = |at: usize| {
             let message = &messages[at];

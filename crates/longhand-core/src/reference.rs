@@ -6,6 +6,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::clip::clip_to;
+use crate::cut;
 use crate::edit::{Batch, Edit};
 use crate::json::Cursor;
 use crate::plan::original_text;
@@ -74,8 +75,7 @@ pub(crate) fn referents(messages: &[Message]) -> Vec<usize> {
 fn shows_files(message: &Message) -> bool {
     let text = message.parts.first().and_then(Part::text);
     let Some(text) = text.filter(|_| message.role == Role::User) else { return false };
-    let raw = text.raw();
-    let beginning = &raw[..raw.floor_char_boundary(SHOWN_FILES_BYTES)];
+    let beginning = cut::head(text.raw(), SHOWN_FILES_BYTES);
     SHOWN_FILES.iter().any(|words| beginning.contains(words))
 }
 
@@ -217,11 +217,10 @@ fn changes(messages: &[Message], reference: &Reference) -> String {
             continue;
         }
         let arguments = call.arguments.decode();
-        let end = arguments.floor_char_boundary(CHANGE_BYTES_MAX);
         text.push_str(&format!(
             "\n(Changed since by {}: {})",
             call.name.decode(),
-            &arguments[..end]
+            cut::head(&arguments, CHANGE_BYTES_MAX)
         ));
     }
     text

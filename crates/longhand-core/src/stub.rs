@@ -11,6 +11,7 @@ use crate::anchor::{
     telling_line, verdict_line,
 };
 use crate::clip::clip_to;
+use crate::cut;
 use crate::draft::At;
 use crate::edit::{Edit, Place};
 use crate::json::{self, Cursor};
@@ -261,7 +262,7 @@ fn common_folder<'t>(names: impl Iterator<Item = &'t str>) -> &'t str {
     let folder = |path: &'t str| &path[..path.rfind('/').map_or(0, |at| at + 1)];
     let shared = |one: &'t str, two: &'t str| {
         let same = one.bytes().zip(two.bytes()).take_while(|(one, two)| one == two).count();
-        folder(&one[..same])
+        folder(cut::head(one, same))
     };
     let paths = names.filter(|name| name.starts_with('/'));
     // A short one may stay.
@@ -297,9 +298,9 @@ fn short_path(path: &str, bytes_max: usize) -> Cow<'_, str> {
     if path.len() <= bytes_max || path.contains(char::is_whitespace) {
         return Cow::Borrowed(path);
     }
-    let from = path.ceil_char_boundary(path.len() + '…'.len_utf8() - bytes_max);
-    match path[from..].find('/') {
-        Some(folder) => Cow::Owned(format!("…{}", &path[from + folder..])),
+    let end = cut::tail(path, bytes_max - '…'.len_utf8());
+    match end.find('/') {
+        Some(folder) => Cow::Owned(format!("…{}", &end[folder..])),
         None => Cow::Borrowed(path),
     }
 }
@@ -400,7 +401,7 @@ fn ends(text: &str, bytes: usize) -> (&str, &str) {
     if text.len() <= bytes * 2 {
         return (text, "");
     }
-    (&text[..text.floor_char_boundary(bytes)], &text[text.ceil_char_boundary(text.len() - bytes)..])
+    (cut::head(text, bytes), cut::tail(text, bytes))
 }
 
 /// Writes `12840` as `12,840`.

@@ -5,6 +5,7 @@ use std::fmt;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::anchor::identifiers;
+use crate::cut;
 use crate::draft::{At, Draft, Stage};
 use crate::edit::{Batch, Edit};
 use crate::handle::content_hash;
@@ -260,6 +261,5 @@ fn talk(part: &Part) -> Option<&Text> {
 
 /// The first bytes of a text, decoded.
 fn head(text: &Text, bytes: usize) -> String {
-    let raw = text.raw();
-    crate::unescape(&raw[..raw.floor_char_boundary(bytes)])
+    crate::unescape(cut::head(text.raw(), bytes))
 }

@@ -6,10 +6,11 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
 use longhand_core::json::{Kind, Node, Value};
-use longhand_core::{History, Message, Path, Role, Seq, Size, Text, Tokens, Wire};
+use longhand_core::{History, Message, Path, Role, Seq, Size, Text, Tokens, Wire, says_json};
 
 use crate::binding::{Binding, Bound};
 use crate::source::{Shape, Source};
+use crate::view::View;
 use crate::{DialectError, Finding};
 
 /// A wire format or session file.
@@ -56,6 +57,7 @@ impl Dialect {
         Wire {
             binds_thinking: matches!(self, Self::Anthropic | Self::ClaudeCode),
             alternates: self == Self::Anthropic,
+            needs_json_word: false,
         }
     }
 }
@@ -171,7 +173,26 @@ impl Conversation {
 
     /// What its format makes of edits.
     pub fn wire(&self) -> Wire {
-        Wire { binds_thinking: self.bound.removes(), ..self.dialect.wire() }
+        Wire {
+            binds_thinking: self.bound.removes(),
+            needs_json_word: self.needs_json_word(),
+            ..self.dialect.wire()
+        }
+    }
+
+    /// Whether it asks for JSON, and no leading message has the word. Instructions beside the messages do not count.
+    fn needs_json_word(&self) -> bool {
+        let format = match self.dialect {
+            Dialect::Chat => self.field("response_format"),
+            Dialect::Responses => self.field("text"),
+            _ => None,
+        };
+        let Some(view) = format.and_then(View::parse) else { return false };
+        let format = if self.dialect == Dialect::Chat { Some(view) } else { view.get("format") };
+        let in_lead =
+            |at: usize| !self.layout[at].elements.is_empty() && says_json(&self.messages[at]);
+        format.is_some_and(|format| format.is("type", "json_object"))
+            && !(0..self.lead).any(in_lead)
     }
 
     /// Whether a result in a message may answer a call that the provider holds.

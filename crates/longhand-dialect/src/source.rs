@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhand_core::json::{Cursor, JsonError, Kind, Node, Value};
-use longhand_core::{Part, Text};
+use longhand_core::{Part, Text, cut};
 
 use crate::error::DialectError;
 
@@ -243,7 +243,7 @@ fn read_lines(text: &str, lines: &mut Vec<u32>) -> Result<Vec<Node>, DialectErro
 
 /// Turns a byte offset into what a person can find.
 fn place(text: &str, error: JsonError, within: &str) -> DialectError {
-    let before = &text[..text.floor_char_boundary(error.at.min(text.len()))];
+    let before = cut::head(text, error.at);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     DialectError::Json { line, column, what: error.what, within: within.to_owned() }

@@ -1,5 +1,7 @@
 //! Cuts a text where its count does not change.
 
+use longhand_core::cut;
+
 /// The least and the most that a piece aims at: a small limit is passed within a small piece.
 const PIECE_BYTES: std::ops::RangeInclusive<usize> = 256..=4 * 1024;
 
@@ -47,15 +49,14 @@ fn piece_len(text: &str, bytes: usize) -> (usize, bool) {
     if text.len() <= bytes {
         return (text.len(), false);
     }
-    let near = text.floor_char_boundary(bytes);
-    if let Some(place) = last_safe_place(&text[..near]) {
+    if let Some(place) = last_safe_place(cut::head(text, bytes)) {
         return (place, false);
     }
     if text.len() <= RUN_BYTES_MAX {
         return (text.len(), false);
     }
-    let far = text.floor_char_boundary(RUN_BYTES_MAX.max(bytes));
-    last_safe_place(&text[..far]).map_or((far, true), |place| (place, false))
+    let far = cut::head(text, RUN_BYTES_MAX.max(bytes));
+    last_safe_place(far).map_or((far.len(), true), |place| (place, false))
 }
 
 fn last_safe_place(run: &str) -> Option<usize> {

@@ -18,6 +18,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod any_text;
 mod breaker;
 mod clean;
 mod client;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use longhand_core::{Scale, Tokens};
+use longhand_core::{Scale, Tokens, cut};
 use longhand_summary::Round;
 
 use crate::prompt::quote;
@@ -72,9 +72,10 @@ fn split(segment: Segment, room: Tokens, scale: &Scale) -> (Segment, Option<Segm
     let share = u128::from(room.0) * 9 / 10;
     let cost = u128::from(scale.text(&text).0.max(1));
     let bytes = usize::try_from(text.len() as u128 * share / cost).unwrap_or(text.len());
-    let end = text.floor_char_boundary(bytes.max(4).min(text.len()));
+    let head = cut::head(&text, bytes.max(4));
     // A cut between words is better, unless it is far away.
-    let end = text[..end].rfind(char::is_whitespace).filter(|at| *at > end / 2).unwrap_or(end);
+    let end = head.rfind(char::is_whitespace).filter(|at| *at > head.len() / 2);
+    let end = end.unwrap_or(head.len());
     let (head, tail) = text.split_at(end);
     let tail = tail.trim_start();
     let label = source.strip_suffix(CONTINUED).unwrap_or(&source);

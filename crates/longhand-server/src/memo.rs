@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use longhand_core::{Message, Role};
+use longhand_core::{Message, Role, cut};
 use longhand_dialect::{Conversation, Dialect, common};
 use rustc_hash::{FxHashMap, FxHasher};
 
@@ -125,8 +125,8 @@ fn after_system(messages: &[Message]) -> &[Message] {
 
 /// By what conversations are told apart at first sight.
 pub(crate) fn key(caller: &Caller, text: &str) -> u64 {
-    let end = text.floor_char_boundary(OPENING_BYTES.min(text.len()));
+    let opening = cut::head(text, OPENING_BYTES);
     let mut hasher = FxHasher::default();
-    (caller.owner().0, caller.name(), &text[..end]).hash(&mut hasher);
+    (caller.owner().0, caller.name(), opening).hash(&mut hasher);
     hasher.finish()
 }

@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use longhand_core::anchor::{Miner, printed};
 use longhand_core::json::{Cursor, Kind, Node};
 use longhand_core::{
-    Call, Message, Part, Role, Text, ToolResult, acts_in_text, earlier, reads_like_output,
+    Call, Message, Part, Role, Text, ToolResult, acts_in_text, cut, earlier, reads_like_output,
 };
 use rustc_hash::FxHashMap;
 
@@ -309,10 +309,10 @@ impl Log {
         let source = action.map(source_of).unwrap_or_default();
         let source = self.names.source(&source);
         if answer.len() > NAMES_BYTES_MAX {
-            let head = answer.floor_char_boundary(NAMES_BYTES_MAX * 3 / 4);
-            let tail = answer.ceil_char_boundary(answer.len() - NAMES_BYTES_MAX / 4);
-            self.names.read(&answer[..head], self.messages, 1, source);
-            self.names.read(&answer[tail..], self.messages, 1, source);
+            let head = cut::head(&answer, NAMES_BYTES_MAX * 3 / 4);
+            let tail = cut::tail(&answer, NAMES_BYTES_MAX / 4);
+            self.names.read(head, self.messages, 1, source);
+            self.names.read(tail, self.messages, 1, source);
         } else {
             self.names.read(&answer, self.messages, 1, source);
         }
@@ -336,7 +336,7 @@ fn source_of(action: &Action) -> Cow<'_, str> {
 
 /// The head of a text that may be very long.
 fn bounded(text: &str) -> &str {
-    &text[..text.floor_char_boundary(NAMES_BYTES_MAX)]
+    cut::head(text, NAMES_BYTES_MAX)
 }
 
 /// The command that a text ends with: the last block of code, or the last line.

@@ -11,6 +11,7 @@ pub mod rng;
 #[cfg(feature = "server")]
 pub mod scripted;
 pub mod session;
+pub mod texts;
 pub mod validator;
 
 pub use self::validator::{Wire, validate, validate_edit};

@@ -2,7 +2,7 @@
 
 use longhand_archive::Entry;
 use longhand_core::json::Cursor;
-use longhand_core::{Message, Part, Role, Scale, Tokens, grouped};
+use longhand_core::{Message, Part, Role, Scale, Tokens, cut, grouped};
 use longhand_dialect::{Dialect, read};
 
 /// How many lines are shown around one that a query finds.
@@ -149,8 +149,8 @@ fn clipped(own: &str, scale: &Scale, limit: Tokens) -> String {
 }
 
 fn ends(own: &str, bytes: usize) -> String {
-    let head = &own[..own.floor_char_boundary(bytes - bytes / 3)];
-    let tail = &own[own.ceil_char_boundary(own.len() - bytes / 3)..];
+    let head = cut::head(own, bytes - bytes / 3);
+    let tail = cut::tail(own, bytes / 3);
     let gone = own.len() - head.len() - tail.len();
     let note =
         format!("({} bytes are left out here; add a query to find lines in them)", grouped(gone));

@@ -4,6 +4,7 @@ mod agents;
 mod cache;
 mod check;
 mod clients;
+mod data;
 mod deny;
 mod dist;
 mod example;
@@ -30,6 +31,8 @@ cargo xtask COMMAND
   bench [ARGS]     all benchmarks; the arguments go to cargo bench
   laws [TIMES [SEED]]  the laws of every surface on 16 times as many cases as in `cargo test`, unless told
                    otherwise; new cases, or those of a seed
+  data [binary=PATH]  all commands over the sessions in LONGHAND_DATA, or else ../shared/data, and over generated
+                   ones with texts of every kind: no panic, no time-out
   fuzz [SECONDS]   every fuzz target in turn, each for 30 seconds unless told otherwise
   torture [MINUTES [SEED]]  tries to break the promises: power cuts, kills, failing disks, broken streams,
                    hostile requests; 10 minutes unless told otherwise, and a table of what was reached
@@ -73,7 +76,7 @@ fn laws(times: &str, seed: Option<&str>) -> Result<(), Failure> {
     }
     let mut arguments = vec!["test", "--workspace", "--test", "suite", "--", "laws::", "growing::"];
     arguments.extend(["rich::", "turns::", "digest::", "drivers::"]);
-    arguments.extend(["marks::", "clear::", "repair::"]);
+    arguments.extend(["marks::", "clear::", "repair::", "texts::", "any_text::"]);
     let mut variables = vec![("LONGHAND_TIMES", times)];
     variables.extend(seed.map(|seed| ("LONGHAND_SEED_FIRST", seed)));
     cargo_with(&variables, &arguments)
@@ -107,6 +110,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["laws"] => laws("16", None),
         ["laws", times] => laws(times, None),
         ["laws", times, seed] => laws(times, Some(seed)),
+        ["data", rest @ ..] => data::data(rest),
         ["fuzz"] => fuzz::fuzz("30"),
         ["fuzz", seconds] => fuzz::fuzz(seconds),
         ["torture"] => torture::torture("10", None),

@@ -18,3 +18,4 @@ mod search;
 mod sharing;
 mod silence;
 mod size;
+mod texts;

@@ -225,8 +225,8 @@ fn goes_on(before: &str, rest: &str) -> bool {
 fn is_shortened(before: &str) -> bool {
     const SHORT: &[&str] =
         &["e.g", "i.e", "vs", "cf", "mr", "mrs", "ms", "dr", "fig", "approx", "resp", "no", "al"];
-    let start = before.rfind(|c: char| c.is_whitespace() || c == '(').map_or(0, |at| at + 1);
-    let word = before.get(start..).unwrap_or_default();
+    let start = before.trim_end_matches(|c: char| !c.is_whitespace() && c != '(').len();
+    let word = &before[start..];
     let initial = word.len() == 1 && word.bytes().all(|byte| byte.is_ascii_uppercase());
     let number = start == 0 && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     initial || number || SHORT.iter().any(|short| word.eq_ignore_ascii_case(short))

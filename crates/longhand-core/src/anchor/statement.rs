@@ -3,7 +3,7 @@
 use super::cue::Cues;
 use super::saying::{Saying, is_mark, lowered, sayings};
 use super::sentence::{Form, Sentence, fence_of, sentences, wraps};
-use crate::Role;
+use crate::{Role, cut};
 
 /// A sentence that says how the work stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +86,9 @@ impl Paragraph {
     /// Reads the paragraph around a place, as far as a statement reaches, and not before `low`.
     fn at(text: &str, cue: usize, low: usize) -> Self {
         let bytes = text.as_bytes();
-        let low = text.ceil_char_boundary(cue.saturating_sub(REACH_BYTES)).max(low);
-        let high = text.floor_char_boundary(text.len().min(cue + REACH_BYTES));
+        let (before, after) = text.split_at(cue);
+        let low = low.max(cue - cut::tail(before, REACH_BYTES).len());
+        let high = cue + cut::head(after, REACH_BYTES).len();
         let line_start =
             |at: usize| memchr::memrchr(b'\n', &bytes[low..at]).map_or(low, |at| low + at + 1);
         let line_end =
@@ -115,7 +116,7 @@ impl Paragraph {
         while self.sentences.pop_if(|(_, to, _)| *to <= cue).is_some() {}
         let (from, mut to, form) = self.sentences.pop()?;
         if let Some((next, end, _)) = self.sentences.last() {
-            let opening = lowered(&text[*next..text.floor_char_boundary((*end).min(next + 12))]);
+            let opening = lowered(cut::head(&text[*next..*end], 12));
             if ["because", "since ", "reason:"].iter().any(|reason| opening.starts_with(reason)) {
                 to = *end;
                 self.sentences.pop();

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+use crate::cut;
+
 /// How many places are looked at for each sign.
 const HITS_MAX: usize = 64;
 
@@ -97,10 +99,8 @@ fn line_at(text: &str, at: usize) -> Option<(&str, usize)> {
     let bytes = text.as_bytes();
     let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |before| before + 1);
     let end = memchr::memchr(b'\n', &bytes[at..]).map_or(text.len(), |end| at + end);
-    (at - start <= LINE_BYTES_MAX).then(|| {
-        let end = text.floor_char_boundary(end.min(start + LINE_BYTES_MAX));
-        (&text[start..end], at - start)
-    })
+    (at - start <= LINE_BYTES_MAX)
+        .then(|| (cut::head(&text[start..end], LINE_BYTES_MAX), at - start))
 }
 
 /// Whether a word in capitals stands where a log has its level: before any prose or code.
@@ -118,7 +118,7 @@ fn is_level(line: &str, at: usize) -> bool {
 
 /// Whether a word opens its line, in lower case or not, as a heading.
 fn is_heading(line: &str, at: usize) -> bool {
-    let start = line[..at].rfind(|c: char| !c.is_ascii_alphabetic()).map_or(0, |before| before + 1);
+    let start = line[..at].trim_end_matches(|c: char| c.is_ascii_alphabetic()).len();
     let end =
         line[at..].find(|c: char| !c.is_ascii_alphabetic()).map_or(line.len(), |end| at + end);
     let opens = line[..start].chars().all(|c| !c.is_alphanumeric());
@@ -130,9 +130,8 @@ fn is_heading(line: &str, at: usize) -> bool {
 
 /// Whether an error is named as one: `error: …`, `TypeError: …`, `a.ts(3,1): error TS1: …`.
 fn is_error(line: &str, at: usize) -> bool {
-    let start = line[..at]
-        .rfind(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c))
-        .map_or(0, |before| before + 1);
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
+    let start = line[..at].trim_end_matches(is_of_name).len();
     let rest = &line[at..];
     let after = &rest[rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len())..];
     // `set_error(span)` is called in a program.

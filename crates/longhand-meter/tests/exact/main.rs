@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 mod oracle;
 mod recorded;
+mod texts;
 
 use oracle::{check, check_upper_bound, vocabularies};
 

@@ -1,7 +1,7 @@
 //! How rounds went: lines that are made once and later only shortened or dropped.
 
-use longhand_core::Role;
 use longhand_core::anchor::{Form, sentences, statements};
+use longhand_core::{Role, cut};
 
 use crate::quote;
 
@@ -171,7 +171,7 @@ fn is_plan(sentence: &str) -> bool {
         "let's",
         "now ",
     ];
-    let low = sentence.get(..sentence.floor_char_boundary(24)).unwrap_or_default().to_lowercase();
+    let low = cut::head(sentence, 24).to_lowercase();
     OPENINGS.iter().any(|opening| low.starts_with(opening))
 }
 
@@ -185,7 +185,7 @@ fn is_courtesy(sentence: &str) -> bool {
         "how can i", "how may i", "you're right", "you're absolutely right", "have a great", "have a nice", "sure, ", "sure!",
     ];
     const CHARS_MAX: usize = 100;
-    let low = sentence.get(..sentence.floor_char_boundary(24)).unwrap_or_default().to_lowercase();
+    let low = cut::head(sentence, 24).to_lowercase();
     sentence.len() <= CHARS_MAX && OPENINGS.iter().any(|opening| low.starts_with(opening))
 }
 

@@ -2,10 +2,12 @@
 
 use longhand_core::anchor::{check_of, failure_line, is_check_tool, patched, verdict_line};
 
+use longhand_core::cut;
+
 use super::action::{Action, Change, Task};
 use super::record::record_line;
 use super::shell;
-use super::speech::cut;
+use super::speech::around;
 use crate::quote;
 
 /// How many of each are kept; the oldest go first.
@@ -328,14 +330,14 @@ fn report(answer: &str) -> &str {
 }
 
 fn inside<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
-    let (_, rest) = cut(text, open)?;
-    cut(rest, close).map(|(inside, _)| inside)
+    let (_, rest) = around(text, open)?;
+    around(rest, close).map(|(inside, _)| inside)
 }
 
 /// The line with which a tool says that it did not do it.
 fn refusal(answer: &str, is_error: bool) -> Option<&str> {
     let first = answer.trim_start().lines().next().unwrap_or_default();
-    let low = first.get(..first.floor_char_boundary(40)).unwrap_or_default().to_ascii_lowercase();
+    let low = cut::head(first, 40).to_ascii_lowercase();
     let heads = ["<tool_use_error>", "error", "failed", "your proposed edit has introduced"];
     let is_refused = is_error || heads.iter().any(|head| low.starts_with(head));
     is_refused

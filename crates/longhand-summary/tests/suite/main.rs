@@ -2,3 +2,4 @@
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 mod laws;
+mod texts;

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use crate::rng::Rng;
+use crate::texts::CHARACTERS;
 
 /// A text that neither begins nor ends with white space; mostly short, seldom 8 KB.
 ///
@@ -36,14 +37,21 @@ fn chunk(seed: u64, pieces: usize) -> String {
 }
 
 fn push_piece(text: &mut String, rng: &mut Rng) {
-    match rng.range(0..16) {
+    match rng.range(0..18) {
         0..8 => text.extend([*rng.choose(WORDS), " "]),
         8..12 => text.extend([*rng.choose(FACTS), " "]),
         12..14 => {
             let (word, number) = (rng.choose(WORDS), rng.range(0..100_000));
             text.push_str(&format!("{word}-{number} "));
         }
-        _ => text.extend([*rng.choose(AWKWARD)]),
+        14..16 => text.extend([*rng.choose(AWKWARD)]),
+        16 => text.extend([*rng.choose(CHARACTERS), *rng.choose(FACTS)]),
+        // A file as agents read it.
+        _ => {
+            let first = rng.range(1..2_000);
+            let lines = (first..first + 5).map(|n| format!("\n{n:>6}→{}", rng.choose(FAILURES)));
+            text.push_str(&lines.collect::<String>());
+        }
     }
 }
 
@@ -65,6 +73,10 @@ pub(super) const FACTS: &[&str] = &[
     "Never edit files under vendor/.", "Blocked: the fixture is missing.", "/etc/hosts",
     "Is the cursor signed?", "f47ac10b-58cc-4372-a567-0e02b2c3d479", "2025-03-11T09:14:22Z", "<b>&amp;</b>",
 ];
+
+/// What stands behind the number of a line.
+const FAILURES: &[&str] =
+    &["Failed to fetch: timeout", "fatal: no", "error: gone", "TypeError: x", "}", "panic(\"a\")"];
 
 #[rustfmt::skip]
 pub(super) const AWKWARD: &[&str] = &[

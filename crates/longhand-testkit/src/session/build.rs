@@ -76,7 +76,7 @@ fn last_identifier(line: &str) -> (usize, usize) {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut end = line.len();
     while let Some(last) = line[..end].rfind(is_part) {
-        let start = line[..last].rfind(|c: char| !is_part(c)).map_or(0, |at| at + 1);
+        let start = line[..last].trim_end_matches(is_part).len();
         let name = &line[start..=last];
         if name.starts_with(|c: char| c.is_ascii_lowercase()) && !RESERVED.contains(&name) {
             return (start, name.len());

@@ -92,11 +92,32 @@ pub(super) fn is_check_tool(name: &str) -> bool {
     words.map(str::to_ascii_lowercase).any(|word| TASKS.contains(&word.as_str()))
 }
 
-/// The last line that counts or names passes, failures, errors or warnings.
+/// The last line that counts or names passes, failures, errors or warnings. If it has no count, as a hint on how to
+/// run a test again, a line before it that counts failures is the verdict.
 pub(super) fn verdict(output: &str) -> Option<String> {
-    let lines = output.lines().rev().map(plain);
-    let line = lines.into_iter().find(|line| is_verdict(line))?;
-    Some(opening(&line, VERDICT_CHARS).to_owned())
+    let mut lines = output.lines().rev().map(plain).filter(|line| is_verdict(line));
+    let last = lines.next()?;
+    let counted =
+        if has_count(&last, false) { None } else { lines.find(|line| has_count(line, true)) };
+    Some(opening(&counted.unwrap_or(last), VERDICT_CHARS).to_owned())
+}
+
+/// Whether a line counts passes or failures: `3 passed`, or with failures alone, `1 failed`.
+fn has_count(line: &str, failures: bool) -> bool {
+    let words: Vec<String> = line
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.windows(2).any(|pair| {
+        let count = pair[0].parse::<u64>();
+        let is_failure =
+            pair[1].starts_with("fail") && count.as_ref().is_ok_and(|count| *count > 0);
+        is_failure
+            || (!failures
+                && count.is_ok()
+                && ["pass", "fail"].iter().any(|own| pair[1].starts_with(own)))
+    })
 }
 
 /// The commands of a line. What is quoted is no end of one.
@@ -198,6 +219,11 @@ mod tests {
             ),
             ("src/a.ts(3,1): error TS2304: no x", Some("src/a.ts(3,1): error TS2304: no x")),
             ("\u{1b}[32m  12   passing\u{1b}[0m (3s)\n", Some("12 passing (3s)")),
+            (
+                "test result: FAILED. 4 passed; 1 failed; 0 ignored\n\nerror: test failed, to rerun pass `--lib`",
+                Some("test result: FAILED. 4 passed; 1 failed; 0 ignored"),
+            ),
+            ("297 tests, 0 failures\nerror: exit 2", Some("error: exit 2")),
             ("TypeError: x is not a function\n  at a.js:3", Some("TypeError: x is not a function")),
             ("all good", None),
             ("the password is set", None),
