@@ -23,4 +23,5 @@ mod sessions;
 mod story;
 #[cfg(unix)]
 mod surroundings;
+mod transfer;
 mod windows;

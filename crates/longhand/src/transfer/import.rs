@@ -179,9 +179,20 @@ struct Standing {
     archive_has_more: bool,
     export_has_more: bool,
     has_pins: bool,
+    pins_differ: bool,
 }
 
 impl Standing {
+    /// What neither of them can be brought to from the other.
+    fn difference(&self) -> Option<String> {
+        match (self.archive_has_more, self.export_has_more) {
+            (true, true) => Some("each has what the other has not".to_owned()),
+            // Which of them is newer cannot be told.
+            (false, false) if self.pins_differ => Some("its pins".to_owned()),
+            _ => None,
+        }
+    }
+
     fn outcome(&self, entries: u64) -> Imported {
         match (self.is_there, self.export_has_more, self.archive_has_more) {
             (false, ..) => Imported::New,
@@ -221,14 +232,10 @@ fn compare<R: BufRead>(
     if standing.is_there {
         while let Some(record) = lines.take_record()? {
             standing.export_has_more |= is_logged(&record);
-            if matches!(record, Record::Pins(_)) && !standing.export_has_more {
-                difference.get_or_insert_with(|| "its pins".to_owned());
-            }
+            standing.pins_differ |= matches!(record, Record::Pins(_));
         }
     }
-    if standing.archive_has_more && standing.export_has_more {
-        difference.get_or_insert_with(|| "each has what the other has not".to_owned());
-    }
+    let difference = difference.or_else(|| standing.difference());
     let differs =
         |what| TransferError::Differs { session: target.id, name: session.new.name.clone(), what };
     difference.map_or(Ok(standing), |what| Err(differs(what)))
@@ -251,15 +258,18 @@ fn meet<R: BufRead>(
     }
     if lines.record().is_none_or(|next| rank(next) > rank(record)) {
         standing.archive_has_more |= is_logged(record);
-        let only_pins = matches!(record, Record::Pins(_)) && !standing.export_has_more;
-        return Ok((only_pins && !standing.archive_has_more).then(|| "its pins".to_owned()));
+        standing.pins_differ |= matches!(record, Record::Pins(_));
+        return Ok(None);
     }
     let Some(next) = lines.take_record()? else { return Ok(None) };
     standing.known[usize::from(rank(record))] += 1;
     let is_same = match (record, &next) {
         // What search sees may have been worked out by another release.
         (Record::Entry { entry, .. }, Record::Entry { entry: other, .. }) => entry == other,
-        (Record::Pins(_), _) if standing.export_has_more || standing.archive_has_more => true,
+        (Record::Pins(pins), Record::Pins(others)) => {
+            standing.pins_differ |= pins != others;
+            true
+        }
         // These can be derived again.
         (Record::Preamble(_) | Record::Derived { .. }, _) => true,
         (record, next) => record == next,
@@ -280,7 +290,6 @@ fn described(record: &Record) -> String {
         Record::Entry { entry, .. } => format!("entry {}", entry.seq.0),
         Record::Batch { number, .. } => format!("batch {number}"),
         Record::Undo(_) => "its undone batches".to_owned(),
-        Record::Pins(_) => "its pins".to_owned(),
         Record::Request(_) => "its request log".to_owned(),
         _ => "its record".to_owned(),
     }

@@ -9,4 +9,5 @@ mod examples;
 mod fold;
 mod golden;
 mod replay;
+mod transfer;
 mod windows;
