@@ -1,6 +1,6 @@
 //! The one interface to wherever ledgers are kept.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use longhand_core::Seq;
 use longhand_core::{Handle, Link};
@@ -10,7 +10,7 @@ use crate::record::{
     Addition, After, Appended, Entry, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
     NewSession, Node, Reference, Request, Scope, SessionInfo,
 };
-use crate::{ArchiveError, Damage, Owner, PreambleId, Reserved, SessionId, Wish};
+use crate::{ArchiveError, Damage, Owner, PreambleId, Record, Reserved, SessionId, Wish};
 
 /// A durable home of ledgers.
 ///
@@ -155,6 +155,23 @@ pub trait Archive: Send + Sync {
 
     /// Returns what was derived from the session; `None` if it must be derived again.
     fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError>;
+
+    /// Hands over everything that is kept of a session, in one state of it, each record checked; returns whether
+    /// there is such a session.
+    ///
+    /// The session itself comes first, then its entries, batches, undos, pins, preambles, requests and what was
+    /// derived from it, each in their order. Whoever takes them can break it off.
+    fn export(
+        &self,
+        id: SessionId,
+        take: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<bool, ArchiveError>;
+
+    /// Adds records that come after those that a session has, exactly as they are; all or none.
+    ///
+    /// [`Record::Session`] begins the session; one that is there must be the same. Pins replace those that are
+    /// there. Gives [`ArchiveError::Unfit`] for a record that does not follow from what the session has.
+    fn restore(&self, id: SessionId, records: &[Record]) -> Result<(), ArchiveError>;
 
     /// Reserves money for a call of a model, if all calls of the last hour leave enough of the cap.
     ///

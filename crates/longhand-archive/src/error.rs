@@ -59,6 +59,14 @@ pub enum ArchiveError {
         /// The last entry of the path.
         head: Seq,
     },
+    /// A record that was to be restored does not follow from what the session has.
+    #[error("session {session}: {record} does not follow from what the archive has of it")]
+    Unfit {
+        /// The session.
+        session: SessionId,
+        /// The record.
+        record: String,
+    },
     /// What was read is not what was written.
     #[error("{archive}: {damage}")]
     Damaged {
@@ -92,6 +100,12 @@ pub enum ArchiveError {
         found: i64,
         /// The one that is known here.
         known: i64,
+    },
+    /// There is something where a new file should be; it was left as it is.
+    #[error("{path} exists already")]
+    Exists {
+        /// The path.
+        path: String,
     },
     /// There is no archive of this kind.
     #[error("`{address}` is not supported: give the path of a file, for example `longhand.db`")]

@@ -1,13 +1,13 @@
 //! An archive on top of another.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use longhand_core::{Handle, Link, Seq};
 
 use crate::{
     Addition, After, Appended, Archive, ArchiveError, Damage, Entry, Found, Head, Hit, Listing,
-    LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Reference, Request,
-    Reserved, Scope, SessionId, SessionInfo, Wish,
+    LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Record, Reference,
+    Request, Reserved, Scope, SessionId, SessionInfo, Wish,
 };
 
 /// Declares the trait and makes every layer an archive, from one list of methods.
@@ -64,6 +64,8 @@ layer! {
     fn answer(&self, owner: Owner, answer: &str) -> Option<(SessionId, Request)>;
     fn put_derived(&self, id: SessionId, key: &str, value: &str) -> ();
     fn derived(&self, id: SessionId, key: &str) -> Option<String>;
+    fn export(&self, id: SessionId, take: &mut dyn FnMut(Record) -> ControlFlow<()>) -> bool;
+    fn restore(&self, id: SessionId, records: &[Record]) -> ();
     fn reserve(&self, wish: &Wish) -> Reserved;
     fn settle(&self, reservation: u64, micros: u64) -> ();
     fn verify(&self, session: Option<SessionId>) -> Vec<Damage>;

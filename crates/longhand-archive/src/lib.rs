@@ -44,6 +44,7 @@ mod record;
 mod spending;
 mod sqlite;
 mod terms;
+mod transfer;
 mod words;
 
 pub use archive::Archive;
@@ -58,4 +59,5 @@ pub use record::{
     NewSession, Node, Reference, Request, Scope, SessionInfo,
 };
 pub use spending::{Reserved, Wish};
-pub use sqlite::{SqliteArchive, SqliteSettings};
+pub use sqlite::{SqliteArchive, SqliteSettings, Unwiped};
+pub use transfer::Record;

@@ -6,7 +6,7 @@
 mod session;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longhand_core::Seq;
@@ -16,8 +16,8 @@ use self::session::Session;
 use crate::query::{Query, Strictness, snippet};
 use crate::{
     Addition, After, Appended, Archive, ArchiveError, Cursor, Damage, Entry, Found, Head, Hit,
-    Listing, LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Reference,
-    Request, Reserved, Scope, SessionId, SessionInfo, Wish,
+    Listing, LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Record,
+    Reference, Request, Reserved, Scope, SessionId, SessionInfo, Wish,
 };
 
 /// An archive in memory: for tests and for what nobody wants to keep.
@@ -283,6 +283,35 @@ impl Archive for MemoryArchive {
         self.read(id, |session| Ok(session.derived.get(key).cloned()))
     }
 
+    fn export(
+        &self,
+        id: SessionId,
+        take: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<bool, ArchiveError> {
+        let records = {
+            let content = self.content();
+            let Some(session) = content.sessions.get(&id) else { return Ok(false) };
+            let owner = session.new.owner;
+            session.records(|preamble| content.preambles.get(&(owner, preamble)).cloned())
+        };
+        // Whoever takes them may ask for more.
+        let _ = records.into_iter().try_for_each(take);
+        Ok(true)
+    }
+
+    fn restore(&self, id: SessionId, records: &[Record]) -> Result<(), ArchiveError> {
+        let content = &mut *self.content();
+        let before = content.sessions.get(&id).cloned();
+        let outcome = records.iter().try_for_each(|record| content.restore(id, record));
+        if outcome.is_err() {
+            match before {
+                Some(session) => content.sessions.insert(id, session),
+                None => content.sessions.remove(&id),
+            };
+        }
+        outcome
+    }
+
     fn reserve(&self, wish: &Wish) -> Result<Reserved, ArchiveError> {
         let mut content = self.content();
         for (at_ms, _) in content.spending.values_mut() {
@@ -362,6 +391,28 @@ impl Content {
         self.session(id)?.requests.push((order, request.clone()));
         self.requests = order;
         Ok(())
+    }
+
+    fn restore(&mut self, id: SessionId, record: &Record) -> Result<(), ArchiveError> {
+        match record {
+            Record::Session(new) => {
+                self.begin(id, new)?;
+                self.session(id)?.require_same(new)
+            }
+            Record::Preamble(content) => {
+                let owner = self.session(id)?.new.owner;
+                let key = (owner, PreambleId::of(content));
+                self.preambles.entry(key).or_insert_with(|| content.clone());
+                Ok(())
+            }
+            Record::Request(request) => self.log(id, request),
+            record => {
+                let order = self.entries + 1;
+                self.session(id)?.restore(record, order)?;
+                self.entries += u64::from(matches!(record, Record::Entry { .. }));
+                Ok(())
+            }
+        }
     }
 
     /// Makes an addition, or nothing of it.

@@ -4,6 +4,7 @@
 //! index is derived: it lags behind by a bounded number of entries, and is made anew when it is damaged.
 
 mod background;
+mod backup;
 mod batch;
 mod body;
 mod derived;
@@ -20,6 +21,7 @@ mod place;
 mod preamble;
 mod readers;
 mod reference;
+mod renew;
 mod request;
 mod schema;
 mod seal;
@@ -29,12 +31,13 @@ mod spending;
 mod stamp;
 mod sweep;
 mod transaction;
+mod transfer;
 mod tree;
 mod verify;
 mod write_connection;
 mod writer;
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,11 +49,13 @@ use self::entry::{ReadyAddition, ReadyEntry};
 use self::fault::Fault;
 use self::place::Place;
 use self::readers::Readers;
+use self::sweep::Left;
+use self::transfer::ReadyRecord;
 use self::writer::Writer;
 use crate::{
     Addition, After, Appended, Archive, ArchiveError, Damage, Entry, Found, Head, Hit, Listing,
-    LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Reference, Request,
-    Reserved, Scope, SessionId, SessionInfo, Wish,
+    LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Record, Reference,
+    Request, Reserved, Scope, SessionId, SessionInfo, Wish,
 };
 
 /// An archive in a file, which processes may share.
@@ -63,6 +68,17 @@ pub struct SqliteArchive {
     wait_max: Duration,
     readers: Readers,
     writer: Writer,
+}
+
+/// What is left of removed sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unwiped {
+    /// Nothing is left.
+    Nothing,
+    /// This log may have texts of theirs: a program is reading it.
+    Log(PathBuf),
+    /// Texts of theirs are in the file: another program keeps it locked.
+    Content,
 }
 
 /// How a [`SqliteArchive`] behaves.
@@ -112,6 +128,30 @@ impl SqliteArchive {
     /// Makes the search index anew, in the background; until it is done, searches take longer.
     pub fn reindex(&self) -> Result<(), ArchiveError> {
         self.writer.write(index::reset)
+    }
+
+    /// Wipes what removed sessions left in the file and in its log. Others can write meanwhile.
+    ///
+    /// Gives up after `wait_max` without progress and says what is left; whoever uses the archive next goes on with it.
+    pub fn wipe(&self, wait_max: Duration) -> Result<Unwiped, ArchiveError> {
+        Ok(match self.writer.wipe(wait_max)? {
+            Left::Nothing => Unwiped::Nothing,
+            Left::Log => Unwiped::Log(place::log_of(&self.path)),
+            Left::Content => Unwiped::Content,
+        })
+    }
+
+    /// Writes a copy of the archive as it is now to a new file, and checks the copy. Others can write meanwhile.
+    ///
+    /// `progress` is told how many pages were copied, and of how many. Gives [`ArchiveError::Exists`] if there is
+    /// something at `target`; it appears there when it is complete.
+    pub fn backup(
+        &self,
+        target: impl AsRef<Path>,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<(), ArchiveError> {
+        self.readers.check()?;
+        backup::backup(&self.path, target.as_ref(), self.wait_max, progress)
     }
 
     fn read<T>(
@@ -267,6 +307,19 @@ impl Archive for SqliteArchive {
 
     fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError> {
         self.read(|db| derived::find(db, id, key))
+    }
+
+    fn export(
+        &self,
+        id: SessionId,
+        take: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<bool, ArchiveError> {
+        self.read(|db| transfer::export(db, id, take))
+    }
+
+    fn restore(&self, id: SessionId, records: &[Record]) -> Result<(), ArchiveError> {
+        let records: Vec<ReadyRecord> = records.iter().map(ReadyRecord::new).collect();
+        self.writer.write(move |db| transfer::restore(db, id, &records))
     }
 
     fn reserve(&self, wish: &Wish) -> Result<Reserved, ArchiveError> {

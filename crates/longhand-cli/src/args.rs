@@ -1,5 +1,6 @@
 //! The command line.
 
+mod archive;
 mod files;
 mod replay;
 mod run;
@@ -13,6 +14,7 @@ use longhand_core::{Policy, Rolling};
 use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
+pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs};
 pub(crate) use self::replay::ReplayArgs;
 pub(crate) use self::run::{RunArgs, UsageArgs, UsageBy};
@@ -59,12 +61,14 @@ pub(crate) enum Command {
     Undo(UndoArgs),
     /// Check every checksum and handle in the archive
     Verify(VerifyArgs),
-    /// Write a session as JSON Lines
+    /// Write a session with all that is kept of it, as JSON Lines
     Export(ExportArgs),
     /// Import a session from an export, a state file or an agent's session file
     Import(ImportArgs),
     /// Remove a session for good
     Rm(RmArgs),
+    /// Look after the archive: copy it while it is in use
+    Archive(ArchiveCommandArgs),
     /// Chat with a model in the terminal, without end
     Chat(ChatArgs),
     /// Run a proxy that keeps any agent within its context window
@@ -422,7 +426,7 @@ pub(crate) struct ExportArgs {
     /// The session, by its name or id as `longhand ls` shows it; a beginning is enough, and @last is the newest
     #[arg(value_name = "SESSION")]
     pub(crate) id: String,
-    /// What to write: every recorded message, or the state of the window
+    /// What to write: all that is kept of the session, or the state of the window
     #[arg(long, value_enum, default_value = "jsonl")]
     pub(crate) format: ExportFormat,
     /// Write here instead of to standard output
@@ -436,15 +440,21 @@ pub(crate) struct ExportArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// One message per line
+    /// Every message, fork, pin, edit and request, one per line, with a checksum
     Jsonl,
     /// Summary, verbatim rounds and counts as one JSON object
     State,
 }
 
 #[derive(Args)]
-#[command(after_help = "Example:
-  longhand import demo.jsonl --id copy")]
+#[command(
+    after_help = "An export comes back with all that it has, or not at all if it was cut off or changed. If the \
+archive has the beginning of it, the rest is added; if it has something else under that id, nothing is. With \
+--append and --redact, only the messages and their forks are taken.
+
+Example:
+  longhand import demo.jsonl --id copy"
+)]
 pub(crate) struct ImportArgs {
     /// An export, a state file or a session file [default: standard input]
     pub(crate) file: Option<PathBuf>,
@@ -457,6 +467,9 @@ pub(crate) struct ImportArgs {
     /// Replace keys and passwords in the archive by marks
     #[arg(long)]
     pub(crate) redact: bool,
+    /// Refuse a conversation of more bytes than this, or an export with a longer line (suffixes k, m and g)
+    #[arg(long, value_name = "BYTES", default_value = "256m", value_parser = amount)]
+    pub(crate) max_input: u64,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
@@ -464,8 +477,14 @@ pub(crate) struct ImportArgs {
 }
 
 #[derive(Args)]
-#[command(after_help = "Example:
-  longhand rm demo --yes")]
+#[command(
+    after_help = "The session is gone at once. Its texts are then wiped from the file, its index and its log, a \
+little at a time, so that other programs can write meanwhile. If a program keeps the log in use, the command says what is \
+left (exit status 0); the next command wipes it.
+
+Example:
+  longhand rm demo --yes"
+)]
 pub(crate) struct RmArgs {
     /// The session, by its whole name or id as `longhand ls` shows it
     #[arg(value_name = "SESSION")]

@@ -66,7 +66,7 @@ fn load(reader: impl Read, max: u64, name: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn too_large(name: &str, max: u64) -> anyhow::Error {
+pub(crate) fn too_large(name: &str, max: u64) -> anyhow::Error {
     let number = |bytes: u64| grouped(bytes as usize);
     hinted(
         format!("{name} has more than {} bytes, the most that is read", number(max)),

@@ -1,6 +1,7 @@
 //! The `longhand` command.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod args;
 mod chat;
 mod check;
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
         Command::Export(args) => transfer::export(&args),
         Command::Import(args) => transfer::import(&args),
         Command::Rm(args) => manage::rm(&args),
+        Command::Archive(args) => archive::run(&args),
         Command::Chat(args) => chat::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Run(args) => run::run(&args),

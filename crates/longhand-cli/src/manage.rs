@@ -1,17 +1,22 @@
 //! `longhand pin`, `undo`, `verify` and `rm`.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
-use longhand::{Archive, recall, searchable};
-use longhand_archive::{Page, SessionInfo};
+use longhand::{Archive, SqliteArchive, recall, searchable};
+use longhand_archive::{Page, SessionInfo, Unwiped};
 use longhand_core::{Role, Seq};
 use serde_json::json;
 
 use crate::args::{PinArgs, RmArgs, UndoArgs, VerifyArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{Outcome, hinted, history, inspect, lookup, output, store};
+use crate::{Outcome, archive, hinted, history, inspect, lookup, output, store};
+
+/// How long a command waits without progress until it leaves wiping to the next one.
+const WIPE_WAIT: Duration = Duration::from_secs(5);
 
 /// How many entries are read at a time.
 const ENTRIES_AT_A_TIME: u64 = 1_000;
@@ -53,7 +58,10 @@ pub(crate) fn undo(args: &UndoArgs) -> Result<Outcome> {
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
-    let archive = store::open_existing(&args.archive)?;
+    let file = archive::open_file(&args.archive)?;
+    // What is damaged may be in the way of wiping, and is reported below.
+    let _ = file.wipe(WIPE_WAIT);
+    let archive: Arc<dyn Archive> = file;
     let only = args.id.as_deref().map(|name| store::known(&archive, name)).transpose()?;
     let damages = archive.verify(only.map(|info| info.id))?;
     if args.json {
@@ -82,7 +90,8 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
 }
 
 pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
-    let archive = store::open_existing(&args.archive)?;
+    let file = archive::open_file(&args.archive)?;
+    let archive: Arc<dyn Archive> = file.clone();
     let info = lookup::writable(&archive, &args.id)?;
     if !args.yes {
         return Err(hinted(
@@ -112,7 +121,22 @@ pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
         text.push_str(&format!("commands such as /search stay in {}\n", path.display()));
     }
     output::print(&text)?;
+    tell_what_is_left(&file, &store::path(&args.archive)?)?;
     Ok(Outcome::Done)
+}
+
+/// Waits until the texts of removed sessions are wiped; says what is left of them, and how to be rid of it.
+fn tell_what_is_left(file: &SqliteArchive, path: &Path) -> Result<()> {
+    let (what, why) = match file.wipe(WIPE_WAIT)? {
+        Unwiped::Nothing => return Ok(()),
+        Unwiped::Log(log) => (format!("in the log {}", log.display()), "reads from it"),
+        Unwiped::Content => (format!("in {}", path.display()), "keeps it locked"),
+    };
+    output::say(&format!(
+        "warning: texts of the removed session are still {what}, since another program {why}\n\
+         hint: end that program, then run `longhand verify`, which wipes what is left"
+    ));
+    Ok(())
 }
 
 /// What the user said in a session.

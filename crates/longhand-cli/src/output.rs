@@ -13,13 +13,22 @@ use crate::{clean, progress};
 
 /// Writes a temporary file and renames it to its place; a link is followed, a device is written to.
 pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
+    write_file_with(path, |out| Ok(out.write_all(text.as_bytes())?))
+}
+
+/// The same for what is not in memory as a whole.
+pub(crate) fn write_file_with(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
     let failed = || format!("cannot write {}", path.display());
     // The name of the temporary file would only confuse.
     let bare = |error: std::io::Error| std::io::Error::from(error.kind());
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = std::fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file() && !old.is_dir()) {
-        return std::fs::write(&target, text).with_context(failed);
+        let mut device = File::create(&target).with_context(failed)?;
+        return write(&mut device).with_context(failed);
     }
     let folder =
         target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -27,11 +36,8 @@ pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
         bail!("cannot write {}: there is no folder {}", path.display(), folder.display());
     }
     let mut aside = aside().tempfile_in(folder).map_err(bare).with_context(failed)?;
-    aside
-        .write_all(text.as_bytes())
-        .and_then(|()| aside.as_file().sync_all())
-        .map_err(bare)
-        .with_context(failed)?;
+    write(&mut aside).with_context(failed)?;
+    aside.as_file().sync_all().map_err(bare).with_context(failed)?;
     if let Some(old) = old {
         // A file that keeps its contents but not its mode is no reason to fail.
         let _ = aside.as_file().set_permissions(old.permissions());

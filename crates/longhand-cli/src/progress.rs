@@ -38,6 +38,7 @@ pub(crate) fn label(command: &Command) -> Option<&'static str> {
         Command::Export(_) => "exporting",
         Command::Import(_) => "importing",
         Command::Rm(_) => "removing",
+        Command::Archive(_) => "copying",
         Command::Doctor(_) => "testing the archive and the models",
         _ => return None,
     })
@@ -63,6 +64,13 @@ pub(crate) fn start(what: &str) {
                 }
             }
         });
+    }
+}
+
+/// Changes what is shown, if something is.
+pub(crate) fn rename(what: &str) {
+    if let Some(work) = work().as_mut() {
+        what.clone_into(&mut work.what);
     }
 }
 

@@ -1,163 +1,180 @@
 //! `longhand export` and `longhand import`.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use longhand::{Owner, Round, SessionId, time};
-use longhand_archive::{After, NewEntry, NewSession};
+use longhand::transfer::{self, Exported, Imported, ImportedSession, TransferError};
+use longhand::{Archive, Owner, Round, SessionId, time};
+use longhand_archive::{After, NewEntry, NewSession, SessionInfo};
+use longhand_core::Seq;
 use serde_json::{Value, json};
 
 use crate::args::{ExportArgs, ExportFormat, ImportArgs};
-use crate::output::{counted, counted_as};
-use crate::{Outcome, conversation, hinted, input, output, store};
+use crate::output::{counted, counted_as, harmless_line};
+use crate::{Outcome, conversation, hinted, input, output, progress, store};
 
-/// The first line of an export.
-const HEADER: &str = "longhand";
+/// How much of a file is looked at to tell what it is.
+const FIRST_LINE_MAX: u64 = 64 * 1024;
+/// How many bytes of messages are appended in one transaction, but for one message that has more.
+const BYTES_AT_A_TIME: usize = 4 << 20;
+/// How many messages are appended in one transaction.
+const MESSAGES_AT_A_TIME: usize = 256;
 
 pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
     let info = store::known(&archive, &args.id)?;
-    let text = match args.format {
-        ExportFormat::Jsonl => {
-            let sessions = conversation::of(&archive, &info)?;
-            let entries: u64 = sessions.iter().map(|info| info.entries).sum();
-            let mut text =
-                json!({HEADER: "session", "version": 2, "id": info.name, "entries": entries})
-                    .to_string();
-            text.push('\n');
-            // What a later session goes on from comes before it; numbers and rounds go on, too.
-            let (mut first, mut round) = (0, 0);
-            for info in &sessions {
-                for entry in archive.entries(info.id, 0..info.entries)? {
-                    let line = json!({
-                        "seq": first + entry.seq.0, "parent": entry.parent.map(|parent| first + parent.0), "round": round + entry.round, "at": time::format(entry.at_ms), "form": entry.form, "raw": entry.raw,
-                    });
-                    text.push_str(&line.to_string());
-                    text.push('\n');
-                }
-                first += info.entries;
-                round += info.rounds;
-            }
-            text
+    let path = args.output.as_deref().filter(|path| path.as_os_str() != "-");
+    match (args.format, path) {
+        (ExportFormat::Jsonl, Some(path)) => {
+            output::write_file_with(path, |out| write_sessions(&archive, &info, out))?;
         }
-        ExportFormat::State => {
-            let session = store::shown(&archive, &info, &args.session)?;
-            let rounds: Vec<Value> = session
-                .plain_rounds()
-                .into_iter()
-                .map(|round| {
-                    let calls: Vec<Value> =
-                        round.tools.iter().map(|(name, summary)| json!({"name": name, "summary": summary})).collect();
-                    json!({"user": round.user, "assistant": round.assistant, "ts": time::format(round.at_ms), "tool_calls": calls})
-                })
-                .collect();
-            let state = json!({
-                "id": info.name,
-                "summary": session.summary().unwrap_or_default(),
-                "window": rounds,
-                "total_rounds": info.rounds,
-                "token_estimate": session.tokens().0,
-            });
-            format!("{state:#}\n")
+        (ExportFormat::Jsonl, None) => {
+            progress::clear();
+            write_sessions(&archive, &info, &mut std::io::stdout().lock())?;
         }
-    };
-    match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
-        Some(path) => output::write_file(path, &text)?,
-        None => output::print_data(&text)?,
+        (ExportFormat::State, Some(path)) => {
+            output::write_file(path, &state(args, &archive, &info)?)?;
+        }
+        (ExportFormat::State, None) => output::print_data(&state(args, &archive, &info)?)?,
     }
     Ok(Outcome::Done)
+}
+
+/// Writes a conversation with all that the archive keeps of it.
+fn write_sessions(
+    archive: &Arc<dyn Archive>,
+    info: &SessionInfo,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let sessions = conversation::of(archive, info)?;
+    let ids: Vec<SessionId> = sessions.iter().map(|info| info.id).collect();
+    let mut out = BufWriter::new(out);
+    transfer::export(&**archive, &ids, &info.name, &mut out).map_err(explained).map(drop)
+}
+
+/// The window of a session as one JSON object.
+fn state(args: &ExportArgs, archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<String> {
+    let session = store::shown(archive, info, &args.session)?;
+    let rounds = session.plain_rounds().into_iter().map(|round| {
+        let calls = round.tools.iter();
+        let calls = calls.map(|(name, summary)| json!({"name": name, "summary": summary}));
+        json!({
+            "user": round.user,
+            "assistant": round.assistant,
+            "ts": time::format(round.at_ms),
+            "tool_calls": calls.collect::<Value>(),
+        })
+    });
+    let state = json!({
+        "id": info.name,
+        "summary": session.summary().unwrap_or_default(),
+        "window": rounds.collect::<Value>(),
+        "total_rounds": info.rounds,
+        "token_estimate": session.tokens().0,
+    });
+    Ok(format!("{state:#}\n"))
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
-    let text = text_of(args)?;
+    let source = Source::open(args)?;
+    if !source.is_export()? {
+        return import_conversation(args, &source);
+    }
+    let exported = source.exported().map_err(explained)?;
+    if exported.has_messages_only() || args.append || args.redact {
+        return import_messages(args, &source);
+    }
+    let sessions = transfer::check(exported).map_err(explained)?;
     let archive = store::open(&args.archive)?;
-    let redactor = store::redactor_if(args.redact, &args.archive)?;
-    let text = redactor.map_or(text.clone(), |redactor| redactor.redact(&text).into_owned());
-    let name = args
-        .file
-        .as_deref()
-        .and_then(|path| path.file_stem())
-        .map(|stem| stem.to_string_lossy().into_owned());
-    let first: Value =
-        text.lines().next().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
-    let (id, entries) = if first[HEADER] == "session" {
-        (args.id.clone().or_else(|| first["id"].as_str().map(str::to_owned)), exported(&text)?)
-    } else if let Ok(state) = serde_json::from_str::<Value>(&text)
-        && state["window"].is_array()
-    {
-        (args.id.clone().or_else(|| state["id"].as_str().map(str::to_owned)), of_state(&state)?)
-    } else {
-        (args.id.clone(), Round::split_conversation(text.into_bytes(), store::now_ms())?)
-    };
-    let id = id.or(name).context("name the session with --id")?;
-    let known = store::find(&archive, &id)?.filter(|info| info.name == id);
-    if known.is_some() && !args.append {
-        return Err(hinted(
-            format!("session {id:?} exists already"),
-            "--append adds to it; --id names another",
-        ));
+    let open = || source.exported();
+    let imported = transfer::import(&*archive, sessions, open, args.id.as_deref());
+    for session in imported.map_err(explained)? {
+        output::print(&told(&archive, &session)?)?;
     }
-    let rounds = entries.iter().filter(|entry| entry.opens_round).count();
-    if entries.is_empty() {
-        bail!("there is nothing in it to import");
-    }
-    let session = known.map_or_else(|| SessionId::named(Owner::LOCAL, &id), |info| info.id);
-    let new = NewSession {
-        owner: Owner::LOCAL,
-        dialect: entries.first().map_or(String::new(), |entry| entry.form.clone()),
-        name: id.clone(),
-        continues: None,
-        group: None,
-        begun_ms: store::now_ms(),
-    };
-    archive.begin(session, &new)?;
-    archive.append(session, After::Newest, &entries)?;
-    output::print(&format!(
-        "imported {}, {} into {id}",
-        counted(rounds, "round"),
-        counted_as(entries.len(), "entry", "entries")
-    ))?;
     Ok(Outcome::Done)
 }
 
-/// Reads the file, unpacked if it is packed.
-fn text_of(args: &ImportArgs) -> Result<String> {
-    let file = args.file.as_deref().filter(|path| path.as_os_str() != "-");
-    let name = file.map_or("standard input".to_owned(), |path| path.display().to_string());
-    let bytes = file.map_or_else(standard_input, std::fs::read);
-    let bytes = bytes.with_context(|| format!("cannot read {name}"))?;
-    let bytes = longhand_dialect::unpack(bytes, longhand_dialect::BYTES_MAX)?;
-    String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8"))
-}
-
-fn standard_input() -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    input::standard_input().read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn exported(text: &str) -> Result<Vec<NewEntry>> {
-    let mut entries = Vec::new();
-    let mut round = None;
-    for (index, line) in
-        text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty())
-    {
-        let at = || format!("line {}", index + 1);
-        let value: Value = serde_json::from_str(line).with_context(at)?;
-        let field = |key: &str| {
-            value[key].as_str().with_context(|| format!("{}: `{key}` must be a string", at()))
-        };
-        let own = value["round"].as_u64();
-        if !longhand::is_form(field("form")?) {
-            bail!("{}: there is no form {:?}", at(), field("form")?);
+/// What became of a session.
+fn told(archive: &Arc<dyn Archive>, session: &ImportedSession) -> Result<String> {
+    let name = harmless_line(&session.name);
+    let entries = |count: u64| counted_as(count as usize, "entry", "entries");
+    Ok(match session.imported {
+        Imported::New => {
+            let rounds = archive.session(session.id)?.map_or(0, |info| info.rounds);
+            let rounds = counted(rounds as usize, "round");
+            format!("imported {rounds}, {} into {name}", entries(session.entries))
         }
-        let at_ms =
-            time::parse(field("at")?).with_context(|| format!("{}: `at` is not a time", at()))?;
-        let raw = field("raw")?.to_owned();
-        entries.extend(longhand::new_entry(field("form")?, raw, own != round, at_ms));
-        round = own;
+        Imported::Extended(new) => {
+            format!("added {} to {name}; the archive had the rest", entries(new))
+        }
+        Imported::Same => format!("the archive has {name} already, just so; nothing was added"),
+        Imported::Older => {
+            format!("the archive has all of {name} and more; nothing was added")
+        }
+    })
+}
+
+/// Imports the messages of an export with its forks, but nothing else of its session.
+fn import_messages(args: &ImportArgs, source: &Source) -> Result<Outcome> {
+    let exported = source.exported().map_err(explained)?;
+    let id = args.id.clone().or_else(|| exported.name().map(str::to_owned));
+    let mut form = None;
+    let check = |message: transfer::ExportedMessage| {
+        form.get_or_insert(message.form);
+        Ok(())
+    };
+    exported.messages(check).map_err(explained)?;
+    let form = form.context("there is nothing in it to import")?;
+    let target = Target::find(args, id)?;
+    let redactor = store::redactor_if(args.redact, &args.archive)?;
+    let after = target.begin(&form)?;
+    let entry = |message: transfer::ExportedMessage| {
+        let transfer::ExportedMessage { seq, opens_round, form, raw, at_ms, .. } = message;
+        let raw =
+            redactor.as_ref().map(|redactor| redactor.redact(&raw).into_owned()).unwrap_or(raw);
+        let entry = longhand::new_entry(&form, raw, opens_round, at_ms);
+        entry.ok_or_else(|| TransferError::Line {
+            line: seq + 2,
+            what: format!("there is no form {form:?}"),
+        })
+    };
+    let exported = source.exported().map_err(explained)?;
+    let counts = transfer::messages(&*target.archive, target.session, after, exported, entry);
+    let (entries, rounds) = counts.map_err(explained)?;
+    target.tell(rounds as usize, entries as usize)
+}
+
+/// Imports a conversation in another format, or a state.
+fn import_conversation(args: &ImportArgs, source: &Source) -> Result<Outcome> {
+    let mut text = source.text()?;
+    if args.redact {
+        // The key of the marks lies beside the archive.
+        drop(store::open(&args.archive)?);
+        if let Some(redactor) = store::redactor_if(true, &args.archive)? {
+            text = redactor.redact(&text).into_owned();
+        }
     }
-    Ok(entries)
+    if let Some(state) = state_of(&text) {
+        drop(text);
+        let id = args.id.clone().or_else(|| state["id"].as_str().map(str::to_owned));
+        let mut appending = Appending::new(args, id);
+        of_state(&state)?.into_iter().try_for_each(|entry| appending.add(entry))?;
+        return appending.finish();
+    }
+    let mut appending = Appending::new(args, args.id.clone());
+    Round::each_of_conversation(text.into_bytes(), store::now_ms(), |entry| appending.add(entry))?;
+    appending.finish()
+}
+
+/// The state of a window, if the text is one. Others are not read twice.
+fn state_of(text: &str) -> Option<Value> {
+    if !text.trim_start().starts_with('{') || !text.contains("\"window\"") {
+        return None;
+    }
+    let state: Value = serde_json::from_str(text).ok()?;
+    state["window"].is_array().then_some(state)
 }
 
 fn of_state(state: &Value) -> Result<Vec<NewEntry>> {
@@ -171,4 +188,196 @@ fn of_state(state: &Value) -> Result<Vec<NewEntry>> {
         entries.extend(round.entries());
     }
     Ok(entries)
+}
+
+/// The session that messages are imported into.
+struct Target {
+    archive: Arc<dyn Archive>,
+    session: SessionId,
+    name: String,
+    is_known: bool,
+}
+
+impl Target {
+    /// Finds the session by its name: `id`, or else the name of the file.
+    fn find(args: &ImportArgs, id: Option<String>) -> Result<Self> {
+        let stem = args.file.as_deref().and_then(|path| path.file_stem());
+        let id = id.or_else(|| stem.map(|stem| stem.to_string_lossy().into_owned()));
+        let name = id.context("name the session with --id")?;
+        let archive = store::open(&args.archive)?;
+        let known = store::find(&archive, &name)?.filter(|info| info.name == name);
+        if known.is_some() && !args.append {
+            return Err(hinted(
+                format!("session {name:?} exists already"),
+                "--append adds to it; --id names another",
+            ));
+        }
+        let is_known = known.is_some();
+        let session = known.map_or_else(|| SessionId::named(Owner::LOCAL, &name), |info| info.id);
+        Ok(Self { archive, session, name, is_known })
+    }
+
+    /// Begins the session if it is not there; returns what new messages follow.
+    fn begin(&self, dialect: &str) -> Result<Option<Seq>> {
+        if self.is_known {
+            return Ok(self.archive.head(self.session)?.and_then(|head| head.head));
+        }
+        let new = NewSession {
+            owner: Owner::LOCAL,
+            dialect: dialect.to_owned(),
+            name: self.name.clone(),
+            continues: None,
+            group: None,
+            begun_ms: store::now_ms(),
+        };
+        self.archive.begin(self.session, &new)?;
+        Ok(None)
+    }
+
+    fn tell(&self, rounds: usize, entries: usize) -> Result<Outcome> {
+        output::print(&format!(
+            "imported {}, {} into {}",
+            counted(rounds, "round"),
+            counted_as(entries, "entry", "entries"),
+            harmless_line(&self.name)
+        ))?;
+        Ok(Outcome::Done)
+    }
+}
+
+/// Messages on their way to the end of a session, some at a time.
+struct Appending<'a> {
+    args: &'a ImportArgs,
+    id: Option<String>,
+    /// There is none until the first message.
+    target: Option<Target>,
+    portion: Vec<NewEntry>,
+    bytes: usize,
+    rounds: usize,
+    entries: usize,
+}
+
+impl<'a> Appending<'a> {
+    fn new(args: &'a ImportArgs, id: Option<String>) -> Self {
+        let portion = Vec::new();
+        Self { args, id, target: None, portion, bytes: 0, rounds: 0, entries: 0 }
+    }
+
+    fn add(&mut self, entry: NewEntry) -> Result<()> {
+        if self.target.is_none() {
+            let target = Target::find(self.args, self.id.take())?;
+            target.begin(&entry.form)?;
+            self.target = Some(target);
+        }
+        self.bytes += entry.raw.len();
+        self.rounds += usize::from(entry.opens_round);
+        self.entries += 1;
+        self.portion.push(entry);
+        if self.bytes >= BYTES_AT_A_TIME || self.portion.len() >= MESSAGES_AT_A_TIME {
+            self.append()?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self) -> Result<()> {
+        if let Some(target) = &self.target {
+            let portion = std::mem::take(&mut self.portion);
+            self.bytes = 0;
+            target.archive.append(target.session, After::Newest, &portion)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Outcome> {
+        self.append()?;
+        match &self.target {
+            Some(target) => target.tell(self.rounds, self.entries),
+            None => bail!("there is nothing in it to import"),
+        }
+    }
+}
+
+/// The file to import, which can be read more than once.
+struct Source {
+    name: String,
+    file: File,
+    max: u64,
+}
+
+impl Source {
+    fn open(args: &ImportArgs) -> Result<Self> {
+        let path = args.file.as_deref().filter(|path| path.as_os_str() != "-");
+        let name = path.map_or("standard input".to_owned(), |path| path.display().to_string());
+        let file = match path {
+            Some(path) => File::open(path),
+            None => spooled(),
+        };
+        let file = file.with_context(|| format!("cannot read {name}"))?;
+        Ok(Self { name, file, max: args.max_input })
+    }
+
+    /// Reads the file from its beginning.
+    fn reader(&self) -> std::io::Result<BufReader<&File>> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0))?;
+        Ok(BufReader::new(file))
+    }
+
+    fn is_export(&self) -> Result<bool> {
+        let mut first = Vec::new();
+        let read =
+            |reader: BufReader<&File>| reader.take(FIRST_LINE_MAX).read_until(b'\n', &mut first);
+        self.reader().and_then(read).with_context(|| format!("cannot read {}", self.name))?;
+        let first = str::from_utf8(&first).unwrap_or_default();
+        Ok(transfer::header_version(first).is_some())
+    }
+
+    fn exported(&self) -> Result<Exported<BufReader<&File>>, TransferError> {
+        Exported::open(self.reader()?, self.max)
+    }
+
+    /// All of it, unpacked if it is packed.
+    fn text(&self) -> Result<String> {
+        let size = self.file.metadata().map_or(0, |data| data.len());
+        if size > self.max {
+            return Err(input::too_large(&self.name, self.max));
+        }
+        let mut bytes = Vec::with_capacity(size as usize);
+        let read = |reader: BufReader<&File>| reader.take(self.max + 1).read_to_end(&mut bytes);
+        self.reader().and_then(read).with_context(|| format!("cannot read {}", self.name))?;
+        if bytes.len() as u64 > self.max {
+            return Err(input::too_large(&self.name, self.max));
+        }
+        let bytes = longhand_dialect::unpack(bytes, self.max)?;
+        String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", self.name))
+    }
+}
+
+/// Standard input in a file that has no name.
+fn spooled() -> std::io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    std::io::copy(&mut input::standard_input(), &mut file)?;
+    Ok(file)
+}
+
+/// An error of an export or an import, with a hint where one helps.
+fn explained(error: TransferError) -> anyhow::Error {
+    let hint = match &error {
+        TransferError::Differs { .. } => {
+            "--id names the copy otherwise; --append adds its messages to the end"
+        }
+        TransferError::Cut { .. } | TransferError::Changed(_) => {
+            "nothing was imported; was the export broken off? write it again"
+        }
+        TransferError::OtherVersion { .. } => "a later release of longhand can read it",
+        TransferError::LongLine { .. } => "--max-input 4g raises the limit",
+        _ => {
+            return match error {
+                TransferError::Io(error) => error.into(),
+                TransferError::Archive(error) => error.into(),
+                error => error.into(),
+            };
+        }
+    };
+    hinted(error.to_string(), hint)
 }

@@ -89,6 +89,7 @@ mod said;
 mod session;
 mod story;
 pub mod time;
+pub mod transfer;
 
 pub use admit::{Admitted, Fitted, Request};
 pub use digest::Summarised;

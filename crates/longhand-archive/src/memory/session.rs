@@ -1,6 +1,6 @@
 //! One session of an archive in memory.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use longhand_core::Seq;
 use longhand_core::{Handle, Link};
@@ -8,10 +8,10 @@ use longhand_core::{Handle, Link};
 use crate::codec::{self, Target};
 use crate::{
     After, Appended, ArchiveError, Conflict, Cursor, Entry, Expected, Head, LoggedBatch, NewBatch,
-    NewEntry, NewSession, Reference, Request, SessionId, SessionInfo,
+    NewEntry, NewSession, PreambleId, Record, Reference, Request, SessionId, SessionInfo,
 };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) id: SessionId,
     pub(super) new: NewSession,
@@ -23,7 +23,8 @@ pub(super) struct Session {
     /// The silent entries that follow an entry, oldest first.
     silent: HashMap<Option<Seq>, Vec<Seq>>,
     log: Vec<LoggedBatch>,
-    undone: BTreeSet<u64>,
+    /// In the order in which they were undone.
+    undone: Vec<u64>,
     pins: BTreeSet<Seq>,
     /// The batch that had a handle first.
     references: HashMap<Handle, u64>,
@@ -32,7 +33,7 @@ pub(super) struct Session {
     pub(super) derived: HashMap<String, String>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct StoredEntry {
     entry: Entry,
     /// The entry before it that has the same link.
@@ -53,7 +54,7 @@ impl Session {
             linked: HashMap::new(),
             silent: HashMap::new(),
             log: Vec::new(),
-            undone: BTreeSet::new(),
+            undone: Vec::new(),
             pins: BTreeSet::new(),
             references: HashMap::new(),
             requests: Vec::new(),
@@ -198,7 +199,11 @@ impl Session {
         let round =
             parent.map_or(0, |parent| self.entry(parent).round + u64::from(new.opens_round));
         let NewEntry { form, raw, text, at_ms, .. } = new.clone();
-        let entry = Entry { seq, parent, link, round, form, raw, at_ms };
+        self.keep(Entry { seq, parent, link, round, form, raw, at_ms }, text, order)
+    }
+
+    fn keep(&mut self, entry: Entry, text: String, order: u64) -> Seq {
+        let Entry { seq, parent, link, .. } = entry;
         let same_link = self.linked.insert(link, seq);
         if link.is_silent() {
             self.silent.entry(parent).or_default().push(seq);
@@ -234,13 +239,115 @@ impl Session {
             let conflict = Conflict::Batch { after: new.after, newest };
             return Err(ArchiveError::Conflict { session: self.id, conflict });
         }
+        Ok(self.add_to_log(new))
+    }
+
+    fn add_to_log(&mut self, new: &NewBatch) -> u64 {
         let number = self.log.len() as u64 + 1;
         for handle in codec::handles(&new.batch) {
             self.references.entry(handle).or_insert(number);
         }
         let NewBatch { after, at_ms, batch, receipt } = new.clone();
         self.log.push(LoggedBatch { number, after, at_ms, batch, receipt, is_live: true });
-        Ok(number)
+        number
+    }
+
+    /// Everything that is kept of it.
+    pub(super) fn records(&self, preamble: impl Fn(PreambleId) -> Option<String>) -> Vec<Record> {
+        let mut records = vec![Record::Session(self.new.clone())];
+        records.extend(self.entries.iter().map(|stored| Record::Entry {
+            entry: stored.entry.clone(),
+            text: stored.text.clone(),
+        }));
+        records.extend(self.log.iter().map(|logged| {
+            let LoggedBatch { number, after, at_ms, batch, receipt, .. } = logged.clone();
+            Record::Batch { number, batch: NewBatch { after, at_ms, batch, receipt } }
+        }));
+        records.extend(self.undone.iter().map(|batch| Record::Undo(*batch)));
+        if !self.pins.is_empty() {
+            records.push(Record::Pins(self.pins.iter().copied().collect()));
+        }
+        let mut named = BTreeSet::new();
+        let preambles = self.requests.iter().filter_map(|(_, request)| request.preamble);
+        let preambles: Vec<PreambleId> = preambles.filter(|id| named.insert(*id)).collect();
+        records.extend(preambles.into_iter().filter_map(preamble).map(Record::Preamble));
+        records.extend(self.requests.iter().map(|(_, request)| Record::Request(request.clone())));
+        let derived: BTreeMap<&String, &String> = self.derived.iter().collect();
+        records.extend(
+            derived
+                .into_iter()
+                .map(|(key, value)| Record::Derived { key: key.clone(), value: value.clone() }),
+        );
+        records
+    }
+
+    pub(super) fn require_same(&self, new: &NewSession) -> Result<(), ArchiveError> {
+        if self.new == *new { Ok(()) } else { Err(self.unfit("the record of the session")) }
+    }
+
+    fn unfit(&self, record: &str) -> ArchiveError {
+        ArchiveError::Unfit { session: self.id, record: record.to_owned() }
+    }
+
+    /// Adds a record of another archive that is neither the session's own, a preamble nor a request.
+    pub(super) fn restore(&mut self, record: &Record, order: u64) -> Result<(), ArchiveError> {
+        match record {
+            Record::Entry { entry, text } => self.restore_entry(entry, text, order),
+            Record::Batch { number, batch } => self.restore_batch(*number, batch),
+            Record::Undo(batch) => {
+                let is_there = (1..=self.log.len() as u64).contains(batch);
+                if !is_there || self.undone.contains(batch) {
+                    return Err(self.unfit(&format!("the undo of batch {batch}")));
+                }
+                self.undone.push(*batch);
+                Ok(())
+            }
+            Record::Pins(seqs) => {
+                seqs.iter().try_for_each(|seq| self.require(*seq))?;
+                self.pins = seqs.iter().copied().collect();
+                Ok(())
+            }
+            Record::Derived { key, value } => {
+                self.derived.insert(key.clone(), value.clone());
+                Ok(())
+            }
+            Record::Session(_) | Record::Preamble(_) | Record::Request(_) => {
+                Err(self.unfit("a record that is not of its kind"))
+            }
+        }
+    }
+
+    fn restore_entry(&mut self, entry: &Entry, text: &str, order: u64) -> Result<(), ArchiveError> {
+        let (seq, parent, round) = (entry.seq, entry.parent, entry.round);
+        let is_next = seq.0 == self.count() && parent.is_none_or(|parent| parent < seq);
+        let rounds = is_next.then(|| match parent {
+            None => 0..=0,
+            Some(parent) => self.entry(parent).round..=self.entry(parent).round + 1,
+        });
+        if !rounds.is_some_and(|rounds| rounds.contains(&round)) {
+            return Err(self.unfit(&format!("entry {}", seq.0)));
+        }
+        self.keep(entry.clone(), text.to_owned(), order);
+        Ok(())
+    }
+
+    fn restore_batch(&mut self, number: u64, new: &NewBatch) -> Result<(), ArchiveError> {
+        if number != self.log.len() as u64 + 1 || new.after >= number {
+            return Err(self.unfit(&format!("batch {number}")));
+        }
+        let head = new.batch.head;
+        self.require(head)?;
+        let path: BTreeSet<Seq> = self.path(Some(head))?.into_iter().collect();
+        let chain = std::iter::successors(Some((new.after, &new.batch)), |(after, _)| {
+            let before = &self.log[after.checked_sub(1)? as usize];
+            Some((before.after, &before.batch))
+        });
+        let edited: Vec<Seq> = chain.flat_map(|(_, batch)| batch.edited()).collect();
+        if let Some(entry) = edited.into_iter().find(|entry| !path.contains(entry)) {
+            return Err(ArchiveError::NotOnPath { session: self.id, entry, head });
+        }
+        self.add_to_log(new);
+        Ok(())
     }
 
     /// The whole log, oldest first.
@@ -286,7 +393,7 @@ impl Session {
 
     pub(super) fn undo(&mut self, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError> {
         let Some(batch) = self.live(head)?.pop() else { return Ok(None) };
-        self.undone.insert(batch.number);
+        self.undone.push(batch.number);
         Ok(Some(LoggedBatch { is_live: false, ..batch }))
     }
 

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::maintenance::Due;
+use super::maintenance::{self, Due};
 use super::place::Place;
+use super::sweep::Left;
 use super::write_connection::WriteConnection;
 use super::{index, open};
 use crate::ArchiveError;
@@ -155,15 +156,19 @@ impl Worker {
         let reader = self.reader.as_ref().filter(|_| is_index_next);
         let slice = reader.and_then(|reader| index::prepare(reader).ok());
         let started = Instant::now();
-        {
+        let is_wiping = {
             let connection = &mut *WriteConnection::locked(&self.connection);
             if connection.maintenance.due() >= due && self.place.check().is_ok() {
                 connection.maintenance.do_one(&connection.db, slice);
             }
             self.signal.tell(connection.maintenance.due());
-        }
+            connection.maintenance.left() != Left::Nothing
+        };
         if !self.is_quiet() {
             self.signal.step_back(started.elapsed() * STEP_BACK);
+        } else if is_wiping {
+            // Other processes may be waiting, of which nothing is known here.
+            self.signal.step_back(maintenance::LEAVE);
         }
     }
 }

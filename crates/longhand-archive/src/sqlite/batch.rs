@@ -12,10 +12,10 @@ use longhand_core::Seq;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::fault::{Fault, illegible_as};
-use super::reference;
 use super::seal::{Seal, Sealer};
 use super::session::{self, Session, first_seal, optional, signed, unsigned};
 use super::tree::{self, Node};
+use super::{reference, transfer};
 use crate::{
     ArchiveError, Conflict, Cursor, DamagedPart, Listing, LoggedBatch, NewBatch, Page, SessionId,
     codec,
@@ -38,6 +38,16 @@ pub(super) fn commit(db: &Connection, session: &mut Session, new: &NewBatch) -> 
         return Err(conflict(newest.map_or(0, |line| line.number)));
     }
     let reach = edited.first().map(|entry| entry.0).max(newest.and_then(|line| line.reach));
+    insert(db, session, new, reach)
+}
+
+/// Adds a batch to the log, with a reference for every handle in it.
+fn insert(
+    db: &Connection,
+    session: &mut Session,
+    new: &NewBatch,
+    reach: Option<u64>,
+) -> Result<u64, Fault> {
     let stored = StoredBatch {
         number: session.state.batches + 1,
         after: new.after,
@@ -51,6 +61,43 @@ pub(super) fn commit(db: &Connection, session: &mut Session, new: &NewBatch) -> 
         reference::add(db, session, handle, stored.number)?;
     }
     Ok(stored.number)
+}
+
+/// Adds a batch of another archive to the log exactly as it was there.
+///
+/// Whether it built on what was live then cannot be checked any more; that it edits its own path can.
+pub(super) fn restore(
+    db: &Connection,
+    session: &mut Session,
+    number: u64,
+    new: &NewBatch,
+) -> Result<(), Fault> {
+    if number != session.state.batches + 1 || new.after >= number {
+        return Err(transfer::unfit(session.id, format!("batch {number}")));
+    }
+    session.require(new.batch.head)?;
+    let end = tree::node(db, session, new.batch.head.0)?;
+    let edited = new.batch.edited();
+    require_on_path(db, session, &end, &edited)?;
+    let before = match new.after {
+        0 => None,
+        after => by_number(db, session, after)?.reach,
+    };
+    require_on_path(db, session, &end, before.map(Seq).as_slice())?;
+    insert(db, session, new, edited.first().map(|entry| entry.0).max(before)).map(drop)
+}
+
+/// Takes a batch back that was undone in another archive.
+pub(super) fn restore_undo(
+    db: &Connection,
+    session: &mut Session,
+    batch: u64,
+) -> Result<(), Fault> {
+    let is_there = (1..=session.state.batches).contains(&batch);
+    if !is_there || undo_log(db, session)?.contains(&batch) {
+        return Err(transfer::unfit(session.id, format!("the undo of batch {batch}")));
+    }
+    insert_undo(db, session, batch)
 }
 
 fn require_on_path(
@@ -84,14 +131,20 @@ pub(super) fn undo(
     let log = Log::read(db, &session)?;
     let Some(newest) = log.newest_live(db, &session, end.as_ref())? else { return Ok(None) };
     let batch = batch(db, &session, newest, false)?;
-    let number = session.state.undos + 1;
-    let seal = seal_of_undo(&session.state.undo_seal, number, batch.number);
-    db.prepare_cached("INSERT INTO undo (session, number, batch, seal) VALUES (?1, ?2, ?3, ?4)")?
-        .execute((session.row, signed(number), signed(batch.number), seal))?;
-    session.state.undos = number;
-    session.state.undo_seal = seal;
+    insert_undo(db, &mut session, batch.number)?;
     session::save(db, &session)?;
     Ok(Some(batch))
+}
+
+/// Notes that a batch is undone; the session is still to be saved.
+fn insert_undo(db: &Connection, session: &mut Session, batch: u64) -> Result<(), Fault> {
+    let number = session.state.undos + 1;
+    let seal = seal_of_undo(&session.state.undo_seal, number, batch);
+    db.prepare_cached("INSERT INTO undo (session, number, batch, seal) VALUES (?1, ?2, ?3, ?4)")?
+        .execute((session.row, signed(number), signed(batch), seal))?;
+    session.state.undos = number;
+    session.state.undo_seal = seal;
+    Ok(())
 }
 
 /// See [`crate::Archive::live`].
@@ -209,12 +262,17 @@ impl Log {
 
 /// The batches that were undone by name, checked.
 pub(super) fn undone(db: &Connection, session: &Session) -> Result<HashSet<u64>, Fault> {
+    Ok(undo_log(db, session)?.into_iter().collect())
+}
+
+/// The same in the order in which they were undone.
+pub(super) fn undo_log(db: &Connection, session: &Session) -> Result<Vec<u64>, Fault> {
     let damaged = || session.damage(DamagedPart::Undos, "failed its checksum");
     let mut select = db.prepare_cached(
         "SELECT number, batch, seal FROM undo WHERE session = ?1 ORDER BY number",
     )?;
     let mut rows = select.query([session.row])?;
-    let mut undone = HashSet::new();
+    let mut undone = Vec::new();
     let mut count = 0;
     let mut seal = first_seal(session.id, "undos");
     while let Some(row) = rows.next()? {
@@ -225,7 +283,7 @@ pub(super) fn undone(db: &Connection, session: &Session) -> Result<HashSet<u64>,
         if number != count || seal != found {
             return Err(damaged());
         }
-        undone.insert(batch);
+        undone.push(batch);
     }
     if count != session.state.undos || seal != session.state.undo_seal {
         return Err(damaged());

@@ -4,6 +4,8 @@
 //! hold is known to the connection that wrote them; the rest is in the table `content`, which follows
 //! along with the search index. To miss one only costs space.
 
+use std::time::Instant;
+
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _};
 
 use super::fault::Fault;
@@ -124,29 +126,71 @@ pub(super) fn forget_recent(db: &Connection, entry: i64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Moves the bytes that an entry holds to another that refers to it, if there is one.
-pub(super) fn hand_over(db: &Connection, entry: i64) -> Result<(), Fault> {
+/// How many entries are told at a time where their bytes are.
+const HEIRS_AT_A_TIME: i64 = 64;
+
+/// Moves the bytes that an entry holds to one of those that refer to it, and tells the others. Returns whether
+/// that is done: with many of them it goes on with the next call.
+pub(super) fn hand_over(db: &Connection, entry: i64, deadline: Instant) -> Result<bool, Fault> {
     let mut select = db.prepare_cached("SELECT hash FROM entry WHERE id = ?1 AND body IS NULL")?;
     let hash: Option<Vec<u8>> = select.query_row([entry], |row| row.get(0)).optional()?;
-    let Some(hash) = hash else { return Ok(()) };
-    let mut select = db.prepare_cached("SELECT min(id) FROM entry WHERE body = ?1")?;
-    let heir: Option<i64> = select.query_row([entry], |row| row.get(0))?;
-    if let Some(heir) = heir {
-        db.prepare_cached(
-            "UPDATE entry SET body = NULL, raw = (SELECT raw FROM entry WHERE id = ?1) \
-             WHERE id = ?2",
-        )?
-        .execute((entry, heir))?;
-        db.prepare_cached("UPDATE entry SET body = ?2 WHERE body = ?1")?.execute((entry, heir))?;
+    let Some(hash) = hash else { return Ok(true) };
+    let hash = Seal::try_from(hash).ok();
+    let mut select = db.prepare_cached("SELECT 1 FROM entry WHERE body = ?1")?;
+    if !select.exists([entry])? {
+        return forget(db, hash.as_ref(), entry).map(|()| true);
     }
-    let Ok(hash) = Seal::try_from(hash) else { return Ok(()) };
+    let heir = match heir_of_before(db, hash.as_ref(), entry)? {
+        Some(heir) => heir,
+        None => appoint_heir(db, hash.as_ref(), entry)?,
+    };
+    let mut tell = db.prepare_cached(
+        "UPDATE entry SET body = ?2 WHERE id IN (SELECT id FROM entry WHERE body = ?1 LIMIT ?3)",
+    )?;
+    while tell.execute((entry, heir, HEIRS_AT_A_TIME))? > 0 {
+        if Instant::now() >= deadline {
+            return Ok(!select.exists([entry])?);
+        }
+    }
+    Ok(true)
+}
+
+/// The entry that an earlier call gave the bytes to.
+fn heir_of_before(db: &Connection, hash: Option<&Seal>, entry: i64) -> Result<Option<i64>, Fault> {
+    let Some(hash) = hash else { return Ok(None) };
+    let mut select = db.prepare_cached(
+        "SELECT entry.id FROM content JOIN entry ON entry.id = content.entry \
+         WHERE content.key = ?1 AND entry.id <> ?2 AND entry.hash = ?3 AND entry.body IS NULL",
+    )?;
+    Ok(select.query_row((key(hash), entry, hash), |row| row.get(0)).optional()?)
+}
+
+/// Gives the bytes to an entry of a session that stays, if there is one.
+fn appoint_heir(db: &Connection, hash: Option<&Seal>, entry: i64) -> Result<i64, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT entry.id FROM entry JOIN session ON session.id = entry.session \
+         WHERE entry.body = ?1 ORDER BY session.key IS NULL, entry.id LIMIT 1",
+    )?;
+    let heir = select.query_row([entry], |row| row.get(0))?;
+    db.prepare_cached(
+        "UPDATE entry SET body = NULL, raw = (SELECT raw FROM entry WHERE id = ?1) WHERE id = ?2",
+    )?
+    .execute((entry, heir))?;
+    forget(db, hash, entry)?;
+    hash.map_or(Ok(()), |hash| Notes::new(db)?.add(hash, heir))?;
+    Ok(heir)
+}
+
+/// Forgets that an entry holds bytes.
+fn forget(db: &Connection, hash: Option<&Seal>, entry: i64) -> Result<(), Fault> {
+    let Some(hash) = hash else { return Ok(()) };
     for table in [
         "DELETE FROM content WHERE key = ?1 AND entry = ?2",
         "DELETE FROM temp.recent WHERE key = ?1 AND entry = ?2",
     ] {
-        db.prepare_cached(table)?.execute((key(&hash), entry))?;
+        db.prepare_cached(table)?.execute((key(hash), entry))?;
     }
-    heir.map_or(Ok(()), |heir| Notes::new(db)?.add(&hash, heir))
+    Ok(())
 }
 
 /// A part of the hash that makes a good key.

@@ -1,20 +1,31 @@
 //! What was derived from sessions, and can be derived again.
 
+use std::ops::ControlFlow;
+
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::{Fault, is_illegible};
 use super::seal::{Seal, Sealer};
-use super::session;
-use crate::SessionId;
+use super::session::{self, Session};
+use crate::{Record, SessionId};
 
 /// See [`crate::Archive::put_derived`].
 pub(super) fn put(db: &Connection, id: SessionId, key: &str, value: &str) -> Result<(), Fault> {
-    let session = session::require(db, id)?;
+    put_in(db, &session::require(db, id)?, key, value)
+}
+
+/// The same in a session that is known.
+pub(super) fn put_in(
+    db: &Connection,
+    session: &Session,
+    key: &str,
+    value: &str,
+) -> Result<(), Fault> {
     db.prepare_cached(
         "INSERT INTO derived (session, key, seal, value) VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT DO UPDATE SET seal = excluded.seal, value = excluded.value",
     )?
-    .execute((session.row, key, right_seal(id, key, value), value))?;
+    .execute((session.row, key, right_seal(session.id, key, value), value))?;
     Ok(())
 }
 
@@ -31,6 +42,28 @@ pub(super) fn find(db: &Connection, id: SessionId, key: &str) -> Result<Option<S
         Err(error) if is_illegible(&error) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Hands over all that was derived, in the order of the keys. What is damaged must be derived again.
+pub(super) fn all(
+    db: &Connection,
+    session: &Session,
+    take: &mut dyn FnMut(Record) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, Fault> {
+    let mut select =
+        db.prepare_cached("SELECT key, seal, value FROM derived WHERE session = ?1 ORDER BY key")?;
+    let mut rows = select.query([session.row])?;
+    while let Some(row) = rows.next()? {
+        let read = || Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let found: Result<(String, Seal, String), rusqlite::Error> = read();
+        let Ok((key, seal, value)) = found else { continue };
+        if right_seal(session.id, &key, &value) == seal
+            && take(Record::Derived { key, value }).is_break()
+        {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 pub(super) fn right_seal(session: SessionId, key: &str, value: &str) -> Seal {

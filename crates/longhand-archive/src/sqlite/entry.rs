@@ -1,7 +1,7 @@
 //! Entries and the checksums that hold them together.
 
 use std::collections::{BTreeMap, btree_map};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use longhand_core::Seq;
 use longhand_core::{Link, Meaning};
@@ -14,10 +14,10 @@ use super::seal::{Seal, Sealer};
 use super::session::{self, Session, first_seal, optional, signed, unsigned};
 use super::transaction::attempt;
 use super::tree::{self, Node};
-use super::{batch, preamble};
+use super::{batch, preamble, transfer};
 use crate::{
     Addition, After, Appended, ArchiveError, Conflict, DamagedPart, Entry, Expected, NewEntry,
-    SessionId, excerpt,
+    Record, SessionId, excerpt,
 };
 
 /// A new entry with all that can be worked out before its place is known.
@@ -41,6 +41,22 @@ impl ReadyEntry {
             raw: entry.raw.clone(),
             raw_hash: RawHash::of(&entry.raw),
             excerpt: excerpt::encode(&entry.text, &entry.raw),
+            at_ms: entry.at_ms,
+        }
+    }
+}
+
+impl ReadyEntry {
+    /// An entry of another archive, whose place and link are known.
+    pub(super) fn restored(entry: &Entry, text: &str) -> Self {
+        Self {
+            // Only links are made from it.
+            meaning: Meaning(0),
+            opens_round: false,
+            form: entry.form.clone(),
+            raw: entry.raw.clone(),
+            raw_hash: RawHash::of(&entry.raw),
+            excerpt: excerpt::encode(text, &entry.raw),
             at_ms: entry.at_ms,
         }
     }
@@ -112,7 +128,7 @@ impl ReadyAddition {
 }
 
 /// The statements that additions need again and again, prepared once for all of a transaction.
-struct Statements<'d> {
+pub(super) struct Statements<'d> {
     db: &'d Connection,
     insert: CachedStatement<'d>,
     bodies: Bodies<'d>,
@@ -120,7 +136,7 @@ struct Statements<'d> {
 }
 
 impl<'d> Statements<'d> {
-    fn new(db: &'d Connection) -> Result<Self, Fault> {
+    pub(super) fn new(db: &'d Connection) -> Result<Self, Fault> {
         let insert = db.prepare_cached(
             "INSERT INTO entry (session, seq, parent, jump, depth, round, at_ms, body, link, seal, \
              hash, form, excerpt, raw) \
@@ -294,6 +310,43 @@ fn insert(
     Ok(stored.node)
 }
 
+/// Appends an entry of another archive exactly as it was there.
+pub(super) fn restore(
+    write: &mut Statements,
+    session: &mut Session,
+    place: &RestoredPlace,
+    entry: &ReadyEntry,
+) -> Result<(), Fault> {
+    let RestoredPlace { seq, parent, link, round } = *place;
+    let unfit = || transfer::unfit(session.id, format!("entry {}", seq.0));
+    if seq.0 != session.state.entries || parent.is_some_and(|parent| parent >= seq) {
+        return Err(unfit());
+    }
+    let newest = session.state.newest();
+    let parent = match (parent, newest) {
+        (Some(parent), Some(newest)) if newest.seq == parent.0 => Some(newest.clone()),
+        (Some(parent), _) => Some(tree::node(write.db, session, parent.0)?),
+        (None, _) => None,
+    };
+    let before = parent.as_ref().map_or(0, |parent| parent.round);
+    let opens_round = match round.checked_sub(before) {
+        Some(0) => false,
+        Some(1) if parent.is_some() => true,
+        _ => return Err(unfit()),
+    };
+    let entry = ReadyEntry { opens_round, ..entry.clone() };
+    insert(write, session, parent.as_ref(), link, &entry).map(drop)
+}
+
+/// Where an entry was in another archive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RestoredPlace {
+    pub(super) seq: Seq,
+    pub(super) parent: Option<Seq>,
+    pub(super) link: Link,
+    pub(super) round: u64,
+}
+
 /// An entry as it is stored.
 #[derive(Clone, Debug)]
 pub(super) struct StoredEntry {
@@ -421,6 +474,29 @@ pub(super) const SELECT_ALL_WITHOUT_RAW: &str =
 const SELECT: &str = select!(raw, "entry.session = ?1 AND entry.seq = ?2");
 pub(super) const SELECT_RANGE: &str =
     select!(raw, "entry.session = ?1 AND entry.seq >= ?2 AND entry.seq < ?3 ORDER BY entry.seq");
+
+/// Hands over all entries, each checked, with what search sees of them.
+pub(super) fn export(
+    db: &Connection,
+    session: &Session,
+    take: &mut dyn FnMut(Record) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, Fault> {
+    let mut select = db.prepare_cached(SELECT_RANGE)?;
+    let mut rows = select.query((session.row, 0, signed(session.state.entries)))?;
+    for seq in 0..session.state.entries {
+        let row = rows.next()?.ok_or_else(|| missing(session, seq))?;
+        let stored = StoredEntry::read(row).map_err(illegible_as(|| damaged(session, seq)))?;
+        if stored.node.seq != seq {
+            return Err(missing(session, seq));
+        }
+        let text = stored.text().unwrap_or_default();
+        let entry = checked(session, seq, Ok(stored))?;
+        if take(Record::Entry { entry, text }).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
 
 /// See [`crate::Archive::entries`].
 pub(super) fn entries(

@@ -15,7 +15,7 @@ const SLICE_ENTRIES: i64 = 256;
 /// How much text is indexed at a time.
 const SLICE_BYTES: usize = 4 << 20;
 /// How many pages of the index are written anew at a time.
-const PURGE_PAGES: i64 = 500;
+const PURGE_PAGES: i64 = 64;
 /// A word inside of more terms than these is looked for in the entries themselves.
 const TERMS_AROUND_MAX: usize = 500;
 

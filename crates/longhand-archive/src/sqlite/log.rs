@@ -57,6 +57,19 @@ impl Log {
         Ok(false)
     }
 
+    /// The random numbers that the frames of the present use share.
+    pub(super) fn salt(&self) -> [u8; 8] {
+        let mut salt = [0; 8];
+        salt.copy_from_slice(&self.header[16..24]);
+        salt
+    }
+
+    /// Returns whether there are frames that an earlier use of the log left.
+    pub(super) fn has_leftovers(&mut self) -> io::Result<bool> {
+        let used = HEADER_BYTES as u64 + self.frames()? * self.frame_bytes();
+        Ok(self.file.metadata()?.len() > used)
+    }
+
     /// How many frames are of the present use of the log: they come before all that earlier uses left.
     fn frames(&mut self) -> io::Result<u64> {
         let bytes = self.file.metadata()?.len().saturating_sub(HEADER_BYTES as u64);

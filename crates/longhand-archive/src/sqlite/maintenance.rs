@@ -1,14 +1,17 @@
 //! Work that nobody waits for: keeping the index up to date, and wiping what was removed.
 
+use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
 use super::fault::{Fault, is_corruption};
 use super::index::Slice;
-use super::sweep::Stage;
+use super::renew::renew;
+use super::sweep::{self, Left, Sweep};
 use super::transaction::Transaction;
-use super::{index, sweep};
+use super::{index, place};
 
 /// Entries that the index may lag behind in a quiet time.
 const LAG_QUIET: i64 = 32;
@@ -21,6 +24,15 @@ const LAG_MAX: i64 = 2_048;
 const WAIT_MAX: Duration = Duration::from_millis(20);
 /// How long maintenance rests after it failed.
 const REST: Duration = Duration::from_secs(10);
+
+/// How long the file is left to other processes between two steps of wiping: they try every millisecond.
+pub(super) const LEAVE: Duration = Duration::from_millis(5);
+/// How long it is before the log is tried again, if it could not be begun anew.
+const LOG_REST: Duration = Duration::from_secs(1);
+/// How often the log is tried when the archive is closed.
+const LOG_TRIES_AT_END: usize = 20;
+/// How long other processes may keep the file locked until closing the archive leaves the wiping to them.
+const BUSY_AT_END: Duration = Duration::from_secs(5);
 
 /// When there is something to do, the later the more pressing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,23 +48,27 @@ pub(super) struct Maintenance {
     lag: i64,
     /// How much of the lag came from here.
     debt: i64,
-    has_removed: bool,
+    left: Left,
     /// Whether what was removed was left behind by others.
     is_inherited: bool,
-    stage: Stage,
+    sweep: Sweep,
+    log: PathBuf,
+    log_resting_until: Option<Instant>,
     resting_until: Option<Instant>,
     /// Whether the index was begun anew once; if that does not help, nothing here does.
     has_reset_index: bool,
 }
 
 impl Maintenance {
-    pub(super) fn new(db: &Connection) -> Self {
+    pub(super) fn new(db: &Connection, archive: &Path) -> Self {
         let mut maintenance = Self {
             lag: 0,
             debt: 0,
-            has_removed: false,
+            left: Left::Nothing,
             is_inherited: true,
-            stage: Stage::default(),
+            sweep: Sweep::default(),
+            log: place::log_of(archive),
+            log_resting_until: None,
             resting_until: None,
             has_reset_index: false,
         };
@@ -66,8 +82,8 @@ impl Maintenance {
         let lag = index::lag(db).unwrap_or(0);
         self.debt = (self.debt + lag - self.lag).clamp(0, lag.max(0));
         self.lag = lag;
-        self.has_removed = sweep::is_due(db).unwrap_or(false);
-        self.is_inherited &= self.has_removed;
+        self.left = sweep::left(db).unwrap_or(Left::Nothing);
+        self.is_inherited &= self.left != Left::Nothing;
     }
 
     /// Says when something should be done.
@@ -77,25 +93,53 @@ impl Maintenance {
         }
         self.resting_until = None;
         match self.lag {
-            _ if self.has_removed => Due::Now,
+            _ if self.left == Left::Content => Due::Now,
             LAG_EASY.. => Due::Now,
+            _ if self.is_log_due() => Due::Now,
             LAG_QUIET.. => Due::WhenQuiet,
             _ => Due::Never,
         }
     }
 
+    fn is_log_due(&self) -> bool {
+        let is_resting = self.log_resting_until.is_some_and(|until| Instant::now() < until);
+        self.left == Left::Log && !is_resting
+    }
+
+    /// What is left of removed sessions, as far as is known.
+    pub(super) fn left(&self) -> Left {
+        self.left
+    }
+
     /// Returns whether the index is what to work on next.
     pub(super) fn is_index_next(&self) -> bool {
-        !self.has_removed
+        self.left != Left::Content && (self.lag >= LAG_EASY || !self.is_log_due())
     }
 
     /// Does a part of what is to be done; `slice` is what the index needs, if it is there yet.
     pub(super) fn do_one(&mut self, db: &Connection, slice: Option<Slice>) {
-        let outcome = if self.has_removed { self.sweep(db) } else { extend(db, slice) };
+        let outcome = if self.is_index_next() { extend(db, slice) } else { self.wipe_some(db) };
         if let Err(fault) = outcome {
             self.recover(db, &fault);
         }
         self.note(db);
+    }
+
+    /// Goes on with wiping what was removed.
+    pub(super) fn wipe_some(&mut self, db: &Connection) -> Result<(), Fault> {
+        if let Some(portion) = self.sweep.prepare(db)? {
+            let transaction = Transaction::begin(db, WAIT_MAX)?;
+            self.sweep.wipe(db, &portion, Instant::now() + sweep::STEP)?;
+            return transaction.commit().map(drop);
+        }
+        if !renew(db, &self.log, WAIT_MAX)? {
+            self.log_resting_until = Some(Instant::now() + LOG_REST);
+            return Ok(());
+        }
+        self.log_resting_until = None;
+        let transaction = Transaction::begin(db, WAIT_MAX)?;
+        sweep::forget_wiped(db)?;
+        transaction.commit().map(drop)
     }
 
     /// Extends the index by as much as was added here, if it lags behind by more than it may.
@@ -121,18 +165,30 @@ impl Maintenance {
     /// removed here is wiped.
     pub(super) fn finish(&mut self, db: &Connection) {
         self.note(db);
-        while self.has_removed && !self.is_inherited && self.due() == Due::Now {
-            self.do_one(db, None);
+        let mut log_tries = 0;
+        let mut busy_since = None;
+        while self.left != Left::Nothing && !self.is_inherited && self.resting_until.is_none() {
+            log_tries += usize::from(self.left == Left::Log);
+            let outcome = self.wipe_some(db);
+            match &outcome {
+                Err(fault) if fault.is_busy() => {
+                    busy_since.get_or_insert_with(Instant::now);
+                }
+                _ => busy_since = None,
+            }
+            if let Err(fault) = outcome {
+                self.recover(db, &fault);
+            }
+            self.note(db);
+            let is_stuck = busy_since.is_some_and(|since: Instant| since.elapsed() > BUSY_AT_END);
+            if is_stuck || log_tries > LOG_TRIES_AT_END {
+                break;
+            }
+            thread::sleep(LEAVE);
         }
         if self.due() == Due::Now {
             self.do_one(db, None);
         }
-    }
-
-    fn sweep(&mut self, db: &Connection) -> Result<(), Fault> {
-        let transaction = Transaction::begin(db, WAIT_MAX)?;
-        self.stage = sweep::sweep(db, self.stage)?;
-        transaction.commit().map(drop)
     }
 
     fn recover(&mut self, db: &Connection, fault: &Fault) {

@@ -17,7 +17,7 @@ const SQLITE_LEAST: (i32, &str) = (3_051_003, "3.51.3");
 
 const PAGE_BYTES: u32 = 4096;
 /// The log is cut back to this size after a burst.
-const LOG_BYTES_KEPT: u64 = 16 << 20;
+pub(super) const LOG_BYTES_KEPT: u64 = 16 << 20;
 const STATEMENTS_CACHED: usize = 64;
 
 /// Opens an archive for writing; creates it if there is nothing at `path`.
@@ -61,7 +61,7 @@ fn without_secret(address: &str) -> String {
     }
 }
 
-fn unwritable(archive: &str) -> impl Fn(io::Error) -> ArchiveError {
+pub(super) fn unwritable(archive: &str) -> impl Fn(io::Error) -> ArchiveError {
     |source| ArchiveError::Unwritable { archive: archive.to_owned(), source: source.into() }
 }
 
@@ -73,7 +73,7 @@ fn check_sqlite(archive: &str, number: i32, found: &str) -> Result<(), ArchiveEr
     Err(ArchiveError::Unsafe { archive: archive.to_owned(), reason })
 }
 
-fn folder_of(path: &Path) -> PathBuf {
+pub(super) fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
@@ -93,28 +93,47 @@ fn create_folder(folder: &Path) -> io::Result<()> {
 fn create(path: &Path, folder: &Path, wait_max: Duration) -> Result<(), ArchiveError> {
     let archive = path.display().to_string();
     let unwritable = unwritable(&archive);
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".new-{}-{:?}", std::process::id(), std::thread::current().id()));
-    let draft = folder.join(name);
+    let draft = draft_of(path);
     let outcome = (|| {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&draft).map_err(&unwritable)?;
+        create_private(&draft, true).map_err(&unwritable)?;
         fill(&draft).map_err(|fault| fault.into_error(&archive, wait_max))?;
-        File::open(&draft).and_then(|file| file.sync_all()).map_err(&unwritable)?;
-        match fs::hard_link(&draft, path) {
+        match put_in_place(&draft, path, folder) {
             // Another process was faster, and its archive is as good.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            // Not every file system has links.
-            Err(_) if !path.exists() => fs::rename(&draft, path).map_err(&unwritable)?,
-            _ => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            placed => placed.map_err(&unwritable),
         }
-        sync_folder(folder).map_err(&unwritable)
     })();
     let _ = fs::remove_file(&draft);
     outcome
+}
+
+/// Where a file is made before it is moved to its path.
+pub(super) fn draft_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".new-{}-{:?}", std::process::id(), std::thread::current().id()));
+    folder_of(path).join(name)
+}
+
+/// Makes an empty file that only its owner can read.
+pub(super) fn create_private(path: &Path, may_exist: bool) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(may_exist).create_new(!may_exist).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}
+
+/// Moves a complete file to its path, unless there is something; what is there is on disk then.
+pub(super) fn put_in_place(draft: &Path, path: &Path, folder: &Path) -> io::Result<()> {
+    File::open(draft)?.sync_all()?;
+    match fs::hard_link(draft, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+        // Not every file system has links.
+        Err(_) if fs::symlink_metadata(path).is_err() => fs::rename(draft, path)?,
+        Err(error) => return Err(error),
+        Ok(()) => {}
+    }
+    sync_folder(folder)
 }
 
 fn fill(draft: &Path) -> Result<(), Fault> {

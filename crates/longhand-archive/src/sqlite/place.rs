@@ -56,6 +56,11 @@ impl Place {
         Self { file: file_id(path), path: path.to_owned(), log_file: file_id(&log), log, state }
     }
 
+    /// The file's path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Refuses to go on with a file that nobody would find again, for what is written to it would be
     /// lost, and with one whose content was replaced.
     pub(super) fn check(&self) -> Result<(), ArchiveError> {
@@ -167,7 +172,7 @@ fn belongs(path: &Path, log: &Path, newest: Option<Stamp>) -> bool {
 }
 
 /// SQLite keeps the log beside the file itself, not beside a link to it.
-fn log_of(path: &Path) -> PathBuf {
+pub(super) fn log_of(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
 

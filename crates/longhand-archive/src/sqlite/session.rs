@@ -427,11 +427,17 @@ pub(super) fn pin(db: &Connection, id: SessionId, entry: Seq, pinned: bool) -> R
         }
         _ => return Ok(()),
     }
+    set_pins(db, &mut session, &pins)?;
+    save(db, &session)
+}
+
+/// Writes the session's pins, which are in order; the session is still to be saved.
+pub(super) fn set_pins(db: &Connection, session: &mut Session, pins: &[u64]) -> Result<(), Fault> {
     let seqs: Vec<u8> = pins.iter().flat_map(|seq| seq.to_le_bytes()).collect();
     db.prepare_cached("INSERT OR REPLACE INTO pins VALUES (?1, ?2)")?
         .execute((session.row, &seqs))?;
     session.state.pins = seal_of_pins(&seqs);
-    save(db, &session)
+    Ok(())
 }
 
 /// The session's pins, in order.

@@ -74,12 +74,17 @@ pub(super) fn of(db: &Connection) -> Result<Option<FileStamp>, Fault> {
 
 /// Reads the stamp of a file without its log; `None` if it has none.
 pub(super) fn of_file(path: &Path) -> Result<Option<FileStamp>, Fault> {
+    of(&connect_immutable(path)?)
+}
+
+/// Opens a file as it is, without its log; nobody may write to it meanwhile.
+pub(super) fn connect_immutable(path: &Path) -> Result<Connection, rusqlite::Error> {
     // SQLite takes an immutable file as it is: it opens no log, and locks nothing. Opening the file
     // ourselves would be worse, for closing it would drop the locks of every connection in this process.
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    of(&Connection::open_with_flags(immutable(path), flags)?)
+    Connection::open_with_flags(immutable(path), flags)
 }
 
 fn immutable(path: &Path) -> String {

@@ -1,73 +1,426 @@
 //! Wiping what removed sessions leave behind.
+//!
+//! Removing a session takes its key away, and from then on nobody sees it. Its content is wiped in small steps, each a
+//! transaction of its own, so that writers never wait long. What is left to do can be read from the tables: whoever
+//! opens the archive next goes on where a process was killed.
+//!
+//! A text that several entries share is held by one of them. Entries that only refer to a text go first, those of all
+//! removed sessions; then a holder has none but heirs that stay, and each of these is told once where its text is now.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::Fault;
 use super::indexable::{self, IndexableEntry, Marks};
+use super::seal::Seal;
 use super::{body, index};
 
-/// How many entries are wiped at a time.
-const SLICE_ENTRIES: i64 = 256;
+/// How many entries are read at a time.
+const PORTION_ENTRIES: i64 = 128;
+/// How much of their text is read at a time.
+const PORTION_BYTES: usize = 1 << 20;
+/// How many entries are looked through for some that only refer to a text.
+const LOOKED_THROUGH: i64 = 4_096;
+/// How many rows of other tables are deleted by one statement.
+const ROWS_AT_A_TIME: i64 = 64;
+/// How long a transaction goes on with small parts of the work.
+pub(super) const STEP: Duration = Duration::from_millis(15);
 
-/// Returns whether anything is left of a removed session.
-pub(super) fn is_due(db: &Connection) -> Result<bool, Fault> {
-    Ok(removed(db)?.is_some())
+/// The name of a removed session of which nothing is left but what the log has. Before that it is empty.
+const WIPED: &str = "wiped";
+
+/// What is left of removed sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    Nothing,
+    /// The log may still have pages with their texts.
+    Log,
+    /// Rows, or words in the index.
+    Content,
 }
 
-fn removed(db: &Connection) -> Result<Option<i64>, Fault> {
-    let mut select = db.prepare_cached("SELECT id FROM session WHERE key IS NULL LIMIT 1")?;
-    Ok(select.query_row([], |row| row.get(0)).optional()?)
+/// Looks at what is left of removed sessions.
+pub(super) fn left(db: &Connection) -> Result<Left, Fault> {
+    let mut select =
+        db.prepare_cached("SELECT name <> ?1 FROM session WHERE key IS NULL ORDER BY 1 DESC")?;
+    let has_content = select.query_row([WIPED], |row| row.get(0)).optional()?;
+    Ok(match has_content {
+        None => Left::Nothing,
+        Some(false) => Left::Log,
+        Some(true) => Left::Content,
+    })
 }
 
-/// How far the wiping of a session is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Entries are left, or nobody has looked yet.
-    #[default]
-    Entries,
-    /// The index still has their words, under marks that say they are deleted.
+/// Forgets the removed sessions of which only the log had something left.
+pub(super) fn forget_wiped(db: &Connection) -> Result<(), Fault> {
+    db.prepare_cached("DELETE FROM session WHERE key IS NULL AND name = ?1")?.execute([WIPED])?;
+    Ok(())
+}
+
+/// How far the wiping is, as far as the tables do not tell it.
+#[derive(Debug, Default)]
+pub(super) struct Sweep {
+    /// Sessions without entries that only refer to a text.
+    without_referrers: BTreeSet<i64>,
+    /// Up to which number the entries of the next session were looked through for those.
+    looked_through: i64,
+    has_begun_purge: bool,
+}
+
+/// What the next step is about, worked out before the file is locked for it.
+#[derive(Debug)]
+pub(super) enum Portion {
+    /// Entries of a session, with what the index has of them.
+    Entries { of: EntryKind, session: i64, entries: Vec<DoomedEntry> },
+    /// The other rows of a session.
+    Rows(i64),
+    /// The words of all entries that are gone.
     Words,
 }
 
-/// Wipes a part of a removed session; returns how far it is then.
-pub(super) fn sweep(db: &Connection, stage: Stage) -> Result<Stage, Fault> {
-    let Some(session) = removed(db)? else { return Ok(Stage::Entries) };
-    if wipe_entries(db, session)? {
-        return Ok(Stage::Entries);
-    }
-    for table in ["batch", "undo", "pins", "reference", "request", "derived", "head"] {
-        db.execute(&format!("DELETE FROM {table} WHERE session = ?1"), [session])?;
-    }
-    if !index::purge(db, stage == Stage::Words)? {
-        return Ok(Stage::Words);
-    }
-    db.execute("DELETE FROM session WHERE id = ?1", [session])?;
-    // Ids are used again from the newest entry on.
-    index::set_indexed(db, index::indexed(db)?.min(index::newest(db)?))?;
-    Ok(Stage::Entries)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EntryKind {
+    /// Their texts are held by other entries.
+    Referrers,
+    Holders,
 }
 
-const SELECT_SOME: &str = indexable::select!("entry.session = ?1 LIMIT ?2");
+#[derive(Debug)]
+pub(super) struct DoomedEntry {
+    id: i64,
+    seq: i64,
+    seal: Option<Seal>,
+    terms: String,
+}
 
-/// Wipes some entries, and the bytes that no other entry refers to; `false` if there were none left.
-fn wipe_entries(db: &Connection, session: i64) -> Result<bool, Fault> {
-    let mut select = db.prepare_cached(SELECT_SOME)?;
-    let mut rows = select.query((session, SLICE_ENTRIES))?;
-    let mut ids: Vec<i64> = Vec::new();
-    let mut marks = Marks::new(db);
-    let indexed = index::indexed(db)?;
-    while let Some(row) = rows.next()? {
-        let IndexableEntry { id, text, .. } = IndexableEntry::read(row)?;
-        if id <= indexed {
-            let terms = marks.terms(session, &text.unwrap_or_default())?;
-            index::forget(db, id, &terms)?;
+const SELECT_ENTRY: &str = indexable::select!("entry.id = ?1");
+
+impl Sweep {
+    /// Reads what the next step needs; `None` if there is nothing to wipe.
+    pub(super) fn prepare(&mut self, db: &Connection) -> Result<Option<Portion>, Fault> {
+        let transaction = db.unchecked_transaction()?;
+        let portion = self.next_portion(db);
+        transaction.finish()?;
+        portion
+    }
+
+    fn next_portion(&self, db: &Connection) -> Result<Option<Portion>, Fault> {
+        let mut select =
+            db.prepare_cached("SELECT id FROM session WHERE key IS NULL AND name <> ?1")?;
+        let rows = select.query_map([WIPED], |row| row.get(0))?;
+        let sessions: Vec<i64> = rows.collect::<Result<_, _>>()?;
+        if sessions.is_empty() {
+            return Ok(None);
         }
-        ids.push(id);
+        let next = sessions.iter().find(|session| !self.without_referrers.contains(session));
+        if let Some(session) = next {
+            return self.referrers(db, *session).map(Some);
+        }
+        for session in sessions.iter().copied() {
+            let select = "SELECT id, seq FROM entry WHERE session = ?1 ORDER BY seq LIMIT ?2";
+            let entries = doomed(db, session, select, (session, PORTION_ENTRIES))?;
+            if !entries.is_empty() {
+                return Ok(Some(Portion::Entries { of: EntryKind::Holders, session, entries }));
+            }
+        }
+        for session in sessions {
+            if has_rows(db, session)? {
+                return Ok(Some(Portion::Rows(session)));
+            }
+        }
+        Ok(Some(Portion::Words))
     }
-    drop(rows);
-    for id in &ids {
-        body::hand_over(db, *id)?;
-        db.prepare_cached("DELETE FROM entry WHERE id = ?1")?.execute([id])?;
+
+    fn referrers(&self, db: &Connection, session: i64) -> Result<Portion, Fault> {
+        let select = "SELECT id, seq FROM entry WHERE session = ?1 AND seq >= ?2 AND seq < ?3 \
+                      AND body IS NOT NULL ORDER BY seq LIMIT ?4";
+        let (from, end) = (self.looked_through, self.looked_through + LOOKED_THROUGH);
+        let entries = doomed(db, session, select, (session, from, end, PORTION_ENTRIES))?;
+        Ok(Portion::Entries { of: EntryKind::Referrers, session, entries })
     }
-    Ok(!ids.is_empty())
+
+    /// Wipes a portion: a small part of it at least, and then as much as there is time for.
+    pub(super) fn wipe(
+        &mut self,
+        db: &Connection,
+        portion: &Portion,
+        deadline: Instant,
+    ) -> Result<(), Fault> {
+        match portion {
+            Portion::Entries { of, session, entries } => {
+                self.has_begun_purge = false;
+                let wiped = wipe_entries(db, *session, entries, deadline)?;
+                if *of == EntryKind::Referrers {
+                    self.look_on(db, *session, entries, wiped)?;
+                }
+                Ok(())
+            }
+            Portion::Rows(session) => wipe_rows(db, *session, deadline),
+            Portion::Words => self.purge(db, deadline),
+        }
+    }
+
+    /// Notes how far a session has been looked through.
+    fn look_on(
+        &mut self,
+        db: &Connection,
+        session: i64,
+        entries: &[DoomedEntry],
+        wiped: usize,
+    ) -> Result<(), Fault> {
+        self.looked_through = match entries[..wiped].last() {
+            Some(last) => last.seq + 1,
+            None if entries.is_empty() => self.looked_through + LOOKED_THROUGH,
+            None => self.looked_through,
+        };
+        let select = "SELECT 1 FROM entry WHERE session = ?1 AND seq >= ?2";
+        if !db.prepare_cached(select)?.exists((session, self.looked_through))? {
+            self.without_referrers.insert(session);
+            self.looked_through = 0;
+        }
+        Ok(())
+    }
+
+    /// Writes the index anew without the words of what is gone.
+    fn purge(&mut self, db: &Connection, deadline: Instant) -> Result<(), Fault> {
+        loop {
+            let is_done = index::purge(db, std::mem::replace(&mut self.has_begun_purge, true))?;
+            if is_done {
+                let update = "UPDATE session SET name = ?1 WHERE key IS NULL \
+                     AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.session = session.id) \
+                     AND NOT EXISTS (SELECT 1 FROM head WHERE head.session = session.id)";
+                db.execute(update, [WIPED])?;
+                *self = Self::default();
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Reads entries with the terms that the index has of them.
+fn doomed(
+    db: &Connection,
+    session: i64,
+    select: &str,
+    parameters: impl rusqlite::Params,
+) -> Result<Vec<DoomedEntry>, Fault> {
+    let mut select = db.prepare_cached(select)?;
+    let mut rows = select.query(parameters)?;
+    let mut select_entry = db.prepare_cached(SELECT_ENTRY)?;
+    let mut marks = Marks::new(db);
+    let mut entries = Vec::new();
+    let mut bytes = 0;
+    while bytes < PORTION_BYTES
+        && let Some(row) = rows.next()?
+    {
+        let (id, seq) = (row.get(0)?, row.get(1)?);
+        let IndexableEntry { seal, text, .. } =
+            select_entry.query_row([id], IndexableEntry::read)?;
+        let text = text.unwrap_or_default();
+        bytes += text.len();
+        entries.push(DoomedEntry { id, seq, seal, terms: marks.terms(session, &text)? });
+    }
+    Ok(entries)
+}
+
+/// Wipes entries and the bytes that no other entry refers to; returns how many are gone.
+fn wipe_entries(
+    db: &Connection,
+    session: i64,
+    entries: &[DoomedEntry],
+    deadline: Instant,
+) -> Result<usize, Fault> {
+    let indexed = index::indexed(db)?;
+    let mut select = db.prepare_cached("SELECT seal FROM entry WHERE id = ?1 AND session = ?2")?;
+    let mut wiped = 0;
+    for entry in entries {
+        let seal = |row: &rusqlite::Row<'_>| Ok(row.get(0).ok());
+        let found: Option<Option<Seal>> = select.query_row((entry.id, session), seal).optional()?;
+        // Another process may have wiped it meanwhile, and its id may be that of another entry now.
+        if found == Some(entry.seal) {
+            if !body::hand_over(db, entry.id, deadline)? {
+                break;
+            }
+            if entry.id <= indexed {
+                index::forget(db, entry.id, &entry.terms)?;
+            }
+            db.prepare_cached("DELETE FROM entry WHERE id = ?1")?.execute([entry.id])?;
+        }
+        wiped += 1;
+        if Instant::now() >= deadline {
+            break;
+        }
+    }
+    // Ids are used again from the newest entry on, and what gets them is not in the index yet.
+    let newest = index::newest(db)?;
+    if newest < indexed {
+        index::set_indexed(db, newest)?;
+    }
+    Ok(wiped)
+}
+
+/// The tables that have rows of a session besides its entries, and what tells these rows apart.
+const TABLES: [(&str, &str); 7] = [
+    ("batch", "id"),
+    ("undo", "id"),
+    ("request", "id"),
+    ("derived", "id"),
+    ("reference", "handle"),
+    ("pins", "session"),
+    // The last one: as long as it is there, others may be.
+    ("head", "session"),
+];
+
+fn has_rows(db: &Connection, session: i64) -> Result<bool, Fault> {
+    for (table, _) in TABLES {
+        let select = format!("SELECT 1 FROM {table} WHERE session = ?1");
+        if db.prepare_cached(&select)?.exists([session])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn wipe_rows(db: &Connection, session: i64, deadline: Instant) -> Result<(), Fault> {
+    for (table, key) in TABLES {
+        let delete = format!(
+            "DELETE FROM {table} WHERE session = ?1 AND {key} IN \
+             (SELECT {key} FROM {table} WHERE session = ?1 LIMIT ?2)"
+        );
+        while db.prepare_cached(&delete)?.execute((session, ROWS_AT_A_TIME))? > 0 {
+            if Instant::now() >= deadline {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use longhand_core::Meaning;
+
+    use super::*;
+    use crate::sqlite::transaction::Transaction;
+    use crate::sqlite::{open, session};
+    use crate::{After, Archive as _, NewEntry, NewSession, SessionId, SqliteArchive};
+
+    fn remove(db: &Connection, id: SessionId) {
+        let transaction = Transaction::begin(db, Duration::from_secs(60)).unwrap();
+        assert!(session::remove(db, id).unwrap());
+        transaction.commit().unwrap();
+    }
+
+    /// Begins sessions that all say the same, and removes the first; returns how many rows were touched, and the
+    /// most in one step.
+    fn cost_of_removing(sessions: u64, equal_texts: u64) -> (u64, u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = SqliteArchive::open(folder.path().join("archive.db")).unwrap();
+        for session in 0..sessions {
+            archive.begin(SessionId(session.into()), &NewSession::default()).unwrap();
+            let entries: Vec<NewEntry> = (0..equal_texts)
+                .map(|_| NewEntry {
+                    meaning: Meaning::of_content("same"),
+                    opens_round: true,
+                    form: "text".to_owned(),
+                    raw: "the same words again".to_owned(),
+                    text: "the same words again".to_owned(),
+                    at_ms: 0,
+                })
+                .collect();
+            archive.append(SessionId(session.into()), After::Newest, &entries).unwrap();
+        }
+        let db = open::open(&folder.path().join("archive.db"), &Default::default());
+        let db = db.unwrap();
+        remove(&db, SessionId(0));
+        let mut sweep = Sweep::default();
+        let (mut rows, mut most) = (0, 0);
+        while let Some(portion) = sweep.prepare(&db).unwrap() {
+            let before = db.total_changes();
+            let transaction = Transaction::begin(&db, Duration::from_secs(60)).unwrap();
+            // No time at all: each step does the least that it can.
+            sweep.wipe(&db, &portion, Instant::now()).unwrap();
+            transaction.commit().unwrap();
+            if !matches!(portion, Portion::Words) {
+                rows += db.total_changes() - before;
+                most = most.max(db.total_changes() - before);
+            }
+        }
+        assert_eq!(left(&db).unwrap(), Left::Log);
+        drop(db);
+        assert_eq!(archive.verify(None).unwrap(), []);
+        let rest = archive.entries(SessionId(1), 0..u64::MAX).unwrap();
+        assert!(rest.iter().all(|entry| entry.raw == "the same words again"));
+        (rows, most)
+    }
+
+    #[test]
+    fn the_cost_of_a_removal_grows_with_what_it_touches() {
+        let (once, _) = cost_of_removing(4, 200);
+        let (longer, most) = cost_of_removing(4, 400);
+        let (wider, _) = cost_of_removing(8, 200);
+        // Were each of the equal texts handed on to the next one, this would be 4.
+        assert!(longer < once * 5 / 2, "{longer} rows for twice the texts, {once} before");
+        assert!(wider < once * 3, "{wider} rows for twice the sessions, {once} before");
+        assert!(most < 200, "{most} rows in one transaction");
+    }
+
+    /// A kill leaves the transactions that were made.
+    #[test]
+    fn a_removal_that_breaks_off_is_invisible_and_finished_by_the_next_one() {
+        for steps in [0, 1, 3, 40, 90] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("archive.db");
+            let archive = SqliteArchive::open(&path).unwrap();
+            let (removed, kept) = (SessionId(1), SessionId(2));
+            for session in [removed, kept] {
+                archive.begin(session, &NewSession::default()).unwrap();
+                let entries: Vec<NewEntry> = (0..40)
+                    .map(|number| {
+                        let owner = if number % 2 == 0 { "both" } else { &session.to_string() };
+                        let said = format!("canarykey {} of {owner}", number / 4);
+                        NewEntry {
+                            meaning: Meaning::of_content(&format!("{said} {number}")),
+                            opens_round: true,
+                            form: "text".to_owned(),
+                            raw: said.clone(),
+                            text: said,
+                            at_ms: 0,
+                        }
+                    })
+                    .collect();
+                archive.append(session, After::Newest, &entries).unwrap();
+            }
+            let before = archive.entries(kept, 0..99).unwrap();
+            drop(archive);
+            let db = open::open(&path, &Default::default()).unwrap();
+            remove(&db, removed);
+            let mut sweep = Sweep::default();
+            for _ in 0..steps {
+                let Some(portion) = sweep.prepare(&db).unwrap() else { break };
+                let transaction = Transaction::begin(&db, Duration::from_secs(60)).unwrap();
+                sweep.wipe(&db, &portion, Instant::now()).unwrap();
+                transaction.commit().unwrap();
+            }
+            drop(db);
+            let archive = SqliteArchive::open(&path).unwrap();
+            assert_eq!(archive.verify(None).unwrap(), [], "{steps}");
+            assert_eq!(archive.session(removed).unwrap(), None, "{steps}");
+            assert_eq!(archive.entries(kept, 0..99).unwrap(), before, "{steps}");
+            let unwiped = archive.wipe(Duration::from_secs(60)).unwrap();
+            assert_eq!(unwiped, crate::Unwiped::Nothing, "{steps}");
+            assert_eq!(archive.entries(kept, 0..99).unwrap(), before, "{steps}");
+            assert_eq!(archive.verify(None).unwrap(), [], "{steps}");
+            let own = removed.to_string();
+            for ending in ["", "-wal"] {
+                let bytes = std::fs::read(format!("{}{ending}", path.display())).unwrap();
+                assert!(memchr::memmem::find(&bytes, own.as_bytes()).is_none(), "{steps}");
+            }
+        }
+    }
 }

@@ -40,6 +40,11 @@ impl<'d> Transaction<'d> {
             run(self.db, "COMMIT")?;
             return Ok(None);
         }
+        self.commit_stamped()
+    }
+
+    /// The same, but one that changes nothing has a stamp, too.
+    pub(super) fn commit_stamped(self) -> Result<Option<Stamp>, Fault> {
         stamp::advance(self.db)?;
         let stamp = stamp::newest(self.db)?;
         run(self.db, "COMMIT")?;

@@ -21,15 +21,18 @@ pub(super) fn verify(
     session: Option<SessionId>,
 ) -> Result<Vec<Damage>, ArchiveError> {
     // A connection of its own sees the file, and not what another one has cached.
-    let damages = open::connect(path, wait_max).and_then(|db| {
-        let mut check = Check { db, damages: Vec::new() };
-        match session {
-            Some(id) => check.one_session(id)?,
-            None => check.everything(),
-        }
-        Ok(check.told_once())
-    });
+    let damages = open::connect(path, wait_max).and_then(|db| verify_in(db, session));
     damages.map_err(|fault| fault.into_error(&path.display().to_string(), wait_max))
+}
+
+/// Checks all that a connection sees.
+pub(super) fn verify_in(db: Connection, session: Option<SessionId>) -> Result<Vec<Damage>, Fault> {
+    let mut check = Check { db, damages: Vec::new() };
+    match session {
+        Some(id) => check.one_session(id)?,
+        None => check.everything(),
+    }
+    Ok(check.told_once())
 }
 
 /// A session that is checked.

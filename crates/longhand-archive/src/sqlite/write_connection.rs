@@ -10,6 +10,7 @@ use rusqlite::config::DbConfig;
 use super::fault::Fault;
 use super::maintenance::Maintenance;
 use super::place::Place;
+use super::sweep::Left;
 use super::transaction::{Transaction, attempt};
 use crate::ArchiveError;
 
@@ -44,7 +45,7 @@ impl WriteConnection {
     ) -> Self {
         // Inside a transaction there is nothing to wait for, and before it we wait ourselves.
         let _ = db.busy_timeout(Duration::ZERO);
-        let maintenance = Maintenance::new(&db);
+        let maintenance = Maintenance::new(&db, place.path());
         Self { archive, db, place, wait_max, maintenance, commits: 0 }
     }
 
@@ -79,6 +80,17 @@ impl WriteConnection {
             }
             Err(_) => group.into_iter().for_each(|job| self.commit(vec![job])),
         }
+    }
+
+    /// Goes on with wiping what was removed; returns what is left of it.
+    pub(super) fn wipe_some(&mut self) -> Result<Left, Fault> {
+        self.place.check()?;
+        self.maintenance.note(&self.db);
+        if self.maintenance.left() != Left::Nothing {
+            self.maintenance.wipe_some(&self.db)?;
+            self.maintenance.note(&self.db);
+        }
+        Ok(self.maintenance.left())
     }
 
     /// Gives the failures of single changes, or why the whole transaction failed.

@@ -8,13 +8,16 @@ use std::fmt;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
 use super::background::BackgroundThread;
 use super::fault::Fault;
+use super::maintenance;
 use super::place::Place;
+use super::sweep::Left;
 use super::write_connection::{Job, WriteConnection};
 use crate::ArchiveError;
 
@@ -71,6 +74,29 @@ impl Writer {
         self.place.check().inspect_err(|_| self.rescue())?;
         let done = self.write_together(action)?;
         self.place.check().inspect_err(|_| self.rescue()).map(|()| done)
+    }
+
+    /// Wipes what removed sessions left, in steps between which others may write, until `wait_max` has passed without
+    /// any progress.
+    pub(super) fn wipe(&self, wait_max: Duration) -> Result<Left, ArchiveError> {
+        let mut deadline = Instant::now() + wait_max;
+        loop {
+            let outcome = WriteConnection::locked(&self.connection).wipe_some();
+            let left = match outcome {
+                Ok(Left::Nothing) => return Ok(Left::Nothing),
+                Ok(Left::Content) => {
+                    deadline = Instant::now() + wait_max;
+                    Left::Content
+                }
+                Ok(Left::Log) => Left::Log,
+                Err(fault) if fault.is_busy() => Left::Content,
+                Err(fault) => return Err(fault.into_error(&self.archive, wait_max)),
+            };
+            if Instant::now() >= deadline {
+                return Ok(left);
+            }
+            thread::sleep(maintenance::LEAVE);
+        }
     }
 
     /// See [`Place::rescue`].

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "all of it is tests")]
 
 mod additions;
+mod backup;
 mod common;
 mod contract;
 mod crash;
@@ -13,6 +14,7 @@ mod model;
 mod money;
 #[cfg(target_os = "linux")]
 mod power;
+mod removal;
 mod replaced;
 mod search;
 mod sharing;

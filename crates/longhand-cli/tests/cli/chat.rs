@@ -285,7 +285,7 @@ fn what_was_typed_or_shown_is_kept_and_asked_again() {
     terminal.wait_for("your message is kept; Enter sends it again, → edits it");
     // The message is offered at the prompt.
     terminal.wait_for_prompt_with("What is the answer?");
-    let export = folder.run("export demo").stdout;
+    let export = folder.run("export demo").exported_entries();
     assert!(export.contains("What is the answer?") && export.contains("[no answer: "), "{export}");
     // Enter sends it again; half an answer is kept as half an answer.
     terminal.type_line("");
@@ -296,7 +296,7 @@ fn what_was_typed_or_shown_is_kept_and_asked_again() {
     terminal.type_line("/retry");
     terminal.wait_for("Forty-three.");
     terminal.wait_for_prompt();
-    let export = folder.run("export demo").stdout;
+    let export = folder.run("export demo").exported_entries();
     for kept in ["[no answer: ", "Half of what", "[cut off: ", "Forty-two.", "Forty-three."] {
         assert!(export.contains(kept), "no {kept:?} in {export}");
     }

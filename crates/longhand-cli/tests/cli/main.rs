@@ -29,4 +29,5 @@ mod sessions;
 mod story;
 #[cfg(unix)]
 mod surroundings;
+mod transfer;
 mod windows;

@@ -119,6 +119,12 @@ impl Run {
         serde_json::from_str(&self.stdout).unwrap()
     }
 
+    /// The lines of an export that are messages.
+    pub(crate) fn exported_entries(&self) -> String {
+        let lines = self.stdout.lines().filter(|line| line.starts_with("{\"entry\":"));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+
     /// Makes sure that the run was refused for what was typed.
     pub(crate) fn assert_status_two(&self) {
         assert_eq!((self.status, self.stdout.as_str()), (2, ""), "{self:?}");

@@ -132,7 +132,7 @@ fn a_proxy_that_is_killed_goes_on_in_the_same_session() {
     let sessions = folder.run("ls --archive a.db --json").json();
     assert_eq!(sessions.as_array().unwrap().len(), 1, "{sessions}");
     let id = sessions[0]["id"].as_str().unwrap().to_owned();
-    let exported = folder.run(&format!("export {id} --archive a.db")).stdout;
+    let exported = folder.run(&format!("export {id} --archive a.db")).exported_entries();
     for message in &messages {
         let words = message["content"].as_str().unwrap();
         assert_eq!(exported.matches(&words[..words.len().min(14)]).count(), 1, "{words}");

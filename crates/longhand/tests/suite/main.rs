@@ -10,4 +10,5 @@ mod fold;
 mod golden;
 mod replay;
 mod texts;
+mod transfer;
 mod windows;

@@ -1,15 +1,15 @@
 //! An archive that fails on request.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longhand::{Archive, ArchiveError, Owner, SessionId};
 use longhand_archive::{
     Addition, After, Appended, Damage, Entry, Found, Head, Hit, Listing, LoggedBatch, NewBatch,
-    NewEntry, NewSession, Node, Page, PreambleId, Reference, Request, Reserved, Scope, SessionInfo,
-    Wish,
+    NewEntry, NewSession, Node, Page, PreambleId, Record, Reference, Request, Reserved, Scope,
+    SessionInfo, Wish,
 };
 use longhand_core::{Handle, Link, Seq};
 
@@ -273,6 +273,15 @@ impl Archive for Faulty {
     fn derived(&self, id: SessionId, key: &str) -> Kept<Option<String>> {
         self.meet("derived", Some(id))?;
         self.inner.derived(id, key)
+    }
+
+    fn export(&self, id: SessionId, take: &mut dyn FnMut(Record) -> ControlFlow<()>) -> Kept<bool> {
+        self.inner.export(id, take)
+    }
+
+    fn restore(&self, id: SessionId, records: &[Record]) -> Kept<()> {
+        self.writable()?;
+        self.inner.restore(id, records)
     }
 
     fn reserve(&self, wish: &Wish) -> Kept<Reserved> {

@@ -1,0 +1,59 @@
+//! `longhand archive`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Error, Result};
+use longhand::{ArchiveError, SqliteArchive};
+
+use crate::args::{ArchiveArgs, ArchiveCommand, ArchiveCommandArgs, BackupArgs};
+use crate::output::counted;
+use crate::{Outcome, hinted, output, progress, store};
+
+/// How long a copy waits for what removed sessions left to be wiped: it should not have it.
+const WIPE_WAIT: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(args: &ArchiveCommandArgs) -> Result<Outcome> {
+    match &args.command {
+        ArchiveCommand::Backup(args) => backup(args),
+    }
+}
+
+/// Opens the file of an archive that must be there.
+pub(crate) fn open_file(args: &ArchiveArgs) -> Result<Arc<SqliteArchive>> {
+    if !store::exists(args)? {
+        // It says what is missing.
+        store::open_existing(args)?;
+    }
+    Ok(Arc::new(SqliteArchive::open(store::path(args)?)?))
+}
+
+fn backup(args: &BackupArgs) -> Result<Outcome> {
+    let archive = open_file(&args.archive)?;
+    archive.wipe(WIPE_WAIT)?;
+    let copied = archive.backup(&args.file, |done, all| {
+        let percent = done.saturating_mul(100) / all.max(1);
+        let what = if done < all { format!("copying, {percent}%") } else { "checking".to_owned() };
+        progress::rename(&what);
+    });
+    copied.map_err(explained)?;
+    if !args.quiet {
+        let bytes = std::fs::metadata(&args.file).map_or(0, |file| file.len());
+        let size = counted(bytes as usize, "byte");
+        output::print(&format!("copied {size} to {}, and checked them", args.file.display()))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn explained(error: ArchiveError) -> Error {
+    match &error {
+        ArchiveError::Exists { .. } => {
+            hinted(error.to_string(), "a copy never replaces anything: give another name")
+        }
+        ArchiveError::Damaged { .. } | ArchiveError::Corrupt { .. } => hinted(
+            format!("no copy was made: {error}"),
+            "`longhand verify` lists all that is damaged in the archive",
+        ),
+        _ => error.into(),
+    }
+}
