@@ -1,11 +1,14 @@
 //! The program that asks, as far as it tells.
 
+use std::borrow::Cow;
+
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, USER_AGENT};
 use longhand_dialect::Conversation;
 use serde_json::Value;
 
 use crate::Settings;
+use crate::redaction::Redaction;
 
 /// The most characters of a program's name: it comes from a header.
 const NAME_CHARS_MAX: usize = 40;
@@ -36,10 +39,15 @@ impl Client {
     /// What the headers of a request tell.
     pub(crate) fn of(headers: &HeaderMap, settings: &Settings) -> Self {
         let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let agent = settings.agent.clone().unwrap_or_else(|| {
-            let product = header(USER_AGENT).unwrap_or_default();
-            product.split(['/', ' ']).next().unwrap_or_default().to_owned()
-        });
+        let told = header(USER_AGENT).unwrap_or_default();
+        let agent = settings.agent.as_deref().unwrap_or(told);
+        // As a whole, and before it is cut: a piece of a key is not known as one.
+        let agent = match Redaction::new(settings.redactor.as_ref()).text(agent) {
+            Cow::Borrowed(agent) if settings.agent.is_none() => {
+                agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
+            }
+            agent => agent.into_owned(),
+        };
         let agent = agent.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
         let group = ID_HEADERS.into_iter().find_map(header).and_then(hash_of);
         Self { agent, group }

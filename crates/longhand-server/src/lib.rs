@@ -45,6 +45,7 @@ mod passage;
 mod proxy;
 mod recall;
 mod recovery;
+mod redaction;
 mod route;
 mod settings;
 mod store;
