@@ -1,15 +1,21 @@
 //! `longhand export` and `longhand import`.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use longhand::{Owner, Round, SessionId, time};
+use longhand::{Archive, Owner, Rejoined, Round, SessionId, rejoin, time};
 use longhand_archive::{After, NewEntry, NewSession};
+use longhand_dialect::read;
+use longhand_server::group_of;
 use serde_json::{Value, json};
 
 use crate::args::{ExportArgs, ExportFormat, ImportArgs};
 use crate::output::{counted, counted_as};
 use crate::{Outcome, conversation, hinted, input, output, store};
+
+/// In how many lines of a session file its id is looked for.
+const ID_LINES_MAX: usize = 20;
 
 /// The first line of an export.
 const HEADER: &str = "longhand";
@@ -87,6 +93,19 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     {
         (args.id.clone().or_else(|| state["id"].as_str().map(str::to_owned)), of_state(&state)?)
     } else {
+        if args.id.is_none()
+            && let Some(rejoined) = rejoined(&archive, &text, name.as_deref())?
+        {
+            let session = conversation::short_id(&rejoined.session);
+            output::print(&match rejoined.added {
+                0 => format!("nothing to import: session {session} has all of its answers already"),
+                added => format!(
+                    "imported {} into {session}, which has the rest of it",
+                    counted_as(added, "entry", "entries")
+                ),
+            })?;
+            return Ok(Outcome::Done);
+        }
         (args.id.clone(), Round::split_conversation(text.into_bytes(), store::now_ms())?)
     };
     let id = id.or(name).context("name the session with --id")?;
@@ -101,9 +120,12 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     if entries.is_empty() {
         bail!("there is nothing in it to import");
     }
-    let session = known.map_or_else(|| SessionId::named(Owner::LOCAL, &id), |info| info.id);
+    let (session, owner) = known.map_or_else(
+        || (SessionId::named(Owner::LOCAL, &id), Owner::LOCAL),
+        |info| (info.id, info.owner),
+    );
     let new = NewSession {
-        owner: Owner::LOCAL,
+        owner,
         dialect: entries.first().map_or(String::new(), |entry| entry.form.clone()),
         name: id.clone(),
         continues: None,
@@ -118,6 +140,24 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
         counted_as(entries.len(), "entry", "entries")
     ))?;
     Ok(Outcome::Done)
+}
+
+/// Adds a conversation to the session that the proxy, or an earlier import, began for it.
+fn rejoined(
+    archive: &Arc<dyn Archive>,
+    text: &str,
+    name: Option<&str>,
+) -> Result<Option<Rejoined>> {
+    let conversation = read(text.as_bytes().to_vec(), None)?;
+    let lines = text.lines().take(ID_LINES_MAX);
+    let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let ids = lines.flat_map(|line| {
+        let places = [&line["sessionId"], &line["session_id"], &line["id"], &line["payload"]["id"]];
+        places.map(|id| id.as_str().map(str::to_owned))
+    });
+    let ids = ids.flatten().chain(name.map(str::to_owned));
+    let groups: Vec<u64> = ids.filter_map(|id| group_of(&id)).collect();
+    Ok(rejoin(archive, conversation, &groups, store::now_ms())?)
 }
 
 /// Reads the file, unpacked if it is packed.

@@ -198,7 +198,8 @@ impl ModelSummariser {
         let input = call.input(scale).0;
         let counted = Usage { input, output: scale.text(&reply.text).0, ..Usage::default() };
         let usage = used(reply.usage, counted);
-        self.note(usage, account);
+        let cost = self.prices.cost_micros(&self.model, &usage);
+        account.add(reply.usage.unwrap_or(counted), cost);
         self.settle(reservation, cost_micros(&self.price(), &usage));
         self.passed.fetch_max(input, Ordering::Relaxed);
         let text = clean(&reply.text);
@@ -257,17 +258,6 @@ impl ModelSummariser {
             let _ = done.send(client.complete(&model, &request, &mut |_| {}).await);
         });
         answer.recv().map_err(|_| gone())
-    }
-
-    fn note(&self, usage: Usage, account: &mut Account) {
-        let cost = self.prices.cost_micros(&self.model, &usage);
-        account.input = Tokens(account.input.0.saturating_add(usage.input));
-        account.output = Tokens(account.output.0.saturating_add(usage.output));
-        account.cost = match (account.cost, cost) {
-            (None, cost) => cost,
-            (sum, None) => sum,
-            (Some(sum), Some(cost)) => Some(sum.saturating_add(cost)),
-        };
     }
 
     fn known_window(&self) -> Option<u64> {
@@ -429,6 +419,16 @@ struct Account {
 }
 
 impl Account {
+    fn add(&mut self, usage: Usage, cost: Option<u64>) {
+        self.input = Tokens(self.input.0.saturating_add(usage.input));
+        self.output = Tokens(self.output.0.saturating_add(usage.output));
+        self.cost = match (self.cost, cost) {
+            (None, cost) => cost,
+            (sum, None) => sum,
+            (Some(sum), Some(cost)) => Some(sum.saturating_add(cost)),
+        };
+    }
+
     fn summary(self, text: String, model: &str) -> Summary {
         Summary {
             text,

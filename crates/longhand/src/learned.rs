@@ -81,19 +81,17 @@ impl Learned {
         }
     }
 
-    /// Compares a count of ours with the one that a request was billed for, zero if that is not known.
+    /// Compares a count of ours with the one that a request was billed for.
     pub fn saw(&mut self, counted: Tokens, billed: u64, now: i64) {
         if counted.0 < TOKENS_MIN {
             return;
         }
+        // Whatever was billed, it was answered. A server that reads only the end of a request refuses none.
+        self.took(counted, now);
         if is_believable(billed, counted.0) {
             // The dearest of late: a window must not be too long because the one before was prose.
             let percent = billed.saturating_mul(100).div_ceil(counted.0);
             self.percent = (percent.max(self.percent.0 - self.percent.0 / 50), now);
-        }
-        // A server that counts far less may have read only the end of the request.
-        if billed == 0 || is_believable(billed, counted.0) {
-            self.took(counted, now);
         }
     }
 
@@ -332,9 +330,9 @@ mod tests {
         for (passed, billed, expected) in [
             (2_000, 2_000, Some(2_700)),
             (4_000, 4_000, None),
-            // An answer without a count is an answer; one that counts far less may have read the end alone.
+            // An answer is an answer, whatever it reports.
             (4_000, 0, None),
-            (4_000, 900, Some(2_700)),
+            (4_000, 900, None),
         ] {
             let mut learned = Learned::default();
             learned.overflowed(sent, said, 0);

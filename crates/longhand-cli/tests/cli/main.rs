@@ -11,6 +11,7 @@ mod documents;
 mod expand;
 mod found;
 mod models;
+mod owners;
 #[cfg(unix)]
 mod people;
 mod replay;
