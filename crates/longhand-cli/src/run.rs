@@ -68,6 +68,7 @@ fn settings(args: &RunArgs, agent: &str, warn: Log) -> Result<Settings> {
     let archive = store::open(&args.archive)?;
     Ok(Settings {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        owner: Some(longhand::Owner::LOCAL),
         upstream_openai: upstream(&["OPENAI_BASE_URL", "OPENAI_API_BASE"], OPENAI),
         upstream_anthropic: upstream(&["ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"], ANTHROPIC),
         budget: args.budget.map(Tokens),

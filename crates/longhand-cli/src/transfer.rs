@@ -6,15 +6,19 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use longhand::transfer::{self, Exported, Imported, ImportedSession, TransferError};
-use longhand::{Archive, Owner, Round, SessionId, time};
+use longhand::{Archive, Owner, Rejoined, Round, SessionId, rejoin, time};
 use longhand_archive::{After, NewEntry, NewSession, SessionInfo};
 use longhand_core::Seq;
+use longhand_dialect::read;
+use longhand_server::group_of;
 use serde_json::{Value, json};
 
 use crate::args::{ExportArgs, ExportFormat, ImportArgs};
 use crate::output::{counted, counted_as, harmless_line};
 use crate::{Outcome, conversation, hinted, input, output, progress, store};
 
+/// In how many lines of a session file its id is looked for.
+const ID_LINES_MAX: usize = 20;
 /// How much of a file is looked at to tell what it is.
 const FIRST_LINE_MAX: u64 = 64 * 1024;
 /// How many bytes of messages are appended in one transaction, but for one message that has more.
@@ -163,9 +167,43 @@ fn import_conversation(args: &ImportArgs, source: &Source) -> Result<Outcome> {
         of_state(&state)?.into_iter().try_for_each(|entry| appending.add(entry))?;
         return appending.finish();
     }
+    if args.id.is_none() {
+        let stem = args.file.as_deref().and_then(|path| path.file_stem());
+        let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
+        let archive = store::open(&args.archive)?;
+        if let Some(rejoined) = rejoined(&archive, &text, stem.as_deref())? {
+            let session = conversation::short_id(&rejoined.session);
+            output::print(&match rejoined.added {
+                0 => format!("nothing to import: session {session} has all of its answers already"),
+                added => format!(
+                    "imported {} into {session}, which has the rest of it",
+                    counted_as(added, "entry", "entries")
+                ),
+            })?;
+            return Ok(Outcome::Done);
+        }
+    }
     let mut appending = Appending::new(args, args.id.clone());
     Round::each_of_conversation(text.into_bytes(), store::now_ms(), |entry| appending.add(entry))?;
     appending.finish()
+}
+
+/// Adds a conversation to the session that the proxy, or an earlier import, began for it.
+fn rejoined(
+    archive: &Arc<dyn Archive>,
+    text: &str,
+    name: Option<&str>,
+) -> Result<Option<Rejoined>> {
+    let conversation = read(text.as_bytes().to_vec(), None)?;
+    let lines = text.lines().take(ID_LINES_MAX);
+    let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let ids = lines.flat_map(|line| {
+        let places = [&line["sessionId"], &line["session_id"], &line["id"], &line["payload"]["id"]];
+        places.map(|id| id.as_str().map(str::to_owned))
+    });
+    let ids = ids.flatten().chain(name.map(str::to_owned));
+    let groups: Vec<u64> = ids.filter_map(|id| group_of(&id)).collect();
+    Ok(rejoin(archive, conversation, &groups, store::now_ms())?)
 }
 
 /// The state of a window, if the text is one. Others are not read twice.

@@ -57,7 +57,7 @@ pub use reply::{Reply, ReplyCall, ReplyError, ReplyFilter, ReplyReader, Stop, Us
 use source::Source;
 pub use sse::{SseEvent, SseReader, SseTooLarge};
 pub use tools::{ToolOffer, with_tool};
-pub use unpack::{decode, unpack};
+pub use unpack::{decode, decode_within, unpack};
 pub use write::{Sourced, write};
 
 /// The most bytes that a source can have: spans are kept in 32 bits.

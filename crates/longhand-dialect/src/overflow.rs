@@ -312,7 +312,8 @@ impl Signs {
         let says_bytes =
             self.texts.iter().any(|text| BYTE_TEXTS.iter().any(|own| text.contains(own)));
         let bytes = !known && !said && (bytes || says_bytes || status == 413);
-        (known || said || bytes).then_some(Overflow { limit: self.limit, asked: self.asked, bytes })
+        let limit = self.limit.filter(|limit| *limit >= LIMIT_MIN);
+        (known || said || bytes).then_some(Overflow { limit, asked: self.asked, bytes })
     }
 
     fn is_vetoed(&self, status: u16) -> bool {

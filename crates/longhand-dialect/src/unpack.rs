@@ -16,7 +16,7 @@ const STEP_BYTES: usize = 64 * 1024;
 
 /// Unpacks what is compressed with zstd, to at most `bytes_max`; anything else is given back as it is.
 pub fn unpack(bytes: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, DialectError> {
-    if bytes.starts_with(&ZSTD_MAGIC) { zstd(&bytes, bytes_max) } else { Ok(bytes) }
+    if bytes.starts_with(&ZSTD_MAGIC) { zstd(&bytes, bytes_max, &mut |_| true) } else { Ok(bytes) }
 }
 
 /// Decodes a body to at most `bytes_max`; `coding` is what its `Content-Encoding` says.
@@ -29,6 +29,19 @@ pub fn unpack(bytes: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, DialectError> {
 /// # Ok::<(), DialectError>(())
 /// ```
 pub fn decode(bytes: &[u8], coding: &str, bytes_max: u64) -> Result<Vec<u8>, DialectError> {
+    decode_within(bytes, coding, bytes_max, &mut |_| true)
+}
+
+/// The same for whoever has little memory: `room` is asked for so many bytes more before they are used.
+///
+/// What it granted in all is at least what was used at any time. If it refuses, that is
+/// [`DialectError::TooLarge`].
+pub fn decode_within(
+    bytes: &[u8],
+    coding: &str,
+    bytes_max: u64,
+    room: &mut dyn FnMut(u64) -> bool,
+) -> Result<Vec<u8>, DialectError> {
     let named = coding.split(',').map(|name| name.trim().to_ascii_lowercase());
     let codings: Vec<String> =
         named.filter(|name| !name.is_empty() && name != "identity").collect();
@@ -40,57 +53,130 @@ pub fn decode(bytes: &[u8], coding: &str, bytes_max: u64) -> Result<Vec<u8>, Dia
     for name in codings.iter().rev() {
         let bytes = decoded.as_deref().unwrap_or(bytes);
         decoded = Some(match name.as_str() {
-            "zstd" => zstd(bytes, bytes_max)?,
-            "gzip" | "x-gzip" => gzip(bytes, bytes_max)?,
-            "deflate" => deflate(bytes, bytes_max)?,
+            "zstd" => zstd(bytes, bytes_max, room)?,
+            "gzip" | "x-gzip" => gzip(bytes, bytes_max, room)?,
+            "deflate" => deflate(bytes, bytes_max, room)?,
             _ => return Err(DialectError::UnknownCoding(name.clone())),
         });
     }
     match decoded {
         Some(decoded) => Ok(decoded),
+        None if !room(bytes.len() as u64) => Err(too_large(bytes.len() as u64, bytes_max)),
         None => within(bytes.to_vec(), bytes_max),
+    }
+}
+
+fn too_large(bytes: u64, max: u64) -> DialectError {
+    DialectError::TooLarge { bytes, max }
+}
+
+/// Makes room for more at the end of what is unpacked, if there is any.
+fn grow(
+    unpacked: &mut Vec<u8>,
+    bytes_max: u64,
+    room: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), DialectError> {
+    let more = STEP_BYTES.max(unpacked.len() / 2);
+    if !room(more as u64) {
+        return Err(too_large((unpacked.len() + more) as u64, bytes_max));
+    }
+    unpacked.reserve_exact(more);
+    Ok(())
+}
+
+/// Reads to the end, or to somewhat more than `bytes_max`.
+fn read_all(
+    mut reader: impl Read,
+    unpacked: &mut Vec<u8>,
+    bytes_max: u64,
+    room: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), Unread> {
+    loop {
+        if unpacked.len() as u64 > bytes_max {
+            return Ok(());
+        }
+        if unpacked.len() == unpacked.capacity() {
+            grow(unpacked, bytes_max, room).map_err(Unread::TooLarge)?;
+        }
+        let (begin, end) = (unpacked.len(), unpacked.capacity().min(unpacked.len() + STEP_BYTES));
+        unpacked.resize(end, 0);
+        let read = reader.read(&mut unpacked[begin..]);
+        unpacked.truncate(begin + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Unread::Broken(error.to_string())),
+        }
+    }
+}
+
+/// Why something cannot be unpacked.
+enum Unread {
+    TooLarge(DialectError),
+    Broken(String),
+}
+
+impl Unread {
+    fn or(self, broken: impl FnOnce(String) -> DialectError) -> DialectError {
+        match self {
+            Self::TooLarge(error) => error,
+            Self::Broken(what) => broken(what),
+        }
     }
 }
 
 fn within(bytes: Vec<u8>, max: u64) -> Result<Vec<u8>, DialectError> {
     let size = bytes.len() as u64;
-    if size > max { Err(DialectError::TooLarge { bytes: size, max }) } else { Ok(bytes) }
+    if size > max { Err(too_large(size, max)) } else { Ok(bytes) }
 }
 
-fn zstd(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, DialectError> {
+fn zstd(
+    bytes: &[u8],
+    bytes_max: u64,
+    room: &mut dyn FnMut(u64) -> bool,
+) -> Result<Vec<u8>, DialectError> {
     let mut unpacked = Vec::new();
     let mut rest = bytes;
+    // The decoder has a window of its own, which holds no more than was unpacked.
+    let mut room = |more: u64| room(2 * more);
     // A file that was appended to has several frames.
     while !rest.is_empty() && unpacked.len() as u64 <= bytes_max {
         let decoder = ruzstd::decoding::StreamingDecoder::new(&mut rest)
             .map_err(|error| DialectError::Zstd(error.to_string()))?;
-        let left = bytes_max - unpacked.len() as u64;
-        decoder
-            .take(left.saturating_add(1))
-            .read_to_end(&mut unpacked)
-            .map_err(|error| DialectError::Zstd(error.to_string()))?;
+        read_all(decoder, &mut unpacked, bytes_max, &mut room)
+            .map_err(|error| error.or(DialectError::Zstd))?;
     }
     within(unpacked, bytes_max)
 }
 
-fn gzip(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, DialectError> {
+fn gzip(
+    bytes: &[u8],
+    bytes_max: u64,
+    room: &mut dyn FnMut(u64) -> bool,
+) -> Result<Vec<u8>, DialectError> {
     let mut unpacked = Vec::new();
-    flate2::read::MultiGzDecoder::new(bytes)
-        .take(bytes_max.saturating_add(1))
-        .read_to_end(&mut unpacked)
-        .map_err(|error| DialectError::Coding { coding: "gzip", what: error.to_string() })?;
+    let decoder = flate2::read::MultiGzDecoder::new(bytes);
+    read_all(decoder, &mut unpacked, bytes_max, room)
+        .map_err(|error| error.or(|what| DialectError::Coding { coding: "gzip", what }))?;
     within(unpacked, bytes_max)
 }
 
 /// What HTTP calls deflate has a header of two bytes, which some leave out.
-fn deflate(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, DialectError> {
+fn deflate(
+    bytes: &[u8],
+    bytes_max: u64,
+    room: &mut dyn FnMut(u64) -> bool,
+) -> Result<Vec<u8>, DialectError> {
     let headed = matches!(bytes, [first, second, ..]
         if first & 0x0f == 8 && (u32::from(*first) << 8 | u32::from(*second)).is_multiple_of(31));
     let wrong = |what: String| DialectError::Coding { coding: "deflate", what };
     let mut stream = Decompress::new(headed);
     let mut unpacked = Vec::new();
     loop {
-        unpacked.reserve(STEP_BYTES);
+        if unpacked.len() == unpacked.capacity() {
+            grow(&mut unpacked, bytes_max, room)?;
+        }
         let (taken, made) = (stream.total_in(), stream.total_out());
         let rest = bytes.get(taken as usize..).unwrap_or_default();
         let status = stream
@@ -131,6 +217,41 @@ mod tests {
     fn deflate_of(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap()
+    }
+
+    #[test]
+    fn room_is_asked_for_before_it_is_used_and_no_more_is_used_than_granted() {
+        let body = vec![b' '; 8 << 20];
+        for (coding, encode) in ALL.into_iter().chain([("gzip, gzip", twice as Encode)]) {
+            let packed = encode(&body);
+            let mut granted = 0;
+            let mut all = |more: u64| {
+                granted += more;
+                true
+            };
+            let unpacked = decode_within(&packed, coding, 64 << 20, &mut all).unwrap();
+            assert!(unpacked == body && granted >= unpacked.capacity() as u64, "{coding}");
+            assert!(granted < 4 * body.len() as u64, "{coding}: {granted}");
+            for most in [0, 1 << 20, granted - 1] {
+                let (mut left, mut refused) = (most, 0);
+                let mut some = |more: u64| {
+                    let has_room = more <= left;
+                    if has_room {
+                        left -= more
+                    } else {
+                        refused += 1
+                    }
+                    has_room
+                };
+                let found = decode_within(&packed, coding, 64 << 20, &mut some);
+                assert!(matches!(found, Err(DialectError::TooLarge { .. })), "{coding} {most}");
+                assert_eq!(refused, 1, "it ends with the first refusal");
+            }
+        }
+    }
+
+    fn twice(bytes: &[u8]) -> Vec<u8> {
+        gzip_of(&gzip_of(bytes))
     }
 
     type Encode = fn(&[u8]) -> Vec<u8>;

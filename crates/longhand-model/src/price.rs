@@ -11,11 +11,30 @@ pub fn cost_micros(price: &Price, usage: &Usage) -> u64 {
     let cached = usage.cached_input.min(usage.input);
     let written = usage.cache_write.min(usage.input - cached);
     let fresh = usage.input - cached - written;
-    let total = u128::from(fresh) * u128::from(price.input)
-        + u128::from(cached) * u128::from(price.cached_input)
-        + u128::from(written) * u128::from(price.cache_write)
-        + u128::from(usage.output) * u128::from(price.output);
+    let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
+    let total = [
+        of(fresh, price.input),
+        of(cached, price.cached_input),
+        of(written, price.cache_write),
+        of(usage.output, price.output),
+    ];
+    let total = total.into_iter().fold(0, u128::saturating_add);
     u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+/// What a call is taken to have used: the larger of what its answer reports and what we count.
+///
+/// Answers report nothing, zero, text or a negative number as well, and a cap on spending must hold all the
+/// same. What was cached or written to a cache is believed within what was reported as read.
+pub(crate) fn used(reported: Option<Usage>, counted: Usage) -> Usage {
+    let reported = reported.unwrap_or_default();
+    let cached_input = reported.cached_input.min(reported.input);
+    Usage {
+        input: reported.input.max(counted.input),
+        cached_input,
+        cache_write: reported.cache_write.min(reported.input - cached_input),
+        output: reported.output.max(counted.output),
+    }
 }
 
 /// The list prices that [`ModelFacts`] knows, and those that the settings put in their place.
@@ -95,6 +114,34 @@ mod tests {
         let remote = model("x", "https://example.com/v1", "gpt-4o");
         prices.set("gpt-4o", Price { input: 1_000_000, ..Prices::FREE });
         assert_eq!(prices.cost_micros(&remote, &usage), Some(1_000));
+    }
+
+    #[test]
+    fn a_call_has_used_the_larger_of_what_is_reported_and_counted() {
+        let counted = Usage { input: 1_000, output: 100, ..Usage::default() };
+        let usage = |input, cached_input, cache_write, output| Usage {
+            input,
+            cached_input,
+            cache_write,
+            output,
+        };
+        for (reported, expected) in [
+            (None, counted),
+            (Some(usage(0, 0, 0, 0)), counted),
+            (Some(usage(1_200, 800, 100, 150)), usage(1_200, 800, 100, 150)),
+            (Some(usage(900, 600, 0, 150)), usage(1_000, 600, 0, 150)),
+            // No discount beyond the total that was reported.
+            (Some(usage(0, 5_000, 5_000, 0)), counted),
+            (Some(usage(10, 5_000, 5_000, 0)), usage(1_000, 10, 0, 100)),
+            (
+                Some(usage(u64::MAX, u64::MAX, u64::MAX, u64::MAX)),
+                usage(u64::MAX, u64::MAX, 0, u64::MAX),
+            ),
+        ] {
+            assert_eq!(used(reported, counted), expected, "{reported:?}");
+        }
+        let dear = Price { input: u64::MAX, output: u64::MAX, ..Prices::FREE };
+        assert_eq!(cost_micros(&dear, &usage(u64::MAX, 0, 0, u64::MAX)), u64::MAX);
     }
 
     #[test]

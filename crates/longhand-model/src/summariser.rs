@@ -2,7 +2,8 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use longhand_core::{Scale, Tokens};
 use longhand_dialect::{Overflow, Reply, Stop, Usage};
@@ -11,6 +12,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::clean::{clean, finished, is_refusal};
 use crate::pieces::{self, Segment};
+use crate::price::used;
 use crate::{Client, Model, ModelError, Price, Prices, Request, Spending, cost_micros, prompt};
 
 /// Has a model write summaries.
@@ -35,9 +37,27 @@ pub struct ModelSummariser {
     window: Arc<AtomicU64>,
     /// Whether the model was found to think at length before it writes.
     thinks: Arc<AtomicBool>,
-    /// The most input, by our meter, that was not refused; `u64::MAX` as long as none was.
-    input_max: Arc<AtomicU64>,
+    /// What the newest refusals taught.
+    learned: Arc<Mutex<Option<LearnedLimit>>>,
+    /// The most input, by our meter, that was answered.
+    passed: Arc<AtomicU64>,
 }
+
+/// What a model was found to take, and when.
+#[derive(Clone, Copy, Debug)]
+struct LearnedLimit {
+    /// Its window, as it says.
+    window: Option<u64>,
+    /// The most input, by our meter.
+    input_max: u64,
+    at: Duration,
+}
+
+/// How long a limit is believed: it may have been said by mistake.
+const LEARNED_TIME: Duration = Duration::from_mins(10);
+
+/// How many times as large as ours a provider's count of the same input may be.
+const COUNT_RATIO_MAX: u64 = 3;
 
 /// What drives the network.
 #[derive(Debug)]
@@ -108,7 +128,8 @@ impl ModelSummariser {
             output_max: None,
             window: Arc::default(),
             thinks: Arc::default(),
-            input_max: Arc::new(AtomicU64::new(u64::MAX)),
+            learned: Arc::default(),
+            passed: Arc::default(),
         }
     }
 
@@ -174,13 +195,13 @@ impl ModelSummariser {
                 return Ok(Err(error));
             }
         };
-        self.note(&reply, call, scale, account);
-        let counted = || Usage {
-            input: call.input(scale).0,
-            output: scale.text(&reply.text).0,
-            ..Usage::default()
-        };
-        self.settle(reservation, cost_micros(&self.price(), &reply.usage.unwrap_or_else(counted)));
+        let input = call.input(scale).0;
+        let counted = Usage { input, output: scale.text(&reply.text).0, ..Usage::default() };
+        let usage = used(reply.usage, counted);
+        let cost = self.prices.cost_micros(&self.model, &usage);
+        account.add(reply.usage.unwrap_or(counted), cost);
+        self.settle(reservation, cost_micros(&self.price(), &usage));
+        self.passed.fetch_max(input, Ordering::Relaxed);
         let text = clean(&reply.text);
         if text.is_empty()
             && reply.stop == Stop::Length
@@ -239,23 +260,16 @@ impl ModelSummariser {
         answer.recv().map_err(|_| gone())
     }
 
-    fn note(&self, reply: &Reply, call: &Call, scale: &Scale, account: &mut Account) {
-        let (input, output) = match reply.usage {
-            Some(usage) => (Tokens(usage.input), Tokens(usage.output)),
-            None => (call.input(scale), scale.text(&reply.text)),
-        };
-        let cost = reply.usage.and_then(|usage| self.prices.cost_micros(&self.model, &usage));
-        account.input += input;
-        account.output += output;
-        account.cost = match (account.cost, cost) {
-            (None, cost) => cost,
-            (sum, None) => sum,
-            (Some(sum), Some(cost)) => Some(sum + cost),
-        };
+    fn known_window(&self) -> Option<u64> {
+        let set = Some(self.window.load(Ordering::Relaxed)).filter(|window| *window > 0);
+        self.learned().and_then(|learned| learned.window).or(set)
     }
 
-    fn known_window(&self) -> Option<u64> {
-        Some(self.window.load(Ordering::Relaxed)).filter(|window| *window > 0)
+    /// What refusals taught of late.
+    fn learned(&self) -> Option<LearnedLimit> {
+        let learned = *self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let age = |learned: &LearnedLimit| self.client.clock().now().saturating_sub(learned.at);
+        learned.filter(|learned| age(learned) < LEARNED_TIME)
     }
 
     /// How much the answer may have: somewhat more than the summary, since the model counts in its own
@@ -270,22 +284,31 @@ impl ModelSummariser {
     /// How much input the model takes by our meter, which may differ from its own.
     fn capacity(&self, output: Tokens) -> Option<Tokens> {
         let window = self.known_window().map(|window| (window * 9 / 10).saturating_sub(output.0));
-        let learned = self.input_max.load(Ordering::Relaxed);
+        let learned = self.learned().map_or(u64::MAX, |learned| learned.input_max);
         Some(window.unwrap_or(u64::MAX).min(learned)).filter(|room| *room < u64::MAX).map(Tokens)
     }
 
     /// Learns from a refusal of so much input.
     fn learn(&self, overflow: Overflow, sent: Tokens, output: Tokens) {
+        let before = self.learned();
         let mut less = sent.0 / 2;
-        if let Some(limit) = overflow.limit.filter(|limit| !overflow.bytes && *limit > 0) {
-            self.window.store(limit, Ordering::Relaxed);
-            // Where the provider counts more than we do, its count is the measure.
-            let counted = overflow.asked.unwrap_or(0).max(sent.0).max(1);
-            let fits = (limit * 9 / 10).saturating_sub(output.0.min(limit / 3));
+        let mut window = before.and_then(|learned| learned.window);
+        // A window that is smaller than what was answered is none.
+        let passed = self.passed.load(Ordering::Relaxed);
+        let said = overflow.limit.filter(|limit| !overflow.bytes && *limit > passed);
+        if let Some(limit) = said {
+            window = Some(limit);
+            // Where the provider counts more than we do, its count is the measure, if it can be of this input.
+            let most = sent.0.saturating_mul(COUNT_RATIO_MAX);
+            let asked = overflow.asked.filter(|asked| *asked <= most).unwrap_or(0);
+            let counted = asked.max(sent.0).max(1);
+            let fits = (limit / 10 * 9).saturating_sub(output.0.min(limit / 3));
             let ours = u128::from(fits) * u128::from(sent.0) / u128::from(counted);
-            less = u64::try_from(ours).unwrap_or(u64::MAX).min(sent.0 * 9 / 10);
+            less = u64::try_from(ours).unwrap_or(u64::MAX).min(sent.0 / 10 * 9);
         }
-        self.input_max.fetch_min(less, Ordering::Relaxed);
+        let input_max = before.map_or(less, |learned| learned.input_max.min(less));
+        let learned = LearnedLimit { window, input_max, at: self.client.clock().now() };
+        *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Some(learned);
     }
 
     fn failed(&self, error: ModelError) -> SummaryError {
@@ -396,6 +419,16 @@ struct Account {
 }
 
 impl Account {
+    fn add(&mut self, usage: Usage, cost: Option<u64>) {
+        self.input = Tokens(self.input.0.saturating_add(usage.input));
+        self.output = Tokens(self.output.0.saturating_add(usage.output));
+        self.cost = match (self.cost, cost) {
+            (None, cost) => cost,
+            (sum, None) => sum,
+            (Some(sum), Some(cost)) => Some(sum.saturating_add(cost)),
+        };
+    }
+
     fn summary(self, text: String, model: &str) -> Summary {
         Summary {
             text,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hyper::body::Bytes;
-use longhand::{Fitting, Redactor, Tokens};
+use longhand::{Fitting, Tokens};
 use longhand_core::{Batch, Budget, Meter, Scale, Seq, plan};
 use longhand_dialect::{Conversation, Dialect, DialectError, Options, Reply, read};
 
@@ -155,17 +155,12 @@ impl Asked {
     }
 
     /// Reads what a model answered as what comes after the request; `None` if it is nothing.
-    pub(crate) fn answer(&self, reply: Reply, redactor: Option<&Redactor>) -> Option<Answer> {
+    pub(crate) fn answer(&self, reply: Reply) -> Option<Answer> {
         let is_list = reply.message.trim_start().starts_with('[');
         let list = if is_list { reply.message } else { format!("[{}]", reply.message) };
-        let redacted = |text: String| match redactor {
-            Some(redactor) => redactor.redact(&text).into_owned(),
-            None => text,
-        };
-        let list = redacted(list);
         let messages = read(list.into_bytes(), Some(self.dialect())).ok()?.messages;
         let mut chain = self.heard.chain.clone();
         chain.extend(&messages);
-        Some(Answer { messages, chain, text: redacted(reply.text) })
+        Some(Answer { messages, chain, text: reply.text })
     }
 }

@@ -1,11 +1,14 @@
 //! The program that asks, as far as it tells.
 
+use std::borrow::Cow;
+
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, USER_AGENT};
 use longhand_dialect::Conversation;
 use serde_json::Value;
 
 use crate::Settings;
+use crate::redaction::Redaction;
 
 /// The most characters of a program's name: it comes from a header.
 const NAME_CHARS_MAX: usize = 40;
@@ -36,12 +39,17 @@ impl Client {
     /// What the headers of a request tell.
     pub(crate) fn of(headers: &HeaderMap, settings: &Settings) -> Self {
         let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let agent = settings.agent.clone().unwrap_or_else(|| {
-            let product = header(USER_AGENT).unwrap_or_default();
-            product.split(['/', ' ']).next().unwrap_or_default().to_owned()
-        });
+        let told = header(USER_AGENT).unwrap_or_default();
+        let agent = settings.agent.as_deref().unwrap_or(told);
+        // As a whole, and before it is cut: a piece of a key is not known as one.
+        let agent = match Redaction::new(settings.redactor.as_ref()).text(agent) {
+            Cow::Borrowed(agent) if settings.agent.is_none() => {
+                agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
+            }
+            agent => agent.into_owned(),
+        };
         let agent = agent.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
-        let group = ID_HEADERS.into_iter().find_map(header).and_then(hash_of);
+        let group = ID_HEADERS.into_iter().find_map(header).and_then(group_of);
         Self { agent, group }
     }
 
@@ -52,16 +60,26 @@ impl Client {
             let metadata = field("metadata")?;
             let user = metadata["user_id"].as_str()?;
             // Most clients name the user there; Claude Code names the session, too.
-            user.contains("session").then(|| hash_of(user)).flatten()
+            session_in(user).and_then(|id| group_of(&id))
         };
-        let by_cache = || hash_of(field("prompt_cache_key")?.as_str()?);
+        let by_cache = || group_of(field("prompt_cache_key")?.as_str()?);
         self.group = in_metadata().or_else(by_cache).or(self.group);
         self
     }
 }
 
-/// The hash of an id, if it looks as if no two conversations had it.
-fn hash_of(id: &str) -> Option<u64> {
+/// The session that Claude Code names in the place of a user: after other words, or in JSON.
+fn session_in(user: &str) -> Option<String> {
+    if let Ok(Value::Object(named)) = serde_json::from_str(user) {
+        return Some(named.get("session_id")?.as_str()?.to_owned());
+    }
+    let (_, id) = user.rsplit_once("session")?;
+    Some(id.trim_start_matches(['_', '-', ':']).to_owned())
+}
+
+/// The group of the sessions of a conversation, by the id that its program gave it, if it looks as if no two
+/// conversations had it.
+pub fn group_of(id: &str) -> Option<u64> {
     let digits = id.chars().filter(char::is_ascii_digit).count();
     let is_unique = id.len() >= ID_CHARS_MIN && digits >= ID_DIGITS_MIN;
     let hash = blake3::derive_key("longhand-server 2026-11 group of sessions", id.as_bytes());
@@ -104,7 +122,10 @@ mod tests {
         assert_eq!(client(&[agent], &body("user-0123456789abcdef")).group, None);
         assert_eq!(client(&[("session_id", "main")], &body("u")).group, None);
         let id = ("session_id", "0b5e4c1e-77a1-4c2e-9d51-0123456789ab");
-        assert!(client(&[id], &body("u")).group.is_some());
+        assert_eq!(client(&[id], &body("u")).group, one.group, "an id is one wherever it stands");
+        let user =
+            r#"{\"device_id\":\"d\",\"session_id\":\"0b5e4c1e-77a1-4c2e-9d51-0123456789ab\"}"#;
+        assert_eq!(client(&[], &body(user)).group, one.group);
         // A sub-agent of opencode names itself and its parent.
         let (main, sub) = ("ses_e1985e168ffe2rX4AHZax8wKzf", "ses_e19857ca1ffeyWvNiv0imXQKvM");
         let parent = client(&[("x-session-id", main)], &body("u"));

@@ -1,10 +1,14 @@
-//! The keys that a caller shows, wherever providers take one.
+//! The keys that a caller shows, wherever providers take one, and whose its sessions are.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use hyper::header::{AUTHORIZATION, HeaderName};
 use hyper::{HeaderMap, Uri};
 use longhand::Owner;
+use serde_json::Value;
+
+use crate::Settings;
 
 use crate::headers::KEY;
 use crate::route::unescaped;
@@ -55,18 +59,106 @@ impl Credentials {
     pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
         self.keys.iter().map(Vec::as_slice)
     }
+}
 
-    /// Whoever has these keys, of which only a hash is kept; `nobody` stands for callers without any.
-    pub(crate) fn owner(&self, nobody: Owner) -> Owner {
-        if self.keys.is_empty() {
-            return nobody;
-        }
-        let mut hasher = OWNER.clone();
-        for key in &self.keys {
-            hasher.update(&(key.len() as u64).to_le_bytes()).update(key);
-        }
-        Owner::of(&hasher.finalize().to_hex())
+/// Says whose the sessions of a request are: the one place that decides it.
+///
+/// 1. The owner that the settings name: `run` serves the local user alone.
+/// 2. Longhand's own key, where keys are set; the provider's keys then say nothing.
+/// 3. The provider's API key. On loopback a token that is refreshed while people work stands for its account,
+///    or for nobody in particular: it must not split their conversations.
+/// 4. The local user on loopback, and nobody's owner elsewhere.
+#[derive(Debug)]
+pub(crate) struct Ownership {
+    only: Option<Owner>,
+    our_keys: Vec<blake3::Hash>,
+    is_local: bool,
+}
+
+impl Ownership {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let our_keys = settings.keys.iter().map(|key| blake3::hash(key.as_bytes())).collect();
+        Self { only: settings.owner, our_keys, is_local: settings.listen.ip().is_loopback() }
     }
+
+    /// Whose a request is that shows these keys, of which only a hash is kept.
+    pub(crate) fn owner(&self, credentials: &Credentials) -> Owner {
+        if let Some(only) = self.only {
+            return only;
+        }
+        let is_ours = |key: &&[u8]| self.our_keys.contains(&blake3::hash(key));
+        if let Some(ours) = credentials.keys().find(is_ours) {
+            return hashed([ours]);
+        }
+        let accounts: BTreeSet<Vec<u8>> =
+            credentials.keys().filter_map(|key| self.account(key)).collect();
+        match (accounts.is_empty(), self.is_local) {
+            (false, _) => hashed(accounts.iter().map(Vec::as_slice)),
+            (true, true) => Owner::LOCAL,
+            // Strangers do not get at what this machine's own commands keep.
+            (true, false) => Owner::of(""),
+        }
+    }
+
+    /// What stays the same of a provider's key; `None` if nothing does.
+    ///
+    /// What a token says of itself is not verified, so it counts only where all callers are on this machine.
+    fn account(&self, key: &[u8]) -> Option<Vec<u8>> {
+        if !self.is_local {
+            return Some(key.to_vec());
+        }
+        if SHORT_LIVED.iter().any(|prefix| key.starts_with(prefix)) {
+            return None;
+        }
+        match claims(key).filter(|claims| claims.get("exp").is_some()) {
+            Some(claims) => {
+                let claim = |name: &str| claims[name].as_str().filter(|value| !value.is_empty());
+                let (issuer, subject) = (claim("iss")?, claim("sub")?);
+                // No key begins like this: headers have no such byte.
+                Some(format!("\0{}\0{issuer}\0{subject}", issuer.len()).into_bytes())
+            }
+            None => Some(key.to_vec()),
+        }
+    }
+}
+
+/// How tokens begin that their owners' programs renew: Anthropic's and Google's, GitHub's for apps and Copilot.
+const SHORT_LIVED: [&[u8]; 5] = [b"sk-ant-oat", b"ya29.", b"ghu_", b"ghs_", b"tid="];
+
+/// What a JSON web token says; keys without an end may have the same form.
+fn claims(key: &[u8]) -> Option<Value> {
+    let mut pieces = key.split(|byte| *byte == b'.');
+    let mut piece = || {
+        let json = from_base64url(pieces.next()?)?;
+        serde_json::from_slice::<Value>(&json).ok().filter(Value::is_object)
+    };
+    let (_header, claims) = (piece()?, piece()?);
+    Some(claims)
+}
+
+/// Decodes base64 in the alphabet of addresses, with or without padding.
+fn from_base64url(text: &[u8]) -> Option<Vec<u8>> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0);
+    for byte in text.trim_ascii_end().iter().filter(|byte| **byte != b'=') {
+        let digit = ALPHABET.iter().position(|letter| letter == byte)?;
+        bits = bits << 6 | digit as u32;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    Some(bytes)
+}
+
+fn hashed<'k>(keys: impl IntoIterator<Item = &'k [u8]>) -> Owner {
+    let mut hasher = OWNER.clone();
+    for key in keys {
+        hasher.update(&(key.len() as u64).to_le_bytes()).update(key);
+    }
+    Owner::of(&hasher.finalize().to_hex())
 }
 
 /// A header's value without the word that says what kind of key it is.
@@ -87,15 +179,117 @@ pub(crate) fn parameters(uri: &Uri) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
     use hyper::header::HeaderValue;
+    use longhand::MemoryArchive;
+    use serde_json::json;
+
+    fn ownership(change: impl FnOnce(&mut Settings)) -> Ownership {
+        let mut settings = Settings::new(Arc::new(MemoryArchive::default()));
+        change(&mut settings);
+        Ownership::new(&settings)
+    }
 
     fn owner(uri: &'static str, pairs: &[(&'static str, &str)]) -> Owner {
+        owner_by(&ownership(|_| {}), uri, pairs)
+    }
+
+    fn owner_by(ownership: &Ownership, uri: &'static str, pairs: &[(&'static str, &str)]) -> Owner {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(*name, HeaderValue::from_str(value).unwrap());
         }
         let more = [HeaderName::from_static("x-team")];
-        Credentials::of(&Uri::from_static(uri), &headers, &more).owner(Owner::LOCAL)
+        ownership.owner(&Credentials::of(&Uri::from_static(uri), &headers, &more))
+    }
+
+    fn bearer(ownership: &Ownership, key: &str) -> Owner {
+        owner_by(ownership, "/", &[("authorization", &format!("Bearer {key}"))])
+    }
+
+    fn token(claims: &Value) -> String {
+        let piece = |json: &Value| to_base64url(json.to_string().as_bytes());
+        let header = json!({"alg": "RS256", "typ": "JWT"});
+        format!("{}.{}.c2lnbmF0dXJl", piece(&header), piece(claims))
+    }
+
+    fn to_base64url(bytes: &[u8]) -> String {
+        let alphabet: Vec<char> = ('A'..='Z').chain('a'..='z').chain('0'..='9').collect();
+        let letter = |digit: usize| *alphabet.get(digit).unwrap_or(&['-', '_'][digit & 1]);
+        let bits: String = bytes.iter().map(|byte| format!("{byte:08b}")).collect();
+        let digits = bits.as_bytes().chunks(6).map(|digit| {
+            let digit = format!("{:0<6}", String::from_utf8_lossy(digit));
+            letter(usize::from_str_radix(&digit, 2).unwrap())
+        });
+        digits.collect()
+    }
+
+    #[test]
+    fn what_is_written_in_base64_is_read() {
+        for text in ["", "a", "ab", "abc", "{\"sub\":\"Größe~?>\"}"] {
+            let written = to_base64url(text.as_bytes());
+            assert_eq!(from_base64url(written.as_bytes()).as_deref(), Some(text.as_bytes()));
+        }
+        assert_eq!(from_base64url(b"YWI="), Some(b"ab".to_vec()));
+        assert_eq!(from_base64url(b"a+b"), None);
+    }
+
+    #[test]
+    fn a_token_that_is_renewed_stays_its_account_s_on_loopback() {
+        let own = ownership(|_| {});
+        let jwt = |issuer: &str, subject: &str, end: u64| {
+            token(&json!({"iss": issuer, "sub": subject, "exp": end, "jti": end}))
+        };
+        let one = bearer(&own, &jwt("https://auth.example", "ann", 1));
+        assert_eq!(bearer(&own, &jwt("https://auth.example", "ann", 2)), one);
+        let others = [
+            jwt("https://auth.example", "bob", 1),
+            jwt("https://other.example", "ann", 1),
+            jwt("https://auth.example\0ann", "", 1),
+        ];
+        for other in others {
+            assert_ne!(bearer(&own, &other), one, "{other}");
+        }
+        assert_ne!(one, Owner::LOCAL);
+        // Nothing in these stays the same: they are the local user's.
+        let nameless = token(&json!({"exp": 9, "scope": "all"}));
+        for key in ["sk-ant-oat01-one", "sk-ant-oat01-two", "ya29.a0", "tid=1;exp=2", &nameless] {
+            assert_eq!(bearer(&own, key), Owner::LOCAL, "{key}");
+        }
+        // A key without an end is a key, whatever its form.
+        let endless = |group: &str| token(&json!({"iss": "provider", "group": group}));
+        assert_ne!(bearer(&own, &endless("a")), bearer(&own, &endless("b")));
+        for key in ["a.b.c", "e30.e30.", "..", "eyJ", "sk-ant-api03-x"] {
+            assert_ne!(bearer(&own, key), Owner::LOCAL, "{key}");
+        }
+        // Where strangers call, nothing unverified is believed.
+        let open = ownership(|settings| settings.listen = "0.0.0.0:1".parse().unwrap());
+        let tokens = [1, 2].map(|end| bearer(&open, &jwt("https://auth.example", "ann", end)));
+        assert_ne!(tokens[0], tokens[1]);
+        let tokens = ["sk-ant-oat01-one", "sk-ant-oat01-two"].map(|key| bearer(&open, key));
+        assert!(tokens[0] != tokens[1] && tokens[0] != owner_by(&open, "/", &[]));
+        assert_ne!(owner_by(&open, "/", &[]), Owner::LOCAL);
+    }
+
+    #[test]
+    fn our_own_key_says_it_all_where_keys_are_set_and_settings_come_first() {
+        let keyed = ownership(|settings| settings.keys = vec!["ann".into(), "bob".into()]);
+        let by = |pairs: &[(&'static str, &str)]| owner_by(&keyed, "/", pairs);
+        let ann = by(&[("x-longhand-key", "ann")]);
+        for pairs in [
+            [("x-longhand-key", "ann"), ("authorization", "Bearer sk-one")],
+            [("x-longhand-key", "ann"), ("authorization", "Bearer sk-two")],
+            [("authorization", "Bearer ann"), ("x-api-key", "sk-three")],
+        ] {
+            assert_eq!(by(&pairs), ann, "{pairs:?}");
+        }
+        let bob = by(&[("x-longhand-key", "bob"), ("authorization", "Bearer sk-one")]);
+        assert!(bob != ann && ann != Owner::LOCAL);
+        let local = ownership(|settings| settings.owner = Some(Owner::LOCAL));
+        for key in ["sk-one", "sk-ant-oat01-two", "ann"] {
+            assert_eq!(bearer(&local, key), Owner::LOCAL, "{key}");
+        }
     }
 
     #[test]

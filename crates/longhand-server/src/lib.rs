@@ -45,6 +45,7 @@ mod passage;
 mod proxy;
 mod recall;
 mod recovery;
+mod redaction;
 mod route;
 mod settings;
 mod store;
@@ -54,6 +55,7 @@ mod upstream;
 mod warnings;
 mod window;
 
+pub use client::group_of;
 pub use error::ServerError;
 pub use hyper::header::HeaderName;
 pub use metrics::Counts;

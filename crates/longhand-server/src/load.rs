@@ -75,6 +75,12 @@ impl Share {
         true
     }
 
+    /// Gives some of it back.
+    pub(crate) fn shrink(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.load.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Keeps the memory of a text that nobody reads any more for another one.
     pub(crate) fn give_back(&self, text: String) {
         self.load.buffers.give(text.into_bytes());

@@ -10,7 +10,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Response, StatusCode};
-use longhand_dialect::decode;
+use longhand_dialect::{DialectError, decode_within};
 use longhand_model::http::{self, HttpError, RequestBody};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
@@ -128,8 +128,8 @@ impl Passage<'_> {
         }
         let route = Route { as_is, forgets, ..route };
         let prepared = match text {
-            Some(text) => self.prepare(route, text).await,
-            None => Err(Bypass::Unreadable),
+            Ok(text) => self.prepare(route, text).await,
+            Err(why) => Err(why),
         };
         let (asked, mut window) = match prepared {
             Ok(prepared) => prepared,
@@ -276,24 +276,27 @@ impl Passage<'_> {
     }
 
     /// The body as it came, and as a text if it is one.
-    async fn read(&self, body: Vec<u8>) -> (Bytes, Option<Arc<String>>) {
+    async fn read(&self, body: Vec<u8>) -> (Bytes, Result<Arc<String>, Bypass>) {
         let coding = self.parts.headers.get(CONTENT_ENCODING);
         let Some(coding) = coding.filter(|coding| *coding != "identity") else {
             return match String::from_utf8(body) {
                 Ok(text) => {
                     let text = Arc::new(text);
-                    (Bytes::from_owner(Shown(Arc::clone(&text))), Some(text))
+                    (Bytes::from_owner(Shown(Arc::clone(&text))), Ok(text))
                 }
-                Err(error) => (error.into_bytes().into(), None),
+                Err(error) => (error.into_bytes().into(), Err(Bypass::Unreadable)),
             };
         };
         let (body, most) = (Bytes::from(body), self.shared.settings.request_bytes_max as u64);
         let (packed, coding) = (body.clone(), coding.to_str().unwrap_or_default().to_owned());
-        let unpack = spawn_blocking(move || decode(&packed, &coding, most).ok());
-        let plain = timeout(self.shared.settings.deadline, unpack).await;
-        let plain = plain.ok().and_then(Result::ok).flatten();
-        let plain = plain.filter(|plain| self.share.grow(plain.len() as u64));
-        (body, plain.and_then(|plain| String::from_utf8(plain).ok()).map(Arc::new))
+        let share = Arc::clone(&self.share);
+        let unpack = spawn_blocking(move || unpacked(&packed, &coding, most, &share));
+        let text = match timeout(self.shared.settings.deadline, unpack).await {
+            Ok(Ok(text)) => text,
+            Ok(Err(_)) => Err(Bypass::Panicked),
+            Err(_) => Err(Bypass::Late),
+        };
+        (body, text)
     }
 
     /// Understands a request and makes its window, unless that fails or takes too long.
@@ -386,6 +389,27 @@ impl Passage<'_> {
         self.trail.name("error", message);
         envelope::error(self.provider, status, message)
     }
+}
+
+/// Unpacks a body; the memory for it is reserved before it is used.
+fn unpacked(packed: &[u8], coding: &str, most: u64, share: &Share) -> Result<Arc<String>, Bypass> {
+    let mut reserved = 0;
+    let mut room = |more: u64| {
+        let has_room = share.grow(more);
+        reserved += if has_room { more } else { 0 };
+        has_room
+    };
+    let plain = decode_within(packed, coding, most, &mut room).map(|mut plain| {
+        plain.shrink_to_fit();
+        plain
+    });
+    let kept = plain.as_ref().map_or(0, |plain| plain.len() as u64);
+    share.shrink(reserved.saturating_sub(kept));
+    let plain = plain.map_err(|error| match error {
+        DialectError::TooLarge { .. } => Bypass::TooLarge,
+        _ => Bypass::Unreadable,
+    })?;
+    String::from_utf8(plain).map(Arc::new).map_err(|_| Bypass::Unreadable)
 }
 
 /// Waits until all that a request brought is archived; says whether it is.

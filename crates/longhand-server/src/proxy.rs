@@ -12,7 +12,6 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use longhand::Owner;
 use longhand_model::http;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
@@ -21,11 +20,12 @@ use tokio::time::timeout;
 
 use crate::answer::Body;
 use crate::archivist::Archivist;
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, Ownership};
 use crate::guard::{Guard, Refused};
 use crate::in_place::InPlace;
 use crate::metrics::{Counts, Metrics};
 use crate::passage::Passage;
+use crate::redaction::Redaction;
 use crate::route::{Caller, is_unknown_api, rooted, route};
 use crate::store::Store;
 use crate::trail::Trail;
@@ -57,8 +57,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) warnings: Warnings,
     guard: Guard,
-    /// The owner of sessions whose callers have no key.
-    nobody: Owner,
+    ownership: Ownership,
+    redaction: Redaction,
     permits: Arc<Semaphore>,
     pub(crate) turns: Turns,
 }
@@ -82,12 +82,21 @@ pub async fn serve(settings: Settings) -> Result<Proxy, ServerError> {
     let windows = Arc::new(windows);
     let guard = Guard::new(&settings.keys, is_local);
     let permits = Arc::new(Semaphore::new(settings.requests_max));
-    let warnings = Warnings::new(settings.warn.clone());
-    // Strangers do not get at what this machine's own commands keep.
-    let nobody = if is_local { Owner::LOCAL } else { Owner::of("") };
-    let turns = Turns::default();
-    let shared =
-        Shared { settings, upstreams, windows, metrics, warnings, guard, nobody, permits, turns };
+    let redaction = Redaction::new(settings.redactor.as_ref());
+    let warnings = Warnings::new(settings.warn.clone(), redaction.clone());
+    let (ownership, turns) = (Ownership::new(&settings), Turns::default());
+    let shared = Shared {
+        settings,
+        upstreams,
+        windows,
+        metrics,
+        warnings,
+        guard,
+        ownership,
+        redaction,
+        permits,
+        turns,
+    };
     let shared = Arc::new(shared);
     let (stop, stopped) = oneshot::channel::<()>();
     let task = start(listener, Arc::clone(&shared), stopped);
@@ -200,7 +209,9 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Bo
     let permit = Arc::clone(&shared.permits).try_acquire_owned();
     let is_busy = permit.is_err();
     let log = shared.settings.log.as_ref();
-    let mut trail = Trail::new(&shared.metrics, log, parts.method.as_str(), &path, permit.ok());
+    let mut trail = Trail::new(&shared.metrics, log, &shared.redaction, permit.ok());
+    trail.name("method", parts.method.as_str());
+    trail.name("path", &path);
     let mut refuse = |status, message| {
         trail.refused(message);
         trail.status(status);
@@ -245,8 +256,9 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Bo
             "requests to {path} are passed on as they are: Longhand does not know that API"
         ));
     }
-    let caller = Caller::new(credentials.owner(shared.nobody), &parts.headers)
-        .or_named(shared.settings.session.as_deref());
+    let caller = Caller::new(shared.ownership.owner(&credentials), &parts.headers)
+        .or_named(shared.settings.session.as_deref())
+        .redacted(&shared.redaction);
     let share = shared.windows.load.share();
     let passage = Passage { shared, provider, upstream, parts, caller, share, trail };
     match route(&passage.parts.method, &path) {

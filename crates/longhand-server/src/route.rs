@@ -7,6 +7,7 @@ use longhand::{Owner, SessionId};
 use longhand_dialect::{Conversation, Dialect};
 
 use crate::headers::SESSION;
+use crate::redaction::Redaction;
 
 /// What a path does with a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +127,12 @@ impl Caller {
         self
     }
 
+    /// The same with a name that may be written.
+    pub(crate) fn redacted(mut self, redaction: &Redaction) -> Self {
+        self.name = self.name.map(|name| redaction.owned(name));
+        self
+    }
+
     pub(crate) fn owner(&self) -> Owner {
         self.owner
     }
@@ -160,6 +167,14 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
+    /// The same with names of histories as they are written.
+    pub(crate) fn redacted(mut self, redaction: &Redaction) -> Self {
+        for id in [&mut self.previous, &mut self.stored] {
+            *id = id.take().map(|id| redaction.owned(id));
+        }
+        self
+    }
+
     pub(crate) fn of(conversation: &Conversation) -> Self {
         let number = |key: &str| conversation.field(key)?.parse().ok();
         let string = |key: &str| serde_json::from_str(conversation.field(key)?).ok();

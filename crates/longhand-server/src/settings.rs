@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::header::HeaderName;
-use longhand::{Archive, Extractive, Miner, Redactor, Summariser, Tokens};
+use longhand::{Archive, Extractive, Miner, Owner, Redactor, Summariser, Tokens};
 use longhand_core::Policy;
 use longhand_model::Prices;
 
@@ -23,6 +23,8 @@ pub struct Settings {
     pub keys: Vec<String>,
     /// Whether others than this machine may call without a key.
     pub open_to_all: bool,
+    /// Whose all sessions are; if not set, that of the keys that a caller shows.
+    pub owner: Option<Owner>,
     /// Headers with keys of callers, besides those that well-known providers use.
     pub credential_headers: Vec<HeaderName>,
     /// Where requests in the formats of `OpenAI` go, with or without `/v1` at its end.
@@ -91,6 +93,7 @@ impl Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 4141)),
             keys: Vec::new(),
             open_to_all: false,
+            owner: None,
             credential_headers: Vec::new(),
             upstream_openai: None,
             upstream_anthropic: None,

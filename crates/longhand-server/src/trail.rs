@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::metrics::{Bypass, Flow, Metrics, Outcome};
+use crate::redaction::Redaction;
 use crate::settings::Log;
 use crate::window::Window;
 
@@ -18,6 +19,7 @@ use crate::window::Window;
 pub(crate) struct Trail {
     metrics: Arc<Metrics>,
     log: Option<Log>,
+    redaction: Redaction,
     started: Instant,
     fields: Map<String, Value>,
     _permit: Option<OwnedSemaphorePermit>,
@@ -30,28 +32,26 @@ impl Trail {
     pub(crate) fn new(
         metrics: &Arc<Metrics>,
         log: Option<&Log>,
-        method: &str,
-        path: &str,
+        redaction: &Redaction,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Self {
         metrics.requests.inc();
         metrics.open.inc();
-        let mut trail = Self {
+        Self {
             metrics: Arc::clone(metrics),
             log: log.cloned(),
+            redaction: redaction.clone(),
             started: Instant::now(),
             fields: Map::new(),
             _permit: permit,
-        };
-        trail.name("method", method);
-        trail.name("path", path);
-        trail
+        }
     }
 
     /// Adds something that has a name.
     pub(crate) fn name(&mut self, key: &str, name: &str) {
         if self.log.is_some() {
-            let name: String = name.chars().take(NAME_CHARS_MAX).collect();
+            // Before it is cut: the beginning of a key is not known as one.
+            let name: String = self.redaction.text(name).chars().take(NAME_CHARS_MAX).collect();
             self.fields.insert(key.to_owned(), name.into());
         }
     }

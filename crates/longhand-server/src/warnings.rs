@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
+use crate::redaction::Redaction;
 use crate::settings::Log;
 use crate::window::lock;
 
@@ -12,20 +13,22 @@ const SAID_MAX: usize = 1_000;
 /// Says each warning once.
 pub(crate) struct Warnings {
     say: Option<Log>,
+    redaction: Redaction,
     said: Mutex<HashSet<String>>,
 }
 
 impl Warnings {
-    pub(crate) fn new(say: Option<Log>) -> Self {
-        Self { say, said: Mutex::default() }
+    pub(crate) fn new(say: Option<Log>, redaction: Redaction) -> Self {
+        Self { say, redaction, said: Mutex::default() }
     }
 
     /// Says something unless it was said before.
     pub(crate) fn once(&self, warning: &str) {
         let Some(say) = &self.say else { return };
+        let warning = self.redaction.text(warning);
         let mut said = lock(&self.said);
-        if said.len() < SAID_MAX && said.insert(warning.to_owned()) {
-            say(warning);
+        if said.len() < SAID_MAX && said.insert(warning.clone().into_owned()) {
+            say(&warning);
         }
     }
 }

@@ -33,6 +33,7 @@ use crate::load::{Load, SMALL_BYTES_MAX, Share, Working};
 use crate::memo::{self, Memos};
 use crate::metrics::{Bypass, Flow, Metrics, Rung};
 use crate::models::Models;
+use crate::redaction::Redaction;
 use crate::route::{Caller, Fields, Route};
 use crate::store::{Admitted, Commit, Live, Store, now_ms};
 use crate::{Settings, recall};
@@ -40,6 +41,7 @@ use crate::{Settings, recall};
 /// Makes windows.
 pub(crate) struct Windows {
     settings: Settings,
+    redaction: Redaction,
     pub(crate) store: Arc<Store>,
     /// Has the conversations that are left out of the archive.
     pub(crate) forgetful: Arc<Store>,
@@ -56,6 +58,9 @@ pub(crate) struct Windows {
 
 /// How long a window waits until its new batch is durable.
 const BATCH_TIME_MAX: Duration = Duration::from_millis(50);
+
+/// No text has longer tokens on average; none has less than a byte.
+const TOKEN_BYTES_MAX: u64 = 8;
 
 /// How many sessions are remembered as noticed.
 const NOTICED_MAX: usize = 10_000;
@@ -121,6 +126,7 @@ impl Windows {
     ) -> Self {
         Self {
             settings: settings.clone(),
+            redaction: Redaction::new(settings.redactor.as_ref()),
             store: Arc::new(store),
             forgetful: Arc::new(forgetful),
             digests: Digests::new(settings),
@@ -185,6 +191,7 @@ impl Windows {
             None => read_shared(text, Some(route.dialect))?,
         };
         let fields = Fields::of(original.as_ref().unwrap_or(&conversation));
+        let fields = fields.redacted(&self.redaction);
         let mut caller = caller.clone();
         let mut held = None;
         if fields.previous.is_some() && !may_wait {
@@ -310,9 +317,16 @@ impl Windows {
 
     /// Has an answer archived after the request that it answers, and learns from what it took.
     pub(crate) fn answered(&self, asked: &Asked, sent: &Window, reply: Reply) -> Option<Ticket> {
+        let reply = self.redaction.reply(reply);
         let usage = reply.usage.unwrap_or_default();
         let (owner, model) = (asked.heard.caller.owner(), asked.model());
-        let told = self.calibration.saw(owner, model, sent.after, usage.input);
+        // Where nobody counted, what is reported is believed within what the bytes allow.
+        let bytes = asked.shown().bytes().len() as u64;
+        let billed = match sent.after {
+            Some(_) => usage.input,
+            None => usage.input.clamp(bytes / TOKEN_BYTES_MAX, bytes),
+        };
+        let told = self.calibration.saw(owner, model, sent.after, billed);
         Self::keep_learned(asked, told);
         if asked.purpose == Purpose::Turn && reply.usage.is_some() {
             let request = (asked.heard.session.id, sent.batch);
@@ -325,7 +339,7 @@ impl Windows {
             Self::keep_learned(asked, self.calibration.filled(owner, model, sent_tokens, used));
         }
         request.answer = reply.id.clone().filter(|_| asked.dialect() == Dialect::Responses);
-        let answer = asked.answer(reply, self.settings.redactor.as_deref())?;
+        let answer = asked.answer(reply)?;
         asked.heard.store.answered(&asked.heard, answer, request)
     }
 
@@ -348,8 +362,8 @@ impl Windows {
 
     /// Counts what an answer took; gives the line for the request log.
     fn bill(&self, asked: &Asked, sent: &Window, reply: &Reply, usage: Usage) -> Request {
-        let model = reply.model.as_deref().unwrap_or_else(|| asked.model());
-        let price = self.models.get(model, &self.settings).price;
+        let model = self.redaction.text(reply.model.as_deref().unwrap_or_else(|| asked.model()));
+        let price = self.models.get(&model, &self.settings).price;
         let cost_micros = price.map(|price| longhand_model::cost_micros(&price, &usage));
         self.metrics.flow(Flow::Billed, usage.input);
         self.metrics.flow(Flow::Cached, usage.cached_input);
@@ -362,7 +376,7 @@ impl Windows {
             preamble: Some(asked.heard.preamble),
             head: asked.heard.trail.path.last().copied(),
             batch: sent.batch,
-            model: model.to_owned(),
+            model: model.into_owned(),
             agent: asked.heard.client.agent.clone(),
             limit: self.limit(asked).map_or(0, |limit| limit.0),
             before: sent.before.map_or(usage.input, |before| before.0),
@@ -499,6 +513,8 @@ impl Windows {
         let mut live = session.live(&**store.archive(), path);
         let is_there = live.iter().any(|live| live.batch().inserts(&text));
         let text = if is_there { recall::ALREADY.to_owned() } else { text };
+        // It may quote what the model asked for.
+        let text = self.redaction.owned(text);
         let after = live.last().map_or(0, |live| live.number);
         let batch = Batch::inserting(newest, text);
         let receipt = json!({"why": "recall", "budget": limit.0}).to_string();

@@ -42,8 +42,12 @@ const TOKENS_MIN: u64 = 500;
 /// The limits between which an upstream's count is believed to be about the same request.
 const PERCENT: std::ops::RangeInclusive<u64> = 50..=300;
 
-/// How long a count and a limit are believed: a server may get another model under the same name.
+/// How long a count is believed: a server may get another model under the same name.
 const LEARNED_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// How long a limit is believed. One wrong error must not shorten a conversation for long; a right one is
+/// learned again from the next request that is too long, which costs no more than sending that twice.
+const LIMIT_MS: i64 = 10 * 60 * 1_000;
 
 /// How long a request that passed is evidence against a limit below it.
 const PASSED_MS: i64 = 60 * 60 * 1_000;
@@ -71,7 +75,7 @@ impl Learned {
         let Self { percent, most, passed, .. } = self;
         Self {
             percent: if is_fresh(percent.1, LEARNED_MS) { percent } else { (100, now) },
-            most: most.filter(|(_, at)| is_fresh(*at, LEARNED_MS)),
+            most: most.filter(|(_, at)| is_fresh(*at, LIMIT_MS)),
             passed: if is_fresh(passed.1, PASSED_MS) { passed } else { (Tokens::ZERO, now) },
             ..self
         }
@@ -82,18 +86,20 @@ impl Learned {
         if counted.0 < TOKENS_MIN {
             return;
         }
-        let percent = billed.saturating_mul(100).div_ceil(counted.0);
-        if PERCENT.contains(&percent) {
+        // Whatever was billed, it was answered. A server that reads only the end of a request refuses none.
+        self.took(counted, now);
+        if is_believable(billed, counted.0) {
             // The dearest of late: a window must not be too long because the one before was prose.
+            let percent = billed.saturating_mul(100).div_ceil(counted.0);
             self.percent = (percent.max(self.percent.0 - self.percent.0 / 50), now);
-            self.took(counted, now);
         }
     }
 
-    /// A request of so many tokens was answered.
+    /// A request of so many tokens was answered, so a limit below that is wrong.
     pub fn took(&mut self, tokens: Tokens, now: i64) {
         let passed = self.passed.0.0;
         self.passed = (tokens.max(Tokens(passed - passed / 50)), now);
+        self.most = self.most.filter(|(Most::Request(most) | Most::Both(most), _)| *most >= tokens);
     }
 
     /// The most by our count for a request with such a reply, given the most by the model's.
@@ -115,33 +121,39 @@ impl Learned {
     /// What the upstream says of its limit is remembered, unless more than that has passed of late.
     pub fn overflowed(&mut self, sent: TooLong, overflow: Overflow, now: i64) -> Option<Tokens> {
         let sent_tokens = sent.tokens.0;
-        let guess = Tokens(sent_tokens * 6 / 10);
+        let guess = Tokens(scaled(sent_tokens, 6, 10));
         let Some(limit) = overflow.limit.filter(|_| !overflow.bytes) else { return Some(guess) };
+        // A count that is not about this request says nothing.
+        let both = sent_tokens.saturating_add(sent.reply);
+        let asked = overflow
+            .asked
+            .filter(|asked| [sent_tokens, both].iter().any(|own| is_believable(*asked, *own)));
         let with_reply = |asked: u64| {
             let prompt = asked.saturating_sub(sent.reply);
             sent.reply > 0
                 && prompt > 0
                 && prompt.abs_diff(sent_tokens) < asked.abs_diff(sent_tokens)
         };
-        let (limit, most) = match overflow.asked {
+        let (limit, most) = match asked {
             Some(asked) if asked > limit && with_reply(asked) => {
                 let room = limit.checked_sub(sent.reply).filter(|room| *room > 0)?;
                 // By our count, and a little less: what is asked for may be cut or rounded.
-                let limit = Tokens(scaled(sent_tokens, room, asked - sent.reply) * 19 / 20);
-                (limit, Most::Both(Tokens(limit.0 + sent.reply)))
+                let room = scaled(sent_tokens, room, asked - sent.reply);
+                let limit = Tokens(scaled(room, 19, 20));
+                (limit, Most::Both(Tokens(limit.0.saturating_add(sent.reply))))
             }
             Some(asked) if asked > limit => {
-                let limit = Tokens(scaled(sent_tokens, limit, asked) * 19 / 20);
+                let limit = Tokens(scaled(scaled(sent_tokens, limit, asked), 19, 20));
                 (limit, Most::Request(limit))
             }
             None if limit < sent_tokens => {
-                let limit = Tokens(limit * 9 / 10);
+                let limit = Tokens(scaled(limit, 9, 10));
                 (limit, Most::Request(limit))
             }
             // The request alone is within it, so its reply is counted, too.
             None if limit > sent.reply && limit - sent.reply < sent_tokens => {
-                let beside_reply = Tokens((limit - sent.reply) * 9 / 10);
-                (beside_reply, Most::Both(Tokens(limit * 9 / 10)))
+                let beside_reply = Tokens(scaled(limit - sent.reply, 9, 10));
+                (beside_reply, Most::Both(Tokens(scaled(limit, 9, 10))))
             }
             None if sent.reply >= limit => return None,
             _ => return Some(guess),
@@ -156,7 +168,7 @@ impl Learned {
     /// Learns from a reply that broke off because the window was full: what its request has by our count,
     /// and what request and reply have by the model's.
     pub fn filled(&mut self, counted: Tokens, input: u64, output: u64, now: i64) {
-        let most = Tokens(scaled(counted.0, input + output, input));
+        let most = Tokens(scaled(counted.0, input.saturating_add(output), input));
         if counted.0 >= TOKENS_MIN && input > 0 && most >= self.passed.0 {
             self.most = Some((Most::Both(most), now));
         }
@@ -201,8 +213,14 @@ impl Learned {
     }
 }
 
+/// Whether a provider's count can be about a request of so many tokens by ours.
+fn is_believable(theirs: u64, ours: u64) -> bool {
+    PERCENT.contains(&theirs.saturating_mul(100).div_ceil(ours.max(1)))
+}
+
 fn scaled(number: u64, by: u64, of: u64) -> u64 {
-    (u128::from(number) * u128::from(by) / u128::from(of.max(1))) as u64
+    let scaled = u128::from(number) * u128::from(by) / u128::from(of.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -232,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_upstream_says_of_its_limit_is_remembered_for_a_day() {
+    fn what_an_upstream_says_of_its_limit_is_remembered_for_minutes() {
         let mut learned = Learned::default();
         let overflow = |limit, asked, bytes| Overflow { limit, asked, bytes };
         let sent = TooLong { tokens: Tokens(5_000), reply: 0 };
@@ -245,8 +263,8 @@ mod tests {
             assert_eq!(learned.overflowed(sent, said, 7), Some(Tokens(expected)));
         }
         assert_eq!(limit(learned, 0), Some(2_700));
-        assert_eq!(limit(learned.at(LEARNED_MS), 0), Some(2_700));
-        assert_eq!(limit(learned.at(LEARNED_MS + 8), 0), None);
+        assert_eq!(limit(learned.at(LIMIT_MS), 0), Some(2_700));
+        assert_eq!(limit(learned.at(LIMIT_MS + 8), 0), None);
     }
 
     #[test]
@@ -276,6 +294,51 @@ mod tests {
         assert_eq!(limit(learned, 0), None);
         let mut later = learned.at(PASSED_MS + 1);
         assert_eq!(later.overflowed(sent, said, 0), Some(Tokens(270)), "that was long ago");
+    }
+
+    #[test]
+    fn numbers_that_are_not_about_the_request_teach_nothing() {
+        let said = |limit, asked| Overflow { limit: Some(limit), asked: Some(asked), bytes: false };
+        let after = |tokens, reply, said| {
+            let mut learned = Learned::default();
+            let sent = TooLong { tokens: Tokens(tokens), reply };
+            learned.overflowed(sent, said, 0).map(|tokens| tokens.0)
+        };
+        // Without the absurd count, the limit alone is what was said.
+        assert_eq!(after(2_300, 0, said(2_000, 99_999)), Some(1_800));
+        assert_eq!(after(2_300, 0, said(2_000, 2_500)), Some(1_748));
+        assert_eq!(after(2_300, 100, said(2_000, u64::MAX)), Some(1_800));
+        // A limit far above what was sent cannot be why it was refused.
+        assert_eq!(after(2_300, 0, said(1_000_000, 99_999_999)), Some(1_380));
+        for (tokens, reply, limit, asked) in [
+            (u64::MAX, u64::MAX, u64::MAX, u64::MAX),
+            (u64::MAX, 1, 300, u64::MAX),
+            (1, u64::MAX - 1, u64::MAX, u64::MAX),
+            (0, 0, 0, 0),
+        ] {
+            let said = said(limit, asked);
+            after(tokens, reply, said);
+            after(tokens, reply, Overflow { asked: None, ..said });
+            Learned::default().filled(Tokens(tokens), limit, asked, 0);
+        }
+    }
+
+    #[test]
+    fn what_passes_lifts_a_limit_below_it() {
+        let sent = TooLong { tokens: Tokens(5_000), reply: 0 };
+        let said = Overflow { limit: Some(3_000), asked: None, bytes: false };
+        for (passed, billed, expected) in [
+            (2_000, 2_000, Some(2_700)),
+            (4_000, 4_000, None),
+            // An answer is an answer, whatever it reports.
+            (4_000, 0, None),
+            (4_000, 900, None),
+        ] {
+            let mut learned = Learned::default();
+            learned.overflowed(sent, said, 0);
+            learned.saw(Tokens(passed), billed, 0);
+            assert_eq!(limit(learned, 0), expected, "{passed} {billed}");
+        }
     }
 
     #[test]

@@ -83,6 +83,7 @@ mod prompt;
 mod quote;
 pub mod recall;
 mod redact;
+mod rejoin;
 pub mod replay;
 mod round;
 mod said;
@@ -113,6 +114,7 @@ pub use one_request::{
 };
 pub use prompt::{Placement, Prompt, Window};
 pub use redact::{Redactor, hidden_tokens};
+pub use rejoin::{Rejoined, rejoin};
 pub use round::{Call, Round};
 pub use session::{Folding, PlainRound, Recorded, Session, SessionError, Settings};
 pub use story::Storyteller;

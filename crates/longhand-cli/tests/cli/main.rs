@@ -13,6 +13,7 @@ mod found;
 #[cfg(unix)]
 mod hostile;
 mod models;
+mod owners;
 #[cfg(unix)]
 mod names;
 #[cfg(unix)]

@@ -368,6 +368,83 @@ fn calls_that_fail_are_counted_if_they_may_be_billed() {
     assert!((300..3_000).contains(&spent), "{spent}");
 }
 
+/// An answer in the format of Anthropic that reports such a usage.
+fn reporting(usage: &str) -> Step {
+    let text = SUMMARY.replace('\n', "\\n");
+    let body = format!(
+        r#"{{"type":"message","role":"assistant","content":[{{"type":"text","text":"{text}"}}],"stop_reason":"end_turn","usage":{usage}}}"#
+    );
+    Step::Raw(200, vec![("content-type", "application/json".to_owned())], body)
+}
+
+#[test]
+fn the_cap_holds_whatever_an_answer_reports() {
+    let numbers = [
+        "0", "-1", "-9999999", "\"free\"", "\"0\"", "null", "[]", "{}", "NaN", "0.0", "1e-9",
+        "true",
+    ];
+    let usages = numbers.iter().flat_map(|number| {
+        [
+            format!(r#"{{"input_tokens":{number},"output_tokens":{number}}}"#),
+            format!(r#"{{"input_tokens":{number},"output_tokens":{number},"cache_read_input_tokens":{number}}}"#),
+        ]
+    });
+    let others = ["{}", "[]", "0", "\"free\"", "null"].map(str::to_owned);
+    let cap = 20_000;
+    for usage in usages.chain(others) {
+        let server = ScriptedServer::start(vec![reporting(&usage); 90]);
+        let book = Arc::<Book>::default();
+        let own = paid(&server, limits(), cap, &book).without_stream();
+        let calls = (0..90).take_while(|_| asked(&own).is_ok()).count();
+        // A call has some 700 tokens of input at a millionth each, and more than a hundred of them for output.
+        // What is no JSON is no answer.
+        let least = usize::from(!usage.contains("NaN"));
+        assert!((least..40).contains(&calls), "{usage}: {calls} calls");
+    }
+    // A report that is larger than our count counts, and no number breaks it.
+    for huge in ["18446744073709551615", "1e14", "99999999999999999999999", "9223372036854775808"] {
+        let usage = format!(r#"{{"input_tokens":{huge},"output_tokens":{huge}}}"#);
+        let server = ScriptedServer::start(vec![reporting(&usage); 9]);
+        let book = Arc::<Book>::default();
+        let own = paid(&server, limits(), cap, &book).without_stream();
+        assert!(asked(&own).is_ok(), "{huge}");
+        assert!(book.left(cap) < cap, "{huge}");
+    }
+}
+
+#[test]
+fn a_limit_that_was_learned_is_doubted_and_tried_again() {
+    let long: String = (0..300).map(|n| format!("fact{n} is kept. ")).collect();
+    let list = rounds(&long);
+    let input = Input { earlier: None, rounds: &list };
+    // The count is absurd, so that only the limit is believed.
+    let mut steps = vec![Step::TooLong { limit: 4_000, asked: 99_999_999 }];
+    steps.extend(answers(64));
+    let server = ScriptedServer::start(steps);
+    let (client, clock) = client(limits());
+    let own = ModelSummariser::new(Arc::new(client), model_at(Api::Chat, &server)).unwrap();
+    let calls = || {
+        let before = server.requests().len();
+        with_scale(|scale| own.summarise(&input, Tokens(300), scale)).unwrap();
+        server.requests().len() - before
+    };
+    let (first, second) = (calls(), calls());
+    assert!((3..20).contains(&second) && first == second + 1, "{first} {second}");
+    clock.advance(std::time::Duration::from_mins(11));
+    assert_eq!(calls(), 1, "after minutes all of it is sent again");
+    // That was answered, so a window that is smaller is none.
+    let server = ScriptedServer::start(
+        [answers(1), vec![Step::TooLong { limit: 400, asked: 500 }], answers(64)].concat(),
+    );
+    let own = summariser(Api::Chat, &server);
+    for most in [1, 4] {
+        let before = server.requests().len();
+        with_scale(|scale| own.summarise(&input, Tokens(300), scale)).unwrap();
+        let calls = server.requests().len() - before;
+        assert!(calls <= most, "{calls} calls");
+    }
+}
+
 #[test]
 fn an_endpoint_at_rest_is_not_available() {
     let server = ScriptedServer::start(vec![Step::Status(500); 3]);

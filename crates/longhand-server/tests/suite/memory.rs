@@ -160,6 +160,66 @@ async fn requests_that_are_worked_on_share_what_memory_there_is() {
     tell(before);
 }
 
+/// A request of so many bytes, most of them blanks, packed to a thousandth of that.
+fn packed(bytes: usize) -> Vec<u8> {
+    let (head, blanks) = (r#"{"model":"m","max_tokens":9,"messages":["#, " ".repeat(bytes));
+    let text = format!(r#"{head}{blanks}{{"role":"user","content":"a"}}]}}"#);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_unpacks_to_much_takes_no_more_than_there_is() {
+    if let Some(peak) = measured("memory::what_unpacks_to_much_takes_no_more_than_there_is") {
+        println!("64 packed requests of 60 MB: {peak} MB");
+        assert!(peak < 600, "{peak} MB");
+        return;
+    }
+    let (_folder, stage) = before_sink().await;
+    let (url, body) = (stage.url(PATHS[2]), packed(60 << 20));
+    assert!(body.len() < 80 << 10, "{}", body.len());
+    let before = peak_mb();
+    let posts = (0..64).map(|_| {
+        let call = stage.client.post(url.clone()).header("content-encoding", "gzip");
+        let call = call.body(body.clone());
+        async move { call.send().await.unwrap().status().as_u16() }
+    });
+    let mut most = 0;
+    let held = async || {
+        let metrics = stage.client.get(stage.url("/longhand/metrics")).send().await.unwrap();
+        let text = metrics.text().await.unwrap();
+        let held =
+            text.split("\nlonghand_request_memory_bytes ").nth(1).unwrap().split('\n').next();
+        held.unwrap().parse::<u64>().unwrap()
+    };
+    let mut statuses = std::pin::pin!(futures_util::future::join_all(posts));
+    let statuses = loop {
+        tokio::select! {
+            statuses = &mut statuses => break statuses,
+            held = held() => {
+                most = most.max(held);
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    };
+    assert!(statuses.iter().all(|status| *status == 200), "none is refused: {statuses:?}");
+    assert!(most <= 384 << 20, "{most}");
+    assert!(stage.proxy.counts().bypassed > 0, "what has no room goes on as it is");
+    // Work that is late gives its memory back when it ends.
+    for _ in 0..1_000 {
+        if held().await < 100 << 20 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let left = held().await;
+    assert!(left < 100 << 20, "what was reserved is given back: {left}");
+    let call = stage.client.post(url).header("content-encoding", "gzip").body(packed(4 << 20));
+    let answer = call.send().await.unwrap();
+    assert_ne!(answer.headers()["x-longhand"], "bypassed", "and what has room is looked into");
+    tell(before);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_that_stall_hold_no_more_than_is_allowed_and_not_for_long() {
     if let Some(peak) =

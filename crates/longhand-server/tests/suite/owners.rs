@@ -224,3 +224,98 @@ async fn an_archived_session_of_another_owner_is_not_used_whatever_its_id() {
         assert_eq!(held_by(&*archive, theirs.owner), before);
     }
 }
+
+/// A token with claims, as a provider's login issues it.
+fn token(claims: &Value) -> String {
+    let piece = |json: &Value| {
+        let bits: String = json.to_string().bytes().map(|byte| format!("{byte:08b}")).collect();
+        let alphabet: Vec<char> =
+            ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(['-', '_']).collect();
+        let digits = bits.as_bytes().chunks(6).map(|bits| {
+            let bits = format!("{:0<6}", String::from_utf8_lossy(bits));
+            alphabet[usize::from_str_radix(&bits, 2).unwrap()]
+        });
+        digits.collect::<String>()
+    };
+    format!("{}.{}.c2ln", piece(&json!({"alg": "RS256"})), piece(claims))
+}
+
+#[tokio::test]
+async fn a_token_that_is_renewed_in_mid_session_leaves_one_session_and_its_edits() {
+    let jwt = |end: u64| {
+        token(&json!({"iss": "https://auth.example", "sub": "ann", "exp": end, "jti": end}))
+    };
+    type Key = Box<dyn Fn(u64) -> String>;
+    let kinds: [(&str, Key); 3] = [
+        ("a subscription", Box::new(|turn| format!("sk-ant-oat01-token-number-{turn}"))),
+        ("a login", Box::new(jwt)),
+        ("Longhand's key", Box::new(|turn| format!("sk-provider-{turn}"))),
+    ];
+    let path = "/v1/chat/completions";
+    for (kind, key) in kinds {
+        let (_folder, archive) = sqlite();
+        let stage = Stage::with(vec![says("Noted."); 4], |own| {
+            set(own, &archive);
+            own.expand_tool = false;
+            if kind == "Longhand's key" {
+                own.keys = vec!["ours".to_owned()];
+            }
+        })
+        .await;
+        for turn in 0..4 {
+            let request = body(path, &conversation(8 + turn as usize));
+            let call = stage.client.post(stage.url(path)).header("x-longhand-key", "ours");
+            let call = call.bearer_auth(&key(turn)).body(request.to_string());
+            let answer = call.send().await.unwrap();
+            assert_eq!(answer.status().as_u16(), 200);
+            answer.text().await.unwrap();
+        }
+        let batches = stage.proxy.counts().batches;
+        stage.proxy.stop().await;
+        let own = sessions(&*archive);
+        assert_eq!(own.len(), 1, "{kind}: {own:?}");
+        // Edits are made once and hold: nothing begins anew with a new token.
+        assert!(batches < 3, "{kind}: {batches}");
+        let entries = archive.entries(own[0].id, 0..u64::MAX).unwrap();
+        let secrets = entries.iter().filter(|entry| entry.raw.contains(SECRET)).count();
+        assert_eq!(secrets, 1, "{kind}: every word stands once");
+    }
+}
+
+#[tokio::test]
+async fn an_owner_that_is_set_is_every_caller_s() {
+    let (_folder, archive) = sqlite();
+    let stage = Stage::with(vec![says("Noted."); 7], |own| {
+        set(own, &archive);
+        own.owner = Some(Owner::LOCAL);
+    })
+    .await;
+    let path = "/v1/chat/completions";
+    for (turn, form) in FORMS.into_iter().enumerate() {
+        let key = format!("key-{turn}");
+        let request = body(path, &conversation(turn));
+        assert_eq!(ask(&stage, path, form, Some(&key), None, &request).await, 200);
+    }
+    stage.proxy.stop().await;
+    let own = sessions(&*archive);
+    assert_eq!((own.len(), own[0].owner), (1, Owner::LOCAL));
+}
+
+#[tokio::test]
+async fn off_loopback_a_key_of_ours_is_needed() {
+    let start = async |change: fn(&mut Settings)| {
+        let (_folder, archive) = sqlite();
+        let mut settings = Settings::new(archive);
+        settings.listen = "0.0.0.0:0".parse().unwrap();
+        settings.upstream_openai = Some("http://127.0.0.1:9".to_owned());
+        change(&mut settings);
+        longhand_server::serve(settings).await
+    };
+    let error = start(|_| {}).await.expect_err("nobody asked to let anyone in").to_string();
+    assert!(error.contains("key"), "{error}");
+    for change in [(|own| own.keys = vec!["ours".to_owned()]) as fn(&mut Settings), |own| {
+        own.open_to_all = true
+    }] {
+        start(change).await.unwrap().stop().await;
+    }
+}

@@ -197,3 +197,181 @@ async fn history_that_a_provider_holds_is_rebuilt_redacted() {
     assert_eq!(sessions(&*archive).len(), 1);
     assert_eq!(sessions(&*archive)[0].entries, 18, "a rebuilt history is no second path");
 }
+
+/// A key as a provider gives it out, different for each place that it is planted in.
+fn canary(place: &str) -> String {
+    let hash =
+        place.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    format!("sk-ant-api03-CanarY{hash:020}xYz9Qw3Er7Ty1Ui5Op2As4Df6Gh8Jk0Lz")
+}
+
+#[tokio::test]
+async fn a_key_is_written_nowhere_whatever_field_it_comes_in() {
+    let (folder, archive) = sqlite();
+    let ((log, lines), (warn, warnings)) = (log(), log());
+    let redactor = Arc::new(Redactor::new([3; 32]));
+    let at = |place: &str| canary(place);
+    let json_type = || {
+        vec![("content-type", "application/json".to_owned()), ("x-request-id", at("answer header"))]
+    };
+    let chat = |message: Value| {
+        Step::Raw(
+            200,
+            json_type(),
+            json!({
+                "id": at("answer id"), "object": at("object"), "model": at("answer model"),
+                "system_fingerprint": at("fingerprint"), "service_tier": at("tier"),
+                "choices": [{"index": 0, "message": message, "finish_reason": at("finish")}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 5, "note": at("usage")},
+            })
+            .to_string(),
+        )
+    };
+    let call = json!({"role": "assistant", "content": at("answer"), "name": at("answer name"),
+    "refusal": at("refusal"), "reasoning_content": at("reasoning"), "tool_calls": [{
+        "id": at("call id"), "type": "function",
+        "function": {"name": at("call name"), "arguments": json!({"key": at("argument")}).to_string()},
+    }]});
+    let recall = json!({"role": "assistant", "content": null, "tool_calls": [{
+        "id": "call_1", "type": "function", "function": {"name": "longhand_recall",
+            "arguments": json!({"query": at("recall")}).to_string()}}]});
+    let recall = json!({"id": "c", "model": at("recall model"), "choices": [
+        {"index": 0, "message": recall, "finish_reason": "tool_calls"}]});
+    let responded = json!({"id": at("response id"), "object": "response", "status": "completed",
+        "model": at("response model"), "output": [{"type": "message", "id": at("item id"), "role": "assistant",
+        "status": "completed", "content": [{"type": "output_text", "text": at("output"), "annotations": []}]}],
+        "usage": {"input_tokens": 10, "output_tokens": 5}});
+    let stream = [
+        json!({"type": "message_start", "message": {"id": at("stream id"), "type": "message",
+            "role": "assistant", "model": at("stream model"), "content": [], "usage": {"input_tokens": 3}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": at("delta")}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": at("stop")}, "usage": {"output_tokens": 3}}),
+        json!({"type": "message_stop"}),
+    ];
+    let events: String = stream
+        .iter()
+        .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()))
+        .collect();
+    let error =
+        json!({"error": {"message": at("error"), "type": at("error type"), "code": at("code")}});
+    let steps = vec![
+        chat(call),
+        Step::Raw(200, json_type(), recall.to_string()),
+        chat(assistant(&at("second answer"))),
+        Step::Raw(200, json_type(), responded.to_string()),
+        Step::Raw(200, json_type(), responded.to_string()),
+        Step::Raw(200, vec![("content-type", "text/event-stream".to_owned())], events),
+        Step::Raw(400, json_type(), error.to_string()),
+        Step::Raw(200, json_type(), "{}".to_owned()),
+        Step::Raw(200, json_type(), "{}".to_owned()),
+        Step::Drop,
+    ];
+    let stage = Stage::with(steps, |settings| {
+        settings.archive = Arc::clone(&archive);
+        settings.log = Some(log);
+        settings.warn = Some(warn);
+        settings.expand_tool = true;
+        settings.redactor = Some(redactor);
+    })
+    .await;
+    let head = |name: &str| at(&format!("header {name}"));
+    let ask = async |path: &str, session: bool, body: String| {
+        let mut call = stage.client.post(stage.url(path)).bearer_auth(&at("bearer"));
+        for name in [
+            "x-api-key",
+            "user-agent",
+            "session_id",
+            "conversation_id",
+            "x-session-id",
+            "x-parent-session-id",
+            "x-claude-code-session-id",
+            "cookie",
+            "openai-organization",
+            "anthropic-beta",
+            "traceparent",
+            "referer",
+        ] {
+            call = call.header(name, &head(name));
+        }
+        if session {
+            // What is cut must be known as a key before.
+            call = call.header(
+                "x-longhand-session",
+                &format!("{}{}", "work ".repeat(22), head("session")),
+            );
+        }
+        let answer = call.body(body).send().await.unwrap();
+        let told = format!("{:?}", answer.headers());
+        let text = answer.text().await.unwrap_or_default();
+        (told, text)
+    };
+    let tool = json!({"type": "function", "function": {"name": at("tool"), "description": at("description"),
+        "parameters": {"type": "object", "properties": {at("property"): {"type": "string"}}}}});
+    let mut fields = json!({"model": at("model"), "user": at("user"), "metadata": {"user_id": format!("user_session_{}", at("metadata"))},
+        "prompt_cache_key": at("cache key"), "stop": [at("stop word")], "tools": [tool], "max_tokens": 100,
+        "safety_identifier": at("safety"), at("field name"): at("field value")});
+    fields["messages"] = json!([
+        {"role": "system", "content": at("system")},
+        {"role": "user", "name": at("name"), "content": [{"type": "text", "text": at("text")},
+            {"type": "image_url", "image_url": {"url": format!("https://example.com/?token={}", at("image"))}}]},
+    ]);
+    let mut told = String::new();
+    let mut answers = Vec::new();
+    for session in [true, false] {
+        let (headers, text) = ask(PATHS[0], session, fields.to_string()).await;
+        told.push_str(&headers.replace(&at("answer header"), ""));
+        answers.push(text);
+    }
+    assert!(answers[0].contains(&at("answer model")), "the client gets what the provider said");
+    let plain = |previous: Option<&str>| {
+        let mut body =
+            json!({"model": at("model"), "input": at("input"), "instructions": at("instructions")});
+        if let Some(id) = previous {
+            body["previous_response_id"] = json!(id);
+        }
+        body.to_string()
+    };
+    ask(PATHS[1], false, plain(None)).await;
+    ask(PATHS[1], false, plain(Some(&at("response id")))).await;
+    let anthropic = json!({"model": at("model"), "max_tokens": 9, "stream": true, "system": at("anthropic system"),
+        "messages": [user(&at("anthropic"))]});
+    ask(PATHS[2], false, anthropic.to_string()).await;
+    ask(PATHS[2], false, anthropic.to_string()).await;
+    // What cannot be read, and a path with a key in it.
+    ask(PATHS[0], false, format!("{{\"model\":{}", at("broken"))).await;
+    let unknown = format!("/v1/models/{}:generateContent", at("path"));
+    ask(&unknown, false, plain(None)).await;
+    ask(&format!("/deployments/{}/chat/completions", at("deployment")), true, fields.to_string())
+        .await;
+    let sent = format!("{:?}", stage.server.requests());
+    for place in ["model", "system", "text", "tool", "bearer", "header user-agent", "path"] {
+        assert!(sent.contains(&at(place)), "the provider gets {place}");
+    }
+    for path in ["metrics", "ready", "health"] {
+        let answer =
+            stage.client.get(stage.url(&format!("/longhand/{path}"))).send().await.unwrap();
+        told.push_str(&answer.text().await.unwrap());
+    }
+    told.push_str(&files(&folder));
+    stage.proxy.stop().await;
+    told.push_str(&files(&folder));
+    told.push_str(&format!("{:?}", sessions(&*archive)));
+    let lines = lines.lock().unwrap().join("\n");
+    assert!(lines.contains("[redacted ") && lines.contains("work work"), "{lines}");
+    let warnings = warnings.lock().unwrap().join("\n");
+    assert!(warnings.contains("[redacted "), "{warnings}");
+    told.push_str(&lines);
+    told.push_str(&warnings);
+    for piece in ["CanarY", "xYz9Qw3Er7", "sk-ant-api03-C"] {
+        let found = told.find(piece).map(|at| {
+            let begin = told.floor_char_boundary(at.saturating_sub(160));
+            told[begin..told.floor_char_boundary(at + 80)].to_owned()
+        });
+        assert_eq!(found, None, "{piece}");
+    }
+    // Named by its redacted id, the answer is found again.
+    let responses = sessions(&*archive).into_iter().filter(|own| own.dialect == "responses");
+    assert_eq!(responses.count(), 1, "the second request goes on from the first");
+}

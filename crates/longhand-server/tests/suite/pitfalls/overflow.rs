@@ -244,3 +244,38 @@ async fn what_was_learned_survives_a_restart() {
         assert_eq!(answer.headers()["x-longhand"], "passed", "{path}: another key");
     }
 }
+
+#[tokio::test]
+async fn p99_one_bogus_error_shortens_no_conversation() {
+    let bogus = |words: &str| {
+        let body = json!({"error": {"message": words, "type": "invalid_request_error", "code": "context_length_exceeded"}});
+        Step::Raw(400, vec![("content-type", "application/json".to_owned())], body.to_string())
+    };
+    let words = "This model's maximum context length is 2000 tokens. However, your messages resulted in 99999 tokens.";
+    for path in PATHS {
+        // At first sight the limit may be true, but not the count: the window has as much as the limit allows.
+        let stage = Stage::new(None, [vec![bogus(words)], answers(9)].concat()).await;
+        let heads = stage.ask(path, &messages(path, 20)).await;
+        let after = heads.number("x-longhand-tokens-after").unwrap();
+        assert!(heads.status == 200 && after <= 1_800, "{path}: {after}");
+        assert!(after > 400, "{path}: {after} tokens are left of 2,000");
+        // What has passed says that it is not true.
+        let steps = [answers(1), vec![bogus(words)], answers(9)].concat();
+        let stage = Stage::new(Some(100_000), steps).await;
+        stage.ask(path, &messages(path, 20)).await;
+        assert_eq!(stage.ask(path, &messages(path, 21)).await.status, 200, "a guess, for once");
+        let heads = stage.ask(path, &messages(path, 40)).await;
+        let after = heads.number("x-longhand-tokens-after").unwrap();
+        assert!(after > 3_000, "{path}: {after} after what would have been 1,800");
+        assert_eq!(stage.proxy.counts().batches, 1, "{path}");
+    }
+    // No server has a window of a few tokens.
+    let tiny = json!({"error": {"code": 400, "message": "the request exceeds the available context size",
+        "type": "exceed_context_size_error", "n_prompt_tokens": 9_000, "n_ctx": 2}});
+    let tiny =
+        Step::Raw(400, vec![("content-type", "application/json".to_owned())], tiny.to_string());
+    let stage = Stage::new(None, [vec![tiny], answers(9)].concat()).await;
+    stage.ask(PATHS[0], &messages(PATHS[0], 20)).await;
+    let heads = stage.ask(PATHS[0], &messages(PATHS[0], 21)).await;
+    assert!(heads.number("x-longhand-tokens-after").is_none_or(|after| after > 1_000));
+}

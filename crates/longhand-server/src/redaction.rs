@@ -1,0 +1,45 @@
+//! Secrets are taken out of all that is written, where it comes in.
+//!
+//! What comes in besides a request's body is a name in a header, a path, an answer, and what a model asks to
+//! have brought back. All of it goes through here before an archive, a log or a terminal gets it. The body
+//! has a redacted twin (`Windows::prepare`).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use longhand::Redactor;
+use longhand_dialect::Reply;
+
+/// Takes secrets out of what is written, if that is wanted.
+#[derive(Clone, Default)]
+pub(crate) struct Redaction(Option<Arc<Redactor>>);
+
+impl Redaction {
+    pub(crate) fn new(redactor: Option<&Arc<Redactor>>) -> Self {
+        Self(redactor.cloned())
+    }
+
+    /// A text as it is written.
+    pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.0.as_ref().map_or(Cow::Borrowed(text), |redactor| redactor.redact(text))
+    }
+
+    /// The same for a text of one's own.
+    pub(crate) fn owned(&self, text: String) -> String {
+        match self.text(&text) {
+            Cow::Owned(redacted) => redacted,
+            Cow::Borrowed(_) => text,
+        }
+    }
+
+    /// An answer as it is written; what it took and why it ended stay as they are.
+    pub(crate) fn reply(&self, reply: Reply) -> Reply {
+        Reply {
+            id: reply.id.map(|id| self.owned(id)),
+            model: reply.model.map(|model| self.owned(model)),
+            text: self.owned(reply.text),
+            message: self.owned(reply.message),
+            ..reply
+        }
+    }
+}
