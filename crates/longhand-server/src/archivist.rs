@@ -1,43 +1,43 @@
 //! The thread that archives, so that no request waits for a disk.
 //!
-//! It takes what has come in the meantime together: one transaction for all of it.
+//! What it was given it keeps until it is written, however long that takes: an archive that fails is tried
+//! again and again. So nothing is refused here; while too much waits, requests are held back before they
+//! are read (`room`).
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+mod worker;
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use longhand::{Archive, SessionId};
-use longhand_archive::{Addition, Appended, ArchiveError};
-use rustc_hash::FxHashSet;
-use tokio::sync::oneshot;
+use longhand::Archive;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
 
-use crate::ServerError;
+use self::worker::Worker;
 use crate::metrics::Metrics;
-use crate::store::{Entering, Outcome, Step};
+use crate::missing::MissingList;
+use crate::store::{Entering, now_ms};
+use crate::window::lock;
+use crate::{ServerError, Settings};
 
-/// The most jobs that wait, and the most bytes that they hold.
+/// The most jobs that wait before requests are held back.
 const JOBS_MAX: usize = 16_384;
-const BYTES_MAX: usize = 128 << 20;
 
-/// How many jobs go into one transaction.
-const TOGETHER_MAX: usize = 1_024;
-
-/// If so many came together, the next ones gather for longer: a transaction reads and writes where each of
-/// its sessions stands, however much of a session there is in it.
-const CROWD: usize = 32;
-const CROWD_LINGER: u32 = 3;
+/// How often whoever waits for room looks whether the archive fails.
+const LOOK_TIME: Duration = Duration::from_millis(250);
 
 /// Something to be archived.
 pub(crate) enum Work {
     /// Something of a session.
     Enter(Box<Entering>),
-    /// Something else; it says whether it was done.
+    /// Something that is not said again if it is not done; it says whether it was.
     Other(Box<dyn FnOnce() -> bool + Send>),
 }
 
-/// Tells whether work was done: it is durable then.
+/// Tells whether work was done: it is durable then. If it was not, it may be later.
 pub(crate) type Ticket = oneshot::Receiver<bool>;
 
 struct Job {
@@ -45,70 +45,173 @@ struct Job {
     waiter: Waiter,
 }
 
-/// Who waits for a job, since when.
+/// Who waits for a job, since when, and what it holds meanwhile.
 struct Waiter {
-    bytes: usize,
+    number: u64,
+    weight: Weight,
     given: Instant,
-    done: oneshot::Sender<bool>,
+    /// Nobody, once it is known that it takes long.
+    done: Option<oneshot::Sender<bool>>,
+    /// When it is tried again, and how often it was.
+    due: Instant,
+    tries: u32,
+}
+
+/// What a job takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Weight {
+    /// What is new, in bytes.
+    pub(crate) new: usize,
+    /// All that it keeps in memory: the whole request.
+    pub(crate) held: usize,
+}
+
+/// Why the archive takes nothing, and since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) since_ms: i64,
+    pub(crate) why: String,
+}
+
+/// How an archivist is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// How long work may gather.
+    pub(crate) linger: Duration,
+    /// The most of what is new that may wait, and of what is held for it, in bytes.
+    pub(crate) new_max: usize,
+    pub(crate) held_max: usize,
+    /// How long a write may take before the archive is said not to answer.
+    pub(crate) silence: Duration,
+    /// How long a stop tries to write to an archive that fails.
+    pub(crate) farewell: Duration,
+}
+
+impl Limits {
+    pub(crate) fn of(settings: &Settings) -> Self {
+        Self {
+            linger: settings.archive_linger(),
+            new_max: settings.archive_bytes_max,
+            held_max: usize::try_from(settings.memory_bytes_max / 2).unwrap_or(usize::MAX),
+            silence: settings.archive_silence,
+            farewell: settings.archive_farewell,
+        }
+    }
+}
+
+/// What waits, and how the archive does.
+struct Queue {
+    limits: Limits,
+    jobs: AtomicUsize,
+    new: AtomicUsize,
+    held: AtomicUsize,
+    /// Told whenever a job is done.
+    freed: Notify,
+    state: Mutex<State>,
+    missing: MissingList,
+}
+
+#[derive(Default)]
+struct State {
+    /// Since when a write is under way.
+    writing: Option<(Instant, i64)>,
+    failing: Option<Trouble>,
 }
 
 /// Takes work for the archive.
 pub(crate) struct Archivist {
-    queue: Mutex<Option<SyncSender<Job>>>,
+    jobs: Mutex<Option<Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    bytes: Arc<AtomicUsize>,
-    is_writing: Arc<AtomicBool>,
+    queue: Arc<Queue>,
+    numbers: AtomicU64,
     metrics: Arc<Metrics>,
 }
 
 impl Archivist {
-    /// Starts the thread; it lets work gather for so long.
+    /// Starts the thread.
     pub(crate) fn start(
         archive: Arc<dyn Archive>,
-        linger: Duration,
+        limits: Limits,
         metrics: Arc<Metrics>,
     ) -> Result<Self, ServerError> {
-        let bytes = Arc::new(AtomicUsize::new(0));
-        let (queue, jobs) = sync_channel(JOBS_MAX);
-        let is_writing = Arc::new(AtomicBool::new(true));
-        let mut worker = Worker {
-            archive,
-            linger,
-            bytes: Arc::clone(&bytes),
-            is_writing: Arc::clone(&is_writing),
-            metrics: Arc::clone(&metrics),
-            rereading: Vec::new(),
-            troubled: FxHashSet::default(),
-            last: 0,
-        };
+        let (sender, jobs) = channel();
+        let queue = Arc::new(Queue {
+            limits,
+            jobs: AtomicUsize::new(0),
+            new: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
+            freed: Notify::new(),
+            state: Mutex::default(),
+            missing: MissingList::default(),
+        });
+        let mut worker = Worker::new(archive, Arc::clone(&queue), Arc::clone(&metrics));
         let thread = thread::Builder::new()
             .name("longhand-archivist".to_owned())
             .spawn(move || worker.run(&jobs))
             .map_err(ServerError::Thread)?;
-        let (queue, thread) = (Mutex::new(Some(queue)), Mutex::new(Some(thread)));
-        Ok(Self { queue, thread, bytes, is_writing, metrics })
+        let (jobs, thread) = (Mutex::new(Some(sender)), Mutex::new(Some(thread)));
+        Ok(Self { jobs, thread, queue, numbers: AtomicU64::new(0), metrics })
     }
 
-    /// Has work done that holds so many bytes; `None` if there is too much to do already.
-    pub(crate) fn give(&self, bytes: usize, work: Work) -> Option<Ticket> {
+    /// Has work done; `None` once it is closed.
+    pub(crate) fn give(&self, weight: Weight, work: Work) -> Option<Ticket> {
         let (done, ticket) = oneshot::channel();
-        let job = Job { work, waiter: Waiter { bytes, given: Instant::now(), done } };
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let queue = queue.as_ref()?;
-        self.metrics.archive_queued.inc();
-        let held = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        // What is alone too large is taken if nothing else waits.
-        if (held > BYTES_MAX && held > bytes) || queue.try_send(job).is_err() {
-            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-            self.metrics.archive_queued.dec();
-            return None;
+        let (given, number) = (Instant::now(), self.numbers.fetch_add(1, Ordering::Relaxed));
+        let waiter = Waiter { number, weight, given, done: Some(done), due: given, tries: 0 };
+        if let Work::Enter(entering) = &work {
+            let (session, messages) = (entering.session(), entering.count());
+            self.queue.missing.waits(number, session, entering.at_ms(), messages);
         }
-        Some(ticket)
+        self.queue.add(weight);
+        self.metrics.archive_queued.inc();
+        let jobs = lock(&self.jobs);
+        let is_given = jobs.as_ref().is_some_and(|jobs| jobs.send(Job { work, waiter }).is_ok());
+        if !is_given {
+            self.queue.missing.ends(number);
+            self.queue.free(weight);
+            self.metrics.archive_queued.dec();
+        }
+        is_given.then_some(ticket)
+    }
+
+    /// Waits until there is room for what another request brings; says whether there is.
+    ///
+    /// Nobody waits for an archive that fails.
+    pub(crate) async fn room(&self, time_max: Duration) -> bool {
+        let deadline = Instant::now() + time_max;
+        loop {
+            let freed = self.queue.freed.notified();
+            if self.queue.has_room() {
+                return true;
+            }
+            let rest = deadline.saturating_duration_since(Instant::now());
+            if rest.is_zero() || self.trouble().is_some() {
+                return false;
+            }
+            // Who is told is told; who is not looks again.
+            let _ = timeout(rest.min(LOOK_TIME), freed).await;
+        }
+    }
+
+    /// What is wrong with the archive, if it takes nothing or does not answer.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        let state = lock(&self.queue.state);
+        let silent = || {
+            let (_, since_ms) =
+                state.writing.filter(|(at, _)| at.elapsed() > self.queue.limits.silence)?;
+            Some(Trouble { since_ms, why: "it does not answer".to_owned() })
+        };
+        state.failing.clone().or_else(silent)
     }
 
     /// Whether the archive took what it was given last.
     pub(crate) fn is_writing(&self) -> bool {
-        self.is_writing.load(Ordering::Relaxed)
+        lock(&self.queue.state).failing.is_none()
+    }
+
+    /// What is not in the archive.
+    pub(crate) fn missing(&self) -> &MissingList {
+        &self.queue.missing
     }
 
     /// Has it begin at once: somebody waits.
@@ -119,233 +222,49 @@ impl Archivist {
         }
     }
 
-    /// Waits until all is done; takes nothing more.
+    /// Waits until all is done, or given up since the archive fails; takes nothing more.
     pub(crate) fn close(&self) {
-        drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(lock(&self.jobs).take());
+        let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
     }
 }
 
-/// Does the work.
-struct Worker {
-    archive: Arc<dyn Archive>,
-    linger: Duration,
-    bytes: Arc<AtomicUsize>,
-    is_writing: Arc<AtomicBool>,
-    metrics: Arc<Metrics>,
-    /// What waits until the ledger of its session was read again, each with the thread that does so: one long
-    /// session holds up no other.
-    rereading: Vec<(JoinHandle<()>, Entry)>,
-    /// The sessions that the archive did not take something of last.
-    troubled: FxHashSet<SessionId>,
-    /// How many jobs came together last.
-    last: usize,
-}
+impl Queue {
+    fn has_room(&self) -> bool {
+        self.jobs.load(Ordering::Relaxed) < JOBS_MAX
+            && self.new.load(Ordering::Relaxed) < self.limits.new_max
+            && self.held.load(Ordering::Relaxed) < self.limits.held_max
+    }
 
-/// Something of a session, and who waits for it.
-type Entry = (Box<Entering>, Waiter);
+    fn add(&self, weight: Weight) {
+        self.jobs.fetch_add(1, Ordering::Relaxed);
+        self.new.fetch_add(weight.new, Ordering::Relaxed);
+        self.held.fetch_add(weight.held, Ordering::Relaxed);
+    }
 
-/// How often it is looked whether a ledger was read.
-const REREAD_TIME: Duration = Duration::from_millis(5);
+    fn free(&self, weight: Weight) {
+        self.jobs.fetch_sub(1, Ordering::Relaxed);
+        self.new.fetch_sub(weight.new, Ordering::Relaxed);
+        self.held.fetch_sub(weight.held, Ordering::Relaxed);
+        self.freed.notify_waiters();
+    }
 
-/// How long work that may depend on it waits for a ledger that is read.
-const REREADING_TIME_MAX: Duration = Duration::from_millis(50);
+    /// A write begins.
+    fn begin(&self) {
+        lock(&self.state).writing = Some((Instant::now(), now_ms()));
+    }
 
-impl Worker {
-    fn run(&mut self, jobs: &Receiver<Job>) {
-        loop {
-            let first = if self.rereading.is_empty() {
-                jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
-            } else {
-                jobs.recv_timeout(REREAD_TIME)
-            };
-            let mut group = self.reread(JoinHandle::is_finished);
-            match first {
-                Ok(first) => {
-                    // Parked, it is not woken by each job that comes, but by those who wait.
-                    let linger = self.linger * if self.last < CROWD { 1 } else { CROWD_LINGER };
-                    thread::park_timeout(linger.saturating_sub(first.waiter.given.elapsed()));
-                    self.take(first, &mut group);
-                    self.last = 1;
-                    for job in jobs.try_iter().take(TOGETHER_MAX) {
-                        self.take(job, &mut group);
-                        self.last += 1;
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    group.extend(self.reread(|_| true));
-                    if group.is_empty() {
-                        return;
-                    }
-                }
-            }
-            self.enter(&mut group);
+    /// A write has ended; if it failed, for a reason.
+    fn end(&self, failure: Option<String>) {
+        let mut state = lock(&self.state);
+        let begun_ms = state.writing.take().map_or_else(now_ms, |(_, since_ms)| since_ms);
+        match (failure, &mut state.failing) {
+            (None, failing) => *failing = None,
+            (Some(why), Some(failing)) => failing.why = why,
+            (Some(why), failing) => *failing = Some(Trouble { since_ms: begun_ms, why }),
         }
     }
-
-    /// Takes out what waited for threads that are done, or are to be waited for.
-    fn reread(&mut self, is_due: impl Fn(&JoinHandle<()>) -> bool) -> Vec<Entry> {
-        let (due, rest): (Vec<_>, Vec<_>) =
-            self.rereading.drain(..).partition(|(thread, _)| is_due(thread));
-        self.rereading = rest;
-        let entries = due.into_iter().map(|(thread, entry)| {
-            let _ = thread.join();
-            entry
-        });
-        entries.collect()
-    }
-
-    /// Waits a moment for ledgers that are read again, and enters what waited for them.
-    fn wait_for_rereading(&mut self) {
-        let started = Instant::now();
-        while !self.rereading.is_empty() && started.elapsed() < REREADING_TIME_MAX {
-            thread::sleep(REREAD_TIME);
-            let mut group = self.reread(JoinHandle::is_finished);
-            self.enter(&mut group);
-        }
-    }
-
-    fn take(&mut self, job: Job, group: &mut Vec<Entry>) {
-        match job.work {
-            Work::Enter(entering) => group.push((entering, job.waiter)),
-            Work::Other(work) => {
-                // It may need what was given before.
-                self.enter(group);
-                self.wait_for_rereading();
-                self.finish(job.waiter, unharmed(work).unwrap_or(false));
-            }
-        }
-    }
-
-    /// Has all of a group entered in one transaction.
-    fn enter(&mut self, group: &mut Vec<Entry>) {
-        let mut additions = Vec::with_capacity(group.len());
-        let mut left = Vec::with_capacity(group.len());
-        for (mut entering, waiter) in group.drain(..) {
-            match unharmed(|| entering.step()).unwrap_or(Step::Refused) {
-                Step::Add(addition) => {
-                    additions.push(*addition);
-                    left.push((entering, waiter));
-                }
-                Step::Nothing => self.finish(waiter, true),
-                Step::Refused => self.failed(&entering, waiter),
-            }
-        }
-        if additions.is_empty() {
-            return;
-        }
-        let results = self.append(&additions);
-        for (result, (mut entering, waiter)) in results.iter().zip(left) {
-            let entered = || {
-                let Some(result) = result else {
-                    entering.failed();
-                    return Outcome::Failed;
-                };
-                entering.entered(&*self.archive, result)
-            };
-            match unharmed(entered).unwrap_or(Outcome::Failed) {
-                Outcome::Done => {
-                    let appended = result.as_ref().and_then(|result| result.as_ref().ok());
-                    self.metrics.archived.inc_by(appended.map_or(0, |appended| appended.new));
-                    self.trouble(entering.session_id(), false);
-                    self.finish(waiter, true);
-                }
-                Outcome::Failed => self.failed(&entering, waiter),
-                Outcome::Again => self.again(entering, waiter),
-            }
-        }
-    }
-
-    /// Others were first: has the ledger of the session read again, in a thread of its own.
-    fn again(&mut self, entering: Box<Entering>, waiter: Waiter) {
-        let (session, archive) = (Arc::clone(entering.session()), Arc::clone(&self.archive));
-        let read = move || {
-            let _ = unharmed(|| session.catch_up(&*archive));
-        };
-        match thread::Builder::new().name("longhand-reread".to_owned()).spawn(read) {
-            Ok(thread) => self.rereading.push((thread, (entering, waiter))),
-            Err(_) => self.failed(&entering, waiter),
-        }
-    }
-
-    /// Adds all in one transaction; if that panics, each in one of its own, so that none suffers for
-    /// another. What cannot be added has no result.
-    fn append(&self, additions: &[Addition]) -> Vec<Option<Result<Appended, ArchiveError>>> {
-        match unharmed(|| attempt(|| self.archive.append_all(additions))) {
-            Some(Ok(results)) => {
-                self.is_writing.store(true, Ordering::Relaxed);
-                results.into_iter().map(Some).collect()
-            }
-            None if additions.len() > 1 => {
-                additions.chunks(1).flat_map(|single| self.append(single)).collect()
-            }
-            Some(Err(_)) => {
-                self.is_writing.store(false, Ordering::Relaxed);
-                additions.iter().map(|_| None).collect()
-            }
-            None => vec![None],
-        }
-    }
-
-    fn failed(&mut self, entering: &Entering, waiter: Waiter) {
-        self.metrics.unarchived.inc_by(entering.count());
-        self.trouble(entering.session_id(), true);
-        self.finish(waiter, false);
-    }
-
-    /// Takes note of whether the archive took something of a session.
-    fn trouble(&mut self, session: SessionId, is_troubled: bool) {
-        if is_troubled {
-            self.troubled.insert(session);
-        } else if !self.troubled.is_empty() {
-            self.troubled.remove(&session);
-        }
-        self.metrics.troubled.set((self.troubled.len() as u64).cast_signed());
-    }
-
-    fn finish(&self, waiter: Waiter, done: bool) {
-        self.bytes.fetch_sub(waiter.bytes, Ordering::Relaxed);
-        self.metrics.archive_queued.dec();
-        self.metrics.archive_lag.observe(waiter.given.elapsed().as_secs_f64());
-        // Few wait for it.
-        let _ = waiter.done.send(done);
-    }
-}
-
-/// Does something that may panic; that must not end the thread, or all later work would be lost.
-fn unharmed<T>(work: impl FnOnce() -> T) -> Option<T> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
-}
-
-/// How often and how long to try when an archive is busy or its disk is full.
-const ATTEMPTS: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// Tries until it is done, or until trying again would not help.
-pub(crate) fn attempt<T>(act: impl Fn() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
-    let is_final = |error: &ArchiveError| {
-        matches!(
-            error,
-            ArchiveError::Conflict { .. }
-                | ArchiveError::UnknownSession { .. }
-                | ArchiveError::NoSuchEntries { .. }
-                | ArchiveError::Moved { .. }
-                | ArchiveError::ForeignLog { .. }
-        )
-    };
-    let mut done = act();
-    for attempt in 1..ATTEMPTS {
-        match done {
-            Err(ref error) if !is_final(error) => {
-                thread::sleep(PAUSE * 2_u32.pow(attempt));
-                done = act();
-            }
-            _ => break,
-        }
-    }
-    done
 }

@@ -34,6 +34,8 @@ pub(crate) enum Purpose {
     Aside,
     /// To be counted; it is not archived.
     Count,
+    /// The conversation goes on, but the archive cannot take it.
+    Untaken,
 }
 
 /// A request that was understood.
@@ -72,12 +74,12 @@ impl Asked {
 
     /// Whether it is archived.
     pub(crate) fn is_recorded(&self) -> bool {
-        self.purpose != Purpose::Count
+        !matches!(self.purpose, Purpose::Count | Purpose::Untaken)
     }
 
     /// Where it belongs; nowhere if it is only counted.
     pub(crate) fn session_name(&self) -> Option<&str> {
-        let is_kept = self.is_recorded() && !self.heard.store.forgets;
+        let is_kept = self.purpose != Purpose::Count && !self.heard.store.forgets;
         is_kept.then_some(self.heard.session.name.as_str())
     }
 

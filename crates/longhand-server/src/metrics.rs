@@ -26,7 +26,7 @@ pub struct Counts {
     pub recovered: u64,
     /// Messages that were archived.
     pub archived: u64,
-    /// Messages that the archive did not take; they are offered again with the next request.
+    /// Messages that the archive did not take at once; most are archived later.
     pub unarchived: u64,
     /// Windows that were sent before their new batch was durable, since that took too long.
     pub late: u64,
@@ -146,6 +146,7 @@ pub(crate) struct Metrics {
     pub(crate) recalls: Family<Recall, Counter>,
     pub(crate) archived: Counter,
     pub(crate) unarchived: Counter,
+    pub(crate) lost: Counter,
     pub(crate) late: Counter,
     pub(crate) troubled: Gauge,
     pub(crate) archive_queued: Gauge,
@@ -186,7 +187,12 @@ impl Metrics {
             unarchived: counted(
                 to,
                 "unarchived",
-                "Entries that the archive did not take; they are offered again with the next request",
+                "Entries that the archive did not take at once; they are tried again until it does",
+            ),
+            lost: counted(
+                to,
+                "lost",
+                "Messages that the archive will not get unless a client sends them again",
             ),
             late: counted(
                 to,

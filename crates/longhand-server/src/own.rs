@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response, StatusCode};
+use longhand::time;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -18,6 +19,9 @@ pub(crate) const PREFIX: &str = "/longhand/";
 
 /// The longest that an archive may take to say that it is there.
 const ARCHIVE_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How many sessions are named of which something is missing.
+const MISSING_MAX: usize = 100;
 
 /// Answers a request to a path of ours.
 pub(crate) async fn answer(
@@ -36,9 +40,19 @@ pub(crate) async fn answer(
             let archive = is_there(Arc::clone(store)).await;
             let ready = archive || !archive_is_required;
             let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            let trouble = store.trouble();
+            let missing = store.missing().into_iter().take(MISSING_MAX).map(|own| {
+                let [first, last] = [own.first_ms, own.last_ms].map(time::format);
+                json!({
+                    "session": own.session, "messages": own.messages, "first": first, "last": last,
+                    "given_up": own.given_up,
+                })
+            });
             let body = json!({
                 "ready": ready, "archive": archive, "archive_queue": metrics.archive_queued.get(),
                 "unarchived": metrics.unarchived.get(), "troubled_sessions": metrics.troubled.get(),
+                "failing_since": trouble.as_ref().map(|own| time::format(own.since_ms)),
+                "failing": trouble.map(|own| own.why), "missing": missing.collect::<Vec<_>>(),
             });
             text(status, JSON, body.to_string())
         }

@@ -10,13 +10,14 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Response, StatusCode};
+use longhand::time;
 use longhand_dialect::{DialectError, decode_within};
 use longhand_model::http::{self, HttpError, RequestBody};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
 use crate::answer::{Body, Chunks, Listener, Passing};
-use crate::asked::Asked;
+use crate::asked::{Asked, Purpose};
 use crate::client::Client;
 use crate::limited::Limited;
 use crate::load::Share;
@@ -27,7 +28,7 @@ use crate::recovery::{Peeked, peek};
 use crate::route::{Caller, Route};
 use crate::trail::Trail;
 use crate::upstream::{Provider, Upstream};
-use crate::window::{Sender, Window, lock};
+use crate::window::{Kept, Sender, Window, lock};
 use crate::{envelope, headers, memo, upstream};
 
 /// How often a request that was too long is shortened and sent again.
@@ -35,6 +36,12 @@ const RETRIES: usize = 2;
 
 /// Why a request is refused that must be archived.
 const NOT_ARCHIVED: &str = "Longhand could not archive the request, and must";
+
+/// Why a request is refused that would have to wait for too long.
+const TOO_MUCH_TO_ARCHIVE: &str = "Longhand has more to archive than it may hold";
+
+/// How often a window is made anew when other processes edit its session at the same time.
+const CONFLICTS_MAX: usize = 8;
 
 /// Why a request is refused that would take too much memory.
 const TOO_MUCH: &str = "Longhand holds as much of requests as it may";
@@ -108,6 +115,13 @@ impl Passage<'_> {
 
     /// Sends a conversation within its budget, and again if it is still too long.
     pub(crate) async fn converse(mut self, route: Route, mut body: Incoming) -> Response<Body> {
+        let has = |name: HeaderName| self.parts.headers.contains_key(name);
+        let as_is = has(headers::BYPASS);
+        let forgets = self.shared.settings.no_archive || has(headers::NO_ARCHIVE);
+        let is_taken = route.counts || forgets || self.has_room().await;
+        if !is_taken && (self.shared.settings.require_archive || self.archive_works()) {
+            return self.refuse(StatusCode::SERVICE_UNAVAILABLE, TOO_MUCH_TO_ARCHIVE);
+        }
         let (bytes, text) = match self.collect(&mut body).await {
             Ok(Collected::Whole(bytes)) => self.read(bytes).await,
             Ok(Collected::Beginning(_)) if self.shared.settings.require_archive => {
@@ -120,18 +134,15 @@ impl Passage<'_> {
             }
             Err((status, message)) => return self.refuse(status, message),
         };
-        let has = |name: HeaderName| self.parts.headers.contains_key(name);
-        let as_is = has(headers::BYPASS);
-        let forgets = self.shared.settings.no_archive || has(headers::NO_ARCHIVE);
         if forgets && self.shared.settings.require_archive {
             return self.refuse(StatusCode::FORBIDDEN, "Longhand must archive every request");
         }
         let route = Route { as_is, forgets, ..route };
-        let prepared = match text {
-            Ok(text) => self.prepare(route, text).await,
-            Err(why) => Err(why),
+        let prepared = match &text {
+            Ok(text) => self.prepare(route, text, is_taken).await,
+            Err(why) => Err(*why),
         };
-        let (asked, mut window) = match prepared {
+        let (mut asked, mut window) = match prepared {
             Ok(prepared) => prepared,
             Err(_) if self.shared.settings.require_archive => {
                 return self.refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED);
@@ -143,6 +154,27 @@ impl Passage<'_> {
                 return bypassed(self.pass(http::full(body)).await);
             }
         };
+        let mut conflicts = 0;
+        while self.shared.windows.kept(&asked).await == Kept::Refused {
+            // Another process has edited the session, or undone an edit: the window is made anew from there.
+            let again = match &text {
+                Ok(text) if conflicts < CONFLICTS_MAX && self.archive_works() => {
+                    self.prepare(route, text, is_taken).await.ok()
+                }
+                _ => None,
+            };
+            conflicts += 1;
+            match again {
+                Some(again) => (asked, window) = again,
+                None if self.shared.settings.require_archive => {
+                    return self.refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED);
+                }
+                None => {
+                    self.shared.metrics.late.inc();
+                    break;
+                }
+            }
+        }
         self.trail.added();
         let mut retries = 0;
         loop {
@@ -197,8 +229,11 @@ impl Passage<'_> {
                 let session = asked.session_name().unwrap_or_default();
                 self.shared.warnings.once(&format!("session {session}: {notice}"));
             }
-            let notice = notice.and_then(|notice| HeaderValue::try_from(notice).ok());
-            let is_answer = head.status.is_success() && !route.counts;
+            let notices = notice.into_iter().chain(self.archive_notice(&asked));
+            let notice = notices.collect::<Vec<_>>().join("; ");
+            let notice = HeaderValue::try_from(notice).ok().filter(|notice| !notice.is_empty());
+            let is_answer =
+                head.status.is_success() && !route.counts && asked.purpose != Purpose::Untaken;
             let windows = &self.shared.windows;
             let listener =
                 is_answer.then(|| Listener::new(&asked, window.clone(), windows, in_events));
@@ -211,6 +246,31 @@ impl Passage<'_> {
             }
             return response;
         }
+    }
+
+    /// Waits until the archive has room for what a request brings; says whether it has.
+    async fn has_room(&self) -> bool {
+        self.shared.windows.store.room(self.shared.settings.archive_wait).await
+    }
+
+    /// Whether the archive takes what it is given.
+    fn archive_works(&self) -> bool {
+        self.shared.windows.store.trouble().is_none()
+    }
+
+    /// What to tell a user of an archive that takes nothing.
+    fn archive_notice(&self, asked: &Asked) -> Option<String> {
+        let trouble = self.shared.look_after_archive();
+        if asked.purpose == Purpose::Untaken {
+            return Some(
+                "this request and its answer are not archived: the archive takes nothing"
+                    .to_owned(),
+            );
+        }
+        let since = time::format(trouble.filter(|_| asked.is_recorded())?.since_ms);
+        Some(format!(
+            "the archive takes nothing since {since}; what is said is kept in memory until it does"
+        ))
     }
 
     /// Takes note that a request goes on as it is.
@@ -303,13 +363,15 @@ impl Passage<'_> {
     async fn prepare(
         &self,
         route: Route,
-        text: Arc<String>,
+        text: &Arc<String>,
+        is_taken: bool,
     ) -> Result<(Arc<Asked>, Window), Bypass> {
-        let windows = Arc::clone(&self.shared.windows);
+        let (windows, text) = (Arc::clone(&self.shared.windows), Arc::clone(text));
         let sender = Sender {
             caller: self.caller.clone(),
             client: Client::of(&self.parts.headers, &self.shared.settings),
             share: Arc::clone(&self.share),
+            is_taken,
         };
         let knows = self.upstream.knows_options;
         if text.len() <= HERE_BYTES_MAX {
@@ -459,6 +521,8 @@ fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
 }
 
 fn bypassed(mut response: Response<Body>) -> Response<Body> {
+    let notice = HeaderValue::from_static("this request and its answer are not archived");
+    response.headers_mut().insert(headers::NOTICE, notice);
     response.headers_mut().insert(headers::OUTCOME, HeaderValue::from_static("bypassed"));
     response
 }

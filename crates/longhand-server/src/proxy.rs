@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::body::{Body as _, Incoming};
@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use longhand::time;
 use longhand_model::http;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
@@ -19,11 +20,12 @@ use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::answer::Body;
-use crate::archivist::Archivist;
+use crate::archivist::{Archivist, Limits, Trouble};
 use crate::credentials::{Credentials, Ownership};
 use crate::guard::{Guard, Refused};
 use crate::in_place::InPlace;
 use crate::metrics::{Counts, Metrics};
+use crate::missing::Missing;
 use crate::passage::Passage;
 use crate::redaction::Redaction;
 use crate::route::{Caller, is_unknown_api, rooted, route};
@@ -32,7 +34,7 @@ use crate::trail::Trail;
 use crate::turns::Turns;
 use crate::upstream::Upstreams;
 use crate::warnings::Warnings;
-use crate::window::Windows;
+use crate::window::{Windows, lock};
 use crate::{ServerError, Settings, envelope, own};
 
 /// The most that the head of a request may have.
@@ -61,6 +63,8 @@ pub(crate) struct Shared {
     redaction: Redaction,
     permits: Arc<Semaphore>,
     pub(crate) turns: Turns,
+    /// What was wrong with the archive when it was looked at last.
+    trouble: Mutex<Option<Trouble>>,
 }
 
 /// Starts a proxy; it runs until it is stopped.
@@ -75,7 +79,7 @@ pub async fn serve(settings: Settings) -> Result<Proxy, ServerError> {
     let address = listener.local_addr().map_err(listen)?;
     let metrics = Arc::new(Metrics::new());
     let archive = Arc::clone(&settings.archive);
-    let archivist = Archivist::start(archive, settings.archive_linger(), Arc::clone(&metrics))?;
+    let archivist = Archivist::start(archive, Limits::of(&settings), Arc::clone(&metrics))?;
     let store = Store::new(Arc::clone(&settings.archive), archivist, Arc::clone(&metrics));
     let forgetful = Store::forgetful()?;
     let windows = Windows::new(&settings, store, forgetful, Arc::clone(&metrics));
@@ -85,7 +89,7 @@ pub async fn serve(settings: Settings) -> Result<Proxy, ServerError> {
     let redaction = Redaction::new(settings.redactor.as_ref());
     let warnings = Warnings::new(settings.warn.clone(), redaction.clone());
     let (ownership, turns) = (Ownership::new(&settings), Turns::default());
-    let shared = Shared {
+    let shared = Arc::new(Shared {
         settings,
         upstreams,
         windows,
@@ -96,8 +100,8 @@ pub async fn serve(settings: Settings) -> Result<Proxy, ServerError> {
         redaction,
         permits,
         turns,
-    };
-    let shared = Arc::new(shared);
+        trouble: Mutex::default(),
+    });
     let (stop, stopped) = oneshot::channel::<()>();
     let task = start(listener, Arc::clone(&shared), stopped);
     Ok(Proxy { address, shared, stop, task })
@@ -133,8 +137,14 @@ impl Proxy {
         move || metrics.counts()
     }
 
+    /// Tells what was said and is not in the archive by then: what waits for it, and what it will not get.
+    pub fn missing(&self) -> impl Fn() -> Vec<Missing> + 'static {
+        let store = Arc::clone(&self.shared.windows.store);
+        move || store.missing()
+    }
+
     /// Takes no more requests, finishes those under way if that takes no longer than the grace period, and
-    /// waits until all is archived.
+    /// waits until all is archived, or given up since the archive takes nothing.
     pub async fn stop(self) {
         let _ = self.stop.send(());
         let _ = self.task.await;
@@ -142,6 +152,32 @@ impl Proxy {
         let close =
             move || [&windows.store, &windows.forgetful].into_iter().for_each(|own| own.close());
         let _ = spawn_blocking(close).await;
+    }
+}
+
+impl Shared {
+    /// Says what is wrong with the archive, and when that is over; gives what is.
+    pub(crate) fn look_after_archive(&self) -> Option<Trouble> {
+        let store = &self.windows.store;
+        let trouble = store.trouble();
+        let before = std::mem::replace(&mut *lock(&self.trouble), trouble.clone());
+        if let Some(Trouble { since_ms, why }) = &trouble {
+            let since = time::format(*since_ms);
+            self.warnings.once(&format!(
+                "the archive takes nothing since {since}: {why}; what is said is kept in memory, and tried again"
+            ));
+        } else if let Some(Trouble { since_ms, .. }) = before {
+            let since = time::format(since_ms);
+            self.warnings
+                .once(&format!("the archive, which took nothing since {since}, takes again"));
+        }
+        for Missing { session, first_ms, given_up, .. } in store.given_up() {
+            let (at, why) = (time::format(first_ms), given_up.unwrap_or_default());
+            self.warnings.once(&format!(
+                "session {session}: what was said from {at} on is not all archived: {why}"
+            ));
+        }
+        trouble
     }
 }
 
@@ -161,7 +197,10 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             Some(_) = connections.join_next() => continue,
-            _ = heartbeat.tick() => continue,
+            _ = heartbeat.tick() => {
+                shared.look_after_archive();
+                continue;
+            }
             // A proxy that is dropped stops too.
             _ = &mut stopped => break,
         };

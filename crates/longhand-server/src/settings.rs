@@ -56,6 +56,14 @@ pub struct Settings {
     pub no_archive: bool,
     /// Whether an answer waits until all of it is archived, and a request is refused that cannot be.
     pub require_archive: bool,
+    /// The most bytes of new messages that may wait for the archive before requests are held back.
+    pub archive_bytes_max: usize,
+    /// The longest that a request is held back while these are written; then it is refused.
+    pub archive_wait: Duration,
+    /// How long a write may take before the archive is said not to answer.
+    pub archive_silence: Duration,
+    /// How long a stop tries to write to an archive that takes nothing.
+    pub archive_farewell: Duration,
     /// The longest that our part may take before the request goes on as it is.
     pub deadline: Duration,
     /// The longest wait for a connection to an upstream.
@@ -109,6 +117,10 @@ impl Settings {
             archive,
             no_archive: false,
             require_archive: false,
+            archive_bytes_max: 128 << 20,
+            archive_wait: Duration::from_secs(30),
+            archive_silence: Duration::from_secs(2),
+            archive_farewell: Duration::from_secs(5),
             deadline: Duration::from_secs(5),
             connect: Duration::from_secs(10),
             upstream_silence: Duration::from_mins(10),

@@ -22,11 +22,12 @@ pub(crate) use self::entering::{Entering, Outcome, Step};
 use self::origins::{Origin, Origins};
 pub(crate) use self::session::{Live, Session};
 use crate::ServerError;
-use crate::archivist::{Archivist, Ticket, Work};
+use crate::archivist::{Archivist, Limits, Ticket, Trouble, Weight, Work};
 use crate::asked::Weights;
 use crate::client::Client;
 use crate::load::{Share, Working};
 use crate::metrics::Metrics;
+use crate::missing::Missing;
 use crate::route::Caller;
 
 /// A full index is emptied rather than aged: what is needed is read from the archive again.
@@ -139,6 +140,17 @@ pub(crate) struct Admitted {
     pub(crate) ticket: Option<Ticket>,
 }
 
+/// What is done with a request that is admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recording {
+    /// It is archived.
+    Archived,
+    /// It is only counted.
+    Counted,
+    /// It is answered, and not archived: nothing more can wait for an archive that fails.
+    Untaken,
+}
+
 /// A batch on its way into the log.
 pub(crate) struct Commit {
     /// The newest live batch on the path; 0 if there is none.
@@ -163,8 +175,14 @@ impl Store {
     pub(crate) fn forgetful() -> Result<Self, ServerError> {
         let metrics = Arc::new(Metrics::new());
         let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-        let linger = Duration::ZERO;
-        let archivist = Archivist::start(Arc::clone(&archive), linger, Arc::clone(&metrics))?;
+        let limits = Limits {
+            linger: Duration::ZERO,
+            new_max: usize::MAX,
+            held_max: usize::MAX,
+            silence: Duration::MAX,
+            farewell: Duration::ZERO,
+        };
+        let archivist = Archivist::start(Arc::clone(&archive), limits, Arc::clone(&metrics))?;
         Ok(Self { forgets: true, ..Self::new(archive, archivist, metrics) })
     }
 
@@ -277,12 +295,12 @@ impl Store {
 
     /// Finds the messages of a request in its session, and appends those that are new there.
     ///
-    /// One that is only counted is not recorded: what is new of it gets numbers for the moment.
+    /// What is new of one that is not archived gets numbers for the moment.
     pub(crate) fn admit(
         self: &Arc<Self>,
         session: &Arc<Session>,
         told: Told,
-        records: bool,
+        recording: Recording,
     ) -> Admitted {
         self.forget();
         session.catch_up(&*self.archive);
@@ -294,7 +312,7 @@ impl Store {
         let known = trail.seqs.len();
         let aside = state.is_aside(known == links.len(), told.system);
         let edition = state.edition;
-        if records {
+        if recording == Recording::Archived {
             state.extend(&mut trail, &conversation, links);
         } else {
             let next = state.ledger.len();
@@ -316,7 +334,12 @@ impl Store {
             trail,
             edition,
         });
-        if !records {
+        if recording != Recording::Archived {
+            if recording == Recording::Untaken {
+                // Its answer comes too late to be counted by itself.
+                let messages = heard.chain.links().len() - known + 1;
+                self.give_up(&session.name, messages as u64, "too much waits for it already");
+            }
             return Admitted { heard, aside, ticket: None };
         }
         let again = state.unkept(heard.trail.path.last().copied());
@@ -389,8 +412,8 @@ impl Store {
     }
 
     /// Adds a line to the request log of a session.
-    pub(crate) fn log(&self, heard: &Heard, request: Request) {
-        self.give(Entering::line(&heard.session, request));
+    pub(crate) fn log(&self, heard: &Arc<Heard>, request: Request) {
+        self.give(Entering::line(heard, request));
     }
 
     /// Commits a batch of edits; the ticket tells when it is durable.
@@ -402,8 +425,9 @@ impl Store {
         let live = Arc::new(Live::new(state.next_batch(), new, &state.live));
         if state.edition != heard.edition {
             // Another process was first: the numbers are not those of the archive.
-            self.metrics.unarchived.inc();
-            return (live, None);
+            let (refusal, ticket) = tokio::sync::oneshot::channel();
+            let _ = refusal.send(false);
+            return (live, Some(ticket));
         }
         if !aside {
             state.live.push(Arc::clone(&live));
@@ -415,9 +439,9 @@ impl Store {
     /// Keeps something that was derived from a session.
     pub(crate) fn derive(&self, session: SessionId, key: String, value: String) {
         let archive = Arc::clone(&self.archive);
-        let bytes = value.len();
+        let weight = Weight { new: value.len(), held: value.len() };
         let work = move || archive.put_derived(session, &key, &value).is_ok();
-        self.archivist.give(bytes, Work::Other(Box::new(work)));
+        self.archivist.give(weight, Work::Other(Box::new(work)));
     }
 
     /// Notes that a request of an owner was passed on as it was: nobody knows of which session it is.
@@ -434,17 +458,45 @@ impl Store {
         let work = move || {
             archive.begin(id, &new).and_then(|()| archive.log_request(id, &request)).is_ok()
         };
-        self.archivist.give(0, Work::Other(Box::new(work)));
+        self.archivist.give(Weight::default(), Work::Other(Box::new(work)));
+        self.give_up(UNREAD, 1, "it was passed on as it was");
+    }
+
+    /// Waits until there is room for what another request brings; says whether there is.
+    pub(crate) async fn room(&self, time_max: Duration) -> bool {
+        self.archivist.room(time_max).await
+    }
+
+    /// What is wrong with the archive, if it takes nothing.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        self.archivist.trouble()
+    }
+
+    /// What was said and is not in the archive.
+    pub(crate) fn missing(&self) -> Vec<Missing> {
+        self.archivist.missing().all()
+    }
+
+    /// Of these, what the archive will not get.
+    pub(crate) fn given_up(&self) -> Vec<Missing> {
+        let missing = self.archivist.missing();
+        if missing.has_given_up() { missing.given_up() } else { Vec::new() }
+    }
+
+    /// Messages of a session that was named will not be archived.
+    pub(crate) fn give_up(&self, session: &str, messages: u64, why: &str) {
+        self.metrics.lost.inc_by(messages);
+        self.metrics.unarchived.inc_by(messages);
+        self.archivist.missing().give_up(session, now_ms(), messages, why);
     }
 
     fn give(&self, entering: Entering) -> Option<Ticket> {
         let session = Arc::clone(entering.session());
-        let count = entering.count();
-        let bytes = entering.bytes();
-        let ticket = self.archivist.give(bytes, Work::Enter(Box::new(entering)));
+        let (count, weight) = (entering.count(), entering.weight());
+        let ticket = self.archivist.give(weight, Work::Enter(Box::new(entering)));
         if ticket.is_none() {
-            self.metrics.unarchived.inc_by(count);
-            // What could not be taken now is new again with the next request.
+            self.give_up(&session.name, count, "the proxy has stopped");
+            // It is new again with the next request.
             session.doubt_later();
         }
         ticket
@@ -459,7 +511,8 @@ impl Store {
 
     /// Waits until what was given so far is done.
     pub(crate) fn settle(&self) {
-        if let Some(ticket) = self.archivist.give(0, Work::Other(Box::new(|| true))) {
+        if let Some(ticket) = self.archivist.give(Weight::default(), Work::Other(Box::new(|| true)))
+        {
             self.archivist.hurry();
             let _ = ticket.blocking_recv();
         }

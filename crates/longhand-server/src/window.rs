@@ -35,7 +35,7 @@ use crate::metrics::{Bypass, Flow, Metrics, Rung};
 use crate::models::Models;
 use crate::redaction::Redaction;
 use crate::route::{Caller, Fields, Route};
-use crate::store::{Admitted, Commit, Live, Store, now_ms};
+use crate::store::{Admitted, Commit, Live, Recording, Store, now_ms};
 use crate::{Settings, recall};
 
 /// Makes windows.
@@ -115,6 +115,19 @@ pub(crate) struct Sender {
     pub(crate) caller: Caller,
     pub(crate) client: Client,
     pub(crate) share: Arc<Share>,
+    /// Whether the archive has room for it.
+    pub(crate) is_taken: bool,
+}
+
+/// What became of a new batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// It is durable, or there is none.
+    Durable,
+    /// It takes long.
+    Late,
+    /// The archive did not take it: another process was first, or it fails.
+    Refused,
 }
 
 impl Windows {
@@ -152,7 +165,7 @@ impl Windows {
         upstream_knows_options: bool,
         may_wait: bool,
     ) -> Result<Option<(Asked, Window)>, Trouble> {
-        let Sender { caller, client, share } = sender;
+        let Sender { caller, client, share, is_taken } = sender;
         let came = Arc::clone(&text);
         let mut memo = self.memos.find(caller, route.dialect, &text);
         let counted = memo.as_ref().map(|(before, common)| (&before.working, *common));
@@ -166,7 +179,7 @@ impl Windows {
         let text = stripped.map_or(text, Arc::new);
         let store = if route.forgets { &self.forgetful } else { &self.store };
         // Where nothing is kept, nothing can be brought back.
-        let offer = (self.settings.expand_tool && !route.as_is && !route.forgets)
+        let offer = (self.settings.expand_tool && !route.as_is && !route.forgets && *is_taken)
             .then(|| recall::offer(route.dialect, &text))
             .flatten();
         let recalls = offer.is_some();
@@ -267,14 +280,21 @@ impl Windows {
             None => store.session(&told),
         };
         let session = session.ok_or(Trouble::NotTheOwner)?;
-        let Admitted { heard, aside, ticket } = store.admit(&session, told, !route.counts);
-        self.memos.keep(&heard, before.as_ref(), shared);
-        let purpose = match (route.counts, aside) {
-            (true, _) => Purpose::Count,
-            (false, true) => Purpose::Aside,
-            (false, false) => Purpose::Turn,
+        let recording = match (route.counts, *is_taken) {
+            (true, _) => Recording::Counted,
+            (false, false) => Recording::Untaken,
+            (false, true) => Recording::Archived,
         };
-        let tickets = Mutex::new(if route.counts { Vec::new() } else { vec![ticket] });
+        let Admitted { heard, aside, ticket } = store.admit(&session, told, recording);
+        self.memos.keep(&heard, before.as_ref(), shared);
+        let purpose = match (recording, aside) {
+            (Recording::Counted, _) => Purpose::Count,
+            (Recording::Untaken, _) => Purpose::Untaken,
+            (Recording::Archived, true) => Purpose::Aside,
+            (Recording::Archived, false) => Purpose::Turn,
+        };
+        let is_recorded = recording == Recording::Archived;
+        let tickets = Mutex::new(if is_recorded { vec![ticket] } else { Vec::new() });
         let original = original.map(|mut original| {
             original.number(heard.trail.seqs.clone());
             let hidden = hidden_tokens(&original, &heard.conversation, &*meter);
@@ -546,17 +566,30 @@ impl Windows {
     }
 
     /// Waits until a new batch is durable, so that its handles open: for ever if it must be, else a while.
-    ///
-    /// Says whether the window may be sent.
-    pub(crate) async fn is_kept(&self, asked: &Asked) -> bool {
-        let Some(ticket) = lock(&asked.batch_ticket).take() else { return true };
-        if self.settings.require_archive {
-            return ticket.await == Ok(true);
+    pub(crate) async fn kept(&self, asked: &Asked) -> Kept {
+        let Some(ticket) = lock(&asked.batch_ticket).take() else { return Kept::Durable };
+        let heard = if self.settings.require_archive {
+            Ok(ticket.await)
+        } else {
+            timeout(BATCH_TIME_MAX, ticket).await
+        };
+        match heard {
+            Ok(Ok(true)) => Kept::Durable,
+            Ok(_) => Kept::Refused,
+            Err(_) => {
+                self.metrics.late.inc();
+                Kept::Late
+            }
         }
-        if !matches!(timeout(BATCH_TIME_MAX, ticket).await, Ok(Ok(true))) {
+    }
+
+    /// Waits until a new batch is durable; says whether the window may be sent.
+    pub(crate) async fn is_kept(&self, asked: &Asked) -> bool {
+        let is_refused = self.kept(asked).await == Kept::Refused;
+        if is_refused {
             self.metrics.late.inc();
         }
-        true
+        !(is_refused && self.settings.require_archive)
     }
 
     /// What to tell a user, once a session: no window fits, since what every one has is too much.

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use longhand::{Archive, SessionId, Trail, entry_with};
-use longhand_archive::{Addition, After, Appended, ArchiveError, Expected, NewSession, Request};
+use longhand_archive::{
+    Addition, After, Appended, ArchiveError, Conflict, Expected, NewSession, Request,
+};
 use longhand_core::{Link, Seq};
 
 use super::session::State;
 use super::{Answer, Heard, Live, Session, now_ms};
+use crate::archivist::Weight;
 
-/// How often an addition looks for its place when others were first.
-const PLACES_MAX: usize = 8;
+/// About what a message takes besides its text, and something else that is new.
+const MESSAGE_BYTES: usize = 1 << 10;
+const OTHER_BYTES: usize = 256;
 
 /// What is on its way into a session.
 pub(crate) struct Entering {
@@ -20,6 +24,7 @@ pub(crate) struct Entering {
     preamble: Option<String>,
     request: Option<Request>,
     at_ms: i64,
+    /// How often it has looked for its place since others were first.
     places: usize,
 }
 
@@ -46,6 +51,8 @@ pub(crate) enum Step {
     Add(Box<Addition>),
     /// It is all there.
     Nothing,
+    /// Something else has all of it and is not written yet.
+    Later,
     /// It cannot be added any more.
     Refused,
 }
@@ -53,7 +60,10 @@ pub(crate) enum Step {
 /// What came of it.
 pub(crate) enum Outcome {
     Done,
+    /// It will not be taken, however often it is tried.
     Failed,
+    /// It was not taken now.
+    Kept,
     /// Others were first: it has another place once the ledger was read again.
     Again,
 }
@@ -104,9 +114,10 @@ impl Entering {
         Self { batch: Some(Entered { live, edition, aside }), ..Self::of(session) }
     }
 
-    /// A line for the request log.
-    pub(super) fn line(session: &Arc<Session>, request: Request) -> Self {
-        Self { request: Some(request), ..Self::of(session) }
+    /// A line for the request log, after the request that it tells of.
+    pub(super) fn line(heard: &Arc<Heard>, request: Request) -> Self {
+        let known = heard.chain.links().len();
+        Self { request: Some(request), ..Self::heard(heard, known) }
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {
@@ -117,21 +128,38 @@ impl Entering {
         self.session.id
     }
 
-    /// How many entries and batches it has.
-    pub(crate) fn count(&self) -> u64 {
-        let entries = self.said.as_ref().map_or(0, |said| said.links().len() - said.known);
-        entries as u64 + u64::from(self.batch.is_some())
+    pub(crate) fn at_ms(&self) -> i64 {
+        self.at_ms
     }
 
-    /// About what it takes in memory: it holds all of its request.
-    pub(super) fn bytes(&self) -> usize {
-        let answer = self.said.as_ref().and_then(|said| said.answer.as_ref());
-        let answer = answer.map_or(0, |answer| 2 * answer.text.len());
-        self.said.as_ref().map_or(256, |said| said.heard.share.bytes() as usize + answer)
+    pub(crate) fn places(&self) -> usize {
+        self.places
+    }
+
+    /// Whether it has no words: it is made anew if it is lost.
+    pub(crate) fn is_batch(&self) -> bool {
+        self.batch.is_some()
+    }
+
+    /// How many entries it has.
+    pub(crate) fn count(&self) -> u64 {
+        self.said.as_ref().map_or(0, |said| said.links().len() - said.known) as u64
+    }
+
+    /// About what it takes in memory.
+    pub(super) fn weight(&self) -> Weight {
+        let Some(said) = &self.said else { return Weight { new: OTHER_BYTES, held: OTHER_BYTES } };
+        let messages = said.new_messages().map(|message| message.raw.raw().len() + MESSAGE_BYTES);
+        let new = OTHER_BYTES + messages.sum::<usize>();
+        let held = usize::try_from(said.heard.share.bytes()).unwrap_or(usize::MAX);
+        Weight { new, held: held.max(new) }
     }
 
     /// What is to be added, where it belongs by now.
     pub(crate) fn step(&mut self) -> Step {
+        if self.session.is_foreign() {
+            return Step::Refused;
+        }
         let mut state = self.session.lock();
         let mut addition = Addition {
             session: self.session.id,
@@ -149,7 +177,14 @@ impl Entering {
             if said.edition != state.edition {
                 said.place(&mut state);
             }
-            said.add(&self.session, &state, self.at_ms, &mut addition);
+            let newest = said.trail.path.last().copied();
+            if said.known == said.links().len() && !state.is_durable(newest) {
+                return Step::Later;
+            }
+            said.add(&state, self.at_ms, &mut addition);
+            if !state.is_durable(Some(Seq(0))) {
+                addition.begin = Some(said.beginning(&self.session, self.at_ms));
+            }
         }
         addition.request = self.request.clone().map(|request| {
             let head = self.said.as_ref().and_then(|said| said.trail.path.last().copied());
@@ -170,6 +205,9 @@ impl Entering {
     ) -> Outcome {
         match result {
             Ok(appended) => {
+                if let Some(said) = &self.said {
+                    self.session.lock().wrote(said.edition, said.trail.path.last().copied());
+                }
                 if let (Some(entered), Some(number)) = (&self.batch, appended.batch) {
                     let aside = entered.aside
                         && archive.undo(self.session.id, Some(entered.live.new.batch.head)).is_ok();
@@ -177,25 +215,45 @@ impl Entering {
                 }
                 Outcome::Done
             }
-            Err(ArchiveError::Conflict { .. }) if self.places < PLACES_MAX => {
-                self.places += 1;
+            Err(ArchiveError::Conflict { conflict: Conflict::Batch { .. }, .. }) => {
+                if let Some(batch) = &self.batch {
+                    self.session.lock().gave_up(&batch.live);
+                }
+                Outcome::Failed
+            }
+            // Another process has written there, or has removed the session: then it begins anew.
+            Err(
+                ArchiveError::Conflict { .. }
+                | ArchiveError::UnknownSession { .. }
+                | ArchiveError::NoSuchEntries { .. },
+            ) => {
+                self.session.doubt_later();
                 if let Some(batch) = &self.batch {
                     self.session.lock().gave_up(&batch.live);
                     return Outcome::Failed;
                 }
-                self.session.doubt_later();
+                self.places += 1;
                 Outcome::Again
             }
-            Err(_) => {
-                self.failed();
+            Err(
+                ArchiveError::Damaged { .. }
+                | ArchiveError::NotTheOwner { .. }
+                | ArchiveError::NotOnPath { .. },
+            ) => Outcome::Failed,
+            Err(_) if self.is_batch() => {
+                // It is offered again with the next request.
+                self.session.doubt_later();
                 Outcome::Failed
             }
+            Err(_) => Outcome::Kept,
         }
     }
 
-    /// The archive did not take it; it is new again with the next request.
+    /// The archive will not take it; its words are new again with the next request.
     pub(crate) fn failed(&self) {
-        self.session.doubt_later();
+        if !self.is_batch() {
+            self.session.doubt_later();
+        }
     }
 }
 
@@ -219,23 +277,25 @@ impl Said {
         (self.trail, self.edition) = (trail, state.edition);
     }
 
+    /// The session as it begins with it.
+    fn beginning(&self, session: &Session, at_ms: i64) -> NewSession {
+        NewSession {
+            owner: session.owner,
+            dialect: self.heard.conversation.dialect.as_str().to_owned(),
+            name: session.name.clone(),
+            continues: session.continues,
+            group: session.group,
+            begun_ms: at_ms,
+        }
+    }
+
     /// Adds what is new.
-    fn add(&self, session: &Session, state: &State, at_ms: i64, addition: &mut Addition) {
+    fn add(&self, state: &State, at_ms: i64, addition: &mut Addition) {
         let Some(first) = self.trail.seqs.get(self.known).copied() else { return };
         let at = self.trail.path.partition_point(|seq| *seq < first);
         let before = at.checked_sub(1).map(|at| self.trail.path[at]);
         let heard = &self.heard;
         let dialect = heard.conversation.dialect;
-        if first == Seq(0) {
-            addition.begin = Some(NewSession {
-                owner: session.owner,
-                dialect: dialect.as_str().to_owned(),
-                name: session.name.clone(),
-                continues: session.continues,
-                group: session.group,
-                begun_ms: at_ms,
-            });
-        }
         addition.after = After::Entry(before);
         let before = before.and_then(|before| state.ledger.link(before));
         addition.expected = Some(Expected { first, before });

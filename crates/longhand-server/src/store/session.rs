@@ -1,7 +1,7 @@
 //! One session: where its entries are, and which edits its paths have.
 
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +15,9 @@ use rustc_hash::{FxHashMap, FxHasher};
 /// How long whoever plans waits for others who do.
 const TURN_TIME_MAX: Duration = Duration::from_millis(100);
 
+/// How often a ledger is read that is written to meanwhile.
+const READS_MAX: usize = 3;
+
 /// A session that clients speak in.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
@@ -27,8 +30,11 @@ pub(crate) struct Session {
     state: Mutex<State>,
     /// Held by whoever plans, so that no two plan from the same window.
     planning: Mutex<()>,
-    /// Whether the archive is to be asked what the ledger is.
-    is_doubted: AtomicBool,
+    /// How often the ledger was doubted, and how many of these doubts the archive has settled.
+    doubts: AtomicU64,
+    settled: AtomicU64,
+    /// Held by whoever reads the ledger from the archive, so that nobody puts an older one in its place.
+    reading: Mutex<()>,
     /// Whether the archive has a session of this id that belongs to somebody else.
     is_foreign: AtomicBool,
 }
@@ -39,6 +45,10 @@ pub(crate) struct State {
     pub(crate) ledger: Ledger,
     /// Counts how often the ledger was read from the archive: numbers from before are void.
     pub(crate) edition: u64,
+    /// How many of its entries are known to be in the archive: the first ones.
+    durable: u64,
+    /// How often something of it was written.
+    writes: u64,
     /// Hashes of the messages as the archive has them or will have them, as far as they are known.
     forms: FxHashMap<Seq, u64>,
     /// What is known of entries that have calls.
@@ -132,8 +142,21 @@ impl Session {
         group: Option<u64>,
     ) -> Self {
         let (state, planning) = (Mutex::default(), Mutex::default());
-        let (is_doubted, is_foreign) = (AtomicBool::new(true), AtomicBool::new(false));
-        Self { id, owner, name, continues, group, state, planning, is_doubted, is_foreign }
+        let (doubts, settled) = (AtomicU64::new(1), AtomicU64::new(0));
+        let (reading, is_foreign) = (Mutex::default(), AtomicBool::new(false));
+        Self {
+            id,
+            owner,
+            name,
+            continues,
+            group,
+            state,
+            planning,
+            doubts,
+            settled,
+            reading,
+            is_foreign,
+        }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -166,26 +189,30 @@ impl Session {
         self.lock().live.is_empty()
     }
 
-    fn is_doubted(&self) -> bool {
-        self.is_doubted.load(Ordering::Relaxed)
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.doubts.load(Ordering::Relaxed) != self.settled.load(Ordering::Relaxed)
     }
 
     /// Has the archive asked again when the session is needed next.
     pub(super) fn doubt_later(&self) {
-        self.is_doubted.store(true, Ordering::Relaxed);
+        self.doubts.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Reads the ledger from the archive if it is doubted; says whether that was done. While it is
     /// impossible, memory counts.
     pub(crate) fn catch_up(&self, archive: &dyn Archive) -> bool {
-        self.is_doubted() && self.read(archive)
+        if !self.is_doubted() {
+            return false;
+        }
+        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_doubted() && (0..READS_MAX).any(|_| self.read(archive))
     }
 
-    /// Reads the ledger from the archive; says whether that was possible.
+    /// Reads the ledger from the archive; says whether that was possible, and all of it.
     ///
-    /// Nobody holds the lock meanwhile: others of the session would wait for a disk. What is archived in
-    /// between is found missing when something is to follow it.
+    /// Nobody holds the lock meanwhile: others of the session would wait for a disk.
     fn read(&self, archive: &dyn Archive) -> bool {
+        let (doubts, writes) = (self.doubts.load(Ordering::Relaxed), self.lock().writes);
         let Ok(info) = archive.session(self.id) else { return false };
         if !self.is_ours(info.as_ref()) {
             return false;
@@ -193,8 +220,15 @@ impl Session {
         // What is new has neither entries nor batches.
         let nodes = if info.is_some() { archive.tree(self.id) } else { Ok(Vec::new()) };
         let Ok(nodes) = nodes else { return false };
-        self.lock().begin_edition(Ledger::of(nodes));
-        self.is_doubted.store(false, Ordering::Relaxed);
+        let ledger = Ledger::of(nodes);
+        {
+            let mut state = self.lock();
+            if state.writes != writes {
+                return false;
+            }
+            state.begin_edition(ledger);
+        }
+        self.settled.store(doubts, Ordering::Relaxed);
         if info.is_some() {
             self.read_batches(archive);
         }
@@ -272,13 +306,30 @@ impl State {
     fn begin_edition(&mut self, ledger: Ledger) {
         let before = std::mem::replace(&mut self.ledger, ledger);
         self.edition += 1;
+        self.durable = self.ledger.len();
         self.forms.clear();
         self.calls.clear();
         self.has_unread_calls = !self.ledger.is_empty();
         self.preamble = None;
         self.live.retain(|live| !live.is_kept());
         self.before = (!self.live.is_empty()).then_some(before);
+        if self.ledger.is_empty() {
+            self.pins.clear();
+        }
         self.seen = self.ledger.is_empty().then_some((0, 0));
+    }
+
+    /// Whether an entry is known to be in the archive; without one there is nothing to know.
+    pub(super) fn is_durable(&self, seq: Option<Seq>) -> bool {
+        seq.is_none_or(|seq| seq.0 < self.durable)
+    }
+
+    /// Entries of an edition are in the archive, up to this one.
+    pub(super) fn wrote(&mut self, edition: u64, newest: Option<Seq>) {
+        self.writes += 1;
+        if edition == self.edition {
+            self.durable = self.durable.max(newest.map_or(0, |newest| newest.0 + 1));
+        }
     }
 
     /// The batches of a path that the archive has not, to be offered again, now that it has the entries.

@@ -20,4 +20,5 @@ mod redaction;
 mod replay;
 mod seeded;
 mod traces;
+mod waiting;
 mod window;

@@ -1,0 +1,407 @@
+//! Takes what has come in the meantime together: one transaction for all of it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use longhand::{Archive, SessionId};
+use longhand_archive::{Addition, Appended, ArchiveError};
+use rustc_hash::FxHashSet;
+
+use super::{Job, Queue, Waiter, Work};
+use crate::metrics::Metrics;
+use crate::store::{Entering, Outcome, Step};
+
+/// How many jobs go into one transaction.
+const TOGETHER_MAX: usize = 1_024;
+
+/// How many jobs are tried while the archive takes nothing.
+const PROBE: usize = 8;
+
+/// If so many came together, the next ones gather for longer: a transaction reads and writes where each of
+/// its sessions stands, however much of a session there is in it.
+const CROWD: usize = 32;
+const CROWD_LINGER: u32 = 3;
+
+/// How often it is looked whether a ledger was read.
+const REREAD_TIME: Duration = Duration::from_millis(5);
+
+/// How long work that may depend on it waits for a ledger that is read.
+const REREADING_TIME_MAX: Duration = Duration::from_millis(50);
+
+/// How often something looks for its place at once when others were first; then it waits as after a failure.
+const PLACES_MAX: usize = 8;
+
+/// How long after a failure something is tried again; longer each time.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// How long somebody waits for what fails, or for its place, before it is said that it is not done.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+const PLACE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many times the usual farewell a stop waits for a ledger that is read.
+const FAREWELLS_MAX: u32 = 4;
+
+/// Something of a session, and who waits for it.
+type Entry = (Box<Entering>, Waiter);
+
+/// Does the work.
+pub(super) struct Worker {
+    archive: Arc<dyn Archive>,
+    queue: Arc<Queue>,
+    metrics: Arc<Metrics>,
+    /// What waits until the ledger of its session was read again, each with the thread that does so: one long
+    /// session holds up no other.
+    rereading: Vec<(JoinHandle<()>, Entry)>,
+    /// What is tried again, in the order in which it came.
+    kept: Vec<Entry>,
+    /// When an archive that takes nothing is tried again, and how often it was.
+    stalled: Option<(Instant, u32)>,
+    /// The sessions that the archive did not take something of last.
+    troubled: FxHashSet<SessionId>,
+    /// How many jobs came together last.
+    last: usize,
+    /// When something was done last; since when nothing more comes.
+    progressed: Instant,
+    closed: Option<Instant>,
+}
+
+impl Worker {
+    pub(super) fn new(archive: Arc<dyn Archive>, queue: Arc<Queue>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            archive,
+            queue,
+            metrics,
+            rereading: Vec::new(),
+            kept: Vec::new(),
+            stalled: None,
+            troubled: FxHashSet::default(),
+            last: 0,
+            progressed: Instant::now(),
+            closed: None,
+        }
+    }
+
+    pub(super) fn run(&mut self, jobs: &Receiver<Job>) {
+        loop {
+            let first = match self.rest() {
+                None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(rest) => jobs.recv_timeout(rest),
+            };
+            let mut group = self.due();
+            match first {
+                Ok(first) => {
+                    // Parked, it is not woken by each job that comes, but by those who wait.
+                    let linger =
+                        self.queue.limits.linger * if self.last < CROWD { 1 } else { CROWD_LINGER };
+                    thread::park_timeout(linger.saturating_sub(first.waiter.given.elapsed()));
+                    self.take(first, &mut group);
+                    self.last = 1;
+                    for job in jobs.try_iter().take(TOGETHER_MAX) {
+                        self.take(job, &mut group);
+                        self.last += 1;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    let closed = *self.closed.get_or_insert_with(Instant::now);
+                    if group.is_empty() && self.kept.is_empty() && self.rereading.is_empty() {
+                        return;
+                    }
+                    if self.is_over(closed) {
+                        self.give_up_all(group);
+                        return;
+                    }
+                    if group.is_empty() {
+                        thread::sleep(self.rest().unwrap_or(REREAD_TIME).min(PAUSE_MIN));
+                    }
+                }
+            }
+            self.enter(group);
+        }
+    }
+
+    /// How long to wait for work if none comes; `None` if there is nothing else to do.
+    fn rest(&self) -> Option<Duration> {
+        let until = |at: Instant| at.saturating_duration_since(Instant::now());
+        let rereading = (!self.rereading.is_empty()).then_some(REREAD_TIME);
+        let kept = match self.stalled {
+            Some((at, _)) => (!self.kept.is_empty()).then(|| until(at)),
+            None => self.kept.iter().map(|(_, waiter)| until(waiter.due)).min(),
+        };
+        let rest = rereading.into_iter().chain(kept).min()?;
+        Some(rest.max(REREAD_TIME))
+    }
+
+    /// Takes out what can be tried now: what waited for a ledger that was read, and what is due again.
+    fn due(&mut self) -> Vec<Entry> {
+        let now = Instant::now();
+        if self.stalled.is_some_and(|(at, _)| now < at) {
+            return Vec::new();
+        }
+        let mut group = self.reread();
+        let most = if self.stalled.is_some() { PROBE } else { TOGETHER_MAX };
+        let mut blocked = self.blocked();
+        let mut rest = Vec::new();
+        for entry in self.kept.drain(..) {
+            let id = entry.0.session_id();
+            if blocked.contains(&id) || group.len() >= most || entry.1.due > now {
+                blocked.insert(id);
+                rest.push(entry);
+            } else {
+                group.push(entry);
+            }
+        }
+        self.kept = rest;
+        group
+    }
+
+    /// The sessions whose ledgers are being read.
+    fn blocked(&self) -> FxHashSet<SessionId> {
+        self.rereading.iter().map(|(_, (entering, _))| entering.session_id()).collect()
+    }
+
+    /// Takes out what waited for threads that are done.
+    fn reread(&mut self) -> Vec<Entry> {
+        let (due, rest): (Vec<_>, Vec<_>) =
+            self.rereading.drain(..).partition(|(thread, _)| thread.is_finished());
+        self.rereading = rest;
+        let entries = due.into_iter().map(|(thread, entry)| {
+            let _ = thread.join();
+            entry
+        });
+        entries.collect()
+    }
+
+    /// Waits a moment for ledgers that are read again, and enters what waited for them.
+    fn wait_for_rereading(&mut self) {
+        let started = Instant::now();
+        while !self.rereading.is_empty() && started.elapsed() < REREADING_TIME_MAX {
+            thread::sleep(REREAD_TIME);
+            let group = self.due();
+            self.enter(group);
+        }
+    }
+
+    fn take(&mut self, job: Job, group: &mut Vec<Entry>) {
+        match job.work {
+            Work::Enter(entering) => {
+                let id = entering.session_id();
+                let is_behind = |(kept, _): &Entry| kept.session_id() == id;
+                let waits = self.stalled.is_some()
+                    || self.kept.iter().any(is_behind)
+                    || self.rereading.iter().any(|(_, entry)| is_behind(entry));
+                let entries = if waits { &mut self.kept } else { group };
+                entries.push((entering, job.waiter));
+            }
+            // It would take long, and then fail.
+            Work::Other(_) if self.stalled.is_some() => self.finish(job.waiter, false),
+            Work::Other(work) => {
+                // It may need what was given before.
+                self.enter(std::mem::take(group));
+                self.wait_for_rereading();
+                let done = unharmed(work).unwrap_or(false);
+                self.finish(job.waiter, done);
+            }
+        }
+    }
+
+    /// Has all of a group entered in one transaction.
+    fn enter(&mut self, group: Vec<Entry>) {
+        if group.is_empty() {
+            return;
+        }
+        let mut additions = Vec::with_capacity(group.len());
+        let mut left = Vec::with_capacity(group.len());
+        for (mut entering, waiter) in group {
+            match unharmed(|| entering.step()).unwrap_or(Step::Refused) {
+                Step::Add(addition) => {
+                    additions.push(*addition);
+                    left.push((entering, waiter));
+                }
+                Step::Nothing => self.finish(waiter, true),
+                Step::Later => {
+                    // What it waits for may have come after it.
+                    if entering.session().is_doubted() {
+                        self.again((entering, waiter));
+                    } else {
+                        self.kept.push((entering, waiter));
+                    }
+                }
+                Step::Refused => self.give_up((entering, waiter), "it has no place any more"),
+            }
+        }
+        if !additions.is_empty() {
+            self.queue.begin();
+            let results = self.append(&additions);
+            self.queue.end(results.as_ref().err().map(ToString::to_string));
+            match results {
+                Ok(results) => self.hear(results, left),
+                Err(_) => self.stall(left),
+            }
+        }
+        self.kept.sort_by_key(|(_, waiter)| waiter.number);
+    }
+
+    /// Hears what became of each.
+    fn hear(&mut self, results: Vec<Option<Result<Appended, ArchiveError>>>, group: Vec<Entry>) {
+        self.stalled = None;
+        for (result, (mut entering, waiter)) in results.into_iter().zip(group) {
+            let outcome = match &result {
+                Some(result) => unharmed(|| entering.entered(&*self.archive, result)),
+                None => (!entering.is_batch()).then_some(Outcome::Kept),
+            };
+            let why = || match &result {
+                Some(Err(error)) => error.to_string(),
+                _ => "the archive panicked".to_owned(),
+            };
+            match outcome.unwrap_or(Outcome::Failed) {
+                Outcome::Done => {
+                    let new = result.and_then(Result::ok).map_or(0, |appended| appended.new);
+                    self.metrics.archived.inc_by(new);
+                    self.progressed = Instant::now();
+                    self.trouble(entering.session_id(), false);
+                    self.finish(waiter, true);
+                }
+                Outcome::Failed => self.give_up((entering, waiter), &why()),
+                Outcome::Kept => {
+                    self.trouble(entering.session_id(), true);
+                    self.keep((entering, waiter), PATIENCE);
+                }
+                Outcome::Again if entering.places().is_multiple_of(PLACES_MAX) => {
+                    self.keep((entering, waiter), PLACE_PATIENCE);
+                }
+                Outcome::Again => self.again((entering, waiter)),
+            }
+        }
+    }
+
+    /// Others were first: has the ledger of the session read again, in a thread of its own.
+    fn again(&mut self, (entering, waiter): Entry) {
+        if self.blocked().contains(&entering.session_id()) {
+            self.kept.push((entering, waiter));
+            return;
+        }
+        let (session, archive) = (Arc::clone(entering.session()), Arc::clone(&self.archive));
+        let read = move || {
+            let _ = unharmed(|| session.catch_up(&*archive));
+        };
+        match thread::Builder::new().name("longhand-reread".to_owned()).spawn(read) {
+            Ok(thread) => self.rereading.push((thread, (entering, waiter))),
+            Err(_) => self.keep((entering, waiter), PATIENCE),
+        }
+    }
+
+    /// Adds all in one transaction; if that panics, each in one of its own, so that none suffers for
+    /// another. What cannot be added has no result.
+    fn append(
+        &self,
+        additions: &[Addition],
+    ) -> Result<Vec<Option<Result<Appended, ArchiveError>>>, ArchiveError> {
+        match unharmed(|| self.archive.append_all(additions)) {
+            Some(results) => Ok(results?.into_iter().map(Some).collect()),
+            None if additions.len() > 1 => {
+                let mut all = Vec::with_capacity(additions.len());
+                for single in additions.chunks(1) {
+                    all.extend(self.append(single)?);
+                }
+                Ok(all)
+            }
+            None => Ok(vec![None]),
+        }
+    }
+
+    /// The archive took nothing: all waits, and some of it is tried again after a while.
+    fn stall(&mut self, group: Vec<Entry>) {
+        let tries = self.stalled.map_or(0, |(_, tries)| tries + 1);
+        self.stalled = Some((Instant::now() + pause(tries), tries));
+        self.kept.extend(group);
+        for at in 0..self.kept.len() {
+            let (entering, waiter) = &mut self.kept[at];
+            if waiter.given.elapsed() >= PATIENCE && tell(waiter, false) {
+                self.metrics.unarchived.inc_by(entering.count());
+            }
+        }
+    }
+
+    /// Keeps what the archive did not take; who waited for so long waits no more.
+    fn keep(&mut self, (entering, mut waiter): Entry, patience: Duration) {
+        waiter.due = Instant::now() + pause(waiter.tries);
+        waiter.tries += 1;
+        if waiter.given.elapsed() >= patience && tell(&mut waiter, false) {
+            self.metrics.unarchived.inc_by(entering.count());
+        }
+        self.kept.push((entering, waiter));
+    }
+
+    /// Whether a stop has tried for long enough.
+    fn is_over(&self, closed: Instant) -> bool {
+        let farewell = self.queue.limits.farewell;
+        let idle = self.progressed.max(closed).elapsed();
+        let is_reading = !self.rereading.is_empty() && closed.elapsed() < farewell * FAREWELLS_MAX;
+        idle >= farewell && !is_reading
+    }
+
+    fn give_up_all(&mut self, group: Vec<Entry>) {
+        let rereading = std::mem::take(&mut self.rereading).into_iter().map(|(_, entry)| entry);
+        let all: Vec<Entry> =
+            group.into_iter().chain(rereading).chain(std::mem::take(&mut self.kept)).collect();
+        for entry in all {
+            self.give_up(entry, "the archive did not take it before the proxy stopped");
+        }
+    }
+
+    /// Something will not be archived unless a client sends it again.
+    fn give_up(&mut self, (entering, mut waiter): Entry, why: &str) {
+        let messages = entering.count();
+        entering.failed();
+        self.queue.missing.give_up(&entering.session().name, entering.at_ms(), messages, why);
+        self.metrics.lost.inc_by(messages);
+        if messages > 0 {
+            self.trouble(entering.session_id(), true);
+        }
+        if tell(&mut waiter, false) {
+            self.metrics.unarchived.inc_by(messages);
+        }
+        self.finish(waiter, false);
+    }
+
+    /// Takes note of whether the archive took something of a session.
+    fn trouble(&mut self, session: SessionId, is_troubled: bool) {
+        if is_troubled {
+            self.troubled.insert(session);
+        } else if !self.troubled.is_empty() {
+            self.troubled.remove(&session);
+        }
+        self.metrics.troubled.set((self.troubled.len() as u64).cast_signed());
+    }
+
+    fn finish(&self, mut waiter: Waiter, done: bool) {
+        self.queue.missing.ends(waiter.number);
+        self.queue.free(waiter.weight);
+        self.metrics.archive_queued.dec();
+        self.metrics.archive_lag.observe(waiter.given.elapsed().as_secs_f64());
+        tell(&mut waiter, done);
+    }
+}
+
+/// Tells who waits whether it was done; says whether anybody was still to be told.
+fn tell(waiter: &mut Waiter, done: bool) -> bool {
+    let teller = waiter.done.take();
+    let is_new = teller.is_some();
+    // Few wait for it.
+    let _ = teller.map(|teller| teller.send(done));
+    is_new
+}
+
+/// How long to wait after so many failures.
+fn pause(tries: u32) -> Duration {
+    (PAUSE_MIN * 2_u32.pow(tries.min(8))).min(PAUSE_MAX)
+}
+
+/// Does something that may panic; that must not end the thread, or all later work would be lost.
+fn unharmed<T>(work: impl FnOnce() -> T) -> Option<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
+}

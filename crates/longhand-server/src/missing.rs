@@ -1,0 +1,119 @@
+//! What was said and is not in the archive: what still waits for it, and what it will not get.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crate::store::Session;
+use crate::window::lock;
+
+/// How many sessions are named of which something was given up; what comes after them is named together.
+const NAMED_MAX: usize = 1_000;
+const OTHERS: &str = "(other sessions)";
+
+/// Messages of a session that are not in the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The name of the session.
+    pub session: String,
+    /// How many there are.
+    pub messages: u64,
+    /// When the first of them was said, in milliseconds since 1970.
+    pub first_ms: i64,
+    /// When the last of them was said.
+    pub last_ms: i64,
+    /// Why the archive will not get them; `None` if they wait for it.
+    pub given_up: Option<String>,
+}
+
+/// Knows what is missing.
+#[derive(Default)]
+pub(crate) struct MissingList {
+    content: Mutex<Content>,
+}
+
+#[derive(Default)]
+struct Content {
+    /// By the number of the job that has it.
+    waiting: BTreeMap<u64, Waiting>,
+    given_up: Vec<Missing>,
+}
+
+struct Waiting {
+    session: Arc<Session>,
+    at_ms: i64,
+    messages: u64,
+}
+
+impl MissingList {
+    /// Something is on its way.
+    pub(crate) fn waits(&self, job: u64, session: &Arc<Session>, at_ms: i64, messages: u64) {
+        if messages > 0 {
+            let waiting = Waiting { session: Arc::clone(session), at_ms, messages };
+            lock(&self.content).waiting.insert(job, waiting);
+        }
+    }
+
+    /// Something is no longer on its way: it is in the archive, or was given up.
+    pub(crate) fn ends(&self, job: u64) {
+        lock(&self.content).waiting.remove(&job);
+    }
+
+    /// The archive will not get something.
+    pub(crate) fn give_up(&self, session: &str, at_ms: i64, messages: u64, why: &str) {
+        if messages == 0 {
+            return;
+        }
+        let mut content = lock(&self.content);
+        let is_named = content.given_up.iter().any(|own| own.session == session);
+        let is_full = !is_named && content.given_up.len() >= NAMED_MAX;
+        let session = if is_full { OTHERS } else { session };
+        let own = Missing {
+            session: session.to_owned(),
+            messages,
+            first_ms: at_ms,
+            last_ms: at_ms,
+            given_up: Some(why.to_owned()),
+        };
+        add(&mut content.given_up, own);
+    }
+
+    /// All that is missing, by session; what was given up comes first.
+    pub(crate) fn all(&self) -> Vec<Missing> {
+        let content = lock(&self.content);
+        let mut waiting = Vec::new();
+        for own in content.waiting.values() {
+            let Waiting { session, at_ms, messages } = own;
+            let missing = Missing {
+                session: session.name.clone(),
+                messages: *messages,
+                first_ms: *at_ms,
+                last_ms: *at_ms,
+                given_up: None,
+            };
+            add(&mut waiting, missing);
+        }
+        content.given_up.iter().cloned().chain(waiting).collect()
+    }
+
+    /// What was given up, by session.
+    pub(crate) fn given_up(&self) -> Vec<Missing> {
+        lock(&self.content).given_up.clone()
+    }
+
+    /// Whether anything was given up.
+    pub(crate) fn has_given_up(&self) -> bool {
+        !lock(&self.content).given_up.is_empty()
+    }
+}
+
+/// Adds something to what is known of its session.
+fn add(list: &mut Vec<Missing>, own: Missing) {
+    match list.iter_mut().find(|known| known.session == own.session) {
+        Some(known) => {
+            known.messages += own.messages;
+            known.first_ms = known.first_ms.min(own.first_ms);
+            known.last_ms = known.last_ms.max(own.last_ms);
+        }
+        None => list.push(own),
+    }
+}
