@@ -1,8 +1,11 @@
 //! Compressed bytes, opened to a bounded size.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use flate2::{Decompress, FlushDecompress, Status};
+use ruzstd::decoding::errors::FrameDecoderError;
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::DialectError;
 
@@ -29,15 +32,8 @@ pub fn unpack(bytes: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, DialectError> {
 /// # Ok::<(), DialectError>(())
 /// ```
 pub fn decode(bytes: &[u8], coding: &str, bytes_max: u64) -> Result<Vec<u8>, DialectError> {
-    let named = coding.split(',').map(|name| name.trim().to_ascii_lowercase());
-    let codings: Vec<String> =
-        named.filter(|name| !name.is_empty() && name != "identity").collect();
-    if codings.len() > CODINGS_MAX {
-        return Err(DialectError::UnknownCoding(coding.to_owned()));
-    }
     let mut decoded = None;
-    // The last one was applied last.
-    for name in codings.iter().rev() {
+    for name in codings(coding)? {
         let bytes = decoded.as_deref().unwrap_or(bytes);
         decoded = Some(match name.as_str() {
             "zstd" => zstd(bytes, bytes_max)?,
@@ -50,6 +46,74 @@ pub fn decode(bytes: &[u8], coding: &str, bytes_max: u64) -> Result<Vec<u8>, Dia
         Some(decoded) => Ok(decoded),
         None => within(bytes.to_vec(), bytes_max),
     }
+}
+
+/// Reads a body piece by piece, so that little of it is in memory at a time.
+///
+/// What comes before damage is read.
+pub fn decoder<'b>(bytes: &'b [u8], coding: &str) -> Result<Box<dyn Read + 'b>, DialectError> {
+    let mut reader: Box<dyn Read + 'b> = Box::new(bytes);
+    for name in codings(coding)? {
+        reader = match name.as_str() {
+            "zstd" => Box::new(ZstdFrames { source: BufReader::new(reader), frame: None }),
+            "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(reader)),
+            "deflate" => {
+                let mut source = BufReader::new(reader);
+                let headed = source.fill_buf().is_ok_and(has_header);
+                match headed {
+                    true => Box::new(ZlibDecoder::new(source)),
+                    false => Box::new(DeflateDecoder::new(source)),
+                }
+            }
+            _ => return Err(DialectError::UnknownCoding(name)),
+        };
+    }
+    Ok(reader)
+}
+
+/// Reads frames of zstd one after the other.
+struct ZstdFrames<'b> {
+    source: BufReader<Box<dyn Read + 'b>>,
+    frame: Option<Box<FrameDecoder>>,
+}
+
+impl Read for ZstdFrames<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let wrong = std::io::Error::other::<FrameDecoderError>;
+        loop {
+            let Some(frame) = &mut self.frame else {
+                if self.source.fill_buf()?.is_empty() {
+                    return Ok(0);
+                }
+                let mut frame = Box::new(FrameDecoder::new());
+                frame.init(&mut self.source).map_err(wrong)?;
+                self.frame = Some(frame);
+                continue;
+            };
+            if frame.can_collect() == 0 {
+                if frame.is_finished() {
+                    self.frame = None;
+                    continue;
+                }
+                let some = BlockDecodingStrategy::UptoBlocks(1);
+                frame.decode_blocks(&mut self.source, some).map_err(wrong)?;
+                continue;
+            }
+            return frame.read(buffer).map_err(std::io::Error::other);
+        }
+    }
+}
+
+/// The codings of a body that must be undone, in that order: the last one was applied last.
+fn codings(coding: &str) -> Result<Vec<String>, DialectError> {
+    let named = coding.split(',').map(|name| name.trim().to_ascii_lowercase());
+    let mut codings: Vec<String> =
+        named.filter(|name| !name.is_empty() && name != "identity").collect();
+    if codings.len() > CODINGS_MAX {
+        return Err(DialectError::UnknownCoding(coding.to_owned()));
+    }
+    codings.reverse();
+    Ok(codings)
 }
 
 fn within(bytes: Vec<u8>, max: u64) -> Result<Vec<u8>, DialectError> {
@@ -75,7 +139,7 @@ fn zstd(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, DialectError> {
 
 fn gzip(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, DialectError> {
     let mut unpacked = Vec::new();
-    flate2::read::MultiGzDecoder::new(bytes)
+    MultiGzDecoder::new(bytes)
         .take(bytes_max.saturating_add(1))
         .read_to_end(&mut unpacked)
         .map_err(|error| DialectError::Coding { coding: "gzip", what: error.to_string() })?;
@@ -84,8 +148,7 @@ fn gzip(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, DialectError> {
 
 /// What HTTP calls deflate has a header of two bytes, which some leave out.
 fn deflate(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, DialectError> {
-    let headed = matches!(bytes, [first, second, ..]
-        if first & 0x0f == 8 && (u32::from(*first) << 8 | u32::from(*second)).is_multiple_of(31));
+    let headed = has_header(bytes);
     let wrong = |what: String| DialectError::Coding { coding: "deflate", what };
     let mut stream = Decompress::new(headed);
     let mut unpacked = Vec::new();
@@ -103,6 +166,11 @@ fn deflate(bytes: &[u8], bytes_max: u64) -> Result<Vec<u8>, DialectError> {
             return Err(wrong("it ends too early".to_owned()));
         }
     }
+}
+
+fn has_header(bytes: &[u8]) -> bool {
+    matches!(bytes, [first, second, ..]
+        if first & 0x0f == 8 && (u32::from(*first) << 8 | u32::from(*second)).is_multiple_of(31))
 }
 
 #[cfg(test)]
@@ -146,6 +214,22 @@ mod tests {
             assert!(decode(&encode(&body), coding, max).unwrap() == body, "{coding}");
             assert_eq!(decode(&encode(b""), coding, max).unwrap(), b"", "{coding}");
         }
+        for (coding, encode) in ALL {
+            let (packed, mut read) = (encode(&body), Vec::new());
+            decoder(&packed, coding).unwrap().read_to_end(&mut read).unwrap();
+            assert!(read == body, "{coding} piece by piece");
+            // What came before a cut is read.
+            let mut read = Vec::new();
+            let cut = &packed[..packed.len() - 5];
+            let _ = decoder(cut, coding).unwrap().read_to_end(&mut read);
+            assert!(body.starts_with(&read) && (coding == "zstd" || !read.is_empty()), "{coding}");
+        }
+        let (twice, mut read) = (zstd_of(&gzip_of(&body)), Vec::new());
+        decoder(&twice, "gzip, zstd").unwrap().read_to_end(&mut read).unwrap();
+        assert!(read == body && decoder(&twice, "br").is_err());
+        let (frames, mut read) = ([zstd_of(&body), zstd_of(b"!")].concat(), Vec::new());
+        decoder(&frames, "zstd").unwrap().read_to_end(&mut read).unwrap();
+        assert_eq!(read.len(), body.len() + 1);
         assert!(decode(&gzip_of(&body), " X-GZip ", max).unwrap() == body);
         assert!(decode(&[gzip_of(&body), gzip_of(b"!")].concat(), "gzip", max + 1).is_ok());
         assert!(decode(&zstd_of(&gzip_of(&body)), "gzip, zstd", max).unwrap() == body);

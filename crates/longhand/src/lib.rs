@@ -88,6 +88,7 @@ mod said;
 mod session;
 mod story;
 pub mod time;
+pub mod unread;
 
 pub use admit::{Admitted, Fitted, Request};
 pub use digest::Summarised;

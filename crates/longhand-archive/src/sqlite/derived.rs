@@ -1,20 +1,29 @@
-//! What was derived from sessions, and can be derived again.
+//! What is kept with sessions beside their entries: mostly what was derived from them.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::{Fault, is_illegible};
 use super::seal::{Seal, Sealer};
-use super::session;
+use super::session::{self, Session};
 use crate::SessionId;
 
 /// See [`crate::Archive::put_derived`].
 pub(super) fn put(db: &Connection, id: SessionId, key: &str, value: &str) -> Result<(), Fault> {
-    let session = session::require(db, id)?;
+    keep(db, &session::require(db, id)?, key, value)
+}
+
+/// The same for a session that was read.
+pub(super) fn keep(
+    db: &Connection,
+    session: &Session,
+    key: &str,
+    value: &str,
+) -> Result<(), Fault> {
     db.prepare_cached(
         "INSERT INTO derived (session, key, seal, value) VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT DO UPDATE SET seal = excluded.seal, value = excluded.value",
     )?
-    .execute((session.row, key, right_seal(id, key, value), value))?;
+    .execute((session.row, key, right_seal(session.id, key, value), value))?;
     Ok(())
 }
 
@@ -31,6 +40,17 @@ pub(super) fn find(db: &Connection, id: SessionId, key: &str) -> Result<Option<S
         Err(error) if is_illegible(&error) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// See [`crate::Archive::derived_keys`].
+pub(super) fn keys(db: &Connection, id: SessionId, prefix: &str) -> Result<Vec<String>, Fault> {
+    let Some(session) = session::find(db, id)? else { return Ok(Vec::new()) };
+    let mut select = db.prepare_cached(
+        "SELECT key FROM derived WHERE session = ?1 AND key >= ?2 \
+         AND substr(key, 1, length(?2)) = ?2 ORDER BY key",
+    )?;
+    let keys = select.query_map((session.row, prefix), |row| row.get(0))?;
+    Ok(keys.collect::<Result<_, rusqlite::Error>>()?)
 }
 
 pub(super) fn right_seal(session: SessionId, key: &str, value: &str) -> Seal {

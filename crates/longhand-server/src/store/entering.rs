@@ -120,13 +120,19 @@ impl Entering {
     /// How many entries and batches it has.
     pub(crate) fn count(&self) -> u64 {
         let entries = self.said.as_ref().map_or(0, |said| said.links().len() - said.known);
-        entries as u64 + u64::from(self.batch.is_some())
+        entries as u64 + u64::from(self.batch.is_some()) + u64::from(self.unread().is_some())
+    }
+
+    /// What of an answer could not be read.
+    fn unread(&self) -> Option<&(String, String)> {
+        self.said.as_ref()?.answer.as_ref()?.unread.as_ref()
     }
 
     /// About what it takes in memory: it holds all of its request.
     pub(super) fn bytes(&self) -> usize {
         let answer = self.said.as_ref().and_then(|said| said.answer.as_ref());
         let answer = answer.map_or(0, |answer| 2 * answer.text.len());
+        let answer = answer + self.unread().map_or(0, |(_, value)| 2 * value.len());
         self.said.as_ref().map_or(256, |said| said.heard.share.bytes() as usize + answer)
     }
 
@@ -155,6 +161,7 @@ impl Entering {
             let head = self.said.as_ref().and_then(|said| said.trail.path.last().copied());
             Request { head: head.or(request.head), ..request }
         });
+        addition.derived = self.unread().cloned();
         let is_empty = addition.entries.is_empty()
             && addition.batch.is_none()
             && addition.request.is_none()

@@ -260,6 +260,10 @@ impl Archive for Faulty {
         self.inner.derived(id, key)
     }
 
+    fn derived_keys(&self, id: SessionId, prefix: &str) -> Kept<Vec<String>> {
+        self.inner.derived_keys(id, prefix)
+    }
+
     fn reserve(&self, wish: &Wish) -> Kept<Reserved> {
         self.inner.reserve(wish)
     }
