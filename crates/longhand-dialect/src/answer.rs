@@ -369,7 +369,11 @@ fn within<'b>(bytes: &'b [u8], held: &[u8]) -> &'b [u8] {
 /// Whether an answer is a stream of events, by how it begins: some servers name another type than they send.
 fn is_stream(begun: &[u8], in_events: bool) -> Option<bool> {
     const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b":", b"id:", b"retry:"];
-    let begun = begun.strip_prefix("\u{feff}".as_bytes()).unwrap_or(begun).trim_ascii_start();
+    const MARK: &[u8] = "\u{feff}".as_bytes();
+    if begun.len() < MARK.len() && MARK.starts_with(begun) {
+        return None;
+    }
+    let begun = begun.strip_prefix(MARK).unwrap_or(begun).trim_ascii_start();
     match begun.first() {
         None => None,
         Some(b'{' | b'[') => Some(false),

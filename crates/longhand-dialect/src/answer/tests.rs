@@ -10,10 +10,10 @@ const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Responses, Dialect::Anth
 
 /// A stream as providers send it: thinking, words and a call, event by event.
 fn events(dialect: Dialect) -> Vec<String> {
-    let words = ["w0x Grüße", " w1x 🦀", " w2x\n", "w3x"];
+    let words = ["w0x Grüße", " w1x 🦀", " w2x\n", " w3x"];
     let pieces = [r#"{"path":"#, r#" "w4x.rs","#, r#" "lines": "w5x"}"#];
     let mut number = 0;
-    let mut named = |mut event: Value| {
+    let named = |mut event: Value| {
         if dialect == Dialect::Responses {
             event["sequence_number"] = json!(number);
             number += 1;
@@ -208,7 +208,7 @@ fn a_stream_that_breaks_off_anywhere_loses_no_word() {
         assert_eq!((read.unread, read.rest.len(), read.failed), (None, 0, false), "{dialect:?}");
         let reply = read.reply.unwrap();
         assert_eq!(reply.stop, Stop::Tools);
-        assert_eq!(reply.text, "w0x Grüße w1x 🦀 w2x\nw3x");
+        assert_eq!(reply.text, "w0x Grüße w1x 🦀 w2x\n w3x");
         assert_eq!(
             words(&reply.message).len(),
             words(&stream).len().min(if dialect == Dialect::Responses { 6 } else { 7 })
