@@ -150,11 +150,15 @@ pub trait Archive: Send + Sync {
         answer: &str,
     ) -> Result<Option<(SessionId, Request)>, ArchiveError>;
 
-    /// Keeps something that was derived from the session, in the place of what was under that key.
+    /// Keeps something with the session, in the place of what was under that key: mostly what was derived
+    /// from it. It is removed with the session, and by nothing else.
     fn put_derived(&self, id: SessionId, key: &str, value: &str) -> Result<(), ArchiveError>;
 
     /// Returns what was derived from the session; `None` if it must be derived again.
     fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError>;
+
+    /// Returns the keys that begin with a prefix and have something under them, in their order.
+    fn derived_keys(&self, id: SessionId, prefix: &str) -> Result<Vec<String>, ArchiveError>;
 
     /// Hands over everything that is kept of a session, in one state of it, each record checked; returns whether
     /// there is such a session.

@@ -39,7 +39,7 @@ pub enum DamagedPart {
     Request(u64),
     /// A preamble.
     Preamble(String),
-    /// What was derived under this key, which can be derived again.
+    /// What is kept under this key; most of that is derived from the session and can be derived again.
     Derived(String),
     /// The search index, which can be made anew from the entries.
     Index,

@@ -64,6 +64,7 @@ layer! {
     fn answer(&self, owner: Owner, answer: &str) -> Option<(SessionId, Request)>;
     fn put_derived(&self, id: SessionId, key: &str, value: &str) -> ();
     fn derived(&self, id: SessionId, key: &str) -> Option<String>;
+    fn derived_keys(&self, id: SessionId, prefix: &str) -> Vec<String>;
     fn export(&self, id: SessionId, take: &mut dyn FnMut(Record) -> ControlFlow<()>) -> bool;
     fn restore(&self, id: SessionId, records: &[Record]) -> ();
     fn reserve(&self, wish: &Wish) -> Reserved;

@@ -312,6 +312,15 @@ impl Archive for MemoryArchive {
         outcome
     }
 
+    fn derived_keys(&self, id: SessionId, prefix: &str) -> Result<Vec<String>, ArchiveError> {
+        self.read(id, |session| {
+            let keys = session.derived.keys().filter(|key| key.starts_with(prefix)).cloned();
+            let mut keys: Vec<String> = keys.collect();
+            keys.sort();
+            Ok(keys)
+        })
+    }
+
     fn reserve(&self, wish: &Wish) -> Result<Reserved, ArchiveError> {
         let mut content = self.content();
         for (at_ms, _) in content.spending.values_mut() {
@@ -451,6 +460,9 @@ impl Content {
         }
         if let Some(request) = &addition.request {
             self.log(id, request)?;
+        }
+        if let Some((key, value)) = &addition.derived {
+            self.session(id)?.derived.insert(key.clone(), value.clone());
         }
         Ok(appended)
     }

@@ -100,6 +100,8 @@ pub struct Addition {
     pub preamble: Option<String>,
     /// A line for the request log.
     pub request: Option<Request>,
+    /// Something to be kept with the session under a key, as [`crate::Archive::put_derived`] does.
+    pub derived: Option<(String, String)>,
 }
 
 /// Where a caller thinks that new entries go: another process may have been first.

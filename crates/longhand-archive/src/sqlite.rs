@@ -322,6 +322,10 @@ impl Archive for SqliteArchive {
         self.writer.write(move |db| transfer::restore(db, id, &records))
     }
 
+    fn derived_keys(&self, id: SessionId, prefix: &str) -> Result<Vec<String>, ArchiveError> {
+        self.read(|db| derived::keys(db, id, prefix))
+    }
+
     fn reserve(&self, wish: &Wish) -> Result<Reserved, ArchiveError> {
         let wish = *wish;
         self.writer.write(move |db| spending::reserve(db, &wish))

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use longhand::recall::{self, Recalled};
+use longhand::unread::{self, UnreadContent};
 use longhand_archive::Scope;
 use longhand_core::{Handle, Original};
 use serde_json::json;
@@ -48,7 +49,13 @@ fn from_file(path: &std::path::Path, handle: Handle) -> Result<Original> {
 
 fn from_archive(args: &ExpandArgs, handle: Handle) -> Result<Original> {
     let archive = store::open_existing(&args.archive)?;
-    let recalled = recall::open(&*archive, &Scope::All, handle)?.ok_or_else(|| {
+    let recalled = recall::open(&*archive, &Scope::All, handle)?;
+    if recalled.is_none()
+        && let Some(answer) = unread::open(&*archive, handle)?
+    {
+        return unread_answer(answer.content);
+    }
+    let recalled = recalled.ok_or_else(|| {
         hinted(
             format!("the archive has nothing with the handle {handle}"),
             "--archive names another archive, --from the file that was shortened",
@@ -57,6 +64,17 @@ fn from_archive(args: &ExpandArgs, handle: Handle) -> Result<Original> {
     match args.round {
         Some(round) => round_of(&recalled, round),
         None => Ok(recalled.original),
+    }
+}
+
+/// An answer that could not be read, as it came; one that is no text comes as base64.
+fn unread_answer(content: UnreadContent) -> Result<Original> {
+    match content {
+        UnreadContent::Text(text) | UnreadContent::Base64(text) => Ok(Original::Text(text)),
+        UnreadContent::Withheld => Err(hinted(
+            "this answer was not kept: it is no text, in which secrets could be found and taken out",
+            "`longhand log` has its time and its size",
+        )),
     }
 }
 

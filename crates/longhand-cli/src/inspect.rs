@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use longhand::unread::{self, UnreadAnswer, UnreadContent};
 use longhand::{Archive, preamble};
 use longhand_archive::{Page, Request, SessionInfo};
 use longhand_core::{Edit, Scale, Tally, Tokens, grouped};
@@ -68,6 +69,13 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
             counted(newest.edits as usize, "edit"),
         ));
     }
+    let unread = unread::answers(&*archive, info.id)?;
+    if !unread.is_empty() {
+        text.push_str(&format!(
+            "  {} could not be read, or not all of it; `longhand log` says why\n",
+            counted(unread.len(), "answer"),
+        ));
+    }
     text.push_str(&map::of_session(&session, prompt));
     text.push('\n');
     if !pins.is_empty() {
@@ -113,15 +121,40 @@ pub(crate) fn edits(edits: &[Edit]) -> String {
     if done.is_empty() { "no edits".to_owned() } else { done.join(", ") }
 }
 
+/// What is told of an answer that could not be read.
+fn unread_line(answer: &UnreadAnswer) -> String {
+    let kept = match answer.content {
+        UnreadContent::Text(_) => format!("`longhand expand {}` shows it", answer.handle()),
+        UnreadContent::Base64(_) => {
+            format!("`longhand expand {}` shows it as base64", answer.handle())
+        }
+        UnreadContent::Withheld => "it was not kept".to_owned(),
+    };
+    format!(
+        "       {}  an answer of {} bytes could not be read, or not all of it: {}; {kept}\n",
+        longhand::time::format_local(answer.at_ms),
+        grouped(answer.bytes as usize),
+        harmless_line(&answer.why),
+    )
+}
+
 pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
     let archive = store::open_existing(&args.archive)?;
     let info = store::known(&archive, &args.id)?;
-    let mut batches = Vec::new();
+    let (mut batches, mut unread) = (Vec::new(), Vec::new());
     for info in conversation::of(&archive, &info)?.iter().rev() {
         batches.extend(archive.batches(info.id, Page::ALL)?.items);
+        unread.extend(unread::answers(&*archive, info.id)?);
     }
     let receipt = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
     if args.json {
+        let answers = unread.iter().map(|answer| {
+            json!({
+                "unread": answer.handle().to_string(), "at_ms": answer.at_ms, "why": answer.why,
+                "type": answer.kind, "coding": answer.coding, "bytes": answer.bytes,
+                "kept": answer.content != UnreadContent::Withheld,
+            })
+        });
         let list: Vec<Value> = batches
             .iter()
             .rev()
@@ -132,6 +165,7 @@ pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
                     "clips": tally.clips, "folded": tally.folded, "receipt": receipt(&logged.receipt),
                 })
             })
+            .chain(answers)
             .collect();
         output::print_json(&Value::Array(list))?;
         return Ok(Outcome::Done);
@@ -163,6 +197,9 @@ pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
     }
     if batches.is_empty() {
         text.push_str("nothing was left out yet\n");
+    }
+    for answer in &unread {
+        text.push_str(&unread_line(answer));
     }
     output::print_wrapped(&text)?;
     Ok(Outcome::Done)

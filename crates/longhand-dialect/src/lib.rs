@@ -12,6 +12,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod answer;
 mod anthropic;
 mod binding;
 mod chat;
@@ -24,6 +25,7 @@ mod edits;
 mod error;
 mod history;
 mod image;
+mod lean;
 mod mark;
 mod media;
 mod options;
@@ -45,6 +47,7 @@ mod write;
 
 use std::sync::Arc;
 
+pub use answer::{AnswerReader, ReadAnswer, Unread};
 pub use binding::{BINDING_BETA, Binding, keep_thinking};
 pub use check::Finding;
 pub use conversation::{Conversation, Dialect};
@@ -57,7 +60,7 @@ pub use reply::{Reply, ReplyCall, ReplyError, ReplyFilter, ReplyReader, Stop, Us
 use source::Source;
 pub use sse::{SseEvent, SseReader, SseTooLarge};
 pub use tools::{ToolOffer, with_tool};
-pub use unpack::{decode, decode_within, unpack};
+pub use unpack::{decode, decode_within, decoder, unpack};
 pub use write::{Sourced, write};
 
 /// The most bytes that a source can have: spans are kept in 32 bits.

@@ -123,12 +123,29 @@ impl Reply {
         if let Some(error) = provider_error(view, body) {
             return Err(error);
         }
+        Self::of(dialect, view).ok_or(ReplyError::NotAnAnswer(dialect))
+    }
+
+    /// The answer that a value is, whatever else it reports.
+    pub(crate) fn of(dialect: Dialect, view: View) -> Option<Self> {
         match dialect {
             Dialect::Chat | Dialect::Pi => chat::read(view),
             Dialect::Responses | Dialect::Codex => responses::read(view),
             Dialect::Anthropic | Dialect::ClaudeCode => anthropic::read(view),
         }
-        .ok_or(ReplyError::NotAnAnswer(dialect))
+    }
+
+    /// An answer of which nothing could be read.
+    pub fn unread() -> Self {
+        Self {
+            id: None,
+            text: String::new(),
+            message: String::new(),
+            usage: None,
+            stop: Stop::Other(CUT.to_owned()),
+            model: None,
+            has_more: false,
+        }
     }
 
     /// The calls that wait for the client, if this is an answer in `dialect`.
@@ -201,6 +218,27 @@ enum ReplyEvent {
     Other,
 }
 
+/// What a stream made of an event.
+#[derive(Debug)]
+struct Pushed {
+    /// The text that it adds.
+    text: String,
+    event: ReplyEvent,
+    /// Whether all of it was read: it is an event of this format, and has no more than a message has.
+    is_read: bool,
+}
+
+/// What came of an event.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Taken {
+    /// It says nothing.
+    Nothing,
+    /// It was read, and adds this text.
+    Text(String),
+    /// It was passed over: it is no event of this format, or has more than is read of it.
+    Foreign(String),
+}
+
 /// What a part of an answer is.
 #[derive(Debug, PartialEq)]
 enum ReplyPart {
@@ -222,12 +260,21 @@ impl Stream {
         }
     }
 
-    /// Takes an event; gives the text that it adds, and what it is.
-    fn push(&mut self, view: View) -> (String, ReplyEvent) {
+    /// Takes an event.
+    fn push(&mut self, view: View) -> Pushed {
         match self {
             Self::Chat(stream) => stream.push(view),
             Self::Responses(stream) => stream.push(view),
             Self::Anthropic(stream) => stream.push(view),
+        }
+    }
+
+    /// One of the same format, of which nothing has come.
+    fn begun_again(&self) -> Self {
+        match self {
+            Self::Chat(_) => Self::Chat(chat::Stream::default()),
+            Self::Responses(_) => Self::Responses(responses::Stream::default()),
+            Self::Anthropic(_) => Self::Anthropic(anthropic::Stream::default()),
         }
     }
 
@@ -278,29 +325,67 @@ impl ReplyReader {
     }
 
     /// Takes the next event and gives the text that it adds.
+    ///
+    /// An event that is not of this format is passed over: gateways send some of their own.
     pub fn push(&mut self, event: &SseEvent) -> Result<Option<String>, ReplyError> {
+        Ok(match self.take(event)? {
+            Taken::Nothing => None,
+            Taken::Text(text) | Taken::Foreign(text) => Some(text).filter(|text| !text.is_empty()),
+        })
+    }
+
+    /// Takes the next event; says whether it was read.
+    pub(crate) fn take(&mut self, event: &SseEvent) -> Result<Taken, ReplyError> {
         let data = event.data.trim();
         if data == DONE {
             self.stream.end();
-            return Ok(None);
+            return Ok(Taken::Nothing);
         }
         if data.is_empty() {
-            return Ok(None);
+            return Ok(Taken::Nothing);
         }
         let Some(view) = View::parse(data) else {
-            return Err(match event.name.as_str() {
-                "error" => plain_error(data),
-                _ => ReplyError::NotJson,
-            });
+            return match event.name.as_str() {
+                "error" => Err(plain_error(data)),
+                _ => Ok(Taken::Foreign(String::new())),
+            };
         };
+        // What reports an error may have words as well.
+        let Pushed { text, is_read, .. } = self.stream.push(view);
         if let Some(error) = provider_error(view, data) {
             return Err(error);
         }
         if event.name == "error" {
             return Err(plain_error(data));
         }
-        let (text, _) = self.stream.push(view);
-        Ok(Some(text).filter(|text| !text.is_empty()))
+        Ok(if is_read { Taken::Text(text) } else { Taken::Foreign(text) })
+    }
+
+    /// What has come of calls and thinking that [`ReplyReader::partial`] leaves out.
+    pub(crate) fn unfinished(&self) -> Vec<String> {
+        if self.stream.is_whole() {
+            return Vec::new();
+        }
+        let mut pieces = match &self.stream {
+            Stream::Chat(stream) => stream.unfinished(),
+            Stream::Responses(stream) => stream.unfinished(),
+            Stream::Anthropic(stream) => stream.unfinished(),
+        };
+        // What has only thinking is no answer yet.
+        let message =
+            |stream: Stream| stream.partial().filter(Reply::is_empty).map(|it| it.message);
+        let own = message(self.stream.clone());
+        pieces.extend(own.filter(|own| message(self.stream.begun_again()).as_ref() != Some(own)));
+        pieces
+    }
+
+    /// About how many bytes the answer has so far.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.stream {
+            Stream::Chat(stream) => stream.bytes(),
+            Stream::Responses(stream) => stream.bytes(),
+            Stream::Anthropic(stream) => stream.bytes(),
+        }
     }
 
     /// Whether nothing more is to come.
@@ -322,15 +407,23 @@ impl ReplyReader {
             return self.stream.finish();
         }
         let reply = self.stream.partial()?;
-        Some(Reply { stop: Stop::Other("cut".to_owned()), ..reply }).filter(|it| !it.is_empty())
+        Some(Reply { stop: Stop::Other(CUT.to_owned()), ..reply }).filter(|it| !it.is_empty())
     }
 }
+
+/// Whether a whole answer has choices beside the first.
+pub(crate) fn has_more(dialect: Dialect, answer: View) -> bool {
+    matches!(dialect, Dialect::Chat | Dialect::Pi) && chat::has_more(answer)
+}
+
+/// Why an answer ended of which the rest never came.
+const CUT: &str = "cut";
 
 /// What stands after the last event of a stream of Chat Completions.
 const DONE: &str = "[DONE]";
 
 /// Finds the error that an answer or event is, in whatever shape.
-fn provider_error(view: View, raw: &str) -> Option<ReplyError> {
+pub(crate) fn provider_error(view: View, raw: &str) -> Option<ReplyError> {
     if !raw.contains("error") {
         return None;
     }
@@ -343,7 +436,9 @@ fn provider_error(view: View, raw: &str) -> Option<ReplyError> {
         .get("error")
         .or_else(|| view.path(&["response", "error"]))
         .or_else(|| choice()?.get("error"))
-        .or_else(flat)?;
+        .or_else(flat)
+        // Some gateways have the field in every answer.
+        .filter(|error| !matches!(error.raw(), "false" | "0" | r#""""# | "{}" | "[]"))?;
     let code = ["code", "type"].iter().find_map(|key| {
         let code = error.get(key)?;
         Some(code.str().map_or_else(|| code.raw().to_owned(), Into::into))

@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use crate::lean::LeanBuffer;
 use crate::view::View;
 
 /// One event of a stream.
@@ -33,14 +34,26 @@ pub struct SseTooLarge {
 #[derive(Debug)]
 pub struct SseReader {
     event_bytes_max: usize,
-    line: Vec<u8>,
+    line: LeanBuffer,
     name: String,
     data: String,
     has_data: bool,
     begun: bool,
     /// The last line ended in a carriage return, so a line feed right after belongs to it.
     after_return: bool,
+    /// The event that is read now is too large; the rest of it is passed over.
+    is_too_large: bool,
+    /// How many were.
+    too_large: u64,
+    /// Lines that are no part of any stream of events, as far as they are kept.
+    strays: Vec<String>,
+    stray_bytes: usize,
+    /// Whether some bytes were no UTF-8.
+    is_lossy: bool,
 }
+
+/// The most that is kept of lines that are no part of a stream of events.
+const STRAY_BYTES_MAX: usize = 1 << 20;
 
 impl Default for SseReader {
     fn default() -> Self {
@@ -53,24 +66,43 @@ impl SseReader {
     pub fn new(event_bytes_max: usize) -> Self {
         Self {
             event_bytes_max,
-            line: Vec::new(),
+            line: LeanBuffer::default(),
             name: String::new(),
             data: String::new(),
             has_data: false,
             begun: false,
             after_return: false,
+            is_too_large: false,
+            too_large: 0,
+            strays: Vec::new(),
+            stray_bytes: 0,
+            is_lossy: false,
         }
+    }
+
+    /// Starts a stream of which long lists of probabilities are left out.
+    pub(crate) fn lean() -> Self {
+        Self { line: LeanBuffer::lean(), ..Self::default() }
     }
 
     /// Takes the next bytes and gives the events that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, SseTooLarge> {
+        let events = self.push_past(bytes);
+        if self.too_large > 0 || self.is_too_large {
+            return Err(SseTooLarge { max: self.event_bytes_max });
+        }
+        Ok(events)
+    }
+
+    /// Takes the next bytes and gives the events that they complete, past those that are too large.
+    pub(crate) fn push_past(&mut self, bytes: &[u8]) -> Vec<SseEvent> {
         let mut events = Vec::new();
         let mut rest = bytes;
         if !rest.is_empty() && mem::take(&mut self.after_return) {
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
         while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
-            self.keep(&rest[..end])?;
+            self.keep(&rest[..end]);
             let is_return = rest[end] == b'\r';
             rest = &rest[end + 1..];
             if is_return {
@@ -79,8 +111,8 @@ impl SseReader {
             }
             events.extend(self.end_line());
         }
-        self.keep(rest)?;
-        Ok(events)
+        self.keep(rest);
+        events
     }
 
     /// Ends the stream: an event of whole lines counts even if the blank line after it is missing.
@@ -88,22 +120,56 @@ impl SseReader {
         self.dispatch()
     }
 
-    /// Whether nothing of an event has come.
-    fn is_idle(&self) -> bool {
-        self.line.is_empty() && self.name.is_empty() && !self.has_data
+    /// How many events were too large to be read.
+    pub(crate) fn too_large(&self) -> u64 {
+        self.too_large + u64::from(self.is_too_large)
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> Result<(), SseTooLarge> {
-        if self.line.len() + self.data.len() + bytes.len() > self.event_bytes_max {
-            return Err(SseTooLarge { max: self.event_bytes_max });
+    /// Whether some bytes were no UTF-8; signs stand in their place.
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.is_lossy
+    }
+
+    /// The lines that were no part of any stream of events, since it was asked last.
+    pub(crate) fn take_strays(&mut self) -> Vec<String> {
+        mem::take(&mut self.strays)
+    }
+
+    /// What has come of a line that has not ended.
+    pub(crate) fn begun_line(&self) -> &[u8] {
+        self.line.as_slice()
+    }
+
+    /// The bytes that it holds.
+    pub(crate) fn held(&self) -> usize {
+        self.line.len() + self.data.len()
+    }
+
+    /// Whether nothing of an event has come.
+    fn is_idle(&self) -> bool {
+        self.is_too_large || (self.line.is_empty() && self.name.is_empty() && !self.has_data)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.is_too_large {
+            // A blank line is told by this.
+            if !bytes.is_empty() {
+                self.line.set(b":");
+            }
+            return;
         }
-        self.line.extend_from_slice(bytes);
-        Ok(())
+        self.line.push(bytes);
+        if self.line.len() + self.data.len() > self.event_bytes_max {
+            self.is_too_large = true;
+            self.line.set(b":");
+            self.data = String::new();
+        }
     }
 
     fn end_line(&mut self) -> Option<SseEvent> {
-        let bytes = mem::take(&mut self.line);
+        let bytes = self.line.take();
         let line = String::from_utf8_lossy(&bytes);
+        self.is_lossy |= matches!(line, std::borrow::Cow::Owned(_));
         let begun = mem::replace(&mut self.begun, true);
         let line = line.strip_prefix('\u{feff}').filter(|_| !begun).unwrap_or(&line);
         if line.is_empty() {
@@ -119,12 +185,24 @@ impl SseReader {
                 self.data.push_str(value);
             }
             "event" => value.clone_into(&mut self.name),
-            _ => {}
+            "" | "id" | "retry" => {}
+            _ => {
+                if self.stray_bytes + line.len() <= STRAY_BYTES_MAX {
+                    self.stray_bytes += line.len();
+                    self.strays.push(line.to_owned());
+                }
+            }
         }
         None
     }
 
     fn dispatch(&mut self) -> Option<SseEvent> {
+        if mem::take(&mut self.is_too_large) {
+            self.too_large += 1;
+            self.name = String::new();
+            self.has_data = false;
+            return None;
+        }
         let event = SseEvent { name: mem::take(&mut self.name), data: mem::take(&mut self.data) };
         mem::take(&mut self.has_data).then_some(event)
     }
@@ -169,11 +247,9 @@ impl SseFrames {
         let mut frames = Vec::new();
         for line in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             self.raw.extend_from_slice(line);
-            let events = self.reader.push(line);
-            if events.is_err() {
-                self.reader = SseReader::default();
-            }
-            let event = events.unwrap_or_default().pop();
+            let event = self.reader.push_past(line).pop();
+            // Nobody asks for them here.
+            self.reader.take_strays();
             if event.is_some() || self.reader.is_idle() {
                 frames.push(SseFrame { raw: mem::take(&mut self.raw), event });
             }

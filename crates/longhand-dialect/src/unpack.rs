@@ -1,8 +1,11 @@
 //! Compressed bytes, opened to a bounded size.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use flate2::{Decompress, FlushDecompress, Status};
+use ruzstd::decoding::errors::FrameDecoderError;
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::DialectError;
 
@@ -42,21 +45,14 @@ pub fn decode_within(
     bytes_max: u64,
     room: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Vec<u8>, DialectError> {
-    let named = coding.split(',').map(|name| name.trim().to_ascii_lowercase());
-    let codings: Vec<String> =
-        named.filter(|name| !name.is_empty() && name != "identity").collect();
-    if codings.len() > CODINGS_MAX {
-        return Err(DialectError::UnknownCoding(coding.to_owned()));
-    }
     let mut decoded = None;
-    // The last one was applied last.
-    for name in codings.iter().rev() {
+    for name in codings(coding)? {
         let bytes = decoded.as_deref().unwrap_or(bytes);
         decoded = Some(match name.as_str() {
             "zstd" => zstd(bytes, bytes_max, room)?,
             "gzip" | "x-gzip" => gzip(bytes, bytes_max, room)?,
             "deflate" => deflate(bytes, bytes_max, room)?,
-            _ => return Err(DialectError::UnknownCoding(name.clone())),
+            _ => return Err(DialectError::UnknownCoding(name)),
         });
     }
     match decoded {
@@ -64,6 +60,74 @@ pub fn decode_within(
         None if !room(bytes.len() as u64) => Err(too_large(bytes.len() as u64, bytes_max)),
         None => within(bytes.to_vec(), bytes_max),
     }
+}
+
+/// Reads a body piece by piece, so that little of it is in memory at a time.
+///
+/// What comes before damage is read.
+pub fn decoder<'b>(bytes: &'b [u8], coding: &str) -> Result<Box<dyn Read + 'b>, DialectError> {
+    let mut reader: Box<dyn Read + 'b> = Box::new(bytes);
+    for name in codings(coding)? {
+        reader = match name.as_str() {
+            "zstd" => Box::new(ZstdFrames { source: BufReader::new(reader), frame: None }),
+            "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(reader)),
+            "deflate" => {
+                let mut source = BufReader::new(reader);
+                let headed = source.fill_buf().is_ok_and(has_header);
+                match headed {
+                    true => Box::new(ZlibDecoder::new(source)),
+                    false => Box::new(DeflateDecoder::new(source)),
+                }
+            }
+            _ => return Err(DialectError::UnknownCoding(name)),
+        };
+    }
+    Ok(reader)
+}
+
+/// Reads frames of zstd one after the other.
+struct ZstdFrames<'b> {
+    source: BufReader<Box<dyn Read + 'b>>,
+    frame: Option<Box<FrameDecoder>>,
+}
+
+impl Read for ZstdFrames<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let wrong = std::io::Error::other::<FrameDecoderError>;
+        loop {
+            let Some(frame) = &mut self.frame else {
+                if self.source.fill_buf()?.is_empty() {
+                    return Ok(0);
+                }
+                let mut frame = Box::new(FrameDecoder::new());
+                frame.init(&mut self.source).map_err(wrong)?;
+                self.frame = Some(frame);
+                continue;
+            };
+            if frame.can_collect() == 0 {
+                if frame.is_finished() {
+                    self.frame = None;
+                    continue;
+                }
+                let some = BlockDecodingStrategy::UptoBlocks(1);
+                frame.decode_blocks(&mut self.source, some).map_err(wrong)?;
+                continue;
+            }
+            return frame.read(buffer).map_err(std::io::Error::other);
+        }
+    }
+}
+
+/// The codings of a body that must be undone, in that order: the last one was applied last.
+fn codings(coding: &str) -> Result<Vec<String>, DialectError> {
+    let named = coding.split(',').map(|name| name.trim().to_ascii_lowercase());
+    let mut codings: Vec<String> =
+        named.filter(|name| !name.is_empty() && name != "identity").collect();
+    if codings.len() > CODINGS_MAX {
+        return Err(DialectError::UnknownCoding(coding.to_owned()));
+    }
+    codings.reverse();
+    Ok(codings)
 }
 
 fn too_large(bytes: u64, max: u64) -> DialectError {
@@ -156,10 +220,15 @@ fn gzip(
     room: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Vec<u8>, DialectError> {
     let mut unpacked = Vec::new();
-    let decoder = flate2::read::MultiGzDecoder::new(bytes);
+    let decoder = MultiGzDecoder::new(bytes);
     read_all(decoder, &mut unpacked, bytes_max, room)
         .map_err(|error| error.or(|what| DialectError::Coding { coding: "gzip", what }))?;
     within(unpacked, bytes_max)
+}
+
+fn has_header(bytes: &[u8]) -> bool {
+    matches!(bytes, [first, second, ..]
+        if first & 0x0f == 8 && (u32::from(*first) << 8 | u32::from(*second)).is_multiple_of(31))
 }
 
 /// What HTTP calls deflate has a header of two bytes, which some leave out.
@@ -168,8 +237,7 @@ fn deflate(
     bytes_max: u64,
     room: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Vec<u8>, DialectError> {
-    let headed = matches!(bytes, [first, second, ..]
-        if first & 0x0f == 8 && (u32::from(*first) << 8 | u32::from(*second)).is_multiple_of(31));
+    let headed = has_header(bytes);
     let wrong = |what: String| DialectError::Coding { coding: "deflate", what };
     let mut stream = Decompress::new(headed);
     let mut unpacked = Vec::new();

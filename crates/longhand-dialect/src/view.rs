@@ -22,6 +22,13 @@ impl<'s> View<'s> {
         Some(Self { source, value })
     }
 
+    /// Reads the JSON value that a text begins with; gives what follows it as well.
+    pub(crate) fn parse_first(source: &'s str) -> Option<(Self, &'s str)> {
+        let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+        let value = Cursor::new(source).value().ok()?;
+        Some((Self { source, value }, &source[value.span().end..]))
+    }
+
     /// Reads an object or an array, and nothing simpler.
     pub(crate) fn parse_nested(source: &'s str) -> Option<Self> {
         Self::parse(source).filter(|view| matches!(view.kind(), Kind::Object | Kind::Array))

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -10,15 +9,12 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use http_body_util::{Either, Full};
 use hyper::body::{Body as HttpBody, Bytes, Frame};
-use longhand_dialect::{Reply, ReplyError, ReplyReader, SseReader};
 use longhand_model::http::{self, BoxError};
 use tokio::time::{Sleep, sleep};
 
 use crate::archivist::Ticket;
-use crate::asked::Asked;
-use crate::load::Share;
+use crate::listener::{Heard, Listener};
 use crate::trail::Trail;
-use crate::window::{Window, Windows};
 
 /// A piece of an upstream's answer, or why there is no more of it.
 pub(crate) type Chunk = Result<Bytes, BoxError>;
@@ -60,9 +56,6 @@ impl Stream for Chunks {
     }
 }
 
-/// The most of an answer that is copied.
-const COPY_BYTES_MAX: usize = 32 << 20;
-
 /// How long a broken answer stays open, so that what came of it is sent on first.
 const BREAK_TIME: Duration = Duration::from_millis(20);
 
@@ -71,6 +64,9 @@ pub(crate) struct Passing {
     held: VecDeque<Chunk>,
     rest: Chunks,
     listener: Option<Listener>,
+    /// How many bytes the answer has, where its head says so, and how many have come.
+    length: Option<u64>,
+    came: u64,
     /// Whether the end of the answer waits until all is archived.
     waits: bool,
     /// The piece that waits.
@@ -79,7 +75,7 @@ pub(crate) struct Passing {
     /// Why the answer breaks off, and when.
     broken: Option<(BoxError, Pin<Box<Sleep>>)>,
     ended: bool,
-    _trail: Trail,
+    trail: Trail,
 }
 
 impl Passing {
@@ -89,17 +85,25 @@ impl Passing {
             held: held.into(),
             rest,
             listener: None,
+            length: None,
+            came: 0,
             waits: false,
             last: None,
             ticket: None,
             broken: None,
             ended: false,
-            _trail: trail,
+            trail,
         }
     }
 
     /// Has an answer heard; if it `waits`, its end is held back until it is archived.
-    pub(crate) fn heard_by(mut self, listener: Option<Listener>, waits: bool) -> Self {
+    pub(crate) fn heard_by(
+        mut self,
+        listener: Option<Listener>,
+        length: Option<u64>,
+        waits: bool,
+    ) -> Self {
+        self.length = length;
         self.waits = waits && listener.is_some();
         self.listener = listener;
         self
@@ -114,6 +118,7 @@ impl Passing {
 
     /// Has a piece heard; gives what is sent on now.
     fn heard(&mut self, chunk: Bytes) -> Option<Bytes> {
+        self.came += chunk.len() as u64;
         if let Some(listener) = &mut self.listener {
             listener.hear(&chunk);
         }
@@ -134,15 +139,24 @@ impl Passing {
 
     /// Has the answer archived; its end waits for that.
     fn end(&mut self) {
-        let heard = self.listener.take().map(Listener::end);
+        let heard = self.hear_end(false);
         if !self.waits {
             return;
         }
         match heard {
             Some(Heard::Kept(ticket)) => self.ticket = Some(ticket),
             Some(Heard::Nothing) => self.waits = false,
-            Some(Heard::Unreadable) | None => self.refuse(),
+            Some(Heard::Refused) | None => self.refuse(),
         }
+    }
+
+    /// Tells the listener that no more comes.
+    fn hear_end(&mut self, is_cut: bool) -> Option<Heard> {
+        let (heard, notice) = self.listener.take()?.end(is_cut);
+        if let Some(notice) = notice {
+            self.trail.warned(&notice);
+        }
+        Some(heard)
     }
 
     /// Breaks off what cannot be archived and must be.
@@ -204,128 +218,10 @@ impl HttpBody for Passing {
 }
 
 impl Drop for Passing {
-    /// A client may leave as soon as it has the last event, before the stream has ended.
+    /// A client may leave as soon as it has the last event, before the stream has ended. Nobody asks for the end of
+    /// what has a length.
     fn drop(&mut self) {
-        self.listener.take().map(Listener::end);
+        let is_cut = self.length.is_none_or(|length| self.came < length);
+        self.hear_end(is_cut);
     }
-}
-
-/// Reads a copy of an answer.
-pub(crate) struct Listener {
-    copy: Copy,
-    /// The memory that the copy takes.
-    share: Arc<Share>,
-    bytes: usize,
-    asked: Arc<Asked>,
-    sent: Window,
-    windows: Arc<Windows>,
-}
-
-/// What came of an answer.
-enum Heard {
-    /// It is being archived.
-    Kept(Ticket),
-    /// The provider reports an error, and said nothing before it.
-    Nothing,
-    /// It cannot be archived.
-    Unreadable,
-}
-
-enum Copy {
-    Events(Box<(SseReader, ReplyReader)>),
-    /// The provider reported an error; what it had said before that is an answer that was cut off.
-    Failed(Box<ReplyReader>),
-    Whole(Vec<u8>),
-    /// It cannot be read.
-    Deaf,
-}
-
-impl Listener {
-    pub(crate) fn new(
-        asked: &Arc<Asked>,
-        sent: Window,
-        windows: &Arc<Windows>,
-        in_events: bool,
-    ) -> Self {
-        let copy = if in_events {
-            Copy::Events(Box::new((SseReader::default(), ReplyReader::new(asked.dialect()))))
-        } else {
-            Copy::Whole(Vec::new())
-        };
-        let (share, asked, windows) =
-            (windows.load.share(), Arc::clone(asked), Arc::clone(windows));
-        Self { copy, share, bytes: 0, asked, sent, windows }
-    }
-
-    fn hear(&mut self, chunk: &[u8]) {
-        self.bytes += chunk.len();
-        let has_room = self.bytes <= COPY_BYTES_MAX && self.share.grow(chunk.len() as u64);
-        self.copy = match std::mem::replace(&mut self.copy, Copy::Deaf) {
-            Copy::Failed(reply) => Copy::Failed(reply),
-            _ if !has_room => Copy::Deaf,
-            Copy::Events(copy) => read(copy, chunk),
-            Copy::Whole(mut bytes) => {
-                bytes.extend_from_slice(chunk);
-                Copy::Whole(bytes)
-            }
-            Copy::Deaf => Copy::Deaf,
-        };
-    }
-
-    /// Whether the last event was heard; `None` for what comes whole or cannot be read.
-    fn is_at_end(&self) -> Option<bool> {
-        match &self.copy {
-            Copy::Events(copy) => Some(copy.1.is_done()),
-            Copy::Failed(_) => Some(true),
-            Copy::Whole(_) | Copy::Deaf => None,
-        }
-    }
-
-    /// Has the answer archived, as far as it came: the client may or may not go on from it.
-    fn end(mut self) -> Heard {
-        let reply = match std::mem::replace(&mut self.copy, Copy::Deaf) {
-            Copy::Events(copy) => {
-                let (events, mut reply) = *copy;
-                let last = events.finish().map(|event| reply.push(&event));
-                match last {
-                    Some(Err(ReplyError::Provider { .. })) => return self.failed(reply),
-                    _ if reply.is_done() => reply.finish().ok(),
-                    _ => reply.partial(),
-                }
-            }
-            Copy::Failed(reply) => return self.failed(*reply),
-            Copy::Whole(bytes) => {
-                let body = std::str::from_utf8(&bytes).ok();
-                match body.map(|body| Reply::read(self.asked.dialect(), body)) {
-                    Some(Err(ReplyError::Provider { .. })) => return Heard::Nothing,
-                    read => read.and_then(Result::ok),
-                }
-            }
-            Copy::Deaf => None,
-        };
-        reply.map_or(Heard::Unreadable, |reply| self.keep(reply))
-    }
-
-    fn failed(self, reply: ReplyReader) -> Heard {
-        reply.partial().map_or(Heard::Nothing, |reply| self.keep(reply))
-    }
-
-    fn keep(self, reply: Reply) -> Heard {
-        let ticket = self.windows.answered(&self.asked, &self.sent, reply);
-        ticket.map_or(Heard::Unreadable, Heard::Kept)
-    }
-}
-
-/// Reads on.
-fn read(mut copy: Box<(SseReader, ReplyReader)>, chunk: &[u8]) -> Copy {
-    let (events, reply) = &mut *copy;
-    let Ok(events) = events.push(chunk) else { return Copy::Deaf };
-    for event in events {
-        match reply.push(&event) {
-            Ok(_) => {}
-            Err(ReplyError::Provider { .. }) => return Copy::Failed(Box::new(copy.1)),
-            Err(_) => return Copy::Deaf,
-        }
-    }
-    Copy::Events(copy)
 }

@@ -163,6 +163,12 @@ impl Asked {
         let messages = read(list.into_bytes(), Some(self.dialect())).ok()?.messages;
         let mut chain = self.heard.chain.clone();
         chain.extend(&messages);
-        Some(Answer { messages, chain, text: reply.text })
+        Some(Answer { messages, chain, text: reply.text, unread: None })
+    }
+
+    /// An answer without any message.
+    pub(crate) fn no_answer(&self) -> Answer {
+        let chain = self.heard.chain.clone();
+        Answer { messages: Vec::new(), chain, text: String::new(), unread: None }
     }
 }

@@ -36,6 +36,7 @@ mod headers;
 mod held;
 mod in_place;
 mod limited;
+mod listener;
 mod load;
 mod memo;
 mod metrics;

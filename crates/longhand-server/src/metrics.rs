@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 use std::sync::atomic::AtomicU64;
 
 use longhand::recall::Found;
+use longhand_dialect::Unread;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -26,6 +27,8 @@ pub struct Counts {
     pub recovered: u64,
     /// Messages that were archived.
     pub archived: u64,
+    /// Answers of which something could not be read; it is kept as it came.
+    pub unread: u64,
     /// Messages that the archive did not take at once; most are archived later.
     pub unarchived: u64,
     /// Windows that were sent before their new batch was durable, since that took too long.
@@ -99,6 +102,12 @@ pub(crate) struct Recall {
     outcome: String,
 }
 
+/// Why an answer, or some of it, could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct UnreadWhy {
+    why: String,
+}
+
 /// Names of variants as Prometheus has them: `TooLarge` is `too_large`.
 macro_rules! label_values {
     ($($name:ty),*) => {$(
@@ -144,6 +153,10 @@ pub(crate) struct Metrics {
     pub(crate) cost: Counter<f64, AtomicU64>,
     pub(crate) folds: Family<By, Counter>,
     pub(crate) recalls: Family<Recall, Counter>,
+    pub(crate) unread: Family<UnreadWhy, Counter>,
+    /// How many there were, whatever the reason.
+    unread_all: Counter,
+    pub(crate) foreign_events: Counter,
     pub(crate) archived: Counter,
     pub(crate) unarchived: Counter,
     pub(crate) lost: Counter,
@@ -183,6 +196,17 @@ impl Metrics {
             cost: counted(to, "cost_dollars", "What requests with a known price have cost"),
             folds: counted(to, "folds", "Edits by what was done"),
             recalls: counted(to, "recalls", "What models asked to have brought back"),
+            unread: counted(
+                to,
+                "unread_answers",
+                "Answers of which something could not be read; it is kept as it came",
+            ),
+            unread_all: Counter::default(),
+            foreign_events: counted(
+                to,
+                "foreign_events",
+                "Events of streams that are not of their format; they are passed on",
+            ),
             archived: counted(to, "archived", "Entries that were archived"),
             unarchived: counted(
                 to,
@@ -255,6 +279,12 @@ impl Metrics {
         self.recalls.get_or_create(&recall).inc();
     }
 
+    pub(crate) fn unread(&self, why: Unread) {
+        let why = format!("{why:?}").to_lowercase();
+        self.unread.get_or_create(&UnreadWhy { why }).inc();
+        self.unread_all.inc();
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         let became = |outcome| self.conversations.get_or_create(&Became { outcome }).get();
         let flowed = |kind| self.tokens.get_or_create(&Of { kind }).get();
@@ -265,6 +295,7 @@ impl Metrics {
             bypassed: became(Outcome::Bypassed),
             recovered: self.recovered.get(),
             archived: self.archived.get(),
+            unread: self.unread_all.get(),
             unarchived: self.unarchived.get(),
             late: self.late.get(),
             saved: flowed(Flow::Saved),

@@ -16,10 +16,11 @@ use longhand_model::http::{self, HttpError, RequestBody};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
-use crate::answer::{Body, Chunks, Listener, Passing};
+use crate::answer::{Body, Chunk, Chunks, Passing};
 use crate::asked::{Asked, Purpose};
 use crate::client::Client;
 use crate::limited::Limited;
+use crate::listener::{AnswerKind, Listener};
 use crate::load::Share;
 use crate::metrics::Bypass;
 use crate::proxy::Shared;
@@ -192,10 +193,10 @@ impl Passage<'_> {
             };
             self.trail.answered(sent.elapsed().as_secs_f64());
             let (mut head, mut rest) = split(response);
-            let in_events = is_events(&head.headers);
+            let kind = AnswerKind::of(&head.headers);
             let length = number(&head.headers, &CONTENT_LENGTH);
             let Peeked { mut held, overflow } =
-                peek(head.status, in_events, length, &asked, &mut rest).await;
+                peek(head.status, &kind, length, &asked, &mut rest).await;
             if let Some(overflow) = overflow
                 && retries < RETRIES
                 && !route.as_is
@@ -223,7 +224,16 @@ impl Passage<'_> {
             self.trail.name("model", asked.model());
             self.trail.name("session", asked.session_name().unwrap_or_default());
             self.trail.status(head.status);
-            let notice = self.shared.windows.notice(&asked, &window);
+            let is_answer =
+                head.status.is_success() && !route.counts && asked.purpose != Purpose::Untaken;
+            let kind = AnswerKind::of(&head.headers);
+            let windows = &self.shared.windows;
+            let foreseen = || {
+                let whole = is_all(&head.headers, &held);
+                let why = kind.foreseen(asked.dialect(), &held, whole).filter(|_| is_answer)?;
+                Some(format!("this answer cannot be read, or not all of it: {why}"))
+            };
+            let notice = windows.notice(&asked, &window).or_else(foreseen);
             if let Some(notice) = &notice {
                 self.trail.warned(notice);
                 let session = asked.session_name().unwrap_or_default();
@@ -232,14 +242,12 @@ impl Passage<'_> {
             let notices = notice.into_iter().chain(self.archive_notice(&asked));
             let notice = notices.collect::<Vec<_>>().join("; ");
             let notice = HeaderValue::try_from(notice).ok().filter(|notice| !notice.is_empty());
-            let is_answer =
-                head.status.is_success() && !route.counts && asked.purpose != Purpose::Untaken;
-            let windows = &self.shared.windows;
             let listener =
-                is_answer.then(|| Listener::new(&asked, window.clone(), windows, in_events));
+                is_answer.then(|| Listener::new(&asked, window.clone(), self.shared, kind));
             let passing = Passing::new(held, rest, self.trail);
             let waits = self.shared.settings.require_archive;
-            let mut response = head.answer(passing.heard_by(listener, waits));
+            let length = number(&head.headers, &CONTENT_LENGTH);
+            let mut response = head.answer(passing.heard_by(listener, length, waits));
             tell(response.headers_mut(), &asked, &window);
             if let Some(notice) = notice {
                 response.headers_mut().insert(headers::NOTICE, notice);
@@ -514,6 +522,12 @@ pub(crate) fn is_events(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let beginning = kind.trim_start().as_bytes().get(..EVENTS.len());
     beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(EVENTS))
+}
+
+/// Whether all of a body has come.
+fn is_all(headers: &HeaderMap, held: &[Chunk]) -> bool {
+    let bytes: Option<u64> = held.iter().map(|chunk| Some(chunk.as_ref().ok()?.len() as u64)).sum();
+    bytes.is_some() && bytes == number(headers, &CONTENT_LENGTH)
 }
 
 fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {

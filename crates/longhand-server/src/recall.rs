@@ -9,7 +9,7 @@ mod stream;
 
 use futures_util::StreamExt;
 use hyper::body::Bytes;
-use hyper::header::CONTENT_LENGTH;
+use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use longhand_dialect::{Reply, ReplyFilter};
 
 pub(crate) use self::follow::Again;
@@ -17,6 +17,7 @@ use self::follow::Recall;
 pub(crate) use self::offer::offer;
 use self::stream::Joined;
 use crate::answer::{Chunk, Chunks};
+use crate::listener::AnswerKind;
 use crate::passage::{Head, is_events, split};
 
 /// The name of the tool.
@@ -36,7 +37,10 @@ pub(crate) type Answer = (Head, Vec<Chunk>, Chunks);
 pub(crate) async fn answered(again: Again, answer: Answer) -> Answer {
     let recall = Recall::new(again);
     let (mut head, begun, rest) = answer;
-    let chunks = rest.after(begun);
+    let chunks = match unpacked(&mut head, rest.after(begun), true).await {
+        Ok(chunks) => chunks,
+        Err((pieces, rest)) => return (head, pieces, rest),
+    };
     if is_events(&head.headers) {
         head.headers.remove(CONTENT_LENGTH);
         return (head, Vec::new(), Joined::new(recall, chunks).stream());
@@ -61,7 +65,10 @@ async fn whole(mut recall: Recall, mut head: Head, mut chunks: Chunks) -> Answer
             };
             filter.go_on(&reply);
             head = next.0;
-            chunks = next.1;
+            chunks = match unpacked(&mut head, next.1, false).await {
+                Ok(chunks) => chunks,
+                Err((pieces, rest)) => return (head, pieces, rest),
+            };
             if head.status.is_success() {
                 continue;
             }
@@ -71,6 +78,29 @@ async fn whole(mut recall: Recall, mut head: Head, mut chunks: Chunks) -> Answer
         head.headers.insert(CONTENT_LENGTH, shown.len().into());
         return (head, vec![Ok(shown.into())], Chunks::of(Vec::new()));
     }
+}
+
+/// Unpacks an answer, so that calls of ours can be found in it; gives it back as it came where that cannot be done.
+///
+/// One that has no such call is given back, too, if nobody has to read it.
+async fn unpacked(
+    head: &mut Head,
+    chunks: Chunks,
+    only_with_calls: bool,
+) -> Result<Chunks, (Vec<Chunk>, Chunks)> {
+    let kind = AnswerKind::of(&head.headers);
+    if !kind.is_packed() {
+        return Ok(chunks);
+    }
+    let (pieces, rest) = gather(chunks).await;
+    let plain = bytes(&pieces).and_then(|bytes| kind.unpacked(&bytes));
+    let calls = |plain: &Vec<u8>| memchr::memmem::find(plain, NAME.as_bytes()).is_some();
+    let Some(plain) = plain.filter(|plain| !only_with_calls || calls(plain)) else {
+        return Err((pieces, rest));
+    };
+    head.headers.remove(CONTENT_ENCODING);
+    head.headers.remove(CONTENT_LENGTH);
+    Ok(Chunks::of(vec![Ok(plain.into())]))
 }
 
 /// Reads an answer to its end, or as much of it as is looked into.
@@ -91,9 +121,14 @@ async fn gather(mut chunks: Chunks) -> (Vec<Chunk>, Chunks) {
 
 /// The pieces of an answer as a text; `None` if it broke off or is none.
 fn text(pieces: &[Chunk]) -> Option<String> {
+    String::from_utf8(bytes(pieces)?).ok()
+}
+
+/// The pieces of an answer as one; `None` if it broke off.
+fn bytes(pieces: &[Chunk]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     for piece in pieces {
         body.extend_from_slice(piece.as_ref().ok()?);
     }
-    String::from_utf8(body).ok()
+    Some(body)
 }

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::answer::{Chunk, Chunks};
 use crate::asked::Asked;
+use crate::listener::AnswerKind;
 
 /// The most of an answer that is held back to see what it is.
 const HELD_BYTES_MAX: usize = 64 << 10;
@@ -37,23 +38,25 @@ pub(crate) struct Peeked {
 /// Of a stream that is what comes before the first word; of a whole answer, all of it if it is short.
 pub(crate) async fn peek(
     status: StatusCode,
-    in_events: bool,
+    kind: &AnswerKind,
     length: Option<u64>,
     asked: &Asked,
     rest: &mut Chunks,
 ) -> Peeked {
     let (dialect, request) = (asked.dialect(), asked.conversation().bytes());
+    let in_events = kind.in_events;
     let is_error = status.is_client_error() || status.is_server_error();
     if is_error || (!in_events && length.is_some_and(|length| length <= HELD_BYTES_MAX as u64)) {
         let held = gather(rest, if is_error { ERROR_TIME_MAX } else { HELD_TIME_MAX }).await;
         let bytes: Vec<&[u8]> = held.iter().flatten().map(AsRef::as_ref).collect();
         let bytes = bytes.concat();
-        let body = String::from_utf8_lossy(&bytes);
+        let body = kind.text(&bytes);
         let overflow =
             recognise_for(status.as_u16(), &body, request).or_else(|| full(dialect, &body));
         return Peeked { held, overflow };
     }
-    if in_events && status.is_success() {
+    // What is packed is read at its end.
+    if in_events && status.is_success() && !kind.is_packed() {
         opening(rest, dialect, request).await
     } else {
         Peeked::default()

@@ -113,6 +113,8 @@ pub(crate) struct Answer {
     pub(crate) chain: Chain,
     /// Its words.
     pub(crate) text: String,
+    /// What of it could not be read, under the key by which the archive keeps that.
+    pub(crate) unread: Option<(String, String)>,
 }
 
 impl Drop for Heard {

@@ -8,16 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use longhand::unread::{UnreadAnswer, UnreadContent};
 use longhand::{Owner, SessionId, Tokens, TooLong, hidden_tokens, reasons_json};
 use longhand_archive::Request;
 use longhand_core::{
     Batch, Budget, CachePrices, Economy, Plan, Tally, folded_messages, shown_edits,
 };
 use longhand_dialect::{
-    Binding, Dialect, DialectError, Options, Overflow, Reply, Stop, Usage, read, read_on,
+    Binding, Dialect, DialectError, Options, Overflow, Reply, Stop, Unread, Usage, read, read_on,
     read_shared, with_history, without_options,
 };
 use longhand_meter::MeterError;
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -29,6 +31,7 @@ use crate::calibration::{self, Calibration};
 use crate::client::Client;
 use crate::digest::Digests;
 use crate::held::Held;
+use crate::listener::UnreadPart;
 use crate::load::{Load, SMALL_BYTES_MAX, Share, Working};
 use crate::memo::{self, Memos};
 use crate::metrics::{Bypass, Flow, Metrics, Rung};
@@ -54,6 +57,8 @@ pub(crate) struct Windows {
     pub(crate) load: Arc<Load>,
     /// The sessions whose users were told that their budget is too small.
     noticed: Mutex<HashSet<SessionId>>,
+    /// The sessions whose users are still to be told of an answer that could not be read.
+    unread_notices: Mutex<FxHashMap<SessionId, String>>,
 }
 
 /// How long a window waits until its new batch is durable.
@@ -150,6 +155,7 @@ impl Windows {
             models: Models::default(),
             load: Load::new(settings.memory_bytes_max),
             noticed: Mutex::default(),
+            unread_notices: Mutex::default(),
         }
     }
 
@@ -335,9 +341,17 @@ impl Windows {
         Some((whole, held))
     }
 
-    /// Has an answer archived after the request that it answers, and learns from what it took.
-    pub(crate) fn answered(&self, asked: &Asked, sent: &Window, reply: Reply) -> Option<Ticket> {
-        let reply = self.redaction.reply(reply);
+    /// Has an answer archived after the request that it answers, with what of it could not be read, and learns from
+    /// what it took. Gives what a user should know as well.
+    pub(crate) fn answered(
+        &self,
+        asked: &Asked,
+        sent: &Window,
+        reply: Option<Reply>,
+        mut unread: Option<UnreadPart>,
+    ) -> (Option<Ticket>, Option<String>) {
+        let is_read = reply.is_some();
+        let reply = self.redaction.reply(reply.unwrap_or_else(Reply::unread));
         let usage = reply.usage.unwrap_or_default();
         let (owner, model) = (asked.heard.caller.owner(), asked.model());
         // Where nobody counted, what is reported is believed within what the bytes allow.
@@ -359,8 +373,49 @@ impl Windows {
             Self::keep_learned(asked, self.calibration.filled(owner, model, sent_tokens, used));
         }
         request.answer = reply.id.clone().filter(|_| asked.dialect() == Dialect::Responses);
-        let answer = asked.answer(reply)?;
-        asked.heard.store.answered(&asked.heard, answer, request)
+        let redactor = self.settings.redactor.as_deref();
+        let message = reply.message.clone();
+        let answer = if is_read { asked.answer(reply) } else { None };
+        if is_read && answer.is_none() {
+            unread.get_or_insert_with(|| UnreadPart::message(message));
+        }
+        let mut answer = answer.unwrap_or_else(|| asked.no_answer());
+        let store = &asked.heard.store;
+        let kept = unread.as_ref().map(|part| part.kept(request.at_ms, redactor));
+        let notice = unread.zip(kept.as_ref()).and_then(|(part, kept)| {
+            self.metrics.unread(part.why);
+            self.tell_of(asked, part.why, kept)
+        });
+        // What is left out of the archive is left out altogether.
+        answer.unread = kept.filter(|_| !store.forgets).map(|kept| kept.record());
+        (store.answered(&asked.heard, answer, request), notice)
+    }
+
+    /// What to tell a user of an answer that could not be read: now in the log, and with the next answer of its
+    /// session.
+    fn tell_of(&self, asked: &Asked, why: Unread, kept: &UnreadAnswer) -> Option<String> {
+        let whole = |what: &str| format!("an answer could not be read, {what}: {why}");
+        let notice = match (why, &kept.content) {
+            // The request log has it.
+            (Unread::Cut, _) => return None,
+            (Unread::Encoding, _) => {
+                format!("an answer was read with signs in the place of what is no text: {why}")
+            }
+            (_, UnreadContent::Withheld) => whole(
+                "and is not kept either, since secrets are to be taken out and cannot be found in it",
+            ),
+            _ if asked.heard.store.forgets => whole("and is not archived"),
+            _ => whole(&format!(
+                "all of it, and is kept as it came (`longhand expand {}`)",
+                kept.handle()
+            )),
+        };
+        let mut notices = lock(&self.unread_notices);
+        if notices.len() >= NOTICED_MAX {
+            notices.clear();
+        }
+        notices.insert(asked.heard.session.id, notice.clone());
+        Some(notice)
     }
 
     /// Keeps what a request taught of its model.
@@ -592,8 +647,15 @@ impl Windows {
         !(is_refused && self.settings.require_archive)
     }
 
-    /// What to tell a user, once a session: no window fits, since what every one has is too much.
+    /// What to tell a user with an answer: that the one before could not be read, or once a session, that no window
+    /// fits.
     pub(crate) fn notice(&self, asked: &Asked, window: &Window) -> Option<String> {
+        let unread = lock(&self.unread_notices).remove(&asked.heard.session.id);
+        unread.or_else(|| self.shortfall_notice(asked, window))
+    }
+
+    /// Says that no window fits, since what every one has is too much.
+    fn shortfall_notice(&self, asked: &Asked, window: &Window) -> Option<String> {
         let after = window.after.filter(|_| window.shortfall > Tokens::ZERO)?;
         let (limit, overhead) = (self.limit(asked)?, asked.overhead());
         if overhead <= limit {

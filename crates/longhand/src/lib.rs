@@ -91,6 +91,7 @@ mod session;
 mod story;
 pub mod time;
 pub mod transfer;
+pub mod unread;
 
 pub use admit::{Admitted, Fitted, Request};
 pub use digest::Summarised;

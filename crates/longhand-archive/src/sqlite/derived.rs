@@ -1,4 +1,4 @@
-//! What was derived from sessions, and can be derived again.
+//! What is kept with sessions beside their entries: mostly what was derived from them.
 
 use std::ops::ControlFlow;
 
@@ -64,6 +64,17 @@ pub(super) fn all(
         }
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// See [`crate::Archive::derived_keys`].
+pub(super) fn keys(db: &Connection, id: SessionId, prefix: &str) -> Result<Vec<String>, Fault> {
+    let Some(session) = session::find(db, id)? else { return Ok(Vec::new()) };
+    let mut select = db.prepare_cached(
+        "SELECT key FROM derived WHERE session = ?1 AND key >= ?2 \
+         AND substr(key, 1, length(?2)) = ?2 ORDER BY key",
+    )?;
+    let keys = select.query_map((session.row, prefix), |row| row.get(0))?;
+    Ok(keys.collect::<Result<_, rusqlite::Error>>()?)
 }
 
 pub(super) fn right_seal(session: SessionId, key: &str, value: &str) -> Seal {

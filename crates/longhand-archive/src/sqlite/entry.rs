@@ -14,7 +14,7 @@ use super::seal::{Seal, Sealer};
 use super::session::{self, Session, first_seal, optional, signed, unsigned};
 use super::transaction::attempt;
 use super::tree::{self, Node};
-use super::{batch, preamble, transfer};
+use super::{batch, derived, preamble, transfer};
 use crate::{
     Addition, After, Appended, ArchiveError, Conflict, DamagedPart, Entry, Expected, NewEntry,
     Record, SessionId, excerpt,
@@ -71,8 +71,17 @@ pub(super) struct ReadyAddition {
 
 impl ReadyAddition {
     pub(super) fn new(addition: &Addition) -> Self {
-        let Addition { session, begin, after, expected, entries, batch, preamble, request } =
-            addition;
+        let Addition {
+            session,
+            begin,
+            after,
+            expected,
+            entries,
+            batch,
+            preamble,
+            request,
+            derived,
+        } = addition;
         let addition = Addition {
             session: *session,
             begin: begin.clone(),
@@ -82,14 +91,14 @@ impl ReadyAddition {
             batch: batch.clone(),
             preamble: preamble.clone(),
             request: request.clone(),
+            derived: derived.clone(),
         };
         Self { addition, entries: entries.iter().map(ReadyEntry::new).collect() }
     }
 
     fn make(&self, write: &mut Statements, sessions: &mut OpenSessions) -> Result<Appended, Fault> {
         let db = write.db;
-        let Addition { session: id, begin, after, expected, batch, preamble, request, .. } =
-            &self.addition;
+        let Addition { session: id, begin, after, expected, batch, preamble, .. } = &self.addition;
         if let Some(new) = begin {
             session::begin(db, *id, new)?;
         }
@@ -120,8 +129,11 @@ impl ReadyAddition {
         if let Some(preamble) = preamble {
             preamble::keep(db, session.owner, preamble)?;
         }
-        if let Some(request) = request {
+        if let Some(request) = &self.addition.request {
             write.requests.add(session, request)?;
+        }
+        if let Some((key, value)) = &self.addition.derived {
+            derived::put_in(db, session, key, value)?;
         }
         Ok(appended)
     }

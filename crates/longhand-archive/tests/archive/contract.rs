@@ -610,6 +610,39 @@ fn derived_data_is_replaced() {
 }
 
 #[test]
+fn what_is_kept_under_a_key_is_found_by_the_beginning_of_it_and_goes_with_its_session() {
+    check(|archive| {
+        record(archive, "s", &[user("one")]);
+        let request = Request { at_ms: 7, ..Request::default() };
+        for key in ["answer/2", "answer/1", "answers", "Answer/0", "a%/1"] {
+            let derived = Some((key.to_owned(), format!("value of {key}")));
+            let request = Some(request.clone());
+            let addition = Addition { session: id("s"), request, derived, ..Addition::default() };
+            archive.append_all(&[addition]).unwrap().remove(0).unwrap();
+        }
+        let keys = |prefix: &str| archive.derived_keys(id("s"), prefix).unwrap();
+        assert_eq!(keys("answer/"), ["answer/1", "answer/2"]);
+        assert_eq!(keys("a%"), ["a%/1"]);
+        assert_eq!(keys("b"), [""; 0]);
+        assert_eq!(archive.derived_keys(id("t"), "").unwrap(), [""; 0]);
+        let value = archive.derived(id("s"), "answer/2").unwrap();
+        assert_eq!(value.as_deref(), Some("value of answer/2"));
+        assert_eq!(archive.requests(id("s"), Page::ALL).unwrap().items.len(), 5);
+        assert_eq!(archive.verify(None).unwrap(), []);
+        // It is refused with the rest of its addition.
+        let derived = Some(("answer/3".to_owned(), String::new()));
+        let after = After::Entry(Some(Seq(9)));
+        let entries = vec![user("lost")];
+        let addition =
+            Addition { session: id("s"), after, entries, derived, ..Addition::default() };
+        assert!(archive.append_all(&[addition]).unwrap().remove(0).is_err());
+        assert_eq!(keys("answer/").len(), 2);
+        archive.remove(id("s")).unwrap();
+        assert_eq!(archive.derived_keys(id("s"), "").unwrap(), [""; 0]);
+    });
+}
+
+#[test]
 fn a_removed_session_takes_along_what_was_its_own() {
     check(|archive| {
         for name in ["keep", "drop"] {

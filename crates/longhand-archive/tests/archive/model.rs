@@ -384,6 +384,7 @@ fn addition(archive: &dyn Archive, draft: &Draft) -> Addition {
         batch,
         preamble: draft.preamble.map(|at| preamble(at).to_owned()),
         request: draft.request.clone(),
+        derived: None,
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use longhand::unread::{UnreadAnswer, UnreadContent};
+use longhand::{Archive, Owner, Redactor, SessionId, SqliteArchive};
 use longhand_testkit::notation;
 use serde_json::Value;
 
@@ -311,4 +313,52 @@ fn half_a_character_comes_back_as_it_was() {
     assert_eq!(run.status, 0, "{run:?}");
     let handles = handles(&folder.read("out.json"));
     assert_eq!(expand(&folder, handles.first().unwrap()), format!("\"{half}\""));
+}
+
+#[test]
+fn an_answer_that_could_not_be_read_is_named_opened_and_removed_with_its_session() {
+    let folder = Folder::new();
+    let round = b"{\"user\":\"Hm?\",\"assistant\":\"So.\",\"ts\":\"2026-11-15T10:00:00Z\"}\n";
+    assert_eq!(folder.run_fed("record work --archive kept", round).status, 0);
+    let plain = folder.run("log work --archive kept").stdout;
+    assert!(!plain.contains("could not be read"), "{plain}");
+    let id = SessionId::named(Owner::LOCAL, "work");
+    let answer = |at_ms: i64, bytes: &[u8], redactor: Option<&Redactor>| UnreadAnswer {
+        at_ms,
+        why: "it is no answer in its \u{1b}[2Jformat".to_owned(),
+        kind: "text/html".to_owned(),
+        coding: String::new(),
+        bytes: bytes.len() as u64,
+        content: UnreadContent::of(bytes, redactor, redactor.is_some()),
+    };
+    let redactor = Redactor::new([1; 32]);
+    let answers = [
+        answer(1_000, b"<html>\xc3\xa9\n", None),
+        answer(2_000, b"\xff\x00", None),
+        answer(3_000, b"x", Some(&redactor)),
+    ];
+    let archive = SqliteArchive::open(folder.path("kept")).unwrap();
+    for answer in &answers {
+        let (key, value) = answer.record();
+        archive.put_derived(id, &key, &value).unwrap();
+    }
+    drop(archive);
+    let shown = folder.run("show work --archive kept").stdout;
+    assert!(shown.contains("3 answers could not be read"), "{shown}");
+    let log = folder.run("log work --archive kept").stdout;
+    assert!(log.contains("an answer of 9 bytes") && !log.contains('\u{1b}'), "{log}");
+    assert!(log.contains("it was not kept"), "{log}");
+    let list = folder.run("log work --archive kept --json").json();
+    let list = list.as_array().unwrap();
+    assert_eq!(list.len(), 3, "{list:?}");
+    let handle = |at: usize| list[at]["unread"].as_str().unwrap().to_owned();
+    assert!(log.contains(&handle(0)) && log.contains(&handle(1)), "{log}");
+    assert_eq!(expand(&folder, &handle(0)), "<html>\u{e9}\n");
+    assert_eq!(expand(&folder, &handle(1)), "/wA=");
+    folder.run(&format!("expand {} --archive kept", handle(2))).assert_refused(&["was not kept"]);
+    assert_eq!(folder.run("verify --archive kept").status, 0);
+    assert_eq!(folder.run("rm work --archive kept --yes").status, 0);
+    folder
+        .run(&format!("expand {} --archive kept", handle(0)))
+        .assert_refused(&["nothing with the handle"]);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use longhand_core::json::{Kind, quote};
 
 use super::filter::Before;
-use super::{Reply, ReplyCall, ReplyEvent, ReplyPart, Stop, Usage, object};
+use super::{Pushed, Reply, ReplyCall, ReplyEvent, ReplyPart, Stop, Usage, object};
 use crate::edits::Edits;
 use crate::view::View;
 
@@ -53,10 +53,10 @@ struct Block {
 }
 
 impl Stream {
-    pub(super) fn push(&mut self, view: View) -> (String, ReplyEvent) {
+    pub(super) fn push(&mut self, view: View) -> Pushed {
         let index = view.number("index").unwrap_or(0);
         let of_part = |begins| ReplyEvent::Part { index, begins };
-        let mut text = String::new();
+        let (mut text, mut is_read) = (String::new(), true);
         let event = match view.string("type").as_deref() {
             Some("message_start") => {
                 if let Some(message) = view.get("message") {
@@ -73,7 +73,8 @@ impl Stream {
             }
             Some("content_block_delta") => {
                 if let Some(delta) = view.get("delta") {
-                    text = self.blocks.entry(index).or_default().add(delta);
+                    let block = self.blocks.entry(index).or_insert_with(|| Block::begun_by(delta));
+                    (text, is_read) = block.add(delta);
                 }
                 of_part(None)
             }
@@ -93,9 +94,18 @@ impl Stream {
                 self.ended = true;
                 ReplyEvent::End
             }
-            _ => ReplyEvent::Other,
+            Some("ping") => ReplyEvent::Other,
+            _ => {
+                is_read = false;
+                ReplyEvent::Other
+            }
         };
-        (text, event)
+        Pushed { text, event, is_read }
+    }
+
+    /// About how many bytes it has.
+    pub(super) fn bytes(&self) -> usize {
+        self.blocks.values().map(Block::bytes).sum()
     }
 
     /// Begins a block and gives the text that it has from the start.
@@ -128,27 +138,58 @@ impl Stream {
 
     /// The message as far as it has come: blocks that are complete, and text.
     pub(super) fn partial(mut self) -> Option<Reply> {
-        let ended = self.blocks.values().filter(|block| block.ended);
-        let results: Vec<String> = ended.filter_map(|it| it.string("tool_use_id")).collect();
-        self.blocks.retain(|_, block| match block.string("type").as_deref() {
-            Some("text") => !block.text().trim().is_empty(),
-            // The provider's own calls are refused without their results.
-            Some("server_tool_use" | "mcp_tool_use") => {
-                block.ended && block.string("id").is_some_and(|id| results.contains(&id))
-            }
-            _ => block.ended,
-        });
+        let results = self.results();
+        self.blocks.retain(|_, block| block.stands_alone(&results));
         self.reply()
     }
 
+    /// The blocks that are incomplete, as far as they have come.
+    pub(super) fn unfinished(&self) -> Vec<String> {
+        let results = self.results();
+        let blocks = self.blocks.values().filter(|block| !block.stands_alone(&results));
+        let said = blocks.filter(|block| block.string("type").as_deref() != Some("text"));
+        said.cloned().map(Block::json).collect()
+    }
+
+    /// The calls that have a result.
+    fn results(&self) -> Vec<String> {
+        let ended = self.blocks.values().filter(|block| block.ended);
+        ended.filter_map(|block| block.string("tool_use_id")).collect()
+    }
+
     fn reply(self) -> Option<Reply> {
-        let blocks: Vec<String> = self.blocks.into_values().map(Block::json).collect();
+        let known = self.blocks.into_values().filter(|block| !block.fields.is_empty());
+        let blocks: Vec<String> = known.map(Block::json).collect();
         let content = format!("[{}]", blocks.join(","));
         Some(reply(&content, View::parse(&content)?, self.about))
     }
 }
 
 impl Block {
+    /// A block whose beginning never came, but for what a piece of it says of its type.
+    fn begun_by(delta: View) -> Self {
+        let kind = ["text", "thinking"].into_iter().find(|kind| delta.get(kind).is_some());
+        let fields = kind.map(|kind| ("type".to_owned(), quote(kind)));
+        Self { fields: fields.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Whether it can be a part of a message that breaks off after it.
+    fn stands_alone(&self, results: &[String]) -> bool {
+        match self.string("type").as_deref() {
+            Some("text") => !self.text().trim().is_empty(),
+            // The provider's own calls are refused without their results.
+            Some("server_tool_use" | "mcp_tool_use") => {
+                self.ended && self.string("id").is_some_and(|id| results.contains(&id))
+            }
+            _ => self.ended,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let texts = self.fields.iter().chain(&self.added).map(|(_, text)| text);
+        texts.chain(&self.citations).map(String::len).sum::<usize>() + self.input.len()
+    }
+
     /// A field that it began with.
     fn string(&self, key: &str) -> Option<String> {
         let (_, raw) = self.fields.iter().find(|(own, _)| own == key)?;
@@ -160,10 +201,10 @@ impl Block {
         self.string("text").unwrap_or_default() + added.map_or("", |(_, text)| text)
     }
 
-    /// Adds a delta and gives the text of it. A delta names the field that it belongs to; only
-    /// arguments and citations go by another name.
-    fn add(&mut self, delta: View) -> String {
-        let mut said = String::new();
+    /// Adds a delta; gives the text of it, and whether all of it was read. A delta names the field that it
+    /// belongs to; only arguments and citations go by another name.
+    fn add(&mut self, delta: View) -> (String, bool) {
+        let (mut said, mut is_read) = (String::new(), true);
         for (key, value) in delta.fields() {
             match (key.as_ref(), value.str()) {
                 ("type", _) => {}
@@ -178,10 +219,11 @@ impl Block {
                         None => self.added.push((key.to_owned(), more.into_owned())),
                     }
                 }
-                _ => {}
+                _ => is_read &= value.kind() == Kind::Null,
             }
         }
-        said
+        // A block of which only arguments came has no name, and is left out.
+        (said, is_read && !self.fields.is_empty())
     }
 
     fn json(self) -> String {

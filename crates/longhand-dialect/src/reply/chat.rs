@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use longhand_core::json::{Kind, quote};
 
 pub(super) use self::filter::{Chunks, join};
-use super::{Reply, ReplyCall, ReplyEvent, Stop, Usage, object};
+use super::{Pushed, Reply, ReplyCall, ReplyEvent, Stop, Usage, object};
 use crate::view::{Object, View};
 
 pub(super) fn read(view: View) -> Option<Reply> {
@@ -59,24 +59,37 @@ pub(super) struct Call {
 }
 
 impl Stream {
-    pub(super) fn push(&mut self, view: View) -> (String, ReplyEvent) {
+    pub(super) fn push(&mut self, view: View) -> Pushed {
         let event = view.object();
         let choices = event.get("choices").map(View::elements);
         let mut ends = choices.as_ref().is_some_and(Vec::is_empty);
+        let mut is_read = choices.is_some() || event.get("usage").is_some();
         let (mut text, mut first) = (String::new(), None);
         for choice in choices.unwrap_or_default() {
             let choice = choice.object();
             ends |= choice.get("finish_reason").is_some();
             let number = choice.number("index").unwrap_or(0);
-            if let Some(delta) = choice.get("delta") {
+            // Some servers send a message where a piece of one should be.
+            if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) {
                 text += &self.delta(number, delta);
+                is_read &= number == 0 || !says_more_than_calls(delta);
+            } else {
+                is_read &= choice.get("finish_reason").is_some();
             }
             if number == 0 && first.is_none() {
                 first = Some(choice);
             }
         }
         self.attributes(&event, first.as_ref().unwrap_or(&event));
-        (text, if ends { ReplyEvent::End } else { ReplyEvent::Other })
+        let event = if ends { ReplyEvent::End } else { ReplyEvent::Other };
+        Pushed { text, event, is_read }
+    }
+
+    /// About how many bytes it has.
+    pub(super) fn bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|(_, field)| field.bytes());
+        let calls = self.calls.values().flat_map(|calls| &calls.0);
+        fields.sum::<usize>() + calls.map(|call| call.arguments.len()).sum::<usize>()
     }
 
     pub(super) fn end(&mut self) {
@@ -90,7 +103,9 @@ impl Stream {
     fn attributes(&mut self, event: &Object, choice: &Object) {
         self.id = self.id.take().or_else(|| event.string("id"));
         self.model = self.model.take().or_else(|| event.string("model"));
-        self.stop = choice.string("finish_reason").or(self.stop.take());
+        // An error is no end.
+        let stop = choice.string("finish_reason").filter(|reason| reason != "error");
+        self.stop = stop.or(self.stop.take());
         let own = event.get("usage").or_else(|| event.get("x_groq")?.get("usage"));
         self.usage = own.map(usage).or(self.usage);
     }
@@ -161,12 +176,21 @@ impl Stream {
 
     /// The message as far as it has come, without calls that are incomplete.
     pub(super) fn partial(mut self) -> Reply {
-        let calls = &mut self.calls.entry(0).or_default().0;
-        let last = calls.len().saturating_sub(1);
-        let mut at = 0..;
-        calls.retain(|call| call.is_whole(at.next() == Some(last)));
+        let calls = self.calls.entry(0).or_default();
+        let mut whole = calls.whole().into_iter();
+        calls.0.retain(|_| whole.next() == Some(true));
         self.fields.retain(|(key, _)| key != "function_call");
         self.reply(None)
+    }
+
+    /// The calls that are incomplete, as far as they have come.
+    pub(super) fn unfinished(&self) -> Vec<String> {
+        let calls = self.calls.iter().flat_map(|(choice, calls)| {
+            // Of other choices, not even those that are complete are in the message.
+            calls.0.iter().zip(calls.whole()).filter(move |(_, is_whole)| *choice > 0 || !is_whole)
+        });
+        let old = self.fields.iter().filter(|(key, _)| key == "function_call");
+        calls.map(|(call, _)| call.json()).chain(old.map(|(_, field)| field.json())).collect()
     }
 
     /// The answer; its message is written unless it came whole.
@@ -208,6 +232,12 @@ impl Stream {
 }
 
 impl Calls {
+    /// Whether each of them is complete.
+    fn whole(&self) -> Vec<bool> {
+        let last = self.0.len().saturating_sub(1);
+        (0..).zip(&self.0).map(|(at, call)| call.is_whole(at == last)).collect()
+    }
+
     /// The call that a piece belongs to: by its index, or else its id. A piece without either goes on with
     /// the newest call.
     fn find(&self, piece: View) -> Option<usize> {
@@ -235,6 +265,13 @@ impl Field {
             Self::Text(text) => quote(text),
             Self::List(elements) => format!("[{}]", elements.join(",")),
             Self::Other(raw) => raw.clone(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Other(text) => text.len(),
+            Self::List(elements) => elements.iter().map(String::len).sum(),
         }
     }
 
@@ -307,6 +344,19 @@ impl Call {
         let others = self.others.iter().map(|(key, raw)| (key.as_str(), raw.clone()));
         object(own.into_iter().chain(others))
     }
+}
+
+/// Whether a message or a piece of one has more than is read of a choice that is not the first.
+fn says_more_than_calls(message: View) -> bool {
+    message.fields().iter().any(|(key, value)| {
+        !matches!(key.as_ref(), "role" | "tool_calls") && !matches!(value.raw(), "null" | r#""""#)
+    })
+}
+
+/// Whether a completion has choices of which something is not read.
+pub(super) fn has_more(completion: View) -> bool {
+    let choices = completion.get("choices").map(View::elements).unwrap_or_default();
+    choices.len() > 1
 }
 
 /// The text of a content that is a string or a list of parts.

@@ -32,7 +32,7 @@ pub struct ReplyFilter {
     frames: SseFrames,
     /// The answer that is read now, hidden calls included.
     stream: Stream,
-    /// An event of it is an error, or cannot be read.
+    /// An event of it is an error.
     failed: bool,
     shown: Shown,
     before: Before,
@@ -212,13 +212,13 @@ impl ReplyFilter {
         if data.is_empty() {
             return ReplyEvent::Other;
         }
+        let is_error = frame.event.as_ref().is_some_and(|event| event.name == "error");
         let Some(view) = frame.view() else {
-            self.failed = true;
+            self.failed |= is_error;
             return ReplyEvent::Other;
         };
-        let is_error = frame.event.as_ref().is_some_and(|event| event.name == "error");
         self.failed |= is_error || super::provider_error(view, data).is_some();
-        self.stream.push(view).1
+        self.stream.push(view).event
     }
 }
 

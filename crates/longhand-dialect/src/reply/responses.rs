@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use longhand_core::json::quote;
 
 use super::filter::Before;
-use super::{Reply, ReplyCall, ReplyEvent, ReplyPart, Stop, Usage};
+use super::{Pushed, Reply, ReplyCall, ReplyEvent, ReplyPart, Stop, Usage};
 use crate::edits::Edits;
 use crate::tools;
 use crate::view::View;
@@ -21,6 +21,8 @@ pub(super) struct Stream {
     items: BTreeMap<u64, String>,
     /// The text of items, by their place.
     said: BTreeMap<u64, String>,
+    /// What else has come of items that are not complete: arguments, reasoning.
+    unfinished: BTreeMap<u64, String>,
     begun: Attributes,
     ended: Option<(Attributes, String)>,
 }
@@ -48,12 +50,13 @@ impl Attributes {
 }
 
 impl Stream {
-    pub(super) fn push(&mut self, view: View) -> (String, ReplyEvent) {
+    pub(super) fn push(&mut self, view: View) -> Pushed {
         let place = view.number("output_index");
         let index = place.unwrap_or(self.items.len() as u64);
         let of_item = |begins| place.map(|index| ReplyEvent::Part { index, begins });
         let mut text = String::new();
-        let event = match view.string("type").as_deref() {
+        let kind = view.string("type");
+        let event = match kind.as_deref() {
             Some("response.output_text.delta" | "response.refusal.delta") => {
                 text = view.string("delta").unwrap_or_default();
                 self.said.entry(index).or_default().push_str(&text);
@@ -62,6 +65,7 @@ impl Stream {
             Some("response.output_item.added") => of_item(view.get("item").map(part)),
             Some("response.output_item.done") => {
                 let item = view.get("item");
+                self.unfinished.remove(&index);
                 if let Some(item) = item {
                     self.items.insert(index, item.raw().to_owned());
                 }
@@ -79,9 +83,15 @@ impl Stream {
                 }
                 Some(ReplyEvent::End)
             }
-            _ => of_item(None),
+            _ => {
+                if let Some(delta) = view.string("delta") {
+                    self.unfinished.entry(index).or_default().push_str(&delta);
+                }
+                of_item(None)
+            }
         };
-        (text, event.unwrap_or(ReplyEvent::Other))
+        let is_read = kind.is_some_and(|kind| kind.starts_with("response."));
+        Pushed { text, event: event.unwrap_or(ReplyEvent::Other), is_read }
     }
 
     /// The items that are complete, as a list.
@@ -96,40 +106,72 @@ impl Stream {
 
     /// The items, if they came to their end.
     ///
-    /// Items that came one by one are complete; the list at the end may lack what is encrypted.
+    /// Items that came one by one are complete; the list at the end may lack what is encrypted. What did not
+    /// come so is taken from that list, and what that has not, from the text that came.
     pub(super) fn finish(mut self) -> Option<Reply> {
         let (mut attributes, output) = self.ended.take()?;
         attributes.id = attributes.id.or_else(|| self.begun.id.take());
-        let output = match (self.items.is_empty(), output == "[]") {
-            (false, _) => self.output(),
-            (true, false) => output,
-            (true, true) if self.said.is_empty() => output,
-            (true, true) => {
-                let said: String = self.said.into_values().collect();
-                format!("[{}]", output_message(&said))
+        for (index, item) in (0..).zip(View::parse(&output)?.elements()) {
+            if !self.items.values().any(|own| is_same(own, item)) {
+                self.items.entry(index).or_insert_with(|| item.raw().to_owned());
             }
-        };
+        }
+        self.add_said();
+        let output = self.output();
         let view = View::parse(&output)?;
         Some(reply(&output, view, &attributes))
     }
 
-    /// The items as far as they have come: those that are complete, and the text of others.
-    pub(super) fn partial(mut self) -> Option<Reply> {
-        for (index, text) in self.said {
-            if !text.trim().is_empty() {
+    /// Adds the text of items that never came whole.
+    fn add_said(&mut self) {
+        for (index, text) in std::mem::take(&mut self.said) {
+            let is_known = self.items.values().any(|item| says(item, &text));
+            if !text.trim().is_empty() && !is_known {
                 self.items.entry(index).or_insert_with(|| output_message(&text));
             }
         }
+    }
+
+    /// What has come of items that are incomplete, and reasoning that led to nothing yet.
+    pub(super) fn unfinished(&self) -> Vec<String> {
+        let last = self.items.values().rev().take_while(|item| is_reasoning(item));
+        last.chain(self.unfinished.values()).cloned().collect()
+    }
+
+    /// About how many bytes it has.
+    pub(super) fn bytes(&self) -> usize {
+        let texts = self.items.values().chain(self.said.values()).chain(self.unfinished.values());
+        texts.map(String::len).sum::<usize>() + self.ended.as_ref().map_or(0, |(_, own)| own.len())
+    }
+
+    /// The items as far as they have come: those that are complete, and the text of others.
+    pub(super) fn partial(mut self) -> Option<Reply> {
+        self.add_said();
         let mut items: Vec<String> = self.items.into_values().collect();
         // Reasoning is refused without what it led to.
-        let is_reasoning =
-            |item: &String| View::parse(item).is_some_and(|view| view.is("type", "reasoning"));
-        while items.last().is_some_and(is_reasoning) {
+        while items.last().is_some_and(|item| is_reasoning(item)) {
             items.pop();
         }
         let output = format!("[{}]", items.join(","));
         Some(reply(&output, View::parse(&output)?, &self.begun))
     }
+}
+
+fn is_reasoning(item: &str) -> bool {
+    View::parse(item).is_some_and(|item| item.is("type", "reasoning"))
+}
+
+/// Whether two items are one.
+fn is_same(item: &str, other: View) -> bool {
+    let id = |view: View| view.string("id").filter(|id| !id.is_empty());
+    item == other.raw() || View::parse(item).and_then(id).is_some_and(|own| id(other) == Some(own))
+}
+
+/// Whether an item has a text among its parts.
+fn says(item: &str, text: &str) -> bool {
+    let parts = View::parse(item).and_then(|item| item.get("content")).map(View::elements);
+    let said = |part: &View| part.string("text").or_else(|| part.string("refusal"));
+    parts.unwrap_or_default().iter().any(|part| said(part).is_some_and(|said| said == text))
 }
 
 /// What an item is.

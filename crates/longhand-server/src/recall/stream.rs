@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use futures_util::{StreamExt, stream};
 use longhand_dialect::ReplyFilter;
 
-use super::NAME;
 use super::follow::{Failure, Recall};
+use super::{NAME, unpacked};
 use crate::answer::{Chunk, Chunks};
 use crate::passage::{is_events, split};
 
@@ -96,7 +96,10 @@ impl Joined {
         };
         let (Some(reply), Some(next)) = (reply, next) else { return self.end() };
         match next.map(split) {
-            Ok((head, chunks)) if is_events(&head.headers) => {
+            Ok((mut head, chunks)) if is_events(&head.headers) => {
+                let Ok(chunks) = unpacked(&mut head, chunks, false).await else {
+                    return self.fail(b"{}");
+                };
                 self.filter.go_on(&reply);
                 self.goes_on = true;
                 self.chunks = chunks;

@@ -141,16 +141,23 @@ impl Entering {
         self.batch.is_some()
     }
 
-    /// How many entries it has.
+    /// How many entries it has, an answer that could not be read among them.
     pub(crate) fn count(&self) -> u64 {
-        self.said.as_ref().map_or(0, |said| said.links().len() - said.known) as u64
+        let entries = self.said.as_ref().map_or(0, |said| said.links().len() - said.known);
+        entries as u64 + u64::from(self.unread().is_some())
+    }
+
+    /// What of an answer could not be read.
+    fn unread(&self) -> Option<&(String, String)> {
+        self.said.as_ref()?.answer.as_ref()?.unread.as_ref()
     }
 
     /// About what it takes in memory.
     pub(super) fn weight(&self) -> Weight {
         let Some(said) = &self.said else { return Weight { new: OTHER_BYTES, held: OTHER_BYTES } };
         let messages = said.new_messages().map(|message| message.raw.raw().len() + MESSAGE_BYTES);
-        let new = OTHER_BYTES + messages.sum::<usize>();
+        let unread = self.unread().map_or(0, |(_, value)| value.len());
+        let new = OTHER_BYTES + unread + messages.sum::<usize>();
         let held = usize::try_from(said.heard.share.bytes()).unwrap_or(usize::MAX);
         Weight { new, held: held.max(new) }
     }
@@ -190,6 +197,7 @@ impl Entering {
             let head = self.said.as_ref().and_then(|said| said.trail.path.last().copied());
             Request { head: head.or(request.head), ..request }
         });
+        addition.derived = self.unread().cloned();
         let is_empty = addition.entries.is_empty()
             && addition.batch.is_none()
             && addition.request.is_none()

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::cast_possible_wrap, reason = "these are tests")]
 
 mod agents;
+mod answers;
 mod archive;
 mod common;
 mod cuts;

@@ -284,6 +284,10 @@ impl Archive for Faulty {
         self.inner.restore(id, records)
     }
 
+    fn derived_keys(&self, id: SessionId, prefix: &str) -> Kept<Vec<String>> {
+        self.inner.derived_keys(id, prefix)
+    }
+
     fn reserve(&self, wish: &Wish) -> Kept<Reserved> {
         self.inner.reserve(wish)
     }

@@ -1,0 +1,254 @@
+//! A copy of an answer, read for the archive.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::sync::Arc;
+
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
+use longhand::unread::{UnreadAnswer, UnreadContent};
+use longhand_dialect::{AnswerReader, Dialect, ReadAnswer, Unread, decode, decoder};
+
+use crate::answer::Chunk;
+use crate::archivist::Ticket;
+use crate::asked::Asked;
+use crate::load::Share;
+use crate::passage::is_events;
+use crate::proxy::Shared;
+use crate::window::Window;
+
+/// The most of a packed answer that is kept until its end, and the most that is unpacked.
+const PACKED_BYTES_MAX: usize = 16 << 20;
+const UNPACKED_BYTES_MAX: u64 = 128 << 20;
+const UNPACK_BYTES: usize = 64 << 10;
+
+/// Reads a copy of an answer.
+pub(crate) struct Listener {
+    copy: Copy,
+    /// The memory that the copy takes.
+    share: Arc<Share>,
+    kind: AnswerKind,
+    asked: Arc<Asked>,
+    sent: Window,
+    shared: Arc<Shared>,
+}
+
+/// What came of an answer.
+pub(crate) enum Heard {
+    /// It is being archived.
+    Kept(Ticket),
+    /// There is nothing to be archived.
+    Nothing,
+    /// The archive cannot take it.
+    Refused,
+}
+
+enum Copy {
+    Plain(Box<AnswerReader>),
+    /// The bytes as they came, and how many there were.
+    Packed(Vec<u8>, u64),
+}
+
+/// What the head of an answer says of its body.
+#[derive(Clone, Debug)]
+pub(crate) struct AnswerKind {
+    content_type: String,
+    /// How it is packed; empty if it is not.
+    coding: String,
+    pub(crate) in_events: bool,
+}
+
+/// Something of an answer that could not be read.
+pub(crate) struct UnreadPart {
+    pub(crate) why: Unread,
+    pub(crate) rest: Vec<u8>,
+    pub(crate) bytes: u64,
+    pub(crate) kind: AnswerKind,
+}
+
+impl AnswerKind {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let text = |name: &HeaderName| {
+            let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+            values.collect::<Vec<_>>().join(",")
+        };
+        let coding = text(&CONTENT_ENCODING);
+        let is_plain =
+            coding.split(',').all(|name| matches!(name.trim(), "" | "identity" | "Identity"));
+        Self {
+            content_type: text(&CONTENT_TYPE),
+            coding: if is_plain { String::new() } else { coding },
+            in_events: is_events(headers),
+        }
+    }
+
+    pub(crate) fn is_packed(&self) -> bool {
+        !self.coding.is_empty()
+    }
+
+    /// The body as it is when it is unpacked; `None` if that cannot be done, or is too much.
+    pub(crate) fn unpacked(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        decode(bytes, &self.coding, PACKED_BYTES_MAX as u64).ok()
+    }
+
+    /// As much of a body as can be read as a text.
+    pub(crate) fn text<'b>(&self, bytes: &'b [u8]) -> Cow<'b, str> {
+        match self.unpacked(bytes).filter(|_| self.is_packed()) {
+            Some(unpacked) => Cow::Owned(String::from_utf8_lossy(&unpacked).into_owned()),
+            None => String::from_utf8_lossy(bytes),
+        }
+    }
+
+    fn can_be_unpacked(&self) -> bool {
+        decoder(&[], &self.coding).is_ok()
+    }
+
+    /// Why an answer cannot be read, where that is known before it is sent on: `held` is all of it, if it is whole.
+    pub(crate) fn foreseen(&self, dialect: Dialect, held: &[Chunk], whole: bool) -> Option<Unread> {
+        if !self.can_be_unpacked() {
+            return Some(Unread::Packing);
+        }
+        if !whole {
+            return None;
+        }
+        let bytes: Vec<&[u8]> = held.iter().flatten().map(AsRef::as_ref).collect();
+        self.read(dialect, &bytes.concat()).unread
+    }
+
+    /// Reads an answer that has come.
+    fn read(&self, dialect: Dialect, bytes: &[u8]) -> ReadAnswer {
+        let mut reader = AnswerReader::new(dialect, self.in_events);
+        if !self.is_packed() {
+            reader.push(bytes);
+            return reader.finish();
+        }
+        let is_sound = decoder(bytes, &self.coding).is_ok_and(|unpacked| {
+            let mut unpacked = unpacked.take(UNPACKED_BYTES_MAX + 1);
+            let (mut piece, mut left) = (vec![0; UNPACK_BYTES], UNPACKED_BYTES_MAX + 1);
+            loop {
+                match unpacked.read(&mut piece) {
+                    Ok(0) => return left > 0,
+                    Ok(read) => {
+                        left -= read as u64;
+                        reader.push(&piece[..read]);
+                    }
+                    Err(_) => return false,
+                }
+            }
+        });
+        let read = reader.finish();
+        if is_sound {
+            return read;
+        }
+        let rest = bytes[..bytes.len().min(PACKED_BYTES_MAX)].to_vec();
+        ReadAnswer { unread: Some(Unread::Packing), rest, ..read }
+    }
+}
+
+impl UnreadPart {
+    /// A message that is none in its format.
+    pub(crate) fn message(message: String) -> Self {
+        let kind = AnswerKind::of(&HeaderMap::new());
+        let bytes = message.len() as u64;
+        Self { why: Unread::Format, rest: message.into_bytes(), bytes, kind }
+    }
+
+    /// What is kept of it.
+    pub(crate) fn kept(&self, at_ms: i64, redactor: Option<&longhand::Redactor>) -> UnreadAnswer {
+        // A secret may stand in pieces in several events.
+        let lines = self.rest.split(|byte| *byte == b'\n');
+        let is_stream = lines.filter(|line| line.starts_with(b"data:")).count() > 1;
+        let is_opaque = self.why == Unread::Packing || is_stream;
+        UnreadAnswer {
+            at_ms,
+            why: self.why.to_string(),
+            kind: self.kind.content_type.clone(),
+            coding: self.kind.coding.clone(),
+            bytes: self.bytes,
+            content: UnreadContent::of(&self.rest, redactor, is_opaque),
+        }
+    }
+}
+
+impl Listener {
+    pub(crate) fn new(
+        asked: &Arc<Asked>,
+        sent: Window,
+        shared: &Arc<Shared>,
+        kind: AnswerKind,
+    ) -> Self {
+        let copy = if kind.is_packed() {
+            Copy::Packed(Vec::new(), 0)
+        } else {
+            Copy::Plain(Box::new(AnswerReader::new(asked.dialect(), kind.in_events)))
+        };
+        let share = shared.windows.load.share();
+        Self { copy, share, kind, asked: Arc::clone(asked), sent, shared: Arc::clone(shared) }
+    }
+
+    pub(crate) fn hear(&mut self, chunk: &[u8]) {
+        match &mut self.copy {
+            Copy::Plain(reader) => {
+                reader.push(chunk);
+                let more = (reader.held() as u64).saturating_sub(self.share.bytes());
+                if more > 0 && !self.share.grow(more) {
+                    reader.stop();
+                }
+            }
+            Copy::Packed(bytes, count) => {
+                let has_room = *count == bytes.len() as u64
+                    && bytes.len() + chunk.len() <= PACKED_BYTES_MAX
+                    && self.share.grow(chunk.len() as u64);
+                *count += chunk.len() as u64;
+                if has_room {
+                    bytes.extend_from_slice(chunk);
+                }
+            }
+        }
+    }
+
+    /// Whether the last event was heard; `None` for what comes whole or packed.
+    pub(crate) fn is_at_end(&self) -> Option<bool> {
+        match &self.copy {
+            Copy::Plain(reader) => reader.is_done(),
+            Copy::Packed(..) => None,
+        }
+    }
+
+    /// Has the answer archived, as far as it came: the client may or may not go on from it. Gives what a user should
+    /// know as well.
+    pub(crate) fn end(self, is_cut: bool) -> (Heard, Option<String>) {
+        let Self { copy, kind, asked, sent, shared, share: _share } = self;
+        let read = match copy {
+            Copy::Plain(reader) => reader.finish(),
+            Copy::Packed(bytes, count) => {
+                let is_all = count == bytes.len() as u64;
+                let read = kind.read(asked.dialect(), &bytes);
+                let unread = if is_all { read.unread } else { Some(Unread::Size) };
+                ReadAnswer { bytes: count, unread, ..read }
+            }
+        };
+        shared.metrics.foreign_events.inc_by(read.foreign_events);
+        let ReadAnswer { reply, unread, rest, bytes, .. } = read;
+        let why = unread.map(|why| match why {
+            Unread::Format | Unread::Packing if is_cut => Unread::Cut,
+            why => why,
+        });
+        let part = why.map(|why| UnreadPart { why, rest, bytes, kind });
+        if reply.is_none() && part.is_none() {
+            return (Heard::Nothing, None);
+        }
+        let is_read = reply.is_some();
+        let (ticket, notice) = shared.windows.answered(&asked, &sent, reply, part);
+        if let Some(notice) = &notice {
+            let session = asked.session_name().unwrap_or_default();
+            shared.warnings.once(&format!("session {session}: {notice}"));
+        }
+        let heard = match ticket {
+            Some(ticket) => Heard::Kept(ticket),
+            None if is_read => Heard::Refused,
+            None => Heard::Nothing,
+        };
+        (heard, notice)
+    }
+}

@@ -1,0 +1,193 @@
+//! Answers that could not be read, kept as they came beside the sessions that they belong to.
+//!
+//! An archive has each under a key of its session that begins with [`PREFIX`]: `unread-answer/`, the time of the
+//! request in milliseconds, `/` and a handle, which opens it. The value is JSON: `why`, `type` and `coding` as the
+//! answer's head has them, `bytes` (how many the answer had), and what is kept of it as `text` or, if it is no text,
+//! as `base64`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use longhand_archive::{Archive, ArchiveError, Page, SessionId};
+use longhand_core::Handle;
+use serde_json::{Value, json};
+
+use crate::Redactor;
+
+/// How the keys begin.
+pub const PREFIX: &str = "unread-answer/";
+
+/// An answer, or what is left of one, that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadAnswer {
+    /// When its request was sent, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Why it could not be read.
+    pub why: String,
+    /// The `Content-Type` of the answer.
+    pub kind: String,
+    /// The `Content-Encoding` of the answer; empty if it has none.
+    pub coding: String,
+    /// How many bytes the answer had.
+    pub bytes: u64,
+    /// What is kept of it.
+    pub content: UnreadContent,
+}
+
+/// What is kept of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnreadContent {
+    /// A text as it came.
+    Text(String),
+    /// Other bytes, as base64.
+    Base64(String),
+    /// Nothing: secrets are to be taken out, and it is no text in which they could be found.
+    Withheld,
+}
+
+impl UnreadContent {
+    /// What is kept of these bytes; with a redactor, nothing in which it cannot look for secrets.
+    pub fn of(bytes: &[u8], redactor: Option<&Redactor>, is_packed: bool) -> Self {
+        let text = std::str::from_utf8(bytes);
+        let Some(redactor) = redactor else {
+            return match text {
+                Ok(text) => Self::Text(text.to_owned()),
+                // It may end in the middle of a character.
+                Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
+                    Self::Text(String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned())
+                }
+                Err(_) => Self::Base64(STANDARD.encode(bytes)),
+            };
+        };
+        if is_packed || (text.is_err() && bytes.contains(&0)) {
+            return Self::Withheld;
+        }
+        Self::Text(redactor.redact(&String::from_utf8_lossy(bytes)).into_owned())
+    }
+
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Base64(text) => text,
+            Self::Withheld => "",
+        }
+    }
+}
+
+impl UnreadAnswer {
+    /// The handle that opens it.
+    pub fn handle(&self) -> Handle {
+        Handle::of([self.content.as_str(), &self.at_ms.to_string()])
+    }
+
+    /// The key and the value under which an archive keeps it.
+    pub fn record(&self) -> (String, String) {
+        let key = format!("{PREFIX}{}/{}", self.at_ms, self.handle());
+        let mut value =
+            json!({"why": self.why, "type": self.kind, "coding": self.coding, "bytes": self.bytes});
+        match &self.content {
+            UnreadContent::Text(text) => value["text"] = json!(text),
+            UnreadContent::Base64(base64) => value["base64"] = json!(base64),
+            UnreadContent::Withheld => {}
+        }
+        (key, value.to_string())
+    }
+
+    /// Reads what an archive has under a key.
+    pub fn read(key: &str, value: &str) -> Option<Self> {
+        let (at_ms, _) = key.strip_prefix(PREFIX)?.split_once('/')?;
+        let value: Value = serde_json::from_str(value).ok()?;
+        let field = |name: &str| value[name].as_str().map(str::to_owned);
+        let content = match (field("text"), field("base64")) {
+            (Some(text), _) => UnreadContent::Text(text),
+            (None, Some(base64)) => UnreadContent::Base64(base64),
+            (None, None) => UnreadContent::Withheld,
+        };
+        Some(Self {
+            at_ms: at_ms.parse().ok()?,
+            why: field("why")?,
+            kind: field("type").unwrap_or_default(),
+            coding: field("coding").unwrap_or_default(),
+            bytes: value["bytes"].as_u64().unwrap_or(0),
+            content,
+        })
+    }
+}
+
+/// The answers of a session that could not be read, oldest first.
+///
+/// ```
+/// use longhand::{Archive, MemoryArchive, SessionId};
+///
+/// let archive = MemoryArchive::default();
+/// assert!(longhand::unread::answers(&archive, SessionId::default())?.is_empty());
+/// # Ok::<(), longhand::ArchiveError>(())
+/// ```
+pub fn answers(archive: &dyn Archive, id: SessionId) -> Result<Vec<UnreadAnswer>, ArchiveError> {
+    let mut answers = Vec::new();
+    for key in archive.derived_keys(id, PREFIX)? {
+        let value = archive.derived(id, &key)?;
+        answers.extend(value.and_then(|value| UnreadAnswer::read(&key, &value)));
+    }
+    answers.sort_by_key(|answer| answer.at_ms);
+    Ok(answers)
+}
+
+/// The answer that a handle opens, in whichever session it is.
+pub fn open(archive: &dyn Archive, handle: Handle) -> Result<Option<UnreadAnswer>, ArchiveError> {
+    let end = format!("/{handle}");
+    for session in archive.sessions(None, Page::ALL)?.items {
+        for key in archive.derived_keys(session.id, PREFIX)? {
+            if key.ends_with(&end) {
+                let value = archive.derived(session.id, &key)?;
+                return Ok(value.and_then(|value| UnreadAnswer::read(&key, &value)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(content: UnreadContent) -> UnreadAnswer {
+        let (why, kind) = ("it is packed".to_owned(), "text/plain".to_owned());
+        UnreadAnswer { at_ms: 17, why, kind, coding: "br".to_owned(), bytes: 9, content }
+    }
+
+    #[test]
+    fn what_is_kept_is_read_again() {
+        for bytes in [&b"plain \"text\"\n"[..], b"\xff\x00\x01", b"", "Gr\u{fc}\u{df}e".as_bytes()]
+        {
+            let answer = answer(UnreadContent::of(bytes, None, false));
+            let (key, value) = answer.record();
+            assert!(key.ends_with(&answer.handle().to_string()), "{key}");
+            assert_eq!(UnreadAnswer::read(&key, &value), Some(answer), "{value}");
+        }
+        let base64 = UnreadContent::of(b"\xff\x00\x01", None, true);
+        assert_eq!(base64, UnreadContent::Base64("/wAB".to_owned()));
+        // A text that was cut in the middle of a character is a text.
+        let cut = UnreadContent::of(&"Gr\u{fc}".as_bytes()[..3], None, false);
+        assert_eq!(cut, UnreadContent::Text("Gr".to_owned()));
+        assert_eq!(UnreadAnswer::read("story", "{}"), None);
+        assert_eq!(UnreadAnswer::read("unread-answer/x/h", "{}"), None);
+    }
+
+    #[test]
+    fn nothing_is_kept_in_which_no_secret_can_be_found() {
+        let redactor = Redactor::new([7; 32]);
+        let key = format!("sk-ant-api03-{}", "a1B2c3D4".repeat(10));
+        let kept =
+            UnreadContent::of(format!("key {key} \u{e9}").as_bytes(), Some(&redactor), false);
+        let UnreadContent::Text(text) = &kept else { panic!("{kept:?}") };
+        assert!(text.starts_with("key ") && !text.contains(&key), "{text}");
+        let lossy = [key.as_bytes(), b" \xff"].concat();
+        let kept = UnreadContent::of(&lossy, Some(&redactor), false);
+        assert!(!kept.as_str().contains(&key) && kept.as_str().ends_with('\u{fffd}'), "{kept:?}");
+        for (bytes, is_packed) in [(key.as_bytes(), true), (&b"\xff\x00s\x00k"[..], false)] {
+            assert_eq!(
+                UnreadContent::of(bytes, Some(&redactor), is_packed),
+                UnreadContent::Withheld
+            );
+        }
+    }
+}
