@@ -33,6 +33,7 @@ use rustix::process::{
 };
 
 use super::folder;
+use super::signals::Signals;
 use crate::args::LaunchArgs;
 use crate::{Outcome, hinted};
 
@@ -49,6 +50,9 @@ const START_MAX: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(3);
 const KILL_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How often in succession no process must be found, to be sure that there is none.
+const LOOKS: usize = 5;
 
 /// Starts a guard that starts a program. What is written to the connection are signals for the program.
 pub(super) fn start(
@@ -156,6 +160,11 @@ enum Event {
 
 fn guard(folder: &Path, run: Pid, group: Pid, command: &[OsString]) -> Result<Outcome> {
     set_child_subreaper(Some(getpid())).context("cannot look after the program")?;
+    // None of them ends us: a guard that is stopped when `run` dies would get HUP from the kernel.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot listen to signals")?;
+    let _context = runtime.enter();
+    let _signals = Signals::listen();
     let stream = UnixStream::connect(folder.join(SOCKET)).context("cannot reach `run`")?;
     let mut program = Command::new(OURSELVES);
     program.arg0("longhand").arg("launch").args(stage(group)).args(command);
@@ -227,7 +236,10 @@ pub(super) fn end_descendants() {
     // One that is stopped could not end.
     signal_all(&[Signal::TERM, Signal::CONT]);
     let begun = Instant::now();
-    while !descendants().is_empty() && begun.elapsed() < GRACE + KILL_MAX {
+    let mut none_seen = 0;
+    while none_seen < LOOKS && begun.elapsed() < GRACE + KILL_MAX {
+        // A process may move to another parent while all of them are read, and not be found.
+        none_seen = if descendants().is_empty() { none_seen + 1 } else { 0 };
         if begun.elapsed() > GRACE {
             signal_all(&[Signal::KILL]);
         }
@@ -237,28 +249,35 @@ pub(super) fn end_descendants() {
 
 /// The living processes below this one.
 fn descendants() -> Vec<Pid> {
-    let processes: Vec<(i32, i32)> = std::fs::read_dir("/proc")
+    let processes: Vec<Process> = std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
         .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| Some((pid, parent_of(pid)?)))
+        .filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?))
         .collect();
-    let mut found = vec![getpid().as_raw_nonzero().get()];
-    let mut at = 0;
-    while let Some(parent) = found.get(at).copied() {
-        found.extend(processes.iter().filter(|(_, own)| *own == parent).map(|(pid, _)| *pid));
-        at += 1;
+    let mut parents = vec![getpid().as_raw_nonzero().get()];
+    let mut living = Vec::new();
+    while let Some(parent) = parents.pop() {
+        for process in processes.iter().filter(|process| process.parent == parent) {
+            parents.push(process.pid);
+            living.extend(Pid::from_raw(process.pid).filter(|_| process.is_alive));
+        }
     }
-    found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
+    living
 }
 
-/// The parent of a process that is alive.
-fn parent_of(pid: i32) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of a program may have any letters in it, brackets too.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let is_dead = matches!(fields.next()?, "Z" | "X");
-    let parent = fields.next()?.parse().ok()?;
-    (!is_dead).then_some(parent)
+struct Process {
+    pid: i32,
+    parent: i32,
+    is_alive: bool,
+}
+
+impl Process {
+    fn read(pid: i32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name of a program may have any letters in it, brackets too.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let is_alive = !matches!(fields.next()?, "Z" | "X");
+        Some(Self { pid, parent: fields.next()?.parse().ok()?, is_alive })
+    }
 }

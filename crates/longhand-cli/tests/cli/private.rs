@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use longhand_testkit::scripted::{ScriptedServer, Step};
@@ -49,7 +49,7 @@ impl Stage {
             .env("TMPDIR", self.folder.path("tmp"))
             .env_remove("PI_CODING_AGENT_DIR")
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
+            .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
@@ -71,9 +71,17 @@ impl Stage {
     }
 }
 
-fn ended(child: Child) -> (Option<i32>, String) {
-    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
-    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+/// Waits for the end of a run, not for that of others that hold its streams.
+fn ended(mut child: Child) -> (Option<i32>, String) {
+    let mut said = child.stderr.take().unwrap();
+    let reading = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = said.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let status = child.wait().unwrap();
+    until("nobody writes any more", || reading.is_finished());
+    (status.code(), reading.join().unwrap())
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -401,10 +409,12 @@ fn no_process_of_an_agent_outlives_its_proxy() {
             "guard" => kill("KILL", &stage.folder.read("guard")),
             _ => {
                 // The worker is an orphan before anybody looks.
-                kill("STOP", &stage.folder.read("guard"));
-                kill("KILL", &pid);
+                let guard = stage.folder.read("guard");
+                kill("STOP", &guard);
                 kill("KILL", &wrapper);
-                kill("CONT", &stage.folder.read("guard"));
+                kill("KILL", &pid);
+                // The kernel may have woken it already.
+                let _ = Command::new("kill").args(["-CONT", guard.trim()]).status();
             }
         }
         let (status, said) = ended(run);
