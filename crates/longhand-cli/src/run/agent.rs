@@ -13,6 +13,7 @@ use super::signals::{Receiver, Signals};
 /// A program that runs.
 pub(super) struct Agent {
     child: Child,
+    receiver: Receiver,
     /// Passes signals on for as long as it is there.
     passing: JoinSet<()>,
 }
@@ -25,13 +26,18 @@ impl Agent {
         // From here on no signal ends us: the program is told, and ends as it likes.
         let signals = Signals::listen();
         let (child, receiver) = spawn(&words, recipe, folder)?;
-        Ok(Self { child, passing: signals.pass_on(receiver) })
+        let passing = signals.pass_on(receiver.clone());
+        Ok(Self { child, receiver, passing })
     }
 
     /// Waits for its end, and gives the status to end with.
     pub(super) async fn wait(self) -> Result<u8> {
-        let Self { mut child, passing } = self;
-        let status = spawn_blocking(move || child.wait()).await;
+        let Self { mut child, receiver, passing } = self;
+        let ending = move || {
+            receiver.acknowledge();
+            child.wait()
+        };
+        let status = spawn_blocking(ending).await;
         drop(passing);
         let status = status.context("cannot wait for the program")?.context("cannot wait")?;
         #[cfg(target_os = "linux")]
@@ -46,7 +52,7 @@ impl Agent {
 #[cfg(target_os = "linux")]
 fn spawn(words: &[OsString], recipe: &Recipe, folder: &RunFolder) -> Result<(Child, Receiver)> {
     let (child, stream) = super::launch::start(folder.path(), words, &recipe.variables)?;
-    Ok((child, Receiver::Guard(stream)))
+    Ok((child, Receiver::Guard(stream.into())))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -16,8 +16,7 @@
 //! to that group and has the terminal.
 
 use std::ffi::OsString;
-use std::io::{ErrorKind, Read};
-use std::net::Shutdown;
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -45,6 +44,10 @@ const SOCKET: &str = "socket";
 
 /// The longest that a guard may take to start.
 const START_MAX: Duration = Duration::from_secs(30);
+
+/// The guard says that the program has ended, and `run` that it has heard so: what is left running is then left on
+/// purpose. No signal has the number 0.
+const ENDED: u8 = 0;
 
 /// How long processes have to end by themselves, and then to be gone.
 const GRACE: Duration = Duration::from_secs(3);
@@ -94,6 +97,13 @@ pub(super) fn start(
     Ok((guard, stream))
 }
 
+/// Waits until the guard says that the program has ended, or is gone itself.
+pub(super) fn acknowledge(mut stream: &UnixStream) {
+    if stream.read_exact(&mut [0]).is_ok() {
+        let _ = stream.write_all(&[ENDED]);
+    }
+}
+
 /// The arguments that both stages have: who starts it, and the group of the program.
 fn stage(group: Pid) -> [OsString; 5] {
     let number = |pid: Pid| OsString::from(pid.as_raw_nonzero().to_string());
@@ -130,7 +140,7 @@ pub(crate) fn launch(args: &LaunchArgs) -> Result<Outcome> {
     let pid = |number: i32| Pid::from_raw(number).context("0 is no process");
     let (parent, group) = (pid(args.parent)?, pid(args.group)?);
     match &args.folder {
-        Some(folder) => guard(folder, parent, group, &args.command),
+        Some(folder) => guard(folder, group, &args.command),
         None => execute(parent, group, &args.command),
     }
 }
@@ -154,11 +164,13 @@ enum Event {
     Signal(Signal),
     /// The program has ended.
     Ended(WaitStatus),
+    /// `run` was alive when it heard of that.
+    Acknowledged,
     /// `run` has ended.
     Left,
 }
 
-fn guard(folder: &Path, run: Pid, group: Pid, command: &[OsString]) -> Result<Outcome> {
+fn guard(folder: &Path, group: Pid, command: &[OsString]) -> Result<Outcome> {
     set_child_subreaper(Some(getpid())).context("cannot look after the program")?;
     // None of them ends us: a guard that is stopped when `run` dies would get HUP from the kernel.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -174,17 +186,27 @@ fn guard(folder: &Path, run: Pid, group: Pid, command: &[OsString]) -> Result<Ou
     let (events, received) = mpsc::channel();
     let ends = events.clone();
     std::thread::spawn(move || reap(program, &ends));
-    std::thread::spawn(move || listen(stream, &events));
+    let reading = stream.try_clone().context("cannot read from `run`")?;
+    std::thread::spawn(move || listen(reading, &events));
+    let mut ended = None;
     for event in received {
         match event {
             Event::Signal(signal) => {
                 // It may have ended in this very moment.
                 let _ = kill_process(program, signal);
             }
-            Event::Ended(status) if getppid() == Some(run) => {
-                return Ok(Outcome::Status(code(status)));
+            Event::Ended(status) => {
+                ended = Some(code(status));
+                if (&stream).write_all(&[ENDED]).is_err() {
+                    break;
+                }
             }
-            Event::Ended(_) | Event::Left => break,
+            Event::Acknowledged => {
+                if let Some(code) = ended {
+                    return Ok(Outcome::Status(code));
+                }
+            }
+            Event::Left => break,
         }
     }
     end_descendants();
@@ -207,12 +229,10 @@ fn reap(program: Pid, events: &mpsc::Sender<Event>) {
 
 /// Reads signals from `run`, until it is gone.
 fn listen(mut stream: UnixStream, events: &mpsc::Sender<Event>) {
-    let _ = stream.shutdown(Shutdown::Write);
     let mut byte = [0];
     while stream.read_exact(&mut byte).is_ok() {
-        if let Some(signal) = Signal::from_named_raw(i32::from(byte[0])) {
-            let _ = events.send(Event::Signal(signal));
-        }
+        let signal = Signal::from_named_raw(i32::from(byte[0])).map(Event::Signal);
+        let _ = events.send(signal.unwrap_or(Event::Acknowledged));
     }
     let _ = events.send(Event::Left);
 }

@@ -9,7 +9,6 @@ pub(super) use self::other::{Receiver, Signals};
 #[cfg(unix)]
 mod unix {
     use std::fs::File;
-    use std::sync::Arc;
 
     use rustix::process::{Signal, getpgrp};
     use tokio::signal::unix::{SignalKind, signal};
@@ -23,22 +22,32 @@ mod unix {
         [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2, Signal::CONT];
 
     /// Who gets the signals.
+    #[derive(Clone)]
     pub(in super::super) enum Receiver {
         /// The guard of the program.
         #[cfg(target_os = "linux")]
-        Guard(std::os::unix::net::UnixStream),
+        Guard(std::sync::Arc<std::os::unix::net::UnixStream>),
         /// The program itself.
         #[cfg(not(target_os = "linux"))]
         Process(u32),
     }
 
     impl Receiver {
+        /// Waits until the program has ended, if that is told.
+        pub(in super::super) fn acknowledge(&self) {
+            #[cfg(target_os = "linux")]
+            {
+                let Self::Guard(stream) = self;
+                super::super::launch::acknowledge(stream);
+            }
+        }
+
         fn send(&self, signal: Signal) {
             // The program may have ended in this very moment.
             match self {
                 #[cfg(target_os = "linux")]
                 Self::Guard(stream) => {
-                    let mut stream = stream;
+                    let mut stream: &std::os::unix::net::UnixStream = stream;
                     let _ = std::io::Write::write_all(&mut stream, &[signal.as_raw() as u8]);
                 }
                 #[cfg(not(target_os = "linux"))]
@@ -66,10 +75,9 @@ mod unix {
 
         /// Passes them on for as long as the set is there, those that came before, too.
         pub(in super::super) fn pass_on(self, receiver: Receiver) -> JoinSet<()> {
-            let receiver = Arc::new(receiver);
             let mut set = JoinSet::new();
             for (kind, mut stream) in self.0 {
-                let receiver = Arc::clone(&receiver);
+                let receiver = receiver.clone();
                 set.spawn(async move {
                     while stream.recv().await.is_some() {
                         // The terminal has told the program itself; twice Ctrl-C is another word than once.
@@ -95,8 +103,13 @@ mod other {
     use tokio::task::JoinSet;
 
     /// Ctrl-C goes to all programs of a console, so there is nothing to pass on.
+    #[derive(Clone)]
     pub(in super::super) enum Receiver {
         Process(#[allow(dead_code, reason = "nothing is sent to it")] u32),
+    }
+
+    impl Receiver {
+        pub(in super::super) fn acknowledge(&self) {}
     }
 
     pub(in super::super) struct Signals;

@@ -60,10 +60,11 @@ impl Stage {
         ended(self.start(program))
     }
 
-    /// Waits for a file, and gives what is in it.
+    /// Waits for a file with a whole line in it, and gives what it says.
     fn awaited(&self, name: &str) -> String {
-        until(name, || self.folder.path(name).exists());
-        self.folder.read(name)
+        let read = || std::fs::read_to_string(self.folder.path(name)).unwrap_or_default();
+        until(name, || read().ends_with('\n'));
+        read()
     }
 
     fn temporary(&self) -> Vec<String> {
@@ -268,6 +269,8 @@ fn pi_stage() -> Stage {
 }
 
 /// A `pi` that logs in, changes its models, replaces its settings, and makes a folder; then it does `then`.
+///
+/// Its last commands are builtins: a shell that waits for a program does not end with SIGINT.
 fn pi(stage: &Stage, then: &str) {
     let script = r#"cd "$PI_CODING_AGENT_DIR"
 find .. -not -type l -printf '%m %y %P\n' > "$HOME/modes"
@@ -277,7 +280,7 @@ sed 's/^{/{"mine":{"baseUrl":"http:\/\/m"},/' models.json > models.new && mv mod
 mkdir -p themes/new && printf red > themes/new/colours
 printf '[2]' > trusted.json
 mkdir auth.json.lock
-echo $$ > "$HOME/pid.new"; echo $PPID > "$HOME/guard"; mv "$HOME/pid.new" "$HOME/pid"
+echo $PPID > "$HOME/guard"; echo $$ > "$HOME/pid"
 "#;
     stage.script("pi", &format!("{script}{then}\n"));
 }
@@ -447,7 +450,7 @@ fn every_signal_is_passed_on_even_the_first() {
         signals.iter().map(|name| format!("trap 'echo {name} >> heard' {name}\n")).collect();
     stage.script(
         "agent",
-        &format!("{traps}touch ready\nuntil test -e go; do sleep 0.02; done\nexit 6"),
+        &format!("{traps}echo > ready\nuntil test -e go; do sleep 0.02; done\nexit 6"),
     );
     let run = stage.start("./agent");
     stage.awaited("ready");
