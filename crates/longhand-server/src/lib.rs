@@ -49,6 +49,7 @@ mod recall;
 mod recovery;
 mod redaction;
 mod route;
+mod secret;
 mod settings;
 mod store;
 mod trail;

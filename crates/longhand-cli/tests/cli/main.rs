@@ -20,6 +20,8 @@ mod names;
 mod newcomer;
 #[cfg(unix)]
 mod people;
+#[cfg(target_os = "linux")]
+mod private;
 mod replay;
 mod run;
 #[cfg(unix)]
