@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use longhand_core::{Tokens, grouped};
-use longhand_server::{Counts, Log, Settings, serve};
+use longhand_server::{Counts, Log, Missing, Settings, serve};
 use tokio::runtime::Builder;
 
 use self::agent::Agent;
@@ -50,24 +50,27 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     let archive = Arc::clone(&settings.archive);
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
     let runtime = runtime.context("cannot start the network threads")?;
-    let (status, counts) = runtime.block_on(async {
+    let (status, counts, missing) = runtime.block_on(async {
         let proxy = serve(settings).await?;
         let address = Address { url: format!("http://{}", proxy.address()), secret };
         let folder = RunFolder::create()?;
         let recipe = Recipe::of(&agent, &address, &folder, |name| std::env::var(name).ok())?;
         let status = Agent::start(&args.command, &recipe, &folder)?.wait().await?;
         drop(folder);
-        let counter = proxy.counter();
+        let (counter, missing) = (proxy.counter(), proxy.missing());
         let _ = tokio::time::timeout(FAREWELL_MAX, proxy.stop()).await;
-        anyhow::Ok((status, counter()))
+        anyhow::Ok((status, counter(), missing()))
     })?;
     // A request that never ends must not keep the program's caller waiting.
     runtime.shutdown_background();
+    for line in crate::serve::not_archived(&missing) {
+        output::say(&format!("longhand: warning: {}", harmless_line(&line)));
+    }
     if !args.quiet {
         warnings.say();
         let main = conversation::newest_since(&archive, begun_ms)?;
         let shown = main.map(|info| harmless_line(&conversation::short_id(&info)));
-        output::say(&format!("longhand: {}", told(&counts, &agent, shown.as_deref())));
+        output::say(&format!("longhand: {}", told(&counts, &missing, &agent, shown.as_deref())));
     }
     Ok(Outcome::Status(status))
 }
@@ -126,7 +129,7 @@ impl Warnings {
 }
 
 /// The line at the end.
-fn told(counts: &Counts, agent: &str, session: Option<&str>) -> String {
+fn told(counts: &Counts, missing: &[Missing], agent: &str, session: Option<&str>) -> String {
     let number = |count: u64| grouped(count as usize);
     if counts.requests == 0 {
         return format!(
@@ -153,11 +156,10 @@ fn told(counts: &Counts, agent: &str, session: Option<&str>) -> String {
     if counts.bypassed > 0 {
         line.push_str(&format!("; {} passed on unread", number(counts.bypassed)));
     }
-    if counts.unarchived > 0 {
-        line.push_str(&format!(
-            "; {} could not be archived",
-            counted(counts.unarchived as usize, "message")
-        ));
+    let missing: u64 = missing.iter().map(|own| own.messages).sum();
+    if missing > 0 {
+        let messages = counted(missing as usize, "message");
+        line.push_str(&format!("; {messages} could not be archived"));
     }
     match session {
         Some(session) => {

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use longhand::{Archive, MemoryArchive, Redactor};
+use longhand::{Archive, MemoryArchive, Redactor, time};
 use longhand_core::{Tokens, grouped};
-use longhand_server::{Counts, HeaderName, Log, ServerError, Settings, serve};
+use longhand_server::{Counts, HeaderName, Log, Missing, ServerError, Settings, serve};
 use tokio::runtime::Builder;
 
 use crate::args::ServeArgs;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
     // More would only wait for the same disk, each with memory of its own.
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
     let runtime = runtime.context("cannot start the network threads")?;
-    let counts = runtime.block_on(async {
+    let (counts, missing) = runtime.block_on(async {
         let proxy = serve(settings).await.map_err(explained)?;
         output::print(&format!("listening http://{}", proxy.address()))?;
         if !args.quiet {
@@ -33,19 +33,34 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
         if !args.quiet {
             output::say("finishing the requests under way; press Ctrl-C again to stop at once");
         }
-        let counts = proxy.counts();
+        let (counter, missing) = (proxy.counter(), proxy.missing());
         tokio::select! {
             () = proxy.stop() => {}
             () = stop_asked_for() => {}
         }
-        anyhow::Ok(counts)
+        anyhow::Ok((counter(), missing()))
     })?;
     // Work for requests that are gone may still be under way; nobody waits for it.
     runtime.shutdown_background();
+    // Also those who want no other word must know of what is lost.
+    for line in not_archived(&missing) {
+        warn(&line);
+    }
     if !args.quiet {
-        output::say(&told(&counts));
+        output::say(&told(&counts, &missing));
     }
     Ok(Outcome::Done)
+}
+
+/// What is not in the archive, by session and time.
+pub(crate) fn not_archived(missing: &[Missing]) -> Vec<String> {
+    let line = |own: &Missing| {
+        let [first, last] = [own.first_ms, own.last_ms].map(time::format);
+        let why = own.given_up.as_deref().unwrap_or("it waited for the archive until the end");
+        let messages = counted(own.messages as usize, "message");
+        format!("session {}: {messages} from {first} to {last} not archived: {why}", own.session)
+    };
+    missing.iter().map(line).collect()
 }
 
 /// Where requests go, how much of them, where they are kept, and how to use it.
@@ -250,8 +265,9 @@ async fn stop_asked_for() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-fn told(counts: &Counts) -> String {
+fn told(counts: &Counts, missing: &[Missing]) -> String {
     let number = |count: u64| grouped(count as usize);
+    let missing = missing.iter().map(|own| own.messages).sum();
     format!(
         "{}: {} shortened, {} sent again shorter, {} passed on unchanged because of an error here; {} archived, {} not",
         counted(counts.requests as usize, "request"),
@@ -259,7 +275,7 @@ fn told(counts: &Counts) -> String {
         number(counts.recovered),
         number(counts.bypassed),
         counted_as(counts.archived as usize, "entry", "entries"),
-        number(counts.unarchived)
+        number(missing)
     )
 }
 

@@ -340,6 +340,7 @@ impl Store {
             if recording == Recording::Untaken {
                 // Its answer comes too late to be counted by itself.
                 let messages = heard.chain.links().len() - known + 1;
+                self.metrics.unarchived.inc_by(messages as u64);
                 self.give_up(&session.name, messages as u64, "too much waits for it already");
             }
             return Admitted { heard, aside, ticket: None };
@@ -488,7 +489,6 @@ impl Store {
     /// Messages of a session that was named will not be archived.
     pub(crate) fn give_up(&self, session: &str, messages: u64, why: &str) {
         self.metrics.lost.inc_by(messages);
-        self.metrics.unarchived.inc_by(messages);
         self.archivist.missing().give_up(session, now_ms(), messages, why);
     }
 
@@ -497,6 +497,7 @@ impl Store {
         let (count, weight) = (entering.count(), entering.weight());
         let ticket = self.archivist.give(weight, Work::Enter(Box::new(entering)));
         if ticket.is_none() {
+            self.metrics.unarchived.inc_by(count);
             self.give_up(&session.name, count, "the proxy has stopped");
             // It is new again with the next request.
             session.doubt_later();

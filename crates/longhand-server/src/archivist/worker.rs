@@ -230,7 +230,9 @@ impl Worker {
                         self.kept.push((entering, waiter));
                     }
                 }
-                Step::Refused => self.give_up((entering, waiter), "it has no place any more"),
+                Step::Refused => {
+                    self.give_up((entering, waiter), "its session is damaged or another owner's");
+                }
             }
         }
         if !additions.is_empty() {
@@ -271,6 +273,7 @@ impl Worker {
                     self.keep((entering, waiter), PATIENCE);
                 }
                 Outcome::Again if entering.places().is_multiple_of(PLACES_MAX) => {
+                    self.trouble(entering.session_id(), true);
                     self.keep((entering, waiter), PLACE_PATIENCE);
                 }
                 Outcome::Again => self.again((entering, waiter)),

@@ -164,7 +164,9 @@ impl Entering {
 
     /// What is to be added, where it belongs by now.
     pub(crate) fn step(&mut self) -> Step {
-        if self.session.is_foreign() {
+        // Others were first, and nobody can read what they wrote.
+        let is_lost = self.places > 0 && self.session.is_damaged();
+        if self.session.is_foreign() || is_lost {
             return Step::Refused;
         }
         let mut state = self.session.lock();

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use longhand::{Archive, Chain, Ledger, Owner, SessionId, Storyteller, Trail};
-use longhand_archive::{LoggedBatch, NewBatch, Page, PreambleId, SessionInfo};
+use longhand_archive::{ArchiveError, LoggedBatch, NewBatch, Page, PreambleId, SessionInfo};
 use longhand_core::{Arguments, Batch, Link, Message, Seq, Tokens};
 use longhand_dialect::Conversation;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -37,6 +37,8 @@ pub(crate) struct Session {
     reading: Mutex<()>,
     /// Whether the archive has a session of this id that belongs to somebody else.
     is_foreign: AtomicBool,
+    /// Whether its ledger could not be read when that was tried last, since it is damaged.
+    is_damaged: AtomicBool,
 }
 
 /// What is known of a session.
@@ -143,7 +145,7 @@ impl Session {
     ) -> Self {
         let (state, planning) = (Mutex::default(), Mutex::default());
         let (doubts, settled) = (AtomicU64::new(1), AtomicU64::new(0));
-        let (reading, is_foreign) = (Mutex::default(), AtomicBool::new(false));
+        let (is_foreign, is_damaged) = (AtomicBool::new(false), AtomicBool::new(false));
         Self {
             id,
             owner,
@@ -154,8 +156,9 @@ impl Session {
             planning,
             doubts,
             settled,
-            reading,
+            reading: Mutex::default(),
             is_foreign,
+            is_damaged,
         }
     }
 
@@ -219,6 +222,8 @@ impl Session {
         }
         // What is new has neither entries nor batches.
         let nodes = if info.is_some() { archive.tree(self.id) } else { Ok(Vec::new()) };
+        let is_damaged = matches!(nodes, Err(ArchiveError::Damaged { .. }));
+        self.is_damaged.store(is_damaged, Ordering::Relaxed);
         let Ok(nodes) = nodes else { return false };
         let ledger = Ledger::of(nodes);
         {
@@ -241,7 +246,14 @@ impl Session {
     fn is_ours(&self, info: Option<&SessionInfo>) -> bool {
         let is_foreign = info.is_some_and(|info| info.owner != self.owner);
         self.is_foreign.store(is_foreign, Ordering::Relaxed);
-        !is_foreign && info.is_none_or(|info| !info.is_damaged)
+        let is_damaged = info.is_some_and(|info| info.is_damaged);
+        self.is_damaged.store(is_damaged, Ordering::Relaxed);
+        !is_foreign && !is_damaged
+    }
+
+    /// Whether its ledger is damaged, as far as that was asked.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
     }
 
     /// Whether the archive has it as somebody else's, as far as that was asked.
