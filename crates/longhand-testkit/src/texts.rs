@@ -57,7 +57,7 @@ pub fn shifted() -> impl Iterator<Item = String> {
 pub fn mixed(seed: u64) -> String {
     let mut rng = Rng::new(seed);
     let mut text = String::new();
-    let pieces = if seed % 16 == 0 { rng.range(200..900) } else { rng.range(1..40) };
+    let pieces = if seed.is_multiple_of(16) { rng.range(200..900) } else { rng.range(1..40) };
     for number in 0..pieces {
         match rng.range(0..12) {
             0..5 => text.push_str(rng.choose::<&str>(CUES)),

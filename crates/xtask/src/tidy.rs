@@ -48,6 +48,10 @@ fn complaints_about(file: &TextFile) -> Vec<String> {
         let complaint = |line| mechanism(&file.path, line).or_else(|| printing(&file.path, line));
         let found = lines.filter_map(|(line, number)| Some((number, complaint(line)?)));
         complaints.extend(found.map(|(number, what)| format!("{path}:{number}: {what}")));
+        let found = file.text.lines().zip(1..).filter_map(|(line, number)| {
+            Some(format!("{path}:{number}: {}", cut_by_bytes(&file.path, line)?))
+        });
+        complaints.extend(found);
     }
     let lines = file.text.lines().count();
     if is_rust(&file.path) && is_in_sources(&file.path) && lines > SOURCE_LINES_MAX {
@@ -81,6 +85,21 @@ const PLANNING: &[&str] =
     &[concat!("plan", "_with("), concat!("proj", "ect("), concat!(".com", "mit(")];
 
 /// How a line breaks the rule that there is one maker of windows, if it does.
+/// A line that cuts a text by its bytes and may do so inside a character.
+fn cut_by_bytes(path: &Path, line: &str) -> Option<&'static str> {
+    // In pieces, or this file would break its own rule.
+    let rounds = [concat!("floor_char_", "boundary("), concat!("ceil_char_", "boundary(")];
+    if rounds.iter().any(|own| line.contains(own)) && !path.ends_with("longhand-core/src/cut.rs") {
+        return Some("cut texts with `longhand_core::cut`");
+    }
+    // What such a search finds may have several bytes.
+    let searches = [concat!("find(", "|"), concat!("find(", "char::"), concat!("find(", "is_")];
+    let steps = [concat!("at ", "+ 1)"), concat!("before ", "+ 1)"), concat!("end ", "+ 1)")];
+    let has = |signs: &[&str]| signs.iter().any(|sign| line.contains(sign));
+    (has(&searches) && has(&steps))
+        .then_some("the character that was found may have several bytes: trim up to it instead")
+}
+
 fn mechanism(path: &Path, line: &str) -> Option<String> {
     let is_in = |places: &[&str]| places.iter().any(|place| path.starts_with(place));
     let edit = EDIT_FORMS.iter().find(|form| line.contains(**form));
@@ -159,6 +178,26 @@ mod tests {
         let text = "x\n".repeat(701);
         check("crates/a/tests/b.rs", &text, &[]);
         check("crates/a/src/b.rs", &text, &["crates/a/src/b.rs: 701 lines, split it below 700"]);
+    }
+
+    #[test]
+    fn texts_are_not_cut_inside_a_character() {
+        let step =
+            concat!("let start = line.rfind(", "|c| c != 'a').map_or(0, |at| at ", "+ 1);\n");
+        let what = "crates/a/src/b.rs:1: the character that was found may have several bytes: trim up to it instead";
+        check("crates/a/src/b.rs", step, &[what]);
+        let cut = concat!("&text[..text.floor_char_", "boundary(9)]\n");
+        check(
+            "crates/a/src/b.rs",
+            cut,
+            &["crates/a/src/b.rs:1: cut texts with `longhand_core::cut`"],
+        );
+        check("crates/longhand-core/src/cut.rs", cut, &[]);
+        check(
+            "crates/a/src/b.rs",
+            "let next = list.iter().find(|own| own.is_new()).map(|at| at);\n",
+            &[],
+        );
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub fn is_check_tool(name: &str) -> bool {
 /// The last line that counts or names passes, failures, errors or warnings.
 ///
 /// After its count a runner may only say that something failed, or how to run it again; then the last line that counts
-/// failures tells more. The line is returned as it stands, so that a reader can find it again.
+/// failures tells more. It is returned as it stands, up to what was not run and how long the run took.
 pub fn verdict_line(output: &str) -> Option<&str> {
     let mut verdicts = output.lines().rev().filter(|line| is_verdict(line));
     let last = verdicts.next()?;
@@ -61,7 +61,7 @@ pub fn verdict_line(output: &str) -> Option<&str> {
     if outcomes(last).next().is_none() {
         counted = verdicts.find(|line| outcomes(line).any(|outcome| outcome.is_failure()));
     }
-    Some(counted.unwrap_or(last).trim())
+    Some(without_trifles(counted.unwrap_or(last).trim()))
 }
 
 /// A number of passes or failures.
@@ -88,6 +88,21 @@ fn outcomes(line: &str) -> impl Iterator<Item = Outcome<'_>> {
 
 fn starts_with(word: &str, start: &str) -> bool {
     word.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start))
+}
+
+/// Cuts the last clauses of a verdict if they say what was not run or how long the run took.
+fn without_trifles(verdict: &str) -> &str {
+    let is_trifle = |clause: &str| {
+        clause == "0 ignored"
+            || clause.starts_with("finished in ")
+            || clause.ends_with(" measured")
+            || clause.ends_with(" filtered out")
+    };
+    let mut rest = verdict;
+    while let Some((before, _)) = rest.rsplit_once("; ").filter(|(_, last)| is_trifle(last)) {
+        rest = before;
+    }
+    rest
 }
 
 fn is_check(command: &str) -> bool {
@@ -168,11 +183,9 @@ mod tests {
             (
                 "test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 53 filtered out; finished in 0.94s\n\n\
                  error: test failed, to rerun pass `--lib`",
-                Some(
-                    "test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 53 filtered out; finished in 0.94s",
-                ),
+                Some("test result: FAILED. 4 passed; 1 failed"),
             ),
-            ("4 passed; 2 ignored; 0 measured", Some("4 passed; 2 ignored; 0 measured")),
+            ("4 passed; 2 ignored; 0 measured", Some("4 passed; 2 ignored")),
             (
                 "warning: `a` generated 1 warning\nerror: linking failed",
                 Some("error: linking failed"),

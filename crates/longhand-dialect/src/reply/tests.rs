@@ -442,7 +442,7 @@ proptest::proptest! {
         for (own, at, cut, act) in picks {
             let events = ALL[own].2;
             let data = events[at % events.len()];
-            let cut = data.floor_char_boundary(cut);
+            let cut = longhand_core::cut::head(data, cut).len();
             let data = match act {
                 0 => data[..cut].to_owned(),
                 1 => data.replacen(':', ":[", 1),

@@ -1,4 +1,5 @@
 //! Texts of every kind are counted, and counted exactly.
+#![expect(clippy::unwrap_used, reason = "these are tests")]
 
 use longhand_core::Meter;
 use longhand_meter::{Chars, CharsPerToken, ImageRule, MeterSpec, ModelFacts, Scaled, Vocabulary};

@@ -92,31 +92,33 @@ pub(super) fn is_check_tool(name: &str) -> bool {
     words.map(str::to_ascii_lowercase).any(|word| TASKS.contains(&word.as_str()))
 }
 
-/// The last line that counts or names passes, failures, errors or warnings. If it has no count, as a hint on how to
-/// run a test again, a line before it that counts failures is the verdict.
+/// The last line that counts or names passes, failures, errors or warnings, up to its last count: what is not run and
+/// how long it took is no outcome. If it has no count, as a hint on how to run a test again, a line before it that counts
+/// failures is the verdict.
 pub(super) fn verdict(output: &str) -> Option<String> {
     let mut lines = output.lines().rev().map(plain).filter(|line| is_verdict(line));
     let last = lines.next()?;
-    let counted =
-        if has_count(&last, false) { None } else { lines.find(|line| has_count(line, true)) };
-    Some(opening(&counted.unwrap_or(last), VERDICT_CHARS).to_owned())
+    let counted = match counts(&last).next() {
+        Some(_) => None,
+        None => lines.find(|line| counts(line).any(|(_, is_failure)| is_failure)),
+    };
+    let line = counted.unwrap_or(last);
+    let end = counts(&line).last().map_or(line.len(), |(end, _)| end);
+    Some(opening(&line[..end], VERDICT_CHARS).to_owned())
 }
 
-/// Whether a line counts passes or failures: `3 passed`, or with failures alone, `1 failed`.
-fn has_count(line: &str, failures: bool) -> bool {
-    let words: Vec<String> = line
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect();
-    words.windows(2).any(|pair| {
-        let count = pair[0].parse::<u64>();
-        let is_failure =
-            pair[1].starts_with("fail") && count.as_ref().is_ok_and(|count| *count > 0);
-        is_failure
-            || (!failures
-                && count.is_ok()
-                && ["pass", "fail"].iter().any(|own| pair[1].starts_with(own)))
+/// Where the counts of a line end, such as `3 passed`, and whether each is of failures.
+fn counts(line: &str) -> impl Iterator<Item = (usize, bool)> {
+    let mut before: Option<u64> = None;
+    let is_apart = |c: char| !c.is_alphanumeric();
+    line.split(is_apart).filter(|word| !word.is_empty()).filter_map(move |word| {
+        let count = before.take();
+        before = word.parse().ok();
+        let end = word.as_ptr().addr() - line.as_ptr().addr() + word.len();
+        let low = word.to_lowercase();
+        let is_failure = low.starts_with("fail");
+        let count = count.filter(|_| is_failure || low.starts_with("pass"))?;
+        Some((end, is_failure && count > 0))
     })
 }
 
@@ -218,10 +220,10 @@ mod tests {
                 Some("test result: ok. 3 passed; 0 failed"),
             ),
             ("src/a.ts(3,1): error TS2304: no x", Some("src/a.ts(3,1): error TS2304: no x")),
-            ("\u{1b}[32m  12   passing\u{1b}[0m (3s)\n", Some("12 passing (3s)")),
+            ("\u{1b}[32m  12   passing\u{1b}[0m (3s)\n", Some("12 passing")),
             (
                 "test result: FAILED. 4 passed; 1 failed; 0 ignored\n\nerror: test failed, to rerun pass `--lib`",
-                Some("test result: FAILED. 4 passed; 1 failed; 0 ignored"),
+                Some("test result: FAILED. 4 passed; 1 failed"),
             ),
             ("297 tests, 0 failures\nerror: exit 2", Some("error: exit 2")),
             ("TypeError: x is not a function\n  at a.js:3", Some("TypeError: x is not a function")),
