@@ -529,7 +529,7 @@ impl Windows {
         let after = live.last().filter(|_| asked.purpose == Purpose::Turn)?.number;
         let batches: Vec<Batch> = live.iter().map(|live| live.batch().clone()).collect();
         // A token has some three bytes; what comes back may take a quarter of the window.
-        let bytes_max = usize::try_from(limit.0).map_or(usize::MAX, |limit| limit * 3 / 4);
+        let bytes_max = usize::try_from(limit.0).map_or(usize::MAX, |limit| limit / 4 * 3);
         let batch = asked.fitting(&batches, &[]).brought_back(bytes_max)?;
         let receipt = json!({"why": "reference", "budget": limit.0}).to_string();
         let commit = Commit { after, batch, receipt, aside: false };
