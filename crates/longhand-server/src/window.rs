@@ -59,9 +59,6 @@ pub(crate) struct Windows {
 /// How long a window waits until its new batch is durable.
 const BATCH_TIME_MAX: Duration = Duration::from_millis(50);
 
-/// No text has longer tokens on average; none has less than a byte.
-const TOKEN_BYTES_MAX: u64 = 8;
-
 /// How many sessions are remembered as noticed.
 const NOTICED_MAX: usize = 10_000;
 
@@ -320,13 +317,8 @@ impl Windows {
         let reply = self.redaction.reply(reply);
         let usage = reply.usage.unwrap_or_default();
         let (owner, model) = (asked.heard.caller.owner(), asked.model());
-        // Where nobody counted, what is reported is believed within what the bytes allow.
         let bytes = asked.shown().bytes().len() as u64;
-        let billed = match sent.after {
-            Some(_) => usage.input,
-            None => usage.input.clamp(bytes / TOKEN_BYTES_MAX, bytes),
-        };
-        let told = self.calibration.saw(owner, model, sent.after, billed);
+        let told = self.calibration.saw(owner, model, sent.after, (usage.input, bytes));
         Self::keep_learned(asked, told);
         if asked.purpose == Purpose::Turn && reply.usage.is_some() {
             let request = (asked.heard.session.id, sent.batch);
