@@ -305,9 +305,9 @@ mod tests {
                 let mut some = |more: u64| {
                     let has_room = more <= left;
                     if has_room {
-                        left -= more
+                        left -= more;
                     } else {
-                        refused += 1
+                        refused += 1;
                     }
                     has_room
                 };

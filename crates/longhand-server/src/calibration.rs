@@ -27,6 +27,9 @@ const SESSIONS_MAX: usize = 32;
 const OWNERS_MAX: usize = 10_000;
 const MODELS_MAX: usize = 1_000;
 
+/// No text has longer tokens on average; none has less than a byte.
+const TOKEN_BYTES_MAX: u64 = 8;
+
 /// Under which key an archive has what a session taught of a model.
 pub(crate) fn key(model: &str) -> String {
     format!("calibration {model}")
@@ -52,18 +55,24 @@ impl Calibration {
         self.with(owner, model, |learned| *learned = told.unwrap_or(*learned));
     }
 
-    /// Compares a count of ours with the one that a request was billed for; gives what is to be kept.
+    /// Compares a count of ours with the one that a request of so many bytes was billed for; gives what is to
+    /// be kept.
+    ///
+    /// Where nobody counted, what was billed is believed within what the bytes allow.
     pub(crate) fn saw(
         &self,
         owner: Owner,
         model: &str,
         own: Option<Tokens>,
-        billed: u64,
+        (billed, bytes): (u64, u64),
     ) -> Option<String> {
         self.with(owner, model, |learned| {
             match own {
                 Some(own) => learned.saw(own, billed, now_ms()),
-                None => learned.took(Tokens(billed), now_ms()),
+                None => {
+                    let tokens = billed.clamp(bytes / TOKEN_BYTES_MAX, bytes);
+                    learned.took(Tokens(tokens), now_ms());
+                }
             }
             learned.to_keep()
         })

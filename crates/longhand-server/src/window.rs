@@ -64,9 +64,6 @@ pub(crate) struct Windows {
 /// How long a window waits until its new batch is durable.
 const BATCH_TIME_MAX: Duration = Duration::from_millis(50);
 
-/// No text has longer tokens on average; none has less than a byte.
-const TOKEN_BYTES_MAX: u64 = 8;
-
 /// How many sessions are remembered as noticed.
 const NOTICED_MAX: usize = 10_000;
 
@@ -354,13 +351,8 @@ impl Windows {
         let reply = self.redaction.reply(reply.unwrap_or_else(Reply::unread));
         let usage = reply.usage.unwrap_or_default();
         let (owner, model) = (asked.heard.caller.owner(), asked.model());
-        // Where nobody counted, what is reported is believed within what the bytes allow.
         let bytes = asked.shown().bytes().len() as u64;
-        let billed = match sent.after {
-            Some(_) => usage.input,
-            None => usage.input.clamp(bytes / TOKEN_BYTES_MAX, bytes),
-        };
-        let told = self.calibration.saw(owner, model, sent.after, billed);
+        let told = self.calibration.saw(owner, model, sent.after, (usage.input, bytes));
         Self::keep_learned(asked, told);
         if asked.purpose == Purpose::Turn && reply.usage.is_some() {
             let request = (asked.heard.session.id, sent.batch);
@@ -604,7 +596,7 @@ impl Windows {
         let after = live.last().filter(|_| asked.purpose == Purpose::Turn)?.number;
         let batches: Vec<Batch> = live.iter().map(|live| live.batch().clone()).collect();
         // A token has some three bytes; what comes back may take a quarter of the window.
-        let bytes_max = usize::try_from(limit.0).map_or(usize::MAX, |limit| limit * 3 / 4);
+        let bytes_max = usize::try_from(limit.0).map_or(usize::MAX, |limit| limit / 4 * 3);
         let batch = asked.fitting(&batches, &[]).brought_back(bytes_max)?;
         let receipt = json!({"why": "reference", "budget": limit.0}).to_string();
         let commit = Commit { after, batch, receipt, aside: false };

@@ -410,11 +410,12 @@ fn a_session_is_imported_and_its_window_is_valid_in_every_format() {
         let broken: String = session.lines[..cut].iter().map(|line| format!("{line}\n")).collect();
         folder.write("broken.jsonl", broken);
         for file in ["in", "broken"] {
-            let run = folder.run(&format!("import {file}.jsonl --archive a.db"));
+            let run = folder.run(&format!("import {file}.jsonl --archive {file}.db"));
             assert_eq!(run.status, 0, "{} {file}: {run:?}", session.dialect);
             for dialect in ["chat", "responses", "anthropic"] {
-                let line =
-                    format!("context {file} --archive a.db --dialect {dialect} --message next");
+                let line = format!(
+                    "context {file} --archive {file}.db --dialect {dialect} --message next"
+                );
                 let window = folder.run(&line);
                 assert_eq!(window.status, 0, "{} {file}: {window:?}", session.dialect);
                 assert!(window.stdout.contains("part_4.rs:1:"), "{} {file}", session.dialect);

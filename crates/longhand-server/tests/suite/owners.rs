@@ -240,12 +240,14 @@ fn token(claims: &Value) -> String {
     format!("{}.{}.c2ln", piece(&json!({"alg": "RS256"})), piece(claims))
 }
 
+/// The key of each turn.
+type Key = Box<dyn Fn(u64) -> String>;
+
 #[tokio::test]
 async fn a_token_that_is_renewed_in_mid_session_leaves_one_session_and_its_edits() {
     let jwt = |end: u64| {
         token(&json!({"iss": "https://auth.example", "sub": "ann", "exp": end, "jti": end}))
     };
-    type Key = Box<dyn Fn(u64) -> String>;
     let kinds: [(&str, Key); 3] = [
         ("a subscription", Box::new(|turn| format!("sk-ant-oat01-token-number-{turn}"))),
         ("a login", Box::new(jwt)),
@@ -314,7 +316,7 @@ async fn off_loopback_a_key_of_ours_is_needed() {
     let error = start(|_| {}).await.expect_err("nobody asked to let anyone in").to_string();
     assert!(error.contains("key"), "{error}");
     for change in [(|own| own.keys = vec!["ours".to_owned()]) as fn(&mut Settings), |own| {
-        own.open_to_all = true
+        own.open_to_all = true;
     }] {
         start(change).await.unwrap().stop().await;
     }
