@@ -109,6 +109,8 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
+type Pack = fn(&[u8]) -> Vec<u8>;
+
 /// An answer that an upstream sends.
 #[derive(Clone)]
 struct Sent {
@@ -223,7 +225,6 @@ fn classes(path: &str) -> Vec<Sent> {
         },
         Sent { coding: "identity", ..json("identity", whole.clone().into_bytes()) },
     ];
-    type Pack = fn(&[u8]) -> Vec<u8>;
     let codings: [(&str, Pack); 5] =
         [("gzip", gzip), ("x-gzip", gzip), ("deflate", zlib), ("deflate", deflate), ("zstd", zstd)];
     for (coding, pack) in codings {
@@ -483,7 +484,7 @@ async fn a_stream_of_any_length_is_archived_if_its_message_is_not_too_long() {
         };
         let body = format!("{}{end}", event.repeat(count)).into_bytes();
         assert!(body.len() > 33 << 20, "{}", body.len());
-        for (coding, pack) in [("", None), ("gzip", Some(gzip as fn(&[u8]) -> Vec<u8>))] {
+        for (coding, pack) in [("", None), ("gzip", Some(gzip as Pack))] {
             let body = pack.map_or_else(|| body.clone(), |pack| pack(&body));
             let sent = Sent {
                 what: "long",
@@ -495,9 +496,10 @@ async fn a_stream_of_any_length_is_archived_if_its_message_is_not_too_long() {
                 unread: None,
             };
             for require in [false, true] {
-                let stage =
-                    before(&[sent.clone()], Some(60_000), |own| own.require_archive = require)
-                        .await;
+                let stage = before(std::slice::from_ref(&sent), Some(60_000), |own| {
+                    own.require_archive = require
+                })
+                .await;
                 let bytes = ask(&stage, path, 0, &sent).await.bytes().await.unwrap();
                 assert!(bytes == sent.body, "{path} {require}");
                 let (archive, counts) = (Arc::clone(&stage.archive), stage.proxy.counts());
