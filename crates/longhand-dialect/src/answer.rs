@@ -32,6 +32,7 @@ const COUNT_BYTES: usize = 64 << 10;
 /// assert_eq!(answer.foreign_events, 1);
 /// ```
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts, not states")]
 pub struct AnswerReader {
     dialect: Dialect,
     /// Whether the head of the answer says that it is a stream.

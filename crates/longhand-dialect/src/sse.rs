@@ -32,6 +32,7 @@ pub struct SseTooLarge {
 /// # Ok::<(), longhand_dialect::SseTooLarge>(())
 /// ```
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts, not states")]
 pub struct SseReader {
     event_bytes_max: usize,
     line: LeanBuffer,

@@ -73,10 +73,10 @@ pub fn decoder<'b>(bytes: &'b [u8], coding: &str) -> Result<Box<dyn Read + 'b>, 
             "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(reader)),
             "deflate" => {
                 let mut source = BufReader::new(reader);
-                let headed = source.fill_buf().is_ok_and(has_header);
-                match headed {
-                    true => Box::new(ZlibDecoder::new(source)),
-                    false => Box::new(DeflateDecoder::new(source)),
+                if source.fill_buf().is_ok_and(has_header) {
+                    Box::new(ZlibDecoder::new(source))
+                } else {
+                    Box::new(DeflateDecoder::new(source))
                 }
             }
             _ => return Err(DialectError::UnknownCoding(name)),

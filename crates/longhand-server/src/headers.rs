@@ -63,7 +63,7 @@ pub(crate) fn onward_readable(headers: &HeaderMap, window: &Window) -> HeaderMap
     if window.drops_thinking {
         passed.append(BETA, HeaderValue::from_static(BINDING_BETA));
     }
-    // A compressed answer could be passed on but not archived.
+    // A compressed answer is read only at its end, and not if it is compressed with brotli.
     passed.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     passed
 }

@@ -241,7 +241,7 @@ fn the_shape_is_that_of_the_bytes_and_not_of_their_head() {
             (false, "<html>no</html>"),
             (true, "data: plain\n\ndata: words\n\ndata: [DONE]\n\n"),
             (false, r#"{"answer": 42}"#),
-            (true, r#"[1, 2]"#),
+            (true, "[1, 2]"),
         ] {
             let read = read(dialect, in_events, other.as_bytes());
             assert_eq!(
@@ -350,33 +350,30 @@ fn logprobs(token: &str) -> Value {
 fn with_logprobs(dialect: Dialect, tokens: usize, mut push: impl FnMut(&[u8])) {
     let list = |count: usize| format!("[{}]", vec![logprobs("word ").to_string(); count].join(","));
     let one = list(1);
-    match dialect {
-        Dialect::Responses => {
-            push(b"event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"r\"}}\n\n");
-            for _ in 0..tokens {
-                push(format!("data: {{\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"word \",\"logprobs\":{one}}}\n\n").as_bytes());
-            }
-            let text = "word ".repeat(tokens);
-            let all = list(tokens);
-            let item = format!(
-                r#"{{"id":"m","type":"message","role":"assistant","content":[{{"type":"output_text","text":"{text}","annotations":[],"logprobs":{all}}}]}}"#
-            );
-            let events = [
-                format!(
-                    "data: {{\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{item}}}\n\n"
-                ),
-                format!(
-                    "data: {{\"type\":\"response.completed\",\"response\":{{\"id\":\"r\",\"status\":\"completed\",\"output\":[{item}]}}}}\n\n"
-                ),
-            ];
-            events.concat().as_bytes().chunks(16 << 10).for_each(push);
+    if dialect == Dialect::Responses {
+        push(b"event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"r\"}}\n\n");
+        for _ in 0..tokens {
+            push(format!("data: {{\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"word \",\"logprobs\":{one}}}\n\n").as_bytes());
         }
-        _ => {
-            for _ in 0..tokens {
-                push(format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"word \"}},\"logprobs\":{{\"content\":{one}}}}}]}}\n\n").as_bytes());
-            }
-            push(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+        let text = "word ".repeat(tokens);
+        let all = list(tokens);
+        let item = format!(
+            r#"{{"id":"m","type":"message","role":"assistant","content":[{{"type":"output_text","text":"{text}","annotations":[],"logprobs":{all}}}]}}"#
+        );
+        let events = [
+            format!(
+                "data: {{\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{item}}}\n\n"
+            ),
+            format!(
+                "data: {{\"type\":\"response.completed\",\"response\":{{\"id\":\"r\",\"status\":\"completed\",\"output\":[{item}]}}}}\n\n"
+            ),
+        ];
+        events.concat().as_bytes().chunks(16 << 10).for_each(push);
+    } else {
+        for _ in 0..tokens {
+            push(format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"word \"}},\"logprobs\":{{\"content\":{one}}}}}]}}\n\n").as_bytes());
         }
+        push(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
     }
 }
 

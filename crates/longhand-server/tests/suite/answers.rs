@@ -109,6 +109,8 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
+type Pack = fn(&[u8]) -> Vec<u8>;
+
 /// An answer that an upstream sends.
 #[derive(Clone)]
 struct Sent {
@@ -223,7 +225,6 @@ fn classes(path: &str) -> Vec<Sent> {
         },
         Sent { coding: "identity", ..json("identity", whole.clone().into_bytes()) },
     ];
-    type Pack = fn(&[u8]) -> Vec<u8>;
     let codings: [(&str, Pack); 5] =
         [("gzip", gzip), ("x-gzip", gzip), ("deflate", zlib), ("deflate", deflate), ("zstd", zstd)];
     for (coding, pack) in codings {
@@ -293,16 +294,22 @@ fn kept(archive: &dyn Archive, session: &str) -> Vec<UnreadAnswer> {
 async fn every_answer_arrives_and_every_word_is_kept() {
     for path in PATHS {
         let all = classes(path);
-        for (size, require) in [(None, false), (Some(7), false), (Some(100_000), true)] {
+        for (size, require, recalls) in [
+            (None, false, false),
+            (Some(7), false, false),
+            (Some(100_000), true, false),
+            (Some(50), false, true),
+        ] {
             let (warn, warnings) = log();
             let stage = before(&all, size, |settings| {
                 settings.require_archive = require;
+                settings.expand_tool = recalls;
                 settings.warn = Some(warn);
             })
             .await;
             for (at, sent) in all.iter().enumerate() {
                 let before = stage.proxy.counts().unread;
-                let what = format!("{path}, {}, {size:?} {require}", sent.what);
+                let what = format!("{path}, {}, {size:?} {require} {recalls}", sent.what);
                 let answer = ask(&stage, path, at, sent).await;
                 assert_eq!(answer.status(), 200, "{what}");
                 let coding = answer.headers().get("content-encoding").cloned();
@@ -477,7 +484,7 @@ async fn a_stream_of_any_length_is_archived_if_its_message_is_not_too_long() {
         };
         let body = format!("{}{end}", event.repeat(count)).into_bytes();
         assert!(body.len() > 33 << 20, "{}", body.len());
-        for (coding, pack) in [("", None), ("gzip", Some(gzip as fn(&[u8]) -> Vec<u8>))] {
+        for (coding, pack) in [("", None), ("gzip", Some(gzip as Pack))] {
             let body = pack.map_or_else(|| body.clone(), |pack| pack(&body));
             let sent = Sent {
                 what: "long",
@@ -489,9 +496,10 @@ async fn a_stream_of_any_length_is_archived_if_its_message_is_not_too_long() {
                 unread: None,
             };
             for require in [false, true] {
-                let stage =
-                    before(&[sent.clone()], Some(60_000), |own| own.require_archive = require)
-                        .await;
+                let stage = before(std::slice::from_ref(&sent), Some(60_000), |own| {
+                    own.require_archive = require
+                })
+                .await;
                 let bytes = ask(&stage, path, 0, &sent).await.bytes().await.unwrap();
                 assert!(bytes == sent.body, "{path} {require}");
                 let (archive, counts) = (Arc::clone(&stage.archive), stage.proxy.counts());
@@ -501,6 +509,97 @@ async fn a_stream_of_any_length_is_archived_if_its_message_is_not_too_long() {
                 assert_eq!(entries[1].raw.matches("word ").count(), count, "{path} {coding}");
                 assert_eq!(counts.unread, 0, "{path} {coding}");
             }
+        }
+    }
+}
+
+/// A stream with a call of our tool.
+fn calling(path: &str) -> String {
+    let named =
+        |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+    let arguments = r#"{"query":"Hm"}"#;
+    match path {
+        "/v1/messages" => [
+            json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": []}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "toolu_1", "name": "longhand_recall", "input": {}}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": arguments}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 7}}),
+            json!({"type": "message_stop"}),
+        ]
+        .iter()
+        .map(named)
+        .collect(),
+        "/v1/responses" => {
+            let item = json!({"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": "longhand_recall", "arguments": arguments});
+            [
+                json!({"type": "response.created", "response": {"id": "r", "status": "in_progress", "output": []}}),
+                json!({"type": "response.output_item.added", "output_index": 0, "item": item}),
+                json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+                json!({"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [item]}}),
+            ]
+            .iter()
+            .map(named)
+            .collect()
+        }
+        _ => {
+            let call = json!({"index": 0, "id": "call_1", "type": "function", "function": {"name": "longhand_recall", "arguments": arguments}});
+            let chunk = |delta: Value, finish: Value| format!("data: {}\n\n", json!({"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}));
+            let events = [
+                chunk(json!({"role": "assistant", "content": null, "tool_calls": [call]}), json!(null)),
+                chunk(json!({}), json!("tool_calls")),
+            ];
+            events.concat() + "data: [DONE]\n\n"
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_of_ours_are_answered_in_answers_that_are_not_as_their_format_says() {
+    for path in PATHS {
+        let (first, second) = (calling(path), stream(path));
+        let at = first.find("\n\n").unwrap() + 2;
+        let foreign = format!("{}data: [PING]\n\ndata: no json\n\n{}", &first[..at], &first[at..]);
+        for (what, coding, first, second) in [
+            (
+                "foreign events",
+                "",
+                foreign.clone().into_bytes(),
+                with_event(path, b"data: [PING]\n\n"),
+            ),
+            ("packed", "gzip", gzip(foreign.as_bytes()), gzip(second.as_bytes())),
+        ] {
+            let of = |body: Vec<u8>| Sent {
+                what,
+                stream: true,
+                kind: EVENTS,
+                coding,
+                body,
+                words: true,
+                unread: None,
+            };
+            let (first, second) = (of(first), of(second));
+            let asked = first.clone();
+            let upstream = RawServer::start(move |got| {
+                let goes_on = String::from_utf8_lossy(&got.body).contains("[longhand recall:");
+                on_the_wire(if goes_on { &second } else { &first }, Some(64))
+            });
+            let stage = Stage::with([], |settings| {
+                settings.upstream_openai = Some(upstream.url());
+                settings.upstream_anthropic = Some(upstream.url());
+                settings.expand_tool = true;
+            })
+            .await;
+            let answer = ask(&stage, path, 0, &asked).await;
+            assert!(answer.headers().get("content-encoding").is_none(), "{path} {what}");
+            let text = answer.text().await.unwrap();
+            assert!(
+                !text.contains("longhand_recall") && text.contains("w2x"),
+                "{path} {what}: {text}"
+            );
+            assert_eq!(upstream.got().len(), 2, "{path} {what}");
+            let archived = stage.archived().await;
+            assert!(archived[0].1.last().unwrap().contains("w1x two w2x"), "{path} {what}");
         }
     }
 }
