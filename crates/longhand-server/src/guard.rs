@@ -7,6 +7,10 @@ use hyper::{HeaderMap, Uri};
 
 use crate::credentials::{Credentials, parameters};
 use crate::route::unescaped;
+use crate::secret::Secret;
+
+/// Where a browser says whether the page that asks is of the same site as what it asks for.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Who is let in.
 pub(crate) struct Guard {
@@ -14,6 +18,7 @@ pub(crate) struct Guard {
     /// Hashes of the keys, which compare in constant time.
     hashes: Vec<blake3::Hash>,
     only_local: bool,
+    secret: Option<Secret>,
 }
 
 /// Why somebody is not let in.
@@ -21,6 +26,8 @@ pub(crate) struct Guard {
 pub(crate) enum Refused {
     /// It is a web page, or speaks to another name.
     Foreign,
+    /// It does not have the secret of a private proxy.
+    NoSecret,
     /// It has no key, or a wrong one.
     NoKey,
     /// Our key is in the path, which the upstream would see.
@@ -28,10 +35,17 @@ pub(crate) enum Refused {
 }
 
 impl Guard {
-    /// Lets in who has one of the keys, if there are any; `only_local` keeps out web pages.
-    pub(crate) fn new(keys: &[String], only_local: bool) -> Self {
+    /// Lets in who has one of the keys, if there are any, and the secret, if there is one; `only_local` keeps out
+    /// whoever speaks to another name.
+    pub(crate) fn new(keys: &[String], secret: Option<&str>, only_local: bool) -> Self {
         let hashes = keys.iter().map(|key| blake3::hash(key.as_bytes())).collect();
-        Self { keys: keys.to_vec(), hashes, only_local }
+        Self { keys: keys.to_vec(), hashes, only_local, secret: secret.map(Secret::new) }
+    }
+
+    /// Takes the secret out of a request, before anything else is read of it.
+    pub(crate) fn take_secret(&self, parts: &mut Parts) -> Result<(), Refused> {
+        let is_there = self.secret.as_ref().is_none_or(|secret| secret.take(parts));
+        if is_there { Ok(()) } else { Err(Refused::NoSecret) }
     }
 
     /// Checks a request, and takes our keys out of it: they are for nobody else.
@@ -99,16 +113,19 @@ impl Guard {
 
 /// Whether a request comes from a program and not from a web page.
 ///
-/// A web page can make a browser send requests here: its own name stands in `Origin`, and in `Host` if
-/// it had that name point to this machine.
+/// A web page can make a browser send requests here. The browser says so in `Sec-Fetch-Site`; the page's own name
+/// stands in `Origin`, and in `Host` if it had that name point to this machine. A page on another port of this
+/// machine is no better: another user may serve it.
 fn is_local(uri: &Uri, headers: &HeaderMap, only_local: bool) -> bool {
-    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let host = text(HOST).or_else(|| uri.authority().map(hyper::http::uri::Authority::as_str));
-    let origin_is_local = text(ORIGIN).is_none_or(|origin| {
-        let host = origin.split_once("://").map(|(_, host)| host);
-        host.is_some_and(is_loopback)
+    let is_own_origin = text(ORIGIN).is_none_or(|origin| {
+        let origin = origin.split_once("://").map(|(_, host)| host);
+        origin.is_some_and(|origin| host.is_some_and(|host| host.eq_ignore_ascii_case(origin)))
     });
-    (!only_local || host.is_none_or(is_loopback)) && origin_is_local
+    // A person who types the address is nobody's page.
+    let is_own_page = text(FETCH_SITE).is_none_or(|site| ["none", "same-origin"].contains(&site));
+    (!only_local || host.is_none_or(is_loopback)) && is_own_origin && is_own_page
 }
 
 /// Whether a host, perhaps with a port, is this machine by a name that nobody else can give.
@@ -143,30 +160,42 @@ mod tests {
 
     #[test]
     fn web_pages_are_kept_out() {
-        let guard = Guard::new(&[], true);
-        for (host, origin, expected) in [
-            (Some("127.0.0.1:4141"), None, true),
-            (Some("localhost"), None, true),
-            (Some("[::1]:4141"), Some("http://localhost:3000"), true),
-            (None, None, true),
-            (Some("evil.example:4141"), None, false),
-            (Some("127.0.0.1.evil.example"), None, false),
-            (Some("localhost"), Some("https://evil.example"), false),
-            (Some("localhost"), Some("null"), false),
-            (Some("user@localhost@evil"), None, false),
+        for (host, origin, site, expected) in [
+            (Some("127.0.0.1:4141"), None, None, true),
+            (Some("localhost"), None, Some("none"), true),
+            (Some("localhost:4141"), Some("http://localhost:4141"), Some("same-origin"), true),
+            (None, None, None, true),
+            (Some("evil.example:4141"), None, None, false),
+            (Some("127.0.0.1.evil.example"), None, None, false),
+            (Some("evil.example"), Some("http://evil.example"), Some("same-origin"), false),
+            (Some("localhost"), Some("https://evil.example"), None, false),
+            (Some("localhost"), Some("null"), None, false),
+            (Some("user@localhost@evil"), None, None, false),
+            // A page that another user of this machine serves.
+            (Some("[::1]:4141"), Some("http://localhost:3000"), None, false),
+            (Some("localhost:4141"), Some("http://localhost:3000"), Some("same-site"), false),
+            // Links, pictures and scripts have no origin.
+            (Some("localhost:4141"), None, Some("cross-site"), false),
+            (Some("localhost:4141"), None, Some("same-site"), false),
+            (Some("localhost:4141"), None, Some("anything"), false),
         ] {
-            let pairs: Vec<_> = [("host", host), ("origin", origin)]
+            let pairs: Vec<_> = [("host", host), ("origin", origin), ("sec-fetch-site", site)]
                 .into_iter()
                 .filter_map(|(name, value)| Some((name, value?)))
                 .collect();
-            let found = checked(&guard, "/v1/models", &pairs);
-            assert_eq!(found.is_ok(), expected, "{host:?} {origin:?}");
+            let found = checked(&Guard::new(&[], None, true), "/v1/models", &pairs);
+            assert_eq!(found.is_ok(), expected, "{host:?} {origin:?} {site:?}");
+            // Wherever it listens, only the name may be another.
+            if origin.is_some_and(|origin| !origin.ends_with(host.unwrap_or("?"))) {
+                let found = checked(&Guard::new(&[], None, false), "/v1/models", &pairs);
+                assert!(found.is_err(), "{host:?} {origin:?} {site:?}");
+            }
         }
     }
 
     #[test]
     fn keys_are_wanted_and_stay_here() {
-        let guard = Guard::new(&["one".to_owned(), "two".to_owned()], false);
+        let guard = Guard::new(&["one".to_owned(), "two".to_owned()], None, false);
         for (uri, pairs, expected) in [
             ("/", vec![], None),
             ("/", vec![("authorization", "Bearer three")], None),

@@ -46,6 +46,7 @@ mod proxy;
 mod recall;
 mod recovery;
 mod route;
+mod secret;
 mod settings;
 mod store;
 mod trail;

@@ -16,6 +16,12 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 pub struct Counts {
     /// Requests that came in.
     pub requests: u64,
+    /// Requests that we refused to send.
+    pub refused: u64,
+    /// Requests that an upstream did not answer: it could not be reached, or did not answer in time.
+    pub unanswered: u64,
+    /// Requests that an upstream answered with an error.
+    pub failed: u64,
     /// Requests that were shortened.
     pub compacted: u64,
     /// New batches of edits, each of which changes the prefix.
@@ -136,6 +142,8 @@ label!(By, rung: Rung);
 pub(crate) struct Metrics {
     registry: Registry,
     pub(crate) requests: Counter,
+    pub(crate) unanswered: Counter,
+    pub(crate) failed: Counter,
     pub(crate) conversations: Family<Became, Counter>,
     pub(crate) bypasses: Family<Why, Counter>,
     pub(crate) batches: Counter,
@@ -162,6 +170,8 @@ impl Metrics {
         let to = &mut registry;
         Self {
             requests: counted(to, "requests", "Requests that came in"),
+            unanswered: counted(to, "unanswered", "Requests that an upstream did not answer"),
+            failed: counted(to, "failed", "Requests that an upstream answered with an error"),
             conversations: counted(to, "conversations", "Conversations by what became of them"),
             bypasses: counted(
                 to,
@@ -254,6 +264,9 @@ impl Metrics {
         let flowed = |kind| self.tokens.get_or_create(&Of { kind }).get();
         Counts {
             requests: self.requests.get(),
+            refused: became(Outcome::Refused),
+            unanswered: self.unanswered.get(),
+            failed: self.failed.get(),
             compacted: became(Outcome::Compacted),
             batches: self.batches.get(),
             bypassed: became(Outcome::Bypassed),

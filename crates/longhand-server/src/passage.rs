@@ -82,7 +82,7 @@ impl Passage<'_> {
         match self.send(headers::onward(&self.parts.headers), body).await {
             Ok(response) => {
                 let (head, rest) = split(response);
-                self.trail.status(head.status);
+                self.trail.upstream_status(head.status);
                 head.answer(Passing::new(Vec::new(), rest, self.trail))
             }
             Err(error) => error,
@@ -190,7 +190,7 @@ impl Passage<'_> {
             self.trail.window(&window);
             self.trail.name("model", asked.model());
             self.trail.name("session", asked.session_name().unwrap_or_default());
-            self.trail.status(head.status);
+            self.trail.upstream_status(head.status);
             let notice = self.shared.windows.notice(&asked, &window);
             if let Some(notice) = &notice {
                 self.trail.warned(notice);
@@ -367,16 +367,21 @@ impl Passage<'_> {
         };
         let sent = self.upstream.send(self.parts.method.clone(), address, headers, body).await;
         sent.map_err(|error| {
+            let cause = error.to_string();
             let (status, message) = match error {
+                HttpError::BrokeOff => {
+                    self.trail.name("cause", &cause);
+                    let message = "the request is too large or broke off";
+                    return self.failed(StatusCode::PAYLOAD_TOO_LARGE, message);
+                }
                 HttpError::Late | HttpError::Silent => {
                     (StatusCode::GATEWAY_TIMEOUT, "the upstream does not answer")
                 }
-                HttpError::BrokeOff => {
-                    (StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or broke off")
-                }
                 _ => (StatusCode::BAD_GATEWAY, "the upstream cannot be reached"),
             };
-            self.trail.name("cause", &error.to_string());
+            self.trail.unanswered(&cause);
+            let shown = self.upstream.shown();
+            self.shared.warnings.once(&format!("{message}: {shown}: {cause}"));
             self.failed(status, message)
         })
     }

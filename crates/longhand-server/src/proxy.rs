@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
-use crate::answer::Body;
+use crate::answer::{Body, known};
 use crate::archivist::Archivist;
 use crate::credentials::Credentials;
 use crate::guard::{Guard, Refused};
@@ -80,7 +80,7 @@ pub async fn serve(settings: Settings) -> Result<Proxy, ServerError> {
     let forgetful = Store::forgetful()?;
     let windows = Windows::new(&settings, store, forgetful, Arc::clone(&metrics));
     let windows = Arc::new(windows);
-    let guard = Guard::new(&settings.keys, is_local);
+    let guard = Guard::new(&settings.keys, settings.secret.as_deref(), is_local);
     let permits = Arc::new(Semaphore::new(settings.requests_max));
     let warnings = Warnings::new(settings.warn.clone());
     // Strangers do not get at what this machine's own commands keep.
@@ -193,8 +193,23 @@ fn talk(
     }
 }
 
+/// What the person at the terminal is told of callers without the secret.
+const STRANGER: &str = "a request without the secret of this run was refused: another program of this machine made it, \
+     or the agent changes the path of its base URL";
+
+/// The answer for whoever does not have the secret of a private proxy: not even what this is.
+fn stranger() -> Response<Body> {
+    let mut response = Response::new(known(String::new()));
+    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    response
+}
+
 async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
+    if shared.guard.take_secret(&mut parts).is_err() {
+        shared.warnings.once(STRANGER);
+        return stranger();
+    }
     let provider = shared.upstreams.provider(&parts.uri, &parts.headers);
     let path = parts.uri.path().to_owned();
     let permit = Arc::clone(&shared.permits).try_acquire_owned();
@@ -216,7 +231,7 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Bo
         Err(Refused::Foreign) => {
             return refuse(StatusCode::FORBIDDEN, "Longhand answers only programs of this machine");
         }
-        Err(Refused::NoKey) => {
+        Err(Refused::NoKey | Refused::NoSecret) => {
             return refuse(StatusCode::UNAUTHORIZED, "Longhand wants its key in x-longhand-key");
         }
     }

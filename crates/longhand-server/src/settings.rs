@@ -21,6 +21,9 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The keys of which a caller must have one; none are needed on a loopback address.
     pub keys: Vec<String>,
+    /// What every request must have as the first piece of its path, or before a dot in `openai-project`; it is
+    /// for callers of one run, and nobody else gets an answer that says anything.
+    pub secret: Option<String>,
     /// Whether others than this machine may call without a key.
     pub open_to_all: bool,
     /// Headers with keys of callers, besides those that well-known providers use.
@@ -90,6 +93,7 @@ impl Settings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 4141)),
             keys: Vec::new(),
+            secret: None,
             open_to_all: false,
             credential_headers: Vec::new(),
             upstream_openai: None,

@@ -66,6 +66,20 @@ impl Trail {
         self.add("status", status.as_u16());
     }
 
+    /// The status that the upstream answered with.
+    pub(crate) fn upstream_status(&mut self, status: StatusCode) {
+        if status.is_client_error() || status.is_server_error() {
+            self.metrics.failed.inc();
+        }
+        self.status(status);
+    }
+
+    /// The upstream did not answer.
+    pub(crate) fn unanswered(&mut self, cause: &str) {
+        self.metrics.unanswered.inc();
+        self.name("cause", cause);
+    }
+
     /// What was made of a conversation, when that is known.
     pub(crate) fn window(&mut self, window: &Window) {
         let compacted = window.is_compacted();

@@ -119,6 +119,11 @@ impl Upstream {
         Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build().ok()
     }
 
+    /// Its address, for people.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}://{}", self.scheme, self.authority)
+    }
+
     /// Sends a request and waits for the head of its answer.
     pub(crate) async fn send(
         &self,

@@ -319,7 +319,15 @@ async fn garbage_is_passed_on_as_it_is() {
 #[tokio::test]
 async fn a_web_page_cannot_drive_it() {
     let stage = Stage::new(None, [Step::Answer("no".to_owned())]).await;
-    for (name, value) in [("host", "evil.example"), ("origin", "https://evil.example")] {
+    for (name, value) in [
+        ("host", "evil.example"),
+        ("origin", "https://evil.example"),
+        ("origin", "null"),
+        // Another user of this machine may serve it.
+        ("origin", "http://localhost:3000"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+    ] {
         let request = stage.client.get(stage.url("/v1/models")).header(name, value);
         assert_eq!(request.send().await.unwrap().status(), 403);
     }

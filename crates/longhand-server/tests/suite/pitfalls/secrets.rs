@@ -266,3 +266,80 @@ async fn our_key_goes_nowhere_however_often_it_was_sent() {
     assert!(exchange(here, head.into_bytes()).await.starts_with("HTTP/1.1 400"));
     assert_eq!(upstream.got().len(), 3);
 }
+
+#[tokio::test]
+async fn a_private_proxy_answers_nobody_without_its_secret_and_tells_it_to_nobody() {
+    let secret = "5ec4e7-of-a-run-0123456789abcdef";
+    let (folder, archive) = sqlite();
+    let (log, lines) = log();
+    let stage = Stage::with(answers(4), |settings| {
+        settings.secret = Some(secret.to_owned());
+        settings.archive = Arc::clone(&archive);
+        settings.log = Some(log);
+    })
+    .await;
+    let here = stage.proxy.address();
+    let routes = PATHS.into_iter().chain([
+        "/v1/models",
+        "/longhand/health",
+        "/longhand/ready",
+        "/longhand/metrics",
+        "/longhand/",
+        "/",
+    ]);
+    for path in routes {
+        for method in ["GET", "POST", "OPTIONS", "CONNECT"] {
+            for (before, header) in [
+                ("", ""),
+                ("/5ec4e7-of-a-run-0123456789abcdee", ""),
+                ("/5ec4e7", ""),
+                ("", "openai-project: 5ec4e7.proj\r\n"),
+                ("", "x-longhand-key: 5ec4e7-of-a-run-0123456789abcdef\r\n"),
+                ("", "upgrade: websocket\r\nconnection: upgrade\r\n"),
+            ] {
+                let head = format!(
+                    "{method} {before}{path} HTTP/1.1\r\nhost: {here}\r\n{header}connection: close\r\n\r\n"
+                );
+                let answer = exchange(here, head.into_bytes()).await;
+                // No server takes a path for a tunnel.
+                let expected = if method == "CONNECT" { ["400", "401"] } else { ["401"; 2] };
+                let status = answer.get(9..12).unwrap_or_default();
+                assert!(expected.contains(&status), "{method} {before}{path} {header}: {answer}");
+                assert_eq!(answer.split_once("\r\n\r\n").map(|(_, body)| body), Some(""));
+                assert!(!answer.to_lowercase().contains("longhand"), "{answer}");
+            }
+        }
+    }
+    assert!(stage.sent().is_empty());
+    assert_eq!(stage.proxy.counts().requests, 0, "strangers are not counted as the agent's");
+    let mut told = String::new();
+    let mut sessions = Vec::new();
+    // In the path and in the header; both are the same caller.
+    for (url, project) in [
+        (format!("/{secret}{}", PATHS[0]), "proj_1".to_owned()),
+        (PATHS[0].to_owned(), format!("{secret}.proj_1")),
+    ] {
+        let body = request(PATHS[0], &[user("Hm?")], false);
+        let request = stage.client.post(stage.url(&url)).bearer_auth("k").body(body);
+        let answer = request.header("openai-project", &project).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        told.push_str(&format!("{:?}", answer.headers()));
+        sessions.push(answer.headers()["x-longhand-session"].clone());
+        told.push_str(&answer.text().await.unwrap());
+    }
+    assert_eq!(sessions[0], sessions[1], "the secret is no credential");
+    let metrics = stage.client.get(stage.url(&format!("/{secret}/longhand/metrics")));
+    told.push_str(&metrics.send().await.unwrap().text().await.unwrap());
+    for request in stage.server.requests() {
+        let project = request.headers.iter().find(|(name, _)| name == "openai-project");
+        assert_eq!(project.map(|(_, value)| value.as_str()), Some("proj_1"));
+        told.push_str(&format!("{request:?}"));
+    }
+    stage.proxy.stop().await;
+    told.push_str(&lines.lock().unwrap().join("\n"));
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        told.push_str(&String::from_utf8_lossy(&bytes));
+    }
+    assert!(told.contains("/v1/chat/completions") && !told.contains("5ec4e7"), "{told}");
+}
