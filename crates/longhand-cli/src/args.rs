@@ -15,6 +15,8 @@ use longhand_meter::MeterSpec;
 
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs};
 pub(crate) use self::replay::ReplayArgs;
+#[cfg(target_os = "linux")]
+pub(crate) use self::run::LaunchArgs;
 pub(crate) use self::run::{RunArgs, UsageArgs, UsageBy};
 pub(crate) use self::search::SearchArgs;
 
@@ -71,6 +73,10 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Run any agent behind a private proxy, with nothing to set up
     Run(RunArgs),
+    /// Start the agent of a run, and end it with that
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Launch(LaunchArgs),
     /// Show what was sent, cached and saved, and what it cost
     Usage(UsageArgs),
     /// Show every setting and path, and test the archive and every model

@@ -79,6 +79,8 @@ fn main() -> ExitCode {
         Command::Chat(args) => chat::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Run(args) => run::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Launch(args) => run::launch(&args),
         Command::Usage(args) => usage::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Trust(args) => trust::run(&args),

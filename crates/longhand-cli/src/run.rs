@@ -1,7 +1,15 @@
 //! `longhand run`: any agent behind a private proxy.
 
-mod child;
+mod agent;
+mod folder;
+#[cfg(target_os = "linux")]
+mod launch;
 mod recipe;
+mod signals;
+mod values;
+
+#[cfg(target_os = "linux")]
+pub(crate) use self::launch::launch;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -13,8 +21,9 @@ use longhand_core::{Tokens, grouped};
 use longhand_server::{Counts, Log, Settings, serve};
 use tokio::runtime::Builder;
 
-use self::child::Child;
-use self::recipe::Recipe;
+use self::agent::Agent;
+use self::folder::RunFolder;
+use self::recipe::{Address, Recipe};
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::output::{counted, harmless_line};
@@ -27,22 +36,27 @@ const FAREWELL_MAX: Duration = Duration::from_secs(10);
 const OPENAI: &str = "https://api.openai.com";
 const ANTHROPIC: &str = "https://api.anthropic.com";
 
+/// How many random bytes a secret has.
+const SECRET_BYTES: usize = 16;
+
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     let program = args.command.first().context("there is no program to run")?;
     let agent = Path::new(program).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let warnings = Warnings::default();
     let begun_ms = store::now_ms();
-    let settings = settings(args, &agent, warnings.log())?;
+    folder::sweep();
+    let secret = secret()?;
+    let settings = settings(args, &agent, &secret, warnings.log())?;
     let archive = Arc::clone(&settings.archive);
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
     let runtime = runtime.context("cannot start the network threads")?;
     let (status, counts) = runtime.block_on(async {
         let proxy = serve(settings).await?;
-        let address = format!("http://{}", proxy.address());
-        let recipe = Recipe::of(&agent, &address, |name| std::env::var(name).ok())?;
-        let child = Child::start(&args.command, &recipe)?;
-        let status = child.wait().await?;
-        drop(recipe.folder);
+        let address = Address { url: format!("http://{}", proxy.address()), secret };
+        let folder = RunFolder::create()?;
+        let recipe = Recipe::of(&agent, &address, &folder, |name| std::env::var(name).ok())?;
+        let status = Agent::start(&args.command, &recipe, &folder)?.wait().await?;
+        drop(folder);
         let counter = proxy.counter();
         let _ = tokio::time::timeout(FAREWELL_MAX, proxy.stop()).await;
         anyhow::Ok((status, counter()))
@@ -58,7 +72,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     Ok(Outcome::Status(status))
 }
 
-fn settings(args: &RunArgs, agent: &str, warn: Log) -> Result<Settings> {
+/// A secret that nobody can guess.
+fn secret() -> Result<String> {
+    let mut bytes = [0; SECRET_BYTES];
+    getrandom::fill(&mut bytes).context("the system has no random bytes")?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn settings(args: &RunArgs, agent: &str, secret: &str, warn: Log) -> Result<Settings> {
     let config = Config::load()?;
     let from = |name: &str| std::env::var(name).ok().filter(|url| !url.trim().is_empty());
     let upstream = |names: &[&str], default: &str| {
@@ -68,6 +89,7 @@ fn settings(args: &RunArgs, agent: &str, warn: Log) -> Result<Settings> {
     let archive = store::open(&args.archive)?;
     Ok(Settings {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        secret: Some(secret.to_owned()),
         upstream_openai: upstream(&["OPENAI_BASE_URL", "OPENAI_API_BASE"], OPENAI),
         upstream_anthropic: upstream(&["ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"], ANTHROPIC),
         budget: args.budget.map(Tokens),
@@ -112,12 +134,16 @@ fn told(counts: &Counts, agent: &str, session: Option<&str>) -> String {
         );
     }
     let mut line = counted(counts.requests as usize, "request");
+    let troubles = troubles(counts);
+    line.push_str(&troubles);
     if counts.saved > 0 {
         line.push_str(&format!(
             ", {} of them shortened: {} tokens were not sent again",
             number(counts.compacted),
             number(counts.saved)
         ));
+    } else if !troubles.is_empty() {
+        // Whether the others fit is of little interest beside that.
     } else if counts.requests == 1 {
         line.push_str(", which fit as it was");
     } else {
@@ -139,4 +165,29 @@ fn told(counts: &Counts, agent: &str, session: Option<&str>) -> String {
         None => line.push_str("; `longhand ls`, `longhand usage`"),
     }
     line
+}
+
+/// How many requests have failed, and how.
+fn troubles(counts: &Counts) -> String {
+    let mut told = match (counts.requests, counts.unanswered) {
+        (_, 0) => String::new(),
+        (1, _) => ", which was not answered".to_owned(),
+        (all, count) if all == count => ", none of which was answered".to_owned(),
+        (_, 1) => ", 1 of which was not answered".to_owned(),
+        (_, count) => format!(", {} of which were not answered", grouped(count as usize)),
+    };
+    let others = [
+        (counts.failed, "answered with an error by the upstream"),
+        (counts.refused, "refused by Longhand"),
+    ];
+    for (count, what) in others {
+        told.push_str(&match (counts.requests, count) {
+            (_, 0) => String::new(),
+            (1, _) => format!(", which was {what}"),
+            (all, count) if all == count => format!(", all of which were {what}"),
+            (_, 1) => format!(", 1 of which was {what}"),
+            (_, count) => format!(", {} of which were {what}", grouped(count as usize)),
+        });
+    }
+    told
 }

@@ -46,6 +46,24 @@ pub(crate) struct RunArgs {
     pub(crate) command: Vec<OsString>,
 }
 
+/// How a run starts itself once more.
+#[cfg(target_os = "linux")]
+#[derive(Args)]
+pub(crate) struct LaunchArgs {
+    /// The process that starts it
+    #[arg(long)]
+    pub(crate) parent: i32,
+    /// The process group of the agent
+    #[arg(long)]
+    pub(crate) group: i32,
+    /// The folder of the run, if this is its guard and not the agent
+    #[arg(long)]
+    pub(crate) folder: Option<std::path::PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
 #[derive(Args)]
 #[command(after_help = "Example:
   longhand usage

@@ -1,42 +1,60 @@
-//! What each agent needs to speak to the proxy: variables, arguments, or files in a temporary folder.
+//! What each agent needs to speak to the proxy: variables, arguments, or files in a private folder.
 //!
-//! Nothing of the user's own is changed.
+//! Nothing of the user's own is changed. The secret of a run stands only where other users cannot look: in variables and
+//! in the private folder, never in arguments.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde_json::{Map, Value, json};
-use tempfile::TempDir;
+use serde_json::{Value, json};
+
+use super::folder::RunFolder;
+use super::values::{self, Change};
 
 /// Hosts that are reached directly, whatever proxy the environment names.
 const LOCAL: &str = "127.0.0.1,localhost";
+
+/// Where the proxy is.
+pub(super) struct Address {
+    /// Its address without a path.
+    pub(super) url: String,
+    /// What every request must have.
+    pub(super) secret: String,
+}
+
+impl Address {
+    /// The address with the secret in its path.
+    fn private(&self) -> String {
+        format!("{}/{}", self.url, self.secret)
+    }
+}
 
 /// What an agent is started with.
 pub(super) struct Recipe {
     /// Variables to set.
     pub(super) variables: Vec<(OsString, OsString)>,
-    /// Arguments before the user's own.
+    /// Arguments before the user's own. Everybody on this machine can read them.
     pub(super) arguments: Vec<OsString>,
-    /// Files that are removed when the recipe is dropped.
-    pub(super) folder: Option<TempDir>,
 }
 
 impl Recipe {
     /// The recipe for an agent by its name; `variable` reads the environment.
     pub(super) fn of(
         agent: &str,
-        address: &str,
+        address: &Address,
+        folder: &RunFolder,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self> {
-        let below = format!("{address}/v1");
-        let mut recipe = Self { variables: Vec::new(), arguments: Vec::new(), folder: None };
+        let root = address.private();
+        let below = format!("{root}/v1");
+        let mut recipe = Self { variables: Vec::new(), arguments: Vec::new() };
         // What most programs and clients read.
         for (name, value) in [
             ("OPENAI_BASE_URL", &below),
             ("OPENAI_API_BASE", &below),
-            ("ANTHROPIC_BASE_URL", &address.to_owned()),
-            ("ANTHROPIC_API_BASE", &address.to_owned()),
+            ("ANTHROPIC_BASE_URL", &root),
+            ("ANTHROPIC_API_BASE", &root),
         ] {
             recipe.set(name, value);
         }
@@ -48,8 +66,13 @@ impl Recipe {
         }
         match agent {
             "codex" => {
-                let value = json!(below);
-                recipe.arguments = ["-c".into(), format!("openai_base_url={value}").into()].into();
+                // Codex takes its address as an argument or from its settings. The secret goes into a variable that it
+                // sends as a header, before the user's own value.
+                let url = json!(format!("{}/v1", address.url));
+                recipe.arguments = ["-c".into(), format!("openai_base_url={url}").into()].into();
+                let project = variable("OPENAI_PROJECT").filter(|project| !project.is_empty());
+                let project = project.map(|project| format!(".{project}")).unwrap_or_default();
+                recipe.set("OPENAI_PROJECT", &format!("{}{project}", address.secret));
             }
             "opencode" => {
                 let before = variable("OPENCODE_CONFIG_CONTENT");
@@ -57,11 +80,12 @@ impl Recipe {
             }
             "pi" => {
                 let home = variable("HOME").or_else(|| variable("USERPROFILE"));
-                let own = variable("PI_CODING_AGENT_DIR").map(PathBuf::from);
+                let own = variable("PI_CODING_AGENT_DIR").filter(|own| !own.is_empty());
+                let own = own.map(PathBuf::from);
                 let own = own.or_else(|| Some(Path::new(&home?).join(".pi/agent")));
-                let folder = pi(own.as_deref(), address)?;
-                recipe.set("PI_CODING_AGENT_DIR", &folder.path().to_string_lossy());
-                recipe.folder = Some(folder);
+                let own = own.context("HOME is not set, so pi has no settings")?;
+                let settings = pi(&own, &root, folder)?;
+                recipe.set("PI_CODING_AGENT_DIR", &settings.to_string_lossy());
             }
             _ => {}
         }
@@ -81,67 +105,33 @@ fn opencode(before: Option<&str>, below: &str) -> Result<String> {
         None => json!({}),
     };
     for provider in ["openai", "anthropic"] {
-        put(&mut config, &["provider", provider, "options", "baseURL"], json!(below));
+        let keys = ["provider", provider, "options", "baseURL"];
+        values::set(&mut config, &Change::new(&keys, below));
     }
     Ok(config.to_string())
 }
 
-/// A copy of the user's folder for pi, with other addresses for two providers.
-fn pi(own: Option<&Path>, address: &str) -> Result<TempDir> {
-    let failed = "cannot make a folder for pi's settings";
-    let folder = tempfile::Builder::new().prefix("longhand-pi-").tempdir().context(failed)?;
-    let mut models = json!({});
-    if let Some(own) = own {
-        // Its sessions are to be found again, so its folder has to be there.
-        std::fs::create_dir_all(own.join("sessions")).context(failed)?;
-        for entry in std::fs::read_dir(own).context(failed)?.flatten() {
-            if entry.file_name() != "models.json" {
-                link(&entry.path(), &folder.path().join(entry.file_name())).context(failed)?;
-            }
-        }
-        if let Ok(text) = std::fs::read_to_string(own.join("models.json")) {
-            models = serde_json::from_str(&text).context("pi's models.json is not JSON")?;
-        }
-    }
-    for (provider, url) in [("openai", format!("{address}/v1")), ("anthropic", address.to_owned())]
-    {
-        put(&mut models, &["providers", provider, "baseUrl"], json!(url));
-    }
-    std::fs::write(folder.path().join("models.json"), models.to_string()).context(failed)?;
-    Ok(folder)
-}
-
-#[cfg(unix)]
-fn link(target: &Path, at: &Path) -> std::io::Result<()> {
-    std::os::unix::fs::symlink(target, at)
-}
-
-#[cfg(not(unix))]
-fn link(target: &Path, at: &Path) -> std::io::Result<()> {
-    if target.is_dir() {
-        std::os::windows::fs::symlink_dir(target, at)
-    } else {
-        std::fs::copy(target, at).map(|_| ())
-    }
-}
-
-/// Sets a value in nested objects; a value on the way that is no object is replaced by one.
-fn put(value: &mut Value, keys: &[&str], new: Value) {
-    let Some((key, rest)) = keys.split_first() else {
-        *value = new;
-        return;
-    };
-    if !value.is_object() {
-        *value = Value::Object(Map::new());
-    }
-    if let Value::Object(fields) = value {
-        put(fields.entry(*key).or_insert(Value::Null), rest, new);
-    }
+/// A private copy of pi's folder, with other addresses for two providers.
+fn pi(own: &Path, root: &str, folder: &RunFolder) -> Result<PathBuf> {
+    // Its sessions are to be found again, so their folder has to be there.
+    let sessions = own.join("sessions");
+    std::fs::create_dir_all(&sessions)
+        .with_context(|| format!("cannot make {}", sessions.display()))?;
+    let own = std::path::absolute(own).context("pi's folder cannot be found")?;
+    let change = |provider: &str, url: &str| Change::new(&["providers", provider, "baseUrl"], url);
+    let changes = vec![change("openai", &format!("{root}/v1")), change("anthropic", root)];
+    folder.shadow(&own, "models.json", changes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn made(agent: &str, set: impl Fn(&str) -> Option<String>) -> Result<(Recipe, RunFolder)> {
+        let address = Address { url: "http://127.0.0.1:9".to_owned(), secret: "s3cret".to_owned() };
+        let folder = RunFolder::create().unwrap();
+        Ok((Recipe::of(agent, &address, &folder, set)?, folder))
+    }
 
     fn variable(recipe: &Recipe, name: &str) -> String {
         let found = recipe.variables.iter().rfind(|(own, _)| own.as_os_str() == name);
@@ -151,32 +141,43 @@ mod tests {
     #[test]
     fn every_program_gets_the_usual_variables() {
         let set = |name: &str| (name == "NO_PROXY").then(|| "intranet".to_owned());
-        let recipe = Recipe::of("anything", "http://127.0.0.1:9", set).unwrap();
-        assert_eq!(variable(&recipe, "OPENAI_BASE_URL"), "http://127.0.0.1:9/v1");
-        assert_eq!(variable(&recipe, "OPENAI_API_BASE"), "http://127.0.0.1:9/v1");
-        assert_eq!(variable(&recipe, "ANTHROPIC_BASE_URL"), "http://127.0.0.1:9");
+        let (recipe, _folder) = made("anything", set).unwrap();
+        assert_eq!(variable(&recipe, "OPENAI_BASE_URL"), "http://127.0.0.1:9/s3cret/v1");
+        assert_eq!(variable(&recipe, "OPENAI_API_BASE"), "http://127.0.0.1:9/s3cret/v1");
+        assert_eq!(variable(&recipe, "ANTHROPIC_BASE_URL"), "http://127.0.0.1:9/s3cret");
         assert_eq!(variable(&recipe, "NO_PROXY"), "intranet,127.0.0.1,localhost");
         assert!(recipe.arguments.is_empty());
-        let codex = Recipe::of("codex", "http://127.0.0.1:9", |_| None).unwrap();
+    }
+
+    #[test]
+    fn no_argument_has_the_secret() {
+        for agent in ["claude", "codex", "opencode", "aider", "llm", "mini", "python"] {
+            let (recipe, _folder) = made(agent, |_| None).unwrap();
+            assert!(!format!("{:?}", recipe.arguments).contains("s3cret"), "{agent}");
+        }
+        let (codex, _folder) = made("codex", |_| None).unwrap();
         assert_eq!(codex.arguments, ["-c", "openai_base_url=\"http://127.0.0.1:9/v1\""]);
+        assert_eq!(variable(&codex, "OPENAI_PROJECT"), "s3cret");
+        let set = |name: &str| (name == "OPENAI_PROJECT").then(|| "proj_1".to_owned());
+        assert_eq!(variable(&made("codex", set).unwrap().0, "OPENAI_PROJECT"), "s3cret.proj_1");
     }
 
     #[test]
     fn what_the_user_has_configured_stays() {
         let before = r#"{"theme":"x","provider":{"openai":{"options":{"timeout":9}}}}"#;
         let set = |name: &str| (name == "OPENCODE_CONFIG_CONTENT").then(|| before.to_owned());
-        let recipe = Recipe::of("opencode", "http://127.0.0.1:9", set).unwrap();
+        let (recipe, _folder) = made("opencode", set).unwrap();
         let config: Value =
             serde_json::from_str(&variable(&recipe, "OPENCODE_CONFIG_CONTENT")).unwrap();
         assert_eq!(config["theme"], "x");
-        let options = json!({"timeout": 9, "baseURL": "http://127.0.0.1:9/v1"});
+        let options = json!({"timeout": 9, "baseURL": "http://127.0.0.1:9/s3cret/v1"});
         assert_eq!(config["provider"]["openai"]["options"], options);
-        assert!(Recipe::of("opencode", "http://a", |_| Some("no json".to_owned())).is_err());
+        assert!(made("opencode", |_| Some("no json".to_owned())).is_err());
     }
 
     #[cfg(unix)]
     #[test]
-    fn pi_keeps_itsfolder_and_gets_other_addresses() {
+    fn pi_has_its_folder_and_gets_other_addresses() {
         let home = tempfile::tempdir().unwrap();
         let own = home.path().join(".pi/agent");
         std::fs::create_dir_all(&own).unwrap();
@@ -184,20 +185,19 @@ mod tests {
         let models = r#"{"providers":{"mine":{"baseUrl":"http://m"},"openai":{"headers":{}}}}"#;
         std::fs::write(own.join("models.json"), models).unwrap();
         let path = home.path().to_string_lossy().into_owned();
-        let set = |name: &str| (name == "HOME").then(|| path.clone());
-        let recipe = Recipe::of("pi", "http://127.0.0.1:9", set).unwrap();
-        let folder = PathBuf::from(variable(&recipe, "PI_CODING_AGENT_DIR"));
-        assert_eq!(std::fs::read_to_string(folder.join("auth.json")).unwrap(), "{}");
+        let (recipe, folder) = made("pi", |name| (name == "HOME").then(|| path.clone())).unwrap();
+        let settings = PathBuf::from(variable(&recipe, "PI_CODING_AGENT_DIR"));
+        assert_eq!(std::fs::read_to_string(settings.join("auth.json")).unwrap(), "{}");
         let made: Value =
-            serde_json::from_str(&std::fs::read_to_string(folder.join("models.json")).unwrap())
+            serde_json::from_str(&std::fs::read_to_string(settings.join("models.json")).unwrap())
                 .unwrap();
         assert_eq!(made["providers"]["mine"]["baseUrl"], "http://m");
-        assert_eq!(made["providers"]["anthropic"]["baseUrl"], "http://127.0.0.1:9");
-        assert_eq!(made["providers"]["openai"]["baseUrl"], "http://127.0.0.1:9/v1");
+        assert_eq!(made["providers"]["anthropic"]["baseUrl"], "http://127.0.0.1:9/s3cret");
+        assert_eq!(made["providers"]["openai"]["baseUrl"], "http://127.0.0.1:9/s3cret/v1");
         assert!(made["providers"]["openai"]["headers"].is_object());
-        std::fs::write(folder.join("sessions/new"), "kept").unwrap();
-        drop(recipe);
-        assert!(!folder.exists());
+        std::fs::write(settings.join("sessions/new"), "kept").unwrap();
+        drop(folder);
+        assert!(!settings.exists());
         assert_eq!(std::fs::read_to_string(own.join("models.json")).unwrap(), models);
         assert_eq!(std::fs::read_to_string(own.join("sessions/new")).unwrap(), "kept");
     }

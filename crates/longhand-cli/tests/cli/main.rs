@@ -13,6 +13,8 @@ mod found;
 mod models;
 #[cfg(unix)]
 mod people;
+#[cfg(target_os = "linux")]
+mod private;
 mod replay;
 mod run;
 #[cfg(unix)]

@@ -15,9 +15,10 @@ const POST: &str = r#"#!/bin/bash
 set -e
 address=${OPENAI_BASE_URL#http://}
 host=${address%%/*}
+path=/${address#*/}
 body=$(cat "$1")
 exec 3<>"/dev/tcp/${host%%:*}/${host##*:}"
-printf 'POST /v1/chat/completions HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\ncontent-length: %s\r\nconnection: close\r\n\r\n%s' "$host" "${#body}" "$body" >&3
+printf 'POST %s/chat/completions HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\ncontent-length: %s\r\nconnection: close\r\n\r\n%s' "$path" "$host" "${#body}" "$body" >&3
 cat <&3 | tail -n 1
 test -t 0 && echo " in a terminal"
 exit "${2:-0}"
@@ -181,7 +182,7 @@ fn the_terminal_belongs_to_the_program() {
 #[test]
 fn an_api_that_is_not_known_is_passed_on_and_told_once() {
     let (server, folder) = (answers(4), folder());
-    folder.write("twice", POST.replace("/v1/chat/completions", "/v1beta/models/g:generateContent"));
+    folder.write("twice", POST.replace("%s/chat/completions", "%s/models/g:generateContent"));
     folder.write("body.json", request(2));
     let run = folder.run(&run_line(&server, "", "bash twice body.json"));
     assert_eq!(run.status, 0, "{run:?}");
@@ -294,4 +295,26 @@ fn what_a_person_must_know_is_said_once_a_session() {
     assert_eq!(run.status, 0, "{run:?}");
     let told = run.stderr.lines().filter(|line| line.contains("a budget of")).count();
     assert_eq!(told, 1, "{}", run.stderr);
+}
+
+#[test]
+fn an_upstream_that_is_down_or_fails_is_told() {
+    let folder = folder();
+    folder.write("body.json", request(2));
+    folder.write("thrice", "for number in 0 1 2; do ./agent body.json; done\n");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let down = format!("http://{}", taken.local_addr().unwrap());
+    drop(taken);
+    let line = |command: &str| format!("run --archive a.db --upstream {down} -- {command}");
+    let run = folder.run(&line("bash thrice"));
+    assert!(run.stderr.contains("longhand: 3 requests, none of which was answered;"), "{run:?}");
+    let warning = format!("longhand: warning: the upstream cannot be reached: {down}: ");
+    assert_eq!(run.stderr.matches(&warning).count(), 1, "{run:?}");
+    let run = folder.run(&line("./agent body.json"));
+    assert!(run.stderr.contains("longhand: 1 request, which was not answered;"), "{run:?}");
+    let steps = [Step::Status(401), Step::Answer("Fine.".to_owned()), Step::Status(500)];
+    let server = ScriptedServer::start(steps);
+    let run = folder.run(&run_line(&server, "", "bash thrice"));
+    let said = "longhand: 3 requests, 2 of which were answered with an error by the upstream;";
+    assert!(run.stderr.contains(said), "{run:?}");
 }
