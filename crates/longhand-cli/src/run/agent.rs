@@ -26,7 +26,7 @@ impl Agent {
         // From here on no signal ends us: the program is told, and ends as it likes.
         let signals = Signals::listen();
         let (child, receiver) = spawn(&words, recipe, folder)?;
-        let passing = signals.pass_on(receiver.clone());
+        let passing = signals.pass_on(&receiver);
         Ok(Self { child, receiver, passing })
     }
 

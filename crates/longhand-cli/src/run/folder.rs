@@ -67,7 +67,9 @@ impl RunFolder {
                 .with_context(|| format!("{} is not JSON", own.join(name).display()))?,
             None => json!({}),
         };
-        changes.iter().for_each(|change| values::set(&mut value, change));
+        for change in &changes {
+            values::set(&mut value, change);
+        }
         let written = value.to_string();
         let mut stamps = BTreeMap::new();
         let mut linked = Vec::new();
@@ -156,7 +158,9 @@ fn is_ours(path: &Path) -> bool {
 fn end(path: &Path) {
     if let Ok(manifest) = Manifest::read(path) {
         let (said, is_complete) = manifest.bring_back(&path.join(SETTINGS));
-        said.iter().for_each(|line| output::say(&format!("longhand: {line}")));
+        for line in said {
+            output::say(&format!("longhand: {}", output::harmless_line(&line)));
+        }
         if !is_complete {
             return;
         }
@@ -222,7 +226,7 @@ impl Manifest {
             let name = entry.file_name().to_string_lossy().into_owned();
             let to = self.own.join(entry.file_name());
             // The locks of programs that have ended are of no use to others.
-            if name.ends_with(".lock") {
+            if to.extension().is_some_and(|extension| extension == "lock") {
                 continue;
             }
             let known = self.stamps.get(&name).copied().flatten();
@@ -258,7 +262,9 @@ impl Manifest {
         let Ok(mut value) = serde_json::from_str::<Value>(&text) else { return Ok(true) };
         let before = self.original.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let before: Value = before.unwrap_or_else(|| json!({}));
-        self.changes.iter().for_each(|change| values::restore(&mut value, change, &before));
+        for change in &self.changes {
+            values::restore(&mut value, change, &before);
+        }
         if value == before {
             return Ok(false);
         }
@@ -325,7 +331,11 @@ fn free_name(path: &Path) -> PathBuf {
         name.push(format!(".{BESIDE}{number}"));
         PathBuf::from(name)
     };
-    (1..).map(name).find(|path| fs::symlink_metadata(path).is_err()).unwrap_or_else(|| name(1))
+    let mut number = 1;
+    while fs::symlink_metadata(name(number)).is_ok() {
+        number += 1;
+    }
+    name(number)
 }
 
 /// What tells whether a file was changed.

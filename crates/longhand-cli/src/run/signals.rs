@@ -74,7 +74,7 @@ mod unix {
         }
 
         /// Passes them on for as long as the set is there, those that came before, too.
-        pub(in super::super) fn pass_on(self, receiver: Receiver) -> JoinSet<()> {
+        pub(in super::super) fn pass_on(self, receiver: &Receiver) -> JoinSet<()> {
             let mut set = JoinSet::new();
             for (kind, mut stream) in self.0 {
                 let receiver = receiver.clone();
@@ -119,7 +119,7 @@ mod other {
             Self
         }
 
-        pub(in super::super) fn pass_on(self, _receiver: Receiver) -> JoinSet<()> {
+        pub(in super::super) fn pass_on(self, _receiver: &Receiver) -> JoinSet<()> {
             let mut set = JoinSet::new();
             set.spawn(async {
                 loop {
