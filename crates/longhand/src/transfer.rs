@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use longhand_archive::{Archive, ArchiveError, Record, SessionId};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub use self::import::{ExportedSession, Imported, ImportedSession, check, import, messages};
 pub use self::read::{Exported, ExportedMessage, header_version};
@@ -93,7 +93,7 @@ pub fn export(
     let mut writer = LineWriter { out, hasher: blake3::Hasher::new(), lines: 0, entries: 0 };
     let header =
         json!({HEADER: "session", "version": VERSION, "id": name, "sessions": sessions.len()});
-    writer.write(&header.to_string())?;
+    writer.write(&header)?;
     for id in sessions {
         writer.session(archive, *id)?;
     }
@@ -117,7 +117,7 @@ impl LineWriter<'_> {
         let mut failure = None;
         let is_there = archive.export(id, &mut |record| {
             self.entries += u64::from(matches!(record, Record::Entry { .. }));
-            match self.write(&line::written(id, &record)) {
+            match self.write(&line::written(id, record)) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
                     failure = Some(error);
@@ -132,10 +132,28 @@ impl LineWriter<'_> {
         }
     }
 
-    fn write(&mut self, line: &str) -> io::Result<()> {
+    fn write(&mut self, line: &Value) -> io::Result<()> {
         self.lines += 1;
-        self.hasher.update(line.as_bytes()).update(b"\n");
-        self.out.write_all(line.as_bytes())?;
-        self.out.write_all(b"\n")
+        let mut hashed = Hashed { out: &mut *self.out, hasher: &mut self.hasher };
+        serde_json::to_writer(&mut hashed, line)?;
+        hashed.write_all(b"\n")
+    }
+}
+
+/// Passes on what is written, and hashes it.
+struct Hashed<'o> {
+    out: &'o mut dyn Write,
+    hasher: &'o mut blake3::Hasher,
+}
+
+impl Write for Hashed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }

@@ -307,11 +307,11 @@ mod tests {
 
     use super::*;
     use crate::sqlite::transaction::Transaction;
-    use crate::sqlite::{open, session};
+    use crate::sqlite::{SqliteSettings, open, session};
     use crate::{After, Archive as _, NewEntry, NewSession, SessionId, SqliteArchive};
 
     fn remove(db: &Connection, id: SessionId) {
-        let transaction = Transaction::begin(db, Duration::from_secs(60)).unwrap();
+        let transaction = Transaction::begin(db, Duration::from_mins(1)).unwrap();
         assert!(session::remove(db, id).unwrap());
         transaction.commit().unwrap();
     }
@@ -335,14 +335,14 @@ mod tests {
                 .collect();
             archive.append(SessionId(session.into()), After::Newest, &entries).unwrap();
         }
-        let db = open::open(&folder.path().join("archive.db"), &Default::default());
+        let db = open::open(&folder.path().join("archive.db"), &SqliteSettings::default());
         let db = db.unwrap();
         remove(&db, SessionId(0));
         let mut sweep = Sweep::default();
         let (mut rows, mut most) = (0, 0);
         while let Some(portion) = sweep.prepare(&db).unwrap() {
             let before = db.total_changes();
-            let transaction = Transaction::begin(&db, Duration::from_secs(60)).unwrap();
+            let transaction = Transaction::begin(&db, Duration::from_mins(1)).unwrap();
             // No time at all: each step does the least that it can.
             sweep.wipe(&db, &portion, Instant::now()).unwrap();
             transaction.commit().unwrap();
@@ -398,12 +398,12 @@ mod tests {
             }
             let before = archive.entries(kept, 0..99).unwrap();
             drop(archive);
-            let db = open::open(&path, &Default::default()).unwrap();
+            let db = open::open(&path, &SqliteSettings::default()).unwrap();
             remove(&db, removed);
             let mut sweep = Sweep::default();
             for _ in 0..steps {
                 let Some(portion) = sweep.prepare(&db).unwrap() else { break };
-                let transaction = Transaction::begin(&db, Duration::from_secs(60)).unwrap();
+                let transaction = Transaction::begin(&db, Duration::from_mins(1)).unwrap();
                 sweep.wipe(&db, &portion, Instant::now()).unwrap();
                 transaction.commit().unwrap();
             }
@@ -412,7 +412,7 @@ mod tests {
             assert_eq!(archive.verify(None).unwrap(), [], "{steps}");
             assert_eq!(archive.session(removed).unwrap(), None, "{steps}");
             assert_eq!(archive.entries(kept, 0..99).unwrap(), before, "{steps}");
-            let unwiped = archive.wipe(Duration::from_secs(60)).unwrap();
+            let unwiped = archive.wipe(Duration::from_mins(1)).unwrap();
             assert_eq!(unwiped, crate::Unwiped::Nothing, "{steps}");
             assert_eq!(archive.entries(kept, 0..99).unwrap(), before, "{steps}");
             assert_eq!(archive.verify(None).unwrap(), [], "{steps}");

@@ -78,9 +78,10 @@ pub fn import<R: BufRead>(
     let mut imported = Vec::new();
     for ((target, session), standing) in targets.into_iter().zip(sessions).zip(standings) {
         lines.next_session()?;
-        let outcome = standing.outcome(session.entries);
+        let outcome =
+            standing.as_ref().map_or(Imported::New, |known| known.outcome(session.entries));
         if matches!(outcome, Imported::New | Imported::Extended(_)) {
-            restore(archive, &target, &standing, &mut lines)?;
+            restore(archive, &target, &standing.unwrap_or_default(), &mut lines)?;
         }
         let (id, name, entries) = (target.id, target.new.name, session.entries);
         imported.push(ImportedSession { id, name, entries, imported: outcome });
@@ -173,12 +174,10 @@ impl<R: BufRead> SessionLines<R> {
 /// What the archive has of a session, compared with the export.
 #[derive(Default)]
 struct Standing {
-    is_there: bool,
     /// How many of the first records of each rank the archive has.
     known: [u64; 9],
     archive_has_more: bool,
     export_has_more: bool,
-    has_pins: bool,
     pins_differ: bool,
 }
 
@@ -194,26 +193,25 @@ impl Standing {
     }
 
     fn outcome(&self, entries: u64) -> Imported {
-        match (self.is_there, self.export_has_more, self.archive_has_more) {
-            (false, ..) => Imported::New,
-            (_, true, _) => Imported::Extended(entries.saturating_sub(self.known[2])),
-            (_, _, true) => Imported::Older,
-            _ => Imported::Same,
+        match (self.export_has_more, self.archive_has_more) {
+            (true, _) => Imported::Extended(entries.saturating_sub(self.known[2])),
+            (false, true) => Imported::Older,
+            (false, false) => Imported::Same,
         }
     }
 }
 
-/// Compares what the archive has of a session with the export, record by record.
+/// Compares what the archive has of a session with the export, record by record; `None` if it has nothing of it.
 fn compare<R: BufRead>(
     archive: &dyn Archive,
     target: &Target,
     session: &ExportedSession,
     lines: &mut SessionLines<R>,
-) -> Result<Standing, TransferError> {
+) -> Result<Option<Standing>, TransferError> {
     let mut standing = Standing::default();
     let mut difference = None;
     let mut failure = None;
-    standing.is_there =
+    let is_there =
         archive.export(
             target.id,
             &mut |record| match meet(&record, target, lines, &mut standing) {
@@ -229,16 +227,17 @@ fn compare<R: BufRead>(
             },
         )?;
     failure.map_or(Ok(()), Err)?;
-    if standing.is_there {
-        while let Some(record) = lines.take_record()? {
-            standing.export_has_more |= is_logged(&record);
-            standing.pins_differ |= matches!(record, Record::Pins(_));
-        }
+    if !is_there {
+        return Ok(None);
+    }
+    while let Some(record) = lines.take_record()? {
+        standing.export_has_more |= is_logged(&record);
+        standing.pins_differ |= matches!(record, Record::Pins(_));
     }
     let difference = difference.or_else(|| standing.difference());
     let differs =
         |what| TransferError::Differs { session: target.id, name: session.new.name.clone(), what };
-    difference.map_or(Ok(standing), |what| Err(differs(what)))
+    difference.map_or(Ok(Some(standing)), |what| Err(differs(what)))
 }
 
 /// Compares a record of the archive with the one in the export; returns what differs.
@@ -251,7 +250,6 @@ fn meet<R: BufRead>(
     if let Record::Session(found) = record {
         return Ok((*found != target.new).then(|| "its owner, name or beginning".to_owned()));
     }
-    standing.has_pins |= matches!(record, Record::Pins(_));
     while lines.record().is_some_and(|next| rank(next) < rank(record)) {
         let skipped = lines.take_record()?;
         standing.export_has_more |= skipped.as_ref().is_some_and(is_logged);
@@ -321,7 +319,7 @@ fn restore<R: BufRead>(
             bytes = 0;
         }
     }
-    if standing.has_pins && !has_pins {
+    if standing.pins_differ && !has_pins {
         portion.push(Record::Pins(Vec::new()));
     }
     if portion.is_empty() { Ok(()) } else { Ok(archive.restore(target.id, &portion)?) }

@@ -9,18 +9,20 @@ use serde_json::{Map, Value, json};
 use crate::searchable;
 
 /// Writes a record. Numbers of 128 bits are written in hexadecimal digits, and times in milliseconds since 1970.
-pub(super) fn written(id: SessionId, record: &Record) -> String {
+pub(super) fn written(id: SessionId, record: Record) -> Value {
     let (kind, value) = match record {
-        Record::Session(new) => ("session", session(id, new)),
+        Record::Session(new) => ("session", session(id, &new)),
         Record::Entry { entry, text } => ("entry", self::entry(entry, text)),
-        Record::Batch { number, batch } => ("batch", self::batch(*number, batch)),
+        Record::Batch { number, batch } => ("batch", self::batch(number, &batch)),
         Record::Undo(batch) => ("undo", json!(batch)),
         Record::Pins(seqs) => ("pins", seqs.iter().map(|seq| json!(seq.0)).collect()),
-        Record::Preamble(content) => ("preamble", json!(content)),
-        Record::Request(request) => ("request", self::request(request)),
+        Record::Preamble(content) => ("preamble", Value::String(content)),
+        Record::Request(request) => ("request", self::request(&request)),
         Record::Derived { key, value } => ("derived", json!({"key": key, "value": value})),
     };
-    json!({kind: value}).to_string()
+    let mut object = Map::new();
+    object.insert(kind.to_owned(), value);
+    Value::Object(object)
 }
 
 fn session(id: SessionId, new: &NewSession) -> Value {
@@ -35,7 +37,10 @@ fn session(id: SessionId, new: &NewSession) -> Value {
     })
 }
 
-fn entry(entry: &Entry, text: &str) -> Value {
+/// A long message is moved, not copied.
+fn entry(entry: Entry, text: String) -> Value {
+    // What search sees of a message nearly always follows from it.
+    let text = (searchable(&entry.form, &entry.raw) != text).then_some(text);
     let mut value = json!({
         "seq": entry.seq.0,
         "parent": entry.parent.map(|parent| parent.0),
@@ -43,11 +48,10 @@ fn entry(entry: &Entry, text: &str) -> Value {
         "link": format!("{:032x}", entry.link.0),
         "at_ms": entry.at_ms,
         "form": entry.form,
-        "raw": entry.raw,
     });
-    // What search sees of a message nearly always follows from it.
-    if searchable(&entry.form, &entry.raw) != text {
-        value["text"] = json!(text);
+    value["raw"] = Value::String(entry.raw);
+    if let Some(text) = text {
+        value["text"] = Value::String(text);
     }
     value
 }
@@ -194,9 +198,10 @@ fn read_entry(fields: &mut Fields) -> Result<Record, String> {
         raw: fields.text("raw")?,
         at_ms: fields.time("at_ms")?,
     };
-    let text = match fields.object.contains_key("text") {
-        true => fields.text("text")?,
-        false => searchable(&entry.form, &entry.raw),
+    let text = if fields.object.contains_key("text") {
+        fields.text("text")?
+    } else {
+        searchable(&entry.form, &entry.raw)
     };
     Ok(Record::Entry { entry, text })
 }
@@ -205,9 +210,10 @@ fn read_batch(fields: &mut Fields) -> Result<Record, String> {
     let edits = fields.list("edits")?.into_iter().map(read_edit).collect::<Result<_, _>>()?;
     let variants = fields.list("variants")?.into_iter().map(|value| {
         let mut fields = Fields::of("variants", value)?;
-        let original = match fields.object.contains_key("text") {
-            true => Original::Text(fields.text("text")?),
-            false => Original::Json(fields.text("json")?),
+        let original = if fields.object.contains_key("text") {
+            Original::Text(fields.text("text")?)
+        } else {
+            Original::Json(fields.text("json")?)
         };
         Ok((fields.handle()?, original))
     });

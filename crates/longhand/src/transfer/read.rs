@@ -101,6 +101,7 @@ impl<R: BufRead> Exported<R> {
             return self.next();
         }
         self.hasher.update(self.lines.line.as_bytes());
+        self.lines.release();
         self.place.check(&line).map_err(|what| self.lines.wrong(what))?;
         self.entries += u64::from(matches!(line, Line::Record(Record::Entry { .. })));
         Ok(Some(line))
@@ -285,10 +286,6 @@ struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     fn next(&mut self) -> Result<Option<&str>, TransferError> {
-        // A long line does not stay in memory beside the next ones.
-        if self.line.capacity() > 1 << 20 {
-            self.line = String::new();
-        }
         self.line.clear();
         let mut bytes = std::mem::take(&mut self.line).into_bytes();
         let count = (&mut self.reader).take(self.max + 1).read_until(b'\n', &mut bytes)?;
@@ -302,6 +299,13 @@ impl<R: BufRead> Lines<R> {
         let text = String::from_utf8(bytes);
         self.line = text.map_err(|_| self.wrong("it is not UTF-8".to_owned()))?;
         Ok(Some(&self.line))
+    }
+
+    /// Gives the memory of a long line back: what was read from it is as long.
+    fn release(&mut self) {
+        if self.line.capacity() > 1 << 20 {
+            self.line = String::new();
+        }
     }
 
     fn wrong(&self, what: String) -> TransferError {

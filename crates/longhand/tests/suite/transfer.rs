@@ -60,7 +60,7 @@ fn entry(text: &str, is_user: bool, is_silent: bool, at_ms: i64) -> NewEntry {
         opens_round: is_user,
         form: "chat".to_owned(),
         // Not always what follows from the message.
-        text: if text.len() % 3 == 0 { text.to_owned() } else { "other words".to_owned() },
+        text: if text.len().is_multiple_of(3) { text.to_owned() } else { "other words".to_owned() },
         raw,
         at_ms,
     }
@@ -127,7 +127,9 @@ fn play(archive: &dyn Archive, id: SessionId, new: &NewSession, steps: &[Step]) 
             }
             Step::Undo { head } => drop(archive.undo(id, some(*head)).unwrap()),
             Step::Pin { entry, pinned } => {
-                some(*entry).into_iter().for_each(|seq| archive.pin(id, seq, *pinned).unwrap());
+                if let Some(seq) = some(*entry) {
+                    archive.pin(id, seq, *pinned).unwrap();
+                }
             }
             Step::Request { preamble, answer, number } => {
                 let preamble = archive.keep_preamble(new.owner, preamble).unwrap();
