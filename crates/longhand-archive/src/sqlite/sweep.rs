@@ -26,7 +26,7 @@ const LOOKED_THROUGH: i64 = 4_096;
 /// How many rows of other tables are deleted by one statement.
 const ROWS_AT_A_TIME: i64 = 64;
 /// How long a transaction goes on with small parts of the work.
-pub(super) const STEP: Duration = Duration::from_millis(15);
+pub(super) const STEP: Duration = Duration::from_millis(10);
 
 /// The name of a removed session of which nothing is left but what the log has. Before that it is empty.
 const WIPED: &str = "wiped";
