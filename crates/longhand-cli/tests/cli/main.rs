@@ -11,6 +11,7 @@ mod documents;
 mod expand;
 mod found;
 mod models;
+#[cfg(unix)]
 mod owners;
 #[cfg(unix)]
 mod people;
