@@ -66,13 +66,11 @@ impl Calibration {
         own: Option<Tokens>,
         (billed, bytes): (u64, u64),
     ) -> Option<String> {
+        let uncounted = Tokens(billed.clamp(bytes / TOKEN_BYTES_MAX, bytes));
         self.with(owner, model, |learned| {
             match own {
                 Some(own) => learned.saw(own, billed, now_ms()),
-                None => {
-                    let tokens = billed.clamp(bytes / TOKEN_BYTES_MAX, bytes);
-                    learned.took(Tokens(tokens), now_ms());
-                }
+                None => learned.took(uncounted, now_ms()),
             }
             learned.to_keep()
         })

@@ -13,6 +13,7 @@ mod found;
 #[cfg(unix)]
 mod hostile;
 mod models;
+#[cfg(unix)]
 mod owners;
 #[cfg(unix)]
 mod names;
