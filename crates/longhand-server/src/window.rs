@@ -345,8 +345,12 @@ impl Windows {
             Self::keep_learned(asked, self.calibration.filled(owner, model, sent_tokens, used));
         }
         request.answer = reply.id.clone().filter(|_| asked.dialect() == Dialect::Responses);
-        let answer = asked.answer(reply, self.settings.redactor.as_deref())?;
-        asked.heard.store.answered(&asked.heard, answer, request)
+        let store = &asked.heard.store;
+        let Some(answer) = asked.answer(reply, self.settings.redactor.as_deref()) else {
+            store.give_up(&asked.heard.session.name, 1, "the answer is no message of its format");
+            return None;
+        };
+        store.answered(&asked.heard, answer, request)
     }
 
     /// Keeps what a request taught of its model.
