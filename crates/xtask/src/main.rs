@@ -127,8 +127,8 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["scoreboard", parts @ ..] => scoreboard::scoreboard(parts),
         ["example"] => example::write(),
         [
-            "check" | "lint" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model" | "test-model"
-            | "test-clients" | "test-dist" | "package" | "tour" | "example" | "help",
+            "check" | "lint" | "tidy" | "deny" | "laws" | "fuzz" | "torture" | "model"
+            | "test-model" | "test-clients" | "test-dist" | "package" | "tour" | "example" | "help",
             ..,
         ] => Err(Failure::usage(format!("`{}` does not take these arguments", words[0]))),
         [unknown, ..] => Err(Failure::usage(format!("`{unknown}` is not a command"))),

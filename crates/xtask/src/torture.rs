@@ -80,6 +80,41 @@ fn rows(minutes: u64, seed: u64) -> Vec<Row> {
     let is_long = minutes >= 10;
     vec![
         row(
+            "nothing lost: everything at once",
+            "longhand-cli",
+            "everything",
+            &[],
+            count("LONGHAND_TURNS", 2_000 * minutes),
+        ),
+        row(
+            "nothing lost: saturation, full disks, locks, removed sessions, two proxies",
+            "longhand-server",
+            "suite",
+            &["waiting::"],
+            vec![],
+        ),
+        row(
+            "nothing lost: answers that cannot be read",
+            "longhand-server",
+            "suite",
+            &["answers::"],
+            vec![],
+        ),
+        row(
+            "nothing lost: export and import",
+            "longhand",
+            "suite",
+            &["transfer::"],
+            vec![("LONGHAND_TIMES", minutes.to_string())],
+        ),
+        row(
+            "nothing left, nobody held up: removal; backup",
+            "longhand-archive",
+            "archive",
+            &["removal::", "backup::"],
+            vec![],
+        ),
+        row(
             "nothing lost: a power cut at every sync",
             "longhand-archive",
             "archive",
@@ -152,6 +187,30 @@ fn rows(minutes: u64, seed: u64) -> Vec<Row> {
         ),
         row("bounded: hostile HTTP", "longhand-server", "suite", &["pitfalls::hostile"], vec![]),
         row("bounded: memory", "longhand-server", "suite", &["memory::"], vec![]),
+        row(
+            "any text: no panic, and none that controls a terminal",
+            "longhand-cli",
+            "cli",
+            &["hostile::"],
+            vec![],
+        ),
+        row(
+            "no guesses: names; who an owner is",
+            "longhand-cli",
+            "cli",
+            &["names::", "owners::"],
+            vec![],
+        ),
+        row("who an owner is", "longhand-server", "suite", &["owners::"], vec![]),
+        row("limits that are wrong", "longhand-server", "suite", &["pitfalls::overflow"], vec![]),
+        row(
+            "money: usage that is wrong",
+            "longhand-model",
+            "scripted",
+            &["summariser::the_cap_holds", "summariser::spending"],
+            vec![],
+        ),
+        row("closed: other users of the machine", "longhand-cli", "cli", &["private::"], vec![]),
         row(
             "closed, no leaks",
             "longhand-server",
@@ -232,7 +291,9 @@ fn read(stream: Option<impl Read>) -> String {
 
 /// What tests say of what they have reached: lines with a name, a colon and numbers, and how many passed.
 fn figures(output: &str) -> Vec<String> {
-    const NAMES: [&str; 9] = [
+    const NAMES: [&str; 11] = [
+        "everything:",
+        "saturation:",
         "power cuts:",
         "failing disk:",
         "cut answers:",

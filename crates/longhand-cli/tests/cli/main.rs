@@ -14,11 +14,11 @@ mod found;
 mod hostile;
 mod models;
 #[cfg(unix)]
-mod owners;
-#[cfg(unix)]
 mod names;
 #[cfg(unix)]
 mod newcomer;
+#[cfg(unix)]
+mod owners;
 #[cfg(unix)]
 mod people;
 #[cfg(target_os = "linux")]
