@@ -48,7 +48,7 @@ impl Conversation {
         let body = json!({"model": "odd", "max_tokens": 100, list: self.messages, "stream": rng.chance(0.5)});
         match self.post(address, &body.to_string()) {
             Some((session, notice)) => {
-                let text = upstream::answer(number);
+                let text = upstream::answer_as_read(number);
                 self.messages.push(match self.path {
                     "/v1/responses" => json!({"type": "message", "role": "assistant",
                         "content": [{"type": "output_text", "text": text}]}),

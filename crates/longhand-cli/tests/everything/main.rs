@@ -103,7 +103,10 @@ fn talk(rng: &mut Rng, addresses: &[String], acknowledged: &Acknowledged, turns:
         let at = rng.range(0..conversations.len());
         let address = rng.choose(addresses).clone();
         match conversations[at].ask(rng, number, &address) {
-            Some(turn) => acknowledged.note(turn),
+            Some(turn) => {
+                acknowledged.note(turn);
+                thread::sleep(Duration::from_millis(rng.range(0..20) as u64));
+            }
             None => thread::sleep(Duration::from_millis(20)),
         }
         if conversations[at].is_long() {
@@ -129,7 +132,7 @@ fn trouble(
         thread::sleep(Duration::from_millis(rng.range(ms) as u64));
     };
     while !is_over.load(Ordering::SeqCst) {
-        pause(rng, 20..200);
+        pause(rng, 5..60);
         let what = match rng.range(0..16) {
             0 | 1 => {
                 strict.end(true);
@@ -143,7 +146,7 @@ fn trouble(
             }
             3 => {
                 fs::write(place.full_sign(), "").unwrap();
-                pause(rng, 100..1_500);
+                pause(rng, 50..800);
                 fs::remove_file(place.full_sign()).unwrap();
                 "full disks"
             }
@@ -151,7 +154,7 @@ fn trouble(
                 let other = rusqlite::Connection::open(place.archive()).unwrap();
                 other.busy_timeout(Duration::from_secs(10)).unwrap();
                 if other.execute_batch("BEGIN IMMEDIATE").is_ok() {
-                    pause(rng, 50..2_000);
+                    pause(rng, 50..800);
                     other.execute_batch("COMMIT").unwrap();
                 }
                 "foreign locks"

@@ -49,6 +49,12 @@ pub(crate) fn answer(number: usize) -> String {
     format!("re-{number}- It is as you say, and there is more to it than that.")
 }
 
+/// The same as a client reads it.
+pub(crate) fn answer_as_read(number: usize) -> String {
+    let is_bad = Manner::of(number) == Manner::BadByte;
+    if is_bad { answer(number).replacen("It", "I\u{fffd}", 1) } else { answer(number) }
+}
+
 /// Starts a server for as long as the test runs; returns its address.
 pub(crate) fn start() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -99,8 +105,11 @@ fn serve(mut stream: TcpStream) -> std::io::Result<()> {
     let mut headers = String::new();
     match manner {
         Manner::BadByte => {
-            let at = bytes.windows(3).position(|window| window == b"It ").unwrap();
-            bytes[at + 1] = 0xff;
+            for at in 1..bytes.len() {
+                if bytes[at - 1..].starts_with(b"It ") {
+                    bytes[at] = 0xff;
+                }
+            }
         }
         Manner::Packed => {
             let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
