@@ -118,6 +118,17 @@ pub(crate) fn print_data(text: &str) -> Result<()> {
     if std::io::stdout().is_terminal() { print(text) } else { write_out(text) }
 }
 
+/// Has what was asked for written to standard output, in the same way, piece by piece.
+pub(crate) fn print_data_with(write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    if std::io::stdout().is_terminal() {
+        let mut bytes = Vec::new();
+        write(&mut bytes)?;
+        return print(&String::from_utf8_lossy(&bytes));
+    }
+    progress::clear();
+    write(&mut std::io::stdout().lock())
+}
+
 fn write_out(text: &str) -> Result<()> {
     progress::clear();
     let mut out = std::io::stdout().lock();

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::args::{ExportArgs, ExportFormat, ImportArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{Outcome, conversation, hinted, input, output, progress, store};
+use crate::{Outcome, conversation, hinted, input, output, store};
 
 /// In how many lines of a session file its id is looked for.
 const ID_LINES_MAX: usize = 20;
@@ -35,8 +35,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
             output::write_file_with(path, |out| write_sessions(&archive, &info, out))?;
         }
         (ExportFormat::Jsonl, None) => {
-            progress::clear();
-            write_sessions(&archive, &info, &mut std::io::stdout().lock())?;
+            output::print_data_with(|out| write_sessions(&archive, &info, out))?;
         }
         (ExportFormat::State, Some(path)) => {
             output::write_file(path, &state(args, &archive, &info)?)?;

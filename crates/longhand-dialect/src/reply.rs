@@ -195,6 +195,8 @@ impl Reply {
 #[derive(Debug)]
 pub struct ReplyReader {
     stream: Stream,
+    /// Whether events came, but none that is JSON.
+    is_foreign: Option<bool>,
 }
 
 /// An answer as far as it has come.
@@ -321,7 +323,7 @@ impl Stream {
 impl ReplyReader {
     /// Starts an answer in a wire format.
     pub fn new(dialect: Dialect) -> Self {
-        Self { stream: Stream::new(dialect) }
+        Self { stream: Stream::new(dialect), is_foreign: None }
     }
 
     /// Takes the next event and gives the text that it adds.
@@ -345,11 +347,13 @@ impl ReplyReader {
             return Ok(Taken::Nothing);
         }
         let Some(view) = View::parse(data) else {
-            return match event.name.as_str() {
-                "error" => Err(plain_error(data)),
-                _ => Ok(Taken::Foreign(String::new())),
-            };
+            if event.name == "error" {
+                return Err(plain_error(data));
+            }
+            self.is_foreign.get_or_insert(true);
+            return Ok(Taken::Foreign(String::new()));
         };
+        self.is_foreign = Some(false);
         // What reports an error may have words as well.
         let Pushed { text, is_read, .. } = self.stream.push(view);
         if let Some(error) = provider_error(view, data) {
@@ -395,7 +399,9 @@ impl ReplyReader {
 
     /// Ends the stream.
     pub fn finish(self) -> Result<Reply, ReplyError> {
-        self.stream.finish().ok_or(ReplyError::Cut)
+        let is_foreign = self.is_foreign == Some(true);
+        let missing = if is_foreign { ReplyError::NotJson } else { ReplyError::Cut };
+        self.stream.finish().ok_or(missing)
     }
 
     /// Ends the stream wherever it is; `None` if nothing was said.

@@ -1,7 +1,7 @@
 //! A round: a user message and everything until the next one.
 
 use longhand_archive::NewEntry;
-use longhand_core::Role;
+use longhand_core::{Role, cut};
 use longhand_dialect::{Dialect, Finding, read};
 use serde_json::{Value, json};
 
@@ -184,8 +184,8 @@ fn not_json(line: &str, error: &serde_json::Error) -> String {
         return "the line ends before its JSON does".to_owned();
     }
     // The column counts bytes. A word such as `nothing` is wrong from its beginning, not from its second letter on.
-    let wrong = line.floor_char_boundary(error.column().saturating_sub(1));
-    let start = line[..wrong].trim_end_matches(char::is_alphanumeric).len();
+    let sound = cut::head(line, error.column().saturating_sub(1));
+    let start = sound.trim_end_matches(char::is_alphanumeric).len();
     let column = line[..start].chars().count() + 1;
     let found: String = line[start..].chars().take(FOUND_CHARS_MAX).collect();
     format!("column {column}: expected JSON, found {found:?}")

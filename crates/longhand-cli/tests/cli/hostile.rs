@@ -254,7 +254,11 @@ fn what_is_piped_is_exact() {
     assert!(original.contains(&user), "{original:?}");
     let exported = out(&["export", EVIL, "--archive", "a.db"]);
     let raws = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    assert_eq!(raws.filter(|line| line["raw"] == user.as_str()).count(), 1, "{exported:?}");
+    assert_eq!(
+        raws.filter(|line| line["entry"]["raw"] == user.as_str()).count(),
+        1,
+        "{exported:?}"
+    );
     let file = format!("{EVIL}.json");
     assert_eq!(out(&["compact", &file, "--budget", "1m"]), folder.read(&file));
     // JSON may be written otherwise, but it means the same.

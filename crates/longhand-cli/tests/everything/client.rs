@@ -46,26 +46,22 @@ impl Conversation {
         self.messages.push(question);
         let list = if self.path == "/v1/responses" { "input" } else { "messages" };
         let body = json!({"model": "odd", "max_tokens": 100, list: self.messages, "stream": rng.chance(0.5)});
-        match self.post(address, &body.to_string()) {
-            Some((session, notice)) => {
-                let text = upstream::answer_as_read(number);
-                self.messages.push(match self.path {
-                    "/v1/responses" => json!({"type": "message", "role": "assistant",
-                        "content": [{"type": "output_text", "text": text}]}),
-                    "/v1/messages" => {
-                        json!({"role": "assistant", "content": [{"type": "text", "text": text}]})
-                    }
-                    _ => json!({"role": "assistant", "content": text}),
-                });
-                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-                Some(Turn { number, session, at_ms: since.as_millis() as i64, notice })
+        let Some((session, notice)) = self.post(address, &body.to_string()) else {
+            // It says something else instead.
+            self.messages.pop();
+            return None;
+        };
+        let text = upstream::answer_as_read(number);
+        self.messages.push(match self.path {
+            "/v1/responses" => json!({"type": "message", "role": "assistant",
+                "content": [{"type": "output_text", "text": text}]}),
+            "/v1/messages" => {
+                json!({"role": "assistant", "content": [{"type": "text", "text": text}]})
             }
-            None => {
-                // It says something else instead.
-                self.messages.pop();
-                None
-            }
-        }
+            _ => json!({"role": "assistant", "content": text}),
+        });
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        Some(Turn { number, session, at_ms: since.as_millis() as i64, notice })
     }
 
     /// Posts a request; the session and the notice of an answer that came to its end.

@@ -74,7 +74,9 @@ fn what_is_acknowledged_is_archived_or_named_whatever_happens() {
     let watch = {
         let is_over = Arc::clone(&is_over);
         thread::spawn(move || {
-            clients.into_iter().for_each(|client| client.join().unwrap());
+            for client in clients {
+                client.join().unwrap();
+            }
             is_over.store(true, Ordering::SeqCst);
         })
     };

@@ -107,15 +107,13 @@ impl Proxy {
         });
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        match line.trim().strip_prefix("listening http://") {
-            Some(address) => Some((child, address.parse().unwrap(), errors)),
-            None => {
-                child.wait().unwrap();
-                let said = errors.join().unwrap();
-                assert!(!said.contains("panicked"), "{said}");
-                None
-            }
+        if let Some(address) = line.trim().strip_prefix("listening http://") {
+            return Some((child, address.parse().unwrap(), errors));
         }
+        child.wait().unwrap();
+        let said = errors.join().unwrap();
+        assert!(!said.contains("panicked"), "{said}");
+        None
     }
 
     /// Ends it, with a word or by force; returns what it said.

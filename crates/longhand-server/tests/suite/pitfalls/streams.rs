@@ -128,7 +128,8 @@ async fn first_byte_and_rest(path: &str) {
     let end = |mark| stream[words..].find(mark).map(|at| words + at + str::len(mark));
     let first = end("\n\n").or(end("\r\n\r\n")).unwrap();
     let gate = Arc::new(Gate::default());
-    let (begins, ends) = (stream[..first].as_bytes().to_vec(), stream[first..].as_bytes().to_vec());
+    let (begins, ends) = stream.as_bytes().split_at(first);
+    let (begins, ends) = (begins.to_vec(), ends.to_vec());
     let rest = Arc::clone(&gate);
     let upstream = RawServer::start(move |_| {
         let (begins, ends, rest) = ([head(), begins.clone()], ends.clone(), Arc::clone(&rest));
