@@ -219,11 +219,25 @@ fn gzip(
     bytes_max: u64,
     room: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Vec<u8>, DialectError> {
-    let mut unpacked = Vec::new();
+    let size = gzip_size(bytes).filter(|size| *size <= bytes_max);
+    // One more, so that the end is seen without room for more.
+    let size = size.map_or(0, |size| size + 1);
+    if size > 0 && !room(size) {
+        return Err(too_large(size, bytes_max));
+    }
+    let mut unpacked = Vec::with_capacity(size as usize);
     let decoder = MultiGzDecoder::new(bytes);
     read_all(decoder, &mut unpacked, bytes_max, room)
         .map_err(|error| error.or(|what| DialectError::Coding { coding: "gzip", what }))?;
     within(unpacked, bytes_max)
+}
+
+/// The size that a gzip file says its content has, if it can be true. To know it saves moving the content as it grows.
+fn gzip_size(bytes: &[u8]) -> Option<u64> {
+    // Nothing is packed to less than this part of its size.
+    const RATIO_MAX: u64 = 1_032;
+    let size = u64::from(u32::from_le_bytes(*bytes.last_chunk()?));
+    (size / RATIO_MAX <= bytes.len() as u64).then_some(size)
 }
 
 fn has_header(bytes: &[u8]) -> bool {

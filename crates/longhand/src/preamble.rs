@@ -8,7 +8,7 @@ pub fn write<'a>(model: &str, pieces: impl Iterator<Item = &'a str>) -> String {
     json!({"model": model, "with": pieces.collect::<Vec<_>>()}).to_string()
 }
 
-/// Counts the tokens of what [`write`] wrote; `None` if it is something else.
+/// Counts the tokens of what [`write()`] wrote; `None` if it is something else.
 pub fn tokens(written: &str, scale: &Scale) -> Option<Tokens> {
     let content: Value = serde_json::from_str(written).ok()?;
     let pieces = content["with"].as_array()?;

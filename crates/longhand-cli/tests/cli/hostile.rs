@@ -151,7 +151,7 @@ fn no_command_lets_foreign_text_control_the_terminal() {
     let (file, bad) = (format!("{EVIL}.json"), format!("{EVIL}.bad.json"));
     let (name, file, bad, handle) = (EVIL, file.as_str(), bad.as_str(), handle.as_str());
     let in_archive = ["--archive", "a.db"];
-    let elsewhere = format!("{EVIL}/none.db");
+    let (elsewhere, copy) = (format!("{EVIL}/none.db"), format!("{EVIL}.db"));
     let (upstream, agent) = (server.url(), format!("./{EVIL}.agent"));
     let commands: Vec<(&str, Vec<&str>)> = vec![
         ("ls", vec!["ls"]),
@@ -171,6 +171,8 @@ fn no_command_lets_foreign_text_control_the_terminal() {
         ("export", vec!["export", name]),
         ("expand", vec!["expand", handle]),
         ("rm", vec!["rm", name]),
+        ("archive backup", vec!["archive", "backup", &copy]),
+        ("archive backup again", vec!["archive", "backup", &copy]),
         ("doctor", vec!["doctor"]),
         ("chat", vec!["chat", name]),
         ("chat again", vec!["chat", name]),

@@ -235,7 +235,7 @@ fn what_is_no_answer_is_refused() {
         for body in ["{}", "[]", "3", r#"{"choices":[]}"#, r#"{"hello":"world"}"#] {
             assert_eq!(Reply::read(dialect, body), Err(ReplyError::NotAnAnswer(dialect)), "{body}");
         }
-        assert_eq!(stream(dialect, &["<html>"]), Err(ReplyError::Cut));
+        assert_eq!(stream(dialect, &["<html>"]), Err(ReplyError::NotJson));
     }
 }
 
