@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Error, Result};
 use longhand::{ArchiveError, SqliteArchive};
+use longhand_archive::Unwiped;
 
 use crate::args::{ArchiveArgs, ArchiveCommand, ArchiveCommandArgs, BackupArgs};
 use crate::output::counted;
@@ -30,7 +31,12 @@ pub(crate) fn open_file(args: &ArchiveArgs) -> Result<Arc<SqliteArchive>> {
 
 fn backup(args: &BackupArgs) -> Result<Outcome> {
     let archive = open_file(&args.archive)?;
-    archive.wipe(WIPE_WAIT)?;
+    if archive.wipe(WIPE_WAIT)? == Unwiped::Content {
+        output::say(
+            "warning: the copy has texts of removed sessions, since another program keeps the archive locked\n\
+             hint: end that program, run `longhand verify`, and make another copy",
+        );
+    }
     let copied = archive.backup(&args.file, |done, all| {
         let percent = done.saturating_mul(100) / all.max(1);
         let what = if done < all { format!("copying, {percent}%") } else { "checking".to_owned() };

@@ -53,6 +53,17 @@ pub(crate) fn writable_or(
     exact(archive, name)?.map_or_else(|| Err(unknown(archive, name, hint)?), Ok)
 }
 
+/// Whether a new session may have this name.
+pub(crate) fn check_new(name: &str) -> Result<()> {
+    if name.trim().is_empty() || name == LAST {
+        return Err(hinted(
+            format!("a session cannot be called {name:?}"),
+            "a name is exact where something is written; `longhand ls` lists the sessions",
+        ));
+    }
+    Ok(())
+}
+
 /// Finds a session to read, which must be there; a beginning of its name or id is enough, and so is `@last`.
 pub(crate) fn readable(archive: &Arc<dyn Archive>, name: &str) -> Result<SessionInfo> {
     look_up(archive, name, Mode::Prefix)?.map_or_else(|| Err(unknown(archive, name, HINT)?), Ok)

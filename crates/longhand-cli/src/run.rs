@@ -27,7 +27,7 @@ use self::recipe::{Address, Recipe};
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::output::{counted, harmless_line};
-use crate::{Outcome, conversation, models, output, store};
+use crate::{Outcome, conversation, lookup, models, output, store};
 
 /// How long the proxy waits for requests that are still under way when the program has ended.
 const FAREWELL_MAX: Duration = Duration::from_secs(10);
@@ -42,6 +42,7 @@ const SECRET_BYTES: usize = 16;
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     let program = args.command.first().context("there is no program to run")?;
     let agent = Path::new(program).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    args.name.as_deref().map_or(Ok(()), lookup::check_new)?;
     let warnings = Warnings::default();
     let begun_ms = store::now_ms();
     folder::sweep();

@@ -81,12 +81,7 @@ pub(crate) fn session(
         }
         return opened(archive, &info, args);
     }
-    if name.trim().is_empty() || name == lookup::LAST {
-        return Err(hinted(
-            format!("a session cannot be called {name:?}"),
-            "a name is exact where something is written; `longhand ls` lists the sessions",
-        ));
-    }
+    lookup::check_new(name)?;
     let id = SessionId::named(Owner::LOCAL, name);
     Ok(Session::open_id(Arc::clone(archive), id, name, settings(args, archive)?)?)
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::args::{ExportArgs, ExportFormat, ImportArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{Outcome, conversation, hinted, input, output, store};
+use crate::{Outcome, conversation, hinted, input, lookup, output, store};
 
 /// In how many lines of a session file its id is looked for.
 const ID_LINES_MAX: usize = 20;
@@ -173,7 +173,7 @@ fn import_conversation(args: &ImportArgs, source: &Source) -> Result<Outcome> {
         if let Some(rejoined) = rejoined(&archive, &text, stem.as_deref())? {
             let session = conversation::short_id(&rejoined.session);
             output::print(&match rejoined.added {
-                0 => format!("nothing to import: session {session} has all of its answers already"),
+                0 => format!("nothing to import: session {session} has all of it already"),
                 added => format!(
                     "imported {} into {session}, which has the rest of it",
                     counted_as(added, "entry", "entries")
@@ -183,8 +183,14 @@ fn import_conversation(args: &ImportArgs, source: &Source) -> Result<Outcome> {
         }
     }
     let mut appending = Appending::new(args, args.id.clone());
-    Round::each_of_conversation(text.into_bytes(), store::now_ms(), |entry| appending.add(entry))?;
-    appending.finish()
+    let now_ms = store::now_ms();
+    let left =
+        Round::each_of_conversation(text.into_bytes(), now_ms, |entry| appending.add(entry))?;
+    let outcome = appending.finish()?;
+    if left > 0 {
+        output::print("the system prompt is not imported: every request brings its own")?;
+    }
+    Ok(outcome)
 }
 
 /// Adds a conversation to the session that the proxy, or an earlier import, began for it.
@@ -241,6 +247,7 @@ impl Target {
         let stem = args.file.as_deref().and_then(|path| path.file_stem());
         let id = id.or_else(|| stem.map(|stem| stem.to_string_lossy().into_owned()));
         let name = id.context("name the session with --id")?;
+        lookup::check_new(&name)?;
         let archive = store::open(&args.archive)?;
         let known = store::find(&archive, &name)?.filter(|info| info.name == name);
         if known.is_some() && !args.append {

@@ -349,6 +349,22 @@ mod tests {
             assert!(decode(&encode(&body), coding, max).unwrap() == body, "{coding}");
             assert_eq!(decode(&encode(b""), coding, max).unwrap(), b"", "{coding}");
         }
+        for (coding, encode) in ALL {
+            let (packed, mut read) = (encode(&body), Vec::new());
+            decoder(&packed, coding).unwrap().read_to_end(&mut read).unwrap();
+            assert!(read == body, "{coding} piece by piece");
+            // What came before a cut is read.
+            let mut read = Vec::new();
+            let cut = &packed[..packed.len() - 5];
+            let _ = decoder(cut, coding).unwrap().read_to_end(&mut read);
+            assert!(body.starts_with(&read) && (coding == "zstd" || !read.is_empty()), "{coding}");
+        }
+        let (twice, mut read) = (zstd_of(&gzip_of(&body)), Vec::new());
+        decoder(&twice, "gzip, zstd").unwrap().read_to_end(&mut read).unwrap();
+        assert!(read == body && decoder(&twice, "br").is_err());
+        let (frames, mut read) = ([zstd_of(&body), zstd_of(b"!")].concat(), Vec::new());
+        decoder(&frames, "zstd").unwrap().read_to_end(&mut read).unwrap();
+        assert_eq!(read.len(), body.len() + 1);
         assert!(decode(&gzip_of(&body), " X-GZip ", max).unwrap() == body);
         assert!(decode(&[gzip_of(&body), gzip_of(b"!")].concat(), "gzip", max + 1).is_ok());
         assert!(decode(&zstd_of(&gzip_of(&body)), "gzip, zstd", max).unwrap() == body);

@@ -30,6 +30,7 @@ pub(crate) async fn answer(
     metrics: &Metrics,
     store: &Arc<Store>,
     archive_is_required: bool,
+    names_sessions: bool,
 ) -> Response<Body> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET\n".to_owned());
@@ -43,8 +44,10 @@ pub(crate) async fn answer(
             let trouble = store.trouble();
             let missing = store.missing().into_iter().take(MISSING_MAX).map(|own| {
                 let [first, last] = [own.first_ms, own.last_ms].map(time::format);
+                // Who has a key of their own does not learn what others call their sessions.
+                let session = names_sessions.then_some(own.session);
                 json!({
-                    "session": own.session, "messages": own.messages, "first": first, "last": last,
+                    "session": session, "messages": own.messages, "first": first, "last": last,
                     "given_up": own.given_up,
                 })
             });

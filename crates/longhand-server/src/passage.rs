@@ -130,7 +130,7 @@ impl Passage<'_> {
                 return self.refuse(StatusCode::PAYLOAD_TOO_LARGE, message);
             }
             Ok(Collected::Beginning(bytes)) => {
-                self.bypass(Bypass::TooLarge);
+                self.bypass(Bypass::TooLarge, !route.counts && !forgets);
                 return bypassed(self.pass_stream(Some(bytes), body).await);
             }
             Err((status, message)) => return self.refuse(status, message),
@@ -149,7 +149,7 @@ impl Passage<'_> {
                 return self.refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED);
             }
             Err(why) => {
-                self.bypass(why);
+                self.bypass(why, !route.counts && !forgets);
                 self.trail.added();
                 let body = self.share.with(bytes);
                 return bypassed(self.pass(http::full(body)).await);
@@ -281,8 +281,8 @@ impl Passage<'_> {
         ))
     }
 
-    /// Takes note that a request goes on as it is.
-    fn bypass(&mut self, why: Bypass) {
+    /// Takes note that a request goes on as it is, and whether words are lost by that.
+    fn bypass(&mut self, why: Bypass, is_lost: bool) {
         self.trail.bypassed(why);
         self.shared.warnings.once(&format!(
             "a request was passed on as it was: {}",
@@ -294,9 +294,11 @@ impl Passage<'_> {
                 Bypass::NotTheOwner => "its session belongs to another key",
             }
         ));
-        let client = Client::of(&self.parts.headers, &self.shared.settings);
-        let owner = self.caller.owner();
-        self.shared.windows.store.bypassed(owner, client);
+        if is_lost {
+            let client = Client::of(&self.parts.headers, &self.shared.settings);
+            let owner = self.caller.owner();
+            self.shared.windows.store.bypassed(owner, client);
+        }
     }
 
     /// Answers in the place of the upstream.

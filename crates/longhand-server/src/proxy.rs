@@ -291,9 +291,10 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Bo
     if path.starts_with(own::PREFIX) {
         let Parts { method, .. } = &parts;
         let required = shared.settings.require_archive;
+        let names = shared.settings.keys.is_empty();
         let store = &shared.windows.store;
         shared.metrics.held_bytes.set(shared.windows.load.held().cast_signed());
-        return own::answer(method, &path, &shared.metrics, store, required).await;
+        return own::answer(method, &path, &shared.metrics, store, required, names).await;
     }
     if is_busy {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "Longhand has too much to do");

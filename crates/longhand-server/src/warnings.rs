@@ -26,8 +26,16 @@ impl Warnings {
     pub(crate) fn once(&self, warning: &str) {
         let Some(say) = &self.say else { return };
         let warning = self.redaction.text(warning);
-        let mut said = lock(&self.said);
-        if said.len() < SAID_MAX && said.insert(warning.clone().into_owned()) {
+        let is_new = {
+            let mut said = lock(&self.said);
+            if said.len() >= SAID_MAX {
+                // Better twice than never.
+                said.clear();
+            }
+            said.insert(warning.clone().into_owned())
+        };
+        // A terminal may be stopped: nobody else waits for it.
+        if is_new {
             say(&warning);
         }
     }

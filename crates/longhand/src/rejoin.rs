@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use longhand_archive::{After, Archive, Owner, Page, SessionInfo};
-use longhand_core::{Link, Meaning, Message, Role};
+use longhand_archive::{After, Archive, Entry, Owner, Page, SessionInfo};
+use longhand_core::{Link, Meaning, Message, Role, Seq};
 use longhand_dialect::{Conversation, Dialect, read};
 
 use crate::entry::entry_of;
@@ -31,31 +31,82 @@ pub fn rejoin(
 ) -> Result<Option<Rejoined>, SessionError> {
     let sessions = archive.sessions(None, Page::ALL)?.items;
     let path = conversation.path();
-    let (lead, count) = (path.lead, path.messages.len() - path.lead);
-    if let Some(session) = with_messages(&**archive, &sessions, &path.messages[lead..])? {
-        let (owner, name) = (session.owner, session.name.clone());
+    let messages = &path.messages[path.lead..];
+    let beginning = with_messages(&**archive, &sessions, messages)?;
+    let is_same = |info: &&SessionInfo| info.group.is_some_and(|group| groups.contains(&group));
+    let same: Vec<&SessionInfo> = sessions.iter().filter(is_same).collect();
+    let longest = || same.iter().max_by_key(|info| info.entries).map(|info| (*info).clone());
+    let Some(session) = beginning.clone().or_else(longest) else { return Ok(None) };
+    let elsewhere = same.iter().copied().filter(|info| info.id != session.id);
+    let known = Known::of(&**archive, &session, elsewhere)?;
+    if let Some((after, new)) = known.rest(messages) {
+        let entry = |message| entry_of(conversation.dialect, message, now_ms);
+        let entries: Vec<_> = new.iter().map(entry).collect();
+        if !entries.is_empty() {
+            archive.append(session.id, After::Entry(after), &entries)?;
+        }
+        return Ok(Some(Rejoined { session, added: entries.len() }));
+    }
+    if beginning.is_some() {
+        let (count, owner, name) = (messages.len(), session.owner, session.name.clone());
         let admitted = Admitted::archived(Arc::clone(archive), owner, conversation, &name, now_ms)?;
         let known = admitted.session().map_or(0, |(_, known)| known);
         return Ok(Some(Rejoined { session, added: count - known }));
-    }
-    let messages = &path.messages[lead..];
-    let is_same = |info: &&SessionInfo| info.group.is_some_and(|group| groups.contains(&group));
-    let same: Vec<&SessionInfo> = sessions.iter().filter(is_same).collect();
-    let Some(session) = same.iter().max_by_key(|info| info.entries).copied().cloned() else {
-        return Ok(None);
-    };
-    let mut known = HashSet::new();
-    for info in same {
-        known.extend(answers(&**archive, info)?);
-    }
-    let is_new = |message: &Message| is_answer(message) && !known.contains(&Meaning::of(message));
-    if !messages.iter().any(is_new) {
-        return Ok(Some(Rejoined { session, added: 0 }));
     }
     let entries: Vec<_> =
         messages.iter().map(|message| entry_of(conversation.dialect, message, now_ms)).collect();
     archive.append(session.id, After::Entry(None), &entries)?;
     Ok(Some(Rejoined { session, added: entries.len() }))
+}
+
+/// What the messages of a session mean, and which it has in other sessions of the same conversation.
+struct Known {
+    here: Vec<(Seq, Meaning)>,
+    elsewhere: HashSet<Meaning>,
+}
+
+impl Known {
+    fn of<'s>(
+        archive: &dyn Archive,
+        session: &SessionInfo,
+        elsewhere: impl Iterator<Item = &'s SessionInfo>,
+    ) -> Result<Self, SessionError> {
+        let here = meanings(archive, session)?;
+        let mut others = HashSet::new();
+        for info in elsewhere {
+            others.extend(meanings(archive, info)?.into_iter().map(|(_, meaning)| meaning));
+        }
+        Ok(Self { here, elsewhere: others })
+    }
+
+    /// What comes after the newest answer that the session has, without what follows it there already, and the
+    /// entry that it comes after. `None` if the session has none of the answers, or lacks an earlier one.
+    ///
+    /// Only answers are compared up to there: clients write their questions and results in several ways.
+    fn rest<'m>(&self, messages: &'m [Message]) -> Option<(Option<Seq>, &'m [Message])> {
+        let seq_of = |message: &Message| {
+            let meaning = Meaning::of(message);
+            let mut found = self.here.iter().filter(|(_, known)| *known == meaning);
+            found.next_back().map(|(seq, _)| *seq)
+        };
+        let is_newest = |message: &Message| is_answer(message) && seq_of(message).is_some();
+        let newest = messages.iter().rposition(is_newest)?;
+        let is_known = |message: &Message| {
+            seq_of(message).is_some() || self.elsewhere.contains(&Meaning::of(message))
+        };
+        if messages[..newest].iter().any(|message| is_answer(message) && !is_known(message)) {
+            return None;
+        }
+        let mut after = seq_of(&messages[newest])?;
+        let mut rest = &messages[newest + 1..];
+        while let [first, others @ ..] = rest {
+            match seq_of(first) {
+                Some(seq) if seq > after => (after, rest) = (seq, others),
+                _ => break,
+            }
+        }
+        Some((Some(after), rest))
+    }
 }
 
 /// The session that begins as a conversation does, up to an answer at least: many begin with the same question.
@@ -86,12 +137,17 @@ fn is_answer(message: &Message) -> bool {
     message.role == Role::Assistant
 }
 
-/// What the answers of a session mean.
-fn answers(archive: &dyn Archive, info: &SessionInfo) -> Result<Vec<Meaning>, SessionError> {
+/// What the entries of a session mean.
+fn meanings(
+    archive: &dyn Archive,
+    info: &SessionInfo,
+) -> Result<Vec<(Seq, Meaning)>, SessionError> {
     let entries = archive.entries(info.id, 0..info.entries)?;
-    let messages = entries.iter().filter_map(|entry| {
+    let one = |entry: &Entry| {
         let dialect: Dialect = entry.form.parse().ok()?;
-        Some(read(format!("[{}]", entry.raw).into_bytes(), Some(dialect)).ok()?.messages)
-    });
-    Ok(messages.flatten().filter(is_answer).map(|message| Meaning::of(&message)).collect())
+        let messages = read(format!("[{}]", entry.raw).into_bytes(), Some(dialect)).ok()?.messages;
+        let seq = entry.seq;
+        Some(messages.into_iter().map(move |message| (seq, Meaning::of(&message))))
+    };
+    Ok(entries.iter().filter_map(one).flatten().collect())
 }

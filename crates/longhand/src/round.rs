@@ -147,15 +147,19 @@ impl Round {
         Ok(entries)
     }
 
-    /// The same, one entry after another: a long conversation is in memory only once.
+    /// The same, one entry after another: a long conversation is in memory only once. Gives how many leading system
+    /// messages there are, which are no entries.
     pub fn each_of_conversation<E: From<SessionError>>(
         bytes: Vec<u8>,
         at_ms: i64,
         mut take: impl FnMut(NewEntry) -> Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<usize, E> {
         let conversation = read(bytes, None).map_err(SessionError::from)?;
-        let said = conversation.messages.iter().filter(|message| message.role != Role::System);
-        said.map(|message| entry_of(conversation.dialect, message, at_ms)).try_for_each(&mut take)
+        let path = conversation.path();
+        let said = path.messages[path.lead..].iter();
+        said.map(|message| entry_of(conversation.dialect, message, at_ms))
+            .try_for_each(&mut take)?;
+        Ok(path.lead)
     }
 
     /// The round with marks in the place of secrets.

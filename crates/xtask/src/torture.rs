@@ -241,9 +241,10 @@ fn build(row: &Row) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::new(format!("`{shown}` did not start: {error}")))?;
     let told = String::from_utf8_lossy(&output.stderr);
     let messages = String::from_utf8_lossy(&output.stdout);
-    // Each package has a suite of the same name.
+    // Each package has a suite of the same name, and some have a program.
     let manifest = format!("crates/{}/Cargo.toml\"", row.package);
-    let path = messages.lines().filter(|line| line.contains(&manifest)).find_map(|line| {
+    let is_test = |line: &&str| line.contains(&manifest) && line.contains(r#""kind":["test"]"#);
+    let path = messages.lines().filter(is_test).find_map(|line| {
         let (_, path) = line.split_once("\"executable\":\"")?;
         Some(PathBuf::from(path.split('"').next()?))
     });

@@ -121,9 +121,79 @@ fn an_agent_s_own_file_of_a_session_that_went_through_the_proxy_is_known() {
     lines.push(line(5, "assistant", json!([{"type": "text", "text": long}])));
     folder.write(&format!("{id}.jsonl"), file(&lines));
     let run = folder.run(&import);
-    assert!(run.status == 0 && run.stdout.contains("imported 6 entries"), "{run:?}");
+    assert!(run.status == 0 && run.stdout.contains("imported 2 entries"), "{run:?}");
     assert_eq!(sessions(&folder).len(), 1);
     assert!(folder.run("search then --archive a.db").stdout.contains("And then?"));
     let run = folder.run(&import);
     assert!(run.status == 0 && run.stdout.contains("nothing to import"), "{run:?}");
+}
+
+#[test]
+fn a_file_that_is_imported_again_adds_nothing_whatever_messages_it_has() {
+    let folder = Folder::new();
+    let message = |role: &str, content: &str| json!({"role": role, "content": content});
+    let mut all = vec![
+        message("system", "sysalpha"),
+        message("user", "one"),
+        message("assistant", "first"),
+        message("system", "bravo"),
+        message("user", "two"),
+        message("developer", "charlie"),
+        message("assistant", "second"),
+        message("user", "unanswered"),
+    ];
+    folder.write("mid.json", json!({"model": "gpt-4o", "messages": all}).to_string());
+    let run = folder.run("import mid.json --archive a.db");
+    assert!(run.stdout.contains("7 entries"), "{run:?}");
+    assert!(run.stdout.contains("the system prompt is not imported"), "{run:?}");
+    for _ in 0..2 {
+        let run = folder.run("import mid.json --archive a.db");
+        assert!(run.stdout.contains("nothing to import"), "{run:?}");
+    }
+    all.push(message("assistant", "third"));
+    folder.write("mid.json", json!({"model": "gpt-4o", "messages": all}).to_string());
+    let run = folder.run("import mid.json --archive a.db");
+    assert!(run.stdout.contains("imported 1 entry"), "{run:?}");
+    let exported = folder.run("export mid --archive a.db").stdout;
+    for word in ["one", "first", "bravo", "two", "charlie", "second", "unanswered", "third"] {
+        let lines = exported.lines().filter(|line| line.starts_with("{\"entry\""));
+        let found = lines.filter(|line| line.contains(&format!("\\\"{word}\\\""))).count();
+        assert_eq!(found, 1, "{word}: {exported}");
+    }
+}
+
+#[test]
+fn results_that_a_client_sends_together_are_the_same_conversation() {
+    let (server, folder) = (answers(1), folder());
+    let calls = json!([{"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}},
+        {"type": "tool_use", "id": "t2", "name": "read", "input": {"path": "b"}}]);
+    let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "found"});
+    let id = "0b5e4c1e-77a1-4c2e-9d51-0123456789ac";
+    let request = json!({"model": "claude-sonnet-4", "max_tokens": 99, "messages": [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": calls},
+        {"role": "user", "content": [result("t1"), result("t2")]}],
+        "metadata": {"user_id": format!("user_1_account_2_session_{id}")}});
+    folder.write("in.json", request.to_string());
+    let command =
+        format!("run --archive a.db --upstream {} -- ./agent in.json k /messages", server.url());
+    assert!(folder.run(&command).stdout.contains("Answer 0."));
+    let line = |at: usize, role: &str, content: Value| {
+        let parent = at.checked_sub(1).map(|at| format!("m{at}"));
+        json!({"type": role, "uuid": format!("m{at}"), "parentUuid": parent, "sessionId": id,
+            "isSidechain": false, "timestamp": "2026-11-17T10:00:00.000Z",
+            "message": {"role": role, "id": format!("msg_{at}"), "content": content}})
+    };
+    // The agent keeps each result in a line of its own.
+    let lines = [
+        line(0, "user", json!("Look.")),
+        line(1, "assistant", calls),
+        line(2, "user", json!([result("t1")])),
+        line(3, "user", json!([result("t2")])),
+        line(4, "assistant", json!([{"type": "text", "text": "Answer 0."}])),
+    ];
+    folder.write(&format!("{id}.jsonl"), lines.map(|line| format!("{line}\n")).concat());
+    let run = folder.run(&format!("import {id}.jsonl --archive a.db"));
+    assert!(run.status == 0 && run.stdout.contains("nothing to import"), "{run:?}");
+    assert_eq!(sessions(&folder).len(), 1);
 }

@@ -188,7 +188,9 @@ impl Entering {
             }
             let newest = said.trail.path.last().copied();
             if said.known == said.links().len() && !state.is_durable(newest) {
-                return Step::Later;
+                // What a damaged session lacks never comes.
+                let is_damaged = self.session.is_damaged();
+                return if is_damaged { Step::Refused } else { Step::Later };
             }
             said.add(&state, self.at_ms, &mut addition);
             if !state.is_durable(Some(Seq(0))) {
