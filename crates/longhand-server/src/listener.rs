@@ -64,6 +64,8 @@ pub(crate) struct UnreadPart {
     pub(crate) rest: Vec<u8>,
     pub(crate) bytes: u64,
     pub(crate) kind: AnswerKind,
+    /// Whether the rest is still packed: no secret can be looked for in it.
+    is_packed: bool,
 }
 
 impl AnswerKind {
@@ -150,7 +152,7 @@ impl UnreadPart {
     pub(crate) fn message(message: String) -> Self {
         let kind = AnswerKind::of(&HeaderMap::new());
         let bytes = message.len() as u64;
-        Self { why: Unread::Format, rest: message.into_bytes(), bytes, kind }
+        Self { why: Unread::Format, rest: message.into_bytes(), bytes, kind, is_packed: false }
     }
 
     /// What is kept of it.
@@ -158,7 +160,7 @@ impl UnreadPart {
         // A secret may stand in pieces in several events.
         let lines = self.rest.split(|byte| *byte == b'\n');
         let is_stream = lines.filter(|line| line.starts_with(b"data:")).count() > 1;
-        let is_opaque = self.why == Unread::Packing || is_stream;
+        let is_opaque = self.is_packed || is_stream;
         UnreadAnswer {
             at_ms,
             why: self.why.to_string(),
@@ -219,6 +221,7 @@ impl Listener {
     /// know as well.
     pub(crate) fn end(self, is_cut: bool) -> (Heard, Option<String>) {
         let Self { copy, kind, asked, sent, shared, share: _share } = self;
+        let was_packed = matches!(copy, Copy::Packed(..));
         let read = match copy {
             Copy::Plain(reader) => reader.finish(),
             Copy::Packed(bytes, count) => {
@@ -230,11 +233,12 @@ impl Listener {
         };
         shared.metrics.foreign_events.inc_by(read.foreign_events);
         let ReadAnswer { reply, unread, rest, bytes, .. } = read;
+        let is_packed = was_packed && matches!(unread, Some(Unread::Packing | Unread::Size));
         let why = unread.map(|why| match why {
             Unread::Format | Unread::Packing if is_cut => Unread::Cut,
             why => why,
         });
-        let part = why.map(|why| UnreadPart { why, rest, bytes, kind });
+        let part = why.map(|why| UnreadPart { why, rest, bytes, kind, is_packed });
         if reply.is_none() && part.is_none() {
             return (Heard::Nothing, None);
         }

@@ -64,14 +64,14 @@ impl Windows {
     fn tell_of(&self, asked: &Asked, why: Unread, kept: &UnreadAnswer) -> Option<String> {
         let whole = |what: &str| format!("an answer could not be read, {what}: {why}");
         let notice = match (why, &kept.content) {
-            // The request log has it.
+            (_, UnreadContent::Withheld) => whole(
+                "and is not kept either, since secrets are to be taken out and cannot be found in it",
+            ),
+            // The client saw it break off, and the request log has it.
             (Unread::Cut, _) => return None,
             (Unread::Encoding, _) => {
                 format!("an answer was read with signs in the place of what is no text: {why}")
             }
-            (_, UnreadContent::Withheld) => whole(
-                "and is not kept either, since secrets are to be taken out and cannot be found in it",
-            ),
             _ if asked.heard.store.forgets => whole("and is not archived"),
             _ => whole(&format!(
                 "all of it, and is kept as it came (`longhand expand {}`)",
