@@ -188,7 +188,7 @@ fn import_conversation(args: &ImportArgs, source: &Source) -> Result<Outcome> {
         Round::each_of_conversation(text.into_bytes(), now_ms, |entry| appending.add(entry))?;
     let outcome = appending.finish()?;
     if left > 0 {
-        output::print("the system prompt is not imported: every request brings its own")?;
+        output::print_wrapped("the system prompt is not imported: every request brings its own")?;
     }
     Ok(outcome)
 }
