@@ -157,7 +157,7 @@ fn told(counts: &Counts, missing: &[Missing], agent: &str, session: Option<&str>
     if counts.bypassed > 0 {
         line.push_str(&format!("; {} passed on unread", number(counts.bypassed)));
     }
-    let missing: u64 = missing.iter().map(|own| own.messages).sum();
+    let missing: u64 = missing.iter().map(|session| session.messages).sum();
     if missing > 0 {
         let messages = counted(missing as usize, "message");
         line.push_str(&format!("; {messages} could not be archived"));

@@ -54,11 +54,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
 
 /// What is not in the archive, by session and time.
 pub(crate) fn not_archived(missing: &[Missing]) -> Vec<String> {
-    let line = |own: &Missing| {
-        let [first, last] = [own.first_ms, own.last_ms].map(time::format);
-        let why = own.given_up.as_deref().unwrap_or("it waited for the archive until the end");
-        let messages = counted(own.messages as usize, "message");
-        format!("session {}: {messages} from {first} to {last} not archived: {why}", own.session)
+    let line = |lost: &Missing| {
+        let [first, last] = [lost.first_ms, lost.last_ms].map(time::format);
+        let why = lost.given_up.as_deref().unwrap_or("it waited for the archive until the end");
+        let messages = counted(lost.messages as usize, "message");
+        format!("session {}: {messages} from {first} to {last} not archived: {why}", lost.session)
     };
     missing.iter().map(line).collect()
 }
@@ -267,7 +267,7 @@ async fn stop_asked_for() {
 
 fn told(counts: &Counts, missing: &[Missing]) -> String {
     let number = |count: u64| grouped(count as usize);
-    let missing = missing.iter().map(|own| own.messages).sum();
+    let missing = missing.iter().map(|session| session.messages).sum();
     format!(
         "{}: {} shortened, {} sent again shorter, {} passed on unchanged because of an error here; {} archived, {} not",
         counted(counts.requests as usize, "request"),

@@ -378,8 +378,9 @@ impl ReplyReader {
         // What has only thinking is no answer yet.
         let message =
             |stream: Stream| stream.partial().filter(Reply::is_empty).map(|it| it.message);
-        let own = message(self.stream.clone());
-        pieces.extend(own.filter(|own| message(self.stream.begun_again()).as_ref() != Some(own)));
+        let empty = message(self.stream.begun_again());
+        let thinking = message(self.stream.clone());
+        pieces.extend(thinking.filter(|thinking| empty.as_ref() != Some(thinking)));
         pieces
     }
 

@@ -237,31 +237,31 @@ mod tests {
 
     #[test]
     fn a_token_that_is_renewed_stays_its_account_s_on_loopback() {
-        let own = ownership(|_| {});
+        let owners = ownership(|_| {});
         let jwt = |issuer: &str, subject: &str, end: u64| {
             token(&json!({"iss": issuer, "sub": subject, "exp": end, "jti": end}))
         };
-        let one = bearer(&own, &jwt("https://auth.example", "ann", 1));
-        assert_eq!(bearer(&own, &jwt("https://auth.example", "ann", 2)), one);
+        let one = bearer(&owners, &jwt("https://auth.example", "ann", 1));
+        assert_eq!(bearer(&owners, &jwt("https://auth.example", "ann", 2)), one);
         let others = [
             jwt("https://auth.example", "bob", 1),
             jwt("https://other.example", "ann", 1),
             jwt("https://auth.example\0ann", "", 1),
         ];
         for other in others {
-            assert_ne!(bearer(&own, &other), one, "{other}");
+            assert_ne!(bearer(&owners, &other), one, "{other}");
         }
         assert_ne!(one, Owner::LOCAL);
         // Nothing in these stays the same: they are the local user's.
         let nameless = token(&json!({"exp": 9, "scope": "all"}));
         for key in ["sk-ant-oat01-one", "sk-ant-oat01-two", "ya29.a0", "tid=1;exp=2", &nameless] {
-            assert_eq!(bearer(&own, key), Owner::LOCAL, "{key}");
+            assert_eq!(bearer(&owners, key), Owner::LOCAL, "{key}");
         }
         // A key without an end is a key, whatever its form.
         let endless = |group: &str| token(&json!({"iss": "provider", "group": group}));
-        assert_ne!(bearer(&own, &endless("a")), bearer(&own, &endless("b")));
+        assert_ne!(bearer(&owners, &endless("a")), bearer(&owners, &endless("b")));
         for key in ["a.b.c", "e30.e30.", "..", "eyJ", "sk-ant-api03-x"] {
-            assert_ne!(bearer(&own, key), Owner::LOCAL, "{key}");
+            assert_ne!(bearer(&owners, key), Owner::LOCAL, "{key}");
         }
         // Where strangers call, nothing unverified is believed.
         let open = ownership(|settings| settings.listen = "0.0.0.0:1".parse().unwrap());

@@ -64,25 +64,25 @@ impl MissingList {
             return;
         }
         let mut content = lock(&self.content);
-        let is_named = content.given_up.iter().any(|own| own.session == session);
+        let is_named = content.given_up.iter().any(|missing| missing.session == session);
         let is_full = !is_named && content.given_up.len() >= NAMED_MAX;
         let session = if is_full { OTHERS } else { session };
-        let own = Missing {
+        let missing = Missing {
             session: session.to_owned(),
             messages,
             first_ms: at_ms,
             last_ms: at_ms,
             given_up: Some(why.to_owned()),
         };
-        add(&mut content.given_up, own);
+        add(&mut content.given_up, missing);
     }
 
     /// All that is missing, by session; what was given up comes first.
     pub(crate) fn all(&self) -> Vec<Missing> {
         let content = lock(&self.content);
         let mut waiting = Vec::new();
-        for own in content.waiting.values() {
-            let Waiting { session, at_ms, messages } = own;
+        for missing in content.waiting.values() {
+            let Waiting { session, at_ms, messages } = missing;
             let missing = Missing {
                 session: session.name.clone(),
                 messages: *messages,
@@ -107,13 +107,13 @@ impl MissingList {
 }
 
 /// Adds something to what is known of its session.
-fn add(list: &mut Vec<Missing>, own: Missing) {
-    match list.iter_mut().find(|known| known.session == own.session) {
+fn add(list: &mut Vec<Missing>, missing: Missing) {
+    match list.iter_mut().find(|known| known.session == missing.session) {
         Some(known) => {
-            known.messages += own.messages;
-            known.first_ms = known.first_ms.min(own.first_ms);
-            known.last_ms = known.last_ms.max(own.last_ms);
+            known.messages += missing.messages;
+            known.first_ms = known.first_ms.min(missing.first_ms);
+            known.last_ms = known.last_ms.max(missing.last_ms);
         }
-        None => list.push(own),
+        None => list.push(missing),
     }
 }

@@ -42,20 +42,20 @@ pub(crate) async fn answer(
             let ready = archive || !archive_is_required;
             let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
             let trouble = store.trouble();
-            let missing = store.missing().into_iter().take(MISSING_MAX).map(|own| {
-                let [first, last] = [own.first_ms, own.last_ms].map(time::format);
+            let missing = store.missing().into_iter().take(MISSING_MAX).map(|lost| {
+                let [first, last] = [lost.first_ms, lost.last_ms].map(time::format);
                 // Who has a key of their own does not learn what others call their sessions.
-                let session = names_sessions.then_some(own.session);
+                let session = names_sessions.then_some(lost.session);
                 json!({
-                    "session": session, "messages": own.messages, "first": first, "last": last,
-                    "given_up": own.given_up,
+                    "session": session, "messages": lost.messages, "first": first, "last": last,
+                    "given_up": lost.given_up,
                 })
             });
             let body = json!({
                 "ready": ready, "archive": archive, "archive_queue": metrics.archive_queued.get(),
                 "unarchived": metrics.unarchived.get(), "troubled_sessions": metrics.troubled.get(),
-                "failing_since": trouble.as_ref().map(|own| time::format(own.since_ms)),
-                "failing": trouble.map(|own| own.why), "missing": missing.collect::<Vec<_>>(),
+                "failing_since": trouble.as_ref().map(|trouble| time::format(trouble.since_ms)),
+                "failing": trouble.map(|trouble| trouble.why), "missing": missing.collect::<Vec<_>>(),
             });
             text(status, JSON, body.to_string())
         }

@@ -125,9 +125,9 @@ impl Learned {
         let Some(limit) = overflow.limit.filter(|_| !overflow.bytes) else { return Some(guess) };
         // A count that is not about this request says nothing.
         let both = sent_tokens.saturating_add(sent.reply);
-        let asked = overflow
-            .asked
-            .filter(|asked| [sent_tokens, both].iter().any(|own| is_believable(*asked, *own)));
+        let asked = overflow.asked.filter(|asked| {
+            [sent_tokens, both].iter().any(|counted| is_believable(*asked, *counted))
+        });
         let with_reply = |asked: u64| {
             let prompt = asked.saturating_sub(sent.reply);
             sent.reply > 0

@@ -206,7 +206,7 @@ fn find(folder: &Path, sessions: &mut Vec<PathBuf>) {
     for path in paths {
         if path.is_dir() {
             find(&path, sessions);
-        } else if path.extension().is_some_and(|own| own == "json" || own == "jsonl") {
+        } else if path.extension().is_some_and(|ending| ending == "json" || ending == "jsonl") {
             sessions.push(path);
         }
     }

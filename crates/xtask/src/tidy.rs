@@ -90,7 +90,8 @@ const PLANNING: &[&str] =
 fn cut_by_bytes(path: &Path, line: &str) -> Option<&'static str> {
     // In pieces, or this file would break its own rule.
     let rounds = [concat!("floor_char_", "boundary("), concat!("ceil_char_", "boundary(")];
-    if rounds.iter().any(|own| line.contains(own)) && !path.ends_with("longhand-core/src/cut.rs") {
+    if rounds.iter().any(|name| line.contains(name)) && !path.ends_with("longhand-core/src/cut.rs")
+    {
         return Some("cut texts with `longhand_core::cut`");
     }
     // What such a search finds may have several bytes.

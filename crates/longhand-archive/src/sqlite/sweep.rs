@@ -416,10 +416,10 @@ mod tests {
             assert_eq!(unwiped, crate::Unwiped::Nothing, "{steps}");
             assert_eq!(archive.entries(kept, 0..99).unwrap(), before, "{steps}");
             assert_eq!(archive.verify(None).unwrap(), [], "{steps}");
-            let own = removed.to_string();
+            let text = removed.to_string();
             for ending in ["", "-wal"] {
                 let bytes = std::fs::read(format!("{}{ending}", path.display())).unwrap();
-                assert!(memchr::memmem::find(&bytes, own.as_bytes()).is_none(), "{steps}");
+                assert!(memchr::memmem::find(&bytes, text.as_bytes()).is_none(), "{steps}");
             }
         }
     }

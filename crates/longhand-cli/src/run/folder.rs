@@ -55,16 +55,21 @@ impl RunFolder {
         &self.path
     }
 
-    /// Makes a folder that has links to everything in the user's `own`, and a JSON file `name` of its own with
+    /// Makes a folder that has links to everything in `user_folder`, and a JSON file `name` of its own with
     /// changed values.
-    pub(super) fn shadow(&self, own: &Path, name: &str, changes: Vec<Change>) -> Result<PathBuf> {
-        let failed = || format!("cannot make a private copy of {}", own.display());
+    pub(super) fn shadow(
+        &self,
+        user_folder: &Path,
+        name: &str,
+        changes: Vec<Change>,
+    ) -> Result<PathBuf> {
+        let failed = || format!("cannot make a private copy of {}", user_folder.display());
         let settings = self.path.join(SETTINGS);
         make_private(&settings).with_context(failed)?;
-        let original = fs::read_to_string(own.join(name)).ok();
+        let original = fs::read_to_string(user_folder.join(name)).ok();
         let mut value = match &original {
             Some(text) => serde_json::from_str(text)
-                .with_context(|| format!("{} is not JSON", own.join(name).display()))?,
+                .with_context(|| format!("{} is not JSON", user_folder.join(name).display()))?,
             None => json!({}),
         };
         for change in &changes {
@@ -73,16 +78,16 @@ impl RunFolder {
         let written = value.to_string();
         let mut stamps = BTreeMap::new();
         let mut linked = Vec::new();
-        for entry in fs::read_dir(own).with_context(failed)? {
+        for entry in fs::read_dir(user_folder).with_context(failed)? {
             let entry_name = entry.with_context(failed)?.file_name();
             let key = entry_name.to_string_lossy().into_owned();
-            stamps.insert(key.clone(), Stamp::of(&own.join(&entry_name)));
+            stamps.insert(key.clone(), Stamp::of(&user_folder.join(&entry_name)));
             if entry_name != name {
-                linked.push((own.join(&entry_name), settings.join(&entry_name)));
+                linked.push((user_folder.join(&entry_name), settings.join(&entry_name)));
             }
         }
         let manifest = Manifest {
-            own: own.to_owned(),
+            user_folder: user_folder.to_owned(),
             name: name.to_owned(),
             original,
             written,
@@ -145,8 +150,8 @@ fn is_old(path: &Path) -> bool {
 #[cfg(unix)]
 fn is_ours(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let own = rustix::process::geteuid().as_raw();
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == own)
+    let user = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user)
 }
 
 #[cfg(not(unix))]
@@ -174,7 +179,7 @@ fn end(path: &Path) {
 
 /// Where the settings of a run belong, and what they were.
 struct Manifest {
-    own: PathBuf,
+    user_folder: PathBuf,
     /// The JSON file that has changed values.
     name: String,
     original: Option<String>,
@@ -191,7 +196,7 @@ impl Manifest {
         let changes: Vec<Value> =
             self.changes.iter().map(|change| json!([change.keys, change.value])).collect();
         let manifest = json!({
-            "own": self.own.to_str().context("its path is not UTF-8")?, "name": self.name,
+            "own": self.user_folder.to_str().context("its path is not UTF-8")?, "name": self.name,
             "original": self.original, "written": self.written, "changes": changes, "stamps": stamps,
         });
         private_file(&folder.join(MANIFEST))?.write_all(manifest.to_string().as_bytes())?;
@@ -208,7 +213,7 @@ impl Manifest {
             Some(Change { keys, value: text(&change[1])? })
         };
         Ok(Self {
-            own: value["own"].as_str().context("no folder")?.into(),
+            user_folder: value["own"].as_str().context("no folder")?.into(),
             name: text(&value["name"]).context("no name")?,
             original: text(&value["original"]),
             written: text(&value["written"]).context("nothing written")?,
@@ -224,7 +229,7 @@ impl Manifest {
         let (mut said, mut is_complete) = (Vec::new(), true);
         for entry in fs::read_dir(settings).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let to = self.own.join(entry.file_name());
+            let to = self.user_folder.join(entry.file_name());
             // The locks of programs that have ended are of no use to others.
             if to.extension().is_some_and(|extension| extension == "lock") {
                 continue;
@@ -242,9 +247,12 @@ impl Manifest {
             }
         }
         for name in self.stamps.keys() {
-            let own = self.own.join(name);
-            if fs::symlink_metadata(settings.join(name)).is_err() && own.exists() {
-                said.push(format!("the agent removed {name}; {} is still there", own.display()));
+            let user_folder = self.user_folder.join(name);
+            if fs::symlink_metadata(settings.join(name)).is_err() && user_folder.exists() {
+                said.push(format!(
+                    "the agent removed {name}; {} is still there",
+                    user_folder.display()
+                ));
             }
         }
         (said, is_complete)

@@ -80,11 +80,11 @@ impl Recipe {
             }
             "pi" => {
                 let home = variable("HOME").or_else(|| variable("USERPROFILE"));
-                let own = variable("PI_CODING_AGENT_DIR").filter(|own| !own.is_empty());
-                let own = own.map(PathBuf::from);
-                let own = own.or_else(|| Some(Path::new(&home?).join(".pi/agent")));
-                let own = own.context("HOME is not set, so pi has no settings")?;
-                let settings = pi(&own, &root, folder)?;
+                let settings = variable("PI_CODING_AGENT_DIR").filter(|path| !path.is_empty());
+                let settings = settings.map(PathBuf::from);
+                let settings = settings.or_else(|| Some(Path::new(&home?).join(".pi/agent")));
+                let settings = settings.context("HOME is not set, so pi has no settings")?;
+                let settings = pi(&settings, &root, folder)?;
                 recipe.set("PI_CODING_AGENT_DIR", &settings.to_string_lossy());
             }
             _ => {}
@@ -112,15 +112,15 @@ fn opencode(before: Option<&str>, below: &str) -> Result<String> {
 }
 
 /// A private copy of pi's folder, with other addresses for two providers.
-fn pi(own: &Path, root: &str, folder: &RunFolder) -> Result<PathBuf> {
+fn pi(settings: &Path, root: &str, folder: &RunFolder) -> Result<PathBuf> {
     // Its sessions are to be found again, so their folder has to be there.
-    let sessions = own.join("sessions");
+    let sessions = settings.join("sessions");
     std::fs::create_dir_all(&sessions)
         .with_context(|| format!("cannot make {}", sessions.display()))?;
-    let own = std::path::absolute(own).context("pi's folder cannot be found")?;
+    let settings = std::path::absolute(settings).context("pi's folder cannot be found")?;
     let change = |provider: &str, url: &str| Change::new(&["providers", provider, "baseUrl"], url);
     let changes = vec![change("openai", &format!("{root}/v1")), change("anthropic", root)];
-    folder.shadow(&own, "models.json", changes)
+    folder.shadow(&settings, "models.json", changes)
 }
 
 #[cfg(test)]

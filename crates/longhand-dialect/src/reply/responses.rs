@@ -112,7 +112,7 @@ impl Stream {
         let (mut attributes, output) = self.ended.take()?;
         attributes.id = attributes.id.or_else(|| self.begun.id.take());
         for (index, item) in (0..).zip(View::parse(&output)?.elements()) {
-            if !self.items.values().any(|own| is_same(own, item)) {
+            if !self.items.values().any(|known| is_same(known, item)) {
                 self.items.entry(index).or_insert_with(|| item.raw().to_owned());
             }
         }
@@ -141,7 +141,8 @@ impl Stream {
     /// About how many bytes it has.
     pub(super) fn bytes(&self) -> usize {
         let texts = self.items.values().chain(self.said.values()).chain(self.unfinished.values());
-        texts.map(String::len).sum::<usize>() + self.ended.as_ref().map_or(0, |(_, own)| own.len())
+        texts.map(String::len).sum::<usize>()
+            + self.ended.as_ref().map_or(0, |(_, text)| text.len())
     }
 
     /// The items as far as they have come: those that are complete, and the text of others.
@@ -164,7 +165,8 @@ fn is_reasoning(item: &str) -> bool {
 /// Whether two items are one.
 fn is_same(item: &str, other: View) -> bool {
     let id = |view: View| view.string("id").filter(|id| !id.is_empty());
-    item == other.raw() || View::parse(item).and_then(id).is_some_and(|own| id(other) == Some(own))
+    item == other.raw()
+        || View::parse(item).and_then(id).is_some_and(|found| id(other) == Some(found))
 }
 
 /// Whether an item has a text among its parts.

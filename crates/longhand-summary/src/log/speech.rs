@@ -160,7 +160,7 @@ fn taken(text: &mut String, tags: &[&str]) -> Option<String> {
     };
     let (open, inside, tag) = memchr::memchr_iter(b'<', text.as_bytes()).find_map(opening)?;
     let close = format!("</{tag}>");
-    let end = around(&text[inside..], &close).map_or(text.len(), |own| inside + own.0.len());
+    let end = around(&text[inside..], &close).map_or(text.len(), |before| inside + before.0.len());
     let content = text[inside..end].to_owned();
     text.replace_range(open..(end + close.len()).min(text.len()), " ");
     Some(content)
