@@ -106,11 +106,16 @@ impl AnswerKind {
     }
 
     /// Why an answer cannot be read, where that is known before it is sent on: `held` is all of it, if it is whole.
-    pub(crate) fn foreseen(&self, dialect: Dialect, held: &[Chunk], whole: bool) -> Option<Unread> {
+    pub(crate) fn foreseen(
+        &self,
+        dialect: Dialect,
+        held: &[Chunk],
+        is_whole: bool,
+    ) -> Option<Unread> {
         if !self.can_be_unpacked() {
             return Some(Unread::Packing);
         }
-        if !whole {
+        if !is_whole {
             return None;
         }
         let bytes: Vec<&[u8]> = held.iter().flatten().map(AsRef::as_ref).collect();

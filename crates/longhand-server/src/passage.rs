@@ -229,8 +229,8 @@ impl Passage<'_> {
             let kind = AnswerKind::of(&head.headers);
             let windows = &self.shared.windows;
             let foreseen = || {
-                let whole = is_all(&head.headers, &held);
-                let why = kind.foreseen(asked.dialect(), &held, whole).filter(|_| is_answer)?;
+                let is_whole = is_all(&head.headers, &held);
+                let why = kind.foreseen(asked.dialect(), &held, is_whole).filter(|_| is_answer)?;
                 Some(format!("this answer cannot be read, or not all of it: {why}"))
             };
             let notice = windows.notice(&asked, &window).or_else(foreseen);

@@ -62,9 +62,9 @@ impl Windows {
     /// What to tell a user of an answer that could not be read: now in the log, and with the next answer of its
     /// session.
     fn tell_of(&self, asked: &Asked, why: Unread, kept: &UnreadAnswer) -> Option<String> {
-        let whole = |what: &str| format!("an answer could not be read, {what}: {why}");
+        let notice_of = |what: &str| format!("an answer could not be read, {what}: {why}");
         let notice = match (why, &kept.content) {
-            (_, UnreadContent::Withheld) => whole(
+            (_, UnreadContent::Withheld) => notice_of(
                 "and is not kept either, since secrets are to be taken out and cannot be found in it",
             ),
             // The client saw it break off, and the request log has it.
@@ -72,8 +72,8 @@ impl Windows {
             (Unread::Encoding, _) => {
                 format!("an answer was read with signs in the place of what is no text: {why}")
             }
-            _ if asked.heard.store.forgets => whole("and is not archived"),
-            _ => whole(&format!(
+            _ if asked.heard.store.forgets => notice_of("and is not archived"),
+            _ => notice_of(&format!(
                 "all of it, and is kept as it came (`longhand expand {}`)",
                 kept.handle()
             )),
