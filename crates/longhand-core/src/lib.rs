@@ -34,6 +34,7 @@ mod protect;
 mod reference;
 mod rescue;
 mod rolling;
+pub mod session;
 mod size;
 mod step;
 mod stub;
