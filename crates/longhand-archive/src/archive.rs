@@ -1,18 +1,29 @@
 //! The one interface to wherever ledgers are kept.
 
+mod append;
+mod history;
+mod money;
+mod search;
+mod transfer;
+
 use std::ops::{ControlFlow, Range};
 
-use longhand_core::Seq;
-use longhand_core::{Handle, Link};
+use longhand_core::session::Node;
+use longhand_core::{Handle, Link, Seq};
 
 use crate::page::{Listing, Page};
 use crate::record::{
     Addition, After, Appended, Entry, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
-    NewSession, Node, Reference, Request, Scope, SessionInfo,
+    NewSession, Reference, Request, Scope, SessionInfo,
 };
-use crate::{ArchiveError, Damage, Owner, PreambleId, Record, Reserved, SessionId, Wish};
+use crate::storage::{Key, RequestFilter, SessionFilter, Storage, Write};
+use crate::wait::wait;
+use crate::{ArchiveError, Damage, Owner, PreambleId, Record, Reserved, SessionId, Wish, ledger};
 
-/// A durable home of ledgers.
+/// A durable home of ledgers: what can be asked of any [`Storage`].
+///
+/// Every storage is an archive, and there is no other way to be one: the rules about sessions are the same
+/// whatever stores them.
 ///
 /// A session's ledger is a tree of entries; a conversation is a path from a root to a *head*, which is
 /// any entry. Where a call takes `head: Option<Seq>`, `None` stands for the entry appended last.
@@ -21,7 +32,7 @@ use crate::{ArchiveError, Damage, Owner, PreambleId, Record, Reserved, SessionId
 /// cut. Reading from a session that is unknown gives nothing; changing it gives
 /// [`ArchiveError::UnknownSession`]. Naming an entry that a session does not have gives
 /// [`ArchiveError::NoSuchEntries`].
-pub trait Archive: Send + Sync {
+pub trait Archive: Storage {
     /// Begins a session unless it is there.
     ///
     /// Gives [`ArchiveError::NotTheOwner`] if it is there and belongs to another owner. A session that
@@ -195,4 +206,174 @@ pub trait Archive: Send + Sync {
     ///
     /// Messages and preambles that another session of the owner uses stay.
     fn remove(&self, id: SessionId) -> Result<bool, ArchiveError>;
+}
+
+impl<S: Storage + ?Sized> Archive for S {
+    fn begin(&self, id: SessionId, session: &NewSession) -> Result<(), ArchiveError> {
+        wait(append::begin(self, id, session))
+    }
+
+    fn append(
+        &self,
+        id: SessionId,
+        after: After,
+        entries: &[NewEntry],
+    ) -> Result<Appended, ArchiveError> {
+        wait(append::append(self, id, after, entries))
+    }
+
+    fn append_all(
+        &self,
+        additions: &[Addition],
+    ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
+        wait(append::append_all(self, additions))
+    }
+
+    fn commit(&self, id: SessionId, batch: &NewBatch) -> Result<u64, ArchiveError> {
+        wait(append::commit(self, id, batch))
+    }
+
+    fn undo(&self, id: SessionId, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError> {
+        wait(append::undo(self, id, head))
+    }
+
+    fn live(&self, id: SessionId, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError> {
+        wait(history::live(self, id, head))
+    }
+
+    fn head(&self, id: SessionId) -> Result<Option<Head>, ArchiveError> {
+        wait(history::head(self, id))
+    }
+
+    fn session(&self, id: SessionId) -> Result<Option<SessionInfo>, ArchiveError> {
+        let found = wait(self.list_sessions(SessionFilter::Session(id), Page::first(1)))?;
+        Ok(found.items.into_iter().next())
+    }
+
+    fn find_path(&self, owner: Owner, links: &[Link]) -> Result<Option<Found>, ArchiveError> {
+        wait(history::find_path(self, owner, links))
+    }
+
+    fn path(
+        &self,
+        id: SessionId,
+        head: Option<Seq>,
+        seqs: Range<u64>,
+    ) -> Result<Vec<Entry>, ArchiveError> {
+        wait(history::path(self, id, head, seqs))
+    }
+
+    fn entries(&self, id: SessionId, seqs: Range<u64>) -> Result<Vec<Entry>, ArchiveError> {
+        wait(history::entries(self, id, seqs))
+    }
+
+    fn tree(&self, id: SessionId) -> Result<Vec<Node>, ArchiveError> {
+        wait(history::tree(self, id))
+    }
+
+    fn batches(&self, id: SessionId, page: Page) -> Result<Listing<LoggedBatch>, ArchiveError> {
+        wait(history::batches(self, id, page))
+    }
+
+    fn sessions(
+        &self,
+        owner: Option<Owner>,
+        page: Page,
+    ) -> Result<Listing<SessionInfo>, ArchiveError> {
+        wait(self.list_sessions(owner.map_or(SessionFilter::All, SessionFilter::Owner), page))
+    }
+
+    fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>, ArchiveError> {
+        wait(search::search(self, scope, query, limit))
+    }
+
+    fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> Result<(), ArchiveError> {
+        wait(append::pin(self, id, entry, pinned))
+    }
+
+    fn reference(&self, scope: &Scope, handle: Handle) -> Result<Option<Reference>, ArchiveError> {
+        wait(search::reference(self, scope, handle))
+    }
+
+    fn keep_preamble(&self, owner: Owner, content: &str) -> Result<PreambleId, ArchiveError> {
+        let id = PreambleId::of(content);
+        let key = Key::Preamble(owner, id);
+        // Most are there, and looking costs no sync. A damaged one is written anew.
+        if !wait(one(self, key.clone())).is_ok_and(|known| known.is_some()) {
+            wait(self.put(key, None, content.to_owned()))?;
+        }
+        Ok(id)
+    }
+
+    fn preamble(&self, owner: Owner, id: PreambleId) -> Result<Option<String>, ArchiveError> {
+        wait(one(self, Key::Preamble(owner, id)))
+    }
+
+    fn log_request(&self, id: SessionId, request: &Request) -> Result<(), ArchiveError> {
+        let requests = vec![request.clone()];
+        let write = Write { session: id, requests, ..Write::default() };
+        wait(ledger::write_one(self, write)).map(drop)
+    }
+
+    fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError> {
+        let listing = wait(self.list_requests(RequestFilter::Session(id), page))?;
+        let items = listing.items.into_iter().map(|(_, request)| request).collect();
+        Ok(Listing { items, next: listing.next })
+    }
+
+    fn answer(
+        &self,
+        owner: Owner,
+        answer: &str,
+    ) -> Result<Option<(SessionId, Request)>, ArchiveError> {
+        let filter = RequestFilter::Answer(owner, answer.to_owned());
+        Ok(wait(self.list_requests(filter, Page::first(1)))?.items.into_iter().next())
+    }
+
+    fn put_derived(&self, id: SessionId, key: &str, value: &str) -> Result<(), ArchiveError> {
+        let derived = vec![(key.to_owned(), value.to_owned())];
+        let write = Write { session: id, derived, ..Write::default() };
+        wait(ledger::write_one(self, write)).map(drop)
+    }
+
+    fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError> {
+        wait(one(self, Key::Derived(id, key.to_owned())))
+    }
+
+    fn derived_keys(&self, id: SessionId, prefix: &str) -> Result<Vec<String>, ArchiveError> {
+        wait(self.keys(id, prefix.to_owned()))
+    }
+
+    fn export(
+        &self,
+        id: SessionId,
+        take: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<bool, ArchiveError> {
+        wait(transfer::export(self, id, take))
+    }
+
+    fn restore(&self, id: SessionId, records: &[Record]) -> Result<(), ArchiveError> {
+        wait(transfer::restore(self, id, records))
+    }
+
+    fn reserve(&self, wish: &Wish) -> Result<Reserved, ArchiveError> {
+        wait(money::reserve(self, wish))
+    }
+
+    fn settle(&self, reservation: u64, micros: u64) -> Result<(), ArchiveError> {
+        wait(money::settle(self, reservation, micros))
+    }
+
+    fn verify(&self, session: Option<SessionId>) -> Result<Vec<Damage>, ArchiveError> {
+        wait(self.check(session))
+    }
+
+    fn remove(&self, id: SessionId) -> Result<bool, ArchiveError> {
+        wait(self.erase(id))
+    }
+}
+
+/// One value by its key.
+async fn one<S: Storage + ?Sized>(storage: &S, key: Key) -> Result<Option<String>, ArchiveError> {
+    Ok(storage.get(vec![key]).await?.into_iter().next().flatten())
 }

@@ -201,6 +201,8 @@ pub enum Conflict {
         /// How many there are.
         entries: u64,
     },
+    /// The session has another version than the write expects.
+    Version,
 }
 
 impl fmt::Display for Conflict {
@@ -212,6 +214,7 @@ impl fmt::Display for Conflict {
             Conflict::Entries { expected, entries } => {
                 write!(f, "it has {entries} entries, not {expected}")
             }
+            Conflict::Version => f.write_str("another writer was first"),
         }
     }
 }

@@ -1,37 +1,39 @@
-//! An archive on top of another.
+//! Storage on top of another.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
-use longhand_core::{Handle, Link, Seq};
+use longhand_core::session::{Node, Version};
+use longhand_core::{Handle, Link};
 
-use crate::{
-    Addition, After, Appended, Archive, ArchiveError, Damage, Entry, Found, Head, Hit, Listing,
-    LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Record, Reference,
-    Request, Reserved, Scope, SessionId, SessionInfo, Wish,
+use crate::storage::{
+    Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
+    SessionFilter, Storage, Upkeep, Wanted, Write,
 };
+use crate::{ArchiveError, Damage, Found, Listing, Owner, Page, Request, SessionId, SessionInfo};
 
-/// Declares the trait and makes every layer an archive, from one list of methods.
+/// Declares the trait and makes every layer a storage, from one list of methods.
 macro_rules! layer {
     ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $output:ty;)*) => {
-        /// An archive that does some things its own way and leaves the rest to the one beneath it: a copy to
+        /// Storage that does some things its own way and leaves the rest to the one beneath it: a copy to
         /// another place, a count, a check of who may read.
         ///
-        /// Only [`Layer::beneath`] must be written. Whatever is a layer is an [`Archive`].
+        /// Only [`Layer::beneath`] must be written. Whatever is a layer is a [`Storage`], and so an
+        /// [`crate::Archive`]. All that is written goes through [`Layer::write`] and [`Layer::put`].
         pub trait Layer: Send + Sync {
-            /// The archive that does what this one does not do itself.
-            fn beneath(&self) -> &dyn Archive;
+            /// The storage that does what this one does not do itself.
+            fn beneath(&self) -> &dyn Storage;
 
             $(
-                #[doc = concat!("See [`Archive::", stringify!($name), "`].")]
-                fn $name(&self $(, $argument: $kind)*) -> Result<$output, ArchiveError> {
+                #[doc = concat!("See [`Storage::", stringify!($name), "`].")]
+                fn $name(&self $(, $argument: $kind)*) -> Answer<'_, $output> {
                     self.beneath().$name($($argument),*)
                 }
             )*
         }
 
-        impl<L: Layer> Archive for L {
+        impl<L: Layer> Storage for L {
             $(
-                fn $name(&self $(, $argument: $kind)*) -> Result<$output, ArchiveError> {
+                fn $name(&self $(, $argument: $kind)*) -> Answer<'_, $output> {
                     Layer::$name(self $(, $argument)*)
                 }
             )*
@@ -40,35 +42,20 @@ macro_rules! layer {
 }
 
 layer! {
-    fn begin(&self, id: SessionId, session: &NewSession) -> ();
-    fn append(&self, id: SessionId, after: After, entries: &[NewEntry]) -> Appended;
-    fn append_all(&self, additions: &[Addition]) -> Vec<Result<Appended, ArchiveError>>;
-    fn commit(&self, id: SessionId, batch: &NewBatch) -> u64;
-    fn undo(&self, id: SessionId, head: Option<Seq>) -> Option<LoggedBatch>;
-    fn live(&self, id: SessionId, head: Option<Seq>) -> Vec<LoggedBatch>;
-    fn head(&self, id: SessionId) -> Option<Head>;
-    fn session(&self, id: SessionId) -> Option<SessionInfo>;
-    fn find_path(&self, owner: Owner, links: &[Link]) -> Option<Found>;
-    fn path(&self, id: SessionId, head: Option<Seq>, seqs: Range<u64>) -> Vec<Entry>;
-    fn entries(&self, id: SessionId, seqs: Range<u64>) -> Vec<Entry>;
-    fn tree(&self, id: SessionId) -> Vec<Node>;
-    fn batches(&self, id: SessionId, page: Page) -> Listing<LoggedBatch>;
-    fn sessions(&self, owner: Option<Owner>, page: Page) -> Listing<SessionInfo>;
-    fn search(&self, scope: &Scope, query: &str, limit: usize) -> Vec<Hit>;
-    fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> ();
-    fn reference(&self, scope: &Scope, handle: Handle) -> Option<Reference>;
-    fn keep_preamble(&self, owner: Owner, content: &str) -> PreambleId;
-    fn preamble(&self, owner: Owner, id: PreambleId) -> Option<String>;
-    fn log_request(&self, id: SessionId, request: &Request) -> ();
-    fn requests(&self, id: SessionId, page: Page) -> Listing<Request>;
-    fn answer(&self, owner: Owner, answer: &str) -> Option<(SessionId, Request)>;
-    fn put_derived(&self, id: SessionId, key: &str, value: &str) -> ();
-    fn derived(&self, id: SessionId, key: &str) -> Option<String>;
-    fn derived_keys(&self, id: SessionId, prefix: &str) -> Vec<String>;
-    fn export(&self, id: SessionId, take: &mut dyn FnMut(Record) -> ControlFlow<()>) -> bool;
-    fn restore(&self, id: SessionId, records: &[Record]) -> ();
-    fn reserve(&self, wish: &Wish) -> Reserved;
-    fn settle(&self, reservation: u64, micros: u64) -> ();
-    fn verify(&self, session: Option<SessionId>) -> Vec<Damage>;
-    fn remove(&self, id: SessionId) -> bool;
+    fn write(&self, writes: Vec<Write>) -> Vec<Result<Version, ArchiveError>>;
+    fn open(&self, id: SessionId, since: Version) -> Option<Opened>;
+    fn nodes(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Vec<Node>;
+    fn bodies(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Vec<EntryRecord>;
+    fn read_batches(&self, id: SessionId, numbers: Vec<u64>) -> Vec<BatchRecord>;
+    fn links(&self, owner: Owner, links: Vec<Link>) -> Vec<Found>;
+    fn references(&self, handle: Handle) -> Vec<Referenced>;
+    fn candidates(&self, wanted: Wanted) -> Candidates;
+    fn list_sessions(&self, of: SessionFilter, page: Page) -> Listing<SessionInfo>;
+    fn list_requests(&self, of: RequestFilter, page: Page) -> Listing<(SessionId, Request)>;
+    fn get(&self, keys: Vec<Key>) -> Vec<Option<String>>;
+    fn keys(&self, id: SessionId, prefix: String) -> Vec<String>;
+    fn put(&self, key: Key, expected: Option<String>, value: String) -> bool;
+    fn erase(&self, id: SessionId) -> bool;
+    fn check(&self, session: Option<SessionId>) -> Vec<Damage>;
+    fn maintain(&self, upkeep: Upkeep) -> bool;
 }

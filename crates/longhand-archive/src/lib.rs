@@ -36,6 +36,7 @@ mod error;
 mod excerpt;
 mod id;
 mod layer;
+mod ledger;
 mod memory;
 mod number;
 mod page;
@@ -43,8 +44,10 @@ mod query;
 mod record;
 mod spending;
 mod sqlite;
+mod storage;
 mod terms;
 mod transfer;
+mod wait;
 mod words;
 
 pub use archive::Archive;
@@ -52,12 +55,20 @@ pub use damage::{Damage, DamagedPart};
 pub use error::{ArchiveError, Cause, Conflict};
 pub use id::{Owner, ParseIdError, PreambleId, SessionId};
 pub use layer::Layer;
+pub use ledger::{Ledger, Undecided};
+pub use longhand_core::session::{Node, Version};
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
+pub use query::Strictness;
 pub use record::{
     Addition, After, Appended, Entry, Expected, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
-    NewSession, Node, Reference, Request, Scope, SessionInfo,
+    NewSession, Reference, Request, Scope, SessionInfo,
 };
 pub use spending::{Reserved, Wish};
 pub use sqlite::{SqliteArchive, SqliteSettings, Unwiped};
+pub use storage::{
+    Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
+    SearchScope, SessionFilter, Storage, Upkeep, Wanted, Write,
+};
 pub use transfer::Record;
+pub use wait::wait;

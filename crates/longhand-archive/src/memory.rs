@@ -1,23 +1,20 @@
-//! An archive that forgets when it is dropped.
-//!
-//! It follows the definitions word for word and walks whole paths, so that the others can be compared
-//! with it.
+//! Storage that forgets when it is dropped.
 
-mod session;
-
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::{ControlFlow, Range};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use longhand_core::Seq;
-use longhand_core::{Handle, Link};
+use longhand_core::session::{BatchLine, Fork, News, Node, Version};
+use longhand_core::{Handle, Link, Seq};
 
-use self::session::Session;
-use crate::query::{Query, Strictness, snippet};
+use crate::query::{Query, snippet};
+use crate::storage::{
+    Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
+    SearchScope, SessionFilter, Storage, Upkeep, Wanted, Write,
+};
 use crate::{
-    Addition, After, Appended, Archive, ArchiveError, Cursor, Damage, Entry, Found, Head, Hit,
-    Listing, LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Record,
-    Reference, Request, Reserved, Scope, SessionId, SessionInfo, Wish,
+    ArchiveError, Conflict, Cursor, Damage, Entry, Found, Hit, Listing, NewSession, Owner, Page,
+    PreambleId, Request, SessionId, SessionInfo, codec,
 };
 
 /// An archive in memory: for tests and for what nobody wants to keep.
@@ -28,18 +25,37 @@ pub struct MemoryArchive {
 
 #[derive(Debug, Default)]
 struct Content {
-    sessions: BTreeMap<SessionId, Session>,
+    sessions: BTreeMap<SessionId, StoredSession>,
     preambles: HashMap<(Owner, PreambleId), String>,
+    shared: HashMap<String, String>,
     /// Entries ever appended, for the order between sessions.
     entries: u64,
     /// Sessions ever begun.
     begun: u64,
     /// Requests ever logged.
     requests: u64,
-    /// Money reserved or spent, by number: when, and how much.
-    spending: BTreeMap<u64, (i64, u64)>,
-    /// Reservations ever made.
-    reservations: u64,
+}
+
+#[derive(Debug)]
+struct StoredSession {
+    id: SessionId,
+    new: NewSession,
+    /// Its number among all sessions ever begun.
+    birth: u64,
+    /// With their numbers among the entries of all sessions.
+    entries: Vec<(u64, EntryRecord)>,
+    bytes: u64,
+    linked: HashMap<Link, Vec<Seq>>,
+    batches: Vec<BatchRecord>,
+    undone: Vec<u64>,
+    pins: Vec<Seq>,
+    /// How often the pins were changed.
+    pinned: u64,
+    /// The batch that had a handle first.
+    references: HashMap<Handle, u64>,
+    /// With their numbers among the requests of all sessions.
+    requests: Vec<(u64, Request)>,
+    derived: BTreeMap<String, String>,
 }
 
 impl MemoryArchive {
@@ -54,416 +70,356 @@ impl MemoryArchive {
     }
 
     /// Reads from a session; nothing comes from one that is unknown.
-    fn read<T: Default>(
+    fn read<T: Default + Send + 'static>(
         &self,
         id: SessionId,
-        action: impl FnOnce(&Session) -> Result<T, ArchiveError>,
-    ) -> Result<T, ArchiveError> {
-        self.content().sessions.get(&id).map_or_else(|| Ok(T::default()), action)
-    }
-
-    fn change<T>(
-        &self,
-        id: SessionId,
-        action: impl FnOnce(&mut Session) -> Result<T, ArchiveError>,
-    ) -> Result<T, ArchiveError> {
-        action(self.content().session(id)?)
+        action: impl FnOnce(&StoredSession) -> Result<T, ArchiveError>,
+    ) -> Answer<'static, T> {
+        ready(self.content().sessions.get(&id).map_or_else(|| Ok(T::default()), action))
     }
 }
 
-impl Archive for MemoryArchive {
-    fn begin(&self, id: SessionId, session: &NewSession) -> Result<(), ArchiveError> {
-        self.content().begin(id, session)
-    }
+fn ready<T: Send + 'static>(outcome: Result<T, ArchiveError>) -> Answer<'static, T> {
+    Box::pin(std::future::ready(outcome))
+}
 
-    fn append(
-        &self,
-        id: SessionId,
-        after: After,
-        entries: &[NewEntry],
-    ) -> Result<Appended, ArchiveError> {
-        self.content().append(id, after, entries)
-    }
-
-    fn append_all(
-        &self,
-        additions: &[Addition],
-    ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
+impl Storage for MemoryArchive {
+    fn write(&self, writes: Vec<Write>) -> Answer<'_, Vec<Result<Version, ArchiveError>>> {
         let mut content = self.content();
-        Ok(additions.iter().map(|addition| content.add(addition)).collect())
+        ready(Ok(writes.into_iter().map(|write| content.write(write)).collect()))
     }
 
-    fn commit(&self, id: SessionId, batch: &NewBatch) -> Result<u64, ArchiveError> {
-        self.change(id, |session| session.commit(batch))
+    fn open(&self, id: SessionId, since: Version) -> Answer<'_, Option<Opened>> {
+        self.read(id, |session| Ok(Some(session.opened(since))))
     }
 
-    fn undo(&self, id: SessionId, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError> {
-        let mut content = self.content();
-        content.sessions.get_mut(&id).map_or(Ok(None), |session| session.undo(head))
+    fn nodes(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Answer<'_, Vec<Node>> {
+        self.read(id, |session| Ok(session.records(seqs)?.map(node).collect()))
     }
 
-    fn live(&self, id: SessionId, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError> {
-        self.read(id, |session| session.live(head))
+    fn bodies(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Answer<'_, Vec<EntryRecord>> {
+        self.read(id, |session| Ok(session.records(seqs)?.cloned().collect()))
     }
 
-    fn head(&self, id: SessionId) -> Result<Option<Head>, ArchiveError> {
-        self.read(id, |session| Ok(Some(session.head())))
-    }
-
-    fn session(&self, id: SessionId) -> Result<Option<SessionInfo>, ArchiveError> {
-        self.read(id, |session| Ok(Some(session.info())))
-    }
-
-    fn find_path(&self, owner: Owner, links: &[Link]) -> Result<Option<Found>, ArchiveError> {
-        let content = self.content();
-        let own = || content.sessions.values().filter(|session| session.new.owner == owner);
-        let found = links.iter().enumerate().rev().find_map(|(at, link)| {
-            let found = own().filter_map(|session| Some((session, session.by_link(*link)?)));
-            let (session, seq) = found.max_by_key(|(session, seq)| session.order_of(*seq))?;
-            Some(Found { session: session.id, seq, known: at + 1 })
-        });
-        Ok(found)
-    }
-
-    fn path(
-        &self,
-        id: SessionId,
-        head: Option<Seq>,
-        seqs: Range<u64>,
-    ) -> Result<Vec<Entry>, ArchiveError> {
+    fn read_batches(&self, id: SessionId, numbers: Vec<u64>) -> Answer<'_, Vec<BatchRecord>> {
         self.read(id, |session| {
-            let path = session.path(head)?;
-            let wanted = path.into_iter().filter(|seq| seqs.contains(&seq.0));
-            Ok(wanted.map(|seq| session.entry(seq).clone()).collect())
+            let batch = |number: u64| session.batches.get(number.checked_sub(1)? as usize).cloned();
+            Ok(numbers.into_iter().filter_map(batch).collect())
         })
     }
 
-    fn entries(&self, id: SessionId, seqs: Range<u64>) -> Result<Vec<Entry>, ArchiveError> {
-        self.read(id, |session| {
-            let entries = session.entries().filter(|entry| seqs.contains(&entry.seq.0));
-            Ok(entries.cloned().collect())
-        })
-    }
-
-    fn tree(&self, id: SessionId) -> Result<Vec<Node>, ArchiveError> {
-        self.read(id, |session| {
-            let node =
-                |entry: &Entry| Node { seq: entry.seq, parent: entry.parent, link: entry.link };
-            Ok(session.entries().map(node).collect())
-        })
-    }
-
-    fn batches(&self, id: SessionId, page: Page) -> Result<Listing<LoggedBatch>, ArchiveError> {
+    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<Found>> {
         let content = self.content();
-        let Some(session) = content.sessions.get(&id) else { return Ok(Listing::empty()) };
-        let batches = session.batches().into_iter().rev();
-        Ok(page.take(batches, |batch| Cursor::number(batch.number)))
-    }
-
-    fn sessions(
-        &self,
-        owner: Option<Owner>,
-        page: Page,
-    ) -> Result<Listing<SessionInfo>, ArchiveError> {
-        let content = self.content();
-        let own = content.sessions.values();
-        let own = own.filter(|session| owner.is_none_or(|owner| session.new.owner == owner));
-        let mut own: Vec<&Session> = own.collect();
-        own.sort_unstable_by_key(|session| std::cmp::Reverse(session.activity()));
-        let listing = page.take(own, |session| session.activity());
-        let items = listing.items.iter().map(|session| session.info()).collect();
-        Ok(Listing { items, next: listing.next })
-    }
-
-    fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>, ArchiveError> {
-        let content = self.content();
-        let mut candidates = Vec::new();
-        for session in content.sessions.values() {
-            let path: Option<BTreeSet<Seq>> = match scope {
-                Scope::All => None,
-                Scope::Owner(owner) if session.new.owner == *owner => None,
-                Scope::Session(id) if session.id == *id => None,
-                Scope::Path { session: id, head } if session.id == *id => {
-                    Some(session.path(*head)?.into_iter().collect())
-                }
-                _ => continue,
-            };
-            let entries = session.entries();
-            let entries =
-                entries.filter(|entry| path.as_ref().is_none_or(|path| path.contains(&entry.seq)));
-            candidates.extend(entries.map(|entry| (session, entry)));
-        }
-        let Some(query) = Query::parse(query) else { return Ok(Vec::new()) };
-        candidates.sort_unstable_by_key(|(session, entry)| {
-            std::cmp::Reverse(session.order_of(entry.seq))
-        });
-        let hits = |strictness| {
-            let found = candidates.iter().filter_map(|(session, entry)| {
-                let text = session.text(entry.seq);
-                let place = query.find(text, strictness)?;
-                Some(Hit {
-                    session: session.id,
-                    seq: entry.seq,
-                    round: entry.round,
-                    snippet: snippet(text, &place),
-                })
+        let sessions = || content.sessions.values().filter(|session| session.new.owner == owner);
+        let found = links.iter().enumerate().rev().find_map(|(index, link)| {
+            let found = sessions().flat_map(|session| {
+                let seqs = session.linked.get(link).into_iter().flatten();
+                seqs.map(|seq| Found { session: session.id, seq: *seq, known: index + 1 })
             });
-            found.take(limit).collect::<Vec<_>>()
-        };
-        let whole = hits(Strictness::Words);
-        Ok(if whole.is_empty() { hits(Strictness::Substrings) } else { whole })
+            Some(found.collect::<Vec<Found>>()).filter(|found| !found.is_empty())
+        });
+        ready(Ok(found.unwrap_or_default()))
     }
 
-    fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> Result<(), ArchiveError> {
-        self.change(id, |session| session.pin(entry, pinned))
-    }
-
-    fn reference(&self, scope: &Scope, handle: Handle) -> Result<Option<Reference>, ArchiveError> {
+    fn references(&self, handle: Handle) -> Answer<'_, Vec<Referenced>> {
         let content = self.content();
-        let (first, owner) = match scope {
-            Scope::All => (None, None),
-            Scope::Owner(owner) => (None, Some(*owner)),
-            Scope::Session(id) | Scope::Path { session: id, .. } => {
-                let Some(session) = content.sessions.get(id) else { return Ok(None) };
-                (Some(session), Some(session.new.owner))
+        let mut sessions: Vec<&StoredSession> = content.sessions.values().collect();
+        sessions.sort_unstable_by_key(|session| session.birth);
+        let found = sessions.into_iter().filter_map(|session| {
+            let batch = *session.references.get(&handle)?;
+            Some(Referenced { session: session.id, owner: session.new.owner, batch })
+        });
+        ready(Ok(found.collect()))
+    }
+
+    fn candidates(&self, wanted: Wanted) -> Answer<'_, Candidates> {
+        ready(Ok(self.content().candidates(&wanted)))
+    }
+
+    fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>> {
+        let content = self.content();
+        let is_wanted = |session: &&StoredSession| match of {
+            SessionFilter::All => true,
+            SessionFilter::Owner(owner) => session.new.owner == owner,
+            SessionFilter::Session(id) => session.id == id,
+        };
+        let mut sessions: Vec<&StoredSession> =
+            content.sessions.values().filter(is_wanted).collect();
+        sessions.sort_unstable_by_key(|session| std::cmp::Reverse(session.place()));
+        let listing = page.take(sessions, |session| session.place());
+        let items = listing.items.iter().map(|session| session.info()).collect();
+        ready(Ok(Listing { items, next: listing.next }))
+    }
+
+    fn list_requests(
+        &self,
+        of: RequestFilter,
+        page: Page,
+    ) -> Answer<'_, Listing<(SessionId, Request)>> {
+        let content = self.content();
+        let is_wanted = |session: &StoredSession, request: &Request| match &of {
+            RequestFilter::Session(id) => session.id == *id,
+            RequestFilter::Answer(owner, answer) => {
+                session.new.owner == *owner && request.answer.as_ref() == Some(answer)
             }
         };
-        let own = content.sessions.values();
-        let own = own.filter(|session| owner.is_none_or(|owner| session.new.owner == owner));
-        let mut own: Vec<&Session> = own.collect();
-        own.sort_unstable_by_key(|session| session.order);
-        Ok(first.into_iter().chain(own).find_map(|session| session.reference(handle)))
+        let lines = content.sessions.values().flat_map(|session| {
+            let lines = session.requests.iter();
+            lines
+                .filter(move |(_, request)| is_wanted(session, request))
+                .map(|line| (session.id, line))
+        });
+        let mut lines: Vec<(SessionId, &(u64, Request))> = lines.collect();
+        lines.sort_unstable_by_key(|(_, (order, _))| std::cmp::Reverse(*order));
+        let listing = page.take(lines, |(_, (order, _))| Cursor::number(*order));
+        let items = listing.items.into_iter().map(|(id, (_, request))| (id, request.clone()));
+        ready(Ok(Listing { items: items.collect(), next: listing.next }))
     }
 
-    fn keep_preamble(&self, owner: Owner, content: &str) -> Result<PreambleId, ArchiveError> {
-        let id = PreambleId::of(content);
-        self.content().preambles.entry((owner, id)).or_insert_with(|| content.to_owned());
-        Ok(id)
-    }
-
-    fn preamble(&self, owner: Owner, id: PreambleId) -> Result<Option<String>, ArchiveError> {
-        Ok(self.content().preambles.get(&(owner, id)).cloned())
-    }
-
-    fn log_request(&self, id: SessionId, request: &Request) -> Result<(), ArchiveError> {
-        self.content().log(id, request)
-    }
-
-    fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError> {
+    fn get(&self, keys: Vec<Key>) -> Answer<'_, Vec<Option<String>>> {
         let content = self.content();
-        let Some(session) = content.sessions.get(&id) else { return Ok(Listing::empty()) };
-        let newest_first = session.requests.iter().rev();
-        let listing = page.take(newest_first, |(order, _)| Cursor::number(*order));
-        let items = listing.items.into_iter().map(|(_, request)| request.clone()).collect();
-        Ok(Listing { items, next: listing.next })
+        ready(Ok(keys.iter().map(|key| content.value(key).cloned()).collect()))
     }
 
-    fn answer(
-        &self,
-        owner: Owner,
-        answer: &str,
-    ) -> Result<Option<(SessionId, Request)>, ArchiveError> {
-        let content = self.content();
-        let sessions = content.sessions.values().filter(|session| session.new.owner == owner);
-        let lines =
-            sessions.flat_map(|session| session.requests.iter().map(|line| (session.id, line)));
-        let found = lines.filter(|(_, (_, request))| request.answer.as_deref() == Some(answer));
-        let newest = found.max_by_key(|(_, (order, _))| *order);
-        Ok(newest.map(|(id, (_, request))| (id, request.clone())))
-    }
-
-    fn put_derived(&self, id: SessionId, key: &str, value: &str) -> Result<(), ArchiveError> {
-        self.change(id, |session| {
-            session.derived.insert(key.to_owned(), value.to_owned());
-            Ok(())
-        })
-    }
-
-    fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError> {
-        self.read(id, |session| Ok(session.derived.get(key).cloned()))
-    }
-
-    fn export(
-        &self,
-        id: SessionId,
-        take: &mut dyn FnMut(Record) -> ControlFlow<()>,
-    ) -> Result<bool, ArchiveError> {
-        let records = {
-            let content = self.content();
-            let Some(session) = content.sessions.get(&id) else { return Ok(false) };
-            let owner = session.new.owner;
-            session.records(|preamble| content.preambles.get(&(owner, preamble)).cloned())
-        };
-        // Whoever takes them may ask for more.
-        let _ = records.into_iter().try_for_each(take);
-        Ok(true)
-    }
-
-    fn restore(&self, id: SessionId, records: &[Record]) -> Result<(), ArchiveError> {
-        let content = &mut *self.content();
-        let before = content.sessions.get(&id).cloned();
-        let outcome = records.iter().try_for_each(|record| content.restore(id, record));
-        if outcome.is_err() {
-            match before {
-                Some(session) => content.sessions.insert(id, session),
-                None => content.sessions.remove(&id),
-            };
-        }
-        outcome
-    }
-
-    fn derived_keys(&self, id: SessionId, prefix: &str) -> Result<Vec<String>, ArchiveError> {
+    fn keys(&self, id: SessionId, prefix: String) -> Answer<'_, Vec<String>> {
         self.read(id, |session| {
-            let keys = session.derived.keys().filter(|key| key.starts_with(prefix)).cloned();
-            let mut keys: Vec<String> = keys.collect();
-            keys.sort();
-            Ok(keys)
+            let keys = session.derived.keys().filter(|key| key.starts_with(&prefix));
+            Ok(keys.cloned().collect())
         })
     }
 
-    fn reserve(&self, wish: &Wish) -> Result<Reserved, ArchiveError> {
+    fn put(&self, key: Key, expected: Option<String>, value: String) -> Answer<'_, bool> {
         let mut content = self.content();
-        for (at_ms, _) in content.spending.values_mut() {
-            *at_ms = (*at_ms).min(wish.at_ms);
+        if content.value(&key) != expected.as_ref() {
+            return ready(Ok(false));
         }
-        content.spending.retain(|_, (at_ms, _)| *at_ms > wish.since_ms());
-        let mut spent: Vec<(i64, u64)> = content.spending.values().copied().collect();
-        spent.sort_unstable();
-        if let Err(until_ms) = wish.fits(&spent) {
-            return Ok(Reserved::Full { until_ms });
-        }
-        content.reservations += 1;
-        let number = content.reservations;
-        content.spending.insert(number, (wish.at_ms, wish.micros));
-        Ok(Reserved::Granted(number))
+        ready(content.put(key, value).map(|()| true))
     }
 
-    fn settle(&self, reservation: u64, micros: u64) -> Result<(), ArchiveError> {
-        if let Some((_, reserved)) = self.content().spending.get_mut(&reservation) {
-            *reserved = micros;
-        }
-        Ok(())
+    fn erase(&self, id: SessionId) -> Answer<'_, bool> {
+        ready(Ok(self.content().erase(id)))
     }
 
-    fn verify(&self, session: Option<SessionId>) -> Result<Vec<Damage>, ArchiveError> {
-        session.map_or(Ok(()), |session| self.content().session(session).map(|_| ()))?;
-        Ok(Vec::new())
+    fn check(&self, session: Option<SessionId>) -> Answer<'_, Vec<Damage>> {
+        let content = self.content();
+        let unknown = session.filter(|id| !content.sessions.contains_key(id));
+        ready(match unknown {
+            Some(session) => Err(ArchiveError::UnknownSession { session }),
+            None => Ok(Vec::new()),
+        })
     }
 
-    fn remove(&self, id: SessionId) -> Result<bool, ArchiveError> {
-        let content = &mut *self.content();
-        let Some(removed) = content.sessions.remove(&id) else { return Ok(false) };
-        let owner = removed.new.owner;
-        for preamble in removed.requests.iter().filter_map(|(_, request)| request.preamble) {
-            let uses = |session: &Session| {
-                session.requests.iter().any(|(_, request)| request.preamble == Some(preamble))
-            };
-            let mut others = content.sessions.values();
-            if !others.any(|session| session.new.owner == owner && uses(session)) {
-                content.preambles.remove(&(owner, preamble));
-            }
-        }
-        Ok(true)
+    fn maintain(&self, _upkeep: Upkeep) -> Answer<'_, bool> {
+        ready(Ok(true))
     }
 }
 
 impl Content {
-    fn session(&mut self, id: SessionId) -> Result<&mut Session, ArchiveError> {
-        self.sessions.get_mut(&id).ok_or(ArchiveError::UnknownSession { session: id })
-    }
-
-    fn begin(&mut self, id: SessionId, new: &NewSession) -> Result<(), ArchiveError> {
-        let order = self.begun + 1;
-        let session =
-            self.sessions.entry(id).or_insert_with(|| Session::new(id, order, new.clone()));
-        if session.new.owner != new.owner {
-            return Err(ArchiveError::NotTheOwner { session: id });
+    fn write(&mut self, mut write: Write) -> Result<Version, ArchiveError> {
+        let id = write.session;
+        let version = self.sessions.get(&id).map_or(Version::default(), StoredSession::version);
+        if version == Version::default() && write.begin.is_none() {
+            return Err(ArchiveError::UnknownSession { session: id });
         }
-        self.begun = self.begun.max(session.order);
-        Ok(())
-    }
-
-    fn append(
-        &mut self,
-        id: SessionId,
-        after: After,
-        entries: &[NewEntry],
-    ) -> Result<Appended, ArchiveError> {
-        let order = self.entries;
-        let appended = self.session(id)?.append(after, entries, order)?;
-        self.entries += appended.new;
-        Ok(appended)
-    }
-
-    fn log(&mut self, id: SessionId, request: &Request) -> Result<(), ArchiveError> {
-        let order = self.requests + 1;
-        self.session(id)?.requests.push((order, request.clone()));
-        self.requests = order;
-        Ok(())
-    }
-
-    fn restore(&mut self, id: SessionId, record: &Record) -> Result<(), ArchiveError> {
-        match record {
-            Record::Session(new) => {
-                self.begin(id, new)?;
-                self.session(id)?.require_same(new)
+        if write.expected.is_some_and(|expected| expected != version) {
+            return Err(ArchiveError::Conflict { session: id, conflict: Conflict::Version });
+        }
+        if let Some(new) = write.begin.take() {
+            self.begun += 1;
+            self.sessions.insert(id, StoredSession::new(id, new, self.begun));
+        }
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return Err(ArchiveError::UnknownSession { session: id });
+        };
+        for record in write.entries {
+            self.entries += 1;
+            session.bytes += record.entry.raw.len() as u64;
+            session.linked.entry(record.entry.link).or_default().push(record.entry.seq);
+            session.entries.push((self.entries, record));
+        }
+        for record in write.batches {
+            let number = session.batches.len() as u64 + 1;
+            for handle in codec::handles(&record.batch) {
+                session.references.entry(handle).or_insert(number);
             }
-            Record::Preamble(content) => {
-                let owner = self.session(id)?.new.owner;
-                let key = (owner, PreambleId::of(content));
-                self.preambles.entry(key).or_insert_with(|| content.clone());
-                Ok(())
-            }
-            Record::Request(request) => self.log(id, request),
-            record => {
-                let order = self.entries + 1;
-                self.session(id)?.restore(record, order)?;
-                self.entries += u64::from(matches!(record, Record::Entry { .. }));
-                Ok(())
-            }
+            session.batches.push(record);
         }
-    }
-
-    /// Makes an addition, or nothing of it.
-    fn add(&mut self, addition: &Addition) -> Result<Appended, ArchiveError> {
-        let id = addition.session;
-        let was_there = self.sessions.contains_key(&id);
-        if let Some(new) = &addition.begin {
-            self.begin(id, new)?;
+        session.undone.extend(write.undos);
+        if let Some(pins) = write.pins {
+            session.pinned += 1;
+            session.pins = pins;
         }
-        let entries_before = self.session(id)?.count();
-        let outcome = self.add_entries(addition);
-        if outcome.is_err() {
-            if was_there {
-                self.session(id)?.truncate(entries_before);
-            } else {
-                self.sessions.remove(&id);
-            }
+        for request in write.requests {
+            self.requests += 1;
+            session.requests.push((self.requests, request));
         }
-        outcome
-    }
-
-    fn add_entries(&mut self, addition: &Addition) -> Result<Appended, ArchiveError> {
-        let id = addition.session;
-        if let Some(expected) = &addition.expected {
-            self.session(id)?.check_place(addition.after, expected)?;
-        }
-        let mut appended = self.append(id, addition.after, &addition.entries)?;
-        let session = self.session(id)?;
-        if let Some(batch) = &addition.batch {
-            appended.batch = Some(session.commit(batch)?);
-        }
+        session.derived.extend(write.derived);
         let owner = session.new.owner;
-        if let Some(preamble) = &addition.preamble {
-            let key = (owner, PreambleId::of(preamble));
-            self.preambles.entry(key).or_insert_with(|| preamble.clone());
+        for preamble in write.preambles {
+            self.preambles.entry((owner, PreambleId::of(&preamble))).or_insert(preamble);
         }
-        if let Some(request) = &addition.request {
-            self.log(id, request)?;
-        }
-        if let Some((key, value)) = &addition.derived {
-            self.session(id)?.derived.insert(key.clone(), value.clone());
-        }
-        Ok(appended)
+        Ok(session.version())
     }
+
+    fn value(&self, key: &Key) -> Option<&String> {
+        match key {
+            Key::Preamble(owner, id) => self.preambles.get(&(*owner, *id)),
+            Key::Derived(id, key) => self.sessions.get(id)?.derived.get(key),
+            Key::Shared(name) => self.shared.get(name),
+        }
+    }
+
+    fn put(&mut self, key: Key, value: String) -> Result<(), ArchiveError> {
+        match key {
+            Key::Preamble(owner, id) => {
+                self.preambles.insert((owner, id), value);
+            }
+            Key::Shared(name) => {
+                self.shared.insert(name, value);
+            }
+            Key::Derived(id, key) => {
+                let unknown = ArchiveError::UnknownSession { session: id };
+                self.sessions.get_mut(&id).ok_or(unknown)?.derived.insert(key, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn candidates(&self, wanted: &Wanted) -> Candidates {
+        let Some(query) = Query::parse(&wanted.query) else { return Candidates::default() };
+        let is_wanted = |session: &&StoredSession| match wanted.within {
+            SearchScope::All => true,
+            SearchScope::Owner(owner) => session.new.owner == owner,
+            SearchScope::Session(id) => session.id == id,
+        };
+        let sessions = self.sessions.values().filter(is_wanted);
+        let entries = sessions.flat_map(|session| {
+            session.entries.iter().map(move |(order, record)| (*order, session.id, record))
+        });
+        let mut entries: Vec<(u64, SessionId, &EntryRecord)> = entries.collect();
+        entries.sort_unstable_by_key(|(order, ..)| std::cmp::Reverse(*order));
+        let hits = entries.into_iter().filter_map(|(order, session, record)| {
+            let place = query.find(&record.text, wanted.strictness)?;
+            let Entry { seq, round, .. } = record.entry;
+            Some((order, Hit { session, seq, round, snippet: snippet(&record.text, &place) }))
+        });
+        let page = Page { after: wanted.after, limit: wanted.limit };
+        let listing = page.take(hits, |(order, _)| Cursor::number(*order));
+        let hits = listing.items.into_iter().map(|(_, hit)| hit).collect();
+        Candidates { hits, next: listing.next, damage: None }
+    }
+
+    fn erase(&mut self, id: SessionId) -> bool {
+        let Some(erased) = self.sessions.remove(&id) else { return false };
+        let owner = erased.new.owner;
+        for preamble in erased.requests.iter().filter_map(|(_, request)| request.preamble) {
+            let uses = |session: &StoredSession| {
+                session.requests.iter().any(|(_, request)| request.preamble == Some(preamble))
+            };
+            let mut others = self.sessions.values();
+            if !others.any(|session| session.new.owner == owner && uses(session)) {
+                self.preambles.remove(&(owner, preamble));
+            }
+        }
+        true
+    }
+}
+
+impl StoredSession {
+    fn new(id: SessionId, new: NewSession, birth: u64) -> Self {
+        Self {
+            id,
+            new,
+            birth,
+            entries: Vec::new(),
+            bytes: 0,
+            linked: HashMap::new(),
+            batches: Vec::new(),
+            undone: Vec::new(),
+            pins: Vec::new(),
+            pinned: 0,
+            references: HashMap::new(),
+            requests: Vec::new(),
+            derived: BTreeMap::new(),
+        }
+    }
+
+    fn version(&self) -> Version {
+        Version {
+            birth: self.birth,
+            entries: self.entries.len() as u64,
+            batches: self.batches.len() as u64,
+            undos: self.undone.len() as u64,
+            pins: self.pinned,
+        }
+    }
+
+    /// How recently an entry was appended, and for sessions without entries, which is newer.
+    fn place(&self) -> Cursor {
+        Cursor { major: self.activity(), minor: self.birth }
+    }
+
+    fn activity(&self) -> u64 {
+        self.entries.last().map_or(0, |(order, _)| *order)
+    }
+
+    fn opened(&self, since: Version) -> Opened {
+        let since = if since.birth == self.birth { since } else { Version::default() };
+        let new = self.entries.iter().skip(since.entries as usize);
+        let forks = new.filter_map(|(_, EntryRecord { entry, .. })| {
+            let Entry { seq, parent, link, .. } = *entry;
+            let follows = parent.is_some_and(|parent| parent.0 + 1 == seq.0);
+            (!follows).then_some(Fork { first: seq, parent, link })
+        });
+        let lines = self.batches.iter().skip(since.batches as usize).map(|record| record.line);
+        let news = News {
+            version: self.version(),
+            newest: self.entries.last().map(|(_, record)| node(record)),
+            forks: forks.collect(),
+            batches: lines.collect::<Vec<BatchLine>>(),
+            undone: self.undone.iter().skip(since.undos as usize).copied().collect(),
+            pins: self.pins.clone(),
+        };
+        let requests = self.requests.len() as u64;
+        Opened { session: self.info(), news, activity: self.activity(), requests }
+    }
+
+    /// The entries with numbers in ranges.
+    fn records(
+        &self,
+        seqs: Vec<Range<u64>>,
+    ) -> Result<impl Iterator<Item = &EntryRecord>, ArchiveError> {
+        let entries = self.entries.len() as u64;
+        if let Some(range) = seqs.iter().find(|range| range.end > entries) {
+            let range = range.clone();
+            return Err(ArchiveError::NoSuchEntries { session: self.id, range, entries });
+        }
+        Ok(seqs.into_iter().flatten().map(|seq| &self.entries[seq as usize].1))
+    }
+
+    fn info(&self) -> SessionInfo {
+        let NewSession { owner, dialect, name, continues, group, begun_ms } = self.new.clone();
+        let newest = self.entries.last().map(|(_, record)| &record.entry);
+        SessionInfo {
+            id: self.id,
+            owner,
+            dialect,
+            name,
+            continues,
+            group,
+            begun_ms,
+            entries: self.entries.len() as u64,
+            rounds: newest.map_or(0, |entry| entry.round + 1),
+            batches: self.batches.len() as u64,
+            bytes: self.bytes,
+            first_ms: self.entries.first().map_or(0, |(_, record)| record.entry.at_ms),
+            last_ms: newest.map_or(0, |entry| entry.at_ms),
+            is_damaged: false,
+        }
+    }
+}
+
+fn node(record: &EntryRecord) -> Node {
+    let Entry { seq, parent, link, round, .. } = record.entry;
+    Node { seq, parent, link, round }
 }

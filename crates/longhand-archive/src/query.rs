@@ -28,7 +28,7 @@ struct Needle {
 
 /// How strictly a text is compared with a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Strictness {
+pub enum Strictness {
     /// Words are whole.
     Words,
     /// Words may be parts of others.

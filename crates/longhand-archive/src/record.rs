@@ -113,17 +113,6 @@ pub struct Expected {
     pub before: Option<Link>,
 }
 
-/// An entry's place in the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Node {
-    /// Its number in the session.
-    pub seq: Seq,
-    /// The entry it follows.
-    pub parent: Option<Seq>,
-    /// The hash of what it and everything before it mean.
-    pub link: Link,
-}
-
 /// A batch of edits on its way into the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewBatch {

@@ -12,11 +12,11 @@ mod entry;
 mod fault;
 mod index;
 mod indexable;
+mod link;
 mod log;
 mod maintenance;
 mod mount;
 mod open;
-mod path;
 mod place;
 mod preamble;
 mod readers;
@@ -27,35 +27,41 @@ mod schema;
 mod seal;
 mod search;
 mod session;
-mod spending;
 mod stamp;
 mod sweep;
+mod threads;
 mod transaction;
-mod transfer;
 mod tree;
+mod value;
 mod verify;
+mod write;
 mod write_connection;
 mod writer;
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhand_core::Seq;
+use futures_channel::oneshot;
+use longhand_core::session::{Node, Version};
 use longhand_core::{Handle, Link};
+use rusqlite::Connection;
 
-use self::entry::{ReadyAddition, ReadyEntry};
 use self::fault::Fault;
 use self::place::Place;
 use self::readers::Readers;
+use self::session::Session;
 use self::sweep::Left;
-use self::transfer::ReadyRecord;
+use self::threads::Threads;
+use self::write::ReadyWrite;
 use self::writer::Writer;
+use crate::storage::{
+    Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
+    SessionFilter, Storage, Upkeep, Wanted, Write,
+};
 use crate::{
-    Addition, After, Appended, Archive, ArchiveError, Damage, Entry, Found, Head, Hit, Listing,
-    LoggedBatch, NewBatch, NewEntry, NewSession, Node, Owner, Page, PreambleId, Record, Reference,
-    Request, Reserved, Scope, SessionId, SessionInfo, Wish,
+    ArchiveError, Damage, Found, Listing, Owner, Page, Request, SessionId, SessionInfo, wait,
 };
 
 /// An archive in a file, which processes may share.
@@ -64,6 +70,14 @@ use crate::{
 /// Readers have connections of their own and wait for nobody.
 #[derive(Debug)]
 pub struct SqliteArchive {
+    // Closed first: a connection that reads keeps the log from being emptied.
+    threads: Threads,
+    file: Arc<SqliteFile>,
+}
+
+/// The file, its connections and the thread that writes.
+#[derive(Debug)]
+struct SqliteFile {
     path: PathBuf,
     wait_max: Duration,
     readers: Readers,
@@ -96,6 +110,35 @@ impl Default for SqliteSettings {
     }
 }
 
+/// How long [`Upkeep::Wipe`] goes on without progress.
+const WIPE_WAIT_MAX: Duration = Duration::from_secs(2);
+
+impl SqliteFile {
+    fn read<T>(
+        &self,
+        action: impl FnOnce(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, ArchiveError> {
+        self.readers.read(action).inspect_err(|error| {
+            if matches!(error, ArchiveError::Moved { .. }) {
+                self.writer.rescue();
+            }
+        })
+    }
+
+    /// Has the search index made anew, whenever that is done.
+    fn reindex_later(&self) {
+        drop(self.writer.write(index::reset));
+    }
+
+    fn wipe(&self, wait_max: Duration) -> Result<Unwiped, ArchiveError> {
+        Ok(match self.writer.wipe(wait_max)? {
+            Left::Nothing => Unwiped::Nothing,
+            Left::Log => Unwiped::Log(place::log_of(&self.path)),
+            Left::Content => Unwiped::Content,
+        })
+    }
+}
+
 impl SqliteArchive {
     /// Opens the archive at `path`; creates it, and the folders above, if there is nothing.
     ///
@@ -117,28 +160,25 @@ impl SqliteArchive {
         place.check()?;
         let readers = Readers::new(path.clone(), Arc::clone(&place), wait_max);
         let writer = Writer::start(&path, place, connection, wait_max)?;
-        Ok(Self { path, wait_max, readers, writer })
+        let file = Arc::new(SqliteFile { path, wait_max, readers, writer });
+        Ok(Self { threads: Threads::default(), file })
     }
 
     /// The file.
     pub fn file(&self) -> &Path {
-        &self.path
+        &self.file.path
     }
 
     /// Makes the search index anew, in the background; until it is done, searches take longer.
     pub fn reindex(&self) -> Result<(), ArchiveError> {
-        self.writer.write(index::reset)
+        wait(self.file.writer.write(index::reset))
     }
 
     /// Wipes what removed sessions left in the file and in its log. Others can write meanwhile.
     ///
     /// Gives up after `wait_max` without progress and says what is left; whoever uses the archive next goes on with it.
     pub fn wipe(&self, wait_max: Duration) -> Result<Unwiped, ArchiveError> {
-        Ok(match self.writer.wipe(wait_max)? {
-            Left::Nothing => Unwiped::Nothing,
-            Left::Log => Unwiped::Log(place::log_of(&self.path)),
-            Left::Content => Unwiped::Content,
-        })
+        self.file.wipe(wait_max)
     }
 
     /// Writes a copy of the archive as it is now to a new file, and checks the copy. Others can write meanwhile.
@@ -150,199 +190,160 @@ impl SqliteArchive {
         target: impl AsRef<Path>,
         progress: impl FnMut(u64, u64),
     ) -> Result<(), ArchiveError> {
-        self.readers.check()?;
-        backup::backup(&self.path, target.as_ref(), self.wait_max, progress)
+        self.file.readers.check()?;
+        backup::backup(&self.file.path, target.as_ref(), self.file.wait_max, progress)
     }
 
-    fn read<T>(
+    /// Has something done on a thread of the storage.
+    fn on_thread<T: Send + 'static>(
         &self,
-        action: impl FnOnce(&rusqlite::Connection) -> Result<T, Fault>,
-    ) -> Result<T, ArchiveError> {
-        self.readers.read(action).inspect_err(|error| {
-            if matches!(error, ArchiveError::Moved { .. }) {
-                self.writer.rescue();
-            }
+        work: impl FnOnce(&SqliteFile) -> Result<T, ArchiveError> + Send + 'static,
+    ) -> Answer<'static, T> {
+        let (reply, answer) = oneshot::channel();
+        let file = Arc::clone(&self.file);
+        self.threads.submit(move || {
+            let outcome = work(&file);
+            drop(file);
+            let _ = reply.send(outcome);
+        });
+        let archive = self.file.path.display().to_string();
+        Box::pin(async move { answer.await.unwrap_or(Err(ArchiveError::Closed { archive })) })
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        action: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Answer<'static, T> {
+        self.on_thread(|file| file.read(action))
+    }
+
+    /// Reads from a session; nothing comes from one that is unknown.
+    fn read_session<T: Default + Send + 'static>(
+        &self,
+        id: SessionId,
+        action: impl FnOnce(&Connection, &Session) -> Result<T, Fault> + Send + 'static,
+    ) -> Answer<'static, T> {
+        self.read(move |db| match session::find(db, id)? {
+            None => Ok(T::default()),
+            Some(session) => action(db, &session),
         })
     }
 }
 
-impl Archive for SqliteArchive {
-    fn begin(&self, id: SessionId, session: &NewSession) -> Result<(), ArchiveError> {
-        // Most sessions are there, and looking costs no sync.
-        if self.read(|db| session::is_begun(db, id, session.owner))? {
-            return Ok(());
-        }
-        let session = session.clone();
-        self.writer.write(move |db| session::begin(db, id, &session))
-    }
-
-    fn append(
-        &self,
-        id: SessionId,
-        after: After,
-        entries: &[NewEntry],
-    ) -> Result<Appended, ArchiveError> {
-        let entries: Vec<ReadyEntry> = entries.iter().map(ReadyEntry::new).collect();
-        self.writer
-            .write(move |db| entry::append(db, &mut session::require(db, id)?, after, &entries))
-    }
-
-    fn append_all(
-        &self,
-        additions: &[Addition],
-    ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
-        let additions: Vec<ReadyAddition> = additions.iter().map(ReadyAddition::new).collect();
-        let outcomes = self.writer.write(move |db| entry::make_all(db, &additions))?;
-        let archive = self.path.display().to_string();
-        let named = |fault: Fault| fault.into_error(&archive, self.wait_max);
-        Ok(outcomes.into_iter().map(|outcome| outcome.map_err(named)).collect())
-    }
-
-    fn commit(&self, id: SessionId, batch: &NewBatch) -> Result<u64, ArchiveError> {
-        let batch = batch.clone();
-        self.writer.write(move |db| batch::commit(db, &mut session::require(db, id)?, &batch))
-    }
-
-    fn undo(&self, id: SessionId, head: Option<Seq>) -> Result<Option<LoggedBatch>, ArchiveError> {
-        self.writer.write(move |db| batch::undo(db, id, head))
-    }
-
-    fn live(&self, id: SessionId, head: Option<Seq>) -> Result<Vec<LoggedBatch>, ArchiveError> {
-        self.read(|db| batch::live(db, id, head))
-    }
-
-    fn head(&self, id: SessionId) -> Result<Option<Head>, ArchiveError> {
-        self.read(|db| session::head(db, id))
-    }
-
-    fn session(&self, id: SessionId) -> Result<Option<SessionInfo>, ArchiveError> {
-        self.read(|db| session::info(db, id))
-    }
-
-    fn find_path(&self, owner: Owner, links: &[Link]) -> Result<Option<Found>, ArchiveError> {
-        self.read(|db| path::find(db, owner, links))
-    }
-
-    fn path(
-        &self,
-        id: SessionId,
-        head: Option<Seq>,
-        seqs: Range<u64>,
-    ) -> Result<Vec<Entry>, ArchiveError> {
-        self.read(|db| entry::path(db, id, head, seqs))
-    }
-
-    fn entries(&self, id: SessionId, seqs: Range<u64>) -> Result<Vec<Entry>, ArchiveError> {
-        self.read(|db| entry::entries(db, id, seqs))
-    }
-
-    fn tree(&self, id: SessionId) -> Result<Vec<Node>, ArchiveError> {
-        self.read(|db| tree::all(db, id))
-    }
-
-    fn batches(&self, id: SessionId, page: Page) -> Result<Listing<LoggedBatch>, ArchiveError> {
-        self.read(|db| batch::batches(db, id, page))
-    }
-
-    fn sessions(
-        &self,
-        owner: Option<Owner>,
-        page: Page,
-    ) -> Result<Listing<SessionInfo>, ArchiveError> {
-        self.read(|db| session::sessions(db, owner, page))
-    }
-
-    fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>, ArchiveError> {
-        search::search(self, scope, query, limit)
-    }
-
-    fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> Result<(), ArchiveError> {
-        self.writer.write(move |db| session::pin(db, id, entry, pinned))
-    }
-
-    fn reference(&self, scope: &Scope, handle: Handle) -> Result<Option<Reference>, ArchiveError> {
-        self.read(|db| reference::find(db, scope, handle))
-    }
-
-    fn keep_preamble(&self, owner: Owner, content: &str) -> Result<PreambleId, ArchiveError> {
-        let id = PreambleId::of(content);
-        // Most preambles are there, and looking costs no sync. A damaged one is written anew.
-        let known = self.preamble(owner, id);
-        if known.is_ok_and(|known| known.is_some()) {
-            return Ok(id);
-        }
-        let content = content.to_owned();
-        self.writer.write(move |db| preamble::keep(db, owner, &content))
-    }
-
-    fn preamble(&self, owner: Owner, id: PreambleId) -> Result<Option<String>, ArchiveError> {
-        self.read(|db| preamble::find(db, owner, id))
-    }
-
-    fn log_request(&self, id: SessionId, request: &Request) -> Result<(), ArchiveError> {
-        let request = request.clone();
-        self.writer.write(move |db| {
-            let mut session = session::require(db, id)?;
-            request::RequestLog::new(db)?.add(&mut session, &request)?;
-            session::save(db, &session)
+impl Storage for SqliteArchive {
+    fn write(&self, writes: Vec<Write>) -> Answer<'_, Vec<Result<Version, ArchiveError>>> {
+        let writes: Vec<ReadyWrite> = writes.into_iter().map(ReadyWrite::new).collect();
+        let outcomes = self.file.writer.write(move |db| write::make_all(db, &writes));
+        Box::pin(async move {
+            let archive = self.file.path.display().to_string();
+            let named = |fault: Fault| fault.into_error(&archive, self.file.wait_max);
+            Ok(outcomes.await?.into_iter().map(|outcome| outcome.map_err(named)).collect())
         })
     }
 
-    fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError> {
-        self.read(|db| request::requests(db, id, page))
+    fn open(&self, id: SessionId, since: Version) -> Answer<'_, Option<Opened>> {
+        self.read(move |db| session::open(db, id, since))
     }
 
-    fn answer(
+    fn nodes(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Answer<'_, Vec<Node>> {
+        self.read_session(id, move |db, session| tree::nodes(db, session, &seqs))
+    }
+
+    fn bodies(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Answer<'_, Vec<EntryRecord>> {
+        self.read_session(id, move |db, session| entry::bodies(db, session, &seqs))
+    }
+
+    fn read_batches(&self, id: SessionId, numbers: Vec<u64>) -> Answer<'_, Vec<BatchRecord>> {
+        self.read_session(id, move |db, session| batch::batches(db, session, &numbers))
+    }
+
+    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<Found>> {
+        self.read(move |db| link::find(db, owner, &links))
+    }
+
+    fn references(&self, handle: Handle) -> Answer<'_, Vec<Referenced>> {
+        self.read(move |db| reference::find(db, handle))
+    }
+
+    fn candidates(&self, wanted: Wanted) -> Answer<'_, Candidates> {
+        self.on_thread(move |file| search::search(file, &wanted))
+    }
+
+    fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>> {
+        self.read(move |db| session::sessions(db, of, page))
+    }
+
+    fn list_requests(
         &self,
-        owner: Owner,
-        answer: &str,
-    ) -> Result<Option<(SessionId, Request)>, ArchiveError> {
-        self.read(|db| request::answer(db, owner, answer))
+        of: RequestFilter,
+        page: Page,
+    ) -> Answer<'_, Listing<(SessionId, Request)>> {
+        self.read(move |db| match of {
+            RequestFilter::Session(id) => request::requests(db, id, page),
+            RequestFilter::Answer(owner, answer) => {
+                let items = Vec::from_iter(request::answer(db, owner, &answer)?);
+                Ok(Listing { items, next: None })
+            }
+        })
     }
 
-    fn put_derived(&self, id: SessionId, key: &str, value: &str) -> Result<(), ArchiveError> {
-        let (key, value) = (key.to_owned(), value.to_owned());
-        self.writer.write(move |db| derived::put(db, id, &key, &value))
+    fn get(&self, keys: Vec<Key>) -> Answer<'_, Vec<Option<String>>> {
+        self.read(move |db| {
+            let value = |key: &Key| match key {
+                Key::Preamble(owner, id) => preamble::find(db, *owner, *id),
+                Key::Derived(id, key) => derived::find(db, *id, key),
+                Key::Shared(name) => value::find(db, name),
+            };
+            keys.iter().map(value).collect()
+        })
     }
 
-    fn derived(&self, id: SessionId, key: &str) -> Result<Option<String>, ArchiveError> {
-        self.read(|db| derived::find(db, id, key))
+    fn keys(&self, id: SessionId, prefix: String) -> Answer<'_, Vec<String>> {
+        self.read(move |db| derived::keys(db, id, &prefix))
     }
 
-    fn export(
-        &self,
-        id: SessionId,
-        take: &mut dyn FnMut(Record) -> ControlFlow<()>,
-    ) -> Result<bool, ArchiveError> {
-        self.read(|db| transfer::export(db, id, take))
-    }
-
-    fn restore(&self, id: SessionId, records: &[Record]) -> Result<(), ArchiveError> {
-        let records: Vec<ReadyRecord> = records.iter().map(ReadyRecord::new).collect();
-        self.writer.write(move |db| transfer::restore(db, id, &records))
-    }
-
-    fn derived_keys(&self, id: SessionId, prefix: &str) -> Result<Vec<String>, ArchiveError> {
-        self.read(|db| derived::keys(db, id, prefix))
-    }
-
-    fn reserve(&self, wish: &Wish) -> Result<Reserved, ArchiveError> {
-        let wish = *wish;
-        self.writer.write(move |db| spending::reserve(db, &wish))
-    }
-
-    fn settle(&self, reservation: u64, micros: u64) -> Result<(), ArchiveError> {
-        self.writer.write(move |db| spending::settle(db, reservation, micros))
-    }
-
-    fn verify(&self, session: Option<SessionId>) -> Result<Vec<Damage>, ArchiveError> {
-        self.readers.check()?;
-        verify::verify(&self.path, self.wait_max, session)
+    fn put(&self, key: Key, expected: Option<String>, value: String) -> Answer<'_, bool> {
+        let expected = move |found: Option<String>| found == expected;
+        Box::pin(self.file.writer.write(move |db| match &key {
+            Key::Preamble(owner, id) => {
+                // One that is damaged is written anew.
+                let is_expected = preamble::find(db, *owner, *id).map_or(true, &expected);
+                is_expected.then(|| preamble::keep(db, *owner, &value)).transpose()?;
+                Ok(is_expected)
+            }
+            Key::Derived(id, key) => {
+                let unknown = ArchiveError::UnknownSession { session: *id };
+                let session = session::find(db, *id)?.ok_or(unknown)?;
+                let is_expected = expected(derived::find(db, *id, key)?);
+                is_expected.then(|| derived::put(db, &session, key, &value)).transpose()?;
+                Ok(is_expected)
+            }
+            Key::Shared(name) => value::put(db, name, &expected, &value),
+        }))
     }
 
     /// The session is gone at once; its content is wiped from the file in the background, and
     /// closing the archive waits for that.
-    fn remove(&self, id: SessionId) -> Result<bool, ArchiveError> {
-        self.writer.write(move |db| session::remove(db, id))
+    fn erase(&self, id: SessionId) -> Answer<'_, bool> {
+        Box::pin(self.file.writer.write(move |db| session::remove(db, id)))
+    }
+
+    fn check(&self, session: Option<SessionId>) -> Answer<'_, Vec<Damage>> {
+        self.on_thread(move |file| {
+            file.readers.check()?;
+            verify::verify(&file.path, file.wait_max, session)
+        })
+    }
+
+    fn maintain(&self, upkeep: Upkeep) -> Answer<'_, bool> {
+        match upkeep {
+            Upkeep::Reindex => {
+                let reset = self.file.writer.write(index::reset);
+                Box::pin(async move { reset.await.map(|()| true) })
+            }
+            Upkeep::Wipe => {
+                self.on_thread(|file| Ok(file.wipe(WIPE_WAIT_MAX)? == Unwiped::Nothing))
+            }
+        }
     }
 }

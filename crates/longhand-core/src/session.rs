@@ -115,7 +115,7 @@ pub struct SessionState {
     known: FxHashMap<Seq, Known>,
     /// Entries that do not follow the one with the number before, by what they follow and their link.
     forks: FxHashMap<(Option<Seq>, Link), Seq>,
-    /// The silent ones of these, oldest first.
+    /// The silent ones of these.
     silent_forks: FxHashMap<Option<Seq>, Vec<Seq>>,
 }
 
@@ -243,9 +243,20 @@ impl SessionState {
         self.written = version;
     }
 
+    /// The version that it will have once all of it is in storage.
+    pub fn version(&self) -> Version {
+        let undos = self.log.undone().len() as u64;
+        Version { entries: self.tree.len(), batches: self.log.len(), undos, ..self.written }
+    }
+
     /// Forgets what is not in storage yet.
     pub fn rewind(&mut self) {
-        for seq in (self.written.entries..self.tree.len()).map(Seq) {
+        self.rewind_to(self.written);
+    }
+
+    /// Forgets the entries, batches and undos that came after a version.
+    pub fn rewind_to(&mut self, version: Version) {
+        for seq in (version.entries..self.tree.len()).map(Seq) {
             let Some(known) = self.known.remove(&seq) else { continue };
             let place = (self.tree.parent(seq), known.link);
             if self.forks.get(&place) == Some(&seq) {
@@ -255,8 +266,8 @@ impl SessionState {
                 silent.retain(|other| *other != seq);
             }
         }
-        self.tree.truncate(self.written.entries);
-        self.log.truncate(self.written.batches, self.written.undos);
+        self.tree.truncate(version.entries);
+        self.log.truncate(version.batches, version.undos);
     }
 
     fn remember(&mut self, node: Node) {
@@ -274,13 +285,34 @@ impl SessionState {
     // Where a conversation goes on.
 
     /// Follows what comes after a trail, as far as the session has it.
+    ///
+    /// Silent entries in between are skipped, so several paths may have the same links: the longest counts, and
+    /// of several the newest.
     pub fn follow(&self, trail: &mut Trail, links: &[Link]) -> Result<(), Lack> {
+        let start = trail.head();
+        let (mut ends, mut next) = (vec![start], Vec::new());
         for (index, link) in links.iter().enumerate() {
-            let found = self.step(&mut trail.path, *link);
-            let Some(seq) = found.map_err(|next| self.lack_from(next, links.len() - index))? else {
+            for end in &ends {
+                let found = self.children(*end, *link, &mut next);
+                found.map_err(|lacking| self.lack_from(lacking, links.len() - index))?;
+            }
+            if next.is_empty() {
                 break;
-            };
-            trail.seqs.push(seq);
+            }
+            std::mem::swap(&mut ends, &mut next);
+            next.clear();
+        }
+        let end = ends.into_iter().flatten().max().filter(|end| Some(*end) != start);
+        let first = start.map_or(0, |start| start.0 + 1);
+        let passed = end.map(|end| self.tree.path(end, first..end.0 + 1)).unwrap_or_default();
+        let mut links = links.iter();
+        let mut link = links.next();
+        for seq in passed.into_iter().flatten().map(Seq) {
+            trail.path.push(seq);
+            if self.known.get(&seq).map(|known| &known.link) == link {
+                trail.seqs.push(seq);
+                link = links.next();
+            }
         }
         Ok(())
     }
@@ -322,36 +354,24 @@ impl SessionState {
         self.unknown(ranges)
     }
 
-    /// Moves to the entry with a link; silent entries in between are skipped. Fails with an entry whose link
-    /// must be known.
-    fn step(&self, path: &mut Vec<Seq>, link: Link) -> Result<Option<Seq>, Seq> {
-        let mut found = self.child(path.last().copied(), link)?;
-        if found.is_none() && !link.is_silent() {
-            found = self.step_over_silent(path, link)?;
+    /// Finds the entries with a link that follow another one, or only silent ones after it. Fails with an entry whose
+    /// link must be known.
+    fn children(
+        &self,
+        parent: Option<Seq>,
+        link: Link,
+        found: &mut Vec<Option<Seq>>,
+    ) -> Result<(), Seq> {
+        found.extend(self.child(parent, link)?.map(Some));
+        if link.is_silent() {
+            return Ok(());
         }
-        path.extend(found);
-        Ok(found)
-    }
-
-    /// Moves over silent entries to one that the entry with a link follows; gives that one.
-    fn step_over_silent(&self, path: &mut Vec<Seq>, link: Link) -> Result<Option<Seq>, Seq> {
-        let mut levels = vec![self.silent_children(path.last().copied())?];
-        while let Some(level) = levels.last_mut() {
-            let Some(silent) = level.pop() else {
-                levels.pop();
-                if !levels.is_empty() {
-                    path.pop();
-                }
-                continue;
-            };
-            path.push(silent);
-            let found = self.child(Some(silent), link)?;
-            if found.is_some() {
-                return Ok(found);
-            }
-            levels.push(self.silent_children(Some(silent))?);
+        let mut silent = self.silent_children(parent)?;
+        while let Some(seq) = silent.pop() {
+            found.extend(self.child(Some(seq), link)?.map(Some));
+            silent.extend(self.silent_children(Some(seq))?);
         }
-        Ok(None)
+        Ok(())
     }
 
     /// The entry with a link that follows another one; of several, the oldest.
@@ -364,10 +384,10 @@ impl SessionState {
         Ok(self.forks.get(&(parent, link)).copied())
     }
 
-    /// The silent entries that follow another one, newest first.
+    /// The silent entries that follow another one.
     fn silent_children(&self, parent: Option<Seq>) -> Result<Vec<Seq>, Seq> {
         let forks = self.silent_forks.get(&parent).into_iter().flatten();
-        let mut silent: Vec<Seq> = forks.rev().copied().collect();
+        let mut silent: Vec<Seq> = forks.copied().collect();
         if let Some(next) = self.next_in_run(parent)
             && self.known.get(&next).ok_or(next)?.link.is_silent()
         {

@@ -1,6 +1,8 @@
 //! Transcript notation, generators, made-up sessions and a validator of requests for Longhand's tests.
 
 pub mod arbitrary;
+#[cfg(feature = "storage")]
+pub mod faulty;
 pub mod filler;
 pub mod gate;
 pub mod history;

@@ -3,11 +3,11 @@
 //! `cargo run -p longhand --example own_archive`
 
 use std::fs::File;
-use std::io::Write;
+use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 
-use longhand::archive::{After, Appended, Layer, NewEntry};
-use longhand::{Archive, ArchiveError, MemoryArchive, Round, Session, SessionId};
+use longhand::archive::{Answer, Layer, Storage, Version, Write};
+use longhand::{ArchiveError, MemoryArchive, Round, Session};
 
 /// Writes messages to a file once the archive beneath has them.
 struct Copying {
@@ -16,22 +16,20 @@ struct Copying {
 }
 
 impl Layer for Copying {
-    fn beneath(&self) -> &dyn Archive {
+    fn beneath(&self) -> &dyn Storage {
         &self.beneath
     }
 
-    fn append(
-        &self,
-        id: SessionId,
-        after: After,
-        entries: &[NewEntry],
-    ) -> Result<Appended, ArchiveError> {
-        let appended = self.beneath.append(id, after, entries)?;
-        for entry in entries {
-            // The round is safe; a copy that cannot be written is no reason to refuse it.
-            let _ = writeln!(self.copy.lock().expect("no panic"), "{}", entry.raw);
-        }
-        Ok(appended)
+    fn write(&self, writes: Vec<Write>) -> Answer<'_, Vec<Result<Version, ArchiveError>>> {
+        Box::pin(async move {
+            let outcomes = self.beneath.write(writes.clone()).await?;
+            let written = writes.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_ok());
+            for record in written.flat_map(|(write, _)| &write.entries) {
+                // The message is safe; a copy that cannot be written is no reason to refuse it.
+                let _ = writeln!(self.copy.lock().expect("no panic"), "{}", record.entry.raw);
+            }
+            Ok(outcomes)
+        })
     }
 }
 

@@ -194,7 +194,7 @@ impl Ledger {
 
     fn add(&mut self, parent: Option<Seq>, link: Link) -> Seq {
         let seq = Seq(self.len());
-        self.nodes.push(Node { seq, parent, link });
+        self.nodes.push(Node { seq, parent, link, round: 0 });
         self.children.entry((parent, link)).or_insert(seq);
         if let Some(parent) = parent.filter(|_| link.is_silent()) {
             self.silent.entry(parent).or_default().push(seq);

@@ -1,26 +1,14 @@
 //! What is kept with sessions beside their entries: mostly what was derived from them.
 
-use std::ops::ControlFlow;
-
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::{Fault, is_illegible};
 use super::seal::{Seal, Sealer};
 use super::session::{self, Session};
-use crate::{Record, SessionId};
+use crate::SessionId;
 
-/// See [`crate::Archive::put_derived`].
-pub(super) fn put(db: &Connection, id: SessionId, key: &str, value: &str) -> Result<(), Fault> {
-    put_in(db, &session::require(db, id)?, key, value)
-}
-
-/// The same in a session that is known.
-pub(super) fn put_in(
-    db: &Connection,
-    session: &Session,
-    key: &str,
-    value: &str,
-) -> Result<(), Fault> {
+/// Keeps a value under a key, in the place of the one that is there.
+pub(super) fn put(db: &Connection, session: &Session, key: &str, value: &str) -> Result<(), Fault> {
     db.prepare_cached(
         "INSERT INTO derived (session, key, seal, value) VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT DO UPDATE SET seal = excluded.seal, value = excluded.value",
@@ -29,7 +17,7 @@ pub(super) fn put_in(
     Ok(())
 }
 
-/// See [`crate::Archive::derived`]. What is damaged must be derived again.
+/// Finds a value. What is damaged must be derived again.
 pub(super) fn find(db: &Connection, id: SessionId, key: &str) -> Result<Option<String>, Fault> {
     let Some(session) = session::find(db, id)? else { return Ok(None) };
     let mut select =
@@ -44,29 +32,7 @@ pub(super) fn find(db: &Connection, id: SessionId, key: &str) -> Result<Option<S
     }
 }
 
-/// Hands over all that was derived, in the order of the keys. What is damaged must be derived again.
-pub(super) fn all(
-    db: &Connection,
-    session: &Session,
-    take: &mut dyn FnMut(Record) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>, Fault> {
-    let mut select =
-        db.prepare_cached("SELECT key, seal, value FROM derived WHERE session = ?1 ORDER BY key")?;
-    let mut rows = select.query([session.row])?;
-    while let Some(row) = rows.next()? {
-        let read = || Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        let found: Result<(String, Seal, String), rusqlite::Error> = read();
-        let Ok((key, seal, value)) = found else { continue };
-        if right_seal(session.id, &key, &value) == seal
-            && take(Record::Derived { key, value }).is_break()
-        {
-            return Ok(ControlFlow::Break(()));
-        }
-    }
-    Ok(ControlFlow::Continue(()))
-}
-
-/// See [`crate::Archive::derived_keys`].
+/// See [`crate::Storage::keys`].
 pub(super) fn keys(db: &Connection, id: SessionId, prefix: &str) -> Result<Vec<String>, Fault> {
     let Some(session) = session::find(db, id)? else { return Ok(Vec::new()) };
     let mut select = db.prepare_cached(

@@ -24,7 +24,7 @@ impl<'d> RequestLog<'d> {
         Ok(Self { insert })
     }
 
-    /// Adds a line; the session is still to be saved. See [`crate::Archive::log_request`].
+    /// Adds a line; the session is still to be saved.
     pub(super) fn add(&mut self, session: &mut Session, request: &Request) -> Result<(), Fault> {
         session.state.requests += 1;
         let number = session.state.requests;
@@ -56,12 +56,12 @@ impl<'d> RequestLog<'d> {
     }
 }
 
-/// See [`crate::Archive::requests`].
+/// The lines of a session, newest first.
 pub(super) fn requests(
     db: &Connection,
     id: SessionId,
     page: Page,
-) -> Result<Listing<Request>, Fault> {
+) -> Result<Listing<(SessionId, Request)>, Fault> {
     let Some(session) = session::find(db, id)? else { return Ok(Listing::empty()) };
     let numbers = page.take((1..=session.state.requests).rev(), |number| Cursor::number(*number));
     let (Some(newest), Some(oldest)) = (numbers.items.first(), numbers.items.last()) else {
@@ -76,12 +76,12 @@ pub(super) fn requests(
     let mut items = Vec::new();
     for number in &numbers.items {
         let Some(row) = rows.next()? else { return Err(damaged(&session, *number, "is missing")) };
-        items.push(checked(&session, *number, row)?);
+        items.push((session.id, checked(&session, *number, row)?));
     }
     Ok(Listing { items, next: numbers.next })
 }
 
-/// See [`crate::Archive::answer`].
+/// The newest line of an owner whose answer has a name.
 pub(super) fn answer(
     db: &Connection,
     owner: Owner,

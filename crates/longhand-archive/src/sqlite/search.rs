@@ -9,119 +9,77 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use super::entry::{self, StoredEntry};
 use super::fault::Fault;
 use super::session::{self, Session};
-use super::tree::{self, Node};
-use super::{SqliteArchive, index};
+use super::{SqliteFile, index};
 use crate::query::{Query, Strictness, snippet};
 use crate::terms::term;
-use crate::{ArchiveError, Damage, Hit, Owner, Scope};
+use crate::{ArchiveError, Candidates, Cursor, Damage, Hit, Owner, SearchScope, Wanted};
 
 /// How many entries are read at a time; between pages the log can be emptied.
 const PAGE: i64 = 256;
 /// How many words of a query are looked up; the rest is compared in the entries found.
 const TERMS_MAX: usize = 32;
 
-/// See [`crate::Archive::search`].
+/// See [`crate::Storage::candidates`].
 ///
-/// Damaged entries are passed over. Of one session, nothing is only the answer if everything could be
-/// read; among many, one that is damaged is of no concern to the others.
-pub(super) fn search(
-    archive: &SqliteArchive,
-    scope: &Scope,
-    query: &str,
-    limit: usize,
-) -> Result<Vec<Hit>, ArchiveError> {
-    let Some(reach) = archive.read(|db| Reach::of(db, scope))? else { return Ok(Vec::new()) };
-    let Some(query) = Query::parse(query) else { return Ok(Vec::new()) };
-    let is_one_session = matches!(reach, Reach::Session(_) | Reach::Path { .. });
+/// Damaged entries are passed over; the first one is told of.
+pub(super) fn search(archive: &SqliteFile, wanted: &Wanted) -> Result<Candidates, ArchiveError> {
+    let Some(query) = Query::parse(&wanted.query) else { return Ok(Candidates::default()) };
+    let reach = match wanted.within {
+        SearchScope::All => Reach::All,
+        SearchScope::Owner(owner) => Reach::Owner(owner),
+        SearchScope::Session(id) => match archive.read(|db| session::find(db, id))? {
+            Some(session) => Reach::Session(session),
+            None => return Ok(Candidates::default()),
+        },
+    };
     let mut search = Search {
         archive,
         reach,
         query,
-        limit,
+        limit: wanted.limit,
         hits: Vec::new(),
         known: HashMap::new(),
         damage: None,
+        last: 0,
     };
     let (newest, indexed) = archive.read(|db| Ok((index::newest(db)?, index::indexed(db)?)))?;
-    for strictness in [Strictness::Words, Strictness::Substrings] {
-        search.scan(indexed, newest, strictness)?;
-        if !search.look_up(indexed, strictness)? {
-            search.scan(0, indexed, strictness)?;
-        }
-        if !search.hits.is_empty() || (is_one_session && search.damage.is_some()) {
-            break;
-        }
+    let end = wanted.after.map_or(newest, |after| after.major.cast_signed() - 1);
+    search.scan(indexed, end, wanted.strictness)?;
+    let indexed = indexed.min(end);
+    if !search.look_up(indexed, wanted.strictness)? {
+        search.scan(0, indexed, wanted.strictness)?;
     }
-    match search.damage {
-        Some(damage) if search.hits.is_empty() && is_one_session => {
-            archive.read(|_| Err(Fault::Damage(damage)))
-        }
-        _ => Ok(search.hits),
-    }
+    let next = search.is_full().then(|| Cursor::number(search.last.cast_unsigned()));
+    Ok(Candidates { hits: search.hits, next, damage: search.damage })
 }
 
-/// A scope, looked up.
+/// Where a search looks, looked up.
 enum Reach {
     All,
     Owner(Owner),
     Session(Session),
-    Path {
-        session: Session,
-        /// The path's last entry.
-        end: Node,
-        /// An entry of the path that is not before the one that was compared last: entries are compared
-        /// newest first, so the way to the next is short.
-        at: Node,
-    },
 }
 
 impl Reach {
-    /// Looks a scope up; `None` if it holds nothing.
-    fn of(db: &Connection, scope: &Scope) -> Result<Option<Self>, Fault> {
-        Ok(match scope {
-            Scope::All => Some(Reach::All),
-            Scope::Owner(owner) => Some(Reach::Owner(*owner)),
-            Scope::Session(id) => session::find(db, *id)?.map(Reach::Session),
-            Scope::Path { session: id, head } => match session::find(db, *id)? {
-                None => None,
-                Some(session) => session.path_end(db, *head)?.map(|end| Reach::Path {
-                    session,
-                    at: end.clone(),
-                    end,
-                }),
-            },
-        })
-    }
-
     fn session(&self) -> Option<&Session> {
         match self {
             Reach::All | Reach::Owner(_) => None,
-            Reach::Session(session) | Reach::Path { session, .. } => Some(session),
+            Reach::Session(session) => Some(session),
         }
     }
 
     /// Whether an entry of a session lies within.
-    fn contains(&mut self, db: &Connection, of: &Session, seq: u64) -> Result<bool, Fault> {
-        Ok(match self {
+    fn contains(&self, of: &Session) -> bool {
+        match self {
             Reach::All => true,
             Reach::Owner(owner) => of.owner == *owner,
             Reach::Session(session) => of.row == session.row,
-            Reach::Path { session, end, at } => {
-                let from = if seq <= at.seq { &*at } else { &*end };
-                match tree::ancestor(db, session, from, seq)? {
-                    Some(found) => {
-                        *at = found;
-                        of.row == session.row && at.seq == seq
-                    }
-                    None => false,
-                }
-            }
-        })
+        }
     }
 }
 
 struct Search<'a> {
-    archive: &'a SqliteArchive,
+    archive: &'a SqliteFile,
     reach: Reach,
     query: Query,
     limit: usize,
@@ -130,6 +88,8 @@ struct Search<'a> {
     known: HashMap<i64, Option<Session>>,
     /// The first entry that could not be read.
     damage: Option<Damage>,
+    /// The id of the entry that was compared last.
+    last: i64,
 }
 
 /// An entry to be compared with the query.
@@ -192,7 +152,7 @@ impl Search<'_> {
     /// The index is damaged. It can be made anew from the entries, which also answer for it now.
     fn give_up_index(&mut self, hits_before: usize) -> bool {
         self.hits.truncate(hits_before);
-        let _ = self.archive.reindex();
+        self.archive.reindex_later();
         false
     }
 
@@ -231,7 +191,7 @@ impl Search<'_> {
         match &self.reach {
             Reach::All => {}
             Reach::Owner(owner) => asked.push(quoted(&index::owner_mark(*owner))),
-            Reach::Session(session) | Reach::Path { session, .. } => {
+            Reach::Session(session) => {
                 asked.push(quoted(&index::session_mark(session.row)));
             }
         }
@@ -248,6 +208,7 @@ impl Search<'_> {
             if self.is_full() {
                 break;
             }
+            self.last = candidate.id;
             match self.hit(db, candidate, strictness) {
                 Ok(hit) => self.hits.extend(hit),
                 Err(Fault::Damage(damage)) => {
@@ -267,7 +228,7 @@ impl Search<'_> {
     ) -> Result<Option<Hit>, Fault> {
         let Some(session) = known(&mut self.known, db, candidate.session)? else { return Ok(None) };
         let seq = candidate.seq.cast_unsigned();
-        if !self.reach.contains(db, session, seq)? {
+        if !self.reach.contains(session) {
             return Ok(None);
         }
         let damaged = || entry::damaged(session, seq);

@@ -1,15 +1,15 @@
 //! Sessions: who they are and where they stand.
 
-use longhand_core::Link;
-use longhand_core::Seq;
+use longhand_core::session::{News, Version};
+use longhand_core::{Link, Seq};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::fault::{Fault, illegible_as, is_illegible};
-use super::preamble;
 use super::seal::{Seal, Sealer};
 use super::tree::{self, Node};
+use super::{batch, preamble};
 use crate::{
-    ArchiveError, Cursor, DamagedPart, Head, Listing, NewSession, Owner, Page, SessionId,
+    Cursor, DamagedPart, Listing, NewSession, Opened, Owner, Page, SessionFilter, SessionId,
     SessionInfo,
 };
 
@@ -124,29 +124,23 @@ impl Session {
         Fault::damage(self.id, part, detail)
     }
 
-    pub(super) fn require(&self, seq: Seq) -> Result<(), Fault> {
-        let entries = self.state.entries;
-        if seq.0 < entries {
-            return Ok(());
+    /// How much it has of everything.
+    pub(super) fn version(&self) -> Version {
+        let state = &self.state;
+        let pins = if state.pins == seal_of_pins(&[]) { 0 } else { short(&state.pins) };
+        Version {
+            birth: self.row.cast_unsigned(),
+            entries: state.entries,
+            batches: state.batches,
+            undos: state.undos,
+            pins,
         }
-        let range = seq.0..seq.0.saturating_add(1);
-        Err(ArchiveError::NoSuchEntries { session: self.id, range, entries }.into())
     }
+}
 
-    /// The last entry of a path; `None` only if there are no entries.
-    pub(super) fn path_end(
-        &self,
-        db: &Connection,
-        head: Option<Seq>,
-    ) -> Result<Option<Node>, Fault> {
-        match head {
-            None => Ok(self.state.newest().cloned()),
-            Some(head) => {
-                self.require(head)?;
-                tree::node(db, self, head.0).map(Some)
-            }
-        }
-    }
+/// A part of a seal that is hardly ever that of another one.
+fn short(seal: &Seal) -> u64 {
+    seal.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// A session's own row, which never changes.
@@ -219,11 +213,6 @@ pub(super) fn find(db: &Connection, id: SessionId) -> Result<Option<Session>, Fa
     Ok(Some(Session { row: found.row, id, owner: found.new.owner, state }))
 }
 
-/// Finds a session that must be there.
-pub(super) fn require(db: &Connection, id: SessionId) -> Result<Session, Fault> {
-    find(db, id)?.ok_or_else(|| ArchiveError::UnknownSession { session: id }.into())
-}
-
 /// Finds a session by its row; `None` if it is not there any more.
 pub(super) fn by_row(db: &Connection, row: i64) -> Result<Option<Session>, Fault> {
     let mut select =
@@ -235,20 +224,8 @@ pub(super) fn by_row(db: &Connection, row: i64) -> Result<Option<Session>, Fault
     }
 }
 
-/// Returns whether a session is there; an error if it is another owner's.
-pub(super) fn is_begun(db: &Connection, id: SessionId, owner: Owner) -> Result<bool, Fault> {
-    match find(db, id)? {
-        None => Ok(false),
-        Some(session) if session.owner == owner => Ok(true),
-        Some(_) => Err(ArchiveError::NotTheOwner { session: id }.into()),
-    }
-}
-
-/// See [`crate::Archive::begin`].
-pub(super) fn begin(db: &Connection, id: SessionId, new: &NewSession) -> Result<(), Fault> {
-    if is_begun(db, id, new.owner)? {
-        return Ok(());
-    }
+/// Begins a session, which is still to be saved.
+pub(super) fn begin(db: &Connection, id: SessionId, new: &NewSession) -> Result<Session, Fault> {
     let mut insert = db.prepare_cached(
         "INSERT INTO session (key, owner, continues, begun_ms, seal, dialect, name, kin) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -264,7 +241,7 @@ pub(super) fn begin(db: &Connection, id: SessionId, new: &NewSession) -> Result<
         new.group.map(u64::cast_signed),
     ))?;
     let row = db.last_insert_rowid();
-    save(db, &Session { row, id, owner: new.owner, state: State::new(id) })
+    Ok(Session { row, id, owner: new.owner, state: State::new(id) })
 }
 
 /// Writes where the session stands now.
@@ -336,26 +313,41 @@ fn state_and_seal(row: &Row<'_>) -> Result<(State, Seal), rusqlite::Error> {
     Ok((state, row.get(18)?))
 }
 
-/// See [`crate::Archive::head`].
-pub(super) fn head(db: &Connection, id: SessionId) -> Result<Option<Head>, Fault> {
+/// See [`crate::Storage::open`].
+pub(super) fn open(
+    db: &Connection,
+    id: SessionId,
+    since: Version,
+) -> Result<Option<Opened>, Fault> {
     let Some(session) = find(db, id)? else { return Ok(None) };
-    let pins = pins(db, &session)?.into_iter().map(Seq).collect();
-    let state = session.state;
-    Ok(Some(Head {
-        entries: state.entries,
-        rounds: state.rounds(),
-        head: state.newest().map(|newest| Seq(newest.seq)),
-        batches: state.batches,
-        bytes: state.bytes,
-        first_ms: state.first_ms,
-        last_ms: state.last_ms,
-        pins,
-        undos: state.undos,
-    }))
+    let version = session.version();
+    let is_earlier = since.birth == version.birth
+        && since.entries <= version.entries
+        && since.batches <= version.batches
+        && since.undos <= version.undos;
+    let since = if is_earlier { since } else { Version::default() };
+    let has_undone = since.undos < version.undos;
+    let undone = if has_undone { batch::undo_log(db, &session)? } else { Vec::new() };
+    let forks = if since.entries < version.entries {
+        tree::forks(db, &session, since.entries)?
+    } else {
+        Vec::new()
+    };
+    let news = News {
+        version,
+        newest: session.state.newest().map(Into::into),
+        forks,
+        batches: batch::lines(db, &session, since.batches)?,
+        undone: undone.into_iter().skip(since.undos as usize).collect(),
+        pins: pins(db, &session)?.into_iter().map(Seq).collect(),
+    };
+    let (activity, requests) = (session.state.newest_row.cast_unsigned(), session.state.requests);
+    let session = info_of_row(db, session.row, id)?;
+    Ok(Some(Opened { session, news, activity, requests }))
 }
 
-/// See [`crate::Archive::session`].
-pub(super) fn info(db: &Connection, id: SessionId) -> Result<Option<SessionInfo>, Fault> {
+/// A session at a glance.
+fn info(db: &Connection, id: SessionId) -> Result<Option<SessionInfo>, Fault> {
     let mut select = db.prepare_cached("SELECT id FROM session WHERE key = ?1")?;
     let row: Option<i64> = select.query_row([id.to_bytes()], |row| row.get(0)).optional()?;
     row.map(|row| info_of_row(db, row, id)).transpose()
@@ -388,12 +380,20 @@ fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInf
     })
 }
 
-/// See [`crate::Archive::sessions`].
+/// See [`crate::Storage::list_sessions`].
 pub(super) fn sessions(
     db: &Connection,
-    owner: Option<Owner>,
+    of: SessionFilter,
     page: Page,
 ) -> Result<Listing<SessionInfo>, Fault> {
+    let owner = match of {
+        SessionFilter::All => None,
+        SessionFilter::Owner(owner) => Some(owner),
+        SessionFilter::Session(id) => {
+            let items = info(db, id)?.into_iter().take(page.limit).collect();
+            return Ok(Listing { items, next: None });
+        }
+    };
     let mut select = db.prepare_cached(
         "SELECT session.id, session.key, coalesce(head.newest, 0) FROM session \
          LEFT JOIN head ON head.session = session.id \
@@ -415,25 +415,9 @@ pub(super) fn sessions(
     Ok(Listing { items: items.collect::<Result<_, _>>()?, next: listing.next })
 }
 
-/// See [`crate::Archive::pin`].
-pub(super) fn pin(db: &Connection, id: SessionId, entry: Seq, pinned: bool) -> Result<(), Fault> {
-    let mut session = require(db, id)?;
-    session.require(entry)?;
-    let mut pins = pins(db, &session)?;
-    match (pins.binary_search(&entry.0), pinned) {
-        (Err(at), true) => pins.insert(at, entry.0),
-        (Ok(at), false) => {
-            pins.remove(at);
-        }
-        _ => return Ok(()),
-    }
-    set_pins(db, &mut session, &pins)?;
-    save(db, &session)
-}
-
 /// Writes the session's pins, which are in order; the session is still to be saved.
-pub(super) fn set_pins(db: &Connection, session: &mut Session, pins: &[u64]) -> Result<(), Fault> {
-    let seqs: Vec<u8> = pins.iter().flat_map(|seq| seq.to_le_bytes()).collect();
+pub(super) fn set_pins(db: &Connection, session: &mut Session, pins: &[Seq]) -> Result<(), Fault> {
+    let seqs: Vec<u8> = pins.iter().flat_map(|seq| seq.0.to_le_bytes()).collect();
     db.prepare_cached("INSERT OR REPLACE INTO pins VALUES (?1, ?2)")?
         .execute((session.row, &seqs))?;
     session.state.pins = seal_of_pins(&seqs);

@@ -20,8 +20,6 @@ pub(super) trait Job: Send + fmt::Debug {
     fn run(&mut self, db: &Connection) -> Result<(), Fault>;
     /// Tells the caller how it went.
     fn answer(self: Box<Self>, failure: Option<ArchiveError>);
-    /// Tells the caller to write what is in the queue.
-    fn lead(&self);
 }
 
 /// The connection that writes, and what it takes to use it.
@@ -59,7 +57,10 @@ impl WriteConnection {
     /// transaction fails, each change gets one of its own, so that none fails for another.
     pub(super) fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
         self.commits += 1;
-        match self.try_commit(&mut group) {
+        let outcome = self.check_place().and_then(|()| self.try_commit(&mut group));
+        // What was written to a file that was just replaced is in no archive.
+        let outcome = outcome.and_then(|failures| self.check_place().map(|()| failures));
+        match outcome {
             Ok(failures) => {
                 for (job, failure) in group.into_iter().zip(failures) {
                     job.answer(failure.map(|fault| self.named(fault)));
@@ -80,6 +81,14 @@ impl WriteConnection {
             }
             Err(_) => group.into_iter().for_each(|job| self.commit(vec![job])),
         }
+    }
+
+    /// Refuses to go on with a file that was moved or replaced; what the log has of it is rescued.
+    fn check_place(&self) -> Result<(), Fault> {
+        self.place.check().inspect_err(|_| {
+            self.place.rescue(&self.db);
+        })?;
+        Ok(())
     }
 
     /// Goes on with wiping what was removed; returns what is left of it.

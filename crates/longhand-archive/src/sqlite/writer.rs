@@ -1,16 +1,16 @@
 //! Writing: one at a time, many together.
 //!
-//! Whoever calls while nobody writes does the writing, for itself and for all who came meanwhile;
-//! the others wait for their answers. When it is done, the first of those who came too late takes
-//! over. A lone caller thus pays for no change of threads, and a crowd shares its transactions.
+//! A thread writes what has come while it wrote before. A lone caller thus waits for its own sync alone,
+//! and a crowd shares its transactions.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use futures_channel::oneshot;
 use rusqlite::Connection;
 
 use super::background::BackgroundThread;
@@ -31,21 +31,23 @@ const GATHER_MAX: Duration = Duration::from_micros(300);
 #[derive(Debug)]
 pub(super) struct Writer {
     archive: String,
+    queue: Arc<Queue>,
+    thread: Option<JoinHandle<()>>,
     place: Arc<Place>,
-    queue: Mutex<Queue>,
-    /// Told when a call joins the queue.
-    arrival: Condvar,
     connection: Arc<Mutex<WriteConnection>>,
-    background: BackgroundThread,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Queue {
+    waiting: Mutex<Waiting>,
+    /// Told when a call joins the queue.
+    arrival: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
     jobs: Vec<Box<dyn Job>>,
-    /// Whether somebody writes, or is on its way to.
-    is_led: bool,
-    /// How many calls the last transaction had.
-    crowd: usize,
+    is_closed: bool,
 }
 
 impl Writer {
@@ -55,25 +57,40 @@ impl Writer {
         db: Connection,
         wait_max: Duration,
     ) -> Result<Self, ArchiveError> {
-        let queue = Mutex::new(Queue { jobs: Vec::new(), is_led: false, crowd: 1 });
         let archive = path.display().to_string();
         let connection = WriteConnection::new(archive.clone(), db, Arc::clone(&place), wait_max);
         let connection = Arc::new(Mutex::new(connection));
         let background =
             BackgroundThread::start(path, Arc::clone(&place), Arc::clone(&connection))?;
-        Ok(Self { archive, place, queue, arrival: Condvar::new(), connection, background })
+        let queue = Arc::new(Queue::default());
+        let worker = Worker {
+            queue: Arc::clone(&queue),
+            connection: Arc::clone(&connection),
+            background,
+            crowd: 1,
+        };
+        let thread = thread::Builder::new()
+            .name("longhand-writer".to_owned())
+            .spawn(move || worker.run())
+            .map_err(|source| ArchiveError::Unwritable {
+                archive: archive.clone(),
+                source: source.into(),
+            })?;
+        Ok(Self { archive, queue, thread: Some(thread), place, connection })
     }
 
-    /// Performs a change and returns when it is on disk.
+    /// Performs a change; the answer comes when it is on disk.
     ///
     /// The action may run twice, in transactions of which only the last is kept.
     pub(super) fn write<T: Send + 'static>(
         &self,
         action: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, ArchiveError> {
-        self.place.check().inspect_err(|_| self.rescue())?;
-        let done = self.write_together(action)?;
-        self.place.check().inspect_err(|_| self.rescue()).map(|()| done)
+    ) -> impl Future<Output = Result<T, ArchiveError>> + Send + 'static {
+        let (reply, answer) = oneshot::channel();
+        self.queue.waiting().jobs.push(Box::new(Write { action, outcome: None, reply }));
+        self.queue.arrival.notify_one();
+        let archive = self.archive.clone();
+        async move { answer.await.unwrap_or(Err(ArchiveError::Closed { archive })) }
     }
 
     /// Wipes what removed sessions left, in steps between which others may write, until `wait_max` has passed without
@@ -103,81 +120,61 @@ impl Writer {
     pub(super) fn rescue(&self) {
         self.place.rescue(&WriteConnection::locked(&self.connection).db);
     }
+}
 
-    fn write_together<T: Send + 'static>(
-        &self,
-        action: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, ArchiveError> {
-        let (reply, replies) = mpsc::sync_channel(2);
-        if !self.enqueue(Box::new(Write { action, outcome: None, reply })) {
-            match self.next_reply(&replies)? {
-                Reply::Done(outcome) => return outcome,
-                Reply::Lead => {}
-            }
+impl Drop for Writer {
+    /// Waits until all that was given is written.
+    fn drop(&mut self) {
+        self.queue.waiting().is_closed = true;
+        self.queue.arrival.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
         }
-        self.lead();
-        match self.next_reply(&replies)? {
-            Reply::Done(outcome) => outcome,
-            Reply::Lead => Err(self.closed()),
-        }
-    }
-
-    /// Adds a call to the queue; says whether it must lead.
-    fn enqueue(&self, job: Box<dyn Job>) -> bool {
-        let mut queue = self.queue();
-        queue.jobs.push(job);
-        self.arrival.notify_one();
-        !std::mem::replace(&mut queue.is_led, true)
-    }
-
-    /// Performs what is in the queue, and hands over to whoever came meanwhile.
-    fn lead(&self) {
-        let _handover = Handover(self);
-        let connection = &mut *WriteConnection::locked(&self.connection);
-        connection.commit(self.gather());
-        connection.maintenance.help(&connection.db);
-        self.background.tell(connection.maintenance.due());
-    }
-
-    fn gather(&self) -> Vec<Box<dyn Job>> {
-        let deadline = Instant::now() + GATHER_MAX;
-        let mut queue = self.queue();
-        while queue.jobs.len() < queue.crowd {
-            let rest = deadline.saturating_duration_since(Instant::now());
-            if rest.is_zero() {
-                break;
-            }
-            let woken = self.arrival.wait_timeout(queue, rest);
-            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        queue.crowd = queue.jobs.len().min(GROUP_MAX);
-        let crowd = queue.crowd;
-        queue.jobs.drain(..crowd).collect()
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn next_reply<T>(&self, replies: &Receiver<Reply<T>>) -> Result<Reply<T>, ArchiveError> {
-        replies.recv().map_err(|_| self.closed())
-    }
-
-    fn closed(&self) -> ArchiveError {
-        ArchiveError::Closed { archive: self.archive.clone() }
     }
 }
 
-/// Ends the lead of one caller, also when it panics: the next one takes over, or nobody leads.
-struct Handover<'w>(&'w Writer);
+impl Queue {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
-impl Drop for Handover<'_> {
-    fn drop(&mut self) {
-        let mut queue = self.0.queue();
-        match queue.jobs.first() {
-            Some(next) => next.lead(),
-            None => queue.is_led = false,
+/// What the thread works with.
+struct Worker {
+    queue: Arc<Queue>,
+    connection: Arc<Mutex<WriteConnection>>,
+    background: BackgroundThread,
+    /// How many calls the last transaction had.
+    crowd: usize,
+}
+
+impl Worker {
+    fn run(mut self) {
+        while let Some(group) = self.gather() {
+            // Who waits for a change that panics learns that nothing came of it.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                let connection = &mut *WriteConnection::locked(&self.connection);
+                connection.commit(group);
+                connection.maintenance.help(&connection.db);
+                self.background.tell(connection.maintenance.due());
+            }));
         }
+    }
+
+    /// Waits for calls; `None` if no more will come.
+    fn gather(&mut self) -> Option<Vec<Box<dyn Job>>> {
+        let is_idle = |waiting: &mut Waiting| waiting.jobs.is_empty() && !waiting.is_closed;
+        let waiting = self.queue.arrival.wait_while(self.queue.waiting(), is_idle);
+        let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
+        if waiting.jobs.len() < self.crowd {
+            let is_thin =
+                |waiting: &mut Waiting| waiting.jobs.len() < self.crowd && !waiting.is_closed;
+            let gathered = self.queue.arrival.wait_timeout_while(waiting, GATHER_MAX, is_thin);
+            (waiting, _) = gathered.unwrap_or_else(PoisonError::into_inner);
+        }
+        self.crowd = waiting.jobs.len().min(GROUP_MAX);
+        let group: Vec<Box<dyn Job>> = waiting.jobs.drain(..self.crowd).collect();
+        (!group.is_empty()).then_some(group)
     }
 }
 
@@ -185,12 +182,7 @@ impl Drop for Handover<'_> {
 struct Write<T, A> {
     action: A,
     outcome: Option<T>,
-    reply: SyncSender<Reply<T>>,
-}
-
-enum Reply<T> {
-    Done(Result<T, ArchiveError>),
-    Lead,
+    reply: oneshot::Sender<Result<T, ArchiveError>>,
 }
 
 impl<T, A> fmt::Debug for Write<T, A> {
@@ -212,10 +204,6 @@ impl<T: Send, A: Fn(&Connection) -> Result<T, Fault> + Send> Job for Write<T, A>
             // Dropping the reply tells the caller that nothing came of it.
             (None, None) => return,
         };
-        let _ = self.reply.send(Reply::Done(outcome));
-    }
-
-    fn lead(&self) {
-        let _ = self.reply.send(Reply::Lead);
+        let _ = self.reply.send(outcome);
     }
 }

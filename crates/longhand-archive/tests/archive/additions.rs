@@ -337,8 +337,8 @@ fn the_tree_is_that_of_the_entries() {
         let entries = archive.entries(id("s"), 0..99).unwrap();
         assert_eq!(entries.len(), 9);
         let nodes = entries.iter().map(|entry| {
-            let Entry { seq, parent, link, .. } = *entry;
-            Node { seq, parent, link }
+            let Entry { seq, parent, link, round, .. } = *entry;
+            Node { seq, parent, link, round }
         });
         assert_eq!(archive.tree(id("s")).unwrap(), nodes.collect::<Vec<_>>());
     });

@@ -70,6 +70,7 @@ mod tests {
             seq: Seq(seq as u64),
             parent: parent.map(Seq),
             link: Link(0),
+            round: 0,
         };
         let nodes: Vec<Node> = parents.iter().enumerate().map(node).collect();
         text(&forks(&nodes))

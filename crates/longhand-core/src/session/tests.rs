@@ -21,15 +21,31 @@ impl Definition {
         path
     }
 
-    /// The entries with a link that follow another one, or only silent ones after it; the direct child first.
-    fn child(&self, parent: Option<Seq>, link: Link) -> Option<Seq> {
-        let children = || self.entries.iter().filter(|node| node.parent == parent);
-        let direct = children().find(|node| node.link == link).map(|node| node.seq);
-        if direct.is_some() || link.is_silent() {
-            return direct;
+    /// The entries with a link that follow another one, or only silent ones after it.
+    fn children(&self, parent: Option<Seq>, link: Link) -> Vec<Seq> {
+        let children = self.entries.iter().filter(|node| node.parent == parent);
+        let found = children.flat_map(|node| match node {
+            node if node.link == link => vec![node.seq],
+            node if node.link.is_silent() && !link.is_silent() => {
+                self.children(Some(node.seq), link)
+            }
+            _ => Vec::new(),
+        });
+        found.collect()
+    }
+
+    /// The newest of the longest paths after an entry that have the links, with how many of them.
+    fn follow(&self, after: Option<Seq>, links: &[Link]) -> (Option<Seq>, usize) {
+        let mut ends: Vec<Option<Seq>> = vec![after];
+        for (known, link) in links.iter().enumerate() {
+            let next = ends.iter().flat_map(|end| self.children(*end, *link)).map(Some);
+            let next: Vec<Option<Seq>> = next.collect();
+            if next.is_empty() {
+                return (ends.into_iter().max().flatten(), known);
+            }
+            ends = next;
         }
-        let mut silent = children().filter(|node| node.link.is_silent());
-        silent.find_map(|node| self.child(Some(node.seq), link))
+        (ends.into_iter().max().flatten(), links.len())
     }
 
     fn is_live(&self, number: u64) -> bool {
@@ -96,15 +112,13 @@ fn follow(
             }
         }
     };
-    let mut expected = Vec::new();
-    for link in links {
-        let Some(seq) = definition.child(expected.last().copied().or(after), *link) else { break };
-        expected.push(seq);
-    }
-    assert_eq!(trail.seqs, expected);
-    if let Some(last) = expected.last() {
+    let (end, known) = definition.follow(after, links);
+    assert_eq!((trail.head(), trail.seqs.len()), (end, known));
+    let found = trail.seqs.iter().map(|seq| definition.entries[seq.0 as usize].link);
+    assert!(found.eq(links[..known].iter().copied()));
+    if known > 0 {
         let skipped = after.map_or(0, |after| definition.path(Some(after)).len() - 1);
-        assert_eq!(trail.path, definition.path(Some(*last))[skipped..]);
+        assert_eq!(trail.path, definition.path(end)[skipped..]);
     }
     trail
 }

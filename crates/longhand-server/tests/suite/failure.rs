@@ -2,9 +2,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::faulty::{Fault, Faulty, METHODS};
 use crate::common::{PATHS, Stage, id_of, messages, request, sessions, sqlite, told, until};
 use longhand::{Archive, MemoryArchive, Tokens};
+use longhand_testkit::faulty::{Fault, Faulty, METHODS};
 use longhand_testkit::scripted::Step;
 use serde_json::{Value, json};
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::faulty::{Fault, Faulty};
 use crate::common::{
     PATHS, Stage, answers, assistant, log, messages, reply, request, says, told, until, user,
 };
@@ -16,6 +15,7 @@ use longhand::{Archive, MemoryArchive, Summariser, Tokens};
 use longhand_core::Scale;
 use longhand_model::http;
 use longhand_summary::{Input, Summary, SummaryError};
+use longhand_testkit::faulty::{Fault, Faulty};
 use longhand_testkit::gate::Gate;
 use longhand_testkit::scripted::{Step, USAGE_INPUT, USAGE_OUTPUT};
 use serde_json::{Value, json};

@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::faulty::{Fault, Faulty};
 use crate::common::raw::{RawServer, whole};
 use crate::common::{PATHS, Stage, faults, is_prefix, sqlite, told_on_paths, user, words};
 use longhand::{Archive, MemoryArchive, Tokens};
+use longhand_testkit::faulty::{Fault, Faulty};
 use longhand_testkit::rng::Rng;
 use serde_json::{Value, json};
 

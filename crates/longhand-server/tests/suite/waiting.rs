@@ -4,15 +4,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::common::client::Client;
-use crate::common::faulty::{Fault, Faulty};
 use crate::common::{
     PATHS, assistant, id_of, log, reopened, request, sessions, sqlite, until, user,
 };
 use futures_util::future::join_all;
 use longhand::{Archive, ArchiveError, Tokens};
-use longhand_archive::{Addition, Appended, Layer, SqliteArchive, SqliteSettings};
+use longhand_archive::{Answer, Layer, SqliteArchive, SqliteSettings, Storage, Write};
 use longhand_core::Seq;
+use longhand_core::session::Version;
 use longhand_server::{Proxy, Settings, serve};
+use longhand_testkit::faulty::{Fault, Faulty};
 use longhand_testkit::scripted::{ScriptedServer, Step};
 use serde_json::Value;
 
@@ -288,20 +289,19 @@ struct Gate {
 }
 
 impl Layer for Gate {
-    fn beneath(&self) -> &dyn Archive {
+    fn beneath(&self) -> &dyn Storage {
         &*self.inner
     }
 
-    fn append_all(
-        &self,
-        additions: &[Addition],
-    ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        while self.is_shut.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        self.inner.append_all(additions)
+    fn write(&self, writes: Vec<Write>) -> Answer<'_, Vec<Result<Version, ArchiveError>>> {
+        Box::pin(async move {
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            while self.is_shut.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            self.inner.write(writes).await
+        })
     }
 }
 

@@ -1,14 +1,12 @@
 //! Windows of a session: stable, cheap, and nothing lost.
-#[path = "../../../longhand-server/tests/suite/common/faulty.rs"]
-mod faulty;
 
 use std::sync::Arc;
 
-use faulty::{Fault, Faulty};
 use longhand::{Archive, MemoryArchive, Prompt, Round, Session, Settings, Tokens, recall};
 use longhand_archive::{Page, Scope};
 use longhand_core::{Handle, Scale};
 use longhand_meter::{ImageRule, MeterSpec};
+use longhand_testkit::faulty::{Fault, Faulty};
 use longhand_testkit::filler;
 use serde_json::{Value, json};
 

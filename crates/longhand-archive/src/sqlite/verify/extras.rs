@@ -9,7 +9,7 @@ use super::{Subject, damage};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::seal::Seal;
 use crate::sqlite::{batch, derived, preamble, request, session};
-use crate::{Damage, DamagedPart, LoggedBatch, PreambleId, codec};
+use crate::{BatchRecord, Damage, DamagedPart, PreambleId, codec};
 
 pub(super) fn undos(db: &Connection, subject: &Subject) -> Result<Vec<Damage>, Fault> {
     if subject.has_state {
@@ -32,13 +32,13 @@ pub(super) fn pins(db: &Connection, subject: &Subject) -> Result<Vec<Damage>, Fa
 pub(super) fn references(
     db: &Connection,
     subject: &Subject,
-    batches: &[LoggedBatch],
+    batches: &[(u64, BatchRecord)],
     is_complete: bool,
 ) -> Result<Vec<Damage>, Fault> {
     let mut wanted: HashMap<String, u64> = HashMap::new();
-    for batch in batches {
-        for handle in codec::handles(&batch.batch) {
-            wanted.entry(codec::letters(handle)).or_insert(batch.number);
+    for (number, record) in batches {
+        for handle in codec::handles(&record.batch) {
+            wanted.entry(codec::letters(handle)).or_insert(*number);
         }
     }
     let report = |letters: &str, detail| {

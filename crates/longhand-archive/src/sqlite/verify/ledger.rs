@@ -10,7 +10,7 @@ use crate::sqlite::entry::{self, StoredEntry};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::seal::Seal;
 use crate::sqlite::session::{first_seal, signed};
-use crate::{Damage, DamagedPart, LoggedBatch};
+use crate::{BatchRecord, Damage, DamagedPart};
 
 /// How many entries are read at a time; between pages the log can be emptied.
 const PAGE: u64 = 1_000;
@@ -61,7 +61,7 @@ pub(super) fn entries(db: &Connection, subject: &Subject) -> Result<Vec<Damage>,
 pub(super) fn batches(
     db: &Connection,
     subject: &Subject,
-) -> Result<(Vec<LoggedBatch>, Vec<Damage>), Fault> {
+) -> Result<(Vec<(u64, BatchRecord)>, Vec<Damage>), Fault> {
     let session = &subject.session;
     let mut check = Numbered::from(1);
     let mut before = vec![first_seal(session.id, "batches")];
@@ -81,7 +81,7 @@ pub(super) fn batches(
         before = check.add(number, row.get(4).ok(), right);
         let Some(stored) = stored.filter(|_| check.faults.len() == faults_before) else { continue };
         let reach = stored.reach;
-        match stored.decoded(true) {
+        match stored.decoded() {
             None => check.faults.push((number, "cannot be read".to_owned())),
             Some(batch) => {
                 let edited = batch.batch.edited();
@@ -89,7 +89,7 @@ pub(super) fn batches(
                 if subject.has_state && newest.is_some_and(|seq| seq >= session.state.entries) {
                     check.faults.push((number, "edits entries that are not there".to_owned()));
                 }
-                sound.push(batch);
+                sound.push((number, batch));
             }
         }
     }

@@ -1,6 +1,5 @@
 //! A proxy in front of a scripted server.
 pub(crate) mod client;
-pub(crate) mod faulty;
 pub(crate) mod raw;
 
 use std::sync::{Arc, Mutex};

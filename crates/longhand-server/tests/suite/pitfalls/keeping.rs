@@ -9,11 +9,11 @@ use longhand_core::Scale;
 use longhand_summary::{Input, Summary, SummaryError};
 use serde_json::Value;
 
-use crate::common::faulty::{Fault, Faulty};
 use crate::common::{
     PATHS, Stage, answers, assistant, id_of, messages, reopened, request, says, sessions, sqlite,
     told, told_on_paths, until, user, words,
 };
+use longhand_testkit::faulty::{Fault, Faulty};
 use longhand_testkit::gate::Gate;
 
 /// What a client says in turn `turn`, and what it was answered before.

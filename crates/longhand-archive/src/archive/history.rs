@@ -1,0 +1,156 @@
+//! Reading sessions: where they stand, their paths and their batches.
+
+use std::ops::Range;
+
+use longhand_core::session::{Node, Trail, Version};
+use longhand_core::{Link, Seq};
+
+use crate::ledger::{Ledger, Undecided};
+use crate::page::{Cursor, Listing, Page};
+use crate::storage::{BatchRecord, EntryRecord, Storage};
+use crate::{ArchiveError, Entry, Found, Head, LoggedBatch, Owner, SessionId, SessionInfo};
+
+/// See [`crate::Archive::head`].
+pub(super) async fn head<S: Storage + ?Sized>(
+    storage: &S,
+    id: SessionId,
+) -> Result<Option<Head>, ArchiveError> {
+    let Some(opened) = storage.open(id, Version::default()).await? else { return Ok(None) };
+    let SessionInfo { entries, rounds, batches, bytes, first_ms, last_ms, .. } = opened.session;
+    let (version, pins) = (opened.news.version, opened.news.pins);
+    let (head, undos) = (opened.news.newest.map(|newest| newest.seq), version.undos);
+    Ok(Some(Head { entries, rounds, head, batches, undos, bytes, first_ms, last_ms, pins }))
+}
+
+/// See [`crate::Archive::live`].
+pub(super) async fn live<S: Storage + ?Sized>(
+    storage: &S,
+    id: SessionId,
+    head: Option<Seq>,
+) -> Result<Vec<LoggedBatch>, ArchiveError> {
+    let Some(ledger) = Ledger::open(storage, id).await? else { return Ok(Vec::new()) };
+    let live = ledger.state.live(ledger.head(head)?);
+    let live: Vec<(u64, bool)> = live.into_iter().map(|number| (number, true)).collect();
+    logged(storage, id, &live).await
+}
+
+/// Reads batches of the log, of which it is known whether they are live.
+pub(super) async fn logged<S: Storage + ?Sized>(
+    storage: &S,
+    id: SessionId,
+    batches: &[(u64, bool)],
+) -> Result<Vec<LoggedBatch>, ArchiveError> {
+    if batches.is_empty() {
+        return Ok(Vec::new());
+    }
+    let numbers = batches.iter().map(|(number, _)| *number).collect();
+    let records = storage.read_batches(id, numbers).await?;
+    let logged = records.into_iter().zip(batches).map(|(record, (number, is_live))| {
+        let BatchRecord { line, at_ms, batch, receipt } = record;
+        LoggedBatch { number: *number, after: line.after, at_ms, batch, receipt, is_live: *is_live }
+    });
+    Ok(logged.collect())
+}
+
+/// See [`crate::Archive::batches`].
+pub(super) async fn batches<S: Storage + ?Sized>(
+    storage: &S,
+    id: SessionId,
+    page: Page,
+) -> Result<Listing<LoggedBatch>, ArchiveError> {
+    let Some(ledger) = Ledger::open(storage, id).await? else { return Ok(Listing::empty()) };
+    let log = ledger.state.log();
+    let listing = page.take((1..=log.len()).rev(), |number| Cursor::number(*number));
+    let numbers = listing.items.into_iter().map(|number| (number, log.is_live(number)));
+    let numbers: Vec<(u64, bool)> = numbers.collect();
+    Ok(Listing { items: logged(storage, id, &numbers).await?, next: listing.next })
+}
+
+/// See [`crate::Archive::path`].
+pub(super) async fn path<S: Storage + ?Sized>(
+    storage: &S,
+    id: SessionId,
+    head: Option<Seq>,
+    seqs: Range<u64>,
+) -> Result<Vec<Entry>, ArchiveError> {
+    let Some(ledger) = Ledger::open(storage, id).await? else { return Ok(Vec::new()) };
+    let Some(head) = ledger.head(head)? else { return Ok(Vec::new()) };
+    let seqs = ledger.state.tree().path(head, seqs);
+    Ok(unrecorded(storage.bodies(id, seqs).await?))
+}
+
+/// See [`crate::Archive::entries`].
+pub(super) async fn entries<S: Storage + ?Sized>(
+    storage: &S,
+    id: SessionId,
+    seqs: Range<u64>,
+) -> Result<Vec<Entry>, ArchiveError> {
+    let Some(opened) = storage.open(id, Version::default()).await? else { return Ok(Vec::new()) };
+    let end = seqs.end.min(opened.session.entries);
+    if seqs.start >= end {
+        return Ok(Vec::new());
+    }
+    Ok(unrecorded(storage.bodies(id, vec![seqs.start..end]).await?))
+}
+
+fn unrecorded(records: Vec<EntryRecord>) -> Vec<Entry> {
+    records.into_iter().map(|record| record.entry).collect()
+}
+
+/// See [`crate::Archive::tree`].
+pub(super) async fn tree<S: Storage + ?Sized>(
+    storage: &S,
+    id: SessionId,
+) -> Result<Vec<Node>, ArchiveError> {
+    let Some(opened) = storage.open(id, Version::default()).await? else { return Ok(Vec::new()) };
+    storage.nodes(id, vec![0..opened.session.entries]).await
+}
+
+/// See [`crate::Archive::find_path`].
+pub(super) async fn find_path<S: Storage + ?Sized>(
+    storage: &S,
+    owner: Owner,
+    links: &[Link],
+) -> Result<Option<Found>, ArchiveError> {
+    let mut best: Option<((usize, u64, Seq), Found)> = None;
+    for found in storage.links(owner, links.to_vec()).await? {
+        match follow(storage, found, links).await {
+            Ok(Some((activity, found))) => {
+                let rank = (found.known, activity, found.seq);
+                if best.as_ref().is_none_or(|(other, _)| rank > *other) {
+                    best = Some((rank, found));
+                }
+            }
+            Ok(None) | Err(ArchiveError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(best.map(|(_, found)| found))
+}
+
+/// Follows a conversation from an entry that has one of its links, to the last entry that is sound.
+async fn follow<S: Storage + ?Sized>(
+    storage: &S,
+    found: Found,
+    links: &[Link],
+) -> Result<Option<(u64, Found)>, ArchiveError> {
+    let Some(mut ledger) = Ledger::open(storage, found.session).await? else { return Ok(None) };
+    let mut rest = &links[found.known..];
+    loop {
+        let followed = ledger.ask(storage, |state| {
+            let mut trail = Trail::after(Some(found.seq));
+            state.follow(&mut trail, rest).map_err(Undecided::Lack)?;
+            Ok(trail)
+        });
+        let trail = followed.await?;
+        let seq = trail.seqs.last().copied().unwrap_or(found.seq);
+        let known = found.known + trail.seqs.len();
+        match storage.nodes(found.session, vec![seq.0..seq.0 + 1]).await {
+            Ok(_) => return Ok(Some((ledger.opened.activity, Found { seq, known, ..found }))),
+            Err(ArchiveError::Damaged { .. }) if known > found.known => {
+                rest = &rest[..trail.seqs.len() - 1];
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What is written to sessions, each all or nothing.
+
+use longhand_core::session::Version;
+use rusqlite::Connection;
+
+use super::entry::{ReadyEntry, Statements};
+use super::fault::Fault;
+use super::request::RequestLog;
+use super::session::{self, Session};
+use super::transaction::attempt;
+use super::{batch, derived, preamble};
+use crate::{ArchiveError, Conflict, Write};
+
+/// A write with all that can be worked out before the file is locked.
+#[derive(Debug)]
+pub(super) struct ReadyWrite {
+    write: Write,
+    entries: Vec<ReadyEntry>,
+}
+
+impl ReadyWrite {
+    pub(super) fn new(mut write: Write) -> Self {
+        let entries = std::mem::take(&mut write.entries).into_iter().map(ReadyEntry::new).collect();
+        Self { write, entries }
+    }
+
+    fn make(&self, db: &Connection, statements: &mut Statements) -> Result<Version, Fault> {
+        let Write { begin, expected, batches, undos, pins, preambles, requests, derived, .. } =
+            &self.write;
+        let id = self.write.session;
+        let found = session::find(db, id)?;
+        let version = found.as_ref().map_or(Version::default(), Session::version);
+        if expected.is_some_and(|expected| expected != version) {
+            let conflict = Conflict::Version;
+            return Err(match found {
+                None => ArchiveError::UnknownSession { session: id },
+                Some(_) => ArchiveError::Conflict { session: id, conflict },
+            }
+            .into());
+        }
+        let mut session = match (found, begin) {
+            (Some(session), _) => session,
+            (None, Some(new)) => session::begin(db, id, new)?,
+            (None, None) => return Err(ArchiveError::UnknownSession { session: id }.into()),
+        };
+        statements.append(&mut session, &self.entries)?;
+        for record in batches {
+            batch::insert(db, &mut session, record)?;
+        }
+        for number in undos {
+            batch::insert_undo(db, &mut session, *number)?;
+        }
+        if let Some(pins) = pins {
+            session::set_pins(db, &mut session, pins)?;
+        }
+        for preamble in preambles {
+            preamble::keep(db, session.owner, preamble)?;
+        }
+        let mut log = RequestLog::new(db)?;
+        for request in requests {
+            log.add(&mut session, request)?;
+        }
+        for (key, value) in derived {
+            derived::put(db, &session, key, value)?;
+        }
+        session::save(db, &session)?;
+        Ok(session.version())
+    }
+}
+
+/// Makes each of several writes, or nothing of it. The outer failure says that the transaction is lost.
+pub(super) fn make_all(
+    db: &Connection,
+    writes: &[ReadyWrite],
+) -> Result<Vec<Result<Version, Fault>>, Fault> {
+    // Nearly always all of them can be made.
+    if let Ok(all) = attempt(db, |db| make_together(db, writes))? {
+        return Ok(all.into_iter().map(Ok).collect());
+    }
+    let mut outcomes = Vec::with_capacity(writes.len());
+    for write in writes {
+        outcomes.push(attempt(db, |db| write.make(db, &mut Statements::new(db)?))?);
+    }
+    Ok(outcomes)
+}
+
+fn make_together(db: &Connection, writes: &[ReadyWrite]) -> Result<Vec<Version>, Fault> {
+    let mut statements = Statements::new(db)?;
+    writes.iter().map(|write| write.make(db, &mut statements)).collect()
+}

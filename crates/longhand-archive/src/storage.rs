@@ -1,0 +1,265 @@
+//! The seam to wherever ledgers are stored.
+//!
+//! Storage keeps records and bodies, and answers look-ups. It decides nothing but whether a session still
+//! has the version that a write expects: no method takes the head of a path or says what is live. These
+//! rules are in [`longhand_core::session`], and [`crate::Archive`] offers them over any storage.
+
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+
+use longhand_core::session::{BatchLine, News, Node, Version};
+use longhand_core::{Batch, Handle, Link, Seq};
+
+use crate::page::{Cursor, Listing, Page};
+use crate::query::Strictness;
+use crate::{
+    ArchiveError, Damage, Entry, Found, Hit, NewSession, Owner, PreambleId, Request, SessionId,
+    SessionInfo,
+};
+
+/// What a call of [`Storage`] comes to. It needs no runtime: [`crate::wait`] waits for it, too.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ArchiveError>> + Send + 'a>>;
+
+/// Where ledgers are stored.
+///
+/// Nothing blocks the thread that calls: what takes time is done elsewhere, and the answer comes when it is
+/// done. Whoever drops an answer does not wait for it; a write may be made all the same. A write waits for
+/// others no longer than the storage is set up for, and fails with [`ArchiveError::Busy`] then. What was
+/// acknowledged stays, through crash, kill and power cut.
+///
+/// Looking into a session that is unknown gives nothing.
+pub trait Storage: Send + Sync {
+    /// Makes many writes in one transaction and returns what became of each: the version that the session has
+    /// now, or [`ArchiveError::Conflict`] if it had another one than was expected.
+    ///
+    /// One that is refused or meets a damaged session fails alone, and nothing of it is written. The outer error
+    /// means that none was made. Each session is written to once.
+    fn write(&self, writes: Vec<Write>) -> Answer<'_, Vec<Result<Version, ArchiveError>>>;
+
+    /// Returns a session with what it has got since a version; since the default version, that is all of it.
+    ///
+    /// All of it comes, too, if the version is of another session that had the same id.
+    fn open(&self, id: SessionId, since: Version) -> Answer<'_, Option<Opened>>;
+
+    /// Returns entries without what they say, in the order of the ranges, each checked. They must be there.
+    fn nodes(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Answer<'_, Vec<Node>>;
+
+    /// Returns entries, in the order of the ranges, each checked. They must be there.
+    fn bodies(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Answer<'_, Vec<EntryRecord>>;
+
+    /// Returns batches by number, in that order, each checked. They must be there.
+    fn read_batches(&self, id: SessionId, numbers: Vec<u64>) -> Answer<'_, Vec<BatchRecord>>;
+
+    /// Finds entries of an owner by the links of a conversation: those with the last link that is known, or with one
+    /// of the seven links before it. Sessions that are damaged are passed over.
+    ///
+    /// None of the links is silent. Whoever has a link has all before it.
+    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<Found>>;
+
+    /// Returns the batches that had a handle first in each session, the oldest session first.
+    fn references(&self, handle: Handle) -> Answer<'_, Vec<Referenced>>;
+
+    /// Finds entries by their text, newest first.
+    fn candidates(&self, wanted: Wanted) -> Answer<'_, Candidates>;
+
+    /// Returns sessions; those that an entry was appended to last come first. One that is damaged comes with what is
+    /// legible.
+    fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>>;
+
+    /// Returns lines of request logs, newest first.
+    fn list_requests(
+        &self,
+        of: RequestFilter,
+        page: Page,
+    ) -> Answer<'_, Listing<(SessionId, Request)>>;
+
+    /// Returns values by their keys; `None` for one that is not there, or must be derived again.
+    fn get(&self, keys: Vec<Key>) -> Answer<'_, Vec<Option<String>>>;
+
+    /// Returns the keys that begin with a prefix and that a session has values under, in their order.
+    fn keys(&self, id: SessionId, prefix: String) -> Answer<'_, Vec<String>>;
+
+    /// Puts a value under a key if the one that is there is as expected; returns whether it was.
+    fn put(&self, key: Key, expected: Option<String>, value: String) -> Answer<'_, bool>;
+
+    /// Removes a session with all that belongs to it; returns whether there was one.
+    ///
+    /// Bodies and preambles that another session of the owner uses stay.
+    fn erase(&self, id: SessionId) -> Answer<'_, bool>;
+
+    /// Checks everything, or one session, and returns what is damaged.
+    fn check(&self, session: Option<SessionId>) -> Answer<'_, Vec<Damage>>;
+
+    /// Does what keeps it fast and clean, as far as that is due; returns whether nothing is left to do.
+    fn maintain(&self, upkeep: Upkeep) -> Answer<'_, bool>;
+}
+
+/// What is written to one session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Write {
+    /// The session.
+    pub session: SessionId,
+    /// Begins the session; then the version that is expected is the default.
+    pub begin: Option<NewSession>,
+    /// The version that the session must have. Without one, only what follows from no version can be written:
+    /// preambles, requests and derived values.
+    pub expected: Option<Version>,
+    /// Entries, numbered from the version's on.
+    pub entries: Vec<EntryRecord>,
+    /// Batches, numbered from the version's on.
+    pub batches: Vec<BatchRecord>,
+    /// Batches that are undone, by number.
+    pub undos: Vec<u64>,
+    /// All pinned entries, in order, in the place of those that are there.
+    pub pins: Option<Vec<Seq>>,
+    /// System prompts with tools, to be kept for the owner.
+    pub preambles: Vec<String>,
+    /// Lines for the request log.
+    pub requests: Vec<Request>,
+    /// Values under keys, in the place of those that are there.
+    pub derived: Vec<(String, String)>,
+}
+
+/// An entry with what search sees of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryRecord {
+    /// The entry.
+    pub entry: Entry,
+    /// What search sees of it.
+    pub text: String,
+}
+
+/// A batch as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchRecord {
+    /// What tells whether it is live on a path.
+    pub line: BatchLine,
+    /// When it was made, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The edits, and the path they were made for.
+    pub batch: Batch,
+    /// What was done, why and at what cost.
+    pub receipt: String,
+}
+
+/// A session as storage has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// Who it is, and how much it has.
+    pub session: SessionInfo,
+    /// What it has got since the version that was asked for.
+    pub news: News,
+    /// Grows with every entry of any session: which of two was spoken in last.
+    pub activity: u64,
+    /// How many lines its request log has.
+    pub requests: u64,
+}
+
+/// A batch that has a handle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Referenced {
+    /// The session of the batch.
+    pub session: SessionId,
+    /// Its owner.
+    pub owner: Owner,
+    /// The batch's number.
+    pub batch: u64,
+}
+
+/// What a search looks for, and from where on.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The words.
+    pub query: String,
+    /// Whether the words may stand inside other words.
+    pub strictness: Strictness,
+    /// Where they are looked for.
+    pub within: SearchScope,
+    /// The `next` of the answer before.
+    pub after: Option<Cursor>,
+    /// The most hits.
+    pub limit: usize,
+}
+
+/// Where a search looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchScope {
+    /// In all sessions of all owners.
+    All,
+    /// In all sessions of an owner.
+    Owner(Owner),
+    /// In one session.
+    Session(SessionId),
+}
+
+/// What a search has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Candidates {
+    /// The entries, newest first.
+    pub hits: Vec<Hit>,
+    /// Where the search goes on; `None` if it has seen everything.
+    pub next: Option<Cursor>,
+    /// An entry that could not be read.
+    pub damage: Option<Damage>,
+}
+
+/// Which sessions are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionFilter {
+    /// All of all owners.
+    All,
+    /// Those of an owner.
+    Owner(Owner),
+    /// One, if it is there.
+    Session(SessionId),
+}
+
+/// Which lines of request logs are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestFilter {
+    /// Those of a session.
+    Session(SessionId),
+    /// Those of an owner's sessions whose answer the provider calls so.
+    Answer(Owner, String),
+}
+
+/// Under what a value is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A system prompt with tools that an owner has kept.
+    Preamble(Owner, PreambleId),
+    /// Something that was derived from a session.
+    Derived(SessionId, String),
+    /// Something that all share.
+    Shared(String),
+}
+
+/// What is to be done for a storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Makes the search index anew, in the background; until it is done, searches take longer.
+    Reindex,
+    /// Wipes what removed sessions left. Gives up after a while without progress.
+    Wipe,
+}
+
+impl Write {
+    /// A write to a session that must have a version.
+    pub fn to(session: SessionId, expected: Version) -> Self {
+        Self { session, expected: Some(expected), ..Self::default() }
+    }
+
+    /// Whether there is nothing to be written.
+    pub fn is_empty(&self) -> bool {
+        let Self { begin, entries, batches, undos, pins, preambles, requests, derived, .. } = self;
+        begin.is_none()
+            && pins.is_none()
+            && entries.is_empty()
+            && batches.is_empty()
+            && undos.is_empty()
+            && preambles.is_empty()
+            && requests.is_empty()
+            && derived.is_empty()
+    }
+}
