@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use longhand::{
-    Archive, ArchiveError, CachePrices, Call, Folding, Prompt, Redactor, Round, Session,
+    Archive, ArchiveError, CachePrices, Folding, ModelCall, Prompt, Redactor, Round, Session,
     SessionError, Tokens, Window, recall,
 };
 use longhand_archive::{Page, Scope};
@@ -377,7 +377,7 @@ impl Chat {
     }
 
     /// The tokens and cost of an answer: as the provider reports them, or as counted here if it was stopped or cut off.
-    fn call(&self, answer: &Answer, window: &Window) -> Result<Option<Call>> {
+    fn call(&self, answer: &Answer, window: &Window) -> Result<Option<ModelCall>> {
         let usage = match answer {
             Answer::Whole(reply) => reply.usage,
             Answer::Partial(said, _) if said.is_empty() => None,
@@ -389,7 +389,7 @@ impl Chat {
             }
         };
         let Some(usage) = usage else { return Ok(None) };
-        Ok(Some(Call {
+        Ok(Some(ModelCall {
             model: self.model.to_string(),
             input: usage.input,
             cached_input: usage.cached_input,

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use longhand::{Admitted, Owner, Request, SqliteArchive};
-use longhand_core::{Batch, Budget, Scale, Settings, Tokens};
+use longhand::{Admitted, Owner, SqliteArchive, WindowRequest};
+use longhand_core::{Batch, Budget, PlanSettings, Scale, Tokens};
 use longhand_dialect::{BINDING_BETA, Conversation};
 use serde_json::json;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
         images_max,
         ..Budget::of(Tokens(args.budget))
     };
-    let settings = Settings {
+    let settings = PlanSettings {
         policy: args.policy.into(),
         keep_tail: args.keep_tail,
         chars_min: args.min_chars,
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
         None => Admitted::alone(conversation),
     };
     // A new batch is durable before anything relies on its handles.
-    let fitted = admitted.window(&Request {
+    let fitted = admitted.window(&WindowRequest {
         budget,
         settings,
         meter: &**meter,

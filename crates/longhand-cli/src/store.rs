@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use longhand::{
     Archive, Extractive, Miner, Owner, Pattern, Policy, Redactor, Rolling, Session, SessionId,
-    Settings, SqliteArchive, Summarised, Summariser, Tokens,
+    SessionSettings, SqliteArchive, Summarised, Summariser, Tokens,
 };
 use longhand_archive::{Page, Request, SessionInfo};
 use longhand_dialect::Dialect;
@@ -118,9 +118,9 @@ pub(crate) fn meter_of(info: &SessionInfo, request: &Request) -> Result<SharedMe
 }
 
 /// How a session is kept, as flags and settings say.
-fn settings(args: &SessionArgs, archive: &Arc<dyn Archive>) -> Result<Settings> {
+fn settings(args: &SessionArgs, archive: &Arc<dyn Archive>) -> Result<SessionSettings> {
     let config = Config::load()?;
-    let mut settings = Settings::new()?;
+    let mut settings = SessionSettings::new()?;
     if let Some(budget) = args.budget.or(config.whole("session.budget")) {
         settings.budget = Tokens(budget);
     }

@@ -10,7 +10,7 @@ use crate::clip::{clip_least, clip_to};
 use crate::json::{Cursor, quote, quoted_len, strings_of_object};
 use crate::stub::{clean, describe_call, is_bulky, is_ours, stub_arguments};
 use crate::{
-    Arguments, Call, Handle, Meaning, Message, ModelName, Part, Role, Text, ToolResult,
+    Arguments, Handle, Meaning, Message, ModelName, Part, Role, Text, ToolCall, ToolResult,
     acts_in_text, cut, is_fold, reads_like_output, undated, unescape,
 };
 
@@ -97,7 +97,7 @@ const TAKERS: &[Taker] = &[
 
 /// Messages that have a text wherever one can stand.
 fn messages(text: &str) -> Vec<Message> {
-    let call = Call {
+    let call = ToolCall {
         id: text.into(),
         name: text.into(),
         arguments: format!("{{\"path\":{}}}", quote(text)).into(),

@@ -100,12 +100,16 @@ fn at(place: u128, kind: u8, bytes: &[u8]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Call, Part, Role};
+    use crate::{Part, Role, ToolCall};
 
     fn of(id: &str, arguments: &str) -> Arguments {
         let text = |text: &str| Text::from(text.to_owned());
-        let call =
-            Call { id: text(id), name: text("edit"), arguments: text(arguments), freeform: false };
+        let call = ToolCall {
+            id: text(id),
+            name: text("edit"),
+            arguments: text(arguments),
+            freeform: false,
+        };
         let raw = text("{}");
         Arguments::of(&Message::new(Role::Assistant, None, vec![Part::Call(call)], raw))
     }

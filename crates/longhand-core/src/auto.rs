@@ -7,7 +7,7 @@ use crate::edit::{Batch, Edit};
 use crate::elide::elide;
 use crate::fold::{NewFold, blocks_in, live_block};
 use crate::opening::Opening;
-use crate::plan::{History, Plan, Settings};
+use crate::plan::{History, Plan, PlanSettings};
 use crate::protect::{Protection, Rank, Unit, Users};
 use crate::rescue::Rescue;
 use crate::trim::{Keep, keep_newest};
@@ -45,14 +45,14 @@ pub(crate) const NOTE_GAIN_MIN: Tokens = Tokens(8);
 pub(crate) fn auto(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
 ) -> Plan {
     if let Some(plan) = early(history, budget, settings, scale, digest) {
         return plan;
     }
-    let planned = |settings: &Settings| {
+    let planned = |settings: &PlanSettings| {
         let wish = Wish { window: Tokens::MAX, block: Tokens::ZERO };
         with_all_that_matters(wish, |wish| {
             exact(history, budget, |budget| attempt(history, budget, settings, scale, digest, wish))
@@ -66,13 +66,13 @@ pub(crate) fn auto(
         {
             return plan;
         }
-        let deeper = planned(&Settings { keep_tail: Some(0), ..*settings });
+        let deeper = planned(&PlanSettings { keep_tail: Some(0), ..*settings });
         let is_worth_it = deeper.fits() && deeper.tokens() + Tokens(peace.0 / 2) <= plan.tokens();
         return if is_worth_it { deeper } else { plan };
     }
     let keep = Keep::newest_steps(budget);
     let trimmed = keep_newest(history, budget, settings, scale, digest, keep);
-    let elided = elide(history, budget, &Settings { last_resort: true, ..*settings }, scale);
+    let elided = elide(history, budget, &PlanSettings { last_resort: true, ..*settings }, scale);
     let floor = trimmed.floor.min(elided.floor).min(plan.floor);
     let mut best = plan;
     for other in [trimmed, elided] {
@@ -92,7 +92,7 @@ pub(crate) fn auto(
 fn early(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
 ) -> Option<Plan> {
@@ -173,7 +173,7 @@ fn with_all_that_matters(wish: Wish, planned: impl Fn(Wish) -> Plan) -> Plan {
 fn attempt(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
     wish: Wish,

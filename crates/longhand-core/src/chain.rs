@@ -200,7 +200,7 @@ pub(crate) fn half(hasher: &Hasher) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Call, Image, Media, MediaKind, Other, Thinking};
+    use crate::{Image, Media, MediaKind, Other, Thinking, ToolCall};
 
     fn hash(json_text: &str) -> u128 {
         let mut hasher = Hasher::new();
@@ -260,7 +260,7 @@ mod tests {
                 assert!(!is_silent(role, parts.clone()), "{role:?} {parts:?}");
             }
         }
-        let call = Call {
+        let call = ToolCall {
             id: Text::from("1".to_owned()),
             name: Text::from("read".to_owned()),
             arguments: Text::from("{}".to_owned()),

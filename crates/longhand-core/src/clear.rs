@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::auto::{exact, finish};
 use crate::draft::{At, Stage};
 use crate::opening::Opening;
-use crate::plan::{History, Plan, Settings};
+use crate::plan::{History, Plan, PlanSettings};
 use crate::{Budget, Message, Meter, Part, Role, Scale, Size, Tokens};
 
 /// Which tool uses to clear, and when.
@@ -61,7 +61,7 @@ pub fn clear(history: &History, clear: &Clear, meter: &dyn Meter) -> Plan {
 fn attempt(history: &History, clear: &Clear, scale: Scale) -> (Plan, Size) {
     let count = history.path.messages.len();
     let stage = if clear.inputs { Stage::Arguments } else { Stage::Results };
-    let chars_min = Settings::default().chars_min;
+    let chars_min = PlanSettings::default().chars_min;
     let mut opening = Opening::of(history, scale, chars_min, clear.inputs);
     let around = opening.base + opening.standing();
     let draft = &mut opening.draft;

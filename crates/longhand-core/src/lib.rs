@@ -55,14 +55,15 @@ pub use fold::{
 pub use handle::{Handle, content_hash};
 pub use json_word::says_json;
 pub use message::{
-    Call, File, Image, Media, MediaKind, Message, Other, Part, PartLink, Role, Thinking, ToolResult,
+    File, Image, Media, MediaKind, Message, Other, Part, PartLink, Role, Thinking, ToolCall,
+    ToolResult,
 };
 pub use meter::{Framing, Meter, Scale};
 pub use model_name::{ModelFamily, ModelName, undated};
 pub use observation::{acts_in_text, reads_like_output};
 pub use plan::{
-    History, Original, Plan, Policy, Rolling, Settings, Tally, Wire, content, original, plan,
-    plan_with,
+    History, Original, Plan, PlanSettings, PlanSettings as Settings, Policy, Rolling, Tally, Wire,
+    content, original, plan, plan_with,
 };
 pub use project::{Change, Path, Projection, Shown, ShownBlock, project, shown_edits};
 pub use reference::brought_back;

@@ -62,7 +62,7 @@ pub enum Part {
     /// A document or other attachment.
     File(File),
     /// The model asks for a tool.
-    Call(Call),
+    Call(ToolCall),
     /// A tool answers.
     Result(ToolResult),
     /// Something that we do not know, as it came; it is carried through unharmed.
@@ -101,7 +101,7 @@ impl Part {
                 text: file.text.as_ref().map(moved),
                 ..*file
             }),
-            Part::Call(call) => Part::Call(Call {
+            Part::Call(call) => Part::Call(ToolCall {
                 id: moved(&call.id),
                 name: moved(&call.name),
                 arguments: moved(&call.arguments),
@@ -224,7 +224,7 @@ pub struct File {
 
 /// A request for a tool.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ToolCall {
     /// What its result will refer to.
     pub id: Text,
     /// The tool.
@@ -306,7 +306,7 @@ impl Message {
     }
 
     /// The calls it makes.
-    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::Call(call) => Some(call),
             _ => None,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::edit::{Batch, Edit, Seq};
 use crate::entering::{clipped_on_entry, planned_on};
-use crate::{Budget, Call, Digest, Index, Meter, Part, Path, Scale, Size, Text, Tokens};
+use crate::{Budget, Digest, Index, Meter, Part, Path, Scale, Size, Text, Tokens, ToolCall};
 use crate::{auto, elide, rolling, trim};
 
 /// A conversation as a policy sees it.
@@ -37,7 +37,7 @@ pub struct Wire {
 
 /// How to choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct PlanSettings {
     /// The policy.
     pub policy: Policy,
     /// How many of the newest messages stay as they are; `None` leaves it to the policy.
@@ -51,7 +51,7 @@ pub struct Settings {
     pub clip_new_percent: Option<u64>,
 }
 
-impl Default for Settings {
+impl Default for PlanSettings {
     fn default() -> Self {
         Self {
             policy: Policy::Auto,
@@ -168,7 +168,7 @@ pub fn content(part: &Part) -> Original {
 }
 
 /// The arguments of a call as they are kept.
-pub(crate) fn arguments(call: &Call) -> Original {
+pub(crate) fn arguments(call: &ToolCall) -> Original {
     let body = original_text(&call.arguments).into_owned();
     if call.freeform && call.arguments.is_exact() {
         Original::Text(body)
@@ -289,7 +289,7 @@ impl Tally {
 /// shortfall. A plan that has edits makes the window smaller.
 ///
 /// ```
-/// use longhand_core::{Budget, History, Path, Settings, Size, Tokens, Wire, plan};
+/// use longhand_core::{Budget, History, Path, PlanSettings, Size, Tokens, Wire, plan};
 /// # struct Words;
 /// # impl longhand_core::Meter for Words {
 /// #     fn weigh(&self, text: &str, _: u64) -> u64 { text.split(' ').count() as u64 }
@@ -301,10 +301,15 @@ impl Tally {
 /// # let meter = Words;
 /// let path = Path { messages: &[], lead: 0, seqs: &[] };
 /// let history = History { path, live: &[], pins: &[], fixed: Size::ZERO, wire: Wire::default() };
-/// let plan = plan(&history, &Budget::of(Tokens(8_000)), &Settings::default(), &meter);
+/// let plan = plan(&history, &Budget::of(Tokens(8_000)), &PlanSettings::default(), &meter);
 /// assert!(plan.fits() && plan.is_noop());
 /// ```
-pub fn plan(history: &History, budget: &Budget, settings: &Settings, meter: &dyn Meter) -> Plan {
+pub fn plan(
+    history: &History,
+    budget: &Budget,
+    settings: &PlanSettings,
+    meter: &dyn Meter,
+) -> Plan {
     plan_with(history, budget, settings, meter, &Index)
 }
 
@@ -312,7 +317,7 @@ pub fn plan(history: &History, budget: &Budget, settings: &Settings, meter: &dyn
 pub fn plan_with(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     meter: &dyn Meter,
     digest: &dyn Digest,
 ) -> Plan {

@@ -11,7 +11,7 @@ use crate::edit::{Batch, Edit};
 use crate::json::Cursor;
 use crate::plan::original_text;
 use crate::project::{Change, Path, Projection};
-use crate::{Call, Handle, Message, Part, Role, ToolResult};
+use crate::{Handle, Message, Part, Role, ToolCall, ToolResult};
 
 /// What tools say instead of repeating a file; the file takes the place of these words.
 const REFUSALS: &[&str] = &[
@@ -138,13 +138,13 @@ fn kind_of(result: &ToolResult) -> Option<Kind> {
 }
 
 /// The call with an id.
-fn call_of<'m>(messages: &'m [Message], id: &str) -> Option<&'m Call> {
+fn call_of<'m>(messages: &'m [Message], id: &str) -> Option<&'m ToolCall> {
     let mut calls = messages.iter().rev().flat_map(Message::calls);
     calls.find(|call| call.id.decode() == id)
 }
 
 /// The file that a call is about.
-fn path_of(call: &Call) -> Option<String> {
+fn path_of(call: &ToolCall) -> Option<String> {
     let arguments = call.arguments.decode();
     let node = Cursor::new(&arguments).node().ok()?;
     let field = |name: &&str| {

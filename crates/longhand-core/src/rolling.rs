@@ -1,7 +1,7 @@
 //! The policy that keeps the newest rounds and one summary of the rest.
 
 use crate::auto::auto;
-use crate::plan::{History, Plan, Rolling, Settings};
+use crate::plan::{History, Plan, PlanSettings, Rolling};
 use crate::trim::{Keep, keep_newest};
 use crate::{Budget, Digest, Scale};
 
@@ -10,7 +10,7 @@ use crate::{Budget, Digest, Scale};
 pub(crate) fn rolling(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     rolling: Rolling,
     scale: Scale,
     digest: &dyn Digest,

@@ -18,7 +18,7 @@ use crate::json::{self, Cursor};
 use crate::plan::original_text;
 use crate::reference::is_reading;
 use crate::worth::{Newer, Reason};
-use crate::{Call, Handle, Message, Part, Role, Text, ToolResult};
+use crate::{Handle, Message, Part, Role, Text, ToolCall, ToolResult};
 
 /// How every marker of ours begins, so that we know our own when we meet them again.
 pub(crate) const MARK: &str = "[longhand ";
@@ -103,7 +103,7 @@ impl<'h> Stubber<'h> {
     }
 
     /// Replaces the bulky arguments of a call, if any of them can be.
-    pub(crate) fn call(at: Place, call: &Call, chars_min: usize) -> Option<Edit> {
+    pub(crate) fn call(at: Place, call: &ToolCall, chars_min: usize) -> Option<Edit> {
         let body = original_text(&call.arguments);
         let handle = Handle::of([body.as_ref()]);
         let text = if call.freeform {
@@ -137,7 +137,7 @@ impl<'h> Stubber<'h> {
     }
 
     /// The call that a result answers: it is rarely more than a few messages back.
-    fn caller(&self, result: usize, id: &str) -> Option<&'h Call> {
+    fn caller(&self, result: usize, id: &str) -> Option<&'h ToolCall> {
         self.messages[..=result]
             .iter()
             .rev()
@@ -270,7 +270,7 @@ fn common_folder<'t>(names: impl Iterator<Item = &'t str>) -> &'t str {
 }
 
 /// Whether a call runs a check.
-fn checks(call: &Call) -> bool {
+fn checks(call: &ToolCall) -> bool {
     let arguments = call.arguments.decode();
     is_check_tool(&call.name.decode())
         || key_arguments(&arguments).iter().any(|(_, value)| check_of(value).is_some())
@@ -284,7 +284,7 @@ fn files_of(body: &str) -> String {
 }
 
 /// Names a call by its tool and its most telling arguments.
-pub(crate) fn describe_call(call: &Call) -> String {
+pub(crate) fn describe_call(call: &ToolCall) -> String {
     let mut line = call.name.decode().into_owned();
     let arguments = call.arguments.decode();
     for (key, value) in key_arguments(&arguments) {
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn a_stub_tells_size_source_and_anchors_on_one_short_line() {
         let body = "reading src/wheel.rs\nerror[E0308]: mismatched types ] in g-7\n".repeat(40);
-        let call = Call {
+        let call = ToolCall {
             id: "1".into(),
             name: "read_file".into(),
             arguments: r#"{"limit":3,"note":"x","path":"src/wheel.rs"}"#.into(),
@@ -452,7 +452,7 @@ mod tests {
         let root = "/home/somebody/projects/with-a-long-name/and-another-one";
         let body = format!("{root}/mix.exs\n{root}/lib/spotter.ex\n").repeat(20);
         let path = format!(r#"{{"path":"{root}/lib/spotter.ex"}}"#);
-        let call = |arguments: &str| Call {
+        let call = |arguments: &str| ToolCall {
             id: "1".into(),
             name: "ls".into(),
             arguments: arguments.into(),

@@ -7,7 +7,7 @@ use crate::draft::Stage;
 use crate::edit::Edit;
 use crate::fold::{NewFold, blocks_in, is_fold};
 use crate::opening::Opening;
-use crate::plan::{History, Plan, Settings};
+use crate::plan::{History, Plan, PlanSettings};
 use crate::protect::{Rank, Unit, Users};
 use crate::{Budget, Digest, Scale, Size, Tokens};
 
@@ -40,7 +40,7 @@ pub fn partition(
 pub(crate) fn trim(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
 ) -> Plan {
@@ -91,7 +91,7 @@ impl Keep {
 pub(crate) fn keep_newest(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
     keep: Keep,
@@ -102,7 +102,7 @@ pub(crate) fn keep_newest(
 fn attempt(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
     keep: Keep,

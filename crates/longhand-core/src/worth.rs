@@ -11,7 +11,7 @@ use crate::edit::{Batch, Edit};
 use crate::handle::content_hash;
 use crate::json::Cursor;
 use crate::plan::History;
-use crate::{Call, Message, Part, Path, Text};
+use crate::{Message, Part, Path, Text, ToolCall};
 
 /// Why an edit was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,7 +136,7 @@ impl Newer {
         newer
     }
 
-    fn call(&mut self, message: usize, call: &Call) {
+    fn call(&mut self, message: usize, call: &ToolCall) {
         let arguments = call.arguments.raw();
         let same = content_hash(&format!("{}\0{arguments}", call.name.raw()));
         let mut subject = Subject { message, call: same, file: None };

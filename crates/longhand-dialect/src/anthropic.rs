@@ -2,7 +2,7 @@
 
 use longhand_core::json::{Kind, Node, Value};
 use longhand_core::{
-    Call, File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolResult,
+    File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolCall, ToolResult,
 };
 
 use crate::chat::{Made, no_messages};
@@ -238,7 +238,7 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
             if !input.is_some_and(|value| value.kind == Kind::Object) {
                 builder.wrong(format!("{at}.input"), "expected an object");
             }
-            let call = Call {
+            let call = ToolCall {
                 id: string(builder, "id").unwrap_or_default(),
                 name: string(builder, "name").unwrap_or_default(),
                 arguments: input.map_or_else(Text::default, |value| builder.source.raw(value)),

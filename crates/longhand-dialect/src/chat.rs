@@ -2,7 +2,7 @@
 
 use longhand_core::json::{Kind, Node, Value};
 use longhand_core::{
-    Call, File, Image, Media, MediaKind, Message, Part, Role, Text, Thinking, ToolResult,
+    File, Image, Media, MediaKind, Message, Part, Role, Text, Thinking, ToolCall, ToolResult,
 };
 
 use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
@@ -419,7 +419,7 @@ fn function(builder: &mut Builder, node: &Node, id: Option<Text>, at: &str, made
     };
     let arguments = arguments.and_then(|value| builder.source.string(value)).unwrap_or_default();
     let id = id.unwrap_or_else(|| name.clone());
-    made.add(Part::Call(Call { id, name, arguments, freeform }), slot);
+    made.add(Part::Call(ToolCall { id, name, arguments, freeform }), slot);
 }
 
 /// Checks a function's name against what `OpenAI` takes.

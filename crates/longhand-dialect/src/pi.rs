@@ -3,7 +3,7 @@
 //! Early files are a plain list; later ones a tree, whose conversation is the path to the last leaf.
 
 use longhand_core::json::{Kind, Node, Value};
-use longhand_core::{Call, Image, Message, Part, Role, Text, Thinking, ToolResult};
+use longhand_core::{Image, Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 use rustc_hash::FxHashMap;
 
 use crate::chat::Made;
@@ -178,7 +178,7 @@ fn parts(builder: &mut Builder, content: Option<Value>, made: &mut Made) {
                 made.add(Part::Thinking(thinking), Slot::Fixed);
             }
             ("toolCall", _, Some(arguments)) => {
-                let call = Call {
+                let call = ToolCall {
                     id: string("id").unwrap_or_default(),
                     name: string("name").unwrap_or_default(),
                     arguments: builder.source.raw(arguments),

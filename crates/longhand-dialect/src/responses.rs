@@ -2,7 +2,8 @@
 
 use longhand_core::json::{Cursor, Kind, Node, Value};
 use longhand_core::{
-    Call, File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolResult, grouped,
+    File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolCall, ToolResult,
+    grouped,
 };
 
 use crate::chat::{Made, check_name, image, input_audio, no_messages, spoken};
@@ -350,7 +351,7 @@ fn call(builder: &mut Builder, node: &Node, key: &str, name: &str, made: &mut Ma
         Some(value) => Slot::Quoted(value.span()),
         None => Slot::Fixed,
     };
-    made.add(Part::Call(Call { id, name: tool, arguments, freeform }), slot);
+    made.add(Part::Call(ToolCall { id, name: tool, arguments, freeform }), slot);
 }
 
 /// Reads an item that is not ours: perhaps a call of a built-in tool. Its shape is the provider's, so it
@@ -360,7 +361,7 @@ fn foreign_call(builder: &mut Builder, node: &Node, kind: &str, made: &mut Made)
     if let Some(id) = id {
         let name = Text::from(kind.trim_end_matches("_call"));
         made.add(
-            Part::Call(Call { id, name, arguments: Text::default(), freeform: false }),
+            Part::Call(ToolCall { id, name, arguments: Text::default(), freeform: false }),
             Slot::Fixed,
         );
     }

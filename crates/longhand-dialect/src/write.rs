@@ -105,7 +105,7 @@ fn responses(message: &Message) -> Vec<String> {
 }
 
 /// Arguments as a JSON object, whatever they were.
-fn arguments_of(call: &longhand_core::Call) -> String {
+fn arguments_of(call: &longhand_core::ToolCall) -> String {
     let own = call.arguments.decode().into_owned();
     if call.freeform || own.trim().is_empty() {
         format!(r#"{{"input":{}}}"#, quote(&own))

@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use longhand_core::anchor::{Miner, printed};
 use longhand_core::json::{Cursor, Kind, Node};
 use longhand_core::{
-    Call, Message, Part, Role, Text, ToolResult, acts_in_text, cut, earlier, reads_like_output,
+    Message, Part, Role, Text, ToolCall, ToolResult, acts_in_text, cut, earlier, reads_like_output,
 };
 use rustc_hash::FxHashMap;
 
@@ -197,7 +197,7 @@ impl Log {
         }
     }
 
-    fn read_call(&mut self, call: &Call) -> Action {
+    fn read_call(&mut self, call: &ToolCall) -> Action {
         self.calls_tools = true;
         let arguments = call.arguments.decode();
         let weight = if arguments.len() < BULKY_BYTES { TALK_WEIGHT } else { 1 };

@@ -13,7 +13,9 @@ use std::io::BufRead as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhand::replay::{BudgetShare, Figures, Method, Settings, Share, Trace, judge, replay};
+use longhand::replay::{
+    BudgetShare, Figures, FoundShare, Method, ReplaySettings, Trace, judge, replay,
+};
 use longhand::{Extractive, Fitting, Miner, Policy, Round, Session, SqliteArchive, Summarised};
 use longhand_core::{Budget, Meter, Tokens};
 use longhand_dialect::{Conversation, read};
@@ -55,7 +57,7 @@ fn fit(conversation: &Conversation, budget: u64, times: usize) -> Outcome {
             Fitting { conversation, live: &[], pins: &[], fixed: Tokens::ZERO, meter: &*meter };
         let plan = fitting.plan(
             &Budget::of(Tokens(budget)),
-            &longhand_core::Settings { policy: Policy::Auto, ..Default::default() },
+            &longhand_core::PlanSettings { policy: Policy::Auto, ..Default::default() },
             &digest,
         );
         let window = conversation.apply(&[plan.batch]);
@@ -88,7 +90,7 @@ fn record(archive: &str, first: usize) -> Outcome {
 fn windows(conversation: &Conversation, budget: u64) -> Outcome {
     let meter = meter()?;
     let trace = Trace::new(conversation, &*meter)?;
-    let settings = Settings::new(BudgetShare::Tokens(Tokens(budget)), meter);
+    let settings = ReplaySettings::new(BudgetShare::Tokens(Tokens(budget)), meter);
     replay(&trace, Method::Standing(Policy::Auto), &settings, |window| println!("{window}"))?;
     Ok(())
 }
@@ -97,7 +99,7 @@ fn windows(conversation: &Conversation, budget: u64) -> Outcome {
 fn judged(conversation: &Conversation, budget: u64) -> Outcome {
     let meter = meter()?;
     let trace = Trace::new(conversation, &*meter)?;
-    let settings = Settings::new(BudgetShare::Tokens(Tokens(budget)), meter);
+    let settings = ReplaySettings::new(BudgetShare::Tokens(Tokens(budget)), meter);
     let mut lines = std::io::stdin().lock().lines();
     let mut missing = 0;
     let run = judge(&trace, &settings, |request| match lines.next() {
@@ -119,7 +121,7 @@ fn judged(conversation: &Conversation, budget: u64) -> Outcome {
 
 /// Shares are pairs, so that those of several conversations can be added.
 fn figures(figures: &Figures, cost_none: f64) -> Value {
-    let pair = |share: &Share| json!([share.kept, share.all]);
+    let pair = |share: &FoundShare| json!([share.kept, share.all]);
     let state = &figures.state;
     json!({
         "requests": figures.requests, "sent": figures.sent.0, "cached": figures.cached.0,

@@ -22,7 +22,7 @@ pub struct Round {
 
 /// The tokens and the cost of a call to a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Call {
+pub struct ModelCall {
     /// The model, with its endpoint.
     pub model: String,
     /// Tokens that it read, cached or not.
@@ -35,7 +35,7 @@ pub struct Call {
     pub cost_micros: Option<u64>,
 }
 
-impl Call {
+impl ModelCall {
     fn json(&self) -> String {
         let Self { model, input, cached_input, output, cost_micros } = self;
         let raw = json!({
@@ -76,7 +76,7 @@ impl Round {
 
     /// Adds the tokens and the cost of a call; they are kept with the round and never sent to a model.
     #[must_use]
-    pub fn with_call(mut self, call: &Call) -> Self {
+    pub fn with_call(mut self, call: &ModelCall) -> Self {
         self.pieces.push(Piece { form: Form::Call, raw: call.json() });
         self
     }

@@ -3,18 +3,18 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
-use longhand::replay::{BudgetShare, Figures, Measure, Share};
+use longhand::replay::{BudgetShare, Figures, FoundShare, Measure};
 use longhand_core::{Tokens, grouped};
 
-use super::{Contender, Replayed, cost_none, measure_name, median_cost, total};
+use super::{Contender, ReplayedTrace, cost_none, measure_name, median_cost, total};
 use crate::output::counted;
 
 /// How many columns a table has at the most.
 const COLUMNS: usize = 50;
 
 /// The figures of one file.
-pub(super) fn of_file(replayed: &Replayed, contenders: &[Contender]) -> String {
-    let Replayed { name, trace, settings, runs, meter } = replayed;
+pub(super) fn of_file(replayed: &ReplayedTrace, contenders: &[Contender]) -> String {
+    let ReplayedTrace { name, trace, settings, runs, meter } = replayed;
     let budget = settings.budget.of(trace.tokens());
     let tokens = number(trace.tokens());
     let size = format!("{tokens} tokens ({meter}), budget {}", number(budget));
@@ -30,7 +30,11 @@ pub(super) fn of_file(replayed: &Replayed, contenders: &[Contender]) -> String {
 }
 
 /// The figures of all files together.
-pub(super) fn of_all(budget: BudgetShare, traces: &[Replayed], contenders: &[Contender]) -> String {
+pub(super) fn of_all(
+    budget: BudgetShare,
+    traces: &[ReplayedTrace],
+    contenders: &[Contender],
+) -> String {
     let requests: usize = traces.iter().map(|replayed| replayed.trace.requests()).sum();
     let tokens: Tokens = traces.iter().map(|replayed| replayed.trace.tokens()).sum();
     let budget = match budget {
@@ -127,7 +131,7 @@ fn tables(rows: &[Row]) -> String {
 }
 
 /// What the windows of the first policy lack most often.
-pub(super) fn missing(traces: &[Replayed], most: usize, columns: usize) -> String {
+pub(super) fn missing(traces: &[ReplayedTrace], most: usize, columns: usize) -> String {
     let mut counts: HashMap<(&str, &str, &str), usize> = HashMap::new();
     for replayed in traces {
         for (measure, text) in replayed.runs[0].requests.iter().flat_map(|sent| &sent.missing) {
@@ -162,7 +166,7 @@ pub(super) fn missing(traces: &[Replayed], most: usize, columns: usize) -> Strin
     out
 }
 
-fn share(share: Share) -> String {
+fn share(share: FoundShare) -> String {
     share.percent().map_or_else(|| "-".to_owned(), |percent| format!("{percent:.1}"))
 }
 
@@ -204,7 +208,7 @@ mod tests {
             over_budget: 99_999,
             invalid: 99_999,
             breaks: 99_999,
-            need: Share { kept: 1, all: 1 },
+            need: FoundShare { kept: 1, all: 1 },
             ..Figures::default()
         };
         let row = Row { name: "drop-oldest", figures, none: 100.0, median: Some(999.9) };

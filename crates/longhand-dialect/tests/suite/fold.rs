@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use crate::common::{Compacted, compact, count, o200k, parse};
 use longhand_core::{
     Batch, Budget, Digest, Digested, Folded, Framing, Handle, History, Image, Index, Meter, Part,
-    Plan, Policy, Rolling, Scale, Seq, Settings, Tokens, content, earlier, find_fold,
+    Plan, PlanSettings, Policy, Rolling, Scale, Seq, Tokens, content, earlier, find_fold,
     folded_messages, is_fold, plan, plan_with, project,
 };
 use longhand_dialect::{Conversation, Dialect};
@@ -59,8 +59,8 @@ fn long_chat(range: std::ops::Range<usize>) -> String {
     range.map(turn).collect::<Vec<_>>().join(",")
 }
 
-fn policy(policy: Policy) -> Settings {
-    Settings { policy, ..Settings::default() }
+fn policy(policy: Policy) -> PlanSettings {
+    PlanSettings { policy, ..PlanSettings::default() }
 }
 
 /// The text of the only block in a window.
@@ -283,7 +283,7 @@ fn one_message_is_not_several() {
 }
 
 /// A window of the first part of a long chat, and one of what it grew to when it came back as input.
-fn came_back(dialect: Dialect, settings: &Settings) -> (Compacted, Compacted) {
+fn came_back(dialect: Dialect, settings: &PlanSettings) -> (Compacted, Compacted) {
     let budget = Budget::of(Tokens(700));
     let json = format!(r#"{{"max_tokens":9,"messages":[{}]}}"#, long_chat(0..21));
     let first = compact(&json, Some(dialect), &budget, settings, o200k());
@@ -326,7 +326,7 @@ fn a_block_that_came_back_is_told_once_however_often_it_is_folded() {
     let blocker = message("assistant", "Blocker: the disk is full.");
     let list = format!("{},{blocker},{}", message("user", "Go."), long_chat(2..61));
     let json = format!(r#"{{"max_tokens":9,"messages":[{list}]}}"#);
-    let first = compact(&json, dialect, &budget, &Settings::default(), o200k());
+    let first = compact(&json, dialect, &budget, &PlanSettings::default(), o200k());
     let handle = first.plan.batch.fold().unwrap().handle();
     assert!(first.text.starts_with(r#"{"max_tokens":9,"messages":[{"role":"user","content":[{"#));
     let open = first.text.trim_end_matches("]}");
@@ -465,7 +465,7 @@ fn turns_without_content_beside_a_block_count_exactly() {
             [(Policy::Auto, Some(1)), (Policy::Auto, None), (Policy::Trim, None)]
         {
             for limit in [120, 250, 330, 450] {
-                let settings = Settings { keep_tail, ..policy(way) };
+                let settings = PlanSettings { keep_tail, ..policy(way) };
                 let budget = Budget::of(Tokens(limit));
                 let made = compact(&json, Some(Dialect::Anthropic), &budget, &settings, o200k());
                 assert_eq!(made.plan.tokens(), made.tokens, "{way:?} {limit}: {list}");
@@ -555,7 +555,7 @@ fn messages_are_folded_for_a_single_token() {
             let json = format!("[{}]", messages.join(","));
             let whole = count(&parse(&json, Some(Dialect::Chat)), &BYTES);
             let budget = Budget::of(whole - Tokens(1));
-            let settings = Settings { keep_tail: Some(0), ..policy(way) };
+            let settings = PlanSettings { keep_tail: Some(0), ..policy(way) };
             whole - compact(&json, Some(Dialect::Chat), &budget, &settings, &BYTES).tokens
         });
         let saved: Vec<Tokens> = saved.collect();

@@ -1,6 +1,6 @@
 //! A request for JSON keeps the word that its provider looks for.
 
-use longhand_core::{Budget, Settings, Tokens};
+use longhand_core::{Budget, PlanSettings, Tokens};
 use longhand_testkit::Wire;
 use longhand_testkit::arbitrary::{Weight, rich};
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ proptest! {
         let request = request(wire, &json, &says);
         prop_assume!(parse(&request, None).check().iter().all(|finding| !finding.is_fault()));
         for policy in POLICIES {
-            let settings = Settings { policy, last_resort: true, clip_new_percent: Some(5), ..Settings::default() };
+            let settings = PlanSettings { policy, last_resort: true, clip_new_percent: Some(5), ..PlanSettings::default() };
             let made = compact(&request, None, &Budget::of(Tokens(budget)), &settings, &*chars());
             prop_assert!(has_word(&made.text, wire), "{}: {}", policy.name(), made.text);
         }
@@ -87,7 +87,7 @@ fn without_the_mode_or_with_the_word_in_a_system_message_nothing_is_kept_for_it(
             &turns(first, format),
             None,
             &Budget::of(Tokens(200)),
-            &Settings::default(),
+            &PlanSettings::default(),
             &*chars(),
         );
         assert_eq!(made.text.contains("As json"), is_kept, "{}", made.text);

@@ -3,7 +3,7 @@
 use crate::common::{
     Operation, check_contract, compact, count, graves, o200k, parse, remove, render, replace,
 };
-use longhand_core::{Budget, Settings, Tokens};
+use longhand_core::{Budget, PlanSettings, Tokens};
 use longhand_dialect::Dialect;
 use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json};
 use proptest::prelude::*;
@@ -256,7 +256,7 @@ proptest! {
         let json = marked.unwrap_or_default();
         let before = parse(&json, Some(dialect));
         prop_assert_eq!(graves(&before), Vec::<String>::new());
-        let settings = Settings { policy: crate::common::POLICIES[policy], ..Settings::default() };
+        let settings = PlanSettings { policy: crate::common::POLICIES[policy], ..PlanSettings::default() };
         let limit = Tokens((count(&before, o200k()).0 * percent / 100).max(1));
         let compacted = compact(&json, Some(dialect), &Budget::of(limit), &settings, o200k());
         check_contract(&compacted, &Budget::of(limit), &settings, o200k());

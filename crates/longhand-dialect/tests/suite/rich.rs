@@ -2,7 +2,7 @@
 
 use crate::common::{POLICIES, cases, check_contract, compact, count, fixed, graves, o200k, parse};
 use crate::judge::{dialect_of, violations};
-use longhand_core::{Budget, Policy, Settings, Tokens, plan};
+use longhand_core::{Budget, PlanSettings, Policy, Tokens, plan};
 use longhand_dialect::{Binding, Dialect};
 use longhand_testkit::Wire;
 use longhand_testkit::arbitrary::{
@@ -18,7 +18,7 @@ fn check(json: &str, wire: Wire, policy: usize, share: u64) -> Result<(), TestCa
     prop_assert_eq!(graves(&before), Vec::<String>::new());
     prop_assert_eq!(before.apply(&[]), json);
     let budget = Budget::of(Tokens((count(&before, o200k()).0 * share / 1_000).max(1)));
-    let settings = Settings { policy: POLICIES[policy], ..Settings::default() };
+    let settings = PlanSettings { policy: POLICIES[policy], ..PlanSettings::default() };
     let compacted = compact(json, dialect, &budget, &settings, o200k());
     let found = violations(wire, json, &compacted.text, settings.policy);
     prop_assert_eq!(found, Vec::<String>::new(), "{:?} {}", settings.policy, &compacted.text);
@@ -63,7 +63,7 @@ proptest! {
         if before.binding() != Binding::Removed {
             let budget = Budget::of(Tokens((count(&before, o200k()).0 * share / 1_000).max(1)));
             let history = before.history(fixed(&before, o200k()));
-            let after = before.apply(&[plan(&history, &budget, &Settings::default(), o200k()).batch]);
+            let after = before.apply(&[plan(&history, &budget, &PlanSettings::default(), o200k()).batch]);
             let found = violations(Wire::Anthropic, &json, &after, Policy::Auto);
             prop_assert_eq!(found, Vec::<String>::new(), "{}", after);
         }
@@ -76,7 +76,7 @@ fn check_all(json: &str, wire: Wire) {
     let total = count(&parse(json, dialect), o200k()).0;
     for tenth in 1..10 {
         for policy in POLICIES {
-            let settings = Settings { policy, ..Settings::default() };
+            let settings = PlanSettings { policy, ..PlanSettings::default() };
             let budget = Budget::of(Tokens(total * tenth / 10));
             let compacted = compact(json, dialect, &budget, &settings, o200k());
             let found = violations(wire, json, &compacted.text, policy);

@@ -1,6 +1,6 @@
 //! What a call does, by the shape of its arguments and the names of well-known tools.
 
-use longhand_core::Call;
+use longhand_core::ToolCall;
 pub(super) use longhand_core::anchor::FileChange as Change;
 use longhand_core::anchor::is_check_tool;
 use longhand_core::json::{Cursor, Kind, Node, Value};
@@ -100,7 +100,7 @@ const VERBS: &[&str] = &[
 /// What a call does.
 ///
 /// The arguments are handed in decoded, and read if they are JSON.
-pub(super) fn action(call: &Call, arguments: &str, node: Option<&Node>) -> Action {
+pub(super) fn action(call: &ToolCall, arguments: &str, node: Option<&Node>) -> Action {
     let name = call.name.decode();
     match node.filter(|_| !call.freeform) {
         Some(node) => Fields { source: arguments, node }.action(&name),
@@ -298,7 +298,7 @@ mod tests {
     #[track_caller]
     #[allow(clippy::needless_pass_by_value, reason = "cases read better without borrows")]
     fn check(name: &str, arguments: &str, expected: Action) {
-        let call = Call {
+        let call = ToolCall {
             id: "1".into(),
             name: name.into(),
             arguments: arguments.into(),

@@ -1,6 +1,6 @@
 //! Logs of conversations, as they are read.
 
-use longhand_core::{Call, Message, Part, Role, Scale, Tokens, ToolResult};
+use longhand_core::{Message, Part, Role, Scale, Tokens, ToolCall, ToolResult};
 use longhand_meter::{ImageRule, Vocabulary};
 
 use super::*;
@@ -20,7 +20,7 @@ fn assistant(text: &str) -> Message {
 /// A call and what it answers.
 fn tool(id: usize, name: &str, arguments: &str, answer: &str) -> [Message; 2] {
     let id = format!("call_{id}");
-    let call = Part::Call(Call {
+    let call = Part::Call(ToolCall {
         id: id.as_str().into(),
         name: name.into(),
         arguments: arguments.into(),

@@ -2,8 +2,8 @@
 use std::sync::{Arc, Mutex};
 
 use longhand::{
-    Archive, MemoryArchive, Owner, Placement, Prompt, Rolling, Round, Session, SessionId, Settings,
-    SqliteArchive, Summariser, Tokens,
+    Archive, MemoryArchive, Owner, Placement, Prompt, Rolling, Round, Session, SessionId,
+    SessionSettings, SqliteArchive, Summariser, Tokens,
 };
 use longhand_archive::Page;
 use longhand_core::Scale;
@@ -63,8 +63,12 @@ impl Summariser for Scripted {
     }
 }
 
-fn settings((rolling, budget): (Rolling, u64), summarisers: Vec<Arc<dyn Summariser>>) -> Settings {
-    let settings = Settings { budget: Tokens(budget), summarisers, ..Settings::new().unwrap() };
+fn settings(
+    (rolling, budget): (Rolling, u64),
+    summarisers: Vec<Arc<dyn Summariser>>,
+) -> SessionSettings {
+    let settings =
+        SessionSettings { budget: Tokens(budget), summarisers, ..SessionSettings::new().unwrap() };
     settings.rolling(rolling)
 }
 
@@ -129,7 +133,7 @@ fn a_the_count_of_all_rounds_never_goes_down() {
 fn a_default_sizes_are_those_of_the_reference() {
     let rolling = Rolling::default();
     assert_eq!((rolling.rounds_max, rolling.summary_max), (10, Tokens(4_000)));
-    assert_eq!(Settings::new().unwrap().budget, Tokens(24_000));
+    assert_eq!(SessionSettings::new().unwrap().budget, Tokens(24_000));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 use std::sync::Arc;
 
 use longhand::{
-    Admitted, Archive, Extractive, MemoryArchive, Miner, Owner, Prompt, Request, Round, Session,
-    Settings, Summarised, Tokens, recall,
+    Admitted, Archive, Extractive, MemoryArchive, Miner, Owner, Prompt, Round, Session,
+    SessionSettings, Summarised, Tokens, WindowRequest, recall,
 };
 use longhand_archive::{Page, Scope};
 use longhand_core::{Budget, Handle, Meter};
@@ -41,9 +41,9 @@ fn window(admitted: &mut Admitted, limit: u64) -> longhand::Fitted {
     let digest = digest.keeping_state();
     let budget = Budget::of(Tokens(limit)).with_low_water(40, Tokens::ZERO);
     admitted
-        .window(&Request {
+        .window(&WindowRequest {
             budget,
-            settings: longhand_core::Settings::default(),
+            settings: longhand_core::PlanSettings::default(),
             meter: &*meter,
             digest: &digest,
             fixed: Tokens::ZERO,
@@ -143,7 +143,7 @@ proptest! {
         let mut rng = Rng::new(seed);
         let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
         let settings =
-            Settings { budget: Tokens(limit), meter: meter(), ..Settings::new().unwrap() };
+            SessionSettings { budget: Tokens(limit), meter: meter(), ..SessionSettings::new().unwrap() };
         let mut session = Session::open_with(Arc::clone(&archive), "s", settings.clone()).unwrap();
         let mut other = Session::open_with(Arc::clone(&archive), "other", settings).unwrap();
         other.record(&Round::new("Keep this.", "Kept.", 0)).unwrap();

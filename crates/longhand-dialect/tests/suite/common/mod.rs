@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use longhand_core::{
-    Budget, Change, Edit, Handle, Meter, Part, Plan, Policy, Projection, Role, Rolling, Scale,
-    Settings, Shown, ShownBlock, Tokens, content_hash, original, plan,
+    Budget, Change, Edit, Handle, Meter, Part, Plan, PlanSettings, Policy, Projection, Role,
+    Rolling, Scale, Shown, ShownBlock, Tokens, content_hash, original, plan,
 };
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
@@ -60,7 +60,7 @@ pub(crate) fn compact(
     json: &str,
     dialect: Option<Dialect>,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     meter: &dyn Meter,
 ) -> Compacted {
     let before = parse(json, dialect);
@@ -191,7 +191,7 @@ pub(crate) fn graves(conversation: &Conversation) -> Vec<String> {
 pub(crate) fn check_contract(
     compacted: &Compacted,
     budget: &Budget,
-    _settings: &Settings,
+    _settings: &PlanSettings,
     meter: &dyn Meter,
 ) {
     let Compacted { before, plan, text, after, tokens } = compacted;
