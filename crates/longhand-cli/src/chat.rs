@@ -283,7 +283,9 @@ impl Chat {
     }
 
     fn redacted(&self, line: &str) -> String {
-        self.redactor.as_ref().map_or(line.to_owned(), |own| own.redact(line).into_owned())
+        self.redactor
+            .as_ref()
+            .map_or(line.to_owned(), |redactor| redactor.redact(line).into_owned())
     }
 
     /// Asks the model, with a smaller window if it says that this one is too long.

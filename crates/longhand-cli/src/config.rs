@@ -133,16 +133,16 @@ impl Config {
 
     fn read(
         here: &Path,
-        own: Option<&Path>,
+        user_file: Option<&Path>,
         trusted: &Trusted,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self> {
         let mut config = Self::default();
-        if let Some(own) = own.filter(|path| path.is_file()) {
-            config.add(settings_of(own, &contents(own)?)?, own);
+        if let Some(user_file) = user_file.filter(|path| path.is_file()) {
+            config.add(settings_of(user_file, &contents(user_file)?)?, user_file);
         }
         let above = here.ancestors().map(|folder| folder.join(FILE)).find(|path| path.is_file());
-        let is_own = |path: &Path| own.is_some_and(|own| same_file(own, path));
+        let is_own = |path: &Path| user_file.is_some_and(|user_file| same_file(user_file, path));
         if let Some(path) = above.filter(|path| !is_own(path)) {
             config.add_folder(&path, trusted)?;
         }
@@ -365,7 +365,7 @@ mod tests {
         let inner = folder.path().join("a/b");
         std::fs::create_dir_all(&inner)?;
         let variable = |name: &str| {
-            let found = variables.iter().find(|(own, _)| *own == name);
+            let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
         Config::read(&inner, None, &Trusted::default(), variable)
@@ -380,7 +380,7 @@ mod tests {
             (Some(7000), Some(4))
         );
         let all = config.all();
-        let setting = |key: &str| all.iter().find(|(own, ..)| own == key).unwrap();
+        let setting = |key: &str| all.iter().find(|(known, ..)| known == key).unwrap();
         assert_eq!(setting("session.budget").2, "LONGHAND_BUDGET");
         assert!(setting("session.rounds").2.ends_with(FILE));
         assert_eq!(
@@ -404,13 +404,13 @@ mod tests {
 
     #[test]
     fn the_user_s_own_file_is_beneath_that_of_the_folder() {
-        let (own, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let own = own.path().join(FILE);
-        std::fs::write(&own, "[session]\nbudget = 1\nrounds = 2\n[models]\nchat = 'e/m'\n")
+        let (user_folder, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let user_file = user_folder.path().join(FILE);
+        std::fs::write(&user_file, "[session]\nbudget = 1\nrounds = 2\n[models]\nchat = 'e/m'\n")
             .unwrap();
         std::fs::write(folder.path().join(FILE), "[session]\nbudget = 3\n").unwrap();
         let config =
-            Config::read(folder.path(), Some(&own), &Trusted::default(), |_| None).unwrap();
+            Config::read(folder.path(), Some(&user_file), &Trusted::default(), |_| None).unwrap();
         assert_eq!(config.whole("session.budget"), Some(3));
         assert_eq!(config.whole("session.rounds"), Some(2));
         assert_eq!(config.text("models.chat"), Some("e/m"));

@@ -62,8 +62,9 @@ pub(crate) fn up_to(archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<Ve
 
 /// The sessions of the conversation that a session belongs to. For a side call: that session and those it continues.
 pub(crate) fn of(archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<Vec<SessionInfo>> {
-    let found =
-        all(archive)?.into_iter().find(|found| found.sessions.iter().any(|own| own.id == info.id));
+    let found = all(archive)?
+        .into_iter()
+        .find(|found| found.sessions.iter().any(|session| session.id == info.id));
     match found {
         Some(found) => Ok(found.sessions),
         None => up_to(archive, info),

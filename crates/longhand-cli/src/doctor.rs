@@ -125,12 +125,12 @@ fn try_folder(path: &Path) -> std::io::Result<()> {
 
 /// Every file that is read or written without being named: what it is, where it is, and whether it is there.
 fn paths(args: &DoctorArgs, config: &Config) -> Vec<(&'static str, PathBuf)> {
-    let own = config::own_file().map(|path| ("settings", path));
+    let settings = config::own_file().map(|path| ("settings", path));
     let folder = config.folder().map(|file| ("settings of the folder", file.path.clone()));
     let trusted = trust::list().map(|path| ("trusted files", path));
     let archive = store::path(&args.archive).ok().map(|path| ("archive", path));
     let history = history::path().map(|path| ("prompts typed in chat", path));
-    [own, folder, trusted, archive, history].into_iter().flatten().collect()
+    [settings, folder, trusted, archive, history].into_iter().flatten().collect()
 }
 
 /// Looks at every model that is configured, and at the endpoints of the file.

@@ -62,13 +62,14 @@ impl Models {
         let mut ladder: Vec<Arc<dyn Summariser>> = Vec::new();
         for name in names.iter().filter(|name| !is_built_in(name)) {
             let handle = self.runtime.handle().clone();
-            let mut own = ModelSummariser::on(Arc::clone(&self.client), self.model(name)?, handle)
-                .with_prices(Arc::clone(&self.prices))
-                .with_spending(Arc::clone(&self.spending));
+            let mut summariser =
+                ModelSummariser::on(Arc::clone(&self.client), self.model(name)?, handle)
+                    .with_prices(Arc::clone(&self.prices))
+                    .with_spending(Arc::clone(&self.spending));
             if let Some(instructions) = instructions {
-                own = own.with_instructions(instructions);
+                summariser = summariser.with_instructions(instructions);
             }
-            ladder.push(Arc::new(own));
+            ladder.push(Arc::new(summariser));
         }
         ladder.push(Arc::new(Extractive));
         Ok(ladder)
@@ -109,12 +110,13 @@ fn endpoints(config: &Config) -> Result<Endpoints> {
     for name in config.names("endpoints") {
         let field = |key: &str| config.text(&format!("endpoints.{name}.{key}"));
         let before = endpoints.get(&name).cloned();
-        let Some(url) = field("url").or(before.as_ref().map(|own| own.base_url.as_str())) else {
+        let Some(url) = field("url").or(before.as_ref().map(|endpoint| endpoint.base_url.as_str()))
+        else {
             bail!("endpoint {name} has no url: endpoints.{name}.url");
         };
         let api = match field("api") {
             Some(api) => api.parse::<Api>().map_err(anyhow::Error::msg)?,
-            None => before.as_ref().map_or(Api::Chat, |own| own.api),
+            None => before.as_ref().map_or(Api::Chat, |endpoint| endpoint.api),
         };
         let mut endpoint = Endpoint::new(&name, api, url);
         let (variable, file) = (field("key_env"), field("key_file"));

@@ -174,11 +174,11 @@ pub(crate) fn columns_known() -> Option<usize> {
 /// first with the white space that the first begins with, too.
 pub(crate) fn wrapped(line: &str, indent: &str) -> String {
     let columns = columns();
-    let own = &line[..line.len() - line.trim_start().len()];
+    let own_indent = &line[..line.len() - line.trim_start().len()];
     if line.contains('\u{1b}') || indent.len() + line.chars().count() <= columns {
         return format!("{indent}{line}");
     }
-    let mut out = format!("{indent}{own}");
+    let mut out = format!("{indent}{own_indent}");
     let mut used = out.chars().count();
     let begin = used;
     let room = columns.saturating_sub(begin).max(columns / 2).max(1);
@@ -187,7 +187,7 @@ pub(crate) fn wrapped(line: &str, indent: &str) -> String {
         for piece in pieces(word, room) {
             let length = piece.chars().count();
             if used > begin && used + gap + length > columns {
-                out.push_str(&format!("\n{indent}{own}"));
+                out.push_str(&format!("\n{indent}{own_indent}"));
                 (used, gap) = (begin, 0);
             }
             out.push_str(&" ".repeat(gap));

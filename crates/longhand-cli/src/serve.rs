@@ -104,7 +104,7 @@ fn callable(mut address: SocketAddr) -> SocketAddr {
 /// Where requests go: in the formats of `OpenAI`, and in that of Anthropic.
 fn upstreams(args: &ServeArgs) -> [Option<String>; 2] {
     [&args.upstream_openai, &args.upstream_anthropic]
-        .map(|own| own.clone().or_else(|| args.upstream.clone()))
+        .map(|upstream| upstream.clone().or_else(|| args.upstream.clone()))
 }
 
 fn settings(args: &ServeArgs) -> Result<Settings> {

@@ -32,7 +32,7 @@ pub(crate) fn open(
     let spec = spec.or_else(|| of_model.clone()).unwrap_or_else(|| MeterSpec::for_model(""));
     // A vocabulary counts exactly only for the models that use it.
     let suits =
-        matches!(spec, MeterSpec::TokenizerJson(_)) || of_model.is_none_or(|own| own == spec);
+        matches!(spec, MeterSpec::TokenizerJson(_)) || of_model.is_none_or(|known| known == spec);
     let (name, is_exact) = (spec.to_string(), spec.is_exact() && suits);
     let meter = Arc::from(spec.open(longhand::image_rule(conversation.dialect, model))?);
     Ok(NamedMeter { name, is_exact, meter })
@@ -48,7 +48,7 @@ pub(crate) struct Weights {
 impl Weights {
     /// The tokens of the message.
     pub(crate) fn tokens(&self, scale: &Scale) -> Tokens {
-        scale.tokens(self.parts.iter().fold(self.around, |sum, own| sum.saturating_add(*own)))
+        scale.tokens(self.parts.iter().fold(self.around, |sum, part| sum.saturating_add(*part)))
     }
 }
 
@@ -80,8 +80,8 @@ pub(crate) fn messages(messages: &[Message], meter: &SharedMeter) -> Vec<Weights
 pub(crate) fn total(conversation: &Conversation, meter: &SharedMeter) -> Tokens {
     let scale = Scale::new(&**meter);
     let weights = messages(&conversation.messages, meter);
-    let own: Tokens = weights.iter().map(|weights| weights.tokens(&scale)).sum();
-    own + attributes(conversation, &scale) + scale.framing().reply
+    let of_messages: Tokens = weights.iter().map(|weights| weights.tokens(&scale)).sum();
+    of_messages + attributes(conversation, &scale) + scale.framing().reply
 }
 
 /// A number of tokens, and whether it was counted or estimated.

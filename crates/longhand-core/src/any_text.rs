@@ -79,8 +79,8 @@ const TAKERS: &[Taker] = &[
     }),
     ("stub_arguments", |text| {
         let arguments = format!("{{\"content\":{},\"path\":{}}}", quote(text), quote(text));
-        for own in [text, arguments.as_str()] {
-            stub_arguments(Handle::of([text]), own, 20);
+        for shown in [text, arguments.as_str()] {
+            stub_arguments(Handle::of([text]), shown, 20);
         }
     }),
     ("telling_line", |text| seen(telling_line(text))),

@@ -199,8 +199,8 @@ impl<'h> Draft<'h> {
     fn around(&self, message: &Message) -> Weight {
         let parts: usize = message.parts.iter().map(raw_len).sum();
         let reasoning = if message.calls().next().is_some() { REASONING_BYTES } else { 0 };
-        let own = message.raw.raw_len().saturating_sub(parts) as u64;
-        let bytes = own + SEPARATOR_BYTES + reasoning;
+        let around = message.raw.raw_len().saturating_sub(parts) as u64;
+        let bytes = around + SEPARATOR_BYTES + reasoning;
         Weight { grains: self.scale.around(message), bytes, images: 0 }
     }
 
@@ -209,7 +209,7 @@ impl<'h> Draft<'h> {
             return Weight::default();
         }
         match self.stage_of(at) {
-            Some(own) if own <= stage && !self.restored.contains(&at) => {
+            Some(replaced_at) if replaced_at <= stage && !self.restored.contains(&at) => {
                 match self.replacement(at) {
                     Some(replacement) => replacement.weight,
                     None => self.now(at, limit),
@@ -327,7 +327,7 @@ impl<'h> Draft<'h> {
         for message in messages {
             for part in 0..self.history.path.messages[message].parts.len() {
                 let at = (message, part);
-                let is_replaced = self.stage_of(at).is_some_and(|own| own <= stage)
+                let is_replaced = self.stage_of(at).is_some_and(|replaced_at| replaced_at <= stage)
                     && !self.restored.contains(&at);
                 if is_replaced {
                     let edit = self.replacement(at).map(|replacement| replacement.edit.clone());

@@ -143,7 +143,9 @@ impl Batch {
 
     /// Whether it inserts this very text.
     pub fn inserts(&self, text: &str) -> bool {
-        self.edits.iter().any(|edit| matches!(edit, Edit::Insert { text: own, .. } if own == text))
+        self.edits
+            .iter()
+            .any(|edit| matches!(edit, Edit::Insert { text: inserted, .. } if inserted == text))
     }
 
     /// The entries that it edits, each once, newest first.

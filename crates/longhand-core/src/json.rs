@@ -82,7 +82,7 @@ impl Value {
                     .inside()
                     .is_some_and(|inside| &source.as_bytes()[inside] == text.as_bytes());
         }
-        self.str(source).is_some_and(|own| own == text)
+        self.str(source).is_some_and(|value| value == text)
     }
 }
 
@@ -109,7 +109,8 @@ impl Node {
                 Kind::String => found.push(*value),
                 Kind::Object | Kind::Array => {
                     // It was checked when the node was read, so it cannot fail.
-                    let _ = Cursor::at(source, value.start as usize).nested(|own| found.push(own));
+                    let _ = Cursor::at(source, value.start as usize)
+                        .nested(|string| found.push(string));
                 }
                 Kind::Number | Kind::Bool | Kind::Null => {}
             }

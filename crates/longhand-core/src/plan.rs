@@ -155,12 +155,12 @@ pub fn content(part: &Part) -> Original {
         decoded => Original::Text(decoded.into_owned()),
     };
     match part {
-        Part::Text(own) | Part::FixedText(own) => text(own),
+        Part::Text(part_text) | Part::FixedText(part_text) => text(part_text),
         Part::Other(other) => text(&other.raw),
         Part::Thinking(thinking) => text(&thinking.text),
         Part::Call(call) => arguments(call),
         Part::Result(result) => match result.single_text() {
-            Some(own) => text(own),
+            Some(part_text) => text(part_text),
             None => Original::Json(result.raw.raw().to_owned()),
         },
         Part::Image(_) | Part::Media(_) | Part::File(_) => Original::Text(String::new()),

@@ -215,7 +215,7 @@ pub fn shown_edits(live: &[Batch]) -> Vec<&Edit> {
             Edit::Insert { after, .. } if fold.is_some_and(|fold| fold.contains(*after)) => {
                 continue;
             }
-            Edit::Fold(own) if !fold.is_some_and(|fold| std::ptr::eq(fold, own)) => continue,
+            Edit::Fold(other) if !fold.is_some_and(|fold| std::ptr::eq(fold, other)) => continue,
             Edit::Insert { .. } | Edit::Fold(_) => {}
         }
         shown.push(edit);

@@ -124,18 +124,18 @@ pub(crate) fn clip_down(
     let scale = &draft.scale;
     let tier =
         TIERS.into_iter().find(|tier| smallest(size, clips, *tier, scale).is_within(&space))?;
-    let (own, lower): (Vec<&Candidate>, Vec<&Candidate>) =
+    let (of_tier, lower): (Vec<&Candidate>, Vec<&Candidate>) =
         clips.iter().copied().filter(|clip| clip.tier <= tier).partition(|clip| clip.tier == tier);
     let clipped_before: u64 = lower.iter().map(|clip| clip.full - clip.least).sum();
     // Each message may lose a fraction of a token to rounding.
     let lost = clips.len() as u64 * (scale.grains(Tokens(1)) - 1);
     let over = scale.grains(size.tokens.saturating_sub(space.tokens)) + lost;
-    let level = water_level(&own, over.saturating_sub(clipped_before));
+    let level = water_level(&of_tier, over.saturating_sub(clipped_before));
     for level in [level, 0] {
         let (mut edits, mut saved) = (Vec::new(), Vec::new());
         let (mut bytes, mut images) = (0, 0);
         let levels =
-            own.iter().map(|clip| (*clip, level)).chain(lower.iter().map(|clip| (*clip, 0)));
+            of_tier.iter().map(|clip| (*clip, level)).chain(lower.iter().map(|clip| (*clip, 0)));
         for (clip, level) in levels.filter(|(clip, level)| clip.full > *level) {
             let (edit, grains) = clip.shrink(draft, level)?;
             saved.push((clip.at, clip.full.saturating_sub(grains)));
@@ -311,13 +311,13 @@ impl Rescue<'_> {
             .filter(|(_, kept)| **kept)
             .flat_map(|(unit, _)| unit.messages.clone())
             .collect();
-        let whole = self.draft.total(kept, Stage::Edited, Size::MAX).unwrap_or(Size::MAX);
+        let kept_size = self.draft.total(kept, Stage::Edited, Size::MAX).unwrap_or(Size::MAX);
         let smallest = |draft: &Draft| {
             let edits = clips.iter().filter_map(|clip| Some(clip.shrink(draft, 0)?.0));
             (edits.collect(), total)
         };
-        let (edits, total) =
-            clip_down(&self.draft, &clips, whole, space).unwrap_or_else(|| smallest(&self.draft));
+        let (edits, total) = clip_down(&self.draft, &clips, kept_size, space)
+            .unwrap_or_else(|| smallest(&self.draft));
         let left =
             most.saturating_sub(total).tokens.min(share.max(reserve.tokens)).max(least.tokens);
         self.finish(edits, &ranges, total, left, Some(floor), digest)

@@ -167,7 +167,8 @@ impl Newer {
             Part::Result(result) => (&result.call, result.single_text()),
             _ => return None,
         };
-        let is_newer = |known: Option<&usize>, than: usize| known.is_some_and(|own| *own > than);
+        let is_newer =
+            |known: Option<&usize>, than: usize| known.is_some_and(|newest| *newest > than);
         let subject = self.calls.get(&*id.decode());
         if let Some(subject) = subject {
             let file = subject.file.and_then(|file| self.whole.get(&file));

@@ -105,19 +105,24 @@ fn message(builder: &mut Builder, node: &Node, name: &str, element: usize) {
     }
     let role = role(builder, node, name);
     let mut made = Made::default();
-    let mut own = None;
+    let mut content_spans = None;
     match node.get(&text, "content") {
         Some(content) => {
             let spans =
                 blocks(builder, content, Some(element), &format!("{name}.content"), &mut made);
-            own = Some(Content { span: content.span(), blocks: spans });
+            content_spans = Some(Content { span: content.span(), blocks: spans });
         }
         None => builder.wrong(format!("{name}.content"), "a message needs content"),
     }
     let message = Message::new(role, None, made.parts, builder.source.raw(node.value));
     builder.push(
         message,
-        Layout { elements: vec![element], slots: made.slots, content: own, ..Layout::default() },
+        Layout {
+            elements: vec![element],
+            slots: made.slots,
+            content: content_spans,
+            ..Layout::default()
+        },
     );
 }
 
@@ -198,15 +203,15 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
         }
         Some("text") => {
             if let Some(value) = get("text").filter(|value| value.kind == Kind::String) {
-                let own = builder.source.string(value).unwrap_or_default();
-                if own.is_blank() {
+                let value_text = builder.source.string(value).unwrap_or_default();
+                if value_text.is_blank() {
                     builder.wrong(format!("{at}.text"), "text must hold more than white space");
                 }
                 // Citations point into the text.
                 if builder.source.has_elements(get("citations")) {
-                    (Part::FixedText(own), Slot::Fixed)
+                    (Part::FixedText(value_text), Slot::Fixed)
                 } else {
-                    (Part::Text(own), Slot::Text(value.span()))
+                    (Part::Text(value_text), Slot::Text(value.span()))
                 }
             } else {
                 builder.wrong(format!("{at}.text"), "expected a string");
@@ -230,7 +235,7 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
         }
         Some("tool_use") => {
             for key in ["id", "name"] {
-                if string(builder, key).is_none_or(|own| own.is_empty()) {
+                if string(builder, key).is_none_or(|value| value.is_empty()) {
                     builder.wrong(format!("{at}.{key}"), "expected a string that is not empty");
                 }
             }

@@ -42,12 +42,12 @@ impl Bound {
         let object = thinking.filter(|value| value.kind == Kind::Object);
         let node = |value: Value| Cursor::at(source, value.span().start).node().unwrap_or_default();
         let settings = object.map(node).unwrap_or_default();
-        if let Some(own) = settings.get(source, "block_binding") {
-            let behaviour = node(own).get(source, "prefix_mismatch_behavior");
+        if let Some(binding) = settings.get(source, "block_binding") {
+            let behaviour = node(binding).get(source, "prefix_mismatch_behavior");
             let drops = behaviour.is_some_and(|value| value.is(source, "drop_block"));
             return Self::new(if drops { Binding::Free } else { Binding::Removed });
         }
-        let adaptive = settings.get(source, "type").is_some_and(|it| it.is(source, "adaptive"));
+        let adaptive = settings.get(source, "type").is_some_and(|kind| kind.is(source, "adaptive"));
         let last = settings.fields.last().filter(|_| adaptive);
         let binds = model.is_some_and(|model| ModelName::parse(model).binds_thinking());
         match last.filter(|_| binds) {

@@ -247,11 +247,11 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
     match kind.as_ref() {
         "text" | "refusal" => match node.get(&text, kind.as_ref()) {
             Some(value) if value.kind == Kind::String => {
-                let own = builder.source.string(value).unwrap_or_default();
+                let value_text = builder.source.string(value).unwrap_or_default();
                 if kind == "text" {
-                    made.add(Part::Text(own), Slot::Text(value.span()));
+                    made.add(Part::Text(value_text), Slot::Text(value.span()));
                 } else {
-                    made.add(Part::FixedText(own), Slot::Fixed);
+                    made.add(Part::FixedText(value_text), Slot::Fixed);
                 }
                 return;
             }

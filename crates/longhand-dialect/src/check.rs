@@ -301,7 +301,12 @@ impl<'c> Check<'c> {
             let what = "a system message stands after a user's and before an assistant's";
             self.wrong(self.of(at, "role"), what);
         }
-        if conversation.model.as_deref().and_then(claude_version).is_some_and(|it| it < (4, 8)) {
+        if conversation
+            .model
+            .as_deref()
+            .and_then(claude_version)
+            .is_some_and(|version| version < (4, 8))
+        {
             let what = "models before claude-opus-4-8 take no system message here";
             self.odd(self.of(at, "role"), what);
         }

@@ -211,11 +211,11 @@ impl Conversation {
         if !self.findings.is_empty() || self.dialect.is_session_file() {
             return Vec::new();
         }
-        let own = self
+        let shared = self
             .elements
             .iter()
             .take_while(|span| span.end < common && self.source.as_bytes()[span.start] == b'{');
-        own.map(|span| Value::object(span.clone())).collect()
+        shared.map(|span| Value::object(span.clone())).collect()
     }
 
     /// Whether a message is the same in another request to the byte; of both, so many bytes at the

@@ -65,16 +65,17 @@ fn gather(source: &str, value: Value, depth: usize, found: &mut Vec<Mark>) {
         Kind::Object => {
             let node = cursor.node().unwrap_or_default();
             for key in LISTS {
-                if let Some(list) = node.get(source, key).filter(|it| it.kind == Kind::Array) {
+                if let Some(list) = node.get(source, key).filter(|value| value.kind == Kind::Array)
+                {
                     gather(source, list, depth, found);
                 }
             }
             for key in KEYS {
-                let own = node.get(source, key).filter(|value| value.kind != Kind::Null);
-                let Some(own) = own else { continue };
-                let fields = Cursor::at(source, own.span().start).node().unwrap_or_default();
+                let value = node.get(source, key).filter(|value| value.kind != Kind::Null);
+                let Some(value) = value else { continue };
+                let fields = Cursor::at(source, value.span().start).node().unwrap_or_default();
                 let hour = fields.get(source, "ttl").is_some_and(|ttl| ttl.is(source, "1h"));
-                found.push(Mark { key, span: own.span(), hour, whole: false });
+                found.push(Mark { key, span: value.span(), hour, whole: false });
             }
         }
         _ => {}
@@ -105,9 +106,9 @@ impl Conversation {
             return String::new();
         }
         let is_folded = |mark: &Mark| {
-            let after = self.elements.partition_point(|own| own.start <= mark.span.start);
-            let own = after.checked_sub(1).filter(|at| mark.span.end <= self.elements[*at].end);
-            own.is_some_and(|at| folded[at])
+            let after = self.elements.partition_point(|element| element.start <= mark.span.start);
+            let around = after.checked_sub(1).filter(|at| mark.span.end <= self.elements[*at].end);
+            around.is_some_and(|at| folded[at])
         };
         let (moved, kept): (Vec<Mark>, Vec<Mark>) = marks(source).into_iter().partition(is_folded);
         let after = start.start..end.end;

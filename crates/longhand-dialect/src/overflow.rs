@@ -310,7 +310,7 @@ impl Signs {
             }
         }
         let says_bytes =
-            self.texts.iter().any(|text| BYTE_TEXTS.iter().any(|own| text.contains(own)));
+            self.texts.iter().any(|text| BYTE_TEXTS.iter().any(|known| text.contains(known)));
         let bytes = !known && !said && (bytes || says_bytes || status == 413);
         let limit = self.limit.filter(|limit| *limit >= LIMIT_MIN);
         (known || said || bytes).then_some(Overflow { limit, asked: self.asked, bytes })

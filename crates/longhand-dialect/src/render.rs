@@ -50,7 +50,8 @@ impl Conversation {
                 _ => self.user_message(&block.text, &mark),
             };
             added.push((first, text));
-            let leaf = links.as_ref().and_then(|it| leaf_line(it, block.handle, first, &gone));
+            let leaf =
+                links.as_ref().and_then(|links| leaf_line(links, block.handle, first, &gone));
             if let (Some(leaf), Some(last)) = (leaf, self.elements.last()) {
                 splices.insert(last.end, format!("\n{leaf}"));
             }

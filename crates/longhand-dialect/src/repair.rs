@@ -52,8 +52,10 @@ impl Conversation {
         for (index, piece) in pieces.iter().enumerate() {
             let element = piece.element();
             match (before, element) {
-                (Some(before), Some(own)) if before + 1 == own => {
-                    out.push_str(&self.source[self.elements[before].end..self.elements[own].start]);
+                (Some(before), Some(next)) if before + 1 == next => {
+                    out.push_str(
+                        &self.source[self.elements[before].end..self.elements[next].start],
+                    );
                 }
                 _ if index > 0 => out.push_str(separator),
                 _ => {}
@@ -98,10 +100,10 @@ impl Conversation {
                 .find(|at| !is_result(*at))
                 .unwrap_or(self.messages.len());
             // Its results as they stand, those that stand elsewhere, and those that stand nowhere.
-            let own = |result: &usize| {
+            let is_answer = |result: &usize| {
                 pairs.call_of((*result, 0)).is_some_and(|call| Some(call.0) == asker)
             };
-            out.extend((start..at).filter(own).map(|result| self.piece(result, &pairs)));
+            out.extend((start..at).filter(is_answer).map(|result| self.piece(result, &pairs)));
             for call in asker.into_iter().flat_map(|asker| pairs.calls(asker)) {
                 match pairs.result_of(call) {
                     Some((result, _)) if (start..at).contains(&result) => {}
@@ -281,8 +283,9 @@ impl Conversation {
             let call = pairs.call_of((at, *index));
             message.role == Role::User && call.is_some_and(|call| Some(call.0) == asker)
         };
-        let own = |index: usize| self.block(at, index, pairs);
-        let mut blocks: Vec<String> = (0..message.parts.len()).filter(in_place).map(own).collect();
+        let block = |index: usize| self.block(at, index, pairs);
+        let mut blocks: Vec<String> =
+            (0..message.parts.len()).filter(in_place).map(block).collect();
         blocks.extend(owed);
         let mut moved = false;
         for (index, part) in message.parts.iter().enumerate() {
@@ -294,7 +297,7 @@ impl Conversation {
                 _ if alone.contains(&(at, index)) => {
                     blocks.push(text_block(&json::quote(NO_PARTNER)));
                 }
-                _ => blocks.push(own(index)),
+                _ => blocks.push(block(index)),
             }
         }
         if blocks.is_empty() {
@@ -307,10 +310,12 @@ impl Conversation {
         if unchanged.eq(blocks.iter().cloned()) {
             return Some(Piece::Own(element));
         }
-        let (whole, list) = (self.elements[element].clone(), blocks.join(","));
-        let content =
-            self.layout[at].content.as_ref().map_or(whole.end..whole.end, |it| it.span.clone());
-        let (head, tail) = (whole.start..content.start, content.end..whole.end);
+        let (range, list) = (self.elements[element].clone(), blocks.join(","));
+        let content = self.layout[at]
+            .content
+            .as_ref()
+            .map_or(range.end..range.end, |content| content.span.clone());
+        let (head, tail) = (range.start..content.start, content.end..range.end);
         let (head, tail) = (&self.source[head], &self.source[tail]);
         Some(Piece::Changed(element, format!("{head}[{list}]{tail}")))
     }
@@ -318,8 +323,9 @@ impl Conversation {
     /// Whether a message has content that blocks can be added to.
     fn has_blocks(&self, at: usize) -> bool {
         let content = self.layout[at].content.as_ref();
-        content
-            .is_some_and(|it| it.blocks.is_some() || self.source[it.span.clone()].starts_with('"'))
+        content.is_some_and(|content| {
+            content.blocks.is_some() || self.source[content.span.clone()].starts_with('"')
+        })
     }
 
     /// A block as it stands; a string counts as one.

@@ -377,7 +377,7 @@ impl ReplyReader {
         };
         // What has only thinking is no answer yet.
         let message =
-            |stream: Stream| stream.partial().filter(Reply::is_empty).map(|it| it.message);
+            |stream: Stream| stream.partial().filter(Reply::is_empty).map(|reply| reply.message);
         let empty = message(self.stream.begun_again());
         let thinking = message(self.stream.clone());
         pieces.extend(thinking.filter(|thinking| empty.as_ref() != Some(thinking)));
@@ -414,7 +414,7 @@ impl ReplyReader {
             return self.stream.finish();
         }
         let reply = self.stream.partial()?;
-        Some(Reply { stop: Stop::Other(CUT.to_owned()), ..reply }).filter(|it| !it.is_empty())
+        Some(Reply { stop: Stop::Other(CUT.to_owned()), ..reply }).filter(|reply| !reply.is_empty())
     }
 }
 

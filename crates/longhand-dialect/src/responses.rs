@@ -85,7 +85,10 @@ fn settings(builder: &mut Builder) {
     let managed = given(builder, "context_management").map(|value| builder.source.nodes(value));
     for (index, node) in managed.iter().flatten().enumerate() {
         let threshold = node.get(&text, "compact_threshold").map(|value| &text[value.span()]);
-        if threshold.and_then(|number| number.parse::<f64>().ok()).is_some_and(|it| it < 1_000.0) {
+        if threshold
+            .and_then(|number| number.parse::<f64>().ok())
+            .is_some_and(|number| number < 1_000.0)
+        {
             let at = format!("context_management[{index}].compact_threshold");
             builder.wrong(at, "a threshold has at least 1,000 tokens");
         }
@@ -282,21 +285,21 @@ fn part(builder: &mut Builder, node: &Node, kinds: &[&str], at: &str, made: &mut
     match kind.as_ref() {
         "input_text" | "output_text" | "text" => match node.get(&text, "text") {
             Some(value) if value.kind == Kind::String => {
-                let own = builder.source.string(value).unwrap_or_default();
-                check_length(builder, &own, TEXT_CHARS_MAX, format!("{at}.text"));
+                let value_text = builder.source.string(value).unwrap_or_default();
+                check_length(builder, &value_text, TEXT_CHARS_MAX, format!("{at}.text"));
                 // Annotations point into the text of an answer.
                 return if kind == "output_text"
                     && builder.source.has_elements(node.get(&text, "annotations"))
                 {
-                    made.add(Part::FixedText(own), Slot::Fixed);
+                    made.add(Part::FixedText(value_text), Slot::Fixed);
                 } else {
-                    made.add(Part::Text(own), Slot::Text(value.span()));
+                    made.add(Part::Text(value_text), Slot::Text(value.span()));
                 };
             }
             _ => builder.wrong(format!("{at}.text"), "expected a string"),
         },
         "refusal" => match string(builder, "refusal") {
-            Some(own) => return made.add(Part::FixedText(own), Slot::Fixed),
+            Some(value_text) => return made.add(Part::FixedText(value_text), Slot::Fixed),
             None => builder.wrong(format!("{at}.refusal"), "expected a string"),
         },
         "input_image" => {
@@ -336,11 +339,11 @@ fn reasoning(builder: &mut Builder, node: &Node, made: &mut Made) {
 fn call(builder: &mut Builder, node: &Node, key: &str, name: &str, made: &mut Made) {
     let text = builder.source.text.clone();
     let mut string = |field: &str| {
-        let own = node.get(&text, field).and_then(|value| builder.source.string(value));
-        if own.is_none() {
+        let value = node.get(&text, field).and_then(|value| builder.source.string(value));
+        if value.is_none() {
             builder.wrong(format!("{name}.{field}"), "expected a string");
         }
-        own.unwrap_or_default()
+        value.unwrap_or_default()
     };
     let (id, tool, arguments) = (string("call_id"), string("name"), string(key));
     check_length(builder, &id, ID_CHARS_MAX, format!("{name}.call_id"));

@@ -50,16 +50,16 @@ impl<'c> Links<'c> {
         for (at, node) in links.nodes.iter().enumerate() {
             let link = node.get(source, parents[0]);
             let text = link.map_or("null", |link| &source[link.span()]);
-            let own = folded.is_some_and(|folded| folded[at]);
+            let is_folded = folded.is_some_and(|folded| folded[at]);
             let up = match link.and_then(|link| links.target(link)) {
                 Some(parent) if gone[parent] => {
                     let up = links.up.get(parent).copied().unwrap_or(Up::NONE);
-                    Up { folded: up.folded || own, ..up }
+                    Up { folded: up.folded || is_folded, ..up }
                 }
                 Some(parent) if !links.follows(at, parent) => {
-                    Up { link: text, folded: own, ..Up::NONE }
+                    Up { link: text, folded: is_folded, ..Up::NONE }
                 }
-                at => Up { link: text, at, folded: own },
+                at => Up { link: text, at, folded: is_folded },
             };
             links.up.push(up);
         }

@@ -183,16 +183,16 @@ fn body(text: &str, cursor: &mut Cursor, known: &[Value]) -> Result<Option<Body>
     let mut shape = None;
     let mut elements = Vec::new();
     let read = cursor.fields(|cursor, key| {
-        let own = match key.str(text).as_deref() {
+        let named = match key.str(text).as_deref() {
             Some("messages") => Some(Shape::Messages),
             Some("input") => Some(Shape::Input),
             _ => None,
         };
-        if let Some(own) = own
-            && (own == Shape::Messages || shape != Some(Shape::Messages))
+        if let Some(named) = named
+            && (named == Shape::Messages || shape != Some(Shape::Messages))
             && cursor.peek() == Some(b'[')
         {
-            shape = Some(own);
+            shape = Some(named);
             elements.clear();
             return array_after(cursor, known, &mut elements);
         }

@@ -42,13 +42,13 @@ impl Splices {
             while at < list.len() && gone[at] {
                 at += 1;
             }
-            let whole = list[first].start..list[at - 1].end;
+            let removed = list[first].start..list[at - 1].end;
             let with = instead.iter().find(|(index, _)| (first..at).contains(index));
             let (range, text) = match (with, first.checked_sub(1), list.get(at)) {
-                (Some((_, with)), ..) => (whole, with.clone()),
-                (None, Some(before), _) => (list[before].end..whole.end, String::new()),
-                (None, None, Some(after)) => (whole.start..after.start, String::new()),
-                (None, None, None) => (whole, String::new()),
+                (Some((_, with)), ..) => (removed, with.clone()),
+                (None, Some(before), _) => (list[before].end..removed.end, String::new()),
+                (None, None, Some(after)) => (removed.start..after.start, String::new()),
+                (None, None, None) => (removed, String::new()),
             };
             self.0.push(Splice { range, text, is_removal: true });
         }
@@ -169,7 +169,7 @@ mod tests {
             instead in prop::option::of(0..12usize),
             order in Just([0, 1, 2]).prop_shuffle(),
         ) {
-            let instead = instead.filter(|at| elements.get(*at).is_some_and(|own| own.is_gone));
+            let instead = instead.filter(|at| elements.get(*at).is_some_and(|element| element.is_gone));
             let mut source = String::from("[ ");
             let mut list = Vec::new();
             for (at, element) in elements.iter().enumerate() {

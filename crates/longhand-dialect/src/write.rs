@@ -26,8 +26,8 @@ fn list(
     dialect: Dialect,
     convert: impl Fn(&Message) -> Vec<String>,
 ) -> String {
-    let items = messages.iter().flat_map(|(own, message)| {
-        if *own == dialect { vec![message.raw.raw().to_owned()] } else { convert(message) }
+    let items = messages.iter().flat_map(|(source, message)| {
+        if *source == dialect { vec![message.raw.raw().to_owned()] } else { convert(message) }
     });
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
@@ -106,24 +106,25 @@ fn responses(message: &Message) -> Vec<String> {
 
 /// Arguments as a JSON object, whatever they were.
 fn arguments_of(call: &longhand_core::ToolCall) -> String {
-    let own = call.arguments.decode().into_owned();
-    if call.freeform || own.trim().is_empty() {
-        format!(r#"{{"input":{}}}"#, quote(&own))
+    let arguments = call.arguments.decode().into_owned();
+    if call.freeform || arguments.trim().is_empty() {
+        format!(r#"{{"input":{}}}"#, quote(&arguments))
     } else {
-        own
+        arguments
     }
 }
 
 fn anthropic(messages: &[Sourced]) -> String {
     let mut system = Vec::new();
     let mut turns: Vec<(Role, Vec<String>)> = Vec::new();
-    for (own, message) in messages {
+    for (source, message) in messages {
         if message.role == Role::System {
             system.push(text_block(&quote(&words(&message.parts))));
             continue;
         }
         let role = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
-        let blocks = if *own == Dialect::Anthropic { own_blocks(message) } else { blocks(message) };
+        let blocks =
+            if *source == Dialect::Anthropic { own_blocks(message) } else { blocks(message) };
         match turns.last_mut() {
             Some((last, gathered)) if *last == role => gathered.extend(blocks),
             _ if blocks.is_empty() => {}

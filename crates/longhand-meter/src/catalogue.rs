@@ -192,8 +192,8 @@ fn price(name: &ModelName) -> Option<Price> {
     if name.is_variant() {
         return None;
     }
-    let own = PRICES.iter().find(|(id, ..)| *id == name.id());
-    let (input, cached_input, output) = if let Some((_, input, cached, output)) = own {
+    let priced = PRICES.iter().find(|(id, ..)| *id == name.id());
+    let (input, cached_input, output) = if let Some((_, input, cached, output)) = priced {
         (*input, Some(*cached), *output)
     } else {
         let rates = listed(name.id())?.pricing;

@@ -154,8 +154,8 @@ mod tests {
         let words = "let x = 1; // 漢字、かな。\r\n".repeat(2_000);
         for text in ["", "a", &words, &"a".repeat(10_000), &"😀".repeat(5_000)] {
             for bytes in [256, 1_000, 4_096] {
-                let whole: String = pieces(text, bytes).map(|piece| piece.text).collect();
-                assert_eq!(whole, text);
+                let joined: String = pieces(text, bytes).map(|piece| piece.text).collect();
+                assert_eq!(joined, text);
                 assert!(pieces(text, bytes).all(|piece| piece.text.len() <= 4_096));
             }
         }

@@ -195,15 +195,15 @@ impl Endpoints {
 
     /// Adds an endpoint; one of the same name gives way.
     pub fn insert(&mut self, endpoint: Endpoint) {
-        match self.list.iter_mut().find(|own| own.name == endpoint.name) {
-            Some(own) => *own = Arc::new(endpoint),
+        match self.list.iter_mut().find(|known| known.name == endpoint.name) {
+            Some(known) => *known = Arc::new(endpoint),
             None => self.list.push(Arc::new(endpoint)),
         }
     }
 
     /// The endpoint of a name.
     pub fn get(&self, name: &str) -> Option<&Endpoint> {
-        self.list.iter().find(|own| own.name == name).map(AsRef::as_ref)
+        self.list.iter().find(|endpoint| endpoint.name == name).map(AsRef::as_ref)
     }
 
     /// All of them, in the order in which they were added.
@@ -214,8 +214,9 @@ impl Endpoints {
     /// Finds the model of a name.
     pub fn model(&self, name: &str) -> Result<Model, NameError> {
         let ModelName { provider, model } = ModelName::parse(name)?;
-        let Some(endpoint) = self.list.iter().find(|own| own.name == provider) else {
-            let known: Vec<&str> = self.list.iter().map(|own| own.name.as_str()).collect();
+        let Some(endpoint) = self.list.iter().find(|endpoint| endpoint.name == provider) else {
+            let known: Vec<&str> =
+                self.list.iter().map(|endpoint| endpoint.name.as_str()).collect();
             return Err(NameError::UnknownProvider { provider, known: known.join(", ") });
         };
         match (&endpoint.key, &endpoint.key_variable) {

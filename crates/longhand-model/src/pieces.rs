@@ -44,10 +44,10 @@ pub(crate) fn take(
     let mut piece = String::new();
     let mut spent = Tokens::ZERO;
     while let Some(segment) = segments.pop_front() {
-        let own = quote(&segment.source, &segment.text);
-        let cost = scale.text(&own);
+        let quoted = quote(&segment.source, &segment.text);
+        let cost = scale.text(&quoted);
         let Some(room) = room.filter(|room| spent + cost > *room) else {
-            piece.push_str(&own);
+            piece.push_str(&quoted);
             spent += cost;
             continue;
         };

@@ -156,9 +156,9 @@ impl Log {
     /// The story so far, for a model that goes on with it.
     pub fn story(&self) -> String {
         let told = self.story.told.iter().flat_map(|told| told.1.iter().cloned());
-        let own = self.story.lines.iter().filter(|line| line.round >= self.story.first_own());
-        let own = own.map(|line| format!("{}: {}", line.round, line.text));
-        told.chain(own).collect::<Vec<_>>().join("\n")
+        let newer = self.story.lines.iter().filter(|line| line.round >= self.story.first_own());
+        let newer = newer.map(|line| format!("{}: {}", line.round, line.text));
+        told.chain(newer).collect::<Vec<_>>().join("\n")
     }
 
     fn read_message(&mut self, message: &Message, calls: &mut FxHashMap<String, Action>) {
@@ -211,7 +211,9 @@ impl Log {
         self.names.read(&path, self.messages, FILE_WEIGHT, source);
         match node.as_ref().filter(is_object) {
             Some(node) => {
-                for value in node.strings(&arguments).iter().filter_map(|own| own.str(&arguments)) {
+                for value in
+                    node.strings(&arguments).iter().filter_map(|value| value.str(&arguments))
+                {
                     self.names.read(bounded(&value), self.messages, weight, source);
                 }
             }
@@ -278,7 +280,8 @@ impl Log {
 
     /// Keeps the users' words within bounds: old ones are shortened, then dropped, rules last.
     fn shorten_words(&mut self) {
-        let bytes = |words: &[Words]| words.iter().map(|own| own.text.len() + 16).sum::<usize>();
+        let bytes =
+            |words: &[Words]| words.iter().map(|entry| entry.text.len() + 16).sum::<usize>();
         if bytes(&self.words) <= WORDS_BYTES_MAX {
             return;
         }
@@ -349,7 +352,7 @@ fn command_in(text: &str) -> String {
         Some(
             code.split_once('\n')
                 .filter(|(first, _)| !first.contains(' '))
-                .map_or(code, |own| own.1),
+                .map_or(code, |(_, rest)| rest),
         )
     });
     inside.unwrap_or_else(|| text.lines().next_back().unwrap_or_default()).trim().to_owned()

@@ -99,14 +99,14 @@ fn within(text: &str, chars_max: usize) -> Option<&str> {
 /// Makes a summary that somebody else wrote safe, line by line.
 pub(crate) fn lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for own in text.lines().map(line) {
-        if own.is_empty() && (out.is_empty() || out.ends_with("\n\n")) {
+    for line in text.lines().map(line) {
+        if line.is_empty() && (out.is_empty() || out.ends_with("\n\n")) {
             continue;
         }
-        if names_a_role(&own) {
+        if names_a_role(&line) {
             out.push_str("- ");
         }
-        out.push_str(&own);
+        out.push_str(&line);
         out.push('\n');
     }
     out.truncate(out.trim_end().len());

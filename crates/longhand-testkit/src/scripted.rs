@@ -76,7 +76,7 @@ pub struct Recorded {
 impl Recorded {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -127,13 +127,13 @@ impl ScriptedServer {
             requests: Mutex::default(),
             ended: AtomicBool::new(false),
         });
-        let own = Arc::clone(&shared);
+        let accepting = Arc::clone(&shared);
         let thread = thread::spawn(move || {
             for stream in listener.incoming() {
-                if own.ended.load(Ordering::SeqCst) {
+                if accepting.ended.load(Ordering::SeqCst) {
                     break;
                 }
-                let shared = Arc::clone(&own);
+                let shared = Arc::clone(&accepting);
                 if let Ok(stream) = stream {
                     thread::spawn(move || {
                         // A client that goes away is part of many scripts.

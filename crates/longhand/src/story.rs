@@ -189,11 +189,11 @@ impl Storyteller {
             let (mut refused, mut told) = (Vec::new(), None);
             for summariser in &summarisers {
                 match work.told_by(&**summariser) {
-                    Ok(mut own) => {
-                        if let Some(account) = &mut own.account {
+                    Ok(mut chapter) => {
+                        if let Some(account) = &mut chapter.account {
                             account["refused"] = refused.into();
                         }
-                        told = Some(own);
+                        told = Some(chapter);
                         break;
                     }
                     Err(why) => refused.push(why),

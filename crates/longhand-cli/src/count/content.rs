@@ -163,8 +163,11 @@ impl Content {
     }
 
     pub(super) fn json(&self, file: &CountedFile) -> [(&'static str, Value); 3] {
-        let kinds: serde_json::Map<String, Value> =
-            self.kinds.iter().map(|(kind, own)| (kind.key().to_owned(), own.0.into())).collect();
+        let kinds: serde_json::Map<String, Value> = self
+            .kinds
+            .iter()
+            .map(|(kind, tokens)| (kind.key().to_owned(), tokens.0.into()))
+            .collect();
         let tools = self
             .tools
             .iter()

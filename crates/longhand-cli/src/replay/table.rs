@@ -148,12 +148,12 @@ pub(super) fn missing(traces: &[ReplayedTrace], most: usize, columns: usize) -> 
         Measure::User,
     ] {
         let name = measure_name(measure);
-        let mut own: Vec<_> = counts.iter().filter(|((of, _, _), _)| *of == name).collect();
-        own.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
-        if !own.is_empty() {
-            let _ = writeln!(out, "\nmissing, {name} ({} different):", grouped(own.len()));
+        let mut missing: Vec<_> = counts.iter().filter(|((of, _, _), _)| *of == name).collect();
+        missing.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
+        if !missing.is_empty() {
+            let _ = writeln!(out, "\nmissing, {name} ({} different):", grouped(missing.len()));
         }
-        for ((_, file, text), count) in own.into_iter().take(most) {
+        for ((_, file, text), count) in missing.into_iter().take(most) {
             let file = clipped(file.trim_end_matches(".json").trim_end_matches(".jsonl"), 16);
             let text = crate::output::harmless_line(text);
             let _ = writeln!(

@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn variable(recipe: &Recipe, name: &str) -> String {
-        let found = recipe.variables.iter().rfind(|(own, _)| own.as_os_str() == name);
+        let found = recipe.variables.iter().rfind(|(known, _)| known.as_os_str() == name);
         found.unwrap().1.to_string_lossy().into_owned()
     }
 
@@ -179,11 +179,11 @@ mod tests {
     #[test]
     fn pi_has_its_folder_and_gets_other_addresses() {
         let home = tempfile::tempdir().unwrap();
-        let own = home.path().join(".pi/agent");
-        std::fs::create_dir_all(&own).unwrap();
-        std::fs::write(own.join("auth.json"), "{}").unwrap();
+        let user_folder = home.path().join(".pi/agent");
+        std::fs::create_dir_all(&user_folder).unwrap();
+        std::fs::write(user_folder.join("auth.json"), "{}").unwrap();
         let models = r#"{"providers":{"mine":{"baseUrl":"http://m"},"openai":{"headers":{}}}}"#;
-        std::fs::write(own.join("models.json"), models).unwrap();
+        std::fs::write(user_folder.join("models.json"), models).unwrap();
         let path = home.path().to_string_lossy().into_owned();
         let (recipe, folder) = made("pi", |name| (name == "HOME").then(|| path.clone())).unwrap();
         let settings = PathBuf::from(variable(&recipe, "PI_CODING_AGENT_DIR"));
@@ -198,7 +198,7 @@ mod tests {
         std::fs::write(settings.join("sessions/new"), "kept").unwrap();
         drop(folder);
         assert!(!settings.exists());
-        assert_eq!(std::fs::read_to_string(own.join("models.json")).unwrap(), models);
-        assert_eq!(std::fs::read_to_string(own.join("sessions/new")).unwrap(), "kept");
+        assert_eq!(std::fs::read_to_string(user_folder.join("models.json")).unwrap(), models);
+        assert_eq!(std::fs::read_to_string(user_folder.join("sessions/new")).unwrap(), "kept");
     }
 }

@@ -69,11 +69,14 @@ impl Figures {
             reached: alone.most,
             requests: seen.main + seen.sub + seen.side,
             conversations: listed.len(),
-            aside: listed.iter().map(|own| own["aside"].as_array().map_or(0, Vec::len)).sum(),
+            aside: listed
+                .iter()
+                .map(|session| session["aside"].as_array().map_or(0, Vec::len))
+                .sum(),
             invalid: seen.invalid.len(),
             over: seen.over.len(),
             errors,
-            batches: listed.iter().filter_map(|own| own["batches"].as_u64()).sum(),
+            batches: listed.iter().filter_map(|session| session["batches"].as_u64()).sum(),
             breaks: seen.breaks,
             own_breaks: alone.breaks,
             cached: share(seen),

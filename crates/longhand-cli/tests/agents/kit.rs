@@ -30,8 +30,8 @@ impl Kit {
     }
 
     fn find(&self, names: &[&str]) -> Option<&(String, Value)> {
-        let is = |own: &str, name: &&str| own.eq_ignore_ascii_case(name);
-        names.iter().find_map(|name| self.tools.iter().find(|(own, _)| is(own, name)))
+        let is = |tool: &str, name: &&str| tool.eq_ignore_ascii_case(name);
+        names.iter().find_map(|name| self.tools.iter().find(|(tool, _)| is(tool, name)))
     }
 
     /// The call that does something; `None` if the agent cannot.
@@ -96,14 +96,15 @@ impl Kit {
         let properties = schema["properties"].as_object()?;
         let mut arguments = Map::new();
         for (kind, value) in fields {
-            let known = |own: &&String| KNOWN.iter().any(|(is, key)| is == kind && key == own);
+            let known = |name: &&String| KNOWN.iter().any(|(is, key)| is == kind && key == name);
             let (key, schema) = properties.iter().find(|(key, _)| known(key))?;
             let is_list = schema["type"] == "array";
             let value = if is_list { json!(["bash", "-lc", value]) } else { value.clone() };
             arguments.insert(key.clone(), value);
         }
         for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            let kind = properties.get(key).map(|own| own["type"].clone()).unwrap_or_default();
+            let kind =
+                properties.get(key).map(|property| property["type"].clone()).unwrap_or_default();
             let value = match (key, kind.as_str()) {
                 ("subagent_type", _) => json!("general-purpose"),
                 (_, Some("number" | "integer")) => json!(120),

@@ -379,7 +379,10 @@ fn keys_are_taken_out_on_the_way_in() {
     for file in ["a.db", "a.db-wal"] {
         let bytes = std::fs::read(folder.path(file)).unwrap_or_default();
         for secret in [key, "Hunter2Canary"] {
-            assert!(!bytes.windows(secret.len()).any(|own| own == secret.as_bytes()), "{file}");
+            assert!(
+                !bytes.windows(secret.len()).any(|window| window == secret.as_bytes()),
+                "{file}"
+            );
         }
     }
     #[cfg(unix)]

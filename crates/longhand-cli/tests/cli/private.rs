@@ -287,12 +287,12 @@ echo $PPID > "$HOME/guard"; echo $$ > "$HOME/pid"
 
 /// Makes sure that the user's folder has all that `pi` wrote, and that nothing else is left.
 fn assert_brought_back(stage: &Stage, how: &str) {
-    let own = |name: &str| stage.folder.read(&format!(".pi/agent/{name}"));
-    assert_eq!(own("auth.json"), r#"{"openai":"logged in"}"#, "{how}");
-    assert_eq!(own("settings.json"), r#"{"theme":"light"}"#, "{how}");
-    assert_eq!(own("trusted.json"), "[2]", "{how}");
-    assert_eq!(own("themes/new/colours"), "red", "{how}");
-    let models: Value = serde_json::from_str(&own("models.json")).unwrap();
+    let user_file = |name: &str| stage.folder.read(&format!(".pi/agent/{name}"));
+    assert_eq!(user_file("auth.json"), r#"{"openai":"logged in"}"#, "{how}");
+    assert_eq!(user_file("settings.json"), r#"{"theme":"light"}"#, "{how}");
+    assert_eq!(user_file("trusted.json"), "[2]", "{how}");
+    assert_eq!(user_file("themes/new/colours"), "red", "{how}");
+    let models: Value = serde_json::from_str(&user_file("models.json")).unwrap();
     let expected = json!({
         "mine": {"baseUrl": "http://m"}, "providers": {"openai": {"apiKey": "sk-of-mine"}},
     });
@@ -378,11 +378,11 @@ fn what_the_user_changed_during_a_run_is_kept_and_told() {
     stage.folder.write("go", "");
     let (status, said) = ended(run);
     assert_eq!(status, Some(0), "{said}");
-    let own = |name: &str| stage.folder.read(&format!(".pi/agent/{name}"));
-    assert_eq!(own("settings.json"), "{\"theme\":\"mine, and newer\"}");
-    assert_eq!(own("settings.json.longhand-run"), "{\"theme\":\"light\"}");
-    assert_eq!(own("auth.json"), "{\"openai\":\"another login\"}");
-    assert_eq!(own("auth.json.longhand-run"), "{\"openai\":\"logged in\"}");
+    let user_file = |name: &str| stage.folder.read(&format!(".pi/agent/{name}"));
+    assert_eq!(user_file("settings.json"), "{\"theme\":\"mine, and newer\"}");
+    assert_eq!(user_file("settings.json.longhand-run"), "{\"theme\":\"light\"}");
+    assert_eq!(user_file("auth.json"), "{\"openai\":\"another login\"}");
+    assert_eq!(user_file("auth.json.longhand-run"), "{\"openai\":\"logged in\"}");
     for name in ["settings.json", "auth.json"] {
         let told = format!("{name} was changed during the run and is kept");
         assert!(said.contains(&told), "{said}");

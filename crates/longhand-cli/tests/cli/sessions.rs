@@ -363,7 +363,7 @@ fn check_original(session: &Session, entry: &Value, content: &str) {
     if entry["messages"].is_array() {
         assert!(content.lines().count() >= entry["count"].as_u64().unwrap() as usize);
         for line in content.lines() {
-            assert!(session.lines.iter().any(|own| own == line), "{}: {line}", session.dialect);
+            assert!(session.lines.iter().any(|other| other == line), "{}: {line}", session.dialect);
         }
         return;
     }

@@ -87,7 +87,7 @@ fn outcomes(line: &str) -> impl Iterator<Item = Outcome<'_>> {
 }
 
 fn starts_with(word: &str, start: &str) -> bool {
-    word.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start))
+    word.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
 /// Cuts the last clauses of a verdict if they say what was not run or how long the run took.

@@ -70,7 +70,7 @@ impl Pattern {
 impl Piece {
     fn has(self, byte: u8) -> bool {
         match self {
-            Piece::Literal(own) => own == byte,
+            Piece::Literal(literal) => literal == byte,
             Piece::Digits => byte.is_ascii_digit(),
             Piece::Alphanumerics => byte.is_ascii_alphanumeric(),
         }

@@ -124,7 +124,9 @@ fn is_heading(line: &str, at: usize) -> bool {
     let opens = line[..start].chars().all(|c| !c.is_alphanumeric());
     let word = &line[start..end];
     opens
-        && ["fatal", "panic", "failed", "failure"].iter().any(|own| word.eq_ignore_ascii_case(own))
+        && ["fatal", "panic", "failed", "failure"]
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known))
         && line[end..].starts_with([':', '[', '(', ' '])
 }
 

@@ -192,7 +192,7 @@ impl Block {
 
     /// A field that it began with.
     fn string(&self, key: &str) -> Option<String> {
-        let (_, raw) = self.fields.iter().find(|(own, _)| own == key)?;
+        let (_, raw) = self.fields.iter().find(|(name, _)| name == key)?;
         Some(View::parse(raw)?.str()?.into_owned())
     }
 
@@ -214,7 +214,7 @@ impl Block {
                     if key == "text" {
                         said.push_str(&more);
                     }
-                    match self.added.iter_mut().find(|(own, _)| own == key) {
+                    match self.added.iter_mut().find(|(name, _)| name == key) {
                         Some((_, text)) => text.push_str(&more),
                         None => self.added.push((key.to_owned(), more.into_owned())),
                     }
@@ -230,25 +230,28 @@ impl Block {
         let mut fields = self.fields;
         let mut set = |key: &str, value: &dyn Fn(Option<View>) -> String| match fields
             .iter_mut()
-            .find(|(own, _)| own == key)
+            .find(|(name, _)| name == key)
         {
             Some((_, raw)) => *raw = value(View::parse(raw)),
             None => fields.push((key.to_owned(), value(None))),
         };
         for (key, more) in &self.added {
-            set(key, &|own| quote(&(own.and_then(View::str).unwrap_or_default() + more.as_str())));
+            set(key, &|before| {
+                quote(&(before.and_then(View::str).unwrap_or_default() + more.as_str()))
+            });
         }
         if !self.input.trim().is_empty() {
-            let whole = View::parse_nested(&self.input).is_some();
+            let is_complete = View::parse_nested(&self.input).is_some();
             // A call that was cut short must not pass for one without arguments.
             let cut = || object([("truncated", quote(&self.input))]);
-            set("input", &|_| if whole { self.input.clone() } else { cut() });
+            set("input", &|_| if is_complete { self.input.clone() } else { cut() });
         }
         if !self.citations.is_empty() {
-            set("citations", &|own| {
-                let own = own.map(View::elements).unwrap_or_default();
-                let own = own.into_iter().map(View::raw);
-                let all: Vec<&str> = own.chain(self.citations.iter().map(String::as_str)).collect();
+            set("citations", &|before| {
+                let before = before.map(View::elements).unwrap_or_default();
+                let before = before.into_iter().map(View::raw);
+                let all: Vec<&str> =
+                    before.chain(self.citations.iter().map(String::as_str)).collect();
                 format!("[{}]", all.join(","))
             });
         }
@@ -270,13 +273,13 @@ impl Counts {
     fn take(&mut self, usage: Option<View>) {
         let Some(usage) = usage else { return };
         self.seen = true;
-        for (own, key) in [
+        for (count, key) in [
             (&mut self.fresh, "input_tokens"),
             (&mut self.read, "cache_read_input_tokens"),
             (&mut self.written, "cache_creation_input_tokens"),
             (&mut self.output, "output_tokens"),
         ] {
-            *own = (*own).max(usage.number(key).unwrap_or(0));
+            *count = (*count).max(usage.number(key).unwrap_or(0));
         }
     }
 

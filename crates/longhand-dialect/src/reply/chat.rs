@@ -106,8 +106,8 @@ impl Stream {
         // An error is no end.
         let stop = choice.string("finish_reason").filter(|reason| reason != "error");
         self.stop = stop.or(self.stop.take());
-        let own = event.get("usage").or_else(|| event.get("x_groq")?.get("usage"));
-        self.usage = own.map(usage).or(self.usage);
+        let reported = event.get("usage").or_else(|| event.get("x_groq")?.get("usage"));
+        self.usage = reported.map(usage).or(self.usage);
     }
 
     /// Adds what came and gives the text among it. Of all choices but the first, only calls are kept.
@@ -140,22 +140,22 @@ impl Stream {
             Kind::Array => Field::List(raw_elements(value)),
             _ => Field::Other(value.raw().to_owned()),
         };
-        let Some((_, own)) = self.fields.iter_mut().find(|(name, _)| name == key) else {
+        let Some((_, old)) = self.fields.iter_mut().find(|(name, _)| name == key) else {
             return self.fields.push((key.to_owned(), new));
         };
-        match (own, new) {
-            (Field::Text(own), Field::Text(new)) => own.push_str(&new),
-            (Field::List(own), Field::List(new)) => own.extend(new),
-            (Field::List(own), Field::Text(new)) if !new.is_empty() => own.push(text_part(&new)),
-            (own @ Field::Text(_), Field::List(new)) => {
-                let before = match &*own {
+        match (old, new) {
+            (Field::Text(old), Field::Text(new)) => old.push_str(&new),
+            (Field::List(old), Field::List(new)) => old.extend(new),
+            (Field::List(old), Field::Text(new)) if !new.is_empty() => old.push(text_part(&new)),
+            (old @ Field::Text(_), Field::List(new)) => {
+                let before = match &*old {
                     Field::Text(text) if !text.is_empty() => Some(text_part(text)),
                     _ => None,
                 };
-                *own = Field::List(before.into_iter().chain(new).collect());
+                *old = Field::List(before.into_iter().chain(new).collect());
             }
             (_, Field::Text(_)) => {}
-            (own, new) => *own = new,
+            (old, new) => *old = new,
         }
     }
 
@@ -177,8 +177,8 @@ impl Stream {
     /// The message as far as it has come, without calls that are incomplete.
     pub(super) fn partial(mut self) -> Reply {
         let calls = self.calls.entry(0).or_default();
-        let mut whole = calls.whole().into_iter();
-        calls.0.retain(|_| whole.next() == Some(true));
+        let mut is_whole = calls.whole().into_iter();
+        calls.0.retain(|_| is_whole.next() == Some(true));
         self.fields.retain(|(key, _)| key != "function_call");
         self.reply(None)
     }
@@ -287,9 +287,9 @@ impl Field {
 impl Call {
     /// A call that came whole.
     fn of(call: View) -> Self {
-        let mut whole = Self::default();
-        whole.add(call);
-        whole
+        let mut complete = Self::default();
+        complete.add(call);
+        complete
     }
 
     fn add(&mut self, piece: View) {
@@ -320,7 +320,7 @@ impl Call {
                 }
                 _ if value.kind() == Kind::Null => {}
                 _ => {
-                    self.others.retain(|(own, _)| *own != key);
+                    self.others.retain(|(name, _)| *name != key);
                     self.others.push((key.into_owned(), value.raw().to_owned()));
                 }
             }
@@ -340,9 +340,9 @@ impl Call {
         let kind = if self.kind.is_empty() { "function" } else { &self.kind };
         let arguments = if kind == "custom" { "input" } else { "arguments" };
         let inner = object([("name", quote(&self.name)), (arguments, quote(&self.arguments))]);
-        let own = [("id", quote(&self.id)), ("type", quote(kind)), (kind, inner)];
+        let fields = [("id", quote(&self.id)), ("type", quote(kind)), (kind, inner)];
         let others = self.others.iter().map(|(key, raw)| (key.as_str(), raw.clone()));
-        object(own.into_iter().chain(others))
+        object(fields.into_iter().chain(others))
     }
 }
 

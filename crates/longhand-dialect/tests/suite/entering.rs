@@ -28,9 +28,9 @@ fn a_new_result_beyond_its_share_is_clipped_and_nothing_else() {
     };
     // Half of its share is left of it, beside some 350 tokens of the rest.
     assert!((Tokens(1_200)..Tokens(1_500)).contains(&made.tokens), "{}", made.tokens);
-    let whole = made.before.messages[4].results().next().unwrap().single_text().unwrap();
+    let result = made.before.messages[4].results().next().unwrap().single_text().unwrap();
     let opened = original(&made.before.path(), edit).unwrap();
-    assert_eq!(opened, Original::Text(whole.decode().into_owned()));
+    assert_eq!(opened, Original::Text(result.decode().into_owned()));
 }
 
 #[test]

@@ -335,8 +335,10 @@ fn put(value: &mut Value, text: &str, kept: &Original) -> usize {
     }
     let mut found = 0;
     match value {
-        Value::Array(list) => list.iter_mut().for_each(|own| found += put(own, text, kept)),
-        Value::Object(fields) => fields.values_mut().for_each(|own| found += put(own, text, kept)),
+        Value::Array(list) => list.iter_mut().for_each(|value| found += put(value, text, kept)),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(|value| found += put(value, text, kept));
+        }
         _ => {}
     }
     found

@@ -163,7 +163,8 @@ fn reasoning_items_and_what_they_led_to_leave_together() {
     let items: String = (0..9).map(item).collect();
     let json = format!(r#"{{"input":[{{"role":"user","content":"go"}}{items}]}}"#);
     let whole = count(&parse(&json, None), o200k()).0;
-    for (percent, policy) in (1..100).step_by(3).flat_map(|at| POLICIES.map(|it| (at, it))) {
+    for (percent, policy) in (1..100).step_by(3).flat_map(|at| POLICIES.map(|policy| (at, policy)))
+    {
         let settings = PlanSettings { policy, ..PlanSettings::default() };
         let budget = Budget::of(Tokens((whole * percent / 100).max(1)));
         let made = compact(&json, Some(Dialect::Responses), &budget, &settings, o200k());

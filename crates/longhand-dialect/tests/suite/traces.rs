@@ -23,7 +23,7 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|own| own == ending)
+            } else if path.extension().is_some_and(|extension| extension == ending)
                 && !path.ends_with("MANIFEST.json")
             {
                 found.push(path);

@@ -41,13 +41,13 @@ fn input_beyond_the_window_is_sent_in_pieces() {
     let rounds: Vec<Round> = (0..).zip(&texts).map(|(number, text)| round(number, text)).collect();
     let patience = Duration::from_mins(4);
     let client = Arc::new(client(patience));
-    let own = ModelSummariser::new(client, model(Api::Chat, &counter.url())).unwrap();
-    let own = own.with_output_max(Tokens(80));
+    let summariser = ModelSummariser::new(client, model(Api::Chat, &counter.url())).unwrap();
+    let summariser = summariser.with_output_max(Tokens(80));
     let meter = MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap();
     let scale = Scale::new(&*meter);
     let start = Instant::now();
     let input = Input { earlier: None, rounds: &rounds };
-    let summary = match own.summarise(&input, Tokens(100), &scale) {
+    let summary = match summariser.summarise(&input, Tokens(100), &scale) {
         Err(_) if start.elapsed() > patience => {
             return println!("the model is too slow here to read that much");
         }

@@ -87,7 +87,7 @@ async fn every_api_gets_what_it_wants() {
             assert_eq!(sent.header("content-type"), Some("application/json"));
             assert_eq!(sent.header("anthropic-version").is_some(), api == Api::Anthropic);
             assert!(sent.body.contains(r#""model":"m-1""#) && sent.body.contains('S'));
-            assert!(sent.header("user-agent").is_some_and(|own| own.starts_with("longhand/")));
+            assert!(sent.header("user-agent").is_some_and(|agent| agent.starts_with("longhand/")));
         }
     }
 }
@@ -128,8 +128,8 @@ async fn a_server_in_trouble_is_tried_again() {
     check(&[Step::Drop, answer()], 2, is_answer).await;
     for status in [500, 529] {
         check(&vec![Step::Status(status); 9], 3, |outcome| {
-            matches!(&outcome.result, Err(error @ ModelError::Server { status: own, .. })
-                if *own == status && error.is_retryable())
+            matches!(&outcome.result, Err(error @ ModelError::Server { status: found, .. })
+                if *found == status && error.is_retryable())
                 && outcome.slept.len() == 2
         })
         .await;
@@ -230,8 +230,8 @@ async fn a_refusal_is_an_answer_that_says_so() {
 async fn too_long_is_told_with_its_numbers() {
     check(&[Step::TooLong { limit: 8_192, asked: 9_000 }, answer()], 1, |outcome| {
         let overflow = Overflow { limit: Some(8_192), asked: Some(9_000), bytes: false };
-        matches!(&outcome.result, Err(error @ ModelError::TooLong { overflow: own, .. })
-            if *own == overflow && !error.is_retryable())
+        matches!(&outcome.result, Err(error @ ModelError::TooLong { overflow: found, .. })
+            if *found == overflow && !error.is_retryable())
     })
     .await;
     let body = "prompt is too long: 300 tokens > 256 maximum";
@@ -343,7 +343,7 @@ async fn many_calls_at_once_all_arrive() {
     let requests = server.requests();
     assert_eq!(requests.len(), 40);
     for n in 0..40 {
-        let own = format!("\"n{n}.\"");
-        assert_eq!(requests.iter().filter(|sent| sent.body.contains(&own)).count(), 1);
+        let name = format!("\"n{n}.\"");
+        assert_eq!(requests.iter().filter(|sent| sent.body.contains(&name)).count(), 1);
     }
 }

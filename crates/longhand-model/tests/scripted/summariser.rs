@@ -55,13 +55,14 @@ fn every_api_summarises_streaming_and_not() {
     for api in APIS {
         for stream in [true, false] {
             let server = ScriptedServer::start(answers(1));
-            let mut own = summariser(api, &server);
+            let mut summariser = summariser(api, &server);
             if !stream {
-                own = own.without_stream();
+                summariser = summariser.without_stream();
             }
             let list = rounds("Done.");
             let input = Input { earlier: Some("Earlier: g-1 is done."), rounds: &list };
-            let summary = with_scale(|scale| own.summarise(&input, Tokens(300), scale)).unwrap();
+            let summary =
+                with_scale(|scale| summariser.summarise(&input, Tokens(300), scale)).unwrap();
             assert_eq!(summary.text, SUMMARY);
             assert_eq!(summary.model.as_deref(), Some("scripted/m-1"));
             assert_eq!(summary.input_tokens, Tokens(USAGE_INPUT));
@@ -85,8 +86,8 @@ fn what_surrounds_a_summary_is_taken_off() {
     let server = ScriptedServer::start([Step::Answer(fenced)]);
     let list = rounds("Done.");
     let input = Input { earlier: None, rounds: &list };
-    let own = summariser(Api::Chat, &server).with_instructions("Keep every path.");
-    let summary = with_scale(|scale| own.summarise(&input, Tokens(300), scale)).unwrap();
+    let summariser = summariser(Api::Chat, &server).with_instructions("Keep every path.");
+    let summary = with_scale(|scale| summariser.summarise(&input, Tokens(300), scale)).unwrap();
     assert_eq!(summary.text, SUMMARY);
     let words = words(&server.requests()[0]);
     assert!(words.contains("Keep every path.") && words.contains("(none yet)"));
@@ -99,8 +100,8 @@ fn an_answer_that_used_up_its_room_is_cut_to_what_is_finished() {
         let list = rounds("Done.");
         let input = Input { earlier: None, rounds: &list };
         // The server says that the answer is complete, as llama.cpp does in Responses.
-        let own = summariser(api, &server).with_output_max(Tokens(USAGE_OUTPUT));
-        let summary = with_scale(|scale| own.summarise(&input, Tokens(300), scale)).unwrap();
+        let summariser = summariser(api, &server).with_output_max(Tokens(USAGE_OUTPUT));
+        let summary = with_scale(|scale| summariser.summarise(&input, Tokens(300), scale)).unwrap();
         assert_eq!(summary.text, "One is done.");
         assert!(server.requests()[0].body.contains(&format!("_tokens\":{USAGE_OUTPUT}")));
     }
@@ -115,8 +116,8 @@ fn what_is_no_summary_is_an_error() {
         let input = Input { earlier: None, rounds: &list };
         let ask = |steps: Vec<Step>| {
             let server = ScriptedServer::start(steps);
-            let own = summariser(api, &server);
-            with_scale(|scale| own.summarise(&input, Tokens(300), scale))
+            let summariser = summariser(api, &server);
+            with_scale(|scale| summariser.summarise(&input, Tokens(300), scale))
         };
         assert!(matches!(failure(ask(vec![refuse()])), ModelError::Refused { .. }));
         assert!(matches!(failure(ask(vec![say_no()])), ModelError::Refused { .. }));
@@ -136,10 +137,10 @@ fn a_model_that_thinks_until_its_room_is_used_up_gets_more_once() {
     let body = r#"{"choices":[{"message":{"role":"assistant","content":"","reasoning_content":"hm"},"finish_reason":"length"}]}"#;
     let thought = || Step::Raw(200, vec![("content-type", "application/json".into())], body.into());
     let server = ScriptedServer::start([thought(), Step::Answer(SUMMARY.into()), thought()]);
-    let own = summariser(Api::Chat, &server);
+    let summariser = summariser(Api::Chat, &server);
     let list = rounds("Done.");
     let input = Input { earlier: None, rounds: &list };
-    let ask = || with_scale(|scale| own.summarise(&input, Tokens(300), scale));
+    let ask = || with_scale(|scale| summariser.summarise(&input, Tokens(300), scale));
     assert_eq!(ask().unwrap().text, SUMMARY);
     assert!(matches!(ask(), Err(SummaryError::Empty { .. })));
     let rooms: Vec<bool> =
@@ -151,10 +152,10 @@ fn a_model_that_thinks_until_its_room_is_used_up_gets_more_once() {
 fn a_model_that_hangs_is_left() {
     let server = ScriptedServer::start([Step::Hang]);
     let (client, _) = client(short());
-    let own = ModelSummariser::new(Arc::new(client), model_at(Api::Chat, &server)).unwrap();
+    let summariser = ModelSummariser::new(Arc::new(client), model_at(Api::Chat, &server)).unwrap();
     let list = rounds("Done.");
     let input = Input { earlier: None, rounds: &list };
-    let result = with_scale(|scale| own.summarise(&input, Tokens(300), scale));
+    let result = with_scale(|scale| summariser.summarise(&input, Tokens(300), scale));
     assert!(matches!(failure(result), ModelError::Timeout { .. }));
 }
 
@@ -173,9 +174,9 @@ fn a_summary_that_is_longer_than_its_input_is_left_to_the_judge() {
 #[test]
 fn nothing_to_summarise_asks_nobody() {
     let server = ScriptedServer::start(answers(1));
-    let own = summariser(Api::Chat, &server);
+    let summariser = summariser(Api::Chat, &server);
     let empty = Input { earlier: Some(" "), rounds: &[] };
-    let result = with_scale(|scale| own.summarise(&empty, Tokens(300), scale));
+    let result = with_scale(|scale| summariser.summarise(&empty, Tokens(300), scale));
     assert!(matches!(result, Err(SummaryError::Empty { .. })));
     assert_eq!(server.requests().len(), 0);
 }
@@ -187,8 +188,8 @@ fn a_small_window_gets_its_input_in_pieces() {
     let input = Input { earlier: Some("Earlier words."), rounds: &list };
     for api in APIS {
         let server = ScriptedServer::start(answers(64));
-        let own = summariser(api, &server).with_window(Tokens(4_000));
-        let summary = with_scale(|scale| own.summarise(&input, Tokens(300), scale)).unwrap();
+        let summariser = summariser(api, &server).with_window(Tokens(4_000));
+        let summary = with_scale(|scale| summariser.summarise(&input, Tokens(300), scale)).unwrap();
         assert_eq!(summary.text, SUMMARY);
         let requests = server.requests();
         assert!((4..=12).contains(&requests.len()), "{}", requests.len());
@@ -214,13 +215,13 @@ fn a_window_is_learned_from_a_refusal() {
         let mut steps = vec![Step::TooLong { limit: 4_000, asked: 13_000 }];
         steps.extend(answers(64));
         let server = ScriptedServer::start(steps);
-        let own = summariser(api, &server);
+        let summariser = summariser(api, &server);
         with_scale(|scale| {
-            assert!(own.summarise(&input, Tokens(300), scale).is_ok());
+            assert!(summariser.summarise(&input, Tokens(300), scale).is_ok());
             let first = server.requests().len();
             let sizes: Vec<usize> = server.requests().iter().map(|sent| sent.body.len()).collect();
             assert!(sizes[1..].iter().all(|size| *size < sizes[0] / 2), "{sizes:?}");
-            assert!(own.summarise(&input, Tokens(300), scale).is_ok());
+            assert!(summariser.summarise(&input, Tokens(300), scale).is_ok());
             let requests = server.requests();
             assert_eq!(requests.len(), 2 * first - 1, "it does not ask for too much twice");
         });
@@ -239,16 +240,16 @@ fn a_model_that_refuses_every_size_is_given_up() {
     ];
     for step in too_long {
         let server = ScriptedServer::start(vec![step.clone(); 64]);
-        let own = summariser(Api::Chat, &server);
-        let result = with_scale(|scale| own.summarise(&input, Tokens(300), scale));
+        let summariser = summariser(Api::Chat, &server);
+        let result = with_scale(|scale| summariser.summarise(&input, Tokens(300), scale));
         assert!(result.is_err());
         let sizes: Vec<usize> = server.requests().iter().map(|sent| sent.body.len()).collect();
         assert!((2..=6).contains(&sizes.len()), "{step:?}: {sizes:?}");
         assert!(sizes.windows(2).all(|pair| pair[1] < pair[0]), "once per size: {sizes:?}");
     }
     let server = ScriptedServer::start(vec![Step::TooLong { limit: 300, asked: 400 }; 64]);
-    let own = summariser(Api::Chat, &server);
-    let result = with_scale(|scale| own.summarise(&input, Tokens(300), scale));
+    let summariser = summariser(Api::Chat, &server);
+    let result = with_scale(|scale| summariser.summarise(&input, Tokens(300), scale));
     assert!(matches!(result, Err(SummaryError::Unavailable { .. })), "{result:?}");
     assert_eq!(server.requests().len(), 1);
 }
@@ -257,9 +258,9 @@ fn a_model_that_refuses_every_size_is_given_up() {
 fn a_long_summary_of_before_goes_in_pieces_too() {
     let long: String = (0..900).map(|n| format!("fact{n} is kept. ")).collect();
     let server = ScriptedServer::start(answers(64));
-    let own = summariser(Api::Chat, &server).with_window(Tokens(3_000));
+    let summariser = summariser(Api::Chat, &server).with_window(Tokens(3_000));
     let input = Input { earlier: Some(&long), rounds: &[] };
-    let summary = with_scale(|scale| own.summarise(&input, Tokens(1_000), scale)).unwrap();
+    let summary = with_scale(|scale| summariser.summarise(&input, Tokens(1_000), scale)).unwrap();
     assert_eq!(summary.text, SUMMARY);
     let told: String = server.requests().iter().map(words).collect();
     for n in [0, 450, 899] {
@@ -313,19 +314,21 @@ fn paid(server: &ScriptedServer, limits: Limits, cap: u64, book: &Arc<Book>) -> 
         .with_spending(Arc::new(Spending::per_hour(cap, book)))
 }
 
-fn asked(own: &ModelSummariser) -> Result<longhand_summary::Summary, SummaryError> {
+fn asked(summariser: &ModelSummariser) -> Result<longhand_summary::Summary, SummaryError> {
     let list = rounds("Done.");
-    with_scale(|scale| own.summarise(&Input { earlier: None, rounds: &list }, Tokens(300), scale))
+    with_scale(|scale| {
+        summariser.summarise(&Input { earlier: None, rounds: &list }, Tokens(300), scale)
+    })
 }
 
 #[test]
 fn spending_ends_at_its_cap() {
     let server = ScriptedServer::start(answers(9));
     let book = Arc::<Book>::default();
-    let own = paid(&server, limits(), 11_000, &book);
-    assert_eq!(asked(&own).unwrap().cost_micros, Some(2_000));
+    let summariser = paid(&server, limits(), 11_000, &book);
+    assert_eq!(asked(&summariser).unwrap().cost_micros, Some(2_000));
     assert_eq!(book.left(11_000), 9_000, "a call is settled at what it cost");
-    assert!(asked(&own).is_ok());
+    assert!(asked(&summariser).is_ok());
     // A restart changes nothing; nor does another process.
     let other = paid(&server, limits(), 11_000, &book);
     let Err(SummaryError::Unavailable { reason, .. }) = asked(&other).and_then(|_| asked(&other))
@@ -334,7 +337,7 @@ fn spending_ends_at_its_cap() {
     };
     assert!(reason.contains("cap on spending") && reason.contains("60 min"), "{reason}");
     let sent = server.requests().len();
-    assert!(asked(&own).is_err());
+    assert!(asked(&summariser).is_err());
     assert_eq!(server.requests().len(), sent, "nothing is sent without money");
     let tiny = paid(&server, limits(), 100, &Arc::default());
     let Err(SummaryError::Unavailable { reason, .. }) = asked(&tiny) else { panic!("too dear") };
@@ -394,8 +397,8 @@ fn the_cap_holds_whatever_an_answer_reports() {
     for usage in usages.chain(others) {
         let server = ScriptedServer::start(vec![reporting(&usage); 90]);
         let book = Arc::<Book>::default();
-        let own = paid(&server, limits(), cap, &book).without_stream();
-        let calls = (0..90).take_while(|_| asked(&own).is_ok()).count();
+        let summariser = paid(&server, limits(), cap, &book).without_stream();
+        let calls = (0..90).take_while(|_| asked(&summariser).is_ok()).count();
         // A call has some 700 tokens of input at a millionth each, and more than a hundred of them for output.
         // What is no JSON is no answer.
         let least = usize::from(!usage.contains("NaN"));
@@ -406,8 +409,8 @@ fn the_cap_holds_whatever_an_answer_reports() {
         let usage = format!(r#"{{"input_tokens":{huge},"output_tokens":{huge}}}"#);
         let server = ScriptedServer::start(vec![reporting(&usage); 9]);
         let book = Arc::<Book>::default();
-        let own = paid(&server, limits(), cap, &book).without_stream();
-        assert!(asked(&own).is_ok(), "{huge}");
+        let summariser = paid(&server, limits(), cap, &book).without_stream();
+        assert!(asked(&summariser).is_ok(), "{huge}");
         assert!(book.left(cap) < cap, "{huge}");
     }
 }
@@ -422,10 +425,10 @@ fn a_limit_that_was_learned_is_doubted_and_tried_again() {
     steps.extend(answers(64));
     let server = ScriptedServer::start(steps);
     let (client, clock) = client(limits());
-    let own = ModelSummariser::new(Arc::new(client), model_at(Api::Chat, &server)).unwrap();
+    let learning = ModelSummariser::new(Arc::new(client), model_at(Api::Chat, &server)).unwrap();
     let calls = || {
         let before = server.requests().len();
-        with_scale(|scale| own.summarise(&input, Tokens(300), scale)).unwrap();
+        with_scale(|scale| learning.summarise(&input, Tokens(300), scale)).unwrap();
         server.requests().len() - before
     };
     let (first, second) = (calls(), calls());
@@ -436,10 +439,10 @@ fn a_limit_that_was_learned_is_doubted_and_tried_again() {
     let server = ScriptedServer::start(
         [answers(1), vec![Step::TooLong { limit: 400, asked: 500 }], answers(64)].concat(),
     );
-    let own = summariser(Api::Chat, &server);
+    let summariser = summariser(Api::Chat, &server);
     for most in [1, 4] {
         let before = server.requests().len();
-        with_scale(|scale| own.summarise(&input, Tokens(300), scale)).unwrap();
+        with_scale(|scale| summariser.summarise(&input, Tokens(300), scale)).unwrap();
         let calls = server.requests().len() - before;
         assert!(calls <= most, "{calls} calls");
     }
@@ -448,10 +451,10 @@ fn a_limit_that_was_learned_is_doubted_and_tried_again() {
 #[test]
 fn an_endpoint_at_rest_is_not_available() {
     let server = ScriptedServer::start(vec![Step::Status(500); 3]);
-    let own = summariser(Api::Chat, &server);
+    let summariser = summariser(Api::Chat, &server);
     let list = rounds("Done.");
     let input = Input { earlier: None, rounds: &list };
-    let ask = || with_scale(|scale| own.summarise(&input, Tokens(300), scale));
+    let ask = || with_scale(|scale| summariser.summarise(&input, Tokens(300), scale));
     assert!(matches!(failure(ask()), ModelError::Server { .. }));
     assert!(matches!(ask(), Err(SummaryError::Unavailable { .. })));
     assert_eq!(server.requests().len(), 3);
@@ -463,34 +466,34 @@ fn a_shared_runtime_serves_many_threads_and_may_end() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let server = ScriptedServer::start(answers(8));
     let (client, _) = client(limits());
-    let own = ModelSummariser::on(
+    let summariser = ModelSummariser::on(
         Arc::new(client),
         model_at(Api::Chat, &server),
         runtime.handle().clone(),
     );
-    let ask = |own: &ModelSummariser| {
+    let ask = |summariser: &ModelSummariser| {
         let list = rounds("Done.");
         with_scale(|scale| {
-            own.summarise(&Input { earlier: None, rounds: &list }, Tokens(300), scale)
+            summariser.summarise(&Input { earlier: None, rounds: &list }, Tokens(300), scale)
         })
     };
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| assert!(ask(&own).is_ok()));
+            scope.spawn(|| assert!(ask(&summariser).is_ok()));
         }
     });
     assert_eq!(server.requests().len(), 8);
     runtime.shutdown_background();
-    assert!(matches!(ask(&own), Err(SummaryError::Unavailable { .. })));
+    assert!(matches!(ask(&summariser), Err(SummaryError::Unavailable { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn async_code_that_calls_it_anyway_waits_and_does_not_panic() {
     let server = ScriptedServer::start(answers(2));
-    let own = summariser(Api::Chat, &server);
+    let summariser = summariser(Api::Chat, &server);
     let list = rounds("Done.");
     let input = Input { earlier: None, rounds: &list };
-    let summary = with_scale(|scale| own.summarise(&input, Tokens(300), scale));
+    let summary = with_scale(|scale| summariser.summarise(&input, Tokens(300), scale));
     assert!(summary.is_ok());
-    drop(own);
+    drop(summariser);
 }

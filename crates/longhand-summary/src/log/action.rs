@@ -221,8 +221,9 @@ impl Fields<'_> {
             let node = cursor.node()?;
             let text = |key: &&str| node.get(self.source, key)?.str(self.source);
             if let Some(words) = TASK_TEXTS.iter().find_map(text) {
-                let status = node.get(self.source, "status").and_then(|own| own.str(self.source));
-                let done = node.get(self.source, "done").map(|own| &self.source[own.span()]);
+                let status =
+                    node.get(self.source, "status").and_then(|value| value.str(self.source));
+                let done = node.get(self.source, "done").map(|value| &self.source[value.span()]);
                 let mark = match status.as_deref() {
                     Some("completed" | "done" | "complete") => 'x',
                     Some("in_progress" | "in-progress" | "active") => '>',
@@ -288,7 +289,7 @@ fn described(name: &str, values: &[String]) -> String {
 }
 
 fn is_one_of(name: &str, known: &[&str]) -> bool {
-    known.iter().any(|own| name.eq_ignore_ascii_case(own))
+    known.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
 #[cfg(test)]

@@ -125,7 +125,8 @@ impl Log {
 
 /// What can be read in the messages that stay.
 fn in_sight(after: &[&Message], hidden: &[(usize, &Part)]) -> String {
-    let is_hidden = |part: &Part| hidden.iter().any(|(_, own)| std::ptr::eq(*own, part));
+    let is_hidden =
+        |part: &Part| hidden.iter().any(|(_, hidden_part)| std::ptr::eq(*hidden_part, part));
     let mut seen = String::new();
     for part in after.iter().flat_map(|message| &message.parts).filter(|part| !is_hidden(part)) {
         texts_of(part, |text| {

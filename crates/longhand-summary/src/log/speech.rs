@@ -65,7 +65,7 @@ pub(super) fn speech(text: &str) -> Option<Speech> {
     }
     let said = command.as_deref().map_or(said, str::trim);
     let lasting: Vec<&str> =
-        sentences(said).map(|sentence| sentence.text).filter(|own| is_lasting(own)).collect();
+        sentences(said).map(|sentence| sentence.text).filter(|text| is_lasting(text)).collect();
     let words = quote::line_within(said, WORDS_CHARS_MAX);
     let words = match words.strip_suffix('…') {
         Some(head) if said.len() > head.len() => with_lasting(head, &lasting),
@@ -81,8 +81,10 @@ pub(super) fn in_short(words: &str) -> String {
     match head.strip_suffix('…').filter(|head| head.len() < words.len()) {
         None => head,
         Some(head) => {
-            let lasting: Vec<&str> =
-                sentences(words).map(|own| own.text).filter(|own| is_lasting(own)).collect();
+            let lasting: Vec<&str> = sentences(words)
+                .map(|sentence| sentence.text)
+                .filter(|text| is_lasting(text))
+                .collect();
             with_lasting(head, &lasting)
         }
     }
@@ -215,8 +217,8 @@ mod tests {
     #[track_caller]
     fn check(text: &str, words: Option<&str>, lasts: bool) {
         let found = speech(text);
-        assert_eq!(found.as_ref().map(|own| own.words.as_str()), words, "{text}");
-        assert_eq!(found.is_some_and(|own| own.lasts), lasts, "{text}");
+        assert_eq!(found.as_ref().map(|speech| speech.words.as_str()), words, "{text}");
+        assert_eq!(found.is_some_and(|speech| speech.lasts), lasts, "{text}");
     }
 
     #[test]

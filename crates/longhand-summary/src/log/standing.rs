@@ -170,7 +170,8 @@ impl Standing {
             if lifts { item.kind == Kind::Blocker } else { item.kind.is_question() }
         };
         let heard = terms(said.text);
-        let open = || self.items.iter().enumerate().filter(|(_, own)| is_kind(own) && !own.settled);
+        let open =
+            || self.items.iter().enumerate().filter(|(_, item)| is_kind(item) && !item.settled);
         let matching = open().filter_map(|(at, item)| {
             let count = shared(&heard, &item.terms);
             let enough = count >= 2 || (count * 2 >= item.terms.len().min(heard.len()));
@@ -238,7 +239,7 @@ fn agrees_or_refuses(text: &str, about: &[u64]) -> bool {
         &["yes", "no", "yep", "yeah", "nope", "correct", "right", "exactly", "sure", "ok", "okay"];
     let Some(sentence) = sentences(text).next() else { return false };
     let mut words =
-        sentence.text.split(|c: char| !c.is_alphanumeric()).filter(|own| !own.is_empty());
+        sentence.text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let opens = words
         .next()
         .is_some_and(|first| OPENINGS.iter().any(|opening| first.eq_ignore_ascii_case(opening)));

@@ -28,34 +28,34 @@ impl Log {
         if let Some(command) = &self.acting {
             line(&["acting", &quote::line_within(command, 200)]);
         }
-        for own in &self.words {
-            line(&["w", &own.round.to_string(), flag(own.lasts), &own.text]);
+        for words in &self.words {
+            line(&["w", &words.round.to_string(), flag(words.lasts), &words.text]);
         }
-        for (at, own) in self.standing.items.iter().enumerate() {
-            let (round, message) = (own.round.to_string(), own.message.to_string());
-            let flags = [own.by_user, own.settled, self.standing.is_asked(at)].map(flag).concat();
-            line(&["s", own.kind.letter(), &flags, &round, &message, &own.text]);
+        for (at, item) in self.standing.items.iter().enumerate() {
+            let (round, message) = (item.round.to_string(), item.message.to_string());
+            let flags = [item.by_user, item.settled, self.standing.is_asked(at)].map(flag).concat();
+            line(&["s", item.kind.letter(), &flags, &round, &message, &item.text]);
         }
-        for own in &self.work.files {
-            let (count, message) = (own.count.to_string(), own.message.to_string());
-            line(&["f", letter(own.change), &count, &message, &own.path]);
+        for file in &self.work.files {
+            let (count, message) = (file.count.to_string(), file.message.to_string());
+            line(&["f", letter(file.change), &count, &message, &file.path]);
         }
         for (kind, noted) in self.work.noted() {
-            for own in noted {
-                line(&[kind, &own.message.to_string(), &own.about, &own.line]);
+            for note in noted {
+                line(&[kind, &note.message.to_string(), &note.about, &note.line]);
             }
         }
         for (mark, text) in &self.work.tasks {
             line(&["t", &mark.to_string(), text]);
         }
         line(&["b", &self.work.branch, &quote::line(&self.work.open_file)]);
-        for own in &self.story.lines {
-            line(&["l", &own.round.to_string(), flag(own.is_end), &own.text]);
+        for told in &self.story.lines {
+            line(&["l", &told.round.to_string(), flag(told.is_end), &told.text]);
         }
         if let Some((rounds, lines)) = &self.story.told {
             line(&["told", &rounds.to_string()]);
-            for own in lines {
-                line(&["m", own]);
+            for text in lines {
+                line(&["m", text]);
             }
         }
         // Names refer to their sources by number.
@@ -100,7 +100,7 @@ impl Log {
                 self.words.push(Words { round, lasts, text: text.to_owned() });
             }
             ["s", kind, flags, round, message, text] => {
-                let Some(kind) = Kind::ALL.into_iter().find(|own| own.letter() == kind) else {
+                let Some(kind) = Kind::ALL.into_iter().find(|known| known.letter() == kind) else {
                     return;
                 };
                 let by_user = flags.starts_with('1');
@@ -161,7 +161,7 @@ impl Log {
     pub fn carry(&mut self, block: &str) {
         let mut heading: Option<Heading> = None;
         for line in block.lines() {
-            if let Some(found) = HEADINGS.iter().find(|own| line.starts_with(own.title)) {
+            if let Some(found) = HEADINGS.iter().find(|heading| line.starts_with(heading.title)) {
                 heading = Some(*found);
                 self.carry_list(*found, &line[found.title.len()..]);
             } else if let Some(item) = line.strip_prefix("- ") {
@@ -181,7 +181,7 @@ impl Log {
                 for file in rest.split(", ") {
                     let mut words = file.split(' ');
                     let Some(path) = words.next().filter(|path| !path.is_empty()) else { continue };
-                    let mut own = FileChanges {
+                    let mut file = FileChanges {
                         path: quote::line_within(path, 200),
                         change: Change::Changed,
                         count: 1,
@@ -189,16 +189,17 @@ impl Log {
                     };
                     for word in words {
                         match word {
-                            "new" => own.change = Change::Created,
-                            "deleted" => own.change = Change::Deleted,
+                            "new" => file.change = Change::Created,
+                            "deleted" => file.change = Change::Deleted,
                             word => {
-                                let count = word.strip_prefix('×').and_then(|own| own.parse().ok());
-                                own.count = count.unwrap_or(own.count);
+                                let count =
+                                    word.strip_prefix('×').and_then(|count| count.parse().ok());
+                                file.count = count.unwrap_or(file.count);
                             }
                         }
                     }
-                    if self.work.files.iter().all(|known| known.path != own.path) {
-                        self.work.files.push(own);
+                    if self.work.files.iter().all(|known| known.path != file.path) {
+                        self.work.files.push(file);
                     }
                 }
             }

@@ -382,7 +382,7 @@ fn is_logged(line: &str) -> bool {
 fn passes(verdict: &str) -> bool {
     let low = verdict.to_ascii_lowercase();
     let words: Vec<&str> =
-        low.split(|c: char| !c.is_alphanumeric()).filter(|own| !own.is_empty()).collect();
+        low.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let fails = words.iter().enumerate().any(|(at, word)| {
         let is_bad = word.starts_with("fail") || word.starts_with("error");
         // "0 failed", "failures: 0"

@@ -40,9 +40,9 @@ fn conversation(wire: Wire, seed: u64, turns: usize) -> Vec<Message> {
         Wire::Responses => Dialect::Responses,
         Wire::Anthropic => Dialect::Anthropic,
     };
-    let own = read(request.json().into_bytes(), Some(dialect)).expect("it is valid").messages;
+    let grown = read(request.json().into_bytes(), Some(dialect)).expect("it is valid").messages;
     let mut messages = Vec::new();
-    for (at, message) in own.into_iter().enumerate() {
+    for (at, message) in grown.into_iter().enumerate() {
         messages.push(message);
         if at % 3 == 0 {
             let role = if at % 2 == 0 { Role::User } else { Role::Assistant };

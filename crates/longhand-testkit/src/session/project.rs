@@ -42,10 +42,10 @@ impl Project {
         };
         for module in phrases::modules() {
             let mut file = SourceFile::new(&module, world, rng);
-            for own in phrases::own_code() {
-                let (name, place) = own.names.split_once(" @").expect("own code names its file");
+            for code in phrases::own_code() {
+                let (name, place) = code.names.split_once(" @").expect("own code names its file");
                 if place.strip_prefix(file.path.as_str()) == Some(" methods") {
-                    file.add(Section::Methods, own, name.to_owned(), rng);
+                    file.add(Section::Methods, code, name.to_owned(), rng);
                 }
             }
             let suite = file.path.starts_with("tests/");
@@ -110,13 +110,13 @@ impl Project {
         let at = self.files.iter().position(|file| file.path == path);
         let file = &mut self.files[at.expect("only source files are changed")];
         let wanted = format!(" @{path} tests");
-        let own = phrases::own_code().into_iter().find_map(|own| {
-            let name = own.names.strip_suffix(&wanted)?;
-            (!file.names(Section::Tests).contains(&name)).then(|| (own, name.to_owned()))
+        let code = phrases::own_code().into_iter().find_map(|code| {
+            let name = code.names.strip_suffix(&wanted)?;
+            (!file.names(Section::Tests).contains(&name)).then(|| (code, name.to_owned()))
         });
-        let symbol = match own {
-            Some((own, name)) => {
-                file.add(Section::Tests, own, name.clone(), rng);
+        let symbol = match code {
+            Some((code, name)) => {
+                file.add(Section::Tests, code, name.clone(), rng);
                 name
             }
             None => file.grow(Section::Tests, &self.tests, rng).unwrap_or_default(),

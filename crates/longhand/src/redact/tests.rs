@@ -160,9 +160,9 @@ fn every_rule_finds_its_example_and_leaves_the_other() {
     for ((rule, regex), (name, found, left)) in redactor.rules.iter().zip(EXAMPLES) {
         let (text, secret) = example(found);
         let captures = regex.captures(&text).unwrap_or_else(|| panic!("{name} misses {text}"));
-        let own = captures.get(1).or_else(|| captures.get(0)).unwrap().as_str();
-        assert_eq!(own, secret, "{name}");
-        assert!((rule.accepts)(own), "{name}: {text}");
+        let found = captures.get(1).or_else(|| captures.get(0)).unwrap().as_str();
+        assert_eq!(found, secret, "{name}");
+        assert!((rule.accepts)(found), "{name}: {text}");
         let redacted = redactor.redact(&text);
         assert!(!redacted.contains(secret.trim()) && redacted.contains(MARK), "{name}: {redacted}");
         let left = written(left);

@@ -339,14 +339,14 @@ fn a_turns_of_one_conversation_are_serialised_and_both_survive() {
     assert_eq!(head.rounds, 40);
     let entries = archive.entries(x(), 0..head.entries).unwrap();
     for writer in 0..2 {
-        let own: Vec<&str> = entries
+        let written: Vec<&str> = entries
             .iter()
             .map(|entry| entry.raw.as_str())
             .filter(|raw| raw.contains(&format!("w{writer} r")))
             .collect();
-        assert_eq!(own.len(), 20);
+        assert_eq!(written.len(), 20);
         assert!(
-            own.iter().enumerate().all(|(at, raw)| raw.contains(&format!("w{writer} r{at}\""))),
+            written.iter().enumerate().all(|(at, raw)| raw.contains(&format!("w{writer} r{at}\""))),
             "each in its order"
         );
     }

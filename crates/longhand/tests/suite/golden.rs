@@ -117,7 +117,7 @@ fn what_matters_survives_a_thousand_folds_by_an_unreliable_summariser() {
     let scope = Scope::Session(session.id());
     let recalled = recall::open(&*archive, &scope, fold.handle()).unwrap().unwrap();
     let entries = archive.entries(session.id(), 0..u64::MAX).unwrap();
-    let folded = entries.iter().filter(|own| fold.contains(own.seq) && own.form == "chat");
+    let folded = entries.iter().filter(|entry| fold.contains(entry.seq) && entry.form == "chat");
     let raws: Vec<&str> = folded.map(|entry| entry.raw.as_str()).collect();
     assert_eq!(recalled.original.as_str(), raws.join("\n"), "every folded message comes back");
     assert!(raws.len() as u64 >= FOLDS);

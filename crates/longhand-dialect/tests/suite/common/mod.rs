@@ -114,7 +114,8 @@ pub(crate) fn never(conversation: &Conversation, pins: &[usize], meter: &dyn Met
     let mut after_reply = false;
     for (number, step) in steps.into_iter().enumerate() {
         // Where roles alternate, a later system message keeps its neighbours.
-        let is_system = |at: usize| messages.get(at).is_some_and(|it| it.role == Role::System);
+        let is_system =
+            |at: usize| messages.get(at).is_some_and(|message| message.role == Role::System);
         let beside = alternates && (is_system(step.end) || is_system(step.start.wrapping_sub(1)));
         let stays = beside
             || after_reply

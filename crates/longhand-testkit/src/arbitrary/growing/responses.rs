@@ -114,14 +114,14 @@ fn append_reasoning(request: &mut GrowingRequest, rng: &mut Rng) {
 
 fn reply(request: &mut GrowingRequest, rng: &mut Rng) -> Json {
     let id = request.id("msg_");
-    let whole = |part: Json| {
+    let message = |part: Json| {
         item("message", &id)
             .with("role", "assistant")
             .with("status", "completed")
             .with("content", Json::Array(vec![part]))
     };
     match rng.range(0..20) {
-        0 => whole(object([("type", "refusal".into()), ("refusal", prose(rng).into())])),
+        0 => message(object([("type", "refusal".into()), ("refusal", prose(rng).into())])),
         1 | 2 if request.style.stored => item("item_reference", &id),
         3..=5 => {
             let annotation = object([
@@ -132,7 +132,7 @@ fn reply(request: &mut GrowingRequest, rng: &mut Rng) -> Json {
                 ("title", prose(rng).into()),
             ]);
             let text = text_block("output_text", &prose(rng));
-            whole(text.with("annotations", Json::Array(vec![annotation])))
+            message(text.with("annotations", Json::Array(vec![annotation])))
         }
         6..=9 => object([("role", "assistant".into()), ("content", prose(rng).into())]),
         _ => {
@@ -140,7 +140,7 @@ fn reply(request: &mut GrowingRequest, rng: &mut Rng) -> Json {
             let text = if rng.chance(0.3) { lines(rng, length) } else { prose(rng) };
             let text =
                 text_block("output_text", &text).with("annotations", Json::Array(Vec::new()));
-            whole(text).with("phase", "final_answer")
+            message(text).with("phase", "final_answer")
         }
     }
 }
