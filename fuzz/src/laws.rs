@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use longhand_core::json::Cursor;
+use longhand_core::json::JsonCursor;
 use longhand_core::{
     Budget, Change, Edit, Handle, Message, Part, Plan, PlanSettings, Policy, Role, Scale, Shown,
     Tokens, content_hash, is_fold, original, plan, project,
@@ -128,7 +128,7 @@ fn lost_links(conversation: &Conversation) -> BTreeSet<String> {
     };
     let source = conversation.bytes();
     let (mut names, mut links) = (BTreeSet::new(), BTreeSet::new());
-    let mut cursor = Cursor::new(source);
+    let mut cursor = JsonCursor::new(source);
     while cursor.peek().is_some() {
         let Ok(line) = cursor.node() else { break };
         let string = |key: &str| Some(line.get(source, key)?.str(source)?.into_owned());

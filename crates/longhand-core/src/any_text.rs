@@ -7,7 +7,7 @@ use crate::anchor::{
     runs, sentences, statements, telling_line, verdict_line,
 };
 use crate::clip::{clip_least, clip_to};
-use crate::json::{Cursor, quote, quoted_len, strings_of_object};
+use crate::json::{JsonCursor, quote, quoted_len, strings_of_object};
 use crate::stub::{clean, describe_call, is_bulky, is_ours, stub_arguments};
 use crate::{
     Arguments, Handle, Meaning, Message, ModelName, Part, Role, Text, ToolCall, ToolResult,
@@ -39,11 +39,11 @@ const TAKERS: &[Taker] = &[
     ("identifiers", |text| seen(identifiers(text).count())),
     ("is_check_tool", |text| seen(is_check_tool(text))),
     ("json", |text| {
-        seen(Cursor::new(text).node());
+        seen(JsonCursor::new(text).node());
         seen(strings_of_object(text));
         let quoted = quote(text);
         assert_eq!(quoted.len(), quoted_len(text));
-        let value = Cursor::new(&quoted).value().unwrap();
+        let value = JsonCursor::new(&quoted).value().unwrap();
         assert_eq!(value.str(&quoted).unwrap(), text);
     }),
     ("messages", |text| {

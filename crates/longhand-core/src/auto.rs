@@ -53,7 +53,7 @@ pub(crate) fn auto(
         return plan;
     }
     let planned = |settings: &PlanSettings| {
-        let wish = Wish { window: Tokens::MAX, block: Tokens::ZERO };
+        let wish = PlanGoal { window: Tokens::MAX, block: Tokens::ZERO };
         with_all_that_matters(wish, |wish| {
             exact(history, budget, |budget| attempt(history, budget, settings, scale, digest, wish))
         })
@@ -105,7 +105,7 @@ fn early(
     }
     // A batch that frees too little would soon be followed by another.
     let most = Tokens(budget.goal().0.midpoint(budget.high().0));
-    let wish = Wish { window: most, block: Tokens::ZERO };
+    let wish = PlanGoal { window: most, block: Tokens::ZERO };
     let plan = with_all_that_matters(wish, |wish| {
         exact(history, budget, |budget| attempt(history, budget, settings, scale, digest, wish))
     });
@@ -155,7 +155,7 @@ pub(crate) fn exact(
 
 /// What a plan should come to.
 #[derive(Clone, Copy)]
-struct Wish {
+struct PlanGoal {
     /// Where the window would surely have more tokens, nothing is changed.
     window: Tokens,
     /// The tokens that the block should have at the least.
@@ -163,10 +163,10 @@ struct Wish {
 }
 
 /// Plans again with a larger block if it has no room for all that matters, such as a user's words.
-fn with_all_that_matters(wish: Wish, planned: impl Fn(Wish) -> Plan) -> Plan {
+fn with_all_that_matters(wish: PlanGoal, planned: impl Fn(PlanGoal) -> Plan) -> Plan {
     let plan = planned(wish);
     let Some(block) = plan.block_wanted else { return plan };
-    let other = planned(Wish { block, ..wish });
+    let other = planned(PlanGoal { block, ..wish });
     if other.fits() && !other.is_noop() { other } else { plan }
 }
 
@@ -176,7 +176,7 @@ fn attempt(
     settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
-    wish: Wish,
+    wish: PlanGoal,
 ) -> (Plan, Size) {
     let count = history.path.messages.len();
     let limits = budget.limits();
@@ -190,7 +190,7 @@ fn attempt(
 
     let keep_tail = settings.keep_tail.unwrap_or(KEEP_TAIL);
     let protection = opening.protection(keep_tail, Users::FirstAndNewest);
-    let mut layout = Layout::of(protection);
+    let mut layout = StepLayout::of(protection);
     let blocks = blocks_in(&opening.draft, &layout.kept());
     layout.fold_only_what_frees(&mut opening.draft, &blocks);
     let all = NewFold::of(&opening.draft, &layout.fold(layout.units().len()), &blocks);
@@ -297,7 +297,7 @@ fn attempt(
 }
 
 /// What a block gets where what is protected is clipped for its sake: what matters counts there, too.
-fn rescue_share(budget: &Budget, wish: Wish) -> Tokens {
+fn rescue_share(budget: &Budget, wish: PlanGoal) -> Tokens {
     let most = Tokens(budget.room().0 * RESCUE_PERCENT_MAX / 100);
     block_share(budget).min(most).max(wish.block.min(most))
 }
@@ -340,13 +340,13 @@ fn is_old(unit: &Unit) -> bool {
 }
 
 /// Which steps are kept as they are, and which are old.
-pub(crate) struct Layout {
+pub(crate) struct StepLayout {
     protection: Protection,
     /// Units of the extended tail: kept verbatim, but folded before the fixed tail is clipped.
     tail: Vec<bool>,
 }
 
-impl Layout {
+impl StepLayout {
     pub(crate) fn of(protection: Protection) -> Self {
         let tail = vec![false; protection.units.len()];
         Self { protection, tail }

@@ -3,7 +3,7 @@
 use blake3::Hasher;
 
 use crate::handle::content_hash;
-use crate::json::{Cursor, JsonError, Value};
+use crate::json::{JsonCursor, JsonError, JsonValue};
 use crate::{Arguments, Message, Part, Role, Text};
 
 /// What a message says, as a hash: role, name, words, calls by id and name, results.
@@ -132,14 +132,14 @@ pub(crate) const DEPTH_MAX: usize = 64;
 /// Hashes JSON by what it says, and what is no JSON as it is.
 fn json(hasher: &mut Hasher, raw: &Text) {
     let source = raw.raw();
-    match value(&mut Cursor::new(source), source, 0) {
+    match value(&mut JsonCursor::new(source), source, 0) {
         Ok(hash) => field(hasher, b'j', &hash.to_le_bytes()),
         Err(_) => field(hasher, b'x', source.trim().as_bytes()),
     }
 }
 
 /// The hash of a value: the order of its keys, the form of its numbers and cache marks do not count.
-fn value(cursor: &mut Cursor, source: &str, depth: usize) -> Result<u128, JsonError> {
+fn value(cursor: &mut JsonCursor, source: &str, depth: usize) -> Result<u128, JsonError> {
     let mut hasher = Hasher::new();
     match cursor.peek() {
         Some(b'{') if depth < DEPTH_MAX => {
@@ -173,7 +173,7 @@ fn value(cursor: &mut Cursor, source: &str, depth: usize) -> Result<u128, JsonEr
 }
 
 /// Hashes a value that has none below it, whatever the form of a number.
-pub(crate) fn scalar(hasher: &mut Hasher, value: &Value, source: &str) {
+pub(crate) fn scalar(hasher: &mut Hasher, value: &JsonValue, source: &str) {
     let written = &source[value.span()];
     match (value.str(source), written.parse::<f64>()) {
         (Some(text), _) => field(hasher, b's', text.as_bytes()),

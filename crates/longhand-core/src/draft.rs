@@ -83,12 +83,12 @@ pub(crate) struct Draft<'h> {
 #[derive(Clone, Default)]
 struct Memo {
     now: Option<u64>,
-    replacement: Sought,
+    replacement: KnownReplacement,
 }
 
 /// What can stand for a body, once it has been looked for.
 #[derive(Clone, Default)]
-enum Sought {
+enum KnownReplacement {
     #[default]
     NotYet,
     Nothing,
@@ -148,7 +148,7 @@ impl<'h> Draft<'h> {
 
     /// Keeps a part as it is, whatever its message.
     pub(crate) fn spare(&mut self, at: At) {
-        self.memo(at).replacement = Sought::Nothing;
+        self.memo(at).replacement = KnownReplacement::Nothing;
     }
 
     /// Sums messages at a stage, in the order given; `None` once they are over `limit`.
@@ -385,14 +385,15 @@ impl<'h> Draft<'h> {
     }
 
     fn replacement(&mut self, at: At) -> Option<&Replacement> {
-        if matches!(self.memo(at).replacement, Sought::NotYet) {
+        if matches!(self.memo(at).replacement, KnownReplacement::NotYet) {
             let made = self.replace(at);
             let lighter = made.filter(|made| self.is_heavier(at, made.weight.grains));
-            self.memo(at).replacement = lighter.map_or(Sought::Nothing, Sought::Found);
+            self.memo(at).replacement =
+                lighter.map_or(KnownReplacement::Nothing, KnownReplacement::Found);
         }
         match &self.memo(at).replacement {
-            Sought::Found(replacement) => Some(replacement),
-            Sought::NotYet | Sought::Nothing => None,
+            KnownReplacement::Found(replacement) => Some(replacement),
+            KnownReplacement::NotYet | KnownReplacement::Nothing => None,
         }
     }
 

@@ -426,9 +426,9 @@ pub fn earlier(part: &Part) -> Option<String> {
 
 /// Lists the users' words, what was noted, and names: no model, and hardly any time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Index;
+pub struct IndexDigest;
 
-impl Digest for Index {
+impl Digest for IndexDigest {
     fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested {
         let gone = &folded.messages;
         let mut lines: Vec<String> = Vec::new();

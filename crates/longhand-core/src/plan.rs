@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::edit::{Batch, Edit, Seq};
 use crate::entering::{clipped_on_entry, planned_on};
-use crate::{Budget, Digest, Index, Meter, Part, Path, Scale, Size, Text, Tokens, ToolCall};
+use crate::{Budget, Digest, IndexDigest, Meter, Part, Path, Scale, Size, Text, Tokens, ToolCall};
 use crate::{auto, elide, rolling, trim};
 
 /// A conversation as a policy sees it.
@@ -310,7 +310,7 @@ pub fn plan(
     settings: &PlanSettings,
     meter: &dyn Meter,
 ) -> Plan {
-    plan_with(history, budget, settings, meter, &Index)
+    plan_with(history, budget, settings, meter, &IndexDigest)
 }
 
 /// Like [`plan()`], with a digest of what is folded other than an index.

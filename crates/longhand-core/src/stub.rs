@@ -14,7 +14,7 @@ use crate::clip::clip_to;
 use crate::cut;
 use crate::draft::At;
 use crate::edit::{Edit, Place};
-use crate::json::{self, Cursor};
+use crate::json::{self, JsonCursor};
 use crate::plan::original_text;
 use crate::reference::is_reading;
 use crate::worth::{Newer, Reason};
@@ -320,7 +320,7 @@ fn key_arguments(arguments: &str) -> Vec<(String, String)> {
         "name",
         "id",
     ];
-    let Ok(node) = Cursor::new(arguments).node() else { return Vec::new() };
+    let Ok(node) = JsonCursor::new(arguments).node() else { return Vec::new() };
     let mut short: Vec<(usize, String, String)> = Vec::new();
     for (key, value) in &node.fields {
         let (Some(key), Some(value)) = (key.str(arguments), value.str(arguments)) else { continue };

@@ -9,7 +9,7 @@ use crate::cut;
 use crate::draft::{At, Draft, Stage};
 use crate::edit::{Batch, Edit};
 use crate::handle::content_hash;
-use crate::json::Cursor;
+use crate::json::JsonCursor;
 use crate::plan::History;
 use crate::{Message, Part, Path, Text, ToolCall};
 
@@ -99,7 +99,7 @@ const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
 #[derive(Default)]
 pub(crate) struct Newer {
     /// What each call is about, by its id.
-    calls: FxHashMap<String, Subject>,
+    calls: FxHashMap<String, CallSubject>,
     /// The newest message with the same call, and with all of a file.
     same: FxHashMap<u128, usize>,
     whole: FxHashMap<u128, usize>,
@@ -108,7 +108,7 @@ pub(crate) struct Newer {
 }
 
 #[derive(Clone, Copy)]
-struct Subject {
+struct CallSubject {
     message: usize,
     /// Tool and arguments.
     call: u128,
@@ -139,11 +139,11 @@ impl Newer {
     fn call(&mut self, message: usize, call: &ToolCall) {
         let arguments = call.arguments.raw();
         let same = content_hash(&format!("{}\0{arguments}", call.name.raw()));
-        let mut subject = Subject { message, call: same, file: None };
+        let mut subject = CallSubject { message, call: same, file: None };
         self.same.insert(same, message);
         if !call.freeform && arguments.len() <= ARGUMENTS_BYTES_MAX {
             let decoded = call.arguments.decode();
-            if let Ok(node) = Cursor::new(&decoded).node() {
+            if let Ok(node) = JsonCursor::new(&decoded).node() {
                 let text = |keys: &[&str]| {
                     keys.iter().find_map(|key| node.get(&decoded, key)?.str(&decoded))
                 };

@@ -1,7 +1,7 @@
 //! What becomes of thinking when something before it is edited.
 
 use longhand_core::ModelName;
-use longhand_core::json::{Cursor, Kind, Value};
+use longhand_core::json::{JsonCursor, JsonKind, JsonValue};
 
 use crate::conversation::Conversation;
 use crate::source::start_of;
@@ -38,9 +38,11 @@ impl Bound {
     }
 
     /// Reads the settings of a request to Anthropic.
-    pub(crate) fn of(source: &str, model: Option<&str>, thinking: Option<Value>) -> Self {
-        let object = thinking.filter(|value| value.kind == Kind::Object);
-        let node = |value: Value| Cursor::at(source, value.span().start).node().unwrap_or_default();
+    pub(crate) fn of(source: &str, model: Option<&str>, thinking: Option<JsonValue>) -> Self {
+        let object = thinking.filter(|value| value.kind == JsonKind::Object);
+        let node = |value: JsonValue| {
+            JsonCursor::at(source, value.span().start).node().unwrap_or_default()
+        };
         let settings = object.map(node).unwrap_or_default();
         if let Some(binding) = settings.get(source, "block_binding") {
             let behaviour = node(binding).get(source, "prefix_mismatch_behavior");
@@ -95,7 +97,7 @@ impl Conversation {
 
 /// Puts the switch into a request to Anthropic that was edited elsewhere; `None` if it has no use for it.
 pub fn keep_thinking(request: &str) -> Option<String> {
-    let node = Cursor::at(request, start_of(request)).node().ok()?;
+    let node = JsonCursor::at(request, start_of(request)).node().ok()?;
     let model = node.get(request, "model").and_then(|value| value.str(request));
     let mut bound = Bound::of(request, model.as_deref(), node.get(request, "thinking"));
     bound.switched = bound.binding == Binding::Switch;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use longhand_core::json::Cursor;
+use longhand_core::json::JsonCursor;
 use longhand_core::{Image, Message, Other, Part, PartLink, Role, grouped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -74,7 +74,7 @@ const PAIRED: [&str; 6] = [
 impl Conversation {
     /// Lists all that is wrong with the conversation in its dialect.
     pub fn check(&self) -> Vec<Finding> {
-        let mut check = Check { conversation: self, findings: self.findings.clone() };
+        let mut check = ConversationCheck { conversation: self, findings: self.findings.clone() };
         check.ids();
         match self.dialect {
             Dialect::Chat => check.results_follow_at_once(),
@@ -90,7 +90,7 @@ impl Conversation {
     }
 }
 
-struct Check<'c> {
+struct ConversationCheck<'c> {
     conversation: &'c Conversation,
     findings: Vec<Finding>,
 }
@@ -98,7 +98,7 @@ struct Check<'c> {
 /// A message and a part of it.
 pub(crate) type At = (usize, usize);
 
-impl<'c> Check<'c> {
+impl<'c> ConversationCheck<'c> {
     fn note(&mut self, at: String, what: impl Into<String>, grave: bool) {
         self.findings.push(Finding { at, what: what.into(), grave, size: false });
     }
@@ -541,13 +541,13 @@ fn is_approval(message: &Message) -> bool {
 
 fn kind_of(message: &Message) -> Option<String> {
     let raw = message.raw.raw();
-    Some(Cursor::new(raw).node().ok()?.get(raw, "type")?.str(raw)?.into_owned())
+    Some(JsonCursor::new(raw).node().ok()?.get(raw, "type")?.str(raw)?.into_owned())
 }
 
 /// Whether a block is the provider's own summary, which may lead a conversation.
 pub(crate) fn is_compaction(part: Option<&Part>) -> bool {
     let Some(Part::Other(other)) = part else { return false };
     let raw = other.raw.raw();
-    let node = Cursor::new(raw).node().unwrap_or_default();
+    let node = JsonCursor::new(raw).node().unwrap_or_default();
     node.get(raw, "type").is_some_and(|kind| kind.is(raw, "compaction"))
 }

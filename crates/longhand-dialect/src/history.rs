@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use longhand_core::json::Kind;
+use longhand_core::json::JsonKind;
 
 use crate::edits::Edits;
 use crate::view::View;
@@ -31,8 +31,8 @@ pub fn with_history(request: &str, past: &[String]) -> Option<String> {
     let (input, id) = (view.get("input")?, view.get("previous_response_id")?);
     let raw = input.raw();
     let new = match input.kind() {
-        Kind::Array => Cow::Borrowed(raw.get(1..raw.len() - 1)?.trim()),
-        Kind::String => Cow::Owned(format!(r#"{{"role":"user","content":{raw}}}"#)),
+        JsonKind::Array => Cow::Borrowed(raw.get(1..raw.len() - 1)?.trim()),
+        JsonKind::String => Cow::Owned(format!(r#"{{"role":"user","content":{raw}}}"#)),
         _ => return None,
     };
     let items = past.iter().map(String::as_str).chain(Some(&*new)).filter(|item| !item.is_empty());

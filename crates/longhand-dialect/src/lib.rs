@@ -57,7 +57,7 @@ pub use options::{Options, ThinkingKept, without_options};
 pub use overflow::{Overflow, recognise, recognise_for};
 pub use render::change_message;
 pub use reply::{Reply, ReplyCall, ReplyError, ReplyFilter, ReplyReader, Stop, Usage};
-use source::Source;
+use source::RequestSource;
 pub use sse::{SseEvent, SseReader, SseTooLarge};
 pub use tools::{ToolOffer, with_tool};
 pub use unpack::{decode, decode_within, decoder, unpack};
@@ -90,7 +90,7 @@ pub fn read_shared(
     text: Arc<String>,
     dialect: Option<Dialect>,
 ) -> Result<Conversation, DialectError> {
-    let source = Source::read(measured(text)?, &[])?;
+    let source = RequestSource::read(measured(text)?, &[])?;
     let dialect = match dialect {
         Some(dialect) => dialect,
         None => detect::detect(&source)?,
@@ -131,7 +131,7 @@ pub fn read_on(
     common: usize,
 ) -> Result<Conversation, DialectError> {
     let known = before.elements_within(common);
-    let source = Source::read(measured(text)?, &known)?;
+    let source = RequestSource::read(measured(text)?, &known)?;
     Ok(match before.dialect {
         Dialect::Chat => chat::read(source, Some(before)),
         Dialect::Responses => responses::read(source, Some(before)),

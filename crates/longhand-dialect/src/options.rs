@@ -1,6 +1,6 @@
 //! What a client asks its provider to do about long conversations.
 
-use longhand_core::json::Cursor;
+use longhand_core::json::JsonCursor;
 use longhand_core::{Clear, Tokens, Trigger};
 
 use crate::Dialect;
@@ -142,7 +142,7 @@ pub fn without_options(dialect: Dialect, request: &str) -> Option<String> {
     if !may_have(dialect, request) {
         return None;
     }
-    let node = Cursor::at(request, start_of(request)).node().ok()?;
+    let node = JsonCursor::at(request, start_of(request)).node().ok()?;
     let (mut spans, mut gone) = (Vec::new(), Vec::new());
     for (key, value) in &node.fields {
         spans.push(key.span().start..value.span().end);

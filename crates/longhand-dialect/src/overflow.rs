@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use longhand_core::json::Kind;
+use longhand_core::json::JsonKind;
 
 use crate::sse::SseReader;
 use crate::view::View;
@@ -260,7 +260,7 @@ impl Signs {
             return;
         }
         match view.kind() {
-            Kind::Object => {
+            JsonKind::Object => {
                 self.limit = self.limit.or(view.number("n_ctx"));
                 self.asked = self.asked.or(view.number("n_prompt_tokens"));
                 for (name, field) in view.fields() {
@@ -271,12 +271,12 @@ impl Signs {
                     }
                 }
             }
-            Kind::Array => {
+            JsonKind::Array => {
                 for element in view.elements() {
                     self.read(element, name, depth + 1);
                 }
             }
-            Kind::String => {
+            JsonKind::String => {
                 let text = view.str().unwrap_or_default();
                 if let Some(inner) = View::parse_nested(&text) {
                     self.read(inner, name, depth + 1);
@@ -327,7 +327,7 @@ impl Signs {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Numbers {
+struct OverflowNumbers {
     limit: Option<u64>,
     asked: Option<u64>,
 }
@@ -345,18 +345,22 @@ fn is_quoted(text: &str, place: Range<usize>, request: &str) -> bool {
 }
 
 /// Finds a sentence anywhere in a text, and where it stands.
-fn find(text: &str, sentence: &str) -> Option<(Numbers, Range<usize>)> {
+fn find(text: &str, sentence: &str) -> Option<(OverflowNumbers, Range<usize>)> {
     let first = sentence.find(is_placeholder).unwrap_or(sentence.len());
     let (head, tail) = sentence.split_at(first);
     text.match_indices(head).find_map(|(at, _)| {
-        let (numbers, rest) = follow(&text[at + head.len()..], tail, Numbers::default())?;
+        let (numbers, rest) = follow(&text[at + head.len()..], tail, OverflowNumbers::default())?;
         let is_limit = numbers.limit.is_none_or(|limit| limit >= LIMIT_MIN);
         is_limit.then(|| (numbers, at..text.len() - rest.len()))
     })
 }
 
 /// Matches the rest of a sentence at the start of a text; gives what follows it.
-fn follow<'t>(text: &'t str, sentence: &str, mut numbers: Numbers) -> Option<(Numbers, &'t str)> {
+fn follow<'t>(
+    text: &'t str,
+    sentence: &str,
+    mut numbers: OverflowNumbers,
+) -> Option<(OverflowNumbers, &'t str)> {
     let Some(kind) = sentence.chars().next() else { return Some((numbers, text)) };
     let rest = &sentence[1..];
     if kind == '*' {

@@ -5,7 +5,7 @@ mod chat;
 mod filter;
 mod responses;
 
-use longhand_core::json::Kind;
+use longhand_core::json::JsonKind;
 
 pub use self::filter::ReplyFilter;
 
@@ -194,17 +194,17 @@ impl Reply {
 /// ```
 #[derive(Debug)]
 pub struct ReplyReader {
-    stream: Stream,
+    stream: ReplyStream,
     /// Whether events came, but none that is JSON.
     is_foreign: Option<bool>,
 }
 
 /// An answer as far as it has come.
 #[derive(Clone, Debug)]
-enum Stream {
-    Chat(chat::Stream),
-    Responses(responses::Stream),
-    Anthropic(anthropic::Stream),
+enum ReplyStream {
+    Chat(chat::ChatStream),
+    Responses(responses::ResponsesStream),
+    Anthropic(anthropic::AnthropicStream),
 }
 
 /// What an event of a stream is to its answer.
@@ -251,13 +251,15 @@ enum ReplyPart {
     Other,
 }
 
-impl Stream {
+impl ReplyStream {
     fn new(dialect: Dialect) -> Self {
         match dialect {
-            Dialect::Chat | Dialect::Pi => Self::Chat(chat::Stream::default()),
-            Dialect::Responses | Dialect::Codex => Self::Responses(responses::Stream::default()),
+            Dialect::Chat | Dialect::Pi => Self::Chat(chat::ChatStream::default()),
+            Dialect::Responses | Dialect::Codex => {
+                Self::Responses(responses::ResponsesStream::default())
+            }
             Dialect::Anthropic | Dialect::ClaudeCode => {
-                Self::Anthropic(anthropic::Stream::default())
+                Self::Anthropic(anthropic::AnthropicStream::default())
             }
         }
     }
@@ -274,9 +276,9 @@ impl Stream {
     /// One of the same format, of which nothing has come.
     fn begun_again(&self) -> Self {
         match self {
-            Self::Chat(_) => Self::Chat(chat::Stream::default()),
-            Self::Responses(_) => Self::Responses(responses::Stream::default()),
-            Self::Anthropic(_) => Self::Anthropic(anthropic::Stream::default()),
+            Self::Chat(_) => Self::Chat(chat::ChatStream::default()),
+            Self::Responses(_) => Self::Responses(responses::ResponsesStream::default()),
+            Self::Anthropic(_) => Self::Anthropic(anthropic::AnthropicStream::default()),
         }
     }
 
@@ -323,7 +325,7 @@ impl Stream {
 impl ReplyReader {
     /// Starts an answer in a wire format.
     pub fn new(dialect: Dialect) -> Self {
-        Self { stream: Stream::new(dialect), is_foreign: None }
+        Self { stream: ReplyStream::new(dialect), is_foreign: None }
     }
 
     /// Takes the next event and gives the text that it adds.
@@ -371,13 +373,14 @@ impl ReplyReader {
             return Vec::new();
         }
         let mut pieces = match &self.stream {
-            Stream::Chat(stream) => stream.unfinished(),
-            Stream::Responses(stream) => stream.unfinished(),
-            Stream::Anthropic(stream) => stream.unfinished(),
+            ReplyStream::Chat(stream) => stream.unfinished(),
+            ReplyStream::Responses(stream) => stream.unfinished(),
+            ReplyStream::Anthropic(stream) => stream.unfinished(),
         };
         // What has only thinking is no answer yet.
-        let message =
-            |stream: Stream| stream.partial().filter(Reply::is_empty).map(|reply| reply.message);
+        let message = |stream: ReplyStream| {
+            stream.partial().filter(Reply::is_empty).map(|reply| reply.message)
+        };
         let empty = message(self.stream.begun_again());
         let thinking = message(self.stream.clone());
         pieces.extend(thinking.filter(|thinking| empty.as_ref() != Some(thinking)));
@@ -387,9 +390,9 @@ impl ReplyReader {
     /// About how many bytes the answer has so far.
     pub(crate) fn bytes(&self) -> usize {
         match &self.stream {
-            Stream::Chat(stream) => stream.bytes(),
-            Stream::Responses(stream) => stream.bytes(),
-            Stream::Anthropic(stream) => stream.bytes(),
+            ReplyStream::Chat(stream) => stream.bytes(),
+            ReplyStream::Responses(stream) => stream.bytes(),
+            ReplyStream::Anthropic(stream) => stream.bytes(),
         }
     }
 
@@ -434,7 +437,7 @@ pub(crate) fn provider_error(view: View, raw: &str) -> Option<ReplyError> {
     if !raw.contains("error") {
         return None;
     }
-    if view.kind() == Kind::Array {
+    if view.kind() == JsonKind::Array {
         return provider_error(*view.elements().first()?, raw);
     }
     let choice = || view.get("choices")?.elements().first().copied();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use longhand_core::Handle;
-use longhand_core::json::{self, Cursor, Node, Value};
+use longhand_core::json::{self, JsonCursor, JsonNode, JsonValue};
 use rustc_hash::FxHashMap;
 
 use crate::Dialect;
@@ -16,7 +16,7 @@ use crate::splice::Splices;
 pub(crate) struct Links<'c> {
     source: &'c str,
     dialect: Dialect,
-    nodes: Vec<Node>,
+    nodes: Vec<JsonNode>,
     by_id: FxHashMap<Cow<'c, str>, usize>,
     /// From each line to the first above it that is still there.
     up: Vec<Up<'c>>,
@@ -41,7 +41,8 @@ impl<'c> Links<'c> {
     ) -> Option<Self> {
         let (id, parents) = fields(conversation.dialect)?;
         let source = conversation.bytes();
-        let nodes: Vec<Node> = (0..gone.len()).map(|element| node(conversation, element)).collect();
+        let nodes: Vec<JsonNode> =
+            (0..gone.len()).map(|element| node(conversation, element)).collect();
         let named = nodes.iter().enumerate();
         let by_id =
             named.filter_map(|(at, node)| Some((node.get(source, id)?.str(source)?, at))).collect();
@@ -66,7 +67,7 @@ impl<'c> Links<'c> {
         Some(links)
     }
 
-    fn target(&self, link: Value) -> Option<usize> {
+    fn target(&self, link: JsonValue) -> Option<usize> {
         self.by_id.get(&link.str(self.source)?).copied()
     }
 
@@ -214,7 +215,7 @@ fn name(handle: Handle) -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..32])
 }
 
-fn node(conversation: &Conversation, element: usize) -> Node {
+fn node(conversation: &Conversation, element: usize) -> JsonNode {
     let start = conversation.elements[element].start;
-    Cursor::at(conversation.bytes(), start).node().unwrap_or_default()
+    JsonCursor::at(conversation.bytes(), start).node().unwrap_or_default()
 }

@@ -154,13 +154,13 @@ fn read_all(
     unpacked: &mut Vec<u8>,
     bytes_max: u64,
     room: &mut dyn FnMut(u64) -> bool,
-) -> Result<(), Unread> {
+) -> Result<(), UnpackFailure> {
     loop {
         if unpacked.len() as u64 > bytes_max {
             return Ok(());
         }
         if unpacked.len() == unpacked.capacity() {
-            grow(unpacked, bytes_max, room).map_err(Unread::TooLarge)?;
+            grow(unpacked, bytes_max, room).map_err(UnpackFailure::TooLarge)?;
         }
         let (begin, end) = (unpacked.len(), unpacked.capacity().min(unpacked.len() + STEP_BYTES));
         unpacked.resize(end, 0);
@@ -170,18 +170,18 @@ fn read_all(
             Ok(0) => return Ok(()),
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Unread::Broken(error.to_string())),
+            Err(error) => return Err(UnpackFailure::Broken(error.to_string())),
         }
     }
 }
 
 /// Why something cannot be unpacked.
-enum Unread {
+enum UnpackFailure {
     TooLarge(DialectError),
     Broken(String),
 }
 
-impl Unread {
+impl UnpackFailure {
     fn or(self, broken: impl FnOnce(String) -> DialectError) -> DialectError {
         match self {
             Self::TooLarge(error) => error,

@@ -151,13 +151,13 @@ fn anthropic(messages: &[Sourced]) -> String {
 /// The blocks of a message that is in this format already, as they came.
 fn own_blocks(message: &Message) -> Vec<String> {
     let source = message.raw.raw();
-    let node = longhand_core::json::Cursor::new(source).node().unwrap_or_default();
+    let node = longhand_core::json::JsonCursor::new(source).node().unwrap_or_default();
     let Some(content) = node.get(source, "content") else { return blocks(message) };
-    if content.kind == longhand_core::json::Kind::String {
+    if content.kind == longhand_core::json::JsonKind::String {
         return vec![text_block(&source[content.span()])];
     }
     let mut list = Vec::new();
-    let _ = longhand_core::json::Cursor::at(source, content.span().start).elements(|cursor| {
+    let _ = longhand_core::json::JsonCursor::at(source, content.span().start).elements(|cursor| {
         list.push(source[cursor.value()?.span()].to_owned());
         Ok(())
     });

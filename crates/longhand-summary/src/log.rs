@@ -22,13 +22,13 @@ mod work;
 use std::borrow::Cow;
 
 use longhand_core::anchor::{Miner, printed};
-use longhand_core::json::{Cursor, Kind, Node};
+use longhand_core::json::{JsonCursor, JsonKind, JsonNode};
 use longhand_core::{
     Message, Part, Role, Text, ToolCall, ToolResult, acts_in_text, cut, earlier, reads_like_output,
 };
 use rustc_hash::FxHashMap;
 
-use self::action::{Action, Change, action};
+use self::action::{Action, FileChange, action};
 use self::names::{Names, Source};
 pub use self::page::Page;
 pub use self::speech::user_words;
@@ -201,9 +201,10 @@ impl Log {
         self.calls_tools = true;
         let arguments = call.arguments.decode();
         let weight = if arguments.len() < BULKY_BYTES { TALK_WEIGHT } else { 1 };
-        let mut cursor = Cursor::new(&arguments);
+        let mut cursor = JsonCursor::new(&arguments);
         let node = cursor.node().ok();
-        let is_object = |node: &&Node| node.value.kind == Kind::Object && cursor.end().is_ok();
+        let is_object =
+            |node: &&JsonNode| node.value.kind == JsonKind::Object && cursor.end().is_ok();
         let action = action(call, &arguments, node.as_ref());
         let path = source_of(&action);
         let source = self.names.source(&path);
@@ -250,7 +251,7 @@ impl Log {
                 self.standing.hear(Role::Assistant, round, message, bounded(&text), works_on);
                 self.story.say(self.rounds, bounded(&text));
                 for path in edited_in_text(&text) {
-                    self.work.change(Change::Changed, path, self.messages);
+                    self.work.change(FileChange::Changed, path, self.messages);
                 }
             }
             Role::Tool | Role::System => {
@@ -369,7 +370,7 @@ fn ran_by_user(text: &str) -> Option<(&str, &str)> {
 fn text_action(command: &str) -> Action {
     let mut words = command.lines().next().unwrap_or_default().split_whitespace();
     match (words.next(), words.next()) {
-        (Some("create"), Some(path)) => Action::Edit(vec![(Change::Created, path.to_owned())]),
+        (Some("create"), Some(path)) => Action::Edit(vec![(FileChange::Created, path.to_owned())]),
         (Some("open"), Some(path)) => Action::Open(path.trim_matches('"').to_owned()),
         (Some("edit" | "insert"), _) => Action::EditOpen,
         (Some(tool @ ("scroll_down" | "scroll_up" | "goto" | "submit")), _) => {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longhand_core::anchor::Miner;
-use longhand_core::{Digest, Digested, Folded, Index, Meter, Scale, Seq, Tokens};
+use longhand_core::{Digest, Digested, Folded, IndexDigest, Meter, Scale, Seq, Tokens};
 use longhand_summary::{Log, Page, Summariser};
 use serde_json::{Value, json};
 
@@ -164,7 +164,7 @@ impl Digest for Summarised {
         }
         if self.summarisers.is_empty() {
             *self.newest() = Newest::default();
-            return Index.digest(folded, limit, scale);
+            return IndexDigest.digest(folded, limit, scale);
         }
         let (mut log, before) = self.read(folded);
         let chapter = self.is_told.then(|| self.chapter_of(folded, before, &log, limit));
@@ -190,7 +190,7 @@ impl Digest for Summarised {
         // Only models were asked for, and none wrote a summary.
         if story.is_none() && self.summarisers.iter().all(|summariser| summariser.writes()) {
             *self.newest() = Newest { refused, ..Newest::default() };
-            return Index.digest(folded, limit, scale);
+            return IndexDigest.digest(folded, limit, scale);
         }
         let page = log.page(&folded.after, &folded.hidden, limit, scale);
         let state = if self.keeps_state { log.write() } else { String::new() };

@@ -1,7 +1,7 @@
 //! Quotes from a conversation, labelled so that they cannot be taken for messages.
 
 use longhand_archive::Entry;
-use longhand_core::json::Cursor;
+use longhand_core::json::JsonCursor;
 use longhand_core::{Message, Part, Role, Scale, Tokens, cut, grouped};
 use longhand_dialect::{Dialect, read};
 
@@ -64,7 +64,7 @@ pub fn role(entry: &Entry) -> Option<Role> {
 /// Writes messages that stand on a line each in readable form; other text is returned unchanged.
 pub(crate) fn messages(dialect: Dialect, lines: &str) -> String {
     let is_message = |line: &str| {
-        let node = Cursor::new(line).node().unwrap_or_default();
+        let node = JsonCursor::new(line).node().unwrap_or_default();
         node.get(line, "role").or(node.get(line, "type")).is_some()
     };
     if !lines.lines().all(is_message) {

@@ -17,13 +17,13 @@ pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
 
 /// What may be an identifier, with the marks around it.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'t> {
+pub struct IdentifierRun<'t> {
     /// As it stands in the text.
     pub text: &'t str,
     before: Option<u8>,
 }
 
-impl<'t> Run<'t> {
+impl<'t> IdentifierRun<'t> {
     /// The identifier in it.
     pub fn name(&self) -> Option<&'t str> {
         // Most of what is no name is a number; a long one may be an id.
@@ -41,7 +41,7 @@ impl<'t> Run<'t> {
 }
 
 /// The runs of a text in which [`identifiers`] looks for names, repeats included.
-pub fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
+pub fn runs(text: &str) -> impl Iterator<Item = IdentifierRun<'_>> {
     let bytes = text.as_bytes();
     Runs::of(bytes).filter_map(move |(start, end)| {
         if !(BYTES_MIN..=BYTES_MAX).contains(&(end - start)) {
@@ -55,7 +55,10 @@ pub fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
         if is_key || is_tag {
             return None;
         }
-        Some(Run { text: &text[start..end], before: start.checked_sub(1).map(|at| bytes[at]) })
+        Some(IdentifierRun {
+            text: &text[start..end],
+            before: start.checked_sub(1).map(|at| bytes[at]),
+        })
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use longhand_core::json::{Kind, quote};
+use longhand_core::json::{JsonKind, quote};
 
 use super::filter::Before;
 use super::{Pushed, Reply, ReplyCall, ReplyEvent, ReplyPart, Stop, Usage, object};
@@ -10,7 +10,7 @@ use crate::edits::Edits;
 use crate::view::View;
 
 pub(super) fn read(view: View) -> Option<Reply> {
-    let content = view.get("content").filter(|content| content.kind() == Kind::Array)?;
+    let content = view.get("content").filter(|content| content.kind() == JsonKind::Array)?;
     let mut about = About { stop: view.string("stop_reason"), ..About::default() };
     about.begin(view);
     Some(reply(content.raw(), content, about))
@@ -21,7 +21,7 @@ pub(super) fn read(view: View) -> Option<Reply> {
 struct About {
     id: Option<String>,
     model: Option<String>,
-    counts: Counts,
+    counts: UsageCounts,
     stop: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl About {
 
 /// A message as far as it has come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct AnthropicStream {
     blocks: BTreeMap<u64, Block>,
     about: About,
     ended: bool,
@@ -52,7 +52,7 @@ struct Block {
     ended: bool,
 }
 
-impl Stream {
+impl AnthropicStream {
     pub(super) fn push(&mut self, view: View) -> Pushed {
         let index = view.number("index").unwrap_or(0);
         let of_part = |begins| ReplyEvent::Part { index, begins };
@@ -219,7 +219,7 @@ impl Block {
                         None => self.added.push((key.to_owned(), more.into_owned())),
                     }
                 }
-                _ => is_read &= value.kind() == Kind::Null,
+                _ => is_read &= value.kind() == JsonKind::Null,
             }
         }
         // A block of which only arguments came has no name, and is left out.
@@ -261,7 +261,7 @@ impl Block {
 
 /// The four counts; those of a stream only grow.
 #[derive(Clone, Debug, Default)]
-struct Counts {
+struct UsageCounts {
     seen: bool,
     fresh: u64,
     read: u64,
@@ -269,7 +269,7 @@ struct Counts {
     output: u64,
 }
 
-impl Counts {
+impl UsageCounts {
     fn take(&mut self, usage: Option<View>) {
         let Some(usage) = usage else { return };
         self.seen = true;
@@ -337,7 +337,7 @@ pub(super) fn end(
         edits.set(stopped, "stop_reason", r#""end_turn""#);
     }
     if let Some(usage) = usage {
-        let mut counts = Counts::default();
+        let mut counts = UsageCounts::default();
         counts.take(Some(usage));
         before.write_usage(usage, edits, counts.usage().unwrap_or_default(), |all| {
             let fresh = all.input.saturating_sub(all.cached_input).saturating_sub(all.cache_write);

@@ -4,7 +4,7 @@ mod filter;
 
 use std::collections::BTreeMap;
 
-use longhand_core::json::{Kind, quote};
+use longhand_core::json::{JsonKind, quote};
 
 pub(super) use self::filter::{Chunks, join};
 use super::{Pushed, Reply, ReplyCall, ReplyEvent, Stop, Usage, object};
@@ -14,7 +14,7 @@ pub(super) fn read(view: View) -> Option<Reply> {
     let answer = view.object();
     let choice = answer.get("choices")?.elements().first()?.object();
     let message = choice.get("message")?;
-    let mut stream = Stream::default();
+    let mut stream = ChatStream::default();
     stream.attributes(&answer, &choice);
     stream.delta(0, message);
     let raw = message.is("role", "assistant").then(|| message.raw().to_owned());
@@ -23,11 +23,11 @@ pub(super) fn read(view: View) -> Option<Reply> {
 
 /// A message as far as it has come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct ChatStream {
     /// All fields but the role and the calls, in the order in which they came.
     fields: Vec<(String, Field)>,
     /// The calls of each choice; the reply has those of the first.
-    calls: BTreeMap<u64, Calls>,
+    calls: BTreeMap<u64, StreamedCalls>,
     usage: Option<Usage>,
     id: Option<String>,
     model: Option<String>,
@@ -44,10 +44,10 @@ enum Field {
 
 /// The calls of a choice, in the order in which they began.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Calls(Vec<Call>);
+pub(super) struct StreamedCalls(Vec<StreamedCall>);
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Call {
+pub(super) struct StreamedCall {
     index: Option<u64>,
     id: String,
     /// `function` or `custom`.
@@ -58,7 +58,7 @@ pub(super) struct Call {
     others: Vec<(String, String)>,
 }
 
-impl Stream {
+impl ChatStream {
     pub(super) fn push(&mut self, view: View) -> Pushed {
         let event = view.object();
         let choices = event.get("choices").map(View::elements);
@@ -115,8 +115,8 @@ impl Stream {
         let mut said = String::new();
         for (key, value) in delta.fields() {
             match (key.as_ref(), value.kind()) {
-                ("role", _) | (_, Kind::Null) => {}
-                ("tool_calls", Kind::Array) => {
+                ("role", _) | (_, JsonKind::Null) => {}
+                ("tool_calls", JsonKind::Array) => {
                     value
                         .elements()
                         .into_iter()
@@ -136,8 +136,8 @@ impl Stream {
 
     fn field(&mut self, key: &str, value: View) {
         let new = match value.kind() {
-            Kind::String => Field::Text(value.str().unwrap_or_default().into()),
-            Kind::Array => Field::List(raw_elements(value)),
+            JsonKind::String => Field::Text(value.str().unwrap_or_default().into()),
+            JsonKind::Array => Field::List(raw_elements(value)),
             _ => Field::Other(value.raw().to_owned()),
         };
         let Some((_, old)) = self.fields.iter_mut().find(|(name, _)| name == key) else {
@@ -170,7 +170,7 @@ impl Stream {
     }
 
     /// The calls of a choice.
-    fn calls(&self, choice: u64) -> &[Call] {
+    fn calls(&self, choice: u64) -> &[StreamedCall] {
         self.calls.get(&choice).map(|calls| calls.0.as_slice()).unwrap_or_default()
     }
 
@@ -224,14 +224,14 @@ impl Stream {
         let others = self.fields.iter().filter(|(key, _)| key != "content");
         fields.extend(others.map(|(key, field)| (key.as_str(), field.json())));
         if !calls.is_empty() {
-            let calls: Vec<String> = calls.iter().map(Call::json).collect();
+            let calls: Vec<String> = calls.iter().map(StreamedCall::json).collect();
             fields.push(("tool_calls", format!("[{}]", calls.join(","))));
         }
         object(fields)
     }
 }
 
-impl Calls {
+impl StreamedCalls {
     /// Whether each of them is complete.
     fn whole(&self) -> Vec<bool> {
         let last = self.0.len().saturating_sub(1);
@@ -252,7 +252,7 @@ impl Calls {
 
     fn add(&mut self, piece: View) {
         let at = self.find(piece).unwrap_or_else(|| {
-            self.0.push(Call { index: piece.number("index"), ..Call::default() });
+            self.0.push(StreamedCall { index: piece.number("index"), ..StreamedCall::default() });
             self.0.len() - 1
         });
         self.0[at].add(piece);
@@ -284,7 +284,7 @@ impl Field {
     }
 }
 
-impl Call {
+impl StreamedCall {
     /// A call that came whole.
     fn of(call: View) -> Self {
         let mut complete = Self::default();
@@ -311,14 +311,14 @@ impl Call {
                     }
                     for key in ["arguments", "input"] {
                         let more = value.get(key).map(|more| match more.kind() {
-                            Kind::String => more.str().unwrap_or_default(),
+                            JsonKind::String => more.str().unwrap_or_default(),
                             // Some servers send an object where a string should be.
                             _ => more.raw().into(),
                         });
                         self.arguments.push_str(&more.unwrap_or_default());
                     }
                 }
-                _ if value.kind() == Kind::Null => {}
+                _ if value.kind() == JsonKind::Null => {}
                 _ => {
                     self.others.retain(|(name, _)| *name != key);
                     self.others.push((key.into_owned(), value.raw().to_owned()));
@@ -378,8 +378,8 @@ fn raw_elements(list: View) -> Vec<String> {
 /// The calls of a message.
 pub(super) fn calls(message: View) -> Vec<ReplyCall> {
     let listed = message.get("tool_calls").map(View::elements).unwrap_or_default();
-    let calls = listed.into_iter().map(Call::of);
-    calls.map(|Call { name, arguments, .. }| ReplyCall { name, arguments }).collect()
+    let calls = listed.into_iter().map(StreamedCall::of);
+    calls.map(|StreamedCall { name, arguments, .. }| ReplyCall { name, arguments }).collect()
 }
 
 fn usage(view: View) -> Usage {

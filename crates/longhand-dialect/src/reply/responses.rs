@@ -17,7 +17,7 @@ pub(super) fn read(view: View) -> Option<Reply> {
 
 /// An answer as far as it has come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct ResponsesStream {
     items: BTreeMap<u64, String>,
     /// The text of items, by their place.
     said: BTreeMap<u64, String>,
@@ -49,7 +49,7 @@ impl Attributes {
     }
 }
 
-impl Stream {
+impl ResponsesStream {
     pub(super) fn push(&mut self, view: View) -> Pushed {
         let place = view.number("output_index");
         let index = place.unwrap_or(self.items.len() as u64);

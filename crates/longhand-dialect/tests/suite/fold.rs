@@ -3,8 +3,8 @@ use std::cell::RefCell;
 
 use crate::common::{Compacted, compact, count, o200k, parse};
 use longhand_core::{
-    Batch, Budget, Digest, Digested, Folded, Framing, Handle, History, Image, Index, Meter, Part,
-    Plan, PlanSettings, Policy, Rolling, Scale, Seq, Tokens, content, earlier, find_fold,
+    Batch, Budget, Digest, Digested, Folded, Framing, Handle, History, Image, IndexDigest, Meter,
+    Part, Plan, PlanSettings, Policy, Rolling, Scale, Seq, Tokens, content, earlier, find_fold,
     folded_messages, is_fold, plan, plan_with, project,
 };
 use longhand_dialect::{Conversation, Dialect};
@@ -92,7 +92,7 @@ fn index(messages: &[String], state: &str, blocks: &[&str], limit: u64, meter: &
         after: Vec::new(),
         hidden: Vec::new(),
     };
-    Index.digest(&folded, Tokens(limit), &Scale::new(meter)).text
+    IndexDigest.digest(&folded, Tokens(limit), &Scale::new(meter)).text
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What a call does, by the shape of its arguments and the names of well-known tools.
 
 use longhand_core::ToolCall;
-pub(super) use longhand_core::anchor::FileChange as Change;
+pub(super) use longhand_core::anchor::FileChange;
 use longhand_core::anchor::is_check_tool;
-use longhand_core::json::{Cursor, Kind, Node, Value};
+use longhand_core::json::{JsonCursor, JsonKind, JsonNode, JsonValue};
 
 use crate::quote;
 
@@ -14,7 +14,7 @@ pub(super) type Task = (char, String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Files are written.
-    Edit(Vec<(Change, String)>),
+    Edit(Vec<(FileChange, String)>),
     /// The file that is open is written.
     EditOpen,
     /// A file is opened.
@@ -100,7 +100,7 @@ const VERBS: &[&str] = &[
 /// What a call does.
 ///
 /// The arguments are handed in decoded, and read if they are JSON.
-pub(super) fn action(call: &ToolCall, arguments: &str, node: Option<&Node>) -> Action {
+pub(super) fn action(call: &ToolCall, arguments: &str, node: Option<&JsonNode>) -> Action {
     let name = call.name.decode();
     match node.filter(|_| !call.freeform) {
         Some(node) => Fields { source: arguments, node }.action(&name),
@@ -120,14 +120,14 @@ fn freeform(name: &str, input: &str) -> Action {
     Action::Look(described(name, &[quote::line_within(input, 60)]))
 }
 
-fn patched(patch: &str) -> Vec<(Change, String)> {
+fn patched(patch: &str) -> Vec<(FileChange, String)> {
     let files = longhand_core::anchor::patched(patch).into_iter();
     files.map(|(change, path)| (change, path.to_owned())).collect()
 }
 
 struct Fields<'a> {
     source: &'a str,
-    node: &'a Node,
+    node: &'a JsonNode,
 }
 
 impl Fields<'_> {
@@ -170,17 +170,17 @@ impl Fields<'_> {
         let command = self.text("command").unwrap_or_default();
         let removes = |word: &str| word.contains("delete") || word.contains("remove");
         if removes(tool) || removes(&command) {
-            return Action::Edit(vec![(Change::Deleted, path)]);
+            return Action::Edit(vec![(FileChange::Deleted, path)]);
         }
         let creates = ["write", "create"].iter().any(|word| tool.contains(word));
         if self.has(WHOLE_TEXTS) || command == "create" || (creates && !self.has(NEW_TEXTS)) {
-            return Action::Edit(vec![(Change::Created, path)]);
+            return Action::Edit(vec![(FileChange::Created, path)]);
         }
         // A search has a path and a text to look for, but nothing new.
         let searches = ["search", "grep", "find", "read", "view", "list", "glob"];
         let looks = searches.iter().any(|word| tool.contains(word)) || command == "view";
         if self.has(NEW_TEXTS) && !looks {
-            return Action::Edit(vec![(Change::Changed, path)]);
+            return Action::Edit(vec![(FileChange::Changed, path)]);
         }
         Action::Open(path)
     }
@@ -191,10 +191,10 @@ impl Fields<'_> {
             // An editor takes what it should do for its command.
             ("create" | "str_replace" | "insert" | "view" | "undo_edit" | "delete", Some(path)) => {
                 match &*command {
-                    "create" => Action::Edit(vec![(Change::Created, path)]),
-                    "delete" => Action::Edit(vec![(Change::Deleted, path)]),
+                    "create" => Action::Edit(vec![(FileChange::Created, path)]),
+                    "delete" => Action::Edit(vec![(FileChange::Deleted, path)]),
                     "view" => Action::Open(path),
-                    _ => Action::Edit(vec![(Change::Changed, path)]),
+                    _ => Action::Edit(vec![(FileChange::Changed, path)]),
                 }
             }
             _ => Action::Run(command),
@@ -206,7 +206,7 @@ impl Fields<'_> {
         keys.iter().find_map(|key| {
             let value = self.node.get(self.source, key)?;
             match value.kind {
-                Kind::Array => self.strings(&value).pop(),
+                JsonKind::Array => self.strings(&value).pop(),
                 _ => value.str(self.source).map(std::borrow::Cow::into_owned),
             }
         })
@@ -214,9 +214,9 @@ impl Fields<'_> {
 
     /// The items of a task list.
     fn tasks(&self, key: &str) -> Option<Vec<Task>> {
-        let list = self.node.get(self.source, key).filter(|list| list.kind == Kind::Array)?;
+        let list = self.node.get(self.source, key).filter(|list| list.kind == JsonKind::Array)?;
         let mut tasks = Vec::new();
-        let mut cursor = Cursor::at(self.source, list.span().start);
+        let mut cursor = JsonCursor::at(self.source, list.span().start);
         let read = cursor.elements(|cursor| {
             let node = cursor.node()?;
             let text = |key: &&str| node.get(self.source, key)?.str(self.source);
@@ -238,9 +238,9 @@ impl Fields<'_> {
         (read.is_ok() && !tasks.is_empty()).then_some(tasks)
     }
 
-    fn strings(&self, list: &Value) -> Vec<String> {
+    fn strings(&self, list: &JsonValue) -> Vec<String> {
         let mut strings = Vec::new();
-        let mut cursor = Cursor::at(self.source, list.span().start);
+        let mut cursor = JsonCursor::at(self.source, list.span().start);
         let _ = cursor.elements(|cursor| {
             let value = cursor.value()?;
             strings.extend(value.str(self.source).map(std::borrow::Cow::into_owned));
@@ -305,14 +305,14 @@ mod tests {
             arguments: arguments.into(),
             freeform: !arguments.starts_with('{'),
         };
-        let node = Cursor::new(arguments).node().ok();
+        let node = JsonCursor::new(arguments).node().ok();
         assert_eq!(action(&call, arguments, node.as_ref()), expected, "{name} {arguments}");
     }
 
     #[test]
     fn the_tools_of_well_known_agents_are_known() {
-        let changed = |path: &str| Action::Edit(vec![(Change::Changed, path.to_owned())]);
-        let created = |path: &str| Action::Edit(vec![(Change::Created, path.to_owned())]);
+        let changed = |path: &str| Action::Edit(vec![(FileChange::Changed, path.to_owned())]);
+        let created = |path: &str| Action::Edit(vec![(FileChange::Created, path.to_owned())]);
         let run = |command: &str| Action::Run(command.to_owned());
         check(
             "Edit",
@@ -344,8 +344,8 @@ mod tests {
             "apply_patch",
             "*** Begin Patch\n*** Update File: a.rs\n*** Add File: b.rs\n*** End Patch",
             Action::Edit(vec![
-                (Change::Changed, "a.rs".to_owned()),
-                (Change::Created, "b.rs".to_owned()),
+                (FileChange::Changed, "a.rs".to_owned()),
+                (FileChange::Created, "b.rs".to_owned()),
             ]),
         );
         check(

@@ -1,7 +1,7 @@
 //! The written form of a log: a state that only the next fold reads, and blocks that came back as
 //! input.
 
-use super::action::Change;
+use super::action::FileChange;
 use super::heading::{
     CHANGED, CHECKED, FAILED, FOUND, HEADINGS, Heading, REPORTED, SEEN, STORY, TASKS, WORDS,
 };
@@ -183,14 +183,14 @@ impl Log {
                     let Some(path) = words.next().filter(|path| !path.is_empty()) else { continue };
                     let mut file = FileChanges {
                         path: quote::line_within(path, 200),
-                        change: Change::Changed,
+                        change: FileChange::Changed,
                         count: 1,
                         message: 0,
                     };
                     for word in words {
                         match word {
-                            "new" => file.change = Change::Created,
-                            "deleted" => file.change = Change::Deleted,
+                            "new" => file.change = FileChange::Created,
+                            "deleted" => file.change = FileChange::Deleted,
                             word => {
                                 let count =
                                     word.strip_prefix('×').and_then(|count| count.parse().ok());
@@ -279,18 +279,18 @@ fn numbered<'t>(item: &'t str, mark: &str) -> (u64, &'t str) {
     split.unwrap_or((0, item))
 }
 
-fn letter(change: Change) -> &'static str {
+fn letter(change: FileChange) -> &'static str {
     match change {
-        Change::Created => "c",
-        Change::Changed => "m",
-        Change::Deleted => "d",
+        FileChange::Created => "c",
+        FileChange::Changed => "m",
+        FileChange::Deleted => "d",
     }
 }
 
-fn change_of(letter: &str) -> Change {
+fn change_of(letter: &str) -> FileChange {
     match letter {
-        "c" => Change::Created,
-        "d" => Change::Deleted,
-        _ => Change::Changed,
+        "c" => FileChange::Created,
+        "d" => FileChange::Deleted,
+        _ => FileChange::Changed,
     }
 }

@@ -1,6 +1,6 @@
 //! How rounds went: lines that are made once and later only shortened or dropped.
 
-use longhand_core::anchor::{Form, sentences, statements};
+use longhand_core::anchor::{SentenceForm, sentences, statements};
 use longhand_core::{Role, cut};
 
 use crate::quote;
@@ -95,7 +95,7 @@ fn gist(text: &str) -> String {
     let (mut gist, mut plan) = (String::new(), String::new());
     for sentence in sentences(text) {
         // A heading or a line of code tells nothing alone; what is decided or asked stands elsewhere.
-        if matches!(sentence.form, Form::Line | Form::Heading)
+        if matches!(sentence.form, SentenceForm::Line | SentenceForm::Heading)
             || statements(sentence.text, Role::Assistant).next().is_some()
         {
             continue;

@@ -4,7 +4,7 @@ use longhand_core::anchor::{check_of, failure_line, is_check_tool, patched, verd
 
 use longhand_core::cut;
 
-use super::action::{Action, Change, Task};
+use super::action::{Action, FileChange, Task};
 use super::record::record_line;
 use super::shell;
 use super::speech::around;
@@ -63,7 +63,7 @@ pub(super) struct Work {
 pub(super) struct FileChanges {
     pub(super) path: String,
     /// What became of it: created stays so until it is deleted.
-    pub(super) change: Change,
+    pub(super) change: FileChange,
     pub(super) count: u32,
     pub(super) message: u64,
 }
@@ -94,7 +94,7 @@ impl Work {
             Action::EditOpen => {
                 if refusal(answer, is_error).is_none() && !self.open_file.is_empty() {
                     let path = self.open_file.clone();
-                    self.change(Change::Changed, &path, message);
+                    self.change(FileChange::Changed, &path, message);
                 }
                 self.opens(answer);
             }
@@ -147,7 +147,7 @@ impl Work {
     }
 
     /// Counts a change of a file.
-    pub(super) fn change(&mut self, change: Change, path: &str, message: u64) {
+    pub(super) fn change(&mut self, change: FileChange, path: &str, message: u64) {
         let path = quote::line_within(path, 200);
         self.failures.retain(|failure| failure.about != edit_of(&path));
         if let Some(at) = self.files.iter().position(|file| is_same_file(&file.path, &path)) {
@@ -156,9 +156,9 @@ impl Work {
                 file.path = path;
             }
             file.change = match (file.change, change) {
-                (_, Change::Deleted) => Change::Deleted,
-                (Change::Created | Change::Deleted, _) => Change::Created,
-                (Change::Changed, _) => Change::Changed,
+                (_, FileChange::Deleted) => FileChange::Deleted,
+                (FileChange::Created | FileChange::Deleted, _) => FileChange::Created,
+                (FileChange::Changed, _) => FileChange::Changed,
             };
             file.count += 1;
             file.message = message;

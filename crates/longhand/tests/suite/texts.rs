@@ -40,7 +40,7 @@ const TAKERS: &[Taker] = &[
         let once = redactor.redact(text);
         assert_eq!(redactor.redact(&once), once);
         let quoted = redactor.redact(&json::quote(text)).into_owned();
-        assert!(json::Cursor::new(&quoted).value().is_ok(), "{quoted}");
+        assert!(json::JsonCursor::new(&quoted).value().is_ok(), "{quoted}");
     }),
     ("Round", |text| {
         seen(Round::parse(text, 0));
