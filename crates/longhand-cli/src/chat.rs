@@ -22,7 +22,7 @@ use longhand::{
 use longhand_archive::{Page, Scope};
 use longhand_core::{Handle, Scale, Seq, grouped};
 use longhand_dialect::Usage;
-use longhand_model::{Model, ModelError, Reply, Request};
+use longhand_model::{Model, ModelError, ModelRequest, Reply};
 use serde_json::json;
 
 use self::command::Command;
@@ -303,8 +303,11 @@ impl Chat {
                     window.shortfall
                 ));
             }
-            let request =
-                Request { stream: true, cache: true, ..Request::read(&window.json, dialect)? };
+            let request = ModelRequest {
+                stream: true,
+                cache: true,
+                ..ModelRequest::read(&window.json, dialect)?
+            };
             match self.stream(&request) {
                 Err(ModelError::TooLong { overflow, .. }) if shrinks < SHRINKS_MAX => {
                     let least = Tokens(window.tokens.0 * 7 / 10);
@@ -323,7 +326,7 @@ impl Chat {
     }
 
     /// Shows the answer as it comes; Ctrl-C stops it.
-    fn stream(&self, request: &Request) -> Result<Answer, ModelError> {
+    fn stream(&self, request: &ModelRequest) -> Result<Answer, ModelError> {
         let mut said = String::new();
         let mut shown = self.screen.answer();
         progress::start(&format!("waiting for {}", self.model));

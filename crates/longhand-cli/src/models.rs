@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use longhand::{Archive, Extractive, Summariser};
 use longhand_archive::{Reserved, Wish};
 use longhand_model::{
-    Api, Client, Endpoint, Endpoints, Limits, Model, ModelSummariser, NoMoney, Price, Prices,
-    Secret, Spending, SpendingBook,
+    Api, ClientLimits, Endpoint, Endpoints, Model, ModelClient, ModelSummariser, NoMoney, Price,
+    Prices, Secret, Spending, SpendingBook,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -20,9 +20,9 @@ const SPENDING_DEFAULT: f64 = 1.0;
 /// What is needed to ask models.
 pub(crate) struct Models {
     pub(crate) runtime: Runtime,
-    pub(crate) client: Arc<Client>,
+    pub(crate) client: Arc<ModelClient>,
     /// A client without a breaker, for `chat`: the user decides when to try again.
-    pub(crate) patient: Client,
+    pub(crate) patient: ModelClient,
     pub(crate) endpoints: Endpoints,
     pub(crate) prices: Arc<Prices>,
     spending: Arc<Spending>,
@@ -35,8 +35,11 @@ impl Models {
         let usd = config.number("models.summary_usd_per_hour").unwrap_or(SPENDING_DEFAULT);
         Ok(Self {
             runtime: runtime.context("cannot start the network thread")?,
-            client: Arc::new(Client::new(Limits::default())),
-            patient: Client::new(Limits { failures_max: u32::MAX, ..Limits::default() }),
+            client: Arc::new(ModelClient::new(ClientLimits::default())),
+            patient: ModelClient::new(ClientLimits {
+                failures_max: u32::MAX,
+                ..ClientLimits::default()
+            }),
             endpoints: endpoints(config)?,
             prices: Arc::new(prices(config)),
             spending: Arc::new(Spending::per_hour(

@@ -28,20 +28,20 @@ pub(crate) fn count_in_pieces(text: &str, limit: u64, count: impl Fn(&str) -> u6
     sum
 }
 
-struct Piece<'t> {
+struct TextPiece<'t> {
     text: &'t str,
     /// Whether it was cut where the count may change.
     forced: bool,
 }
 
 /// Cuts `text` into pieces of about `bytes`.
-fn pieces(text: &str, bytes: usize) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(text: &str, bytes: usize) -> impl Iterator<Item = TextPiece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let (length, forced) = piece_len(rest, bytes);
         let (text, after) = rest.split_at(length);
         rest = after;
-        (!text.is_empty()).then_some(Piece { text, forced })
+        (!text.is_empty()).then_some(TextPiece { text, forced })
     })
 }
 

@@ -86,14 +86,14 @@ impl Endpoint {
 
 /// A model's name with its provider: `anthropic/claude-haiku-4-5`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ModelName {
+pub struct QualifiedModelName {
     /// The part before the first slash.
     pub provider: String,
     /// All after it; it may have slashes of its own.
     pub model: String,
 }
 
-impl ModelName {
+impl QualifiedModelName {
     /// Takes a name apart.
     pub fn parse(name: &str) -> Result<Self, NameError> {
         match name.trim().split_once('/') {
@@ -105,7 +105,7 @@ impl ModelName {
     }
 }
 
-impl fmt::Display for ModelName {
+impl fmt::Display for QualifiedModelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.provider, self.model)
     }
@@ -213,7 +213,7 @@ impl Endpoints {
 
     /// Finds the model of a name.
     pub fn model(&self, name: &str) -> Result<Model, NameError> {
-        let ModelName { provider, model } = ModelName::parse(name)?;
+        let QualifiedModelName { provider, model } = QualifiedModelName::parse(name)?;
         let Some(endpoint) = self.list.iter().find(|endpoint| endpoint.name == provider) else {
             let known: Vec<&str> =
                 self.list.iter().map(|endpoint| endpoint.name.as_str()).collect();

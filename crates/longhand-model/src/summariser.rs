@@ -13,7 +13,9 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::clean::{clean, finished, is_refusal};
 use crate::pieces::{self, Segment};
 use crate::price::used;
-use crate::{Client, Model, ModelError, Price, Prices, Request, Spending, cost_micros, prompt};
+use crate::{
+    Model, ModelClient, ModelError, ModelRequest, Price, Prices, Spending, cost_micros, prompt,
+};
 
 /// Has a model write summaries.
 ///
@@ -26,7 +28,7 @@ use crate::{Client, Model, ModelError, Price, Prices, Request, Spending, cost_mi
 pub struct ModelSummariser {
     name: String,
     model: Model,
-    client: Arc<Client>,
+    client: Arc<ModelClient>,
     home: Arc<Home>,
     prices: Arc<Prices>,
     spending: Option<Arc<Spending>>,
@@ -101,7 +103,7 @@ const ROOM_MIN: u64 = 128;
 
 impl ModelSummariser {
     /// A summariser with a runtime of its own.
-    pub fn new(client: Arc<Client>, model: Model) -> io::Result<Self> {
+    pub fn new(client: Arc<ModelClient>, model: Model) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("longhand-model")
@@ -111,11 +113,11 @@ impl ModelSummariser {
     }
 
     /// A summariser on a runtime that others use too, and that must outlive it.
-    pub fn on(client: Arc<Client>, model: Model, runtime: Handle) -> Self {
+    pub fn on(client: Arc<ModelClient>, model: Model, runtime: Handle) -> Self {
         Self::at(client, model, Home::Shared(runtime))
     }
 
-    fn at(client: Arc<Client>, model: Model, home: Home) -> Self {
+    fn at(client: Arc<ModelClient>, model: Model, home: Home) -> Self {
         Self {
             name: model.to_string(),
             model,
@@ -174,16 +176,16 @@ impl ModelSummariser {
     /// Makes one call and reads the summary out of the answer.
     fn ask(
         &self,
-        call: &Call,
+        call: &SummaryCall,
         scale: &Scale,
         account: &mut Account,
     ) -> Result<Result<String, ModelError>, SummaryError> {
         let output = self.output(call.limit);
-        let request = Request {
+        let request = ModelRequest {
             max_output: Some(output),
             temperature: Some(0.0),
             stream: self.stream,
-            ..Request::new(&call.system, &call.user)
+            ..ModelRequest::new(&call.system, &call.user)
         };
         let reservation = self.reserve(call.input(scale), output)?;
         let reply = match self.send(request)? {
@@ -250,7 +252,7 @@ impl ModelSummariser {
     ///
     /// The runtime does the work and this thread only listens, so that nothing panics wherever it is
     /// called from.
-    fn send(&self, request: Request) -> Result<Result<Reply, ModelError>, SummaryError> {
+    fn send(&self, request: ModelRequest) -> Result<Result<Reply, ModelError>, SummaryError> {
         let gone = || self.unavailable("its runtime has ended".to_owned());
         let (done, answer) = mpsc::sync_channel(1);
         let (client, model) = (Arc::clone(&self.client), self.model.clone());
@@ -366,7 +368,7 @@ impl Summariser for ModelSummariser {
             let left = room.map(|room| room.saturating_sub(scale.text(&head)));
             let piece = pieces::take(&mut queue, left, scale);
             let user = format!("{head}{piece}{}", closing(target));
-            let call = Call { system: system(target), user, limit: target };
+            let call = SummaryCall { system: system(target), user, limit: target };
             match self.ask(&call, scale, &mut account)? {
                 Ok(text) if queue.is_empty() => return Ok(account.summary(text, &self.name)),
                 Ok(text) if scale.text(&text) > target => {
@@ -398,13 +400,13 @@ fn within(text: &str, limit: Tokens, scale: &Scale) -> String {
     kept
 }
 
-struct Call {
+struct SummaryCall {
     system: String,
     user: String,
     limit: Tokens,
 }
 
-impl Call {
+impl SummaryCall {
     fn input(&self, scale: &Scale) -> Tokens {
         scale.text(&self.system) + scale.text(&self.user)
     }

@@ -29,13 +29,13 @@ use longhand_core::{
 use rustc_hash::FxHashMap;
 
 use self::action::{Action, FileChange, action};
-use self::names::{Names, Source};
-pub use self::page::Page;
+use self::names::{NameSource, Names};
+pub use self::page::LogPage;
 pub use self::speech::user_words;
 use self::speech::{WORDS_CHARS_MIN, opening, speech, without_reminders};
 use self::standing::Standing;
 use self::story::Story;
-use self::work::Work;
+use self::work::WorkState;
 use crate::quote;
 
 /// The most bytes of users' words that are kept.
@@ -92,7 +92,7 @@ pub struct Log {
     messages: u64,
     words: Vec<Words>,
     standing: Standing,
-    work: Work,
+    work: WorkState,
     story: Story,
     names: Names,
     /// Whether the model calls tools the way that providers offer.
@@ -144,7 +144,7 @@ impl Log {
 
     /// Reads the account of a tool that is no message.
     pub fn read_trace(&mut self, name: &str, summary: &str) {
-        self.names.read(summary, self.messages, 1, Source::default());
+        self.names.read(summary, self.messages, 1, NameSource::default());
         self.work.take(&Action::Look(quote::line_within(name, 60)), summary, false, self.messages);
     }
 
@@ -185,7 +185,7 @@ impl Log {
                             bounded(&text),
                             self.messages,
                             TALK_WEIGHT,
-                            Source::default(),
+                            NameSource::default(),
                         );
                     }
                 }
@@ -228,7 +228,7 @@ impl Log {
         match role {
             Role::User => {
                 if let Some((command, output)) = ran_by_user(&text) {
-                    self.names.read(bounded(&text), self.messages, 1, Source::default());
+                    self.names.read(bounded(&text), self.messages, 1, NameSource::default());
                     self.work.take(&text_action(command), output, false, self.messages);
                     return;
                 }
@@ -255,13 +255,13 @@ impl Log {
                 }
             }
             Role::Tool | Role::System => {
-                self.names.read(bounded(&text), self.messages, 1, Source::default());
+                self.names.read(bounded(&text), self.messages, 1, NameSource::default());
             }
         }
     }
 
     fn read_talk(&mut self, text: &str, weight: u32) {
-        self.names.read(text, self.messages, weight, Source::default());
+        self.names.read(text, self.messages, weight, NameSource::default());
         self.miner.ids(text).for_each(|id| self.names.add_own(id, self.messages));
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use longhand_core::anchor::Miner;
 use longhand_core::{Digest, Digested, Folded, IndexDigest, Meter, Scale, Seq, Tokens};
-use longhand_summary::{Log, Page, Summariser};
+use longhand_summary::{Log, LogPage, Summariser};
 use serde_json::{Value, json};
 
 use crate::said::Said;
@@ -226,7 +226,7 @@ fn with_earlier(mut account: Value, earlier: Option<Value>) -> Value {
 }
 
 /// The receipt of a page: who wrote the summary, its tokens and cost, and what was left out for lack of room.
-fn account(page: &Page, story: Option<Value>, background: Option<Value>) -> Value {
+fn account(page: &LogPage, story: Option<Value>, background: Option<Value>) -> Value {
     let names: Vec<&str> =
         page.left_out.iter().take(DROPPED_NAMED_MAX).map(String::as_str).collect();
     let mut account =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhand_core::anchor::Miner;
 use longhand_core::{Budget, Handle, Meter, Scale, Tokens};
 use longhand_dialect::{Conversation, Dialect, Finding, read};
-use longhand_meter::{ImageRule, MeterSpec, Provider};
+use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 use longhand_summary::{Extractive, Summariser};
 use serde_json::json;
 
@@ -139,8 +139,8 @@ pub fn meter_for(dialect: Dialect, model: Option<&str>) -> Result<SharedMeter, S
 /// What pictures cost with the provider that a format belongs to.
 pub fn image_rule(dialect: Dialect, model: Option<&str>) -> ImageRule {
     let provider = match dialect {
-        Dialect::Chat | Dialect::Responses | Dialect::Codex => Provider::OpenAi,
-        Dialect::Anthropic | Dialect::ClaudeCode | Dialect::Pi => Provider::Anthropic,
+        Dialect::Chat | Dialect::Responses | Dialect::Codex => ImageProvider::OpenAi,
+        Dialect::Anthropic | Dialect::ClaudeCode | Dialect::Pi => ImageProvider::Anthropic,
     };
     ImageRule::for_model(provider, model)
 }

@@ -194,7 +194,7 @@ fn is_said(entry: &Entry) -> bool {
 mod tests {
     use longhand_archive::{Addition, After, MemoryArchive, NewBatch, NewEntry, NewSession};
     use longhand_core::Batch;
-    use longhand_meter::{ImageRule, MeterSpec, Provider};
+    use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 
     use super::*;
     use crate::new_entry;
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(past(stranger).sessions, [(newer, path)]);
         let past = past(Owner::LOCAL);
         assert_eq!(past.sessions, [(newer, path), (old, Scope::Session(old))]);
-        let images = ImageRule::for_model(Provider::OpenAi, None);
+        let images = ImageRule::for_model(ImageProvider::OpenAi, None);
         let meter = MeterSpec::for_model("").open(images).unwrap();
         let handle = |of: &str| Handle::of([of]).to_string();
         for (arguments, expected) in [

@@ -170,12 +170,12 @@ fn quote(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use longhand_meter::{ImageRule, MeterSpec, Provider};
+    use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 
     use super::*;
 
     fn check(text: &str, query: Option<&str>, limit: u64, expected: &str) {
-        let images = ImageRule::for_model(Provider::OpenAi, None);
+        let images = ImageRule::for_model(ImageProvider::OpenAi, None);
         let meter = MeterSpec::for_model("").open(images).unwrap();
         let scale = Scale::new(&*meter);
         let told = quoted("h:x", text, query, &scale, Tokens(limit));
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn what_is_too_long_keeps_its_ends() {
         let text: String = (0..2_000).map(|at| format!("line {at}\n")).collect();
-        let images = ImageRule::for_model(Provider::OpenAi, None);
+        let images = ImageRule::for_model(ImageProvider::OpenAi, None);
         let meter = MeterSpec::for_model("").open(images).unwrap();
         let told = quoted("h:x", &text, None, &Scale::new(&*meter), Tokens(300));
         assert!(Scale::new(&*meter).text(&told) <= Tokens(300), "{told}");

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use longhand_core::{Meter, Scale, Tokens};
-use longhand_summary::{Input, Refusal, Round, Summariser, SummaryError, Trace, accept};
+use longhand_summary::{Input, Refusal, Summariser, SummaryError, SummaryRound, ToolTrace, accept};
 use serde_json::{Value, json};
 
 use crate::digest::Summarised;
@@ -29,7 +29,7 @@ impl Chapter {
     /// Lets a summariser summarise the rounds within the limit, or returns why it did not.
     pub(crate) fn told_by(&self, summariser: &dyn Summariser) -> Result<Told, String> {
         let scale = &Scale::new(&*self.meter);
-        let rounds: Vec<Round> = self.rounds.iter().map(round).collect();
+        let rounds: Vec<SummaryRound> = self.rounds.iter().map(round).collect();
         let earlier = Some(self.earlier.as_str()).filter(|earlier| !earlier.is_empty());
         let ask = |input: &Input| {
             summariser.summarise(input, self.limit, scale).map_err(|error| chain(&error))
@@ -69,12 +69,12 @@ fn chain(error: &SummaryError) -> String {
     text
 }
 
-fn round(said: &Said) -> Round<'_> {
-    Round {
+fn round(said: &Said) -> SummaryRound<'_> {
+    SummaryRound {
         number: said.number,
         user: &said.user,
         assistant: &said.assistant,
-        tools: said.tools.iter().map(|(name, summary)| Trace { name, summary }).collect(),
+        tools: said.tools.iter().map(|(name, summary)| ToolTrace { name, summary }).collect(),
     }
 }
 

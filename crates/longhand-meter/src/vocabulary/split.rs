@@ -12,12 +12,12 @@ const LETTER: u8 = UPPER | LOWER;
 
 /// Which pattern cuts a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pattern {
+pub(crate) enum SplitPattern {
     O200k,
     Cl100k,
 }
 
-impl Pattern {
+impl SplitPattern {
     /// Where the piece that begins at `start` ends; `start` must be before the end of the text.
     #[inline]
     pub(crate) fn piece_end(self, text: &str, start: usize) -> usize {

@@ -11,14 +11,14 @@ use super::HttpError;
 
 /// The body of an answer as it comes.
 #[derive(Debug)]
-pub struct Body {
+pub struct ResponseBody {
     incoming: Incoming,
     silence: Silence,
     /// The longest silence between two pieces.
     silence_max: Duration,
 }
 
-impl Body {
+impl ResponseBody {
     pub(super) fn new(incoming: Incoming, mut silence: Silence, silence_max: Duration) -> Self {
         silence.heard();
         Self { incoming, silence, silence_max }

@@ -3,8 +3,8 @@ use std::time::{Duration, Instant};
 
 use longhand_core::{Scale, Tokens};
 use longhand_meter::{ImageRule, MeterSpec};
-use longhand_model::{Api, ModelError, ModelSummariser, Request};
-use longhand_summary::{Input, Round, Summariser};
+use longhand_model::{Api, ModelError, ModelRequest, ModelSummariser};
+use longhand_summary::{Input, Summariser, SummaryRound};
 use longhand_testkit::filler;
 
 use crate::common::{APIS, WINDOW, client, complete, model, name, server};
@@ -17,10 +17,10 @@ fn every_api_says_that_a_prompt_is_too_long_and_how_long_it_may_be() {
     let long = filler::words(12_000, 1);
     for api in APIS {
         for stream in [true, false] {
-            let request = Request {
+            let request = ModelRequest {
                 max_output: Some(Tokens(8)),
                 stream,
-                ..Request::new("You are brief.", &long)
+                ..ModelRequest::new("You are brief.", &long)
             };
             match complete(&client, &model(api, &url), &request).0 {
                 Err(ModelError::TooLong { overflow, message, .. }) => {
@@ -38,7 +38,8 @@ fn input_beyond_the_window_is_sent_in_pieces() {
     let Some(url) = server() else { return };
     let counter = Counter::before(&url);
     let texts: Vec<String> = (0..11).map(|seed| filler::words(700, seed)).collect();
-    let rounds: Vec<Round> = (0..).zip(&texts).map(|(number, text)| round(number, text)).collect();
+    let rounds: Vec<SummaryRound> =
+        (0..).zip(&texts).map(|(number, text)| round(number, text)).collect();
     let patience = Duration::from_mins(4);
     let client = Arc::new(client(patience));
     let summariser = ModelSummariser::new(client, model(Api::Chat, &counter.url())).unwrap();
@@ -66,6 +67,6 @@ fn input_beyond_the_window_is_sent_in_pieces() {
     assert!(!summary.text.is_empty());
 }
 
-fn round(number: u64, text: &str) -> Round<'_> {
-    Round { number, user: "Go on.", assistant: text, tools: Vec::new() }
+fn round(number: u64, text: &str) -> SummaryRound<'_> {
+    SummaryRound { number, user: "Go on.", assistant: text, tools: Vec::new() }
 }

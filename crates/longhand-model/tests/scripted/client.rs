@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use longhand_core::Tokens;
-use longhand_model::{Api, Limits, ModelError, Overflow, Reply, Request, Stop, Usage, Wait};
+use longhand_model::{
+    Api, ClientLimits, ModelError, ModelRequest, Overflow, Reply, Stop, Usage, Wait,
+};
 use longhand_testkit::scripted::{ScriptedServer, Step, USAGE_INPUT, USAGE_OUTPUT};
 
 use crate::common::{APIS, KEY, client, limits, model, model_at, short};
@@ -25,7 +27,7 @@ async fn check(steps: &[Step], requests: usize, expect: impl Fn(&Outcome) -> boo
 }
 
 async fn check_within(
-    limits: &Limits,
+    limits: &ClientLimits,
     steps: &[Step],
     requests: usize,
     expect: impl Fn(&Outcome) -> bool,
@@ -34,7 +36,7 @@ async fn check_within(
         for stream in [false, true] {
             let server = ScriptedServer::start(steps.to_vec());
             let (client, clock) = client(limits.clone());
-            let request = Request { stream, ..Request::new("Be brief.", "Hello?") };
+            let request = ModelRequest { stream, ..ModelRequest::new("Be brief.", "Hello?") };
             let mut said = String::new();
             let result = client
                 .complete(&model_at(api, &server), &request, &mut |text| said.push_str(text))
@@ -79,7 +81,8 @@ async fn every_api_gets_what_it_wants() {
             let server = ScriptedServer::start([answer()]);
             let url = server.url().replace("/v1", base);
             let (client, _) = client(limits());
-            let request = Request { max_output: Some(Tokens(9)), ..Request::new("S", "U") };
+            let request =
+                ModelRequest { max_output: Some(Tokens(9)), ..ModelRequest::new("S", "U") };
             client.complete(&model(api, &url), &request, &mut |_| {}).await.unwrap();
             let sent = &server.requests()[0];
             assert_eq!(sent.path, path, "{url}");
@@ -142,7 +145,8 @@ async fn no_connection_is_an_error_after_all_attempts() {
     let nobody = model_at(Api::Chat, &server);
     drop(server);
     let (client, clock) = client(limits());
-    let error = client.complete(&nobody, &Request::new("", "Hi"), &mut |_| {}).await.unwrap_err();
+    let error =
+        client.complete(&nobody, &ModelRequest::new("", "Hi"), &mut |_| {}).await.unwrap_err();
     assert!(matches!(&error, ModelError::Transport { .. }) && error.is_retryable(), "{error:?}");
     assert_eq!(clock.slept().len(), 2);
 }
@@ -154,7 +158,7 @@ async fn what_hangs_is_left() {
     })
     .await;
     let slow = Step::Drip(TEXT.to_owned(), Duration::from_secs(2));
-    let idle = Limits { idle: Duration::from_millis(100), ..limits() };
+    let idle = ClientLimits { idle: Duration::from_millis(100), ..limits() };
     check_within(&idle, &[slow, answer()], 1, |outcome| {
         matches!(outcome.result, Err(ModelError::Timeout { wait: Wait::Idle, .. }))
     })
@@ -169,9 +173,9 @@ async fn a_slow_answer_is_an_answer() {
 #[tokio::test]
 async fn the_whole_call_has_its_time() {
     let server = ScriptedServer::start([Step::Drip(TEXT.into(), Duration::from_millis(150))]);
-    let limits = Limits { total: Duration::from_millis(400), ..limits() };
+    let limits = ClientLimits { total: Duration::from_millis(400), ..limits() };
     let (client, _) = client(limits);
-    let request = Request { stream: true, ..Request::new("", "Hi") };
+    let request = ModelRequest { stream: true, ..ModelRequest::new("", "Hi") };
     let result = client.complete(&model_at(Api::Chat, &server), &request, &mut |_| {}).await;
     assert!(matches!(result, Err(ModelError::Timeout { wait: Wait::Total, .. })), "{result:?}");
 }
@@ -268,7 +272,7 @@ async fn a_server_that_ignores_the_wish_to_stream_is_understood() {
         let server = ScriptedServer::start([Step::Raw(200, headers, body.into())]);
         let (client, _) = client(limits());
         // Without a type, what was asked for is expected.
-        let request = Request { stream: kind.is_some(), ..Request::new("", "Hi") };
+        let request = ModelRequest { stream: kind.is_some(), ..ModelRequest::new("", "Hi") };
         let mut said = String::new();
         let reply = client
             .complete(&model_at(Api::Chat, &server), &request, &mut |text| said.push_str(text))
@@ -295,8 +299,11 @@ async fn what_a_model_does_not_take_is_left_out_from_then_on() {
     ]);
     let (client, _) = client(limits());
     let model = model_at(Api::Chat, &server);
-    let request =
-        Request { temperature: Some(0.0), max_output: Some(Tokens(5)), ..Request::new("", "Hi") };
+    let request = ModelRequest {
+        temperature: Some(0.0),
+        max_output: Some(Tokens(5)),
+        ..ModelRequest::new("", "Hi")
+    };
     for _ in 0..2 {
         assert!(client.complete(&model, &request, &mut |_| {}).await.is_ok());
     }
@@ -318,8 +325,9 @@ async fn no_money_is_not_waited_for() {
     let step = Step::Raw(429, vec![("content-type", "application/json".into())], body.into());
     let server = ScriptedServer::start([step, answer()]);
     let (client, _) = client(limits());
-    let result =
-        client.complete(&model_at(Api::Chat, &server), &Request::new("", "Hi"), &mut |_| {}).await;
+    let result = client
+        .complete(&model_at(Api::Chat, &server), &ModelRequest::new("", "Hi"), &mut |_| {})
+        .await;
     assert!(matches!(result, Err(ModelError::Rejected { status: 429, .. })), "{result:?}");
     assert_eq!(server.requests().len(), 1);
 }
@@ -332,7 +340,8 @@ async fn many_calls_at_once_all_arrive() {
         .map(|n| {
             let (client, model) = (client.clone(), model_at(APIS[n % 3], &server));
             tokio::spawn(async move {
-                let request = Request { stream: n % 2 == 0, ..Request::new("", &format!("n{n}.")) };
+                let request =
+                    ModelRequest { stream: n % 2 == 0, ..ModelRequest::new("", &format!("n{n}.")) };
                 client.complete(&model, &request, &mut |_| {}).await
             })
         })

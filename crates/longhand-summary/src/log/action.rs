@@ -103,7 +103,7 @@ const VERBS: &[&str] = &[
 pub(super) fn action(call: &ToolCall, arguments: &str, node: Option<&JsonNode>) -> Action {
     let name = call.name.decode();
     match node.filter(|_| !call.freeform) {
-        Some(node) => Fields { source: arguments, node }.action(&name),
+        Some(node) => ArgumentFields { source: arguments, node }.action(&name),
         None => freeform(&name, arguments),
     }
 }
@@ -125,12 +125,12 @@ fn patched(patch: &str) -> Vec<(FileChange, String)> {
     files.map(|(change, path)| (change, path.to_owned())).collect()
 }
 
-struct Fields<'a> {
+struct ArgumentFields<'a> {
     source: &'a str,
     node: &'a JsonNode,
 }
 
-impl Fields<'_> {
+impl ArgumentFields<'_> {
     fn action(&self, name: &str) -> Action {
         if let Some(tasks) = LISTS.iter().find_map(|list| self.tasks(list)) {
             return Action::Plan(tasks);

@@ -28,7 +28,7 @@ pub(super) struct Names {
 
 /// A file that names were seen in; talk and commands are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Source(Option<u32>);
+pub(super) struct NameSource(Option<u32>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Uses {
@@ -41,11 +41,11 @@ struct Uses {
     /// Whether a run of these letters is known to have this name and no other.
     is_run: bool,
     /// The newest file that had it.
-    source: Source,
+    source: NameSource,
 }
 
 impl Uses {
-    fn mention(&mut self, message: u64, weight: u32, is_key: bool, source: Source) {
+    fn mention(&mut self, message: u64, weight: u32, is_key: bool, source: NameSource) {
         if self.count < OWN_COUNT {
             self.count = (self.count + weight).min(OWN_COUNT - 1);
         }
@@ -67,26 +67,26 @@ pub(super) struct KeptName<'n> {
 
 impl Names {
     /// The source of that name.
-    pub(super) fn source(&mut self, label: &str) -> Source {
+    pub(super) fn source(&mut self, label: &str) -> NameSource {
         if label.is_empty() {
-            return Source::default();
+            return NameSource::default();
         }
         if let Some(number) = self.numbers.get(label) {
-            return Source(Some(*number));
+            return NameSource(Some(*number));
         }
         let number = self.sources.len() as u32;
         self.sources.push(label.into());
         self.numbers.insert(label.into(), number);
-        Source(Some(number))
+        NameSource(Some(number))
     }
 
     /// The source that was added as the one of that number, counted from 0.
-    pub(super) fn numbered(&self, number: Option<u32>) -> Source {
-        Source(number.filter(|number| (*number as usize) < self.sources.len()))
+    pub(super) fn numbered(&self, number: Option<u32>) -> NameSource {
+        NameSource(number.filter(|number| (*number as usize) < self.sources.len()))
     }
 
     /// What a source is called.
-    pub(super) fn label(&self, source: Source) -> Option<&str> {
+    pub(super) fn label(&self, source: NameSource) -> Option<&str> {
         self.sources.get(source.0? as usize).map(|label| &**label)
     }
 
@@ -96,12 +96,12 @@ impl Names {
     }
 
     /// Where a name was seen.
-    pub(super) fn source_of(&self, name: &str) -> Source {
+    pub(super) fn source_of(&self, name: &str) -> NameSource {
         self.uses.get(name).map(|uses| uses.source).unwrap_or_default()
     }
 
     /// Counts the names of a text, each mention by a weight.
-    pub(super) fn read(&mut self, text: &str, message: u64, weight: u32, source: Source) {
+    pub(super) fn read(&mut self, text: &str, message: u64, weight: u32, source: NameSource) {
         for run in runs(text) {
             // Most names have been seen: what a run means need not be found out again.
             let is_free = run.is_free();
@@ -128,7 +128,7 @@ impl Names {
 
     /// Adds an id of the project's own.
     pub(super) fn add_own(&mut self, name: &str, message: u64) {
-        self.add(name, OWN_COUNT, message, Source::default());
+        self.add(name, OWN_COUNT, message, NameSource::default());
     }
 
     /// Whether a name is an id that must not be forgotten.
@@ -142,7 +142,7 @@ impl Names {
     }
 
     /// Adds a name that an earlier block or state tells.
-    pub(super) fn add(&mut self, written: &str, count: u32, last: u64, source: Source) {
+    pub(super) fn add(&mut self, written: &str, count: u32, last: u64, source: NameSource) {
         let name = written.strip_suffix(':').unwrap_or(written);
         let uses = self.uses.entry(name.into()).or_default();
         uses.count = uses.count.max(count);
@@ -221,25 +221,25 @@ mod tests {
     #[test]
     fn use_and_age_rank_names() {
         let mut names = Names::default();
-        names.read("old_one old_one old_one new_one", 0, 1, Source::default());
-        names.read("new_one", 200, 1, Source::default());
+        names.read("old_one old_one old_one new_one", 0, 1, NameSource::default());
+        names.read("new_one", 200, 1, NameSource::default());
         assert_eq!(names.ranked(200, ""), ["new_one", "old_one"]);
-        names.read("old_one", 201, 1, Source::default());
+        names.read("old_one", 201, 1, NameSource::default());
         assert_eq!(names.ranked(201, ""), ["old_one", "new_one"]);
     }
 
     #[test]
     fn a_key_is_listed_with_its_colon_as_it_was_last_used() {
         let mut names = Names::default();
-        names.read("max-height: 2em; see project_id: and src/a.rs:12", 0, 1, Source::default());
-        names.read("project_id", 1, 1, Source::default());
+        names.read("max-height: 2em; see project_id: and src/a.rs:12", 0, 1, NameSource::default());
+        names.read("project_id", 1, 1, NameSource::default());
         let written = |names: &Names, name: &str| names.written(name);
         assert_eq!(written(&names, "max-height"), "max-height:");
         assert_eq!(written(&names, "project_id"), "project_id");
         assert_eq!(written(&names, "src/a.rs:12"), "src/a.rs:12");
         let mut next = Names::default();
         for kept in names.kept(1) {
-            next.add(&kept.written, kept.count, kept.last, Source::default());
+            next.add(&kept.written, kept.count, kept.last, NameSource::default());
         }
         assert_eq!(written(&next, "max-height"), "max-height:");
         assert_eq!(next.ranked(1, "").len(), 3);
@@ -251,7 +251,7 @@ mod tests {
         let (one, two) = (names.source("a.rs"), names.source("b.rs"));
         names.read("max_len", 0, 1, one);
         names.read("max_len min_len", 1, 1, two);
-        names.read("max_len", 2, 1, Source::default());
+        names.read("max_len", 2, 1, NameSource::default());
         assert_eq!(names.source("a.rs"), one);
         assert_eq!(names.label(names.source_of("max_len")), Some("b.rs"));
         assert_eq!(names.label(names.source_of("other_len")), None);

@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 use super::contents::Contents;
 use super::files::common_root;
 use super::name_index::NameIndex;
-use super::names::{Names, Source};
+use super::names::{NameSource, Names};
 use super::sheet::Sheet;
 use super::{Log, bounded};
 
@@ -20,7 +20,7 @@ const NAMES_PERCENT_MIN: u64 = 15;
 
 /// A log as far as there was room for it.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct LogPage {
     /// The lines.
     pub text: String,
     /// How many things it tells.
@@ -45,7 +45,7 @@ impl Log {
         hidden: &[(usize, &Part)],
         limit: Tokens,
         scale: &Scale,
-    ) -> Page {
+    ) -> LogPage {
         let now = self.seen_from(after);
         let unseen: Vec<u64> =
             hidden.iter().map(|(at, _)| self.messages + *at as u64 + 1).collect();
@@ -70,7 +70,7 @@ impl Log {
             text = sheet.text().0;
         }
         let page = sheet.page(text);
-        Page { is_lossy: page.is_lossy || !has_all, wanted, ..page }
+        LogPage { is_lossy: page.is_lossy || !has_all, wanted, ..page }
     }
 
     /// What stands and how the work is after some more messages; no words, names or story of them.
@@ -139,7 +139,7 @@ fn in_sight(after: &[&Message], hidden: &[(usize, &Part)]) -> String {
 
 /// Counts the names of a body that is not shown.
 fn read_hidden(names: &mut Names, part: &Part, message: u64) {
-    texts_of(part, |text| names.read(bounded(text), message, 1, Source::default()));
+    texts_of(part, |text| names.read(bounded(text), message, 1, NameSource::default()));
 }
 
 fn texts_of(part: &Part, mut read: impl FnMut(&str)) {

@@ -24,18 +24,18 @@ pub(super) fn record_line(answer: &str, known: &str) -> Option<String> {
     let mut cursor = JsonCursor::new(answer);
     let value = cursor.value().ok()?;
     cursor.end().ok()?;
-    let mut line = Line { source: answer, known, text: String::new() };
+    let mut line = RecordLine { source: answer, known, text: String::new() };
     line.inside(&value, 0);
     Some(line.text).filter(|text| !text.is_empty())
 }
 
-struct Line<'a> {
+struct RecordLine<'a> {
     source: &'a str,
     known: &'a str,
     text: String,
 }
 
-impl Line<'_> {
+impl RecordLine<'_> {
     /// Writes what an object or a list holds.
     fn inside(&mut self, value: &JsonValue, depth: usize) {
         if depth == DEPTH_MAX {

@@ -3,7 +3,7 @@
 use longhand_core::{Scale, Tokens};
 
 use super::heading::{COMMITS, HEADINGS};
-use super::page::Page;
+use super::page::LogPage;
 
 /// The share that names and the story get beside the lines that matter: one in so many.
 const OTHERS_SHARE: u64 = 5;
@@ -21,7 +21,7 @@ const UNIT_TOKENS_MIN: Tokens = Tokens(3);
 const SHARED_FROM: Tokens = Tokens(400);
 
 /// Something that can be told, in short and in full.
-pub(super) struct Unit {
+pub(super) struct SheetUnit {
     /// Where it stands: the number of its heading, and its place below it.
     heading: usize,
     place: usize,
@@ -31,24 +31,24 @@ pub(super) struct Unit {
     pub(super) brief: Option<String>,
     /// Whether a conversation cannot do without it.
     is_essential: bool,
-    shown: Shown,
+    shown: DetailLevel,
     /// What it takes in short and in full, once that was counted.
     weights: [Option<Tokens>; 2],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum DetailLevel {
     No,
     Short,
     Full,
 }
 
-impl Unit {
+impl SheetUnit {
     fn text(&self) -> &str {
         match self.shown {
-            Shown::No => "",
-            Shown::Short => &self.short,
-            Shown::Full => &self.full,
+            DetailLevel::No => "",
+            DetailLevel::Short => &self.short,
+            DetailLevel::Full => &self.full,
         }
     }
 }
@@ -67,7 +67,7 @@ enum Pass {
 }
 
 impl Pass {
-    fn takes(self, tier: &Tier) -> bool {
+    fn takes(self, tier: &SheetTier) -> bool {
         let is_first = tier.matters || tier.is_capped;
         match self {
             Pass::Shares => is_first || tier.percent > 0,
@@ -81,18 +81,18 @@ impl Pass {
 
 /// Units of equal worth, the best first, and the share of the room up to which they are told at first;
 /// those without a share are told when all others had their turn.
-pub(super) struct Tier {
+pub(super) struct SheetTier {
     pub(super) percent: u64,
     /// Whether the share holds in little room too: what a model was paid for has a place, and no more.
     pub(super) is_capped: bool,
     /// Whether a block is made larger for their sake.
     pub(super) matters: bool,
-    pub(super) units: Vec<Unit>,
+    pub(super) units: Vec<SheetUnit>,
 }
 
 /// Units on their way to a text.
 pub(super) struct Sheet<'s, 'm> {
-    pub(super) tiers: Vec<Tier>,
+    pub(super) tiers: Vec<SheetTier>,
     pub(super) scale: &'s Scale<'m>,
     pub(super) limit: Tokens,
     pub(super) spent: Tokens,
@@ -127,8 +127,8 @@ impl Sheet<'_, '_> {
     pub(super) fn shorten_words(&mut self, limit: Tokens) {
         let cap = Tokens(limit.0 * WORDS_PERCENT / 100);
         let mut tiers = std::mem::take(&mut self.tiers);
-        let is_brief = |unit: &&mut Unit| unit.brief.is_some();
-        let mut units: Vec<&mut Unit> =
+        let is_brief = |unit: &&mut SheetUnit| unit.brief.is_some();
+        let mut units: Vec<&mut SheetUnit> =
             tiers.iter_mut().flat_map(|tier| &mut tier.units).filter(is_brief).collect();
         let mut sum: Tokens = units.iter().map(|unit| self.weight(&unit.short)).sum();
         for unit in units.iter_mut().rev() {
@@ -156,13 +156,13 @@ impl Sheet<'_, '_> {
     }
 
     /// Shows a unit in short, or in full what was shown in short, if it fits.
-    fn show(&mut self, unit: &mut Unit, pass: Pass, cap: Tokens, titled: &mut [bool]) {
+    fn show(&mut self, unit: &mut SheetUnit, pass: Pass, cap: Tokens, titled: &mut [bool]) {
         let (from, to) = match pass {
             Pass::Essential if !unit.is_essential => return,
-            Pass::Essential | Pass::Full => (Shown::Short, Shown::Full),
-            _ => (Shown::No, Shown::Short),
+            Pass::Essential | Pass::Full => (DetailLevel::Short, DetailLevel::Full),
+            _ => (DetailLevel::No, DetailLevel::Short),
         };
-        let is_full = from == Shown::No && self.spent + UNIT_TOKENS_MIN > cap;
+        let is_full = from == DetailLevel::No && self.spent + UNIT_TOKENS_MIN > cap;
         if unit.shown != from || is_full {
             return;
         }
@@ -180,11 +180,11 @@ impl Sheet<'_, '_> {
     }
 
     /// What a unit takes as it is shown.
-    fn weight_of(&self, unit: &mut Unit) -> Tokens {
+    fn weight_of(&self, unit: &mut SheetUnit) -> Tokens {
         let form = match unit.shown {
-            Shown::No => return Tokens::ZERO,
-            Shown::Short => 0,
-            Shown::Full => 1,
+            DetailLevel::No => return Tokens::ZERO,
+            DetailLevel::Short => 0,
+            DetailLevel::Full => 1,
         };
         if let Some(weight) = unit.weights[form] {
             return weight;
@@ -200,7 +200,8 @@ impl Sheet<'_, '_> {
 
     /// The lines that are told, and where the names belong.
     pub(super) fn text(&self) -> (String, usize) {
-        let mut shown: Vec<&Unit> = self.units().filter(|unit| unit.shown != Shown::No).collect();
+        let mut shown: Vec<&SheetUnit> =
+            self.units().filter(|unit| unit.shown != DetailLevel::No).collect();
         shown.sort_by_key(|unit| (unit.heading, unit.place));
         let mut text = String::new();
         for group in shown.chunk_by(|one, two| one.heading == two.heading) {
@@ -225,25 +226,26 @@ impl Sheet<'_, '_> {
         (text, end)
     }
 
-    fn units(&self) -> impl Iterator<Item = &Unit> {
+    fn units(&self) -> impl Iterator<Item = &SheetUnit> {
         self.tiers.iter().flat_map(|tier| &tier.units)
     }
 
     /// Takes the lightest line out again.
     pub(super) fn drop_last(&mut self) -> bool {
         let units = self.tiers.iter_mut().flat_map(|tier| &mut tier.units);
-        let last = units.filter(|unit| unit.shown != Shown::No).last();
+        let last = units.filter(|unit| unit.shown != DetailLevel::No).last();
         last.is_some_and(|unit| {
-            unit.shown = Shown::No;
+            unit.shown = DetailLevel::No;
             true
         })
     }
 
-    pub(super) fn page(&self, text: String) -> Page {
+    pub(super) fn page(&self, text: String) -> LogPage {
         debug_assert!(self.scale.text(&text) <= self.limit);
-        let told = self.units().filter(|unit| unit.shown != Shown::No).count();
-        let missing: Vec<&Unit> = self.units().filter(|unit| unit.shown == Shown::No).collect();
-        Page {
+        let told = self.units().filter(|unit| unit.shown != DetailLevel::No).count();
+        let missing: Vec<&SheetUnit> =
+            self.units().filter(|unit| unit.shown == DetailLevel::No).collect();
+        LogPage {
             text,
             told,
             wanted: Tokens::ZERO,
@@ -263,8 +265,17 @@ pub(super) fn unit(
     short: String,
     full: String,
     is_essential: bool,
-) -> Unit {
+) -> SheetUnit {
     let heading = HEADINGS.iter().position(|heading| heading.title == title).unwrap_or(0);
     let brief = None;
-    Unit { heading, place, short, full, brief, is_essential, shown: Shown::No, weights: [None; 2] }
+    SheetUnit {
+        heading,
+        place,
+        short,
+        full,
+        brief,
+        is_essential,
+        shown: DetailLevel::No,
+        weights: [None; 2],
+    }
 }

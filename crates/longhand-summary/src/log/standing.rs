@@ -14,7 +14,7 @@ const STATEMENTS_MAX: usize = 160;
 
 /// What kind of statement it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StatementKind {
     Decision,
     Blocker,
     Question,
@@ -22,28 +22,33 @@ pub(super) enum Kind {
     Aside,
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 4] = [Kind::Decision, Kind::Question, Kind::Blocker, Kind::Aside];
+impl StatementKind {
+    pub(super) const ALL: [StatementKind; 4] = [
+        StatementKind::Decision,
+        StatementKind::Question,
+        StatementKind::Blocker,
+        StatementKind::Aside,
+    ];
 
     /// The letter that stands for it in a state.
     pub(super) fn letter(self) -> &'static str {
         match self {
-            Kind::Decision => "d",
-            Kind::Blocker => "b",
-            Kind::Question => "q",
-            Kind::Aside => "a",
+            StatementKind::Decision => "d",
+            StatementKind::Blocker => "b",
+            StatementKind::Question => "q",
+            StatementKind::Aside => "a",
         }
     }
 
     fn is_question(self) -> bool {
-        matches!(self, Kind::Question | Kind::Aside)
+        matches!(self, StatementKind::Question | StatementKind::Aside)
     }
 }
 
 /// A decision, a blocker or a question.
 #[derive(Clone, Debug)]
-pub(super) struct Item {
-    pub(super) kind: Kind,
+pub(super) struct StandingItem {
+    pub(super) kind: StatementKind,
     pub(super) by_user: bool,
     pub(super) round: u64,
     /// The message in which it was said last.
@@ -57,7 +62,7 @@ pub(super) struct Item {
 /// Statements with what became of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<StandingItem>,
     /// The questions of the text that was heard last, and who asked.
     asked: Vec<usize>,
     asker: Option<Role>,
@@ -75,13 +80,13 @@ impl Standing {
         self.take_for_an_answer(by, text);
         for said in statements(text, by).take(STATEMENTS_PER_TEXT_MAX) {
             let kind = match said.saying {
-                Saying::Decides => Kind::Decision,
-                Saying::Blocks => Kind::Blocker,
-                Saying::LeavesOpen => Kind::Question,
+                Saying::Decides => StatementKind::Decision,
+                Saying::Blocks => StatementKind::Blocker,
+                Saying::LeavesOpen => StatementKind::Question,
                 Saying::Asks
                     if by == Role::Assistant && !works_on && !is_rhetorical(said, text) =>
                 {
-                    Kind::Aside
+                    StatementKind::Aside
                 }
                 Saying::Unblocks | Saying::Answers => {
                     self.settle(said, by);
@@ -93,7 +98,7 @@ impl Standing {
             let at = self.add(kind, by == Role::User, round, message, &quote::line(said.text));
             if kind.is_question() {
                 self.ask(at);
-            } else if kind == Kind::Decision {
+            } else if kind == StatementKind::Decision {
                 self.settle_by_decision(at);
             }
         }
@@ -103,14 +108,14 @@ impl Standing {
     /// Adds a statement, or says it again.
     pub(super) fn add(
         &mut self,
-        kind: Kind,
+        kind: StatementKind,
         by_user: bool,
         round: u64,
         message: u64,
         text: &str,
     ) -> usize {
         let terms = terms(text);
-        let is_same = |item: &Item| {
+        let is_same = |item: &StandingItem| {
             item.kind.is_question() == kind.is_question()
                 && (item.text == text || (!terms.is_empty() && item.terms == terms))
         };
@@ -120,7 +125,15 @@ impl Standing {
             return at;
         }
         let text = text.to_owned();
-        self.items.push(Item { kind, by_user, round, message, settled: false, text, terms });
+        self.items.push(StandingItem {
+            kind,
+            by_user,
+            round,
+            message,
+            settled: false,
+            text,
+            terms,
+        });
         self.items.len() - 1
     }
 
@@ -137,7 +150,10 @@ impl Standing {
 
     /// What still stands, of a kind.
     #[cfg(test)]
-    pub(super) fn open(&self, kind: Kind) -> impl DoubleEndedIterator<Item = &Item> {
+    pub(super) fn open(
+        &self,
+        kind: StatementKind,
+    ) -> impl DoubleEndedIterator<Item = &StandingItem> {
         self.items.iter().filter(move |item| item.kind == kind && !item.settled)
     }
 
@@ -159,15 +175,15 @@ impl Standing {
             let item = &mut self.items[at];
             // A model answers what it is asked; a user may pass a question over.
             let answered = by == Role::Assistant || short || shared(&heard, &item.terms) > 0;
-            item.settled |= item.kind == Kind::Aside && !replies.is_empty() && answered;
+            item.settled |= item.kind == StatementKind::Aside && !replies.is_empty() && answered;
         }
     }
 
     /// Settles the question or the blocker that a sentence is about.
     fn settle(&mut self, said: Statement, by: Role) {
         let lifts = said.saying == Saying::Unblocks;
-        let is_kind = |item: &Item| {
-            if lifts { item.kind == Kind::Blocker } else { item.kind.is_question() }
+        let is_kind = |item: &StandingItem| {
+            if lifts { item.kind == StatementKind::Blocker } else { item.kind.is_question() }
         };
         let heard = terms(said.text);
         let open =
@@ -219,7 +235,8 @@ impl Standing {
         self.asker = None;
         self.items.retain(|item| !item.settled);
         while self.items.len() > STATEMENTS_MAX * 3 / 4 {
-            let lightest = self.items.iter().position(|item| item.kind == Kind::Aside).unwrap_or(0);
+            let lightest =
+                self.items.iter().position(|item| item.kind == StatementKind::Aside).unwrap_or(0);
             self.items.remove(lightest);
         }
     }

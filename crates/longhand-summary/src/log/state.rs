@@ -5,8 +5,8 @@ use super::action::FileChange;
 use super::heading::{
     CHANGED, CHECKED, FAILED, FOUND, HEADINGS, Heading, REPORTED, SEEN, STORY, TASKS, WORDS,
 };
-use super::standing::Kind;
-use super::story::Line;
+use super::standing::StatementKind;
+use super::story::StoryLine;
 use super::work::{FileChanges, Noted, note};
 use super::{Log, SOURCE_CHARS_MAX, Words};
 use crate::quote;
@@ -100,7 +100,9 @@ impl Log {
                 self.words.push(Words { round, lasts, text: text.to_owned() });
             }
             ["s", kind, flags, round, message, text] => {
-                let Some(kind) = Kind::ALL.into_iter().find(|known| known.letter() == kind) else {
+                let Some(kind) =
+                    StatementKind::ALL.into_iter().find(|known| known.letter() == kind)
+                else {
                     return;
                 };
                 let by_user = flags.starts_with('1');
@@ -124,7 +126,7 @@ impl Log {
             }
             ["l", round, is_end, text] => {
                 let (round, is_end) = (number(round), is_end == "1");
-                self.story.lines.push(Line { round, is_end, text: text.to_owned() });
+                self.story.lines.push(StoryLine { round, is_end, text: text.to_owned() });
             }
             ["told", rounds] => self.story.told = Some((number(rounds), Vec::new())),
             ["m", text] => {
@@ -269,7 +271,7 @@ impl Log {
 
     fn story_line(&mut self, round: u64, text: &str) {
         let text = quote::line_within(text, 300);
-        self.story.lines.push(Line { round, is_end: true, text });
+        self.story.lines.push(StoryLine { round, is_end: true, text });
     }
 }
 

@@ -17,7 +17,7 @@ const STEPS_MAX: usize = 40;
 
 /// What was said in a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct StoryLine {
     pub(super) round: u64,
     /// Whether nothing was said after it before control went back.
     pub(super) is_end: bool,
@@ -27,7 +27,7 @@ pub(super) struct Line {
 /// The story of a conversation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Story {
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<StoryLine>,
     /// What a model told of the first rounds, and of how many.
     pub(super) told: Option<(u64, Vec<String>)>,
 }
@@ -49,7 +49,7 @@ impl Story {
                 self.lines.pop();
             }
         }
-        self.lines.push(Line { round, is_end: true, text });
+        self.lines.push(StoryLine { round, is_end: true, text });
         self.age();
     }
 
@@ -73,7 +73,8 @@ impl Story {
         {
             self.lines.remove(oldest);
         }
-        let bytes = |lines: &[Line]| lines.iter().map(|line| line.text.len() + 8).sum::<usize>();
+        let bytes =
+            |lines: &[StoryLine]| lines.iter().map(|line| line.text.len() + 8).sum::<usize>();
         if bytes(&self.lines) <= STORY_BYTES_MAX {
             return;
         }
@@ -207,7 +208,11 @@ mod tests {
         story.say(1, "Done. The cascade runs first.\n\nDecision: keep it.\n\n```\ncode();\n```");
         assert_eq!(
             story.lines,
-            [Line { round: 1, is_end: true, text: "Done. The cascade runs first.".to_owned() }]
+            [StoryLine {
+                round: 1,
+                is_end: true,
+                text: "Done. The cascade runs first.".to_owned()
+            }]
         );
     }
 

@@ -45,7 +45,7 @@ fn log_of(messages: &[Message]) -> Log {
     log
 }
 
-fn page(log: &Log, after: &[Message], limit: u64) -> Page {
+fn page(log: &Log, after: &[Message], limit: u64) -> LogPage {
     let meter = Vocabulary::o200k(ImageRule::OPENAI_TILES);
     let page = log.page(&after.iter().collect::<Vec<_>>(), &[], Tokens(limit), &Scale::new(&meter));
     assert!(Scale::new(&meter).text(&page.text) <= Tokens(limit), "{}", page.text);

@@ -37,7 +37,7 @@ const RECORD_CHARS_MAX: usize = 400;
 
 /// What was done, and how it stands.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Work {
+pub(super) struct WorkState {
     pub(super) files: Vec<FileChanges>,
     /// The newest outcome of each check.
     pub(super) checks: Vec<Noted>,
@@ -76,7 +76,7 @@ pub(super) struct Noted {
     pub(super) message: u64,
 }
 
-impl Work {
+impl WorkState {
     /// Takes up what a call did, by what it answered.
     pub(super) fn take(&mut self, action: &Action, answer: &str, is_error: bool, message: u64) {
         match action {
@@ -398,7 +398,7 @@ fn counts_none(line: &str) -> bool {
     ["0 error", "0 fail", "no error", "0 exception"].iter().any(|none| low.contains(none))
 }
 
-impl Work {
+impl WorkState {
     /// All lines, by the letter of their kind.
     pub(super) fn noted(&self) -> [(&'static str, &[Noted]); 6] {
         [

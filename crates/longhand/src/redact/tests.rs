@@ -1,6 +1,6 @@
 //! Every rule with an example that must be found and one that must not.
 
-use longhand_meter::{ImageRule, MeterSpec, Provider};
+use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 use serde_json::{Value, json};
 
 use super::*;
@@ -284,8 +284,9 @@ fn a_twin_has_the_structure_of_its_conversation() {
     assert_eq!(twin.messages[1].calls().next().unwrap().id.decode(), "call_1");
     assert!(!twin.bytes().contains("hunter2") && !twin.bytes().contains(&pem[40..80]));
     assert!(redactor.twin(&twin).unwrap().is_none());
-    let meter =
-        MeterSpec::for_model("gpt-4o").open(ImageRule::for_model(Provider::OpenAi, None)).unwrap();
+    let meter = MeterSpec::for_model("gpt-4o")
+        .open(ImageRule::for_model(ImageProvider::OpenAi, None))
+        .unwrap();
     assert!(hidden_tokens(&conversation, &twin, &*meter) > Tokens(100));
     assert_eq!(hidden_tokens(&twin, &twin, &*meter), Tokens::ZERO);
 }
