@@ -8,7 +8,7 @@ use longhand_summary::{Log, LogPage, Summariser};
 use serde_json::{Value, json};
 
 use crate::said::Said;
-use crate::story::{Chapter, Storyteller, Told};
+use crate::story::{Chapter, Storyteller, WrittenStory};
 
 /// How many of the names and statements without room a receipt lists.
 const DROPPED_NAMED_MAX: usize = 50;
@@ -25,18 +25,18 @@ pub struct Summarised {
     /// Summaries of tool calls that were recorded without messages, by their entries.
     traces: Vec<(Seq, (String, String))>,
     /// The summary that a model wrote in the background.
-    told: Option<Told>,
+    told: Option<WrittenStory>,
     /// Whether a model is to summarise what is folded.
     is_told: bool,
     keeps_state: bool,
-    newest: Mutex<Newest>,
+    newest: Mutex<NewestDigest>,
 }
 
 /// The newest digest and its account.
 #[derive(Default)]
-struct Newest {
+struct NewestDigest {
     /// Its input and its text.
-    told: Option<(Key, Digested)>,
+    told: Option<(DigestKey, Digested)>,
     account: Option<Value>,
     is_lossy: bool,
     refused: Vec<String>,
@@ -45,12 +45,12 @@ struct Newest {
 
 /// What a digest is made of: a plan may ask for the same one again, in a little less room.
 #[derive(Clone, PartialEq, Eq)]
-struct Key {
+struct DigestKey {
     messages: Vec<(usize, usize)>,
     state: String,
 }
 
-impl Key {
+impl DigestKey {
     fn of(folded: &Folded) -> Self {
         let raws = folded.messages.iter().map(|message| message.raw.raw());
         let messages = raws.map(|raw| (raw.as_ptr().addr(), raw.len())).collect();
@@ -111,7 +111,7 @@ impl Summarised {
         self.newest().chapter.clone()
     }
 
-    fn newest(&self) -> std::sync::MutexGuard<'_, Newest> {
+    fn newest(&self) -> std::sync::MutexGuard<'_, NewestDigest> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,7 +155,7 @@ fn story_room(limit: Tokens) -> Tokens {
 
 impl Digest for Summarised {
     fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested {
-        let key = Key::of(folded);
+        let key = DigestKey::of(folded);
         if let Some((known, told)) = &self.newest().told
             && *known == key
             && scale.text(&told.text) <= limit
@@ -163,7 +163,7 @@ impl Digest for Summarised {
             return told.clone();
         }
         if self.summarisers.is_empty() {
-            *self.newest() = Newest::default();
+            *self.newest() = NewestDigest::default();
             return IndexDigest.digest(folded, limit, scale);
         }
         let (mut log, before) = self.read(folded);
@@ -189,7 +189,7 @@ impl Digest for Summarised {
         }
         // Only models were asked for, and none wrote a summary.
         if story.is_none() && self.summarisers.iter().all(|summariser| summariser.writes()) {
-            *self.newest() = Newest { refused, ..Newest::default() };
+            *self.newest() = NewestDigest { refused, ..NewestDigest::default() };
             return IndexDigest.digest(folded, limit, scale);
         }
         let page = log.page(&folded.after, &folded.hidden, limit, scale);
@@ -198,7 +198,7 @@ impl Digest for Summarised {
         let background = background.and_then(|told| told.account.clone());
         let account = account(&page, story, background);
         let told = Digested { text: page.text, state, wanted: page.wanted };
-        *self.newest() = Newest {
+        *self.newest() = NewestDigest {
             told: Some((key, told.clone())),
             account: Some(account),
             is_lossy: page.is_lossy,

@@ -17,7 +17,7 @@ use longhand_dialect::{Conversation, DialectError, read};
 use regex::Regex;
 
 use self::rules::{RULES, Rule};
-use self::view::View;
+use self::view::UnescapedView;
 
 /// How every mark begins that stands in the place of a secret.
 const MARK: &str = "[redacted ";
@@ -45,7 +45,7 @@ pub struct Redactor {
 }
 
 /// A secret in a text: where its pieces are, and what stands in the place of the first.
-struct Secret {
+struct FoundSecret {
     pieces: Vec<Range<usize>>,
     mark: String,
 }
@@ -96,11 +96,11 @@ impl Redactor {
         }
     }
 
-    fn secrets(&self, text: &str) -> Vec<Secret> {
-        let view = View::unescaped(text);
+    fn secrets(&self, text: &str) -> Vec<FoundSecret> {
+        let view = UnescapedView::unescaped(text);
         let mut secrets = Vec::new();
         for (range, mark) in self.found(&view.text) {
-            secrets.push(Secret { pieces: view.sources(&range), mark });
+            secrets.push(FoundSecret { pieces: view.sources(&range), mark });
         }
         let gaps: Vec<Range<usize>> = self
             .gap
@@ -112,12 +112,12 @@ impl Redactor {
             return secrets;
         }
         // A secret may be cut into two parts of a message.
-        let joined = View::without(&view.text, &gaps);
+        let joined = UnescapedView::without(&view.text, &gaps);
         for (range, mark) in self.found(&joined.text) {
             let pieces = joined.sources(&range);
             if pieces.len() > 1 {
                 let pieces = pieces.iter().flat_map(|piece| view.sources(piece)).collect();
-                secrets.push(Secret { pieces, mark });
+                secrets.push(FoundSecret { pieces, mark });
             }
         }
         secrets

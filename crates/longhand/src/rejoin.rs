@@ -38,7 +38,7 @@ pub fn rejoin(
     let longest = || same.iter().max_by_key(|info| info.entries).map(|info| (*info).clone());
     let Some(session) = beginning.clone().or_else(longest) else { return Ok(None) };
     let elsewhere = same.iter().copied().filter(|info| info.id != session.id);
-    let known = Known::of(&**archive, &session, elsewhere)?;
+    let known = KnownMeanings::of(&**archive, &session, elsewhere)?;
     if let Some((after, new)) = known.rest(messages) {
         let entry = |message| entry_of(conversation.dialect, message, now_ms);
         let entries: Vec<_> = new.iter().map(entry).collect();
@@ -60,12 +60,12 @@ pub fn rejoin(
 }
 
 /// What the messages of a session mean, and which it has in other sessions of the same conversation.
-struct Known {
+struct KnownMeanings {
     here: Vec<(Seq, Meaning)>,
     elsewhere: HashSet<Meaning>,
 }
 
-impl Known {
+impl KnownMeanings {
     fn of<'s>(
         archive: &dyn Archive,
         session: &SessionInfo,
