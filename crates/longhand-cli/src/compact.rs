@@ -11,10 +11,10 @@ use longhand_dialect::{BINDING_BETA, Conversation};
 use serde_json::json;
 
 use crate::args::{CompactArgs, MapWhen};
-use crate::report::{Report, Summaries};
-use crate::{Outcome, hinted, input, map, output, redaction, store, weigh};
+use crate::report::{CompactReport, Summaries};
+use crate::{CommandOutcome, hinted, input, map, output, redaction, store, weigh};
 
-pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
     if args.budget == 0 {
         return Err(hinted(
             "a budget of 0 tokens holds nothing",
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
     let conversation = admitted.conversation();
     let (window, over) = verified(text, conversation)?;
     let after = weigh::total(&window, meter);
-    let report = (args.report.is_some() || !args.quiet).then(|| Report {
+    let report = (args.report.is_some() || !args.quiet).then(|| CompactReport {
         before: if plan.is_noop() && fitted.live.is_empty() {
             weigh::Counted::exactly(after)
         } else {
@@ -140,7 +140,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
             output::say_styled(map::draw(&window, &named, budget, colour).trim_end());
         }
     }
-    Ok(if plan.fits() && over.is_empty() { Outcome::Done } else { Outcome::TooBig })
+    Ok(if plan.fits() && over.is_empty() { CommandOutcome::Done } else { CommandOutcome::TooBig })
 }
 
 /// Whether a path is the file that is read.

@@ -18,7 +18,7 @@ use crate::hinted;
 const SPENDING_DEFAULT: f64 = 1.0;
 
 /// What is needed to ask models.
-pub(crate) struct Models {
+pub(crate) struct ModelSetup {
     pub(crate) runtime: Runtime,
     pub(crate) client: Arc<ModelClient>,
     /// A client without a breaker, for `chat`: the user decides when to try again.
@@ -28,7 +28,7 @@ pub(crate) struct Models {
     spending: Arc<Spending>,
 }
 
-impl Models {
+impl ModelSetup {
     /// Reads the settings. The cost of summaries is kept in the archive.
     pub(crate) fn new(config: &Config, archive: Arc<dyn Archive>) -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();

@@ -18,7 +18,7 @@ use longhand_meter::MeterSpec;
 use serde_json::{Value, json};
 
 use crate::args::{InputArgs, MapWhen, ReplayArgs};
-use crate::{Outcome, hinted, input, output, progress, weigh};
+use crate::{CommandOutcome, hinted, input, output, progress, weigh};
 
 /// How the reference of stateless elision counts.
 const STATELESS_METER: &str = "chars:3.5";
@@ -42,7 +42,7 @@ struct Contender {
     method: Method,
 }
 
-pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &ReplayArgs) -> Result<CommandOutcome> {
     let contenders = contenders(args);
     let mut traces = read_all(args)?;
     let total: usize = traces.iter().map(|replayed| replayed.trace.requests()).sum();
@@ -74,10 +74,10 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome> {
     }
     if args.json {
         output::print_json(&report(args, &traces, &contenders))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     output::print(&written(args, &traces, &contenders))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The policy that was asked for, then what it is compared with.

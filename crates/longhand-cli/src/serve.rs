@@ -16,9 +16,9 @@ use tokio::runtime::Builder;
 use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::output::{counted, counted_as};
-use crate::{Outcome, clean, hinted, models, output, store};
+use crate::{CommandOutcome, clean, hinted, models, output, store};
 
-pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &ServeArgs) -> Result<CommandOutcome> {
     let settings = settings(args)?;
     // More would only wait for the same disk, each with memory of its own.
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
     if !args.quiet {
         output::say(&told(&counts, &missing));
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// What is not in the archive, by session and time.

@@ -15,7 +15,7 @@ use longhand_dialect::Dialect;
 
 use crate::args::{ArchiveArgs, PolicyName, SessionArgs};
 use crate::config::Config;
-use crate::models::{Models, is_built_in};
+use crate::models::{ModelSetup, is_built_in};
 use crate::weigh::SharedMeter;
 use crate::{hinted, lookup, output, paths, redaction};
 
@@ -215,7 +215,7 @@ pub(crate) fn summarisers(
         [name] if name == "none" => Ok(Vec::new()),
         names if names.iter().all(|name| is_built_in(name)) => Ok(vec![Arc::new(Extractive)]),
         // They live as long as the program.
-        names => Box::leak(Box::new(Models::new(config, archive()?)?)).summarisers(names, None),
+        names => Box::leak(Box::new(ModelSetup::new(config, archive()?)?)).summarisers(names, None),
     }
 }
 

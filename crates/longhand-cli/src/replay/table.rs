@@ -20,10 +20,10 @@ pub(super) fn of_file(replayed: &ReplayedTrace, contenders: &[Contender]) -> Str
     let size = format!("{tokens} tokens ({meter}), budget {}", number(budget));
     let mut text = format!("{}\n{size}\n", clipped(name, COLUMNS));
     let none = trace.cost_whole(settings);
-    let rows: Vec<Row> = contenders
+    let rows: Vec<TableRow> = contenders
         .iter()
         .zip(runs)
-        .map(|(by, run)| Row { name: by.name, figures: run.figures, none, median: None })
+        .map(|(by, run)| TableRow { name: by.name, figures: run.figures, none, median: None })
         .collect();
     text.push_str(&tables(&rows));
     text
@@ -53,19 +53,19 @@ pub(super) fn of_all(
         counted(requests, "request")
     );
     let none = cost_none(traces);
-    let rows: Vec<Row> = contenders
+    let rows: Vec<TableRow> = contenders
         .iter()
         .enumerate()
         .map(|(at, by)| {
             let median = median_cost(traces, at).filter(|_| traces.len() > 1);
-            Row { name: by.name, figures: total(traces, at), none, median }
+            TableRow { name: by.name, figures: total(traces, at), none, median }
         })
         .collect();
     text.push_str(&tables(&rows));
     text
 }
 
-struct Row {
+struct TableRow {
     name: &'static str,
     figures: Figures,
     /// What sending everything costs.
@@ -73,7 +73,7 @@ struct Row {
     median: Option<f64>,
 }
 
-fn tables(rows: &[Row]) -> String {
+fn tables(rows: &[TableRow]) -> String {
     let mut text = format!(
         "\n{:<11} {:>6} {:>6} {:>7} {:>7} {:>6}\n",
         "policy", "cost", "median", "sent", "cached", "breaks"
@@ -211,7 +211,7 @@ mod tests {
             need: FoundShare { kept: 1, all: 1 },
             ..Figures::default()
         };
-        let row = Row { name: "drop-oldest", figures, none: 100.0, median: Some(999.9) };
+        let row = TableRow { name: "drop-oldest", figures, none: 100.0, median: Some(999.9) };
         let text = tables(&[row]);
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
     }

@@ -11,14 +11,14 @@ use super::recipe::Recipe;
 use super::signals::{Receiver, Signals};
 
 /// A program that runs.
-pub(super) struct Agent {
+pub(super) struct AgentProcess {
     child: Child,
     receiver: Receiver,
     /// Passes signals on for as long as it is there.
     passing: JoinSet<()>,
 }
 
-impl Agent {
+impl AgentProcess {
     /// Starts it with our own standard streams and what its recipe says.
     pub(super) fn start(command: &[OsString], recipe: &Recipe, folder: &RunFolder) -> Result<Self> {
         let (program, arguments) = command.split_first().context("there is no program to run")?;

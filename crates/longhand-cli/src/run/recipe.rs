@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::folder::RunFolder;
-use super::values::{self, Change};
+use super::values::{self, ValueChange};
 
 /// Hosts that are reached directly, whatever proxy the environment names.
 const LOCAL: &str = "127.0.0.1,localhost";
@@ -106,7 +106,7 @@ fn opencode(before: Option<&str>, below: &str) -> Result<String> {
     };
     for provider in ["openai", "anthropic"] {
         let keys = ["provider", provider, "options", "baseURL"];
-        values::set(&mut config, &Change::new(&keys, below));
+        values::set(&mut config, &ValueChange::new(&keys, below));
     }
     Ok(config.to_string())
 }
@@ -118,7 +118,8 @@ fn pi(settings: &Path, root: &str, folder: &RunFolder) -> Result<PathBuf> {
     std::fs::create_dir_all(&sessions)
         .with_context(|| format!("cannot make {}", sessions.display()))?;
     let settings = std::path::absolute(settings).context("pi's folder cannot be found")?;
-    let change = |provider: &str, url: &str| Change::new(&["providers", provider, "baseUrl"], url);
+    let change =
+        |provider: &str, url: &str| ValueChange::new(&["providers", provider, "baseUrl"], url);
     let changes = vec![change("openai", &format!("{root}/v1")), change("anthropic", root)];
     folder.shadow(&settings, "models.json", changes)
 }
