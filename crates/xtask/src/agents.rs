@@ -4,7 +4,7 @@ mod install;
 
 use std::process::{Command, Stdio};
 
-use self::install::{AGENTS, Installed, install};
+use self::install::{AGENTS, InstalledAgents, install};
 use crate::failure::Failure;
 use crate::run::{cargo, root};
 
@@ -19,7 +19,7 @@ pub(crate) fn test(names: &[&str]) -> Result<(), Failure> {
         return Err(Failure::usage(format!("`{unknown}` is none of {}", known())));
     }
     let wanted = AGENTS.iter().filter(|agent| names.is_empty() || names.contains(&agent.name));
-    let Installed { folder, names } = install(wanted)?;
+    let InstalledAgents { folder, names } = install(wanted)?;
     cargo(&[TESTS, &["--no-run"]].concat())?;
     let mut arguments = [TESTS, &["--", "--nocapture", "--test-threads", "1", "--exact"]].concat();
     let tests: Vec<String> =

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::install::Installed;
+use super::install::InstalledModel;
 use super::progress;
 use crate::failure::Failure;
 
@@ -35,8 +35,8 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts the server and waits until it can be asked.
-    pub(crate) fn start(installed: Installed) -> Result<Self, Failure> {
-        let Installed { folder, python } = installed;
+    pub(crate) fn start(installed: InstalledModel) -> Result<Self, Failure> {
+        let InstalledModel { folder, python } = installed;
         let threads = threads().to_string();
         progress(&format!("loading SmolLM2-135M, threads: {threads}"));
         let start = Instant::now();
