@@ -1,7 +1,7 @@
 //! The tools that an agent offers, as far as the model of the tests uses them.
 
-use longhand_testkit::Wire;
-use longhand_testkit::scripted::Call;
+use longhand_testkit::WireFormat;
+use longhand_testkit::scripted::ScriptedCall;
 use serde_json::{Map, Value, json};
 
 use crate::task::Action;
@@ -14,10 +14,10 @@ pub(crate) struct Kit {
 }
 
 impl Kit {
-    pub(crate) fn of(wire: Wire, body: &Value, cuts_outputs: bool) -> Self {
+    pub(crate) fn of(wire: WireFormat, body: &Value, cuts_outputs: bool) -> Self {
         let tools = body["tools"].as_array().cloned().unwrap_or_default();
         let tool = |tool: Value| {
-            let function = if wire == Wire::Chat { tool["function"].clone() } else { tool };
+            let function = if wire == WireFormat::Chat { tool["function"].clone() } else { tool };
             let schema = ["parameters", "input_schema"].map(|key| function[key].clone());
             let schema = schema.into_iter().find(Value::is_object)?;
             Some((function["name"].as_str()?.to_owned(), schema))
@@ -35,7 +35,7 @@ impl Kit {
     }
 
     /// The call that does something; `None` if the agent cannot.
-    pub(crate) fn call(&self, action: &Action, folder: &str, id: &str) -> Option<Call> {
+    pub(crate) fn call(&self, action: &Action, folder: &str, id: &str) -> Option<ScriptedCall> {
         let path = |path: &str| json!(format!("{folder}/{path}"));
         match action {
             Action::Read(file) => {
@@ -66,16 +66,16 @@ impl Kit {
     }
 
     /// The call that says a word, and nothing else.
-    pub(crate) fn submit(&self, word: &str, id: &str) -> Option<Call> {
+    pub(crate) fn submit(&self, word: &str, id: &str) -> Option<ScriptedCall> {
         self.run(&format!("echo {word}"), id)
     }
 
-    fn run(&self, command: &str, id: &str) -> Option<Call> {
+    fn run(&self, command: &str, id: &str) -> Option<ScriptedCall> {
         let names = ["bash", "exec_command", "shell", "shell_command", "run"];
         self.made(&names, &[("command", json!(command))], id)
     }
 
-    fn tasks(&self, tasks: &[(String, &str)], id: &str) -> Option<Call> {
+    fn tasks(&self, tasks: &[(String, &str)], id: &str) -> Option<ScriptedCall> {
         if let Some((name, _)) = self.find(&["todowrite"]) {
             let todo = |(at, (text, status)): (usize, &(String, &str))| {
                 json!({"id": at.to_string(), "content": text, "status": status, "priority": "medium",
@@ -91,7 +91,7 @@ impl Kit {
     }
 
     /// A call with what its schema asks for: fields are known by their names, others get something.
-    fn made(&self, names: &[&str], fields: &[(&str, Value)], id: &str) -> Option<Call> {
+    fn made(&self, names: &[&str], fields: &[(&str, Value)], id: &str) -> Option<ScriptedCall> {
         let (name, schema) = self.find(names)?;
         let properties = schema["properties"].as_object()?;
         let mut arguments = Map::new();
@@ -140,6 +140,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("prompt", "prompt"),
 ];
 
-fn call(name: &str, arguments: Value, id: &str) -> Call {
-    Call { id: id.to_owned(), name: name.to_owned(), arguments }
+fn call(name: &str, arguments: Value, id: &str) -> ScriptedCall {
+    ScriptedCall { id: id.to_owned(), name: name.to_owned(), arguments }
 }

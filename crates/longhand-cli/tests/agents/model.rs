@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use longhand_testkit::scripted::{Recorded, Reply, ScriptedServer, Step, Used};
-use longhand_testkit::{Wire, validate};
+use longhand_testkit::scripted::{
+    RecordedRequest, ScriptStep, ScriptedReply, ScriptedServer, ScriptedUsage,
+};
+use longhand_testkit::{WireFormat, validate};
 use serde_json::Value;
 
 use crate::kit::Kit;
@@ -119,7 +121,7 @@ impl Model {
     }
 
     /// What every request said, for those who want to look.
-    pub(crate) fn requests(&self) -> Vec<Recorded> {
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         self.server.requests()
     }
 }
@@ -141,12 +143,16 @@ struct Play {
 }
 
 impl Play {
-    fn answer(&mut self, request: &Recorded) -> Step {
+    fn answer(&mut self, request: &RecordedRequest) -> ScriptStep {
         let wire = wire(&request.path).filter(|_| request.method == "POST");
         let Some(wire) = wire else {
             let body = r#"{"object":"list","data":[]}"#.to_owned();
             let status = if request.path.contains("/models") { 200 } else { 404 };
-            return Step::Raw(status, vec![("content-type", "application/json".into())], body);
+            return ScriptStep::Raw(
+                status,
+                vec![("content-type", "application/json".into())],
+                body,
+            );
         };
         let body: Value = serde_json::from_str(&request.body).unwrap_or_default();
         let seen = Arc::clone(&self.seen);
@@ -159,14 +165,14 @@ impl Play {
         seen.most = seen.most.max(tokens);
         if let Some(limit) = self.window.filter(|limit| tokens > *limit) {
             seen.over.push(tokens);
-            return Step::TooLong { limit, asked: tokens };
+            return ScriptStep::TooLong { limit, asked: tokens };
         }
         self.number += 1;
         let opening = opening(wire, &body);
         let kit = Kit::of(wire, &body, self.nature.cuts_outputs);
         let is_task =
             kit.is_empty() == (self.nature.style == Style::Words) && opening.contains(MARK);
-        let mut used = Used { input: tokens, cached: 0, output: 50 };
+        let mut used = ScriptedUsage { input: tokens, cached: 0, output: 50 };
         let (text, calls) = if opening.contains(SUB_MARK) && !opening.contains(MARK) {
             seen.sub += 1;
             ("Subtask QX-4472: there are 12 functions.".to_owned(), Vec::new())
@@ -180,11 +186,11 @@ impl Play {
             ("Lost leases".to_owned(), Vec::new())
         };
         let id = format!("reply_{:04}", self.number);
-        Step::Reply(Reply { id, text, calls, used })
+        ScriptStep::Reply(ScriptedReply { id, text, calls, used })
     }
 
     /// Adds up what a cache of the provider would have had.
-    fn account(&mut self, wire: Wire, body: &Value, tokens: u64, seen: &mut Seen) -> u64 {
+    fn account(&mut self, wire: WireFormat, body: &Value, tokens: u64, seen: &mut Seen) -> u64 {
         let now = read_order(wire, body);
         let (cached, is_broken) = shared(&self.before, &now);
         let bytes: usize = now.iter().map(String::len).sum();
@@ -201,10 +207,10 @@ impl Play {
     fn act(
         &mut self,
         kit: &Kit,
-        wire: Wire,
+        wire: WireFormat,
         body: &Value,
         seen: &mut Seen,
-    ) -> (String, Vec<longhand_testkit::scripted::Call>) {
+    ) -> (String, Vec<longhand_testkit::scripted::ScriptedCall>) {
         // A new part begins with the user's next prompt.
         let messages = messages(wire, body);
         let newest = messages.iter().rev().filter(|message| message["role"] == "user").take(3);

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::documents::run_raw;
@@ -114,9 +114,9 @@ fn proxied(folder: &Folder) {
     let body = json!({"error": {"message": EVIL, "type": EVIL, "code": EVIL}}).to_string();
     let kind = vec![("content-type", "application/json".to_owned())];
     let server = ScriptedServer::start([
-        Step::Answer(EVIL.to_owned()),
-        Step::Raw(400, kind, body),
-        Step::Drop,
+        ScriptStep::Answer(EVIL.to_owned()),
+        ScriptStep::Raw(400, kind, body),
+        ScriptStep::Drop,
     ]);
     let proxy = Proxy::start(folder, &format!("--upstream {} --budget 2000 --log -", server.url()));
     for _ in 0..3 {
@@ -138,9 +138,9 @@ fn no_command_lets_foreign_text_control_the_terminal() {
     let server = ScriptedServer::playing(1_000, move |request| {
         answers += 1;
         Some(match request.path.contains("models") {
-            true => Step::Raw(200, kind.clone(), models.clone()),
-            false if answers % 2 == 0 => Step::Answer(EVIL.to_owned()),
-            false => Step::Raw(400, kind.clone(), refusal.clone()),
+            true => ScriptStep::Raw(200, kind.clone(), models.clone()),
+            false if answers % 2 == 0 => ScriptStep::Answer(EVIL.to_owned()),
+            false => ScriptStep::Raw(400, kind.clone(), refusal.clone()),
         })
     });
     let folder = planted(&server);

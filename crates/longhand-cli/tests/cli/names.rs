@@ -2,7 +2,7 @@
 
 use longhand::{Owner, Round, SessionId};
 use longhand_archive::{After, Archive, NewSession, SqliteArchive};
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::run::{Folder, Run};
@@ -64,7 +64,7 @@ fn record_writes_into_the_session_that_is_named_and_no_other() {
 
 #[test]
 fn chat_never_sends_another_conversation() {
-    let server = ScriptedServer::start([Step::Answer("Hello.".to_owned())]);
+    let server = ScriptedServer::start([ScriptStep::Answer("Hello.".to_owned())]);
     let folder = crate::chat::folder(&server, "chat");
     record(&folder, "workshop");
     let run = folder.run_fed("chat work --archive a.db", b"Hi there.");
@@ -149,7 +149,7 @@ fn sessions_that_share_a_name_are_told_apart_by_their_ids() {
 
 #[test]
 fn a_session_that_nobody_named_has_one_id_everywhere() {
-    let server = ScriptedServer::start([Step::Answer("In var.".to_owned())]);
+    let server = ScriptedServer::start([ScriptStep::Answer("In var.".to_owned())]);
     let folder = Folder::new();
     let proxy = Proxy::start(&folder, &format!("--upstream {}", server.url()));
     let messages = json!([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where is the log?"}]);

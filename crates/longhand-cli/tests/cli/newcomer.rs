@@ -1,6 +1,6 @@
 //! What somebody meets who tries the command for the first time: a clear word instead of a guess.
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::run::Folder;
@@ -77,7 +77,7 @@ fn small_slips_are_named_in_plain_words() {
 /// The map adds up to what was sent: its system prompt and tools, too.
 #[test]
 fn the_map_is_of_what_is_sent() {
-    let server = ScriptedServer::start((0..3).map(|_| Step::Answer("In var.".to_owned())));
+    let server = ScriptedServer::start((0..3).map(|_| ScriptStep::Answer("In var.".to_owned())));
     let folder = Folder::new();
     let words = "Answer in one sentence, and name files with their paths. ".repeat(40);
     let tool = json!({"type": "function", "function": {"name": "read", "description": words}});
@@ -114,7 +114,7 @@ fn the_map_is_of_what_is_sent() {
 
 #[test]
 fn the_system_prompt_of_a_chat_is_in_its_map() {
-    let server = ScriptedServer::start([Step::Answer("In var.".to_owned())]);
+    let server = ScriptedServer::start([ScriptStep::Answer("In var.".to_owned())]);
     let folder = crate::chat::folder(&server, "chat");
     let run = folder.run_fed("chat demo", b"Where is the log?");
     assert_eq!(run.status, 0, "{run:?}");

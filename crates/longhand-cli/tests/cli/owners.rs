@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::run::Folder;
@@ -36,7 +36,7 @@ fn messages(rounds: usize) -> Vec<Value> {
 }
 
 fn answers(count: usize) -> ScriptedServer {
-    ScriptedServer::start((0..count).map(|number| Step::Answer(format!("Answer {number}."))))
+    ScriptedServer::start((0..count).map(|number| ScriptStep::Answer(format!("Answer {number}."))))
 }
 
 fn sessions(folder: &Folder) -> Vec<Value> {

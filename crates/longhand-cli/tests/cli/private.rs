@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::run::{Folder, names};
@@ -27,7 +27,8 @@ impl Stage {
     fn new() -> Self {
         let folder = Folder::new();
         std::fs::create_dir(folder.path("tmp")).unwrap();
-        let server = ScriptedServer::start((0..9).map(|at| Step::Answer(format!("Answer {at}."))));
+        let server =
+            ScriptedServer::start((0..9).map(|at| ScriptStep::Answer(format!("Answer {at}."))));
         Self { folder, server }
     }
 

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::Child;
 use std::time::Duration;
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::run::Folder;
@@ -60,8 +60,9 @@ impl Proxy {
 
 #[test]
 fn an_agent_gets_an_endless_conversation_by_changing_one_url() {
-    let server =
-        ScriptedServer::start((0..40).map(|number| Step::Answer(format!("Answer {number}."))));
+    let server = ScriptedServer::start(
+        (0..40).map(|number| ScriptStep::Answer(format!("Answer {number}."))),
+    );
     let folder = Folder::new();
     let upstream = server.url();
     let proxy = Proxy::start(
@@ -102,8 +103,9 @@ fn an_agent_gets_an_endless_conversation_by_changing_one_url() {
 
 #[test]
 fn a_proxy_that_is_killed_goes_on_in_the_same_session() {
-    let server =
-        ScriptedServer::start((0..40).map(|number| Step::Answer(format!("Answer {number}."))));
+    let server = ScriptedServer::start(
+        (0..40).map(|number| ScriptStep::Answer(format!("Answer {number}."))),
+    );
     let folder = Folder::new();
     let options = format!("--upstream {} --budget 3000", server.url().trim_end_matches("/v1"));
     let mut messages = Vec::new();
@@ -141,7 +143,7 @@ fn a_proxy_that_is_killed_goes_on_in_the_same_session() {
 
 #[test]
 fn flags_and_settings_are_used() {
-    let server = ScriptedServer::start(vec![Step::Answer("Yes.".to_owned()); 4]);
+    let server = ScriptedServer::start(vec![ScriptStep::Answer("Yes.".to_owned()); 4]);
     let folder = Folder::new();
     folder.write("longhand.toml", "[windows.tiny]\ntokens = 3100\n");
     folder.write("keys", "# ours\nkey-of-sixteen-or-more\n");

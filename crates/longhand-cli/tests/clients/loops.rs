@@ -1,6 +1,6 @@
 //! Tool loops against a scripted server, until far over the budget.
 
-use longhand_testkit::scripted::{Call, Reply, ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedCall, ScriptedReply, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::client::{APIS, Api, Client, clients};
@@ -11,23 +11,23 @@ const BUDGET: u64 = 4_000;
 const TURNS: usize = 30;
 
 /// Two calls, then three with words before them, then an answer, and so on.
-fn reply(turn: usize, mode: &str) -> Reply {
+fn reply(turn: usize, mode: &str) -> ScriptedReply {
     let calls = [2, 3, 0][turn % 3];
     let text = match turn % 3 {
         0 => String::new(),
         1 => format!("I look further, \"{turn}\"."),
         _ => answer(turn),
     };
-    let call = |number| Call {
+    let call = |number| ScriptedCall {
         id: format!("call_{mode}_{turn}_{number}"),
         name: "look_up".to_owned(),
         arguments: json!({"topic": format!("topic {turn}.{number} of \"ü\" \\ {mode}")}),
     };
-    Reply {
+    ScriptedReply {
         id: format!("reply_{mode}_{turn}"),
         text,
         calls: (0..calls).map(call).collect(),
-        ..Reply::default()
+        ..ScriptedReply::default()
     }
 }
 
@@ -35,8 +35,8 @@ fn answer(turn: usize) -> String {
     format!("It is said in note {turn}:\n\t“häh?” 🦀")
 }
 
-fn script(turns: usize, mode: &str) -> Vec<Step> {
-    (0..turns).map(|turn| Step::Reply(reply(turn, mode))).collect()
+fn script(turns: usize, mode: &str) -> Vec<ScriptStep> {
+    (0..turns).map(|turn| ScriptStep::Reply(reply(turn, mode))).collect()
 }
 
 /// Makes sure that a client saw what the script says.

@@ -4,14 +4,14 @@ use longhand_core::Tokens;
 use longhand_model::{
     Api, ClientLimits, ModelError, ModelRequest, Overflow, Reply, Stop, Usage, Wait,
 };
-use longhand_testkit::scripted::{ScriptedServer, Step, USAGE_INPUT, USAGE_OUTPUT};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer, USAGE_INPUT, USAGE_OUTPUT};
 
 use crate::common::{APIS, KEY, client, limits, model, model_at, short};
 
 const TEXT: &str = "Grüße an alle, und noch ein paar Worte mehr.";
 
-fn answer() -> Step {
-    Step::Answer(TEXT.to_owned())
+fn answer() -> ScriptStep {
+    ScriptStep::Answer(TEXT.to_owned())
 }
 
 struct Outcome {
@@ -22,13 +22,13 @@ struct Outcome {
 
 /// Plays a script against all three APIs, streaming and not: how many requests it takes and what comes
 /// out of it.
-async fn check(steps: &[Step], requests: usize, expect: impl Fn(&Outcome) -> bool) {
+async fn check(steps: &[ScriptStep], requests: usize, expect: impl Fn(&Outcome) -> bool) {
     check_within(&limits(), steps, requests, expect).await;
 }
 
 async fn check_within(
     limits: &ClientLimits,
-    steps: &[Step],
+    steps: &[ScriptStep],
     requests: usize,
     expect: impl Fn(&Outcome) -> bool,
 ) {
@@ -103,10 +103,11 @@ async fn a_rate_limit_is_waited_for() {
             is_answer(outcome) && (low..=high).contains(&slept)
         }
     };
-    check(&[Step::Limited(Some("2".into())), answer()], 2, waits(2.0, 2.2)).await;
+    check(&[ScriptStep::Limited(Some("2".into())), answer()], 2, waits(2.0, 2.2)).await;
     let date = "Sun, 06 Nov 1994 08:49:47 GMT";
-    check(&[Step::Limited(Some(date.into())), answer()], 2, waits(10.0, 11.0)).await;
-    check(&[Step::Limited(None), Step::Limited(None), answer()], 3, waits(0.0, 1.5)).await;
+    check(&[ScriptStep::Limited(Some(date.into())), answer()], 2, waits(10.0, 11.0)).await;
+    check(&[ScriptStep::Limited(None), ScriptStep::Limited(None), answer()], 3, waits(0.0, 1.5))
+        .await;
 }
 
 #[tokio::test]
@@ -117,9 +118,9 @@ async fn a_rate_limit_that_stays_or_is_too_long_is_an_error() {
                 if *retry_after == after && message == "slow down")
         }
     };
-    check(&vec![Step::Limited(None); 9], 3, limited(None)).await;
+    check(&vec![ScriptStep::Limited(None); 9], 3, limited(None)).await;
     let hour = Some(Duration::from_hours(1));
-    check(&[Step::Limited(Some("3600".into())), answer()], 1, |outcome| {
+    check(&[ScriptStep::Limited(Some("3600".into())), answer()], 1, |outcome| {
         limited(hour)(outcome) && outcome.slept.is_empty()
     })
     .await;
@@ -127,10 +128,10 @@ async fn a_rate_limit_that_stays_or_is_too_long_is_an_error() {
 
 #[tokio::test]
 async fn a_server_in_trouble_is_tried_again() {
-    check(&[Step::Status(500), Step::Status(503), answer()], 3, is_answer).await;
-    check(&[Step::Drop, answer()], 2, is_answer).await;
+    check(&[ScriptStep::Status(500), ScriptStep::Status(503), answer()], 3, is_answer).await;
+    check(&[ScriptStep::Drop, answer()], 2, is_answer).await;
     for status in [500, 529] {
-        check(&vec![Step::Status(status); 9], 3, |outcome| {
+        check(&vec![ScriptStep::Status(status); 9], 3, |outcome| {
             matches!(&outcome.result, Err(error @ ModelError::Server { status: found, .. })
                 if *found == status && error.is_retryable())
                 && outcome.slept.len() == 2
@@ -153,11 +154,11 @@ async fn no_connection_is_an_error_after_all_attempts() {
 
 #[tokio::test]
 async fn what_hangs_is_left() {
-    check_within(&short(), &[Step::Hang, answer()], 1, |outcome| {
+    check_within(&short(), &[ScriptStep::Hang, answer()], 1, |outcome| {
         matches!(outcome.result, Err(ModelError::Timeout { wait: Wait::FirstByte, .. }))
     })
     .await;
-    let slow = Step::Drip(TEXT.to_owned(), Duration::from_secs(2));
+    let slow = ScriptStep::Drip(TEXT.to_owned(), Duration::from_secs(2));
     let idle = ClientLimits { idle: Duration::from_millis(100), ..limits() };
     check_within(&idle, &[slow, answer()], 1, |outcome| {
         matches!(outcome.result, Err(ModelError::Timeout { wait: Wait::Idle, .. }))
@@ -167,12 +168,12 @@ async fn what_hangs_is_left() {
 
 #[tokio::test]
 async fn a_slow_answer_is_an_answer() {
-    check(&[Step::Drip(TEXT.to_owned(), Duration::from_millis(20))], 1, is_answer).await;
+    check(&[ScriptStep::Drip(TEXT.to_owned(), Duration::from_millis(20))], 1, is_answer).await;
 }
 
 #[tokio::test]
 async fn the_whole_call_has_its_time() {
-    let server = ScriptedServer::start([Step::Drip(TEXT.into(), Duration::from_millis(150))]);
+    let server = ScriptedServer::start([ScriptStep::Drip(TEXT.into(), Duration::from_millis(150))]);
     let limits = ClientLimits { total: Duration::from_millis(400), ..limits() };
     let (client, _) = client(limits);
     let request = ModelRequest { stream: true, ..ModelRequest::new("", "Hi") };
@@ -182,7 +183,7 @@ async fn the_whole_call_has_its_time() {
 
 #[tokio::test]
 async fn an_answer_that_is_cut_is_not_asked_for_again() {
-    check(&[Step::Cut(TEXT.repeat(20)), answer()], 1, |outcome| {
+    check(&[ScriptStep::Cut(TEXT.repeat(20)), answer()], 1, |outcome| {
         matches!(&outcome.result, Err(error @ ModelError::Cut { .. }) if error.is_retryable())
     })
     .await;
@@ -190,29 +191,29 @@ async fn an_answer_that_is_cut_is_not_asked_for_again() {
 
 #[tokio::test]
 async fn what_is_no_answer_has_its_own_error() {
-    check(&[Step::Garbage, answer()], 1, |outcome| {
+    check(&[ScriptStep::Garbage, answer()], 1, |outcome| {
         matches!(outcome.result, Err(ModelError::Unreadable { .. }))
     })
     .await;
-    check(&[Step::Empty, answer()], 1, |outcome| {
+    check(&[ScriptStep::Empty, answer()], 1, |outcome| {
         matches!(outcome.result, Err(ModelError::Empty { .. }))
     })
     .await;
-    check(&[Step::Answer(" ".into()), answer()], 1, |outcome| {
+    check(&[ScriptStep::Answer(" ".into()), answer()], 1, |outcome| {
         matches!(outcome.result, Err(ModelError::Empty { .. }))
     })
     .await;
-    check(&[Step::Page, answer()], 1, |outcome| {
+    check(&[ScriptStep::Page, answer()], 1, |outcome| {
         matches!(&outcome.result, Err(ModelError::ContentType { content_type, .. })
             if content_type == "text/html")
     })
     .await;
-    check(&[Step::ErrorBody("no luck".into()), answer()], 1, |outcome| {
+    check(&[ScriptStep::ErrorBody("no luck".into()), answer()], 1, |outcome| {
         matches!(&outcome.result, Err(error @ ModelError::Provider { message, .. })
             if message == "no luck" && error.is_retryable())
     })
     .await;
-    check(&[Step::Status(404), answer()], 1, |outcome| {
+    check(&[ScriptStep::Status(404), answer()], 1, |outcome| {
         matches!(&outcome.result, Err(error @ ModelError::Rejected { status: 404, .. })
             if !error.is_retryable())
     })
@@ -221,7 +222,7 @@ async fn what_is_no_answer_has_its_own_error() {
 
 #[tokio::test]
 async fn a_refusal_is_an_answer_that_says_so() {
-    check(&[Step::Refuse("No.".into())], 1, |outcome| {
+    check(&[ScriptStep::Refuse("No.".into())], 1, |outcome| {
         outcome
             .result
             .as_ref()
@@ -232,14 +233,14 @@ async fn a_refusal_is_an_answer_that_says_so() {
 
 #[tokio::test]
 async fn too_long_is_told_with_its_numbers() {
-    check(&[Step::TooLong { limit: 8_192, asked: 9_000 }, answer()], 1, |outcome| {
+    check(&[ScriptStep::TooLong { limit: 8_192, asked: 9_000 }, answer()], 1, |outcome| {
         let overflow = Overflow { limit: Some(8_192), asked: Some(9_000), bytes: false };
         matches!(&outcome.result, Err(error @ ModelError::TooLong { overflow: found, .. })
             if *found == overflow && !error.is_retryable())
     })
     .await;
     let body = "prompt is too long: 300 tokens > 256 maximum";
-    check(&[Step::ErrorBody(body.into()), answer()], 1, |outcome| {
+    check(&[ScriptStep::ErrorBody(body.into()), answer()], 1, |outcome| {
         matches!(&outcome.result, Err(ModelError::TooLong { overflow, .. })
             if overflow.limit == Some(256))
     })
@@ -249,16 +250,18 @@ async fn too_long_is_told_with_its_numbers() {
 #[tokio::test]
 async fn a_redirect_is_never_followed() {
     let other = ScriptedServer::start([answer()]);
-    check(&[Step::Redirect(format!("{}/chat/completions", other.url())), answer()], 1, |outcome| {
-        matches!(outcome.result, Err(ModelError::Redirected { status: 307, .. }))
-    })
+    check(
+        &[ScriptStep::Redirect(format!("{}/chat/completions", other.url())), answer()],
+        1,
+        |outcome| matches!(outcome.result, Err(ModelError::Redirected { status: 307, .. })),
+    )
     .await;
     assert_eq!(other.requests().len(), 0);
 }
 
 #[tokio::test]
 async fn an_answer_without_end_is_not_read_to_it() {
-    check(&[Step::Answer(format!("{} ", "x".repeat(500)).repeat(500))], 1, |outcome| {
+    check(&[ScriptStep::Answer(format!("{} ", "x".repeat(500)).repeat(500))], 1, |outcome| {
         matches!(outcome.result, Err(ModelError::TooLarge { bytes_max: 200_000, .. }))
     })
     .await;
@@ -269,7 +272,7 @@ async fn a_server_that_ignores_the_wish_to_stream_is_understood() {
     let body = r#"{"choices":[{"message":{"role":"assistant","content":"Whole."},"finish_reason":"stop"}]}"#;
     for kind in [Some("application/json; charset=utf-8"), None] {
         let headers = kind.map(|kind| ("content-type", kind.to_owned())).into_iter().collect();
-        let server = ScriptedServer::start([Step::Raw(200, headers, body.into())]);
+        let server = ScriptedServer::start([ScriptStep::Raw(200, headers, body.into())]);
         let (client, _) = client(limits());
         // Without a type, what was asked for is expected.
         let request = ModelRequest { stream: kind.is_some(), ..ModelRequest::new("", "Hi") };
@@ -287,7 +290,7 @@ async fn what_a_model_does_not_take_is_left_out_from_then_on() {
     let refuse = |message: &str| {
         let body =
             format!(r#"{{"error":{{"message":"{message}","type":"invalid_request_error"}}}}"#);
-        Step::Raw(400, vec![("content-type", "application/json".into())], body)
+        ScriptStep::Raw(400, vec![("content-type", "application/json".into())], body)
     };
     let server = ScriptedServer::start([
         refuse("Unsupported value: 'temperature' does not support 0 with this model."),
@@ -322,7 +325,7 @@ async fn what_a_model_does_not_take_is_left_out_from_then_on() {
 async fn no_money_is_not_waited_for() {
     let body =
         r#"{"error":{"message":"You exceeded your current quota.","code":"insufficient_quota"}}"#;
-    let step = Step::Raw(429, vec![("content-type", "application/json".into())], body.into());
+    let step = ScriptStep::Raw(429, vec![("content-type", "application/json".into())], body.into());
     let server = ScriptedServer::start([step, answer()]);
     let (client, _) = client(limits());
     let result = client

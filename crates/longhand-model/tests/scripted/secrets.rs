@@ -1,7 +1,7 @@
 use std::error::Error;
 
 use longhand_model::{Api, Endpoint, Endpoints, ModelError, ModelRequest, Secret};
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 
 use crate::common::{APIS, KEY, client, limits, model, model_at};
 
@@ -21,9 +21,10 @@ async fn a_key_that_is_echoed_is_taken_out() {
     let echo = format!("bad key {KEY} in 'Authorization: Bearer {KEY}'");
     let json = |status: u16| {
         let body = format!(r#"{{"error":{{"message":"{echo}","code":"{KEY}"}}}}"#);
-        Step::Raw(status, vec![("content-type", "application/json".into())], body)
+        ScriptStep::Raw(status, vec![("content-type", "application/json".into())], body)
     };
-    let plain = |status: u16| Step::Raw(status, vec![("content-type", KEY.into())], echo.clone());
+    let plain =
+        |status: u16| ScriptStep::Raw(status, vec![("content-type", KEY.into())], echo.clone());
     let event = format!("event: error\ndata: {{\"error\":{{\"message\":\"{echo}\"}}}}\n\n");
     let steps = [
         json(200),
@@ -38,9 +39,9 @@ async fn a_key_that_is_echoed_is_taken_out() {
         plain(400),
         plain(401),
         plain(503),
-        Step::Raw(429, vec![("retry-after", KEY.into())], echo.clone()),
-        Step::Raw(200, vec![("content-type", "text/event-stream".into())], event),
-        Step::Drop,
+        ScriptStep::Raw(429, vec![("retry-after", KEY.into())], echo.clone()),
+        ScriptStep::Raw(200, vec![("content-type", "text/event-stream".into())], event),
+        ScriptStep::Drop,
     ];
     for api in APIS {
         for step in &steps {

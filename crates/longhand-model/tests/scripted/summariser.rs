@@ -7,7 +7,9 @@ use longhand_model::{
     Api, ClientLimits, ModelError, ModelSummariser, NoMoney, Price, Prices, Spending, SpendingBook,
 };
 use longhand_summary::{Input, Refusal, Summariser, SummaryError, SummaryRound, ToolTrace, accept};
-use longhand_testkit::scripted::{Recorded, ScriptedServer, Step, USAGE_INPUT, USAGE_OUTPUT};
+use longhand_testkit::scripted::{
+    RecordedRequest, ScriptStep, ScriptedServer, USAGE_INPUT, USAGE_OUTPUT,
+};
 
 use crate::common::{APIS, client, limits, model_at, short};
 
@@ -34,12 +36,12 @@ fn summariser(api: Api, server: &ScriptedServer) -> ModelSummariser {
     ModelSummariser::new(Arc::new(client), model_at(api, server)).unwrap()
 }
 
-fn answers(count: usize) -> Vec<Step> {
-    vec![Step::Answer(SUMMARY.to_owned()); count]
+fn answers(count: usize) -> Vec<ScriptStep> {
+    vec![ScriptStep::Answer(SUMMARY.to_owned()); count]
 }
 
 /// The words that a request holds, whatever its format: enough for tests that look for some.
-fn words(sent: &Recorded) -> String {
+fn words(sent: &RecordedRequest) -> String {
     longhand_core::unescape(&sent.body)
 }
 
@@ -83,7 +85,7 @@ fn every_api_summarises_streaming_and_not() {
 #[test]
 fn what_surrounds_a_summary_is_taken_off() {
     let fenced = format!("<think>Let me see.</think>\n```markdown\n{SUMMARY}\n```");
-    let server = ScriptedServer::start([Step::Answer(fenced)]);
+    let server = ScriptedServer::start([ScriptStep::Answer(fenced)]);
     let list = rounds("Done.");
     let input = Input { earlier: None, rounds: &list };
     let summariser = summariser(Api::Chat, &server).with_instructions("Keep every path.");
@@ -96,7 +98,7 @@ fn what_surrounds_a_summary_is_taken_off() {
 #[test]
 fn an_answer_that_used_up_its_room_is_cut_to_what_is_finished() {
     for api in APIS {
-        let server = ScriptedServer::start([Step::Answer("One is done. Two is do".into())]);
+        let server = ScriptedServer::start([ScriptStep::Answer("One is done. Two is do".into())]);
         let list = rounds("Done.");
         let input = Input { earlier: None, rounds: &list };
         // The server says that the answer is complete, as llama.cpp does in Responses.
@@ -109,25 +111,28 @@ fn an_answer_that_used_up_its_room_is_cut_to_what_is_finished() {
 
 #[test]
 fn what_is_no_summary_is_an_error() {
-    let refuse = || Step::Refuse("I will not.".to_owned());
-    let say_no = || Step::Answer("I'm sorry, but I can't help with that.".to_owned());
+    let refuse = || ScriptStep::Refuse("I will not.".to_owned());
+    let say_no = || ScriptStep::Answer("I'm sorry, but I can't help with that.".to_owned());
     for api in APIS {
         let list = rounds("Done.");
         let input = Input { earlier: None, rounds: &list };
-        let ask = |steps: Vec<Step>| {
+        let ask = |steps: Vec<ScriptStep>| {
             let server = ScriptedServer::start(steps);
             let summariser = summariser(api, &server);
             with_scale(|scale| summariser.summarise(&input, Tokens(300), scale))
         };
         assert!(matches!(failure(ask(vec![refuse()])), ModelError::Refused { .. }));
         assert!(matches!(failure(ask(vec![say_no()])), ModelError::Refused { .. }));
-        assert!(matches!(failure(ask(vec![Step::Garbage])), ModelError::Unreadable { .. }));
-        assert!(matches!(failure(ask(vec![Step::Page])), ModelError::ContentType { .. }));
-        assert!(matches!(failure(ask(vec![Step::Status(500); 3])), ModelError::Server { .. }));
-        let cut = Step::Cut(SUMMARY.repeat(20));
+        assert!(matches!(failure(ask(vec![ScriptStep::Garbage])), ModelError::Unreadable { .. }));
+        assert!(matches!(failure(ask(vec![ScriptStep::Page])), ModelError::ContentType { .. }));
+        assert!(matches!(
+            failure(ask(vec![ScriptStep::Status(500); 3])),
+            ModelError::Server { .. }
+        ));
+        let cut = ScriptStep::Cut(SUMMARY.repeat(20));
         assert!(matches!(failure(ask(vec![cut])), ModelError::Cut { .. }));
-        assert!(matches!(ask(vec![Step::Empty]), Err(SummaryError::Empty { .. })));
-        let thought = Step::Answer("<think>and nothing else</think>".into());
+        assert!(matches!(ask(vec![ScriptStep::Empty]), Err(SummaryError::Empty { .. })));
+        let thought = ScriptStep::Answer("<think>and nothing else</think>".into());
         assert!(matches!(ask(vec![thought]), Err(SummaryError::Empty { .. })));
     }
 }
@@ -135,8 +140,9 @@ fn what_is_no_summary_is_an_error() {
 #[test]
 fn a_model_that_thinks_until_its_room_is_used_up_gets_more_once() {
     let body = r#"{"choices":[{"message":{"role":"assistant","content":"","reasoning_content":"hm"},"finish_reason":"length"}]}"#;
-    let thought = || Step::Raw(200, vec![("content-type", "application/json".into())], body.into());
-    let server = ScriptedServer::start([thought(), Step::Answer(SUMMARY.into()), thought()]);
+    let thought =
+        || ScriptStep::Raw(200, vec![("content-type", "application/json".into())], body.into());
+    let server = ScriptedServer::start([thought(), ScriptStep::Answer(SUMMARY.into()), thought()]);
     let summariser = summariser(Api::Chat, &server);
     let list = rounds("Done.");
     let input = Input { earlier: None, rounds: &list };
@@ -150,7 +156,7 @@ fn a_model_that_thinks_until_its_room_is_used_up_gets_more_once() {
 
 #[test]
 fn a_model_that_hangs_is_left() {
-    let server = ScriptedServer::start([Step::Hang]);
+    let server = ScriptedServer::start([ScriptStep::Hang]);
     let (client, _) = client(short());
     let summariser = ModelSummariser::new(Arc::new(client), model_at(Api::Chat, &server)).unwrap();
     let list = rounds("Done.");
@@ -161,7 +167,7 @@ fn a_model_that_hangs_is_left() {
 
 #[test]
 fn a_summary_that_is_longer_than_its_input_is_left_to_the_judge() {
-    let server = ScriptedServer::start([Step::Longer]);
+    let server = ScriptedServer::start([ScriptStep::Longer]);
     let list = rounds("Done.");
     let input = Input { earlier: None, rounds: &list };
     with_scale(|scale| {
@@ -212,7 +218,7 @@ fn a_window_is_learned_from_a_refusal() {
     let list = rounds(&long);
     let input = Input { earlier: None, rounds: &list };
     for api in APIS {
-        let mut steps = vec![Step::TooLong { limit: 4_000, asked: 13_000 }];
+        let mut steps = vec![ScriptStep::TooLong { limit: 4_000, asked: 13_000 }];
         steps.extend(answers(64));
         let server = ScriptedServer::start(steps);
         let summariser = summariser(api, &server);
@@ -234,9 +240,13 @@ fn a_model_that_refuses_every_size_is_given_up() {
     let list = rounds(&long);
     let input = Input { earlier: None, rounds: &list };
     let too_long = [
-        Step::ErrorBody("prompt is too long".into()),
-        Step::TooLong { limit: 1_000_000, asked: 9 },
-        Step::Raw(413, vec![("content-type", "text/plain".into())], "Payload Too Large".into()),
+        ScriptStep::ErrorBody("prompt is too long".into()),
+        ScriptStep::TooLong { limit: 1_000_000, asked: 9 },
+        ScriptStep::Raw(
+            413,
+            vec![("content-type", "text/plain".into())],
+            "Payload Too Large".into(),
+        ),
     ];
     for step in too_long {
         let server = ScriptedServer::start(vec![step.clone(); 64]);
@@ -247,7 +257,7 @@ fn a_model_that_refuses_every_size_is_given_up() {
         assert!((2..=6).contains(&sizes.len()), "{step:?}: {sizes:?}");
         assert!(sizes.windows(2).all(|pair| pair[1] < pair[0]), "once per size: {sizes:?}");
     }
-    let server = ScriptedServer::start(vec![Step::TooLong { limit: 300, asked: 400 }; 64]);
+    let server = ScriptedServer::start(vec![ScriptStep::TooLong { limit: 300, asked: 400 }; 64]);
     let summariser = summariser(Api::Chat, &server);
     let result = with_scale(|scale| summariser.summarise(&input, Tokens(300), scale));
     assert!(matches!(result, Err(SummaryError::Unavailable { .. })), "{result:?}");
@@ -353,12 +363,12 @@ fn spending_ends_at_its_cap() {
 fn calls_that_fail_are_counted_if_they_may_be_billed() {
     let cap = 20_000;
     for (step, is_counted) in [
-        (Step::Cut(SUMMARY.to_owned()), true),
-        (Step::Hang, true),
-        (Step::Garbage, true),
-        (Step::Status(400), false),
-        (Step::Status(500), false),
-        (Step::TooLong { limit: 1, asked: 9_000 }, false),
+        (ScriptStep::Cut(SUMMARY.to_owned()), true),
+        (ScriptStep::Hang, true),
+        (ScriptStep::Garbage, true),
+        (ScriptStep::Status(400), false),
+        (ScriptStep::Status(500), false),
+        (ScriptStep::TooLong { limit: 1, asked: 9_000 }, false),
     ] {
         let server = ScriptedServer::start(vec![step.clone(); 9]);
         let book = Arc::<Book>::default();
@@ -369,7 +379,7 @@ fn calls_that_fail_are_counted_if_they_may_be_billed() {
     // An answer that does not say what it took counts for what we count.
     let body = r#"{"type":"message","role":"assistant","content":[{"type":"text","text":"Goal: ship."}],"stop_reason":"end_turn"}"#;
     let head = vec![("content-type", "application/json".to_owned())];
-    let server = ScriptedServer::start([Step::Raw(200, head, body.to_owned())]);
+    let server = ScriptedServer::start([ScriptStep::Raw(200, head, body.to_owned())]);
     let book = Arc::<Book>::default();
     assert!(asked(&paid(&server, limits(), cap, &book).without_stream()).is_ok());
     let spent = cap - book.left(cap);
@@ -377,12 +387,12 @@ fn calls_that_fail_are_counted_if_they_may_be_billed() {
 }
 
 /// An answer in the format of Anthropic that reports such a usage.
-fn reporting(usage: &str) -> Step {
+fn reporting(usage: &str) -> ScriptStep {
     let text = SUMMARY.replace('\n', "\\n");
     let body = format!(
         r#"{{"type":"message","role":"assistant","content":[{{"type":"text","text":"{text}"}}],"stop_reason":"end_turn","usage":{usage}}}"#
     );
-    Step::Raw(200, vec![("content-type", "application/json".to_owned())], body)
+    ScriptStep::Raw(200, vec![("content-type", "application/json".to_owned())], body)
 }
 
 #[test]
@@ -426,7 +436,7 @@ fn a_limit_that_was_learned_is_doubted_and_tried_again() {
     let list = rounds(&long);
     let input = Input { earlier: None, rounds: &list };
     // The count is absurd, so that only the limit is believed.
-    let mut steps = vec![Step::TooLong { limit: 4_000, asked: 99_999_999 }];
+    let mut steps = vec![ScriptStep::TooLong { limit: 4_000, asked: 99_999_999 }];
     steps.extend(answers(64));
     let server = ScriptedServer::start(steps);
     let (client, clock) = client(limits());
@@ -442,7 +452,7 @@ fn a_limit_that_was_learned_is_doubted_and_tried_again() {
     assert_eq!(calls(), 1, "after minutes all of it is sent again");
     // That was answered, so a window that is smaller is none.
     let server = ScriptedServer::start(
-        [answers(1), vec![Step::TooLong { limit: 400, asked: 500 }], answers(64)].concat(),
+        [answers(1), vec![ScriptStep::TooLong { limit: 400, asked: 500 }], answers(64)].concat(),
     );
     let summariser = summariser(Api::Chat, &server);
     for most in [1, 4] {
@@ -455,7 +465,7 @@ fn a_limit_that_was_learned_is_doubted_and_tried_again() {
 
 #[test]
 fn an_endpoint_at_rest_is_not_available() {
-    let server = ScriptedServer::start(vec![Step::Status(500); 3]);
+    let server = ScriptedServer::start(vec![ScriptStep::Status(500); 3]);
     let summariser = summariser(Api::Chat, &server);
     let list = rounds("Done.");
     let input = Input { earlier: None, rounds: &list };

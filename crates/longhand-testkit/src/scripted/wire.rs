@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Recorded;
+use super::RecordedRequest;
 
 /// The tokens that every answer says it has read.
 pub const USAGE_INPUT: u64 = 1_000;
@@ -14,7 +14,7 @@ pub(super) const EVENTS: &str = "text/event-stream";
 
 /// The format that a request wants its answer in.
 #[derive(Clone, Copy)]
-pub(super) struct Wire {
+pub(super) struct AnswerFormat {
     pub(super) format: Format,
     pub(super) stream: bool,
 }
@@ -26,8 +26,8 @@ pub(super) enum Format {
     Anthropic,
 }
 
-impl Wire {
-    pub(super) fn of(request: &Recorded) -> Self {
+impl AnswerFormat {
+    pub(super) fn of(request: &RecordedRequest) -> Self {
         let format = match request.path.split('?').next().and_then(|path| path.rsplit('/').next()) {
             Some("responses") => Format::Responses,
             Some("messages") => Format::Anthropic,

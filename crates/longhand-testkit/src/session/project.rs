@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::grammar::{Bindings, expand};
-use super::patch::{Change, Patch};
+use super::patch::{Patch, PatchSize};
 use super::phrases::{self, Snippet};
 use super::source::{Section, SourceFile};
 use crate::rng::Rng;
@@ -20,7 +20,7 @@ pub(super) struct Project {
 
 /// A test by its full name, the file it is in and the function that holds it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Test {
+pub(super) struct ProjectTest {
     pub(super) path: String,
     pub(super) name: String,
     pub(super) function: String,
@@ -80,7 +80,7 @@ impl Project {
     pub(super) fn change(
         &mut self,
         path: &str,
-        change: Change,
+        change: PatchSize,
         remark: &str,
         rng: &mut Rng,
     ) -> Patch {
@@ -156,10 +156,10 @@ impl Project {
     }
 
     /// Lists the tests whose full name contains the filter.
-    pub(super) fn tests(&self, filter: &str) -> Vec<Test> {
+    pub(super) fn tests(&self, filter: &str) -> Vec<ProjectTest> {
         let tests = self.files.iter().flat_map(|file| {
             let prefix = test_prefix(&file.path);
-            file.names(Section::Tests).into_iter().map(move |function| Test {
+            file.names(Section::Tests).into_iter().map(move |function| ProjectTest {
                 path: file.path.clone(),
                 name: format!("{prefix}{function}"),
                 function: function.to_owned(),

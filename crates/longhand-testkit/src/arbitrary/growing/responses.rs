@@ -1,7 +1,7 @@
 //! Growing requests as items of the Responses interface.
 
 use super::content::{arguments, lines, opaque, output, patch, picture, prose, user_text};
-use super::{GrowingRequest, Newest, Style, Turn};
+use super::{GrowingRequest, GrowingStyle, GrowingTurn, NewestTurn};
 use crate::arbitrary::conversation::{TOOLS, text_block, tool_schema};
 use crate::json::{Json, object, raw};
 use crate::rng::Rng;
@@ -19,7 +19,7 @@ pub(super) fn open(request: &mut GrowingRequest, rng: &mut Rng) {
     }
 }
 
-pub(super) fn document(style: &Style, items: Json) -> Json {
+pub(super) fn document(style: &GrowingStyle, items: Json) -> Json {
     let Some(model) = style.model else { return items };
     let tools = TOOLS.iter().map(|name| {
         let tool = object([("type", "function".into()), ("name", (*name).into())]);
@@ -37,18 +37,18 @@ pub(super) fn document(style: &Style, items: Json) -> Json {
     body.with("input", items).with("tools", Json::Array(tools))
 }
 
-pub(super) fn append(request: &mut GrowingRequest, turn: Turn, rng: &mut Rng) {
+pub(super) fn append(request: &mut GrowingRequest, turn: GrowingTurn, rng: &mut Rng) {
     match turn {
-        Turn::User => {
+        GrowingTurn::User => {
             if rng.chance(0.02) {
                 append_compaction(request, rng);
             }
             let user = user(request, rng);
             request.messages.push(user);
-            request.newest = Newest::User;
+            request.newest = NewestTurn::User;
         }
-        Turn::Step => append_step(request, rng),
-        Turn::Reply => {
+        GrowingTurn::Step => append_step(request, rng),
+        GrowingTurn::Reply => {
             if rng.chance(0.3) {
                 append_reasoning(request, rng);
                 append_provider_tool(request, rng);
@@ -58,7 +58,7 @@ pub(super) fn append(request: &mut GrowingRequest, turn: Turn, rng: &mut Rng) {
             }
             let reply = reply(request, rng);
             request.messages.push(reply);
-            request.newest = Newest::Reply;
+            request.newest = NewestTurn::Reply;
         }
     }
 }
@@ -236,7 +236,7 @@ fn append_step(request: &mut GrowingRequest, rng: &mut Rng) {
         outputs.reverse();
     }
     request.messages.extend(outputs);
-    request.newest = Newest::Results;
+    request.newest = NewestTurn::Results;
 }
 
 /// Makes a call and its output.
