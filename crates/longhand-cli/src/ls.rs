@@ -117,12 +117,12 @@ fn branch(depth: usize) -> String {
 fn fork_line(archive: &Arc<dyn Archive>, info: &SessionInfo, fork: &Fork, branch: &str) -> String {
     let place = fork.after.map_or("side path".to_owned(), |seq| format!("fork at {}", seq.0));
     let (words, last_ms) = read(archive, info, fork);
-    let row = SessionRow {
+    let row = ListedSession {
         id: format!("{branch}{place}"),
         task: harmless_line(&words),
         count: output::counted_as(fork.entries.len(), "entry", "entries"),
         last: minute(last_ms),
-        ..SessionRow::default()
+        ..ListedSession::default()
     };
     row.text()
 }
@@ -185,7 +185,7 @@ fn line(
         of.into_iter().filter(|word| !word.is_empty()).map(harmless_line).collect();
     let last = minute(info.last_ms);
     let damaged = if info.is_damaged { "  damaged" } else { "" };
-    let row = SessionRow {
+    let row = ListedSession {
         id,
         task,
         of: of.join(" "),
@@ -199,7 +199,7 @@ fn line(
 
 /// What the list says of a session or a fork.
 #[derive(Default)]
-struct SessionRow {
+struct ListedSession {
     id: String,
     task: String,
     /// The agent and the model.
@@ -210,10 +210,10 @@ struct SessionRow {
     last: String,
 }
 
-impl SessionRow {
+impl ListedSession {
     /// One line where there are enough columns, or else what it is about and, below it, the figures.
     fn text(&self) -> String {
-        let SessionRow { id, task, of, count, tokens, saved, last } = self;
+        let ListedSession { id, task, of, count, tokens, saved, last } = self;
         if output::columns() >= ONE_LINE_COLUMNS {
             return format!(
                 "{id:<16} {:<TASK_COLUMNS$} {:<28} {count:>10} {tokens:>14} {saved:>12}  {last}\n",

@@ -14,15 +14,15 @@ const QUIET: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(500);
 
 /// What is under way, and since when.
-struct Progress {
+struct RunningTask {
     what: String,
     since: Instant,
     is_shown: bool,
 }
 
-static WORK: Mutex<Option<Progress>> = Mutex::new(None);
+static WORK: Mutex<Option<RunningTask>> = Mutex::new(None);
 
-fn work() -> MutexGuard<'static, Option<Progress>> {
+fn work() -> MutexGuard<'static, Option<RunningTask>> {
     WORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn start(what: &str) {
         return;
     }
     let is_first = work()
-        .replace(Progress { what: clean::line(what), since: Instant::now(), is_shown: false })
+        .replace(RunningTask { what: clean::line(what), since: Instant::now(), is_shown: false })
         .is_none();
     if is_first {
         std::thread::spawn(|| {

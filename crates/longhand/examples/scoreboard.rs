@@ -22,9 +22,9 @@ use longhand_dialect::{Conversation, read};
 use longhand_meter::{ImageRule, MeterSpec};
 use serde_json::{Value, json};
 
-type Outcome = Result<(), Box<dyn Error>>;
+type ExampleResult = Result<(), Box<dyn Error>>;
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -45,7 +45,7 @@ fn meter() -> Result<Arc<dyn Meter + Send + Sync>, Box<dyn Error>> {
 }
 
 /// Fits a conversation that is read already, as `compact` does: plan with the built-in summary, then text.
-fn fit(conversation: &Conversation, budget: u64, times: usize) -> Outcome {
+fn fit(conversation: &Conversation, budget: u64, times: usize) -> ExampleResult {
     let (mut cpu_ms, mut wall_ms) = (Vec::new(), Vec::new());
     for _ in 0..times {
         // A new meter each time: what an earlier one has counted does not help.
@@ -70,7 +70,7 @@ fn fit(conversation: &Conversation, budget: u64, times: usize) -> Outcome {
 }
 
 /// Records rounds; each is durable before the next is read.
-fn record(archive: &str, first: usize) -> Outcome {
+fn record(archive: &str, first: usize) -> ExampleResult {
     let mut session = Session::open(Arc::new(SqliteArchive::open(archive)?), "scoreboard")?;
     let (mut cpu_ms, mut wall_ms) = (Vec::new(), Vec::new());
     for (number, line) in std::io::stdin().lock().lines().enumerate() {
@@ -87,7 +87,7 @@ fn record(archive: &str, first: usize) -> Outcome {
 }
 
 /// Prints the windows that the proxy would send.
-fn windows(conversation: &Conversation, budget: u64) -> Outcome {
+fn windows(conversation: &Conversation, budget: u64) -> ExampleResult {
     let meter = meter()?;
     let trace = Trace::new(conversation, &*meter)?;
     let settings = ReplaySettings::new(BudgetShare::Tokens(Tokens(budget)), meter);
@@ -96,7 +96,7 @@ fn windows(conversation: &Conversation, budget: u64) -> Outcome {
 }
 
 /// Judges the windows of others. An empty line stands for the request as it is.
-fn judged(conversation: &Conversation, budget: u64) -> Outcome {
+fn judged(conversation: &Conversation, budget: u64) -> ExampleResult {
     let meter = meter()?;
     let trace = Trace::new(conversation, &*meter)?;
     let settings = ReplaySettings::new(BudgetShare::Tokens(Tokens(budget)), meter);

@@ -4,7 +4,7 @@ mod install;
 
 use self::install::{InstalledClients, install};
 use crate::failure::Failure;
-use crate::model::{self, Server};
+use crate::model::{self, ModelServer};
 use crate::run::{cargo, cargo_with};
 
 /// The tests that want clients.
@@ -22,7 +22,7 @@ pub(crate) fn test() -> Result<(), Failure> {
     run(&variables, &["--skip", "model::"])?;
     match model::install() {
         Ok(installed) => {
-            let server = Server::start(installed)?;
+            let server = ModelServer::start(installed)?;
             variables.push(("LONGHAND_MODEL_URL", server.url().to_owned()));
             run(&variables, &["model::"])
         }

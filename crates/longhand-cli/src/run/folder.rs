@@ -81,7 +81,7 @@ impl RunFolder {
         for entry in fs::read_dir(user_folder).with_context(failed)? {
             let entry_name = entry.with_context(failed)?.file_name();
             let key = entry_name.to_string_lossy().into_owned();
-            stamps.insert(key.clone(), FileStamp::of(&user_folder.join(&entry_name)));
+            stamps.insert(key.clone(), FileVersion::of(&user_folder.join(&entry_name)));
             if entry_name != name {
                 linked.push((user_folder.join(&entry_name), settings.join(&entry_name)));
             }
@@ -186,13 +186,16 @@ struct Manifest {
     written: String,
     changes: Vec<ValueChange>,
     /// What the user's folder had when the run began.
-    stamps: BTreeMap<String, Option<FileStamp>>,
+    stamps: BTreeMap<String, Option<FileVersion>>,
 }
 
 impl Manifest {
     fn write(&self, folder: &Path) -> Result<()> {
-        let stamps: BTreeMap<_, _> =
-            self.stamps.iter().map(|(name, stamp)| (name, stamp.map(FileStamp::to_json))).collect();
+        let stamps: BTreeMap<_, _> = self
+            .stamps
+            .iter()
+            .map(|(name, stamp)| (name, stamp.map(FileVersion::to_json)))
+            .collect();
         let changes: Vec<Value> =
             self.changes.iter().map(|change| json!([change.keys, change.value])).collect();
         let manifest = json!({
@@ -219,7 +222,7 @@ impl Manifest {
             written: text(&value["written"]).context("nothing written")?,
             changes: changes.filter_map(change).collect(),
             stamps: stamps
-                .map(|(name, stamp)| (name.clone(), FileStamp::from_json(stamp)))
+                .map(|(name, stamp)| (name.clone(), FileVersion::from_json(stamp)))
                 .collect(),
         })
     }
@@ -287,7 +290,7 @@ impl Manifest {
 fn bring(
     from: &Path,
     to: &Path,
-    known: Option<FileStamp>,
+    known: Option<FileVersion>,
     said: &mut Vec<String>,
 ) -> std::io::Result<()> {
     let metadata = fs::symlink_metadata(from)?;
@@ -305,7 +308,7 @@ fn bring(
         // Links are ours or lead to what is elsewhere; sockets and pipes end with their program.
         return Ok(());
     }
-    let now = FileStamp::of(to);
+    let now = FileVersion::of(to);
     if now.is_none() || now == known {
         return copy(from, &fs::canonicalize(to).unwrap_or_else(|_| to.to_owned()));
     }
@@ -350,12 +353,12 @@ fn free_name(path: &Path) -> PathBuf {
 
 /// What tells whether a file was changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct FileStamp {
+struct FileVersion {
     bytes: u64,
     modified_ns: u64,
 }
 
-impl FileStamp {
+impl FileVersion {
     /// The stamp of a file; `None` if there is none.
     fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::model::{Seen, Style};
+use crate::model::{ActingStyle, SeenRequests};
 use crate::task::{LOGS, lines, newest_tasks, reread_line, telling};
 use crate::workspace::Workspace;
 
 /// What was measured of an agent.
 #[derive(Debug)]
-pub(crate) struct Figures {
+pub(crate) struct AgentFigures {
     pub(crate) agent: &'static str,
     pub(crate) budget: u64,
     /// The most tokens that a request had without Longhand.
@@ -39,12 +39,12 @@ pub(crate) struct Figures {
     pub(crate) is_sound: bool,
 }
 
-impl Figures {
+impl AgentFigures {
     pub(crate) fn of(
-        (agent, style): (&'static str, Style),
+        (agent, style): (&'static str, ActingStyle),
         budget: u64,
         workspace: &Workspace,
-        (alone, seen): (&Seen, &Seen),
+        (alone, seen): (&SeenRequests, &SeenRequests),
         errors: usize,
     ) -> Self {
         let listed: Value =
@@ -61,7 +61,7 @@ impl Figures {
         let known: Vec<usize> =
             (0..=LOGS).filter(|log| alone.last.contains(&telling(*log))).collect();
         let told = known.iter().filter(|log| has(&telling(**log))).count();
-        let has_list = style == Style::Tools
+        let has_list = style == ActingStyle::Tools
             && !seen.skipped.iter().any(|skipped| skipped.starts_with("Tasks"));
         Self {
             agent,
@@ -119,10 +119,10 @@ impl Figures {
     }
 }
 
-fn share(seen: &Seen) -> f64 {
+fn share(seen: &SeenRequests) -> f64 {
     seen.cached as f64 / seen.bytes.max(1) as f64
 }
 
-fn read_anew(seen: &Seen) -> usize {
+fn read_anew(seen: &SeenRequests) -> usize {
     (seen.bytes - seen.cached) / seen.main.max(1)
 }

@@ -4,7 +4,7 @@ use longhand_testkit::WireFormat;
 use longhand_testkit::scripted::ScriptedCall;
 use serde_json::{Map, Value, json};
 
-use crate::task::Action;
+use crate::task::TaskAction;
 
 /// The tools of a request.
 pub(crate) struct Kit {
@@ -35,33 +35,33 @@ impl Kit {
     }
 
     /// The call that does something; `None` if the agent cannot.
-    pub(crate) fn call(&self, action: &Action, folder: &str, id: &str) -> Option<ScriptedCall> {
+    pub(crate) fn call(&self, action: &TaskAction, folder: &str, id: &str) -> Option<ScriptedCall> {
         let path = |path: &str| json!(format!("{folder}/{path}"));
         match action {
-            Action::Read(file) => {
+            TaskAction::Read(file) => {
                 let fields = [("path", path(file))];
                 self.made(&["read"], &fields, id).or_else(|| self.run(&format!("cat {file}"), id))
             }
-            Action::Edit { path: file, old, new } => {
+            TaskAction::Edit { path: file, old, new } => {
                 let fields = [("path", path(file)), ("old", json!(old)), ("new", json!(new))];
                 let command = format!("sed -i 's/{old}/{new}/' {file} && echo edited {file}");
                 self.made(&["edit"], &fields, id).or_else(|| self.run(&command, id))
             }
             // Where the middle of an output is cut out, a model asks for the part that it wants to see.
-            Action::Check(log) if self.cuts_outputs => {
+            TaskAction::Check(log) if self.cuts_outputs => {
                 self.run(&format!("sh check.sh {log} | grep -C 40 FATAL"), id)
             }
-            Action::Check(log) => self.run(&format!("sh check.sh {log}"), id),
-            Action::Tasks(tasks) => self.tasks(tasks, id),
-            Action::Delegate(prompt) => {
+            TaskAction::Check(log) => self.run(&format!("sh check.sh {log}"), id),
+            TaskAction::Tasks(tasks) => self.tasks(tasks, id),
+            TaskAction::Delegate(prompt) => {
                 let fields = [("prompt", json!(prompt))];
                 self.made(&["task", "agent"], &fields, id)
             }
-            Action::Look(file) => {
+            TaskAction::Look(file) => {
                 let (name, _) = self.find(&["read", "view_image"])?;
                 self.made(&[name], &[("path", path(file))], id)
             }
-            Action::Say(_) => None,
+            TaskAction::Say(_) => None,
         }
     }
 

@@ -11,8 +11,8 @@ use longhand_testkit::{WireFormat, validate};
 use serde_json::Value;
 
 use crate::kit::Kit;
-use crate::request::{Counter, messages, opening, read_order, shared, wire};
-use crate::task::{Action, MARK, SUB_MARK, parts, said, source_text};
+use crate::request::{TokenCounter, messages, opening, read_order, shared, wire};
+use crate::task::{MARK, SUB_MARK, TaskAction, parts, said, source_text};
 
 /// What mini-swe-agent wants to read at the end of a task.
 const SUBMIT: &str = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT";
@@ -22,7 +22,7 @@ const REQUESTS_MAX: usize = 400;
 
 /// What was noticed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRequests {
     /// Requests that broke a rule, with the rules.
     pub(crate) invalid: Vec<String>,
     /// Requests over the window, with their tokens.
@@ -47,15 +47,15 @@ pub(crate) struct Seen {
 }
 
 /// A model that plays the task.
-pub(crate) struct Model {
+pub(crate) struct TaskModel {
     server: ScriptedServer,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<SeenRequests>>,
     again: Arc<AtomicBool>,
 }
 
 /// Whether an agent calls tools, or writes what is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum ActingStyle {
     Tools,
     /// It has no tools: what it was asked for is said in words, and files are shown by the client.
     Words,
@@ -64,7 +64,7 @@ pub(crate) enum Style {
 /// What the model must know of an agent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nature {
-    pub(crate) style: Style,
+    pub(crate) style: ActingStyle,
     /// Whether it can go on after its end.
     pub(crate) resumes: bool,
     /// Whether it sends only the beginning and the end of a long output.
@@ -73,26 +73,27 @@ pub(crate) struct Nature {
     pub(crate) rewrites: bool,
 }
 
-impl Model {
+impl TaskModel {
     /// Starts it for an agent that works in a folder; a request over `window` tokens is refused.
     ///
     /// An agent that cannot go on after its end gets all parts as one.
     pub(crate) fn start(folder: &Path, window: Option<u64>, nature: Nature) -> Self {
-        let mut script: Vec<Vec<Action>> = parts().into_iter().map(|part| part.actions).collect();
+        let mut script: Vec<Vec<TaskAction>> =
+            parts().into_iter().map(|part| part.actions).collect();
         if !nature.resumes {
-            let is_end = |action: &Action| matches!(action, Action::Say(_));
+            let is_end = |action: &TaskAction| matches!(action, TaskAction::Say(_));
             let last = script.last().and_then(|part| part.last().cloned());
-            let mut all: Vec<Action> = script.concat();
+            let mut all: Vec<TaskAction> = script.concat();
             all.retain(|action| !is_end(action));
             script = vec![all.into_iter().chain(last).collect()];
         }
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(SeenRequests::default()));
         let again = Arc::new(AtomicBool::new(false));
-        let mut play = Play {
+        let mut play = TaskPlay {
             folder: folder.to_string_lossy().into_owned(),
             window,
             nature,
-            counter: Counter::new(),
+            counter: TokenCounter::new(),
             script,
             part: 0,
             step: 0,
@@ -111,7 +112,7 @@ impl Model {
         self.server.url().trim_end_matches("/v1").to_owned()
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> SeenRequests {
         self.seen.lock().unwrap().clone()
     }
 
@@ -126,23 +127,23 @@ impl Model {
     }
 }
 
-struct Play {
+struct TaskPlay {
     folder: String,
     window: Option<u64>,
     nature: Nature,
-    counter: Counter,
-    script: Vec<Vec<Action>>,
+    counter: TokenCounter,
+    script: Vec<Vec<TaskAction>>,
     part: usize,
     step: usize,
     /// The steps of this part that were calls, with their ids.
     made: Vec<(usize, String)>,
     number: usize,
     before: Vec<String>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<SeenRequests>>,
     again: Arc<AtomicBool>,
 }
 
-impl Play {
+impl TaskPlay {
     fn answer(&mut self, request: &RecordedRequest) -> ScriptStep {
         let wire = wire(&request.path).filter(|_| request.method == "POST");
         let Some(wire) = wire else {
@@ -171,7 +172,7 @@ impl Play {
         let opening = opening(wire, &body);
         let kit = Kit::of(wire, &body, self.nature.cuts_outputs);
         let is_task =
-            kit.is_empty() == (self.nature.style == Style::Words) && opening.contains(MARK);
+            kit.is_empty() == (self.nature.style == ActingStyle::Words) && opening.contains(MARK);
         let mut used = ScriptedUsage { input: tokens, cached: 0, output: 50 };
         let (text, calls) = if opening.contains(SUB_MARK) && !opening.contains(MARK) {
             seen.sub += 1;
@@ -190,7 +191,13 @@ impl Play {
     }
 
     /// Adds up what a cache of the provider would have had.
-    fn account(&mut self, wire: WireFormat, body: &Value, tokens: u64, seen: &mut Seen) -> u64 {
+    fn account(
+        &mut self,
+        wire: WireFormat,
+        body: &Value,
+        tokens: u64,
+        seen: &mut SeenRequests,
+    ) -> u64 {
         let now = read_order(wire, body);
         let (cached, is_broken) = shared(&self.before, &now);
         let bytes: usize = now.iter().map(String::len).sum();
@@ -209,7 +216,7 @@ impl Play {
         kit: &Kit,
         wire: WireFormat,
         body: &Value,
-        seen: &mut Seen,
+        seen: &mut SeenRequests,
     ) -> (String, Vec<longhand_testkit::scripted::ScriptedCall>) {
         // A new part begins with the user's next prompt.
         let messages = messages(wire, body);
@@ -227,7 +234,7 @@ impl Play {
             // It may know the call without what it answered.
             self.step = known.map_or(0, |(step, _)| *step);
         }
-        if self.nature.style == Style::Words {
+        if self.nature.style == ActingStyle::Words {
             seen.ended = seen.ended.max(self.part + 1);
             return (self.words(), Vec::new());
         }
@@ -237,7 +244,7 @@ impl Play {
             let id = format!("call_{:04}_QX4471aTz8Vq2x", self.number);
             match action {
                 None => return (said(self.part + 1), Vec::new()),
-                Some(Action::Say(text)) => {
+                Some(TaskAction::Say(text)) => {
                     seen.ended = seen.ended.max(self.part + 1);
                     // This is how mini-swe-agent is told that a task is done.
                     let submits =

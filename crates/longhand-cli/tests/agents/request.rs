@@ -9,9 +9,9 @@ use serde_json::Value;
 const PICTURE_TOKENS: u64 = 1_000;
 
 /// Counts what a model would read.
-pub(crate) struct Counter(Vocabulary);
+pub(crate) struct TokenCounter(Vocabulary);
 
-impl Counter {
+impl TokenCounter {
     pub(crate) fn new() -> Self {
         Self(Vocabulary::o200k(ImageRule::Flat(PICTURE_TOKENS)))
     }

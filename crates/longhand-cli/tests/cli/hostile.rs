@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::documents::run_raw;
 use crate::run::{Folder, OWN_SETTINGS};
-use crate::serve::Proxy;
+use crate::serve::ServedProxy;
 
 /// Sets the title, clears the screen, turns text around, forges a line.
 const EVIL: &str = "a\u{1b}]0;evil\u{7}\u{1b}[2J\u{9b}31m\u{202e}evil\u{2066}\u{200f}\u{feff}\u{7f}\u{8}\u{2028}\rz";
@@ -118,7 +118,8 @@ fn proxied(folder: &Folder) {
         ScriptStep::Raw(400, kind, body),
         ScriptStep::Drop,
     ]);
-    let proxy = Proxy::start(folder, &format!("--upstream {} --budget 2000 --log -", server.url()));
+    let proxy =
+        ServedProxy::start(folder, &format!("--upstream {} --budget 2000 --log -", server.url()));
     for _ in 0..3 {
         let header = "user-agent: \u{202e}evil/1.0\r\nauthorization: Bearer \u{202e}evil";
         proxy.post_with("/v1/chat/completions", &request(), header);

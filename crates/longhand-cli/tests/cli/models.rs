@@ -4,7 +4,7 @@ use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::Value;
 
 use crate::run::{Folder, OWN_SETTINGS};
-use crate::story::{Format, story};
+use crate::story::{StoryFormat, story};
 
 fn configured(server: &ScriptedServer, more: &str) -> Folder {
     let config = format!("{more}\n[endpoints.fake]\nurl = '{}'\n", server.url());
@@ -66,7 +66,7 @@ fn compact_asks_a_model_too() {
         (0..4).map(|_| ScriptStep::Answer("They repaired the wheel.".to_owned())),
     );
     let folder = configured(&server, "");
-    folder.write("in.json", story(Format::Chat, 30));
+    folder.write("in.json", story(StoryFormat::Chat, 30));
     let run = folder.run("compact in.json --budget 3000 --summariser fake/tiny -q -o out.json");
     assert_eq!(run.status, 0, "{run:?}");
     assert!(folder.read("out.json").contains("They repaired the wheel."));
@@ -90,7 +90,7 @@ fn a_summary_that_is_not_used_is_said_with_its_reason() {
     for (status, reason) in [(401, "refused the key"), (500, "status 500")] {
         let server = ScriptedServer::start((0..12).map(|_| ScriptStep::Status(status)));
         let folder = configured(&server, "");
-        folder.write("in.json", story(Format::Chat, 30));
+        folder.write("in.json", story(StoryFormat::Chat, 30));
         let run = folder.run(
             "compact in.json --budget 3000 --summariser fake/tiny -o out.json --report report.json",
         );

@@ -4,7 +4,7 @@ use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::run::Folder;
-use crate::serve::Proxy;
+use crate::serve::ServedProxy;
 
 fn recorded() -> Folder {
     let folder = Folder::new();
@@ -56,7 +56,7 @@ fn several_words_are_a_query_and_none_is_an_error() {
             .env("HOME", folder.path(""))
             .output()
             .unwrap();
-        let run = crate::run::Run::of("search", &output);
+        let run = crate::run::FinishedRun::of("search", &output);
         run.assert_refused(&["there is nothing to search for", "hint: "]);
     }
 }
@@ -83,7 +83,7 @@ fn the_map_is_of_what_is_sent() {
     let tool = json!({"type": "function", "function": {"name": "read", "description": words}});
     let body = json!({"model": "gpt-4o", "tools": [tool], "messages": [
         {"role": "system", "content": words}, {"role": "user", "content": "Where is the log?"}]});
-    let proxy = Proxy::start(&folder, &format!("--upstream {} --budget 4000", server.url()));
+    let proxy = ServedProxy::start(&folder, &format!("--upstream {} --budget 4000", server.url()));
     let header = "x-longhand-session: demo";
     proxy.post_with("/v1/chat/completions", &body, header);
     proxy.end();

@@ -18,12 +18,12 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const NOBODY: &str = "65534";
 
 /// A stage: a home, a folder for temporary files, and an upstream.
-struct Stage {
+struct AgentStage {
     folder: Folder,
     server: ScriptedServer,
 }
 
-impl Stage {
+impl AgentStage {
     fn new() -> Self {
         let folder = Folder::new();
         std::fs::create_dir(folder.path("tmp")).unwrap();
@@ -146,7 +146,7 @@ fn variable(environment: &str, name: &str) -> String {
 #[test]
 fn nobody_without_the_secret_gets_a_word_from_a_run() {
     for agent in ["claude", "codex", "opencode", "pi", "aider", "llm", "anything"] {
-        let stage = Stage::new();
+        let stage = AgentStage::new();
         stage.script(agent, WAITS);
         let run = stage.start(&format!("./{agent}"));
         let environment = stage.awaited("environment");
@@ -225,7 +225,7 @@ post() {
 
 #[test]
 fn the_secret_goes_no_further_than_the_proxy() {
-    let stage = Stage::new();
+    let stage = AgentStage::new();
     stage.script("agent", &format!("{POST}{WAITS} post \"$OPENAI_BASE_URL\" ''"));
     // Codex has no secret in its address, and sends a variable as a header.
     let codex = format!(
@@ -260,8 +260,8 @@ fn the_secret_goes_no_further_than_the_proxy() {
 }
 
 /// What pi has before a run.
-fn pi_stage() -> Stage {
-    let stage = Stage::new();
+fn pi_stage() -> AgentStage {
+    let stage = AgentStage::new();
     let models = json!({"providers": {"openai": {"apiKey": "sk-of-mine"}}});
     stage.folder.write(".pi/agent/models.json", models.to_string());
     stage.folder.write(".pi/agent/settings.json", "{\"theme\":\"dark\"}");
@@ -272,7 +272,7 @@ fn pi_stage() -> Stage {
 /// A `pi` that logs in, changes its models, replaces its settings, and makes a folder; then it does `then`.
 ///
 /// Its last commands are builtins: a shell that waits for a program does not end with SIGINT.
-fn pi(stage: &Stage, then: &str) {
+fn pi(stage: &AgentStage, then: &str) {
     let script = r#"cd "$PI_CODING_AGENT_DIR"
 find .. -not -type l -printf '%m %y %P\n' > "$HOME/modes"
 printf '{"openai":"logged in"}' > auth.json
@@ -287,7 +287,7 @@ echo $PPID > "$HOME/guard"; echo $$ > "$HOME/pid"
 }
 
 /// Makes sure that the user's folder has all that `pi` wrote, and that nothing else is left.
-fn assert_brought_back(stage: &Stage, how: &str) {
+fn assert_brought_back(stage: &AgentStage, how: &str) {
     let user_file = |name: &str| stage.folder.read(&format!(".pi/agent/{name}"));
     assert_eq!(user_file("auth.json"), r#"{"openai":"logged in"}"#, "{how}");
     assert_eq!(user_file("settings.json"), r#"{"theme":"light"}"#, "{how}");
@@ -402,7 +402,7 @@ wait; wait
 #[test]
 fn no_process_of_an_agent_outlives_its_proxy() {
     for victim in ["run", "guard", "wrapper and run"] {
-        let stage = Stage::new();
+        let stage = AgentStage::new();
         stage.script("agent", WRAPPER);
         let run = stage.start("./agent");
         let (worker, apart) = (stage.awaited("worker"), stage.awaited("apart"));
@@ -434,7 +434,7 @@ fn no_process_of_an_agent_outlives_its_proxy() {
 
 #[test]
 fn what_an_agent_leaves_running_on_purpose_goes_on() {
-    let stage = Stage::new();
+    let stage = AgentStage::new();
     stage.script("agent", "setsid sleep 600 >/dev/null 2>&1 & echo $! > daemon; exit 4");
     let (status, said) = stage.run("./agent");
     assert_eq!(status, Some(4), "{said}");
@@ -445,7 +445,7 @@ fn what_an_agent_leaves_running_on_purpose_goes_on() {
 
 #[test]
 fn every_signal_is_passed_on_even_the_first() {
-    let stage = Stage::new();
+    let stage = AgentStage::new();
     let signals = ["INT", "QUIT", "HUP", "USR1", "USR2", "WINCH", "CONT", "TERM"];
     let traps: String =
         signals.iter().map(|name| format!("trap 'echo {name} >> heard' {name}\n")).collect();

@@ -6,7 +6,7 @@ use longhand_testkit::scripted::{ScriptStep, ScriptedReply, ScriptedServer};
 use serde_json::json;
 
 use crate::client::clients;
-use crate::proxy::Proxy;
+use crate::proxy::TestedProxy;
 
 fn json_step(body: &serde_json::Value) -> ScriptStep {
     ScriptStep::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
@@ -35,9 +35,9 @@ fn script() -> Vec<ScriptStep> {
 fn helpers_and_errors_are_those_of_the_provider() {
     for client in clients() {
         let server = ScriptedServer::start(script());
-        let proxy = Proxy::start(&server.url(), 4_000);
+        let proxy = TestedProxy::start(&server.url(), 4_000);
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-        let astray = Proxy::start(&format!("http://{free}"), 4_000);
+        let astray = TestedProxy::start(&format!("http://{free}"), 4_000);
         let seen = client.run("features", &format!("{} {}", proxy.url, astray.url));
         assert_eq!(seen["models"], json!([["scripted"], ["scripted"]]));
         assert_eq!(seen["tokens"], 7);

@@ -3,9 +3,9 @@
 use longhand_testkit::scripted::{ScriptStep, ScriptedCall, ScriptedReply, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::client::{APIS, Api, Client, clients};
+use crate::client::{APIS, ClientApi, ClientLanguage, clients};
 use crate::facts::{assert_valid, facts, tokens};
-use crate::proxy::Proxy;
+use crate::proxy::TestedProxy;
 
 const BUDGET: u64 = 4_000;
 const TURNS: usize = 30;
@@ -50,10 +50,10 @@ fn assert_seen(seen: &Value, turns: usize, mode: &str) {
 }
 
 /// Runs one loop whole and one in events; both must fit, be valid and be archived once.
-fn check_with(client: &Client, api: Api) {
+fn check_with(client: &ClientLanguage, api: ClientApi) {
     let modes = [("whole", ""), ("events", "--stream")];
     let server = ScriptedServer::start(modes.iter().flat_map(|(mode, _)| script(TURNS, mode)));
-    let proxy = Proxy::start(&server.url(), BUDGET);
+    let proxy = TestedProxy::start(&server.url(), BUDGET);
     let mut told = Vec::new();
     for (mode, option) in modes {
         let arguments = format!("{} {} {TURNS} --key sk-{mode} {option}", proxy.url, api.name);
@@ -76,7 +76,7 @@ fn check_with(client: &Client, api: Api) {
     assert_eq!(archived, told);
 }
 
-fn check(api: Api) {
+fn check(api: ClientApi) {
     for client in clients() {
         check_with(&client, api);
     }
@@ -103,7 +103,7 @@ fn responses_with_a_history_that_the_server_holds() {
     for client in clients() {
         for (mode, option) in [("whole", ""), ("events", "--stream")] {
             let server = ScriptedServer::start(script(TURNS, mode));
-            let proxy = Proxy::start(&server.url(), BUDGET);
+            let proxy = TestedProxy::start(&server.url(), BUDGET);
             let arguments = format!("{} responses {TURNS} --held {option}", proxy.url);
             let seen = client.run("agent", &arguments);
             assert_seen(&seen, TURNS, mode);

@@ -10,15 +10,15 @@ use longhand_core::{
 use longhand_dialect::{Conversation, Dialect};
 
 /// A token for each byte, and some around each message; digits and line breaks may cost more.
-struct Bytes {
+struct ByteMeter {
     message: u64,
     digit: u64,
     line_break: u64,
 }
 
-const BYTES: Bytes = Bytes { message: 0, digit: 0, line_break: 0 };
+const BYTES: ByteMeter = ByteMeter { message: 0, digit: 0, line_break: 0 };
 
-impl Meter for Bytes {
+impl Meter for ByteMeter {
     fn weigh(&self, text: &str, _: u64) -> u64 {
         let more = |byte: u8| match byte {
             b'0'..=b'9' => self.digit,
@@ -81,7 +81,13 @@ fn told_count(block: &str) -> u64 {
 
 // The index.
 
-fn index(messages: &[String], state: &str, blocks: &[&str], limit: u64, meter: &Bytes) -> String {
+fn index(
+    messages: &[String],
+    state: &str,
+    blocks: &[&str],
+    limit: u64,
+    meter: &ByteMeter,
+) -> String {
     let conversation = conversation(messages);
     let folded = Folded {
         messages: conversation.messages.iter().collect(),
@@ -177,7 +183,7 @@ fn the_index_shares_its_room() {
 /// Joined, lines may count for more than they did one by one.
 #[test]
 fn the_index_stays_within_its_limit_however_lines_are_counted() {
-    let meter = Bytes { line_break: 60, ..BYTES };
+    let meter = ByteMeter { line_break: 60, ..BYTES };
     let messages: Vec<String> = (0..40).map(|at| message("user", &format!("word {at}"))).collect();
     let size = |limit: u64| meter.weigh(&index(&messages, "", &[], limit, &meter), u64::MAX);
     let sizes: Vec<(u64, u64)> = (200..500).map(|limit| (size(limit), limit)).collect();
@@ -224,9 +230,9 @@ impl Digest for Verbose {
 }
 
 /// Tells nothing.
-struct Silent;
+struct SilentDigest;
 
-impl Digest for Silent {
+impl Digest for SilentDigest {
     fn digest(&self, _: &Folded, _: Tokens, _: &Scale) -> Digested {
         Digested::default()
     }
@@ -396,7 +402,7 @@ fn citations_are_dropped_where_there_is_no_room() {
         let budget = Budget::of(Tokens(4_000));
         let settings = policy(Policy::Rolling(rolling));
         let history = conversation.history(Tokens::ZERO);
-        let plan = plan_with(&history, &budget, &settings, &BYTES, &Silent);
+        let plan = plan_with(&history, &budget, &settings, &BYTES, &SilentDigest);
         plan.batch.fold().expect("a fold").text.clone()
     };
     let both = block(1_000);
@@ -489,8 +495,8 @@ fn short_chat() -> String {
 #[test]
 fn every_budget_that_can_be_reached_is_reached() {
     let json = short_chat();
-    let by_digits = Bytes { digit: 1, ..BYTES };
-    let by_messages = Bytes { message: 40, ..BYTES };
+    let by_digits = ByteMeter { digit: 1, ..BYTES };
+    let by_messages = ByteMeter { message: 40, ..BYTES };
     for (dialect, meter, step) in
         [(Dialect::Chat, by_digits, 1), (Dialect::Anthropic, by_messages, 5)]
     {

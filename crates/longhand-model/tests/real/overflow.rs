@@ -8,7 +8,7 @@ use longhand_summary::{Input, Summariser, SummaryRound};
 use longhand_testkit::filler;
 
 use crate::common::{APIS, WINDOW, client, complete, model, name, server};
-use crate::counter::Counter;
+use crate::counter::RequestCounter;
 
 #[test]
 fn every_api_says_that_a_prompt_is_too_long_and_how_long_it_may_be() {
@@ -36,7 +36,7 @@ fn every_api_says_that_a_prompt_is_too_long_and_how_long_it_may_be() {
 #[test]
 fn input_beyond_the_window_is_sent_in_pieces() {
     let Some(url) = server() else { return };
-    let counter = Counter::before(&url);
+    let counter = RequestCounter::before(&url);
     let texts: Vec<String> = (0..11).map(|seed| filler::words(700, seed)).collect();
     let rounds: Vec<SummaryRound> =
         (0..).zip(&texts).map(|(number, text)| round(number, text)).collect();

@@ -14,7 +14,7 @@ fn answer() -> ScriptStep {
     ScriptStep::Answer(TEXT.to_owned())
 }
 
-struct Outcome {
+struct CallOutcome {
     result: Result<Reply, ModelError>,
     said: String,
     slept: Vec<Duration>,
@@ -22,7 +22,7 @@ struct Outcome {
 
 /// Plays a script against all three APIs, streaming and not: how many requests it takes and what comes
 /// out of it.
-async fn check(steps: &[ScriptStep], requests: usize, expect: impl Fn(&Outcome) -> bool) {
+async fn check(steps: &[ScriptStep], requests: usize, expect: impl Fn(&CallOutcome) -> bool) {
     check_within(&limits(), steps, requests, expect).await;
 }
 
@@ -30,7 +30,7 @@ async fn check_within(
     limits: &ClientLimits,
     steps: &[ScriptStep],
     requests: usize,
-    expect: impl Fn(&Outcome) -> bool,
+    expect: impl Fn(&CallOutcome) -> bool,
 ) {
     for api in APIS {
         for stream in [false, true] {
@@ -41,7 +41,7 @@ async fn check_within(
             let result = client
                 .complete(&model_at(api, &server), &request, &mut |text| said.push_str(text))
                 .await;
-            let outcome = Outcome { result, said, slept: clock.slept() };
+            let outcome = CallOutcome { result, said, slept: clock.slept() };
             let what = format!("{api:?}, stream {stream}, {steps:?}: {:?}", outcome.result);
             assert_eq!(server.requests().len(), requests, "{what}");
             assert!(expect(&outcome), "{what}, said {:?}, slept {:?}", outcome.said, outcome.slept);
@@ -52,7 +52,7 @@ async fn check_within(
     }
 }
 
-fn is_answer(outcome: &Outcome) -> bool {
+fn is_answer(outcome: &CallOutcome) -> bool {
     outcome.said == TEXT && outcome.result.as_ref().is_ok_and(|reply| reply.text == TEXT)
 }
 
@@ -98,7 +98,7 @@ async fn every_api_gets_what_it_wants() {
 #[tokio::test]
 async fn a_rate_limit_is_waited_for() {
     let waits = |low: f64, high: f64| {
-        move |outcome: &Outcome| {
+        move |outcome: &CallOutcome| {
             let slept: f64 = outcome.slept.iter().map(Duration::as_secs_f64).sum();
             is_answer(outcome) && (low..=high).contains(&slept)
         }
@@ -113,7 +113,7 @@ async fn a_rate_limit_is_waited_for() {
 #[tokio::test]
 async fn a_rate_limit_that_stays_or_is_too_long_is_an_error() {
     let limited = |after: Option<Duration>| {
-        move |outcome: &Outcome| {
+        move |outcome: &CallOutcome| {
             matches!(&outcome.result, Err(ModelError::RateLimited { retry_after, message, .. })
                 if *retry_after == after && message == "slow down")
         }

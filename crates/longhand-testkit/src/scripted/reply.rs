@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::wire::{AnswerFormat, Format, USAGE_INPUT, USAGE_OUTPUT, named};
+use super::wire::{AnswerFormat, ApiFormat, USAGE_INPUT, USAGE_OUTPUT, named};
 
 /// What a model says: words, calls of tools, or both.
 #[derive(Clone, Debug, Default)]
@@ -48,12 +48,12 @@ pub struct ScriptedCall {
 impl AnswerFormat {
     pub(super) fn reply(self, reply: &ScriptedReply) -> String {
         match (self.format, self.stream) {
-            (Format::Chat, false) => chat(reply).to_string(),
-            (Format::Chat, true) => chat_events(reply),
-            (Format::Responses, false) => response(reply, "completed").to_string(),
-            (Format::Responses, true) => response_events(reply),
-            (Format::Anthropic, false) => message(reply).to_string(),
-            (Format::Anthropic, true) => message_events(reply),
+            (ApiFormat::Chat, false) => chat(reply).to_string(),
+            (ApiFormat::Chat, true) => chat_events(reply),
+            (ApiFormat::Responses, false) => response(reply, "completed").to_string(),
+            (ApiFormat::Responses, true) => response_events(reply),
+            (ApiFormat::Anthropic, false) => message(reply).to_string(),
+            (ApiFormat::Anthropic, true) => message_events(reply),
         }
     }
 }

@@ -14,9 +14,9 @@ use longhand_testkit::notation;
 use serde_json::{Value, json};
 
 /// A token is a byte, and nothing else counts.
-struct Bytes;
+struct ByteMeter;
 
-impl Meter for Bytes {
+impl Meter for ByteMeter {
     fn weigh(&self, text: &str, _: u64) -> u64 {
         text.len() as u64
     }
@@ -32,11 +32,11 @@ impl Meter for Bytes {
 }
 
 fn settings(budget: u64) -> ReplaySettings {
-    ReplaySettings::new(BudgetShare::Tokens(Tokens(budget)), Arc::new(Bytes))
+    ReplaySettings::new(BudgetShare::Tokens(Tokens(budget)), Arc::new(ByteMeter))
 }
 
 fn trace(chat: &str) -> Trace {
-    Trace::new(&read(chat.as_bytes().to_vec(), None).unwrap(), &Bytes).unwrap()
+    Trace::new(&read(chat.as_bytes().to_vec(), None).unwrap(), &ByteMeter).unwrap()
 }
 
 /// Judges windows that are the requests with some messages changed.

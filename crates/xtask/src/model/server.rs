@@ -24,7 +24,7 @@ const CONTEXT_TOKENS: &str = "8192";
 const START_MAX: Duration = Duration::from_mins(3);
 
 /// A server that ends with this value, and with this process however that ends.
-pub(crate) struct Server {
+pub(crate) struct ModelServer {
     child: Child,
     /// Open for as long as the server is wanted.
     lifeline: Option<ChildStdin>,
@@ -33,7 +33,7 @@ pub(crate) struct Server {
     folder: PathBuf,
 }
 
-impl Server {
+impl ModelServer {
     /// Starts the server and waits until it can be asked.
     pub(crate) fn start(installed: InstalledModel) -> Result<Self, Failure> {
         let InstalledModel { folder, python } = installed;
@@ -114,7 +114,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ModelServer {
     fn drop(&mut self) {
         self.lifeline = None;
         let _ = self.child.kill();
