@@ -265,10 +265,10 @@ impl<'h> Draft<'h> {
         found
     }
 
-    /// Gives bodies back, in the order given, for as long as the sum stays within `limit`.
+    /// Shows bodies again, in the order given, as long as the sum stays within `limit`.
     ///
-    /// Their messages must have been summed at their stage or a later one, to `total`. So many of them that
-    /// are too large are passed over.
+    /// `total` must be the sum of their messages at their stage or a later one. Stops once more than `misses_max`
+    /// of them are too large.
     pub(crate) fn restore(
         &mut self,
         parts: &[At],

@@ -9,8 +9,8 @@ use crate::project::project;
 use crate::stub::is_ours;
 use crate::{Budget, Handle, Message, Part, Role, Scale, Text, Tokens, ToolResult};
 
-/// How much of its share a clipped result keeps, in percent: one that is a little too large would
-/// otherwise be edited for nothing.
+/// How much of its share a clipped result keeps, in percent. It is well below 100, so that a result that is a
+/// little too large is not clipped for a few tokens.
 const KEPT_PERCENT: u64 = 50;
 
 impl PlanSettings {

@@ -15,15 +15,15 @@ pub struct History<'h> {
     pub path: Path<'h>,
     /// The live batches that apply to the path, oldest first.
     pub live: &'h [Batch],
-    /// Entries that stay in the window whatever happens, in order.
+    /// Entries that always stay in the window, in order.
     pub pins: &'h [Seq],
     /// What the request takes outside its messages, such as tool schemas.
     pub fixed: Size,
-    /// What the wire format makes of edits.
+    /// How the wire format limits edits.
     pub wire: Wire,
 }
 
-/// What a wire format makes of edits.
+/// How a wire format limits edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Wire {
     /// Thinking is bound to all that came before it, so that an edit voids it.
@@ -313,7 +313,7 @@ pub fn plan(
     plan_with(history, budget, settings, meter, &IndexDigest)
 }
 
-/// Like [`plan()`], with a digest of what is folded other than an index.
+/// Like [`plan()`], with a digest other than [`IndexDigest`].
 pub fn plan_with(
     history: &History,
     budget: &Budget,

@@ -5,7 +5,7 @@ use crate::{Handle, Message, Role, Wire};
 
 /// Messages in order, with the entries that they are.
 ///
-/// Folded entries may be missing: nobody has to read what is not shown.
+/// Folded entries may be missing, since they are not shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'p> {
     /// The system messages of the preamble, then the entries, oldest first.
@@ -150,8 +150,8 @@ impl Projection {
 
 /// Shows a path with the live batches that apply to it, oldest first.
 ///
-/// Pure: the same input makes the same window. Of several folds the newest counts, since each takes over
-/// what the one before it told. A fold swallows the edits inside it.
+/// Pure: the same input makes the same window. Of several folds only the newest is shown, since each takes
+/// over the text of the one before it. Edits inside a fold are not shown.
 pub fn project(path: &Path, live: &[Batch], wire: Wire) -> Projection {
     let mut window = Projection::unchanged(path.messages.len());
     let fold = live.iter().rev().find_map(Batch::fold);

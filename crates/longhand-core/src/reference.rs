@@ -1,7 +1,7 @@
 //! Results that refer back: a client's tool refuses to repeat what it believes the model still sees.
 //!
-//! What such a result refers to is in view, or comes back in its place. Only results that no window has shown
-//! yet are looked at: a change of theirs breaks no prefix.
+//! If the window no longer has the content, the result is replaced by it. Only results that no window has shown
+//! yet are looked at, because changing them breaks no prefix.
 
 use rustc_hash::FxHashSet;
 
@@ -26,7 +26,7 @@ const REFUSALS: &[&str] = &[
 /// What tools say of a file that they changed.
 const CLAIMS: &[&str] = &["file state is current in your context"];
 
-/// What clients write above files that they show in a user turn and write anew with every request.
+/// What clients write above files that they put into a user turn and update with every request.
 const SHOWN_FILES: &[&str] = &[
     "I have *added these files to the chat*",
     "*Trust this message as the true contents of these files!*",
@@ -38,11 +38,11 @@ const SHOWN_FILES_BYTES: usize = 400;
 /// A longer result is no mere reference.
 const REFERENCE_BYTES_MAX: usize = 1_000;
 
-/// How a result begins in whose place we show what it refers to.
+/// The first line of a result that was replaced by the content it refers to.
 const AGAIN: &str =
     "(The tool did not repeat this. Longhand shows it again, as it was read before:)\n";
 
-/// The most bytes of a later change that are told of.
+/// The most bytes that are quoted of a later change.
 const CHANGE_BYTES_MAX: usize = 2_000;
 
 /// The arguments that name a file.
@@ -206,7 +206,7 @@ fn lost(messages: &[Message], now: &Projection, reference: &BackReference) -> Op
     None
 }
 
-/// What was changed in a file since it was read, in the words of the calls.
+/// The changes to a file since it was read, quoted from the arguments of the calls.
 fn changes(messages: &[Message], reference: &BackReference) -> String {
     let Some((from, _, read)) = referent(messages, reference) else { return String::new() };
     let read = read.call.decode();

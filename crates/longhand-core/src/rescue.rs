@@ -1,4 +1,4 @@
-//! The last resort: clips of what is protected, and in the end a fold of all but what never goes.
+//! The last resort: clips protected messages, and folds them too if clips are not enough.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::protect::{Protection, Rank, Unit};
 use crate::stub::is_ours;
 use crate::{Digest, Handle, Part, Role, Scale, Size, Tokens};
 
-/// What is clipped first, then next, then last.
+/// The order in which protected parts are clipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ClipTier {
     Results,
@@ -196,7 +196,7 @@ fn water_level(clips: &[&ClipCandidate], over: u64) -> u64 {
     low
 }
 
-/// What is left to do when the protected part alone is too big.
+/// The plan for a conversation whose protected messages alone do not fit.
 pub(crate) struct Rescue<'h> {
     pub(crate) draft: Draft<'h>,
     pub(crate) layout: StepLayout,
@@ -205,12 +205,12 @@ pub(crate) struct Rescue<'h> {
     pub(crate) base: Size,
     pub(crate) headline: Size,
     pub(crate) limits: Size,
-    /// What should stay free, so that the next request does not need a batch again.
-    pub(crate) peace: Tokens,
+    /// The tokens that should stay free, so that the next request needs no batch.
+    pub(crate) headroom: Tokens,
 }
 
 impl Rescue<'_> {
-    /// Folds all that is old and clips what is protected; folds that too if clips are not enough.
+    /// Folds all old messages and clips the protected ones; folds those too if clips are not enough.
     ///
     /// The block gets `share`, if that leaves room for the rest.
     pub(crate) fn plan(mut self, share: Tokens, digest: &dyn Digest) -> (Plan, Size) {
@@ -228,18 +228,18 @@ impl Rescue<'_> {
             Size { tokens: share, bytes: self.headline.bytes + share.0 * 8, images: 0 }
         };
         let has_room = self.base.is_within(&self.limits);
-        // What the model has not read yet is clipped less for the sake of peace.
+        // Messages that the model has not read yet are clipped less to keep tokens free.
         let newest = self.layout.units().last().map_or(0, |unit| unit.messages.start);
         let read: Vec<&ClipCandidate> = clips.iter().filter(|clip| clip.at.0 < newest).collect();
-        let (peace, less, none) = (self.peace, Tokens(self.peace.0 / 2), Tokens::ZERO);
+        let (headroom, less, none) = (self.headroom, Tokens(self.headroom.0 / 2), Tokens::ZERO);
         let tries = [
-            (block, peace, &read),
+            (block, headroom, &read),
             (block, less, &refs),
             (block, none, &refs),
             (self.headline, none, &refs),
         ];
-        for (block, peace, clips) in tries {
-            let space = most.saturating_sub(block).saturating_sub(Size::of(peace));
+        for (block, headroom, clips) in tries {
+            let space = most.saturating_sub(block).saturating_sub(Size::of(headroom));
             if !has_room || !block.is_within(&most) {
                 continue;
             }

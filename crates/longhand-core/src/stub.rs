@@ -26,24 +26,24 @@ pub(crate) const MARK: &str = "[longhand ";
 /// The most characters that a stub has.
 pub const STUB_CHARS_MAX: usize = 800;
 
-/// The fewest and the most characters of the names in a stub, and how many of a body earn one.
+/// The fewest and the most characters of the names in a stub, and how many characters of a body allow one more.
 const NAMES_CHARS_MIN: usize = 60;
 const NAMES_CHARS_MAX: usize = 120;
 const BODY_CHARS_PER_NAME_CHAR: usize = 40;
 
-/// The most characters of a line that tells most, and how many statements are told.
+/// The most characters of the most telling line, and the most statements in a stub.
 const TELLING_CHARS_MAX: usize = 162;
 const STATED_MAX: usize = 3;
 
-/// What a stub says of its body, and of one that can be had again by reading.
+/// What a stub says of its body, and of a body that the model can read again.
 const NOT_SHOWN: &str = "not shown";
 const READ_AGAIN: &str = "not shown, read it again to see it";
 
 /// How much of each end of a body is read for its names.
 const SAMPLE_BYTES: usize = 16 * 1024;
 
-/// So many of the newest messages have their bodies read for what to say of them: a window with the names of
-/// thousands of old results in it helps nobody, and to find them takes longer than all the rest of a plan.
+/// Only the bodies of this many newest messages are read for names. The names of thousands of old results help
+/// nobody, and finding them would take longer than the rest of a plan.
 const READ_MESSAGES_MAX: usize = 500;
 
 /// Whether a text is what an edit of ours left behind: a marker, perhaps between two short ends.
@@ -185,7 +185,7 @@ fn telling(body: &str) -> Vec<&str> {
     telling_line(body).into_iter().collect()
 }
 
-/// What a model decided, what is in its way and what it left open; or else the line that tells most.
+/// The decisions, blockers and open questions in a text of the model, or else its most telling line.
 fn stated(body: &str) -> Vec<&str> {
     let said = statements(body, Role::Assistant);
     let stands = |said: &Statement| {
@@ -293,7 +293,7 @@ pub(crate) fn describe_call(call: &ToolCall) -> String {
     line
 }
 
-/// A path without so many of its first folders that it is short enough; the file's name is what counts.
+/// Drops the first folders of a path until it has at most `bytes_max` bytes; the file's name stays.
 fn short_path(path: &str, bytes_max: usize) -> Cow<'_, str> {
     if path.len() <= bytes_max || path.contains(char::is_whitespace) {
         return Cow::Borrowed(path);

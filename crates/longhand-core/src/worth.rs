@@ -1,4 +1,4 @@
-//! What an old body is worth: one that a newer one replaces goes first, one that recent steps refer to last.
+//! The order in which old bodies are replaced: superseded ones first, those that recent steps refer to last.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum Reason {
     Superseded,
     /// A newer result has the same text.
     Duplicate,
-    /// It is the oldest result that had not made way yet.
+    /// It was the oldest result that was still shown.
     OldResult,
     /// The arguments of an old call hold a file or a patch.
     BulkyArguments,
@@ -29,7 +29,7 @@ pub enum Reason {
     OldProse,
     /// The steps are the oldest, and there was no room for them even without their bodies.
     OldSteps,
-    /// What is protected was too large by itself.
+    /// The protected messages alone did not fit.
     LastResort,
     /// Something was brought back.
     Recalled,
@@ -82,7 +82,7 @@ pub fn reasons(path: &Path, batch: &Batch) -> Vec<Reason> {
     batch.edits.iter().map(reason).collect()
 }
 
-/// How many of the newest messages are looked at: what is older is folded sooner or later anyway.
+/// How many of the newest messages are looked at; older ones are folded soon anyway.
 const MESSAGES_MAX: usize = 2_000;
 
 /// Keys of the arguments that name a file, and of those that hold all of it.
@@ -215,8 +215,8 @@ impl Worth {
 
     /// The parts of messages that are replaced at a stage, the worthiest first.
     ///
-    /// Newer ones are worth more. What shares its names with the recent steps counts as half as old; what
-    /// something newer replaces comes last.
+    /// Newer parts are worth more. A part that shares names with the recent steps counts as half as old;
+    /// superseded parts come last.
     pub(crate) fn ranked(&self, draft: &Draft, newest_first: &[usize], stage: Stage) -> Vec<At> {
         let messages = draft.history.path.messages;
         let parts = draft.parts_at(newest_first, stage);
@@ -251,7 +251,7 @@ impl Worth {
     }
 }
 
-/// What is said in a part, or asked of a tool.
+/// The text of a part, or the arguments of a call.
 fn talk(part: &Part) -> Option<&Text> {
     match part {
         Part::Text(text) => Some(text),

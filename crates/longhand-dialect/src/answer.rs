@@ -1,4 +1,4 @@
-//! Answers as they come over the wire, in whatever shape, with what cannot be read of them.
+//! Answers as they come over the wire, with the bytes that could not be read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,17 +9,17 @@ use crate::reply::{Reply, ReplyReader, Taken, has_more, provider_error};
 use crate::sse::{SseEvent, SseReader, write_event};
 use crate::view::View;
 
-/// The most that is kept of an answer, and of what cannot be read of it.
+/// The most bytes that are kept of an answer, and of its unreadable parts.
 const KEPT_BYTES_MAX: usize = 32 << 20;
 const UNREAD_BYTES_MAX: usize = 16 << 20;
 
-/// After how many bytes it is counted again how much is kept.
+/// How many bytes come in before the kept bytes are counted again.
 const COUNT_BYTES: usize = 64 << 10;
 
 /// Reads an answer as it comes, whole or as a stream, and keeps what it cannot read.
 ///
-/// It never fails: events that are not of the format are passed over, bytes that are no text are read as signs that
-/// stand for such, and where nothing can be read, the answer is there as it came.
+/// It never fails. Events of another format are skipped, and bytes that are not UTF-8 become replacement characters.
+/// If nothing can be read, the raw bytes are returned.
 ///
 /// ```
 /// use longhand_dialect::{AnswerReader, Dialect};
@@ -40,7 +40,7 @@ pub struct AnswerReader {
     shape: AnswerShape,
     /// The bytes as they came, as long as none of them was understood.
     raw: Vec<u8>,
-    /// What was passed over, and what never came to its end.
+    /// The events that were skipped or never ended.
     unread: Vec<u8>,
     is_understood: bool,
     foreign_events: u64,
@@ -57,13 +57,13 @@ pub struct AnswerReader {
 
 #[derive(Debug)]
 enum AnswerShape {
-    /// Too little has come to tell.
+    /// Too few bytes have come to decide.
     Unknown,
     Events(Box<(SseReader, ReplyReader)>),
     Whole(LeanBuffer),
 }
 
-/// What came of an answer.
+/// The result of reading an answer.
 #[derive(Debug)]
 pub struct ReadAnswer {
     /// The answer as far as it could be read; `None` if it says nothing.
@@ -123,7 +123,7 @@ impl AnswerReader {
         Self::within(dialect, in_events, KEPT_BYTES_MAX)
     }
 
-    /// Starts an answer of which at most so many bytes are kept.
+    /// Starts an answer of which at most `kept_max` bytes are kept.
     fn within(dialect: Dialect, in_events: bool, kept_max: usize) -> Self {
         Self {
             dialect,
@@ -173,7 +173,7 @@ impl AnswerReader {
         shape + self.raw.len() + self.unread.len()
     }
 
-    /// Whether the last event was read; `None` for what is no stream.
+    /// Whether the last event was read; `None` if the answer is not a stream.
     pub fn is_done(&self) -> Option<bool> {
         match &self.shape {
             AnswerShape::Events(readers) => Some(self.failed || readers.1.is_done()),
@@ -261,7 +261,7 @@ impl AnswerReader {
         }
     }
 
-    /// From now on, only what is passed over is set aside.
+    /// Drops the raw bytes; from now on only skipped events are kept.
     fn understood(&mut self) {
         self.is_understood = true;
         self.raw = Vec::new();

@@ -9,17 +9,18 @@ use crate::source::start_of;
 /// The beta that a request names in `anthropic-beta` if it says what becomes of voided thinking.
 pub const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
-/// The field that has voided thinking dropped by the provider.
+/// The field that tells the provider to drop thinking blocks that an edit invalidated.
 const SWITCH: &str = r#""block_binding":{"prefix_mismatch_behavior":"drop_block"}"#;
 
-/// What an edit means for the thinking after it.
+/// What an edit does to the thinking blocks after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binding {
-    /// Nothing: it is bound to nothing, or the provider was told to drop what is voided.
+    /// Nothing: they are not bound to earlier messages, or the request already tells the provider to drop
+    /// invalid ones.
     Free,
-    /// It is void and has to be taken out.
+    /// They become invalid and have to be removed.
     Removed,
-    /// It is void, but the provider can be told to drop it.
+    /// They become invalid, but the provider can be told to drop them.
     Switch,
 }
 
@@ -63,22 +64,22 @@ impl Bound {
         self.binding != Binding::Free && !self.switched
     }
 
-    /// What an edited request needs and where, if anything.
+    /// The switch that an edited request needs and where it goes, if it needs one.
     pub(crate) fn switch(self) -> Option<(usize, String)> {
         self.switched.then(|| (self.at, format!(",{SWITCH}")))
     }
 }
 
 impl Conversation {
-    /// What an edit means for thinking.
+    /// What an edit does to thinking blocks.
     pub fn binding(&self) -> Binding {
         self.bound.binding
     }
 
-    /// Lets thinking be, where the provider can be told to drop what an edit voids; says whether it can.
+    /// Keeps thinking blocks if the provider can be told to drop the ones an edit invalidates. Returns whether it can.
     ///
     /// From then on plans leave thinking alone, and [`apply`](Self::apply) puts the switch into a request
-    /// that has any edits. Whoever sends that has to name [`BINDING_BETA`].
+    /// that has any edits. The sender of that request has to name [`BINDING_BETA`].
     ///
     /// ```
     /// use longhand_dialect::{Binding, read};

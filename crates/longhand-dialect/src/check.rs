@@ -430,7 +430,7 @@ impl<'c> ConversationCheck<'c> {
     }
 }
 
-/// Finds approvals whose request is neither here nor perhaps held by the provider, with their ids.
+/// Finds approvals whose request is not in the conversation and cannot be held by the provider, with their ids.
 pub(crate) fn unasked_approvals(conversation: &Conversation) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut asked: FxHashSet<String> = FxHashSet::default();
@@ -497,7 +497,7 @@ fn link_of(part: &Part) -> Option<&PartLink> {
     }
 }
 
-/// All images with their places; those of a result have a place in it.
+/// All images with their positions; an image in a result also has its index there.
 fn images(messages: &[Message]) -> Vec<(At, Option<usize>, &Image)> {
     let mut found = Vec::new();
     for (at, message) in messages.iter().enumerate() {

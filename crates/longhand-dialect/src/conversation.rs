@@ -52,7 +52,7 @@ impl Dialect {
         matches!(self, Self::ClaudeCode | Self::Codex | Self::Pi)
     }
 
-    /// What it makes of edits.
+    /// How the format limits edits.
     pub fn wire(self) -> Wire {
         Wire {
             binds_thinking: matches!(self, Self::Anthropic | Self::ClaudeCode),
@@ -171,7 +171,7 @@ impl Conversation {
         self.seqs = seqs;
     }
 
-    /// What its format makes of edits.
+    /// How its format limits edits.
     pub fn wire(&self) -> Wire {
         Wire {
             binds_thinking: self.bound.removes(),
@@ -218,8 +218,8 @@ impl Conversation {
         shared.map(|span| JsonValue::object(span.clone())).collect()
     }
 
-    /// Whether a message is the same in another request to the byte; of both, so many bytes at the
-    /// beginning are known to be in [`common`](crate::common).
+    /// Whether a message has the same bytes in another request. The first `common` bytes of both are known to be
+    /// equal; see [`common`](crate::common).
     pub fn has_same(&self, message: usize, other: &Self, in_other: usize, common: usize) -> bool {
         let (one, another) = (&self.messages[message].raw, &other.messages[in_other].raw);
         let span = one.span_in(&self.source).filter(|span| span.end <= common);

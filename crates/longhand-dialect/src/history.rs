@@ -1,4 +1,4 @@
-//! History that a provider holds, put back into a request of Responses that goes on from it.
+//! Puts the history that a provider stores into a Responses request that continues it.
 
 use std::borrow::Cow;
 

@@ -73,7 +73,7 @@ struct Pruner {
     place: LexPlace,
     /// How much of the key a string has been so far; `None` if it is another one.
     matched: Option<usize>,
-    /// How deep the value lies that is held or left out; 0 if there is none.
+    /// The depth of the value that is held or left out; 0 if there is none.
     depth: usize,
     is_left_out: bool,
     /// A value that may still be short.

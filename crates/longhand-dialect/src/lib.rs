@@ -105,10 +105,10 @@ pub fn read_shared(
     })
 }
 
-/// Reads a request that begins as an earlier one in the same format does, to the byte.
+/// Reads a request that begins with the same bytes as an earlier one in the same format.
 ///
-/// Messages within what they share are taken over. Where something is wrong with the earlier one, all of
-/// it is read.
+/// Messages within those bytes are taken from the earlier request. If that one has a fault, everything is read
+/// again.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -124,7 +124,7 @@ pub fn read_after(text: Arc<String>, before: &Conversation) -> Result<Conversati
     read_on(text, before, common)
 }
 
-/// The same where it is known how many bytes both texts have in [`common`].
+/// Like [`read_after`], if it is known how many bytes both texts have in [`common`].
 pub fn read_on(
     text: Arc<String>,
     before: &Conversation,

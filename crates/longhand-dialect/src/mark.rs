@@ -89,10 +89,9 @@ fn may_be_marked(message: &Message, layout: &MessageLayout) -> bool {
 }
 
 impl Conversation {
-    /// The mark that the block of a fold takes over from what it stands for, as a field: the newest.
+    /// The newest cache mark of the folded messages, as a JSON field for the block of the fold.
     ///
-    /// It comes to stand where the fold begins. If a mark for an hour stands after that, only such a one
-    /// may go there.
+    /// The block stands where the fold begins. If a one-hour mark follows, only a one-hour mark is allowed there.
     pub(crate) fn mark_of_fold(&self, folded: &[bool], first: usize) -> String {
         let source = self.bytes();
         let (Some(start), Some(end)) = (self.elements.get(first), self.elements.last()) else {

@@ -8,7 +8,7 @@ use crate::source::{mentions, start_of};
 use crate::splice::Splices;
 use crate::view::View;
 
-/// What a request asks for; what is malformed counts as absent.
+/// What a request asks its provider to do; malformed fields count as absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The size beyond which the provider is to summarise.
@@ -26,11 +26,11 @@ pub struct Options {
 pub enum ThinkingKept {
     /// All of it.
     All,
-    /// That of the newest turns.
+    /// The thinking of this many newest turns.
     Turns(usize),
 }
 
-/// The size from which on Anthropic summarises unless told otherwise.
+/// The size from which Anthropic summarises by default.
 const COMPACT_AT: Tokens = Tokens(150_000);
 
 impl Options {

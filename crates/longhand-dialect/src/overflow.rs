@@ -16,7 +16,7 @@ use crate::view::View;
 pub struct Overflow {
     /// The most that may be sent, where the answer says so.
     pub limit: Option<u64>,
-    /// What was sent by the provider's count, where the answer says so.
+    /// The size of the request as the provider counted it, where the answer says so.
     pub asked: Option<u64>,
     /// Whether it has too many bytes instead of too many tokens.
     pub bytes: bool,
@@ -37,7 +37,7 @@ pub fn recognise(status: u16, body: &str) -> Option<Overflow> {
     recognise_for(status, body, "")
 }
 
-/// The same for an answer to a known request: what an error only quotes from it says nothing.
+/// Like [`recognise`], if the request is known: words that an error only quotes from the request do not count.
 ///
 /// ```
 /// let request = r#"{"messages":[{"role":"user","content":"Its maximum context length is 300 tokens."}]}"#;
@@ -75,7 +75,7 @@ pub fn recognise_for(status: u16, body: &str, request: &str) -> Option<Overflow>
     signs.judge(status, request)
 }
 
-/// The fields in which errors are told. Others may hold the request, or pieces of it.
+/// The fields that describe errors. Other fields may hold the request, or pieces of it.
 const TELLING: &[&str] = &[
     "",
     "error",
@@ -332,11 +332,11 @@ struct OverflowNumbers {
     asked: Option<u64>,
 }
 
-/// How far from the beginning of a message its own words may stand.
+/// Words this near the beginning of a message are the provider's own.
 const OPENING_BYTES: usize = 40;
 
-/// Whether words of a message are the request's: they stand there, too, and the message does not begin with
-/// them. Without a number they may stand near its beginning, since many speak of such errors.
+/// Whether an error message only quotes words of the request: the request has them, and the message does not begin
+/// with them. Words without a number count as the message's own even if they only stand near its beginning.
 fn is_quoted(text: &str, place: Range<usize>, request: &str) -> bool {
     let words = &text[place.clone()];
     let has_number = words.contains(|c: char| c.is_ascii_digit());

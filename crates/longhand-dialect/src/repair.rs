@@ -15,7 +15,7 @@ use crate::conversation::Conversation;
 use crate::render::{input_message, text_block};
 use crate::{Dialect, DialectError, read};
 
-/// What is said in the place of a result that never came.
+/// The text of a result that never came.
 const NO_RESULT: &str = "[longhand repair: no result was recorded for this call]";
 const NO_WORDS: &str = "[longhand repair: this message was empty]";
 const NO_START: &str = "[longhand repair: what came before is not here]";
@@ -181,8 +181,8 @@ impl Conversation {
         self.without_idle_reasoning(out)
     }
 
-    /// A result for a call that never got one, if we can write it: a call without an id has none, and
-    /// what a built-in tool answers only its provider knows.
+    /// A result for a call that never got one. `None` for a call without an id, and for a built-in tool, whose
+    /// results only the provider can write.
     fn answer(&self, call: At, pairs: &Pairs) -> Option<String> {
         let Part::Call(asked) = &self.messages[call.0].parts[call.1] else { return None };
         let id = Some(pairs.id(call)).filter(|id| !id.is_empty()).map(json::quote)?;
@@ -203,7 +203,7 @@ impl Conversation {
         Some(format!(r#"{{"type":"{kind}","call_id":{id},"output":{text}}}"#))
     }
 
-    /// Drops reasoning whose item is gone: the two leave together.
+    /// Drops reasoning whose item was removed, since providers refuse it alone.
     fn without_idle_reasoning(
         &self,
         pieces: Vec<(RepairedElement, Option<usize>)>,
@@ -268,8 +268,7 @@ impl Conversation {
         calls.filter_map(block).collect()
     }
 
-    /// A message with the results that belong in it at its start and without what is blank; `None` if
-    /// all it held belongs elsewhere.
+    /// A message with its results first and without blank texts; `None` if all its blocks belong elsewhere.
     fn mended(
         &self,
         at: usize,

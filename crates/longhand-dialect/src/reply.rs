@@ -126,7 +126,7 @@ impl Reply {
         Self::of(dialect, view).ok_or(ReplyError::NotAnAnswer(dialect))
     }
 
-    /// The answer that a value is, whatever else it reports.
+    /// Reads an answer from a value, even if the value also reports an error.
     pub(crate) fn of(dialect: Dialect, view: View) -> Option<Self> {
         match dialect {
             Dialect::Chat | Dialect::Pi => chat::read(view),
@@ -207,7 +207,7 @@ enum ReplyStream {
     Anthropic(anthropic::AnthropicStream),
 }
 
-/// What an event of a stream is to its answer.
+/// The role of an event in its answer.
 #[derive(Debug, PartialEq)]
 enum ReplyEvent {
     /// It begins the answer.
@@ -220,28 +220,28 @@ enum ReplyEvent {
     Other,
 }
 
-/// What a stream made of an event.
+/// The result of adding an event to a stream.
 #[derive(Debug)]
 struct Pushed {
     /// The text that it adds.
     text: String,
     event: ReplyEvent,
-    /// Whether all of it was read: it is an event of this format, and has no more than a message has.
+    /// Whether all of it was read: it is an event of this format, and nothing in it was left out.
     is_read: bool,
 }
 
-/// What came of an event.
+/// The result of reading an event.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Taken {
     /// It says nothing.
     Nothing,
     /// It was read, and adds this text.
     Text(String),
-    /// It was passed over: it is no event of this format, or has more than is read of it.
+    /// It was skipped: it is no event of this format, or only part of it was read.
     Foreign(String),
 }
 
-/// What a part of an answer is.
+/// The kind of a part of an answer.
 #[derive(Debug, PartialEq)]
 enum ReplyPart {
     /// A call of the tool with this name.
@@ -410,8 +410,8 @@ impl ReplyReader {
 
     /// Ends the stream wherever it is; `None` if nothing was said.
     ///
-    /// Of an answer that was cut off there is the text so far, and whatever is complete: calls and thinking
-    /// that were still being written are left out, so that it can be appended to a conversation.
+    /// An answer that was cut off has the text so far and all complete parts. Unfinished calls and thinking are
+    /// left out, so that it can be appended to a conversation.
     pub fn partial(self) -> Option<Reply> {
         if self.stream.is_whole() {
             return self.stream.finish();
@@ -432,7 +432,7 @@ const CUT: &str = "cut";
 /// What stands after the last event of a stream of Chat Completions.
 const DONE: &str = "[DONE]";
 
-/// Finds the error that an answer or event is, in whatever shape.
+/// Reads the error that an answer or event reports, in any of the known shapes.
 pub(crate) fn provider_error(view: View, raw: &str) -> Option<ReplyError> {
     if !raw.contains("error") {
         return None;

@@ -48,7 +48,7 @@ pub(crate) fn read(source: RequestSource, before: Option<&Conversation>) -> Conv
     builder.finish(Dialect::Responses)
 }
 
-/// What the fields of a request may hold, in characters.
+/// The most characters of the fields of a request.
 const ID_CHARS_MAX: usize = 64;
 const TEXT_CHARS_MAX: usize = 10_485_760;
 const SEALED_CHARS_MAX: usize = 20_971_520;
@@ -246,7 +246,7 @@ fn speaker(builder: &mut Builder, role: Option<&str>, name: &str) -> Role {
     Role::User
 }
 
-/// What the lists of parts may hold, by who says it; what we do not know passes.
+/// The kinds of parts that input and output messages may have; unknown kinds are not checked.
 const INPUT_KINDS: &[&str] = &["input_text", "input_image", "input_file"];
 const OUTPUT_KINDS: &[&str] = &["output_text", "refusal"];
 

@@ -12,7 +12,7 @@ use crate::pi::{is_entry, path};
 use crate::render::{input_message, text_block};
 use crate::splice::Splices;
 
-/// How lines lead to one another, and to what is still there after an edit.
+/// The links between the lines of a session file, and where they lead after an edit.
 pub(crate) struct Links<'c> {
     source: &'c str,
     dialect: Dialect,
@@ -174,8 +174,8 @@ pub(crate) fn leaf_line(
     ))
 }
 
-/// Points lines whose parent is gone at what stands in its place: the fold's line if the way up leads
-/// through the fold, else the next line up that is still there.
+/// Gives lines whose parent was removed a new one: the fold's line if the parent was folded, else the nearest
+/// ancestor that is still there.
 ///
 /// `fold` is the fold and the first line that it takes.
 pub(crate) fn relink(
@@ -199,7 +199,7 @@ pub(crate) fn relink(
     }
 }
 
-/// The field that names a line, and those that point at one; the chain is that of the first.
+/// The field with a line's id, and the fields with its parent's id; the first of these makes the chain.
 fn fields(dialect: Dialect) -> Option<(&'static str, &'static [&'static str])> {
     match dialect {
         Dialect::ClaudeCode => Some(("uuid", &["parentUuid", "logicalParentUuid"])),

@@ -141,7 +141,7 @@ pub(crate) fn start_of(text: &str) -> usize {
 
 /// Whether one of `keys` may stand in a JSON text, perhaps with escaped letters.
 ///
-/// Encoders leave the letters of keys alone, so the answer is hardly ever yes without reason.
+/// Encoders do not escape the letters of keys, so a false yes is rare.
 pub(crate) fn mentions(json: &str, keys: &[&str]) -> bool {
     let json = json.as_bytes();
     let has_key = |key: &&str| memchr::memmem::find(json, key.as_bytes()).is_some();

@@ -56,8 +56,8 @@ impl Splices {
 
     /// Writes the source with all edits.
     ///
-    /// An edit inside the range of another goes with it. Edits that only touch both apply; an insertion
-    /// stands before what begins at its place and after what ends there.
+    /// An edit inside the range of another is dropped. Two edits that only touch both apply. An insertion goes after
+    /// an edit that ends at its position and before one that begins there.
     pub(crate) fn apply(self, source: &str) -> String {
         write(self.0, source, 0..source.len())
     }

@@ -32,7 +32,7 @@ fn list(
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
-/// All the text of a message, a note for what is not text.
+/// The text of a message, with a note for each part that is not text.
 fn words(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text(text) | Part::FixedText(text) => Some(text.decode().into_owned()),

@@ -26,7 +26,7 @@ pub struct IdentifierRun<'t> {
 impl<'t> IdentifierRun<'t> {
     /// The identifier in it.
     pub fn name(&self) -> Option<&'t str> {
-        // Most of what is no name is a number; a long one may be an id.
+        // Most runs that are no names are numbers; a long number may be an id.
         if self.text.bytes().all(|byte| byte.is_ascii_digit()) {
             return (self.text.len() >= NUMBER_BYTES_MIN).then_some(self.text);
         }
@@ -112,7 +112,7 @@ impl Runs<'_> {
         has_telling.then_some((self.base, self.next))
     }
 
-    /// What is written as an escape is not the first letter of a word.
+    /// Leaves out the letter of an escape such as `\n`, which is not the first letter of a word.
     #[cold]
     fn leave_out_escapes(&mut self, block: &[u8; BLOCK]) {
         let mut slashes = bits(block, |byte| byte == b'\\');

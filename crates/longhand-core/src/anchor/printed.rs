@@ -13,7 +13,7 @@ const STATUSES: &[&str] = &["returncode", "return_code", "exit_code", "exitCode"
 /// The output in `{"returncode": 1, "output": "…"}`, with its line breaks; a status other than 0 is said in a
 /// line before it. Any other text comes back as it is.
 ///
-/// Wrapped, a log is one line: no line of it could be told from the others.
+/// Inside the JSON a log is a single line, so its lines could not be looked at one by one.
 pub fn printed(text: &str) -> Cow<'_, str> {
     unwrapped(text).map_or(Cow::Borrowed(text), Cow::Owned)
 }

@@ -15,7 +15,7 @@ const LINE_BYTES_MAX: usize = 2_000;
 /// Whether a line with the sign at a place reports a failure.
 type SignTest = fn(&str, usize) -> bool;
 
-/// Signs of a failure, the gravest first; those of one rank are told by their place.
+/// Signs of a failure, the gravest first; of two with the same rank, the position in the text decides.
 ///
 /// Each has a part that it may share with others: a text without the part is not searched for the sign.
 const SIGNS: &[(u8, &str, &str, SignTest)] = &[

@@ -16,7 +16,7 @@ pub(super) fn read(view: View) -> Option<Reply> {
     Some(reply(content.raw(), content, about))
 }
 
-/// What is told of a message beside its content.
+/// The attributes of a message besides its content.
 #[derive(Clone, Debug, Default)]
 struct About {
     id: Option<String>,
@@ -166,7 +166,7 @@ impl AnthropicStream {
 }
 
 impl Block {
-    /// A block whose beginning never came, but for what a piece of it says of its type.
+    /// A block whose start event never came; its type is guessed from its first delta.
     fn begun_by(delta: View) -> Self {
         let kind = ["text", "thinking"].into_iter().find(|kind| delta.get(kind).is_some());
         let fields = kind.map(|kind| ("type".to_owned(), quote(kind)));
@@ -259,7 +259,7 @@ impl Block {
     }
 }
 
-/// The four counts; those of a stream only grow.
+/// The four token counts; in a stream they only grow.
 #[derive(Clone, Debug, Default)]
 struct UsageCounts {
     seen: bool,

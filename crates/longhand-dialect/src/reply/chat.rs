@@ -238,7 +238,7 @@ impl StreamedCalls {
         (0..).zip(&self.0).map(|(at, call)| call.is_whole(at == last)).collect()
     }
 
-    /// The call that a piece belongs to: by its index, or else its id. A piece without either goes on with
+    /// The call that a piece belongs to: by its index, or else its id. A piece without either continues
     /// the newest call.
     fn find(&self, piece: View) -> Option<usize> {
         let (index, id) = (piece.number("index"), piece.string("id").unwrap_or_default());

@@ -38,7 +38,7 @@ pub struct ReplyFilter {
     before: Before,
 }
 
-/// How a format shows a stream.
+/// The visible part of a stream, by the way its format divides it.
 #[derive(Debug)]
 enum FilteredStream {
     Chunks(chat::Chunks),
@@ -50,12 +50,12 @@ enum FilteredStream {
 pub(super) struct Before {
     /// The tool whose calls are hidden.
     pub(super) tool: &'static str,
-    /// Whether there are any.
+    /// Whether there are earlier answers.
     pub(super) goes_on: bool,
     pub(super) text: String,
     /// Their blocks or items, where a format has such.
     pub(super) parts: Vec<String>,
-    /// What the first has read, and what all have written.
+    /// The input tokens of the first answer, and the output tokens of all.
     usage: Option<Usage>,
 }
 
@@ -113,7 +113,7 @@ impl ReplyFilter {
         if self.failed { None } else { self.stream.clone().finish() }
     }
 
-    /// Lets another answer follow in the place of this one's end.
+    /// Continues with another answer instead of ending this one.
     pub fn go_on(&mut self, reply: &Reply) {
         let before = &mut self.before;
         before.goes_on = true;
@@ -141,7 +141,7 @@ impl ReplyFilter {
         }
     }
 
-    /// Gives what was held back, where no other answer follows.
+    /// Returns the events that were held back, if no other answer follows.
     pub fn end(&mut self) -> Vec<u8> {
         match (&mut self.shown, &mut self.stream) {
             (FilteredStream::Chunks(chunks), ReplyStream::Chat(stream)) => {
@@ -208,7 +208,7 @@ impl ReplyFilter {
         }
     }
 
-    /// Reads an event into the answer and gives what it is.
+    /// Reads an event into the answer and returns its role.
     fn read(&mut self, frame: &SseFrame) -> ReplyEvent {
         let data = frame.data();
         if data == DONE {
@@ -273,9 +273,9 @@ impl Before {
         };
     }
 
-    /// Writes the usage of the last answer as that of all; `fields` says where its numbers stand.
+    /// Writes the usage of all answers into the last one; `fields` says where its numbers stand.
     ///
-    /// What was read is that of the first: later ones have read what the client never gets.
+    /// The input tokens are those of the first answer, since later requests had messages that the client never gets.
     pub(super) fn write_usage(
         &self,
         usage: View,

@@ -17,21 +17,21 @@ const WAITING_MAX: usize = 1_000;
 /// The chunks of a completion, however many answers they come from.
 #[derive(Debug, Default)]
 pub(in crate::reply) struct Chunks {
-    /// What names the completion in every chunk.
+    /// The fields that identify the completion in every chunk.
     head: Vec<(&'static str, String)>,
-    /// Chunks with a call whose name is still coming, and all after them; whether each belongs to the end.
+    /// Chunks with a call whose name is incomplete, and all after them, each with whether it belongs to the end.
     waiting: Vec<(SseFrame, bool)>,
-    /// Whether the next words follow those of an earlier answer.
+    /// Whether the next text follows the text of an earlier answer.
     joins: bool,
     /// The end of an answer that has a hidden call: another answer may follow instead.
     tail: Vec<SseFrame>,
 }
 
-/// What is shown of a chunk.
+/// How much of a chunk is shown.
 #[derive(Clone, Copy, PartialEq)]
 enum ShownShare {
     All,
-    /// What does not belong to the end.
+    /// Everything but the end.
     Words,
     /// Nothing but the end.
     End,
@@ -48,7 +48,7 @@ impl ChatStream {
         self.calls.values().flat_map(|calls| &calls.0).any(|call| call.is_open(tool))
     }
 
-    /// Takes calls whose names will never come to their end for calls of the tool, so that they are hidden.
+    /// Treats calls whose names stay incomplete as calls of the tool, so that they are hidden.
     fn close(&mut self, tool: &str) {
         let calls = self.calls.values_mut().flat_map(|calls| &mut calls.0);
         calls.filter(|call| call.is_open(tool)).for_each(|call| tool.clone_into(&mut call.name));
@@ -70,7 +70,7 @@ impl StreamedCall {
 }
 
 impl Chunks {
-    /// Takes a chunk and gives what is seen of it and of those that waited for it.
+    /// Takes a chunk and returns the visible part of it and of the chunks that waited for it.
     pub(in crate::reply) fn take(
         &mut self,
         frame: SseFrame,
@@ -86,7 +86,7 @@ impl Chunks {
         self.release(stream, before)
     }
 
-    /// Has the words of the next answer follow those of this one.
+    /// Lets the text of the next answer follow the text of this one.
     pub(in crate::reply) fn go_on(&mut self, before: &Before) {
         let head = mem::take(&mut self.head);
         let joins = !apart(&before.text).is_empty();
@@ -128,7 +128,7 @@ impl Chunks {
         }
     }
 
-    /// What is seen of a chunk.
+    /// The visible part of a chunk.
     fn seen(
         &mut self,
         frame: &SseFrame,
@@ -169,13 +169,13 @@ impl Chunks {
     }
 }
 
-/// Writes what is seen of one chunk.
+/// Writes the visible part of one chunk.
 struct ChunkWriter<'c> {
     edits: Edits<'c>,
     share: ShownShare,
     stream: &'c ChatStream,
     before: &'c Before,
-    /// Whether the next words follow those of an earlier answer.
+    /// Whether the next text follows the text of an earlier answer.
     joins: &'c mut bool,
 }
 
@@ -225,7 +225,7 @@ impl ChunkWriter<'_> {
             || fields.iter().any(|(key, value)| !is_gone(key) && says(*value))
     }
 
-    /// Writes a piece of a call in its place among those that are shown; gives whether it is one of them.
+    /// Renumbers a piece of a call among the calls that are shown. Returns whether the call is shown.
     fn call(&mut self, piece: View, calls: &StreamedCalls) -> bool {
         let tool = self.before.tool;
         let Some(at) = calls.find(piece) else { return true };
@@ -241,7 +241,7 @@ impl ChunkWriter<'_> {
     }
 }
 
-/// Writes why a choice ended whose calls may all be hidden.
+/// Corrects the finish reason of a choice whose calls may all be hidden.
 fn write_finish(finish: View, edits: &mut Edits, calls: &StreamedCalls, before: &Before) {
     let asks_client = calls.0.iter().any(|call| call.name != before.tool);
     if !asks_client && finish.raw() == r#""tool_calls""# {

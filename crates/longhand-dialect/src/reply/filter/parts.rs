@@ -16,7 +16,7 @@ pub(super) struct Parts {
     hidden: BTreeMap<u64, bool>,
     /// Whether a call is shown, for which the answer waits.
     asks_client: bool,
-    /// Reasoning is refused without what it led to, so it waits for that.
+    /// Reasoning that waits for its item, because providers refuse it alone.
     reasoning: Vec<(u64, SseFrame)>,
     /// The end of an answer that has a hidden call: another answer may follow instead.
     tail: Vec<SseFrame>,
@@ -33,7 +33,7 @@ impl Parts {
         *self = Self { numbering, ..Self::default() };
     }
 
-    /// Takes an event and gives what is seen of it and of those that waited for it.
+    /// Takes an event and returns the visible part of it and of the events that waited for it.
     pub(super) fn take(
         &mut self,
         frame: SseFrame,
