@@ -51,7 +51,7 @@ impl Breaker {
         }
     }
 
-    /// A request was given up and tells nothing; if it was the probe, another may follow.
+    /// A request was given up without a result; if it was the probe, another may follow.
     pub(crate) fn abandon(&mut self, now: Duration) {
         if self.state == BreakerState::Probing {
             self.state = BreakerState::Open { until: now };

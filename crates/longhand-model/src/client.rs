@@ -27,7 +27,7 @@ pub struct ClientLimits {
     pub total: Duration,
     /// The most bytes of an answer that are read.
     pub response_bytes_max: usize,
-    /// The most attempts; only what fails before the answer begins is tried again.
+    /// The most attempts; a request is tried again only if it fails before the answer begins.
     pub attempts: u32,
     /// The longest wait before the second attempt; it doubles with each.
     pub backoff: Duration,
@@ -109,7 +109,7 @@ impl ModelClient {
         loop {
             let quirks = lock(&self.quirks).get(&who).copied().unwrap_or_default();
             let body = request.body(model, quirks);
-            // What went wrong says more than that there is a rest because of it.
+            // The last error says more than that the breaker is open because of it.
             let admission =
                 self.admit(endpoint).map_err(|resting| last.take().unwrap_or(resting))?;
             let sent = Sending { client: self, endpoint, total };

@@ -24,7 +24,7 @@ pub struct ModelRequest {
 /// The most that an answer of Anthropic's may have where the request does not say, which it must.
 const OUTPUT_TOKENS_DEFAULT: u64 = 8_192;
 
-/// What a model does not take, as it was found out.
+/// Options that a model was found to refuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Quirks {
     pub(crate) no_temperature: bool,
@@ -56,7 +56,7 @@ impl ModelRequest {
         Self::of(system.into_iter().chain([message(Role::User, user)]).collect())
     }
 
-    /// Goes on with a conversation in any wire format, such as a window.
+    /// Continues a conversation in any wire format, such as a window.
     pub fn read(json: &str, dialect: Dialect) -> Result<Self, DialectError> {
         let conversation = longhand_dialect::read(json.as_bytes().to_vec(), Some(dialect))?;
         let messages = conversation.messages.into_iter();

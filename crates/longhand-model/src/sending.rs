@@ -95,7 +95,7 @@ impl Sending<'_> {
         Ok(response)
     }
 
-    /// Reads an answer, whole or in events: what it is decides, not what was asked for.
+    /// Reads an answer, whole or in events, by what it is and not by what was asked for.
     async fn answer(
         &self,
         response: Response<http::ResponseBody>,
@@ -184,7 +184,7 @@ impl Sending<'_> {
         let retry_after = wish.and_then(|wish| retry::retry_after(&wish, self.client.clock.date()));
         let mut body = LimitedBody::new(self, response.into_body(), first_byte);
         let mut bytes = Vec::new();
-        // What cannot be read of it is no great loss: the status says enough.
+        // An unreadable body is no great loss, since the status says enough.
         while let Ok(Some(chunk)) = body.next(ERROR_BYTES_MAX).await {
             bytes.extend_from_slice(&chunk);
         }
@@ -223,7 +223,7 @@ impl Sending<'_> {
         })
     }
 
-    /// Waits for something until its own time is over, or that of the whole call.
+    /// Waits for something until its time limit or the limit of the whole call is over.
     async fn until<T>(
         &self,
         deadline: Instant,

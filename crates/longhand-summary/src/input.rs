@@ -18,7 +18,7 @@ pub struct SummaryRound<'t> {
     pub user: &'t str,
     /// What the model answered.
     pub assistant: &'t str,
-    /// The tools it called meanwhile, in order.
+    /// The tools it called in the round, in order.
     pub tools: Vec<ToolTrace<'t>>,
 }
 

@@ -2,7 +2,7 @@
 //! models that tell the story.
 //!
 //! A fold reads its messages into a [`Log`] and shows a [`LogPage`] of it; the log is kept for the next
-//! fold. Whatever is quoted is made safe to stand among our own lines.
+//! fold. Quoted text is made safe: it cannot pass for one of our lines.
 #![forbid(unsafe_code)]
 
 mod accept;

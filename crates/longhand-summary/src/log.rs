@@ -1,4 +1,4 @@
-//! A work log: what someone needs who takes over a conversation, derived from its messages.
+//! A work log: what a reader needs to take over a conversation, derived from its messages.
 //!
 //! Each message is read once. What is known is kept as a state from one fold to the next; a page shows
 //! as much of it as has room, in the order of its worth.
@@ -99,7 +99,7 @@ pub struct Log {
     calls_tools: bool,
     /// The command that the newest message ended with, where the model acts in text.
     acting: Option<String>,
-    /// Whether the client's text for a command of its own is to follow.
+    /// Whether the next user message is the client's expansion of a slash command.
     expands: bool,
     /// Knows the ids of this project.
     miner: Miner,
@@ -148,12 +148,12 @@ impl Log {
         self.work.take(&Action::Look(quote::line_within(name, 60)), summary, false, self.messages);
     }
 
-    /// Puts what a model wrote of the first rounds in the place of the story's own lines.
+    /// Replaces the story's lines about the first `rounds` rounds by a text that a model wrote.
     pub fn tell(&mut self, rounds: u64, text: &str) {
         self.story.tell(rounds, text);
     }
 
-    /// The story so far, for a model that goes on with it.
+    /// The story so far, for a model that continues it.
     pub fn story(&self) -> String {
         let told = self.story.told.iter().flat_map(|told| told.1.iter().cloned());
         let newer = self.story.lines.iter().filter(|line| line.round >= self.story.first_own());
@@ -165,7 +165,7 @@ impl Log {
         let acting = self.acting.take();
         for part in &message.parts {
             match part {
-                // What an earlier block tells is carried as a whole.
+                // The block of an earlier fold is taken over whole.
                 part if message.role == Role::User && earlier(part).is_some() => {}
                 Part::Text(text) | Part::FixedText(text) => {
                     let works_on = message.calls().next().is_some();
@@ -208,7 +208,7 @@ impl Log {
         let action = action(call, &arguments, node.as_ref());
         let path = source_of(&action);
         let source = self.names.source(&path);
-        // Which files were looked at is told before what is in them.
+        // The names of files come before the names in them.
         self.names.read(&path, self.messages, FILE_WEIGHT, source);
         match node.as_ref().filter(is_object) {
             Some(node) => {
@@ -267,7 +267,7 @@ impl Log {
 
     fn hear_user(&mut self, text: &str) {
         let Some(said) = speech(text) else { return };
-        // What a client makes of its own command is not what the user typed.
+        // The client's expansion of a command is not what the user typed.
         if std::mem::take(&mut self.expands) && text.len() > 4 * WORDS_CHARS_MIN {
             return;
         }
@@ -366,7 +366,7 @@ fn ran_by_user(text: &str) -> Option<(&str, &str)> {
     Some((command.trim(), output.trim()))
 }
 
-/// What a command does that is written as text; editors have commands of their own.
+/// The action of a command that is written as text, including the commands of editors.
 fn text_action(command: &str) -> Action {
     let mut words = command.lines().next().unwrap_or_default().split_whitespace();
     match (words.next(), words.next()) {
@@ -380,7 +380,7 @@ fn text_action(command: &str) -> Action {
     }
 }
 
-/// The files of blocks that say what to search and what to put in its place, named on the line before.
+/// The files of search-and-replace blocks, which are named on the line before.
 fn edited_in_text(text: &str) -> Vec<&str> {
     if !text.contains("<<<<<<< SEARCH") {
         return Vec::new();

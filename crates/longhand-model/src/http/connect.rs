@@ -120,7 +120,7 @@ pub fn trust() -> Result<Arc<ClientConfig>, HttpError> {
     if let Some(config) = TRUST.get() {
         return Ok(Arc::clone(config));
     }
-    // Whoever has chosen another provider of cryptography before keeps it.
+    // A provider of cryptography that the program has already chosen is kept.
     let chosen = CryptoProvider::get_default().cloned();
     let provider = chosen.unwrap_or_else(|| Arc::new(ring::default_provider()));
     let mut config = ClientConfig::builder_with_provider(provider)

@@ -7,7 +7,7 @@ use longhand_core::json::{JsonCursor, JsonKind, JsonNode, JsonValue};
 
 use crate::quote;
 
-/// An item of a task list: how far it is, and what it is.
+/// An item of a task list: its mark (done, in progress or open) and its text.
 pub(super) type Task = (char, String);
 
 /// What a call does.
@@ -27,7 +27,7 @@ pub(super) enum Action {
     Delegate(String),
     /// Something in the outside world is changed.
     Change(String),
-    /// It only looks, or nobody knows.
+    /// It only reads, or its effect is unknown.
     Look(String),
 }
 
@@ -108,7 +108,7 @@ pub(super) fn action(call: &ToolCall, arguments: &str, node: Option<&JsonNode>) 
     }
 }
 
-/// What a call does whose arguments are no object.
+/// The action of a call whose arguments are no object.
 fn freeform(name: &str, input: &str) -> Action {
     let patched = patched(input);
     if !patched.is_empty() {
@@ -188,7 +188,7 @@ impl ArgumentFields<'_> {
     fn run(&self, command: String) -> Action {
         let path = PATHS.iter().find_map(|key| self.text(key));
         match (&*command, path) {
-            // An editor takes what it should do for its command.
+            // An editor tool names its operation in `command`.
             ("create" | "str_replace" | "insert" | "view" | "undo_edit" | "delete", Some(path)) => {
                 match &*command {
                     "create" => Action::Edit(vec![(FileChange::Created, path)]),

@@ -34,16 +34,16 @@ const PASSED_SINCE: &str = " (all passed since)";
 /// What a log knows, seen from the messages that stay in sight after it.
 pub(super) struct Contents<'l> {
     pub(super) log: &'l Log,
-    /// What stands and how the work is after the messages in sight.
+    /// The open statements and the state of the work after the messages in sight.
     pub(super) now: &'l Log,
     /// Messages in sight whose results are not shown.
     pub(super) unseen: &'l [u64],
-    /// The folder that is told once.
+    /// The common folder, which is named only once.
     pub(super) folder: &'l str,
 }
 
 impl Contents<'_> {
-    /// Everything that can be told, the worthiest first.
+    /// Everything that a page can show, the most important first.
     pub(super) fn tiers(&self) -> Vec<SheetTier> {
         let tier = |percent, units| SheetTier { percent, is_capped: false, matters: false, units };
         let matters = |percent, units| SheetTier { matters: true, ..tier(percent, units) };
@@ -67,7 +67,7 @@ impl Contents<'_> {
             matters(94, joined([old_files, old_checks, old_commits])),
             matters(96, joined([self.changes(), self.failures(), self.reports()])),
             matters(97, new_records),
-            // What changes of files were for is told nowhere else; what was said in a chat is worth the least.
+            // If files were changed, only the story says why. In a plain chat it matters least.
             SheetTier { matters: !self.log.work.files.is_empty(), ..tier(98, new_ends) },
             tier(98, old_ends),
             tier(0, asides),
@@ -76,7 +76,7 @@ impl Contents<'_> {
         ]
     }
 
-    /// What users said: what lasts, or the rest.
+    /// What users said: the sentences that last, or the others.
     fn words(&self, lasts: bool) -> Vec<SheetUnit> {
         let words = self.log.words.iter().enumerate().filter(|(_, words)| words.lasts == lasts);
         let units = words.rev().map(|(place, words)| {
@@ -90,15 +90,15 @@ impl Contents<'_> {
         units.collect()
     }
 
-    /// What stands of a kind.
+    /// The open statements of a kind.
     fn standing(&self, kind: StatementKind) -> Vec<SheetUnit> {
         let heading = HEADINGS.iter().find(|heading| heading.kind == Some(kind));
         let title = heading.map_or("", |heading| heading.title);
         let stands = |at: usize| self.now.standing.items.get(at).is_some_and(|item| !item.settled);
-        // What was asked in passing is soon passed over.
+        // A question in passing is only shown for a few rounds.
         let is_new = |round: u64| kind != StatementKind::Aside || round + 2 > self.now.rounds;
         let items = self.log.standing.items.iter().enumerate().filter(|(at, item)| {
-            // What users decide is told in their own words.
+            // Decisions of users are shown in their own words, elsewhere.
             let is_of_kind = item.kind == kind && !item.by_user;
             is_of_kind && !item.settled && stands(*at) && is_new(item.round)
         });
@@ -116,7 +116,7 @@ impl Contents<'_> {
         let tasks = self.now.work.tasks.iter().map(|(mark, text)| format!("- [{mark}] {text}"));
         let tasks = tasks.collect::<Vec<_>>().join("\n");
         let is_empty = tasks.is_empty();
-        // A list of tasks is told as a whole.
+        // A list of tasks is shown whole or not at all.
         let tasks = unit(TASKS, 0, tasks.clone(), tasks, false);
         if is_empty { Vec::new() } else { vec![tasks] }
     }
@@ -147,7 +147,7 @@ impl Contents<'_> {
         units.collect()
     }
 
-    /// The newest outcomes of checks; one that ran again since is told if its newer outcome is not in sight.
+    /// The newest outcomes of checks. A check that ran again later is shown only if the later outcome is not in sight.
     fn checks(&self) -> Vec<SheetUnit> {
         let is_told =
             |check: &Noted| self.is_out_of_sight(check) || check.line.ends_with(work::QUIET_SINCE);
@@ -166,7 +166,7 @@ impl Contents<'_> {
 
     fn failures(&self) -> Vec<SheetUnit> {
         let (work, now) = (&self.log.work, &self.now.work);
-        // A check that failed is told with its verdict.
+        // A failed check is already shown with its verdict.
         let has_verdict = |failure: &Noted| {
             work.checks
                 .iter()
@@ -216,7 +216,7 @@ impl Contents<'_> {
         units.collect()
     }
 
-    /// How rounds ended, or what was said before that; what a model told of is left out.
+    /// How rounds ended, or what was said before the end. Rounds that a model has summarised are left out.
     fn story(&self, ends: bool) -> Vec<SheetUnit> {
         let story = &self.log.story;
         let from = story.told.as_ref().map_or(0, |told| told.1.len());

@@ -8,10 +8,10 @@ use crate::quote;
 /// How many names are kept from one fold to the next.
 const NAMES_MAX: usize = 700;
 
-/// Beyond so many names the lighter ones are forgotten.
+/// The most names; beyond that the lighter ones are forgotten.
 const NAMES_LIVE_MAX: usize = 40_000;
 
-/// After so many messages a use counts half.
+/// After this many messages a use counts half.
 const HALF_LIFE_MESSAGES: f64 = 100.0;
 
 /// The count of ids that must not be forgotten.
@@ -85,7 +85,7 @@ impl Names {
         NameSource(number.filter(|number| (*number as usize) < self.sources.len()))
     }
 
-    /// What a source is called.
+    /// The name of a source.
     pub(super) fn label(&self, source: NameSource) -> Option<&str> {
         self.sources.get(source.0? as usize).map(|label| &**label)
     }
@@ -103,7 +103,7 @@ impl Names {
     /// Counts the names of a text, each mention by a weight.
     pub(super) fn read(&mut self, text: &str, message: u64, weight: u32, source: NameSource) {
         for run in runs(text) {
-            // Most names have been seen: what a run means need not be found out again.
+            // Most names are known, so that a run need not be analysed again.
             let is_free = run.is_free();
             if is_free && let Some(uses) = self.uses.get_mut(run.text).filter(|uses| uses.is_run) {
                 uses.mention(message, weight, false, source);
@@ -153,7 +153,7 @@ impl Names {
         }
     }
 
-    /// The names, the most useful first; what lies in the folder `root` is told without it.
+    /// The names, the most useful first; paths in the folder `root` are given relative to it.
     pub(super) fn ranked(&self, now: u64, root: &str) -> Vec<&str> {
         self.scored(now, root).into_iter().map(|(_, name)| name).collect()
     }
@@ -191,7 +191,7 @@ impl Names {
     }
 }
 
-/// A path without the folder that is told once.
+/// A path relative to the common folder.
 pub(super) fn below<'p>(root: &str, path: &'p str) -> &'p str {
     path.strip_prefix(root).filter(|below| below.len() > 2).unwrap_or(path)
 }
@@ -203,7 +203,7 @@ fn is_goal_or_session(name: &str) -> bool {
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// What a name is worth for the tokens that it takes; an own id is worth more than any other.
+/// The value of a name per token; an id of the project is worth more than any other name.
 fn score(name: &str, uses: Uses, now: u64) -> f64 {
     if uses.count >= OWN_COUNT {
         return f64::from(OWN_COUNT) + uses.last as f64;

@@ -1,4 +1,4 @@
-//! What a tool answered as JSON, on one line: a booking, a customer, a ticket.
+//! A JSON result on one line: a booking, a customer, a ticket.
 
 use longhand_core::json::{JsonCursor, JsonKind, JsonValue};
 
@@ -10,12 +10,12 @@ const LINE_BYTES_MAX: usize = 500;
 /// How deep objects and lists are followed.
 const DEPTH_MAX: usize = 4;
 
-/// The fewest bytes of a value that is not told twice.
+/// A value of at least this many bytes is not repeated.
 const REPEAT_BYTES_MIN: usize = 6;
 
 /// The values of a JSON object in the order in which they stand; `None` if it is something else.
 ///
-/// What `known` has already is left out.
+/// Values that `known` already has are left out.
 pub(super) fn record_line(answer: &str, known: &str) -> Option<String> {
     let answer = answer.trim();
     if !answer.starts_with('{') {
@@ -59,7 +59,7 @@ impl RecordLine<'_> {
         };
     }
 
-    /// Writes a field: an object or a list in brackets, and what does not explain itself with its key.
+    /// Writes a field: an object or a list in brackets, and a value that needs an explanation with its key.
     fn field(&mut self, key: &str, value: &JsonValue, depth: usize) {
         if self.text.len() > LINE_BYTES_MAX {
             return;

@@ -1,17 +1,17 @@
-//! A page in the making: what can be told, and how much of it has room.
+//! A page that is being filled: the units that it can show, and how many of them fit.
 
 use longhand_core::{Scale, Tokens};
 
 use super::heading::{COMMITS, HEADINGS};
 use super::page::LogPage;
 
-/// The share that names and the story get beside the lines that matter: one in so many.
+/// Names and the story get 1/N of the room of the important lines in addition.
 const OTHERS_SHARE: u64 = 5;
 
-/// What the story has in any case, as a share of the room.
+/// The share of the room that the story always gets, in percent.
 const OTHERS_PERCENT: u64 = 4;
 
-/// The most that plain words of users take before the oldest of them are told more briefly.
+/// The share of the room, in percent, beyond which the oldest plain words of users are shortened.
 const WORDS_PERCENT: u64 = 60;
 
 /// Less than any line takes.
@@ -20,7 +20,7 @@ const UNIT_TOKENS_MIN: Tokens = Tokens(3);
 /// The least room that is shared out.
 const SHARED_FROM: Tokens = Tokens(400);
 
-/// Something that can be told, in short and in full.
+/// A fact that a page can show, in a short and a full form.
 pub(super) struct SheetUnit {
     /// Where it stands: the number of its heading, and its place below it.
     heading: usize,
@@ -32,7 +32,7 @@ pub(super) struct SheetUnit {
     /// Whether a conversation cannot do without it.
     is_essential: bool,
     shown: DetailLevel,
-    /// What it takes in short and in full, once that was counted.
+    /// The tokens of the short and the full form, once they were counted.
     weights: [Option<Tokens>; 2],
 }
 
@@ -58,9 +58,9 @@ impl SheetUnit {
 enum Pass {
     Shares,
     Rest,
-    /// What a conversation cannot do without is told in full, before the story gets any room.
+    /// Essential units are shown in full before the story gets any room.
     Essential,
-    /// What is told when all that matters had its turn.
+    /// Units that are shown after all important ones.
     Others,
     Full,
     Minor,
@@ -79,11 +79,12 @@ impl Pass {
     }
 }
 
-/// Units of equal worth, the best first, and the share of the room up to which they are told at first;
-/// those without a share are told when all others had their turn.
+/// Units of equal importance, the best first, and the share of the room that they get in the first pass.
+/// A tier without a share is shown after all others.
 pub(super) struct SheetTier {
     pub(super) percent: u64,
-    /// Whether the share holds in little room too: what a model was paid for has a place, and no more.
+    /// Whether the share also holds if there is little room. A summary that a model was paid for then gets its share,
+    /// and no more.
     pub(super) is_capped: bool,
     /// Whether a block is made larger for their sake.
     pub(super) matters: bool,
@@ -99,8 +100,8 @@ pub(super) struct Sheet<'s, 'm> {
 }
 
 impl Sheet<'_, '_> {
-    /// Tells what there is room for: each tier up to its share, then what is left, then in full, and
-    /// what has no share at the end.
+    /// Shows what fits: each tier up to its share, then the rest of the units, then their full forms, and last the
+    /// tiers without a share.
     pub(super) fn fill(&mut self, room: Tokens) {
         let mut tiers = std::mem::take(&mut self.tiers);
         let mut titled = [false; HEADINGS.len()];
@@ -142,7 +143,7 @@ impl Sheet<'_, '_> {
         self.tiers = tiers;
     }
 
-    /// What the lines that matter take in short, and some room for the others.
+    /// The tokens that the important lines take in their short form, and some room for the others.
     pub(super) fn wanted(&self) -> Tokens {
         let mut titled = [false; HEADINGS.len()];
         let mut sum = Tokens::ZERO;
@@ -155,7 +156,7 @@ impl Sheet<'_, '_> {
         Tokens(sum.0 + sum.0 / OTHERS_SHARE)
     }
 
-    /// Shows a unit in short, or in full what was shown in short, if it fits.
+    /// Shows the short form of a unit, or its full form if the short one is shown already, if it fits.
     fn show(&mut self, unit: &mut SheetUnit, pass: Pass, cap: Tokens, titled: &mut [bool]) {
         let (from, to) = match pass {
             Pass::Essential if !unit.is_essential => return,
@@ -179,7 +180,7 @@ impl Sheet<'_, '_> {
         }
     }
 
-    /// What a unit takes as it is shown.
+    /// The tokens of a unit in the form that is shown.
     fn weight_of(&self, unit: &mut SheetUnit) -> Tokens {
         let form = match unit.shown {
             DetailLevel::No => return Tokens::ZERO,
@@ -198,7 +199,7 @@ impl Sheet<'_, '_> {
         self.scale.text(text) + Tokens(1)
     }
 
-    /// The lines that are told, and where the names belong.
+    /// The lines that are shown, and where the names belong.
     pub(super) fn text(&self) -> (String, usize) {
         let mut shown: Vec<&SheetUnit> =
             self.units().filter(|unit| unit.shown != DetailLevel::No).collect();
@@ -258,7 +259,7 @@ impl Sheet<'_, '_> {
     }
 }
 
-/// Something below a title that is not told yet.
+/// A unit below a title that is not shown yet.
 pub(super) fn unit(
     title: &str,
     place: usize,

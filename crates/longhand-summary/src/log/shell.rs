@@ -95,7 +95,7 @@ pub(super) fn branch(output: &str) -> Option<&str> {
     })
 }
 
-/// Whether a command only looks, so that it may well find nothing, or find what others call an error.
+/// Whether a command only reads, so that an empty result or the word `error` in its output means no failure.
 pub(super) fn only_looks(command: &str) -> bool {
     #[rustfmt::skip]
     const LOOKS: &[&str] = &[

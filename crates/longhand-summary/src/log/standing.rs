@@ -1,4 +1,4 @@
-//! What stands: decisions, blockers and open questions, until they are settled.
+//! Decisions, blockers and open questions, until they are settled.
 
 use longhand_core::Role;
 use longhand_core::anchor::{Saying, Statement, sentences, statements};
@@ -59,11 +59,11 @@ pub(super) struct StandingItem {
     terms: Vec<u64>,
 }
 
-/// Statements with what became of them.
+/// Statements, and whether they are settled.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
     pub(super) items: Vec<StandingItem>,
-    /// The questions of the text that was heard last, and who asked.
+    /// The questions of the text that was read last, and who asked them.
     asked: Vec<usize>,
     asker: Option<Role>,
 }
@@ -71,8 +71,8 @@ pub(super) struct Standing {
 impl Standing {
     /// Adds what a text states, and settles the questions and blockers that it settles.
     ///
-    /// Tools are not heard: they quote whatever they read.
-    /// What a model asks while it works on, it asks itself.
+    /// Tool results are ignored, because they quote anything.
+    /// A question that a model asks while it continues to work is rhetorical.
     pub(super) fn hear(&mut self, by: Role, round: u64, message: u64, text: &str, works_on: bool) {
         if text.trim().is_empty() {
             return;
@@ -137,18 +137,18 @@ impl Standing {
         self.items.len() - 1
     }
 
-    /// Whether a question waits for what is said next.
+    /// Whether the next text may answer a question.
     pub(super) fn is_asked(&self, at: usize) -> bool {
         self.asker.is_some() && self.asked.contains(&at)
     }
 
-    /// Has a question wait for what is said next.
+    /// Marks a question as one that the next text may answer.
     pub(super) fn ask(&mut self, at: usize) {
         self.asked.push(at);
         self.asker = Some(if self.items[at].by_user { Role::User } else { Role::Assistant });
     }
 
-    /// What still stands, of a kind.
+    /// The open statements of a kind.
     #[cfg(test)]
     pub(super) fn open(
         &self,
@@ -173,7 +173,7 @@ impl Standing {
         let short = text.split_whitespace().count() <= 6;
         for at in asked {
             let item = &mut self.items[at];
-            // A model answers what it is asked; a user may pass a question over.
+            // A model answers every question; a user may ignore one.
             let answered = by == Role::Assistant || short || shared(&heard, &item.terms) > 0;
             item.settled |= item.kind == StatementKind::Aside && !replies.is_empty() && answered;
         }
@@ -242,7 +242,7 @@ impl Standing {
     }
 }
 
-/// Whether a model asked itself: what it wants to know from others it asks at the end.
+/// Whether a model's question is rhetorical: real questions stand at the end of a text.
 fn is_rhetorical(said: Statement, text: &str) -> bool {
     const TAIL_BYTES_MAX: usize = 200;
     let end = said.text.as_ptr().addr() - text.as_ptr().addr() + said.text.len();

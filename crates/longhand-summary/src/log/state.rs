@@ -15,7 +15,7 @@ use crate::quote;
 const VERSION: &str = "log1";
 
 impl Log {
-    /// Writes what is known, a line for each thing; fields are parted by tabs, which no text has.
+    /// Writes the log, one line for each fact; fields are separated by tabs, which no text has.
     pub fn write(&self) -> String {
         let mut out = String::with_capacity(16 * 1024);
         let mut line = |fields: &[&str]| {
@@ -74,7 +74,7 @@ impl Log {
         out
     }
 
-    /// Reads what [`Log::write`] wrote; a log of nothing if it is something else.
+    /// Reads the text of [`Log::write`]; any other text gives an empty log.
     pub fn parse(state: &str) -> Self {
         let mut log = Self::default();
         if !state.starts_with(VERSION) {
@@ -157,9 +157,9 @@ impl Log {
         self.names.add(name, count, last.parse().unwrap_or(0), source);
     }
 
-    /// Takes up the block of an earlier fold that came back as input.
+    /// Adds the block of an earlier fold that a client sent back as input.
     ///
-    /// It is quoted text: it may be forged, so that it settles nothing and counts as the oldest.
+    /// The text may be forged. So it settles nothing, and its facts count as the oldest.
     pub fn carry(&mut self, block: &str) {
         let mut heading: Option<Heading> = None;
         for line in block.lines() {
@@ -176,7 +176,7 @@ impl Log {
         }
     }
 
-    /// Takes up what follows a title on its line.
+    /// Adds the items that follow a title on its line.
     fn carry_list(&mut self, heading: Heading, rest: &str) {
         match heading.title {
             "Files changed: " => {

@@ -35,7 +35,7 @@ const REPORT_CHARS_MAX: usize = 400;
 /// The most characters of a record that a call found.
 const RECORD_CHARS_MAX: usize = 400;
 
-/// What was done, and how it stands.
+/// The changes, checks, failures and tasks so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkState {
     pub(super) files: Vec<FileChanges>,
@@ -46,9 +46,9 @@ pub(super) struct WorkState {
     pub(super) branch: String,
     /// The task list as it was written last.
     pub(super) tasks: Vec<Task>,
-    /// What failed, by what was run, until the same succeeds.
+    /// Failures by their command, until the same command succeeds.
     pub(super) failures: Vec<Noted>,
-    /// What sub-agents reported, by what they were asked for.
+    /// The reports of sub-agents, by their tasks.
     pub(super) reports: Vec<Noted>,
     /// What calls changed in the outside world.
     pub(super) changes: Vec<Noted>,
@@ -62,7 +62,7 @@ pub(super) struct WorkState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileChanges {
     pub(super) path: String,
-    /// What became of it: created stays so until it is deleted.
+    /// The newest change; a created file stays `Created` until it is deleted.
     pub(super) change: FileChange,
     pub(super) count: u32,
     pub(super) message: u64,
@@ -77,7 +77,7 @@ pub(super) struct Noted {
 }
 
 impl WorkState {
-    /// Takes up what a call did, by what it answered.
+    /// Adds the effect of a call, judged by its result.
     pub(super) fn take(&mut self, action: &Action, answer: &str, is_error: bool, message: u64) {
         match action {
             Action::Plan(tasks) => self.tasks = tasks.iter().take(TASKS_MAX).cloned().collect(),
@@ -130,8 +130,8 @@ impl WorkState {
         }
     }
 
-    /// Takes up what Claude Code says of a sub-agent that ended in the background, if it was sent out: any tool may quote
-    /// such words.
+    /// Adds the report that Claude Code gives of a background sub-agent. Only a sub-agent that was started counts,
+    /// since any tool may quote such words.
     pub(super) fn hear_of_sub_agents(&mut self, text: &str, message: u64) {
         let Some(notice) = inside(text, "<task-notification>", "</task-notification>") else {
             return;
@@ -241,7 +241,7 @@ impl WorkState {
         }
     }
 
-    /// Looks for what a log calls grave in what was read.
+    /// Looks for grave lines in a log that was read.
     fn find(&mut self, what: &str, answer: &str, message: u64) {
         if let Some((line, true)) = failure_line(answer).filter(|(line, _)| is_logged(line)) {
             self.fail(what, line, message);
@@ -266,7 +266,7 @@ impl WorkState {
     }
 }
 
-/// Adds a line as the newest, in the place of one about the same.
+/// Adds a line as the newest, and drops an older one about the same.
 pub(super) fn note(lines: &mut Vec<Noted>, about: &str, line: &str, message: u64, max: usize) {
     lines.retain(|known| known.about != about);
     lines.push(Noted { about: about.to_owned(), line: line.to_owned(), message });
@@ -290,7 +290,7 @@ fn is_same_file(one: &str, other: &str) -> bool {
             && long.strip_suffix(short).is_some_and(|root| root.ends_with('/')))
 }
 
-/// A command as it is told: without going to a folder first and without redirections.
+/// A command without a leading `cd` and without redirections.
 fn command_line(command: &str) -> String {
     let mut rest = command.trim();
     while let Some((first, next)) =
@@ -304,8 +304,8 @@ fn command_line(command: &str) -> String {
     quote::line_within(&rest.replace(" 2>&1", "").replace(" 2>/dev/null", ""), 120)
 }
 
-/// Whether a command narrows another, as `cargo test parser` does `cargo test`: what passes without the
-/// rest passes with it.
+/// Whether a command narrows another, as `cargo test parser` does `cargo test`. If the wider one passes, so does the
+/// narrow one.
 fn is_part(narrow: &str, command: &str) -> bool {
     narrow.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
@@ -321,7 +321,7 @@ fn is_other_form(one: &str, other: &str) -> bool {
     long.iter().take(2).eq(short.iter().take(2)) && short.iter().all(|word| long.contains(word))
 }
 
-/// What a sub-agent said, without the tags that opencode puts around it, or that it has said nothing yet.
+/// The report of a sub-agent without opencode's tags, or a note that it has not reported yet.
 fn report(answer: &str) -> &str {
     if answer.starts_with("Async agent launched") {
         return "works in the background";
@@ -344,7 +344,7 @@ fn refusal(answer: &str, is_error: bool) -> Option<&str> {
         .then(|| first.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>"))
 }
 
-/// Whether a command was stopped, or never run, so that nothing is known of how it ended.
+/// Whether a command was stopped or never run, so that its outcome is unknown.
 fn is_broken_off(answer: &str) -> bool {
     const SIGNS: [&str; 7] =
         ["abort", "interrupt", "no result", "cancel", "rejected", "not executed", "was killed"];
