@@ -11,7 +11,7 @@ use crate::args::{ArchiveArgs, ArchiveCommand, ArchiveCommandArgs, BackupArgs};
 use crate::output::counted;
 use crate::{CommandOutcome, hinted, output, progress, store};
 
-/// How long a copy waits for what removed sessions left to be wiped: it should not have it.
+/// How long a copy waits until the texts of removed sessions are wiped, so that it does not contain them.
 const WIPE_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &ArchiveCommandArgs) -> Result<CommandOutcome> {

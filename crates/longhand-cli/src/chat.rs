@@ -110,7 +110,7 @@ struct Chat {
 /// How an answer ended.
 enum ChatAnswer {
     Whole(Reply),
-    /// What came before it ended, and why it did.
+    /// The text before it was interrupted, and why it was.
     Partial(String, String),
 }
 
@@ -514,7 +514,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Waits for so long, and returns whether Ctrl-C was pressed meanwhile.
+    /// Waits for `wait`, and returns whether Ctrl-C was pressed in that time.
     fn is_interrupted(&self, wait: Duration) -> bool {
         self.models
             .runtime

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
     let name = input::name(&args.input);
     let conversation = valid(input::read(&args.input)?, args.repair, &name)?;
     let mut conversation = conversation;
-    // Where the provider can be told to drop thinking that an edit voids, it is.
+    // Thinking stays if the provider can be told to drop the blocks that an edit invalidates.
     let drops_thinking = conversation.keep_thinking();
     let named = weigh::open(args.meter.meter.clone(), &conversation)?;
     let meter = &named.meter;
@@ -150,7 +150,7 @@ fn is_input(path: &Path, args: &CompactArgs) -> bool {
     input.is_some_and(|input| real(input).is_some_and(|input| Some(input) == real(path)))
 }
 
-/// What else a person should know: what models were asked, and how to bring back what was left out.
+/// Lines for people: which models were asked, and how to bring back what was left out.
 fn report_lines(
     args: &CompactArgs,
     live: &[Batch],

@@ -326,7 +326,7 @@ fn matches(shape: &str, key: &str) -> bool {
 
 /// The setting that a misspelt key was meant to be; `None` if none is similar.
 fn nearest(key: &str) -> Option<String> {
-    // A name that the user chose is right, whatever it is.
+    // The user may choose any name here.
     let middle = key.split('.').nth(1).unwrap_or_default();
     let shapes = KNOWN.iter().map(|known| known.key.replace('*', middle));
     let distances = shapes.map(|shape| (strsim::damerau_levenshtein(&shape, key), shape));

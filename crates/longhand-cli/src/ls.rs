@@ -230,7 +230,7 @@ impl ListedSession {
     }
 }
 
-/// A text of so many columns at the most.
+/// Cuts a text to at most `columns` columns.
 pub(crate) fn clipped(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();

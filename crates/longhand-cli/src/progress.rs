@@ -1,4 +1,4 @@
-//! A line that says that the command is still working, for whatever takes over a second.
+//! A line that says that the command is still working, if it takes over a second.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How often the line changes.
 const TICK: Duration = Duration::from_millis(500);
 
-/// What is under way, and since when.
+/// The task that is shown, and since when it runs.
 struct RunningTask {
     what: String,
     since: Instant,
@@ -92,7 +92,7 @@ pub(crate) fn end() {
     }
 }
 
-/// Writes the line in the place of the one before.
+/// Overwrites the line.
 pub(crate) fn show(text: &str) {
     let mut out = std::io::stderr().lock();
     let _ = write!(out, "\r\u{1b}[K{text}").and_then(|()| out.flush());

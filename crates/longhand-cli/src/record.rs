@@ -31,7 +31,7 @@ pub(crate) fn record(args: &RecordArgs) -> Result<CommandOutcome> {
         rounds += 1;
         folded += recorded.folded;
         over = recorded.over;
-        // Each round is told as it is durable: whoever sends many knows where to go on.
+        // Each round is reported once it is durable, so that a caller who sends many knows where to continue.
         if args.json {
             let report = json!({
                 "session": session.name(),

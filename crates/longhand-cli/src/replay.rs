@@ -23,10 +23,10 @@ use crate::{CommandOutcome, hinted, input, output, progress, weigh};
 /// How the reference of stateless elision counts.
 const STATELESS_METER: &str = "chars:3.5";
 
-/// The width of lists of what is missing where no terminal says another.
+/// The width of the lists of missing texts if there is no terminal.
 const MISSING_COLUMNS: usize = 183;
 
-/// A recorded conversation, with what came of it by each way to make windows.
+/// A recorded conversation, with a run for each way to make windows.
 struct ReplayedTrace {
     name: String,
     /// What tokens are counted with.

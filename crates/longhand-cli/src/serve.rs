@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<CommandOutcome> {
     })?;
     // Work for requests that are gone may still be under way; nobody waits for it.
     runtime.shutdown_background();
-    // Also those who want no other word must know of what is lost.
+    // Lost entries are reported even with --quiet.
     for line in not_archived(&missing) {
         warn(&line);
     }

@@ -37,7 +37,7 @@ pub(crate) fn open_existing(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
     ))
 }
 
-/// Takes secrets out of what goes into the archive, if that was asked for.
+/// Removes secrets from what goes into the archive, if that was asked for.
 pub(crate) fn redactor_if(wanted: bool, args: &ArchiveArgs) -> Result<Option<Arc<Redactor>>> {
     if !wanted {
         return Ok(None);

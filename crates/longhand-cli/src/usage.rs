@@ -91,7 +91,7 @@ fn name(archive: &Arc<dyn Archive>, info: &SessionInfo, by: UsageBy) -> String {
     format!("{} {task}", conversation::short_id(info)).trim_end().to_owned()
 }
 
-/// What a request counts for in each way to group.
+/// The groups that a request belongs to.
 struct UsageKey {
     day: String,
     model: String,

@@ -43,7 +43,7 @@ struct NewestDigest {
     chapter: Option<Chapter>,
 }
 
-/// What a digest is made of: a plan may ask for the same one again, in a little less room.
+/// The input of a digest. A plan may ask for the same digest again, with a little less room.
 #[derive(Clone, PartialEq, Eq)]
 struct DigestKey {
     messages: Vec<(usize, usize)>,
@@ -70,7 +70,7 @@ impl Summarised {
         Self { summarisers, meter, miner, traces, told, is_told, keeps_state, newest }
     }
 
-    /// Keeps the whole work log for the next block, not only what this one shows.
+    /// Keeps the whole work log for the next block, not only the part that this one shows.
     #[must_use]
     pub fn keeping_state(mut self) -> Self {
         self.keeps_state = true;
@@ -91,7 +91,7 @@ impl Summarised {
         self
     }
 
-    /// What the newest digest took: summariser, model, tokens, cost, anchors.
+    /// The account of the newest digest: summariser, model, tokens, cost, anchors.
     pub fn account(&self) -> Option<Value> {
         self.newest().account.clone()
     }
@@ -115,7 +115,7 @@ impl Summarised {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what is folded into the log of what was folded before.
+    /// Adds the folded messages to the log of the fold before.
     fn read(&self, folded: &Folded) -> (Log, u64) {
         let mut log = Log::parse(folded.state).with_miner(self.miner.clone());
         folded.blocks.iter().for_each(|block| log.carry(block));
@@ -148,7 +148,7 @@ impl Summarised {
     }
 }
 
-/// What a model may take of a block.
+/// The tokens of a block that a model's summary may take.
 fn story_room(limit: Tokens) -> Tokens {
     Tokens(limit.0 / 3)
 }

@@ -8,7 +8,7 @@ use longhand_dialect::{Dialect, read};
 /// How many lines are shown around one that a query finds.
 const AROUND: usize = 2;
 
-/// Quotes a text in at most so many tokens; with a query, what is about that.
+/// Quotes a text in at most `limit` tokens; with a query, only the lines about it.
 pub(crate) fn quoted(
     title: &str,
     text: &str,
@@ -53,7 +53,7 @@ pub(crate) fn entry(entry: &Entry) -> String {
     }
 }
 
-/// Who said an entry; the results of tools are a tool's, whatever message carries them. `None` if it is no message.
+/// The role of an entry's message; a message with tool results counts as the tool's. `None` if it is no message.
 pub fn role(entry: &Entry) -> Option<Role> {
     let messages = crate::entry::messages(entry.form.parse().ok()?, &entry.raw);
     let message = messages.first()?;

@@ -19,7 +19,7 @@ use regex::Regex;
 use self::rules::{RULES, Rule};
 use self::view::UnescapedView;
 
-/// How every mark begins that stands in the place of a secret.
+/// The beginning of every mark that replaces a secret.
 const MARK: &str = "[redacted ";
 
 /// What lies between the texts of two neighbouring parts of a message: the keys around them.
@@ -44,7 +44,7 @@ pub struct Redactor {
     gap: Option<Regex>,
 }
 
-/// A secret in a text: where its pieces are, and what stands in the place of the first.
+/// A secret in a text: where its pieces are, and the mark that replaces the first.
 struct FoundSecret {
     pieces: Vec<Range<usize>>,
     mark: String,
@@ -59,7 +59,7 @@ impl Redactor {
         Self { key, rules, gap: compiled(GAP) }
     }
 
-    /// The text with marks in the place of secrets, whether it is plain, JSON or JSON within JSON.
+    /// Replaces secrets by marks, whether the text is plain, JSON or JSON within JSON.
     ///
     /// JSON stays JSON with the same structure. A text that was redacted before stays as it is.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
@@ -149,7 +149,7 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
-/// How many tokens a conversation may have more than its redacted twin, by which it is planned.
+/// The tokens that a conversation may have in addition to its redacted copy, which plans are made from.
 pub fn hidden_tokens(original: &Conversation, twin: &Conversation, meter: &dyn Meter) -> Tokens {
     let scale = Scale::new(meter);
     let messages = original.messages.iter().zip(&twin.messages);

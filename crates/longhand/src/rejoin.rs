@@ -10,7 +10,7 @@ use longhand_dialect::{Conversation, Dialect, read};
 use crate::entry::entry_of;
 use crate::{Admitted, Chain, SessionError};
 
-/// What an archive had of a conversation, and what was added to it.
+/// The session of a conversation in an archive, and the entries that were added to it.
 #[derive(Clone, Debug)]
 pub struct Rejoined {
     /// The session that has it.
@@ -19,10 +19,10 @@ pub struct Rejoined {
     pub added: usize,
 }
 
-/// Adds what is new of a conversation to the session that has the rest; `None` if none has.
+/// Adds the new messages of a conversation to the session that has the others; `None` if no session has them.
 ///
-/// The session may be anybody's: whoever can open an archive may read all of it. It is known by its messages,
-/// or by what the program calls it (`groups`), since what programs send and what they keep differ in places.
+/// The session may belong to any owner, since whoever can open an archive may read all of it. It is found by its
+/// messages or by the program's name for it (`groups`), because programs do not store exactly what they send.
 pub fn rejoin(
     archive: &Arc<dyn Archive>,
     conversation: Conversation,
@@ -79,8 +79,8 @@ impl KnownMeanings {
         Ok(Self { here, elsewhere: others })
     }
 
-    /// What comes after the newest answer that the session has, without what follows it there already, and the
-    /// entry that it comes after. `None` if the session has none of the answers, or lacks an earlier one.
+    /// The messages after the newest answer that the session has, without those that already follow it there, and the
+    /// entry that they come after. `None` if the session has none of the answers, or lacks an earlier one.
     ///
     /// Only answers are compared up to there: clients write their questions and results in several ways.
     fn rest<'m>(&self, messages: &'m [Message]) -> Option<(Option<Seq>, &'m [Message])> {

@@ -91,7 +91,7 @@ pub(crate) struct WrittenStory {
 }
 
 impl WrittenStory {
-    /// Whether it belongs to a conversation of which so many rounds are folded.
+    /// Whether it belongs to a conversation of which `rounds` rounds are folded.
     pub(crate) fn goes_on_at(&self, rounds: u64) -> bool {
         self.until == rounds
     }
@@ -140,7 +140,7 @@ impl Storyteller {
         Self { told: told.map(WrittenStory::parse), ..Self::default() }
     }
 
-    /// Lets models summarise what the newest digest was made of.
+    /// Lets models summarise the rounds of the newest digest.
     pub fn tell(&mut self, digest: &Summarised, summarisers: Vec<Arc<dyn Summariser>>) {
         if let Some(chapter) = digest.chapter().filter(|_| !summarisers.is_empty()) {
             self.summarisers = summarisers;
@@ -236,7 +236,7 @@ impl Storyteller {
         self.job.is_some()
     }
 
-    /// Forgets everything, also what is being written.
+    /// Forgets everything, including a summary that is being written.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }

@@ -26,7 +26,7 @@ const MANIFEST: &str = "manifest.json";
 /// The folder that the agent gets.
 const SETTINGS: &str = "settings";
 
-/// What a file is called that has no other place: its own was changed during the run.
+/// The extension of a file that could not replace the user's own, because that was changed during the run.
 const BESIDE: &str = "longhand-run";
 
 /// A folder that only this user can read. Its settings are brought back when it is dropped.
@@ -351,7 +351,7 @@ fn free_name(path: &Path) -> PathBuf {
     name(number)
 }
 
-/// What tells whether a file was changed.
+/// Size and time of a file, to see whether it was changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct FileVersion {
     bytes: u64,

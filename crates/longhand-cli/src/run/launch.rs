@@ -1,4 +1,4 @@
-//! What keeps an agent from outliving its proxy.
+//! Keeps an agent from outliving its proxy.
 //!
 //! `longhand run` does not start the agent itself. It starts a guard, which is this program once more, and the guard
 //! starts the agent:
@@ -36,7 +36,7 @@ use super::signals::Signals;
 use crate::args::LaunchArgs;
 use crate::{CommandOutcome, hinted};
 
-/// This program, even if its file was replaced meanwhile.
+/// This program, even if its file was replaced since it started.
 const OURSELVES: &str = "/proc/self/exe";
 
 /// The name of the socket in the folder of a run.
@@ -54,7 +54,7 @@ const GRACE: Duration = Duration::from_secs(3);
 const KILL_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How often in succession no process must be found, to be sure that there is none.
+/// How many searches in a row must find no process.
 const LOOKS: usize = 5;
 
 /// Starts a guard that starts a program. What is written to the connection are signals for the program.
@@ -158,7 +158,7 @@ fn execute(parent: Pid, group: Pid, command: &[OsString]) -> Result<CommandOutco
     Err(does_not_start(program, &Command::new(program).args(arguments).exec()))
 }
 
-/// What a guard is told.
+/// What happens to a guard.
 enum Event {
     /// A signal is to be passed on.
     Signal(Signal),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// A value that stands in the place of another one for a while.
+/// A value that replaces another one during a run.
 pub(super) struct ValueChange {
     pub(super) keys: Vec<String>,
     pub(super) value: String,
@@ -32,7 +32,7 @@ fn put(value: &mut Value, keys: &[String], new: Value) {
     }
 }
 
-/// Takes a value out again, unless somebody has changed it since; what was `before` comes back in its place.
+/// Puts the value that was there `before` back, unless somebody has changed ours since.
 pub(super) fn restore(value: &mut Value, change: &ValueChange, before: &Value) {
     take(value, &change.keys, &json!(change.value), Some(before));
 }

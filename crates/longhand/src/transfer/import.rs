@@ -1,4 +1,4 @@
-//! Giving an archive what an export has and it has not.
+//! Adds the records of an export that an archive lacks.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -16,7 +16,7 @@ const RECORDS_AT_A_TIME: usize = 256;
 /// How many bytes of messages are restored in one transaction, but for one message that has more.
 const BYTES_AT_A_TIME: usize = 4 << 20;
 
-/// What became of a session of an export.
+/// The result of importing a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedSession {
     /// Its id in the archive.
@@ -34,7 +34,7 @@ pub struct ImportedSession {
 pub enum Imported {
     /// The archive did not have it.
     New,
-    /// The archive had a beginning of it; so many entries were new.
+    /// The archive had a beginning of it; this many entries were new.
     Extended(u64),
     /// The archive had all of it.
     Same,
@@ -60,7 +60,7 @@ pub fn check<R: BufRead>(mut exported: Exported<R>) -> Result<Vec<ExportedSessio
 /// Restores the sessions of an export that was checked, after all of it was compared with what the archive has.
 ///
 /// `open` reads the export from its beginning, which is done twice. With a `name`, they become sessions of that
-/// name. If it is broken off, importing the same again goes on with it.
+/// name. If it is interrupted, importing the same export again continues it.
 pub fn import<R: BufRead>(
     archive: &dyn Archive,
     sessions: Vec<ExportedSession>,
@@ -294,7 +294,7 @@ fn described(record: &Record) -> String {
     }
 }
 
-/// Adds what the archive has not, in transactions of bounded size.
+/// Adds the records that the archive lacks, in transactions of bounded size.
 fn restore<R: BufRead>(
     archive: &dyn Archive,
     target: &WantedSession,
@@ -370,9 +370,9 @@ pub fn messages<R: BufRead>(
 struct MessageRun<'a> {
     archive: &'a dyn Archive,
     session: SessionId,
-    /// What roots follow.
+    /// The entry that roots follow.
     root: Option<Seq>,
-    /// What the first of them follows.
+    /// The entry that the first of them follows.
     after: Option<Seq>,
     /// The entries of all messages before them, by number.
     seqs: Vec<Seq>,

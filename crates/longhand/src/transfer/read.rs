@@ -38,7 +38,7 @@ struct ReadProgress {
     batches: u64,
 }
 
-/// A message of an export, without what belongs to its session only.
+/// A message of an export, without the fields of its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedMessage {
     /// Its number among all messages of the export.
