@@ -70,7 +70,7 @@ impl Session {
                 match &entry.content {
                     ShownContent::Message(_, message) => messages.push(message),
                     ShownContent::Trace(name, summary) => {
-                        traces.push((name.clone(), summary.clone()))
+                        traces.push((name.clone(), summary.clone()));
                     }
                     ShownContent::Aside => {}
                 }
