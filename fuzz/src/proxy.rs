@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use longhand::{MemoryArchive, Tokens};
 use longhand_model::http::{HttpClient, full};
 use longhand_server::{Proxy, Settings, serve};
-use longhand_testkit::scripted::{RecordedRequest, ScriptedServer, ScriptStep};
+use longhand_testkit::scripted::{RecordedRequest, ScriptStep, ScriptedServer};
 use longhand_testkit::{WireFormat, validate};
 use tokio::runtime::Runtime;
 

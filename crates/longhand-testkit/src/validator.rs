@@ -49,10 +49,10 @@ impl WireFormat {
 /// An empty list of messages breaks none.
 ///
 /// ```
-/// use longhand_testkit::validator::{Wire, validate};
+/// use longhand_testkit::validator::{WireFormat, validate};
 ///
 /// let json = r#"{"messages":[{"role":"user","content":""}]}"#;
-/// assert_eq!(validate(Wire::Chat, json), ["messages[0].content: the text is empty"]);
+/// assert_eq!(validate(WireFormat::Chat, json), ["messages[0].content: the text is empty"]);
 /// ```
 pub fn validate(dialect: WireFormat, json: &str) -> Vec<String> {
     let mut report = ViolationReport::default();

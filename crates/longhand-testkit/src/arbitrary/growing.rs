@@ -25,15 +25,15 @@ pub enum PieceSize {
 /// A request to which turns can be appended; after each one it is valid.
 ///
 /// ```
-/// use longhand_testkit::arbitrary::{GrowingRequest, Weight};
+/// use longhand_testkit::arbitrary::{GrowingRequest, PieceSize};
 /// use longhand_testkit::rng::Rng;
-/// use longhand_testkit::{Wire, validate};
+/// use longhand_testkit::{WireFormat, validate};
 ///
-/// let mut request = GrowingRequest::new(Wire::Anthropic, Weight::Light, 7);
+/// let mut request = GrowingRequest::new(WireFormat::Anthropic, PieceSize::Light, 7);
 /// let mut rng = Rng::new(1);
 /// for _ in 0..10 {
 ///     request.append(&mut rng);
-///     assert!(validate(Wire::Anthropic, &request.json()).is_empty());
+///     assert!(validate(WireFormat::Anthropic, &request.json()).is_empty());
 /// }
 /// ```
 #[derive(Clone, Debug)]
