@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use longhand_core::json::Cursor;
+use longhand_core::json::JsonCursor;
 use longhand_core::{
-    Budget, Change, Edit, Handle, Message, Part, Plan, Policy, Role, Scale, Settings, Shown,
+    Budget, Change, Edit, Handle, Message, Part, Plan, PlanSettings, Policy, Role, Scale, Shown,
     Tokens, content_hash, is_fold, original, plan, project,
 };
 use longhand_dialect::{Conversation, Dialect, read};
@@ -64,7 +64,7 @@ pub struct Compacted {
 }
 
 /// Plans and applies; checks that the outcome is valid, counted right, and otherwise unchanged.
-pub fn compact(before: &Conversation, budget: &Budget, settings: &Settings) -> Compacted {
+pub fn compact(before: &Conversation, budget: &Budget, settings: &PlanSettings) -> Compacted {
     let plan = plan(&before.history(fixed(before)), budget, settings, &Quarter);
     let text = before.apply(std::slice::from_ref(&plan.batch));
     let after = again(before, &text);
@@ -128,7 +128,7 @@ fn lost_links(conversation: &Conversation) -> BTreeSet<String> {
     };
     let source = conversation.bytes();
     let (mut names, mut links) = (BTreeSet::new(), BTreeSet::new());
-    let mut cursor = Cursor::new(source);
+    let mut cursor = JsonCursor::new(source);
     while cursor.peek().is_some() {
         let Ok(line) = cursor.node() else { break };
         let string = |key: &str| Some(line.get(source, key)?.str(source)?.into_owned());
@@ -241,7 +241,7 @@ pub fn results_follow_their_calls(conversation: &Conversation) {
 }
 
 /// What a policy promises to leave alone, it does: the prompts, the question, and the tail of `elide`.
-pub fn kept_stays(before: &Conversation, plan: &Plan, settings: &Settings) {
+pub fn kept_stays(before: &Conversation, plan: &Plan, settings: &PlanSettings) {
     let messages = &before.messages;
     let fates = fates(plan, before);
     // What follows a command is its output.

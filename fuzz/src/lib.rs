@@ -10,7 +10,7 @@ mod proxy;
 mod recipe;
 mod stream;
 
-use longhand_core::{Budget, Policy, Rolling, Settings, Tokens};
+use longhand_core::{Budget, PlanSettings, Policy, Rolling, Tokens};
 use longhand_dialect::{Conversation, Dialect, read};
 
 pub use mutate::mutate;
@@ -89,7 +89,7 @@ fn compactions(before: &Conversation) {
             laws::compact(
                 before,
                 budget,
-                &Settings { policy, keep_tail, chars_min: 40, ..Settings::default() },
+                &PlanSettings { policy, keep_tail, chars_min: 40, ..PlanSettings::default() },
             );
         }
     }

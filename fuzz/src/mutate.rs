@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use longhand_core::json::{Cursor, JsonError, Kind, Value};
+use longhand_core::json::{JsonCursor, JsonError, JsonKind, JsonValue};
 
 /// Changes the JSON in `buffer[start..size]`; answers with the new size.
 ///
@@ -35,7 +35,7 @@ fn changed(source: &str, seed: u32) -> Option<String> {
             let changed = with(source, other.span.clone(), text(one));
             with(&changed, one.span.clone(), text(other))
         }
-        4 if one.kind == Kind::String => {
+        4 if one.kind == JsonKind::String => {
             let filler = ["word ", "src/a.rs:7 ", "\\n", "é", "{}"][dice.below(5)?];
             with(source, end - 1..end - 1, &filler.repeat(1 << dice.below(8)?))
         }
@@ -50,12 +50,12 @@ fn with(source: &str, range: Range<usize>, text: &str) -> String {
 /// A value, and what parts it from the next one if it stands in a list.
 struct Spot {
     span: Range<usize>,
-    kind: Kind,
+    kind: JsonKind,
     separator: Option<&'static str>,
 }
 
 impl Spot {
-    fn new(value: Value, separator: Option<&'static str>) -> Self {
+    fn new(value: JsonValue, separator: Option<&'static str>) -> Self {
         Self { span: value.span(), kind: value.kind, separator }
     }
 
@@ -80,19 +80,19 @@ impl Spot {
 /// Finds every value at any depth; the outermost ones are lines.
 fn spots(source: &str) -> Result<Vec<Spot>, JsonError> {
     let mut found = Vec::new();
-    let mut lines = Cursor::new(source);
+    let mut lines = JsonCursor::new(source);
     while lines.peek().is_some() {
         found.push(Spot::new(lines.value()?, Some("\n")));
     }
     let mut next = 0;
     while let Some(Spot { span, kind, .. }) = found.get(next) {
-        let (kind, mut cursor) = (*kind, Cursor::at(source, span.start));
+        let (kind, mut cursor) = (*kind, JsonCursor::at(source, span.start));
         match kind {
-            Kind::Object => cursor.fields(|cursor, _| {
+            JsonKind::Object => cursor.fields(|cursor, _| {
                 found.push(Spot::new(cursor.value()?, None));
                 Ok(())
             })?,
-            Kind::Array => cursor.elements(|cursor| {
+            JsonKind::Array => cursor.elements(|cursor| {
                 found.push(Spot::new(cursor.value()?, Some(",")));
                 Ok(())
             })?,

@@ -9,8 +9,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use longhand::{MemoryArchive, Tokens};
 use longhand_model::http::{HttpClient, full};
 use longhand_server::{Proxy, Settings, serve};
-use longhand_testkit::scripted::{Recorded, ScriptedServer, Step};
-use longhand_testkit::{Wire, validate};
+use longhand_testkit::scripted::{RecordedRequest, ScriptStep, ScriptedServer};
+use longhand_testkit::{WireFormat, validate};
 use tokio::runtime::Runtime;
 
 /// With the first one, everything fits.
@@ -37,7 +37,7 @@ const NOT_SET: [&str; 9] = [
 
 /// What a client sends.
 struct Case<'b> {
-    wire: Wire,
+    wire: WireFormat,
     budget: usize,
     path: String,
     headers: HeaderMap,
@@ -49,7 +49,7 @@ struct Outcome {
     status: StatusCode,
     headers: HeaderMap,
     /// What the upstream got.
-    sent: Option<Recorded>,
+    sent: Option<RecordedRequest>,
 }
 
 /// Where the body begins: after the first empty line.
@@ -88,7 +88,7 @@ impl<'b> Case<'b> {
         let start = body_start(bytes);
         let (head, body) = bytes.split_at(start);
         let (choice, head) = head.split_first()?;
-        let wire = Wire::ALL[usize::from(choice % 3)];
+        let wire = WireFormat::ALL[usize::from(choice % 3)];
         let budget = usize::from(choice / 3) % BUDGETS.len();
         let mut case =
             Self { wire, budget, path: path_of(wire).to_owned(), headers: HeaderMap::new(), body };
@@ -144,11 +144,11 @@ impl<'b> Case<'b> {
     }
 }
 
-fn path_of(wire: Wire) -> &'static str {
+fn path_of(wire: WireFormat) -> &'static str {
     match wire {
-        Wire::Chat => "/v1/chat/completions",
-        Wire::Responses => "/v1/responses",
-        Wire::Anthropic => "/v1/messages",
+        WireFormat::Chat => "/v1/chat/completions",
+        WireFormat::Responses => "/v1/responses",
+        WireFormat::Anthropic => "/v1/messages",
     }
 }
 
@@ -168,7 +168,7 @@ struct Stage {
     runtime: Runtime,
     proxies: Vec<Proxy>,
     client: HttpClient,
-    sent: Arc<Mutex<Option<Recorded>>>,
+    sent: Arc<Mutex<Option<RecordedRequest>>>,
     requests: u64,
     _upstream: ScriptedServer,
 }
@@ -185,7 +185,7 @@ impl Stage {
         let upstream = ScriptedServer::playing(usize::MAX, move |request| {
             *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.clone());
             let kind = vec![("content-type", "application/json".to_owned())];
-            Some(Step::Raw(200, kind, answer_to(&request.path).to_owned()))
+            Some(ScriptStep::Raw(200, kind, answer_to(&request.path).to_owned()))
         });
         let proxies = BUDGETS.map(|budget| {
             let mut settings = Settings::new(Arc::new(MemoryArchive::default()));

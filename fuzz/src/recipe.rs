@@ -2,7 +2,7 @@
 
 use arbitrary::{Result, Unstructured};
 use longhand_core::json::quote;
-use longhand_core::{Budget, Policy, Rolling, Settings, Tokens};
+use longhand_core::{Budget, PlanSettings, Policy, Rolling, Tokens};
 
 /// How to make a case: a chat, and what to do with it.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub struct Recipe {
     /// The conversation.
     pub json: String,
     /// How to compact it.
-    pub settings: Settings,
+    pub settings: PlanSettings,
     limit_permille: u64,
     reserve_permille: u64,
     target_permille: Option<u64>,
@@ -25,7 +25,7 @@ impl Recipe {
     /// Follows the bytes; where they end, so does the conversation.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut u = Unstructured::new(bytes);
-        let settings = Settings {
+        let settings = PlanSettings {
             policy: *u.choose(&[
                 Policy::Auto,
                 Policy::Elide,

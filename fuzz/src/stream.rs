@@ -1,7 +1,7 @@
 //! Answers that come as streams.
 
 use arbitrary::{Result, Unstructured};
-use longhand_core::json::{Cursor, quote};
+use longhand_core::json::{JsonCursor, quote};
 use longhand_dialect::{Dialect, Reply, ReplyError, ReplyReader, SseEvent, SseReader};
 
 const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Responses, Dialect::Anthropic];
@@ -45,7 +45,7 @@ fn check(dialect: Dialect, stream: &[u8], size: usize, cut: usize) -> Heard {
     for reply in
         [&heard, &begun].iter().flat_map(|heard| heard.outcome.iter().chain(&heard.partial))
     {
-        let mut cursor = Cursor::new(&reply.message);
+        let mut cursor = JsonCursor::new(&reply.message);
         let node = cursor.node().unwrap_or_else(|error| panic!("{error:?}: {}", reply.message));
         assert!(cursor.peek().is_none(), "{node:?}: {}", reply.message);
     }

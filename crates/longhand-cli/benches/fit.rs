@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use longhand_core::{Budget, Policy, Settings, Tokens, plan};
+use longhand_core::{Budget, PlanSettings, Policy, Tokens, plan};
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
 use longhand_testkit::history::history;
@@ -15,7 +15,7 @@ const BUDGET: Tokens = Tokens(32_000);
 /// Counts from nothing, as the first request of a session does; the vocabulary itself is loaded once.
 fn fit(conversation: &Conversation, policy: Policy) -> longhand_core::Plan {
     let meter = MeterSpec::O200k.open(ImageRule::OPENAI_TILES).expect("the vocabulary is built in");
-    let settings = Settings { policy, ..Settings::default() };
+    let settings = PlanSettings { policy, ..PlanSettings::default() };
     plan(&conversation.history(Tokens(0)), &Budget::of(BUDGET), &settings, &*meter)
 }
 

@@ -9,12 +9,12 @@ use longhand_archive::Unwiped;
 
 use crate::args::{ArchiveArgs, ArchiveCommand, ArchiveCommandArgs, BackupArgs};
 use crate::output::counted;
-use crate::{Outcome, hinted, output, progress, store};
+use crate::{CommandOutcome, hinted, output, progress, store};
 
-/// How long a copy waits for what removed sessions left to be wiped: it should not have it.
+/// How long a copy waits until the texts of removed sessions are wiped, so that it does not contain them.
 const WIPE_WAIT: Duration = Duration::from_secs(5);
 
-pub(crate) fn run(args: &ArchiveCommandArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &ArchiveCommandArgs) -> Result<CommandOutcome> {
     match &args.command {
         ArchiveCommand::Backup(args) => backup(args),
     }
@@ -29,7 +29,7 @@ pub(crate) fn open_file(args: &ArchiveArgs) -> Result<Arc<SqliteArchive>> {
     Ok(Arc::new(SqliteArchive::open(store::path(args)?)?))
 }
 
-fn backup(args: &BackupArgs) -> Result<Outcome> {
+fn backup(args: &BackupArgs) -> Result<CommandOutcome> {
     let archive = open_file(&args.archive)?;
     if archive.wipe(WIPE_WAIT)? == Unwiped::Content {
         output::say(
@@ -48,7 +48,7 @@ fn backup(args: &BackupArgs) -> Result<Outcome> {
         let size = counted(bytes as usize, "byte");
         output::print(&format!("copied {size} to {}, and checked them", args.file.display()))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn explained(error: ArchiveError) -> Error {

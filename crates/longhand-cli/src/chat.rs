@@ -16,24 +16,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use longhand::{
-    Archive, ArchiveError, CachePrices, Call, Folding, Prompt, Redactor, Round, Session,
+    Archive, ArchiveError, CachePrices, Folding, ModelCall, Prompt, Redactor, Round, Session,
     SessionError, Tokens, Window, recall,
 };
 use longhand_archive::{Page, Scope};
 use longhand_core::{Handle, Scale, Seq, grouped};
 use longhand_dialect::Usage;
-use longhand_model::{Model, ModelError, Reply, Request};
+use longhand_model::{Model, ModelError, ModelRequest, Reply};
 use serde_json::json;
 
-use self::command::Command;
+use self::command::ChatCommand;
 use self::editor::{LineEditor, Typed};
 use self::screen::Screen;
 use self::typing::TypingHeld;
 use crate::args::ChatArgs;
 use crate::config::Config;
-use crate::models::Models;
+use crate::models::ModelSetup;
 use crate::output::counted;
-use crate::{Outcome, conversation, hinted, map, progress, store};
+use crate::{CommandOutcome, conversation, hinted, map, progress, store};
 
 /// The session of `longhand chat` without a name.
 const DEFAULT_SESSION: &str = "chat";
@@ -53,7 +53,7 @@ const BUSY_ATTEMPTS: usize = 24;
 /// How long `/quit` waits for a summary that is being written; one that is late is written again next time.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
 
-pub(crate) fn run(args: &ChatArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &ChatArgs) -> Result<CommandOutcome> {
     let config = Config::load()?;
     let name = args.model.as_deref().or(config.text("models.chat")).ok_or_else(|| {
         hinted(
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &ChatArgs) -> Result<Outcome> {
         )
     })?;
     let archive = store::open(&args.archive)?;
-    let models = Models::new(&config, Arc::clone(&archive))?;
+    let models = ModelSetup::new(&config, Arc::clone(&archive))?;
     let model = models.model(name)?;
     let mut session = store::session(&archive, &args.id, &args.session)?;
     let system = args.system.as_deref().or(config.text("chat.system")).unwrap_or_default();
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &ChatArgs) -> Result<Outcome> {
 
 /// A conversation and what is needed to continue it.
 struct Chat {
-    models: Models,
+    models: ModelSetup,
     model: Model,
     archive: Arc<dyn Archive>,
     session: Session,
@@ -108,9 +108,9 @@ struct Chat {
 }
 
 /// How an answer ended.
-enum Answer {
+enum ChatAnswer {
     Whole(Reply),
-    /// What came before it ended, and why it did.
+    /// The text before it was interrupted, and why it was.
     Partial(String, String),
 }
 
@@ -136,7 +136,7 @@ impl Chat {
     }
 
     /// Reads and answers until the user leaves.
-    fn converse(&mut self) -> Result<Outcome> {
+    fn converse(&mut self) -> Result<CommandOutcome> {
         let mut editor = LineEditor::new(&self.screen)?;
         let _typing = TypingHeld::new();
         // From here on Ctrl-C ends an answer or a wait, never the program.
@@ -160,13 +160,13 @@ impl Chat {
                 continue;
             }
             editor.remember(self.redacted(line));
-            match Command::parse(line) {
+            match ChatCommand::parse(line) {
                 // Typed once more, it is the same message.
                 None if self.has_failed && self.asked.as_deref() == Some(line) => self.retry()?,
                 // Two slashes begin a message that begins with one.
                 None => self.turn(if line.starts_with("//") { &line[1..] } else { line })?,
-                Some(Ok(Command::Retry)) => self.retry()?,
-                Some(Ok(Command::Quit)) => break,
+                Some(Ok(ChatCommand::Retry)) => self.retry()?,
+                Some(Ok(ChatCommand::Quit)) => break,
                 Some(Ok(command)) => {
                     if let Err(error) = self.obey(command) {
                         self.screen.problem(&error);
@@ -181,7 +181,7 @@ impl Chat {
         }
         self.session.settle(LEAVE_WAIT)?;
         self.screen.notice(&format!("resume with `{}`", resume(self.session.name())));
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 
     /// The prompt with a gauge of the window.
@@ -210,14 +210,14 @@ impl Chat {
             Ok((answer, window)) => (answer, Some(window)),
             Err(error) => {
                 self.screen.problem(&error);
-                (Answer::Partial(String::new(), format!("{error:#}")), None)
+                (ChatAnswer::Partial(String::new(), format!("{error:#}")), None)
             }
         };
         self.has_failed = false;
         let round = self.round(message, &answer);
         self.unrecorded.push(round);
         self.record_waiting();
-        if let Answer::Partial(said, why) = &answer {
+        if let ChatAnswer::Partial(said, why) = &answer {
             self.has_failed = true;
             let (kept, again) = if said.is_empty() {
                 ("your message is kept", "Enter sends it again, → edits it")
@@ -242,7 +242,7 @@ impl Chat {
     }
 
     /// Logs the tokens and the cost of an answer.
-    fn log(&self, answer: &Answer, window: &Window) -> Result<()> {
+    fn log(&self, answer: &ChatAnswer, window: &Window) -> Result<()> {
         if let Some(call) = self.call(answer, window)? {
             let system = self.redacted(&self.system);
             self.session.log_request(&call, window, &system, store::now_ms())?;
@@ -283,11 +283,13 @@ impl Chat {
     }
 
     fn redacted(&self, line: &str) -> String {
-        self.redactor.as_ref().map_or(line.to_owned(), |own| own.redact(line).into_owned())
+        self.redactor
+            .as_ref()
+            .map_or(line.to_owned(), |redactor| redactor.redact(line).into_owned())
     }
 
     /// Asks the model, with a smaller window if it says that this one is too long.
-    fn ask(&mut self, message: &str) -> Result<(Answer, Window)> {
+    fn ask(&mut self, message: &str) -> Result<(ChatAnswer, Window)> {
         let dialect = self.model.endpoint.api.dialect();
         let mut prompt = Prompt { base: self.system.clone(), dialect, ..Prompt::default() };
         for shrinks in 0.. {
@@ -301,8 +303,11 @@ impl Chat {
                     window.shortfall
                 ));
             }
-            let request =
-                Request { stream: true, cache: true, ..Request::read(&window.json, dialect)? };
+            let request = ModelRequest {
+                stream: true,
+                cache: true,
+                ..ModelRequest::read(&window.json, dialect)?
+            };
             match self.stream(&request) {
                 Err(ModelError::TooLong { overflow, .. }) if shrinks < SHRINKS_MAX => {
                     let least = Tokens(window.tokens.0 * 7 / 10);
@@ -313,7 +318,7 @@ impl Chat {
                 Ok(answer) => return Ok((answer, window)),
                 Err(error) => {
                     self.screen.problem(&explained(&error));
-                    return Ok((Answer::Partial(String::new(), error.to_string()), window));
+                    return Ok((ChatAnswer::Partial(String::new(), error.to_string()), window));
                 }
             }
         }
@@ -321,7 +326,7 @@ impl Chat {
     }
 
     /// Shows the answer as it comes; Ctrl-C stops it.
-    fn stream(&self, request: &Request) -> Result<Answer, ModelError> {
+    fn stream(&self, request: &ModelRequest) -> Result<ChatAnswer, ModelError> {
         let mut said = String::new();
         let mut shown = self.screen.answer();
         progress::start(&format!("waiting for {}", self.model));
@@ -340,29 +345,29 @@ impl Chat {
         progress::end();
         shown.end();
         match outcome {
-            Ok(Ok(reply)) => Ok(Answer::Whole(reply)),
+            Ok(Ok(reply)) => Ok(ChatAnswer::Whole(reply)),
             Ok(Err(error)) if said.is_empty() => Err(error),
             Ok(Err(error)) => {
                 self.screen.problem(&anyhow::Error::msg(error.to_string()));
-                Ok(Answer::Partial(said, error.to_string()))
+                Ok(ChatAnswer::Partial(said, error.to_string()))
             }
-            Err(why) => Ok(Answer::Partial(said, why.to_owned())),
+            Err(why) => Ok(ChatAnswer::Partial(said, why.to_owned())),
         }
     }
 
     /// The round that an answer makes.
-    fn round(&self, message: &str, answer: &Answer) -> Round {
+    fn round(&self, message: &str, answer: &ChatAnswer) -> Round {
         let dialect = self.model.endpoint.api.dialect();
         let now = store::now_ms();
         let reply = match answer {
-            Answer::Whole(reply) => reply,
-            Answer::Partial(said, why) if why == STOPPED => {
+            ChatAnswer::Whole(reply) => reply,
+            ChatAnswer::Partial(said, why) if why == STOPPED => {
                 return Round::new(message, format!("{said} [{STOPPED}]").trim_start(), now);
             }
-            Answer::Partial(said, why) if said.is_empty() => {
+            ChatAnswer::Partial(said, why) if said.is_empty() => {
                 return Round::new(message, &format!("[no answer: {why}]"), now);
             }
-            Answer::Partial(said, why) => {
+            ChatAnswer::Partial(said, why) => {
                 return Round::new(message, &format!("{said} [cut off: {why}]"), now);
             }
         };
@@ -377,11 +382,11 @@ impl Chat {
     }
 
     /// The tokens and cost of an answer: as the provider reports them, or as counted here if it was stopped or cut off.
-    fn call(&self, answer: &Answer, window: &Window) -> Result<Option<Call>> {
+    fn call(&self, answer: &ChatAnswer, window: &Window) -> Result<Option<ModelCall>> {
         let usage = match answer {
-            Answer::Whole(reply) => reply.usage,
-            Answer::Partial(said, _) if said.is_empty() => None,
-            Answer::Partial(said, _) => {
+            ChatAnswer::Whole(reply) => reply.usage,
+            ChatAnswer::Partial(said, _) if said.is_empty() => None,
+            ChatAnswer::Partial(said, _) => {
                 let dialect = self.model.endpoint.api.dialect();
                 let meter = longhand::meter_for(dialect, Some(&self.model.name))?;
                 let output = Scale::new(&*meter).text(said).0;
@@ -389,7 +394,7 @@ impl Chat {
             }
         };
         let Some(usage) = usage else { return Ok(None) };
-        Ok(Some(Call {
+        Ok(Some(ModelCall {
             model: self.model.to_string(),
             input: usage.input,
             cached_input: usage.cached_input,
@@ -411,24 +416,24 @@ impl Chat {
         }
     }
 
-    fn obey(&mut self, command: Command) -> Result<()> {
+    fn obey(&mut self, command: ChatCommand) -> Result<()> {
         match command {
-            Command::Context => {
+            ChatCommand::Context => {
                 let meter =
                     longhand::meter_for(self.model.endpoint.api.dialect(), Some(&self.model.name))?;
                 let prompt = Scale::new(&*meter).text(&self.system);
                 screen::show(&map::of_session(&self.session, Some(prompt)));
             }
-            Command::Compact(instructions) => self.compact(&instructions)?,
-            Command::Undo => match self.session.undo()? {
+            ChatCommand::Compact(instructions) => self.compact(&instructions)?,
+            ChatCommand::Undo => match self.session.undo()? {
                 Some(batch) => self.screen.notice(&format!(
                     "undid batch {}; what it left out is sent again if it fits",
                     batch.number
                 )),
                 None => self.screen.notice("there is nothing to undo"),
             },
-            Command::Pin(words) => self.pin(&words)?,
-            Command::Expand(handle) => {
+            ChatCommand::Pin(words) => self.pin(&words)?,
+            ChatCommand::Expand(handle) => {
                 let handle = Handle::parse(&handle)
                     .context("a handle is `h:` and twelve letters and digits")?;
                 let scope = Scope::Session(self.session.id());
@@ -437,7 +442,7 @@ impl Chat {
                     None => self.screen.notice("the archive has nothing with this handle"),
                 }
             }
-            Command::Search(words) => {
+            ChatCommand::Search(words) => {
                 let scope = Scope::Session(self.session.id());
                 let hits = self.archive.search(&scope, &words, 10)?;
                 for hit in &hits {
@@ -448,15 +453,15 @@ impl Chat {
                     self.screen.notice("nothing found");
                 }
             }
-            Command::Model(None) => self.screen.notice(&format!("the model is {}", self.model)),
-            Command::Model(Some(name)) => {
+            ChatCommand::Model(None) => self.screen.notice(&format!("the model is {}", self.model)),
+            ChatCommand::Model(Some(name)) => {
                 self.model = self.models.model(&name)?;
                 self.count_as_the_model_does()?;
                 self.screen.notice(&format!("now with {}", self.model));
             }
-            Command::Cost => screen::show(&self.cost()?),
-            Command::Help => screen::show_help(),
-            Command::Quit | Command::Retry => {}
+            ChatCommand::Cost => screen::show(&self.cost()?),
+            ChatCommand::Help => screen::show_help(),
+            ChatCommand::Quit | ChatCommand::Retry => {}
         }
         Ok(())
     }
@@ -509,7 +514,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Waits for so long, and returns whether Ctrl-C was pressed meanwhile.
+    /// Waits for `wait`, and returns whether Ctrl-C was pressed in that time.
     fn is_interrupted(&self, wait: Duration) -> bool {
         self.models
             .runtime

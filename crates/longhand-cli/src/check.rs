@@ -5,9 +5,9 @@ use serde_json::json;
 
 use crate::args::CheckArgs;
 use crate::output::counted;
-use crate::{Outcome, input, output};
+use crate::{CommandOutcome, input, output};
 
-pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &CheckArgs) -> Result<CommandOutcome> {
     let conversation = input::read(&args.input)?;
     let findings = conversation.check();
     let valid = !findings.iter().any(|finding| finding.grave);
@@ -40,5 +40,5 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
         text.push_str(&format!("{verdict}: {count} ({})\n", conversation.dialect));
         output::print(&text)?;
     }
-    Ok(if valid { Outcome::Done } else { Outcome::No })
+    Ok(if valid { CommandOutcome::Done } else { CommandOutcome::No })
 }

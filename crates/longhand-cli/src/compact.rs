@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use longhand::{Admitted, Owner, Request, SqliteArchive};
-use longhand_core::{Batch, Budget, Scale, Settings, Tokens};
+use longhand::{Admitted, Owner, SqliteArchive, WindowRequest};
+use longhand_core::{Batch, Budget, PlanSettings, Scale, Tokens};
 use longhand_dialect::{BINDING_BETA, Conversation};
 use serde_json::json;
 
 use crate::args::{CompactArgs, MapWhen};
-use crate::report::{Report, Summaries};
-use crate::{Outcome, hinted, input, map, output, redaction, store, weigh};
+use crate::report::{CompactReport, Summaries};
+use crate::{CommandOutcome, hinted, input, map, output, redaction, store, weigh};
 
-pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
     if args.budget == 0 {
         return Err(hinted(
             "a budget of 0 tokens holds nothing",
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
     let name = input::name(&args.input);
     let conversation = valid(input::read(&args.input)?, args.repair, &name)?;
     let mut conversation = conversation;
-    // Where the provider can be told to drop thinking that an edit voids, it is.
+    // Thinking stays if the provider can be told to drop the blocks that an edit invalidates.
     let drops_thinking = conversation.keep_thinking();
     let named = weigh::open(args.meter.meter.clone(), &conversation)?;
     let meter = &named.meter;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
         images_max,
         ..Budget::of(Tokens(args.budget))
     };
-    let settings = Settings {
+    let settings = PlanSettings {
         policy: args.policy.into(),
         keep_tail: args.keep_tail,
         chars_min: args.min_chars,
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
         None => Admitted::alone(conversation),
     };
     // A new batch is durable before anything relies on its handles.
-    let fitted = admitted.window(&Request {
+    let fitted = admitted.window(&WindowRequest {
         budget,
         settings,
         meter: &**meter,
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
     let conversation = admitted.conversation();
     let (window, over) = verified(text, conversation)?;
     let after = weigh::total(&window, meter);
-    let report = (args.report.is_some() || !args.quiet).then(|| Report {
+    let report = (args.report.is_some() || !args.quiet).then(|| CompactReport {
         before: if plan.is_noop() && fitted.live.is_empty() {
             weigh::Counted::exactly(after)
         } else {
@@ -140,7 +140,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<Outcome> {
             output::say_styled(map::draw(&window, &named, budget, colour).trim_end());
         }
     }
-    Ok(if plan.fits() && over.is_empty() { Outcome::Done } else { Outcome::TooBig })
+    Ok(if plan.fits() && over.is_empty() { CommandOutcome::Done } else { CommandOutcome::TooBig })
 }
 
 /// Whether a path is the file that is read.
@@ -150,7 +150,7 @@ fn is_input(path: &Path, args: &CompactArgs) -> bool {
     input.is_some_and(|input| real(input).is_some_and(|input| Some(input) == real(path)))
 }
 
-/// What else a person should know: what models were asked, and how to bring back what was left out.
+/// Lines for people: which models were asked, and how to bring back what was left out.
 fn report_lines(
     args: &CompactArgs,
     live: &[Batch],

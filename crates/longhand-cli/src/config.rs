@@ -18,16 +18,16 @@ use crate::{hinted, output, paths};
 pub(crate) const FILE: &str = "longhand.toml";
 
 /// A setting that a file may have; `*` stands for any name.
-struct Known {
+struct KnownSetting {
     key: &'static str,
-    kind: Kind,
+    kind: SettingKind,
     /// The variable that overrides it.
     variable: Option<&'static str>,
     /// The default.
     default: &'static str,
 }
 
-impl Known {
+impl KnownSetting {
     /// Whether the file of an untrusted folder may set it: it decides how much is sent, not where to.
     fn is_harmless(&self) -> bool {
         self.key.starts_with("session.") || self.key.starts_with("windows.")
@@ -35,7 +35,7 @@ impl Known {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SettingKind {
     Text,
     Whole,
     Number,
@@ -45,53 +45,63 @@ enum Kind {
 
 const fn known(
     key: &'static str,
-    kind: Kind,
+    kind: SettingKind,
     variable: &'static str,
     default: &'static str,
-) -> Known {
-    Known { key, kind, variable: Some(variable), default }
+) -> KnownSetting {
+    KnownSetting { key, kind, variable: Some(variable), default }
 }
 
-const fn in_file(key: &'static str, kind: Kind) -> Known {
-    Known { key, kind, variable: None, default: "" }
+const fn in_file(key: &'static str, kind: SettingKind) -> KnownSetting {
+    KnownSetting { key, kind, variable: None, default: "" }
 }
 
-const KNOWN: &[Known] = &[
-    known("archive.path", Kind::Text, "LONGHAND_ARCHIVE", "~/.local/share/longhand/archive.db"),
-    known("archive.keep", Kind::Text, "LONGHAND_KEEP", "on"),
-    known("session.policy", Kind::Text, "LONGHAND_POLICY", "auto"),
-    known("session.rounds", Kind::Whole, "LONGHAND_ROUNDS", "10"),
-    known("session.budget", Kind::Whole, "LONGHAND_BUDGET", "24000"),
-    known("session.clip_new", Kind::Whole, "LONGHAND_CLIP_NEW", "never"),
-    known("session.summary", Kind::Whole, "LONGHAND_SUMMARY", "4000"),
-    known("session.patterns", Kind::Texts, "LONGHAND_PATTERNS", "none"),
-    known("models.chat", Kind::Text, "LONGHAND_CHAT_MODEL", "none"),
-    known("models.summary", Kind::Texts, "LONGHAND_SUMMARY_MODEL", "extractive"),
-    known("models.summary_usd_per_hour", Kind::Number, "LONGHAND_SUMMARY_USD_PER_HOUR", "1.0"),
-    known("chat.system", Kind::Text, "LONGHAND_SYSTEM", "none"),
-    in_file("endpoints.*.url", Kind::Text),
-    in_file("endpoints.*.api", Kind::Text),
-    in_file("endpoints.*.key_env", Kind::Text),
-    in_file("endpoints.*.key_file", Kind::Text),
-    in_file("prices.*.input", Kind::Number),
-    in_file("prices.*.cached_input", Kind::Number),
-    in_file("prices.*.cache_write", Kind::Number),
-    in_file("prices.*.output", Kind::Number),
-    in_file("windows.*.tokens", Kind::Whole),
+const KNOWN: &[KnownSetting] = &[
+    known(
+        "archive.path",
+        SettingKind::Text,
+        "LONGHAND_ARCHIVE",
+        "~/.local/share/longhand/archive.db",
+    ),
+    known("archive.keep", SettingKind::Text, "LONGHAND_KEEP", "on"),
+    known("session.policy", SettingKind::Text, "LONGHAND_POLICY", "auto"),
+    known("session.rounds", SettingKind::Whole, "LONGHAND_ROUNDS", "10"),
+    known("session.budget", SettingKind::Whole, "LONGHAND_BUDGET", "24000"),
+    known("session.clip_new", SettingKind::Whole, "LONGHAND_CLIP_NEW", "never"),
+    known("session.summary", SettingKind::Whole, "LONGHAND_SUMMARY", "4000"),
+    known("session.patterns", SettingKind::Texts, "LONGHAND_PATTERNS", "none"),
+    known("models.chat", SettingKind::Text, "LONGHAND_CHAT_MODEL", "none"),
+    known("models.summary", SettingKind::Texts, "LONGHAND_SUMMARY_MODEL", "extractive"),
+    known(
+        "models.summary_usd_per_hour",
+        SettingKind::Number,
+        "LONGHAND_SUMMARY_USD_PER_HOUR",
+        "1.0",
+    ),
+    known("chat.system", SettingKind::Text, "LONGHAND_SYSTEM", "none"),
+    in_file("endpoints.*.url", SettingKind::Text),
+    in_file("endpoints.*.api", SettingKind::Text),
+    in_file("endpoints.*.key_env", SettingKind::Text),
+    in_file("endpoints.*.key_file", SettingKind::Text),
+    in_file("prices.*.input", SettingKind::Number),
+    in_file("prices.*.cached_input", SettingKind::Number),
+    in_file("prices.*.cache_write", SettingKind::Number),
+    in_file("prices.*.output", SettingKind::Number),
+    in_file("windows.*.tokens", SettingKind::Whole),
 ];
 
 /// Where a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SettingSource {
     File(PathBuf),
     Variable(&'static str),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::File(path) => write!(f, "{}", path.display()),
-            Source::Variable(name) => f.write_str(name),
+            SettingSource::File(path) => write!(f, "{}", path.display()),
+            SettingSource::Variable(name) => f.write_str(name),
         }
     }
 }
@@ -99,7 +109,7 @@ impl fmt::Display for Source {
 /// All that is configured, by its key.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    settings: BTreeMap<String, (Value, Source)>,
+    settings: BTreeMap<String, (Value, SettingSource)>,
     folder: Option<FolderFile>,
 }
 
@@ -133,16 +143,16 @@ impl Config {
 
     fn read(
         here: &Path,
-        own: Option<&Path>,
+        user_file: Option<&Path>,
         trusted: &Trusted,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self> {
         let mut config = Self::default();
-        if let Some(own) = own.filter(|path| path.is_file()) {
-            config.add(settings_of(own, &contents(own)?)?, own);
+        if let Some(user_file) = user_file.filter(|path| path.is_file()) {
+            config.add(settings_of(user_file, &contents(user_file)?)?, user_file);
         }
         let above = here.ancestors().map(|folder| folder.join(FILE)).find(|path| path.is_file());
-        let is_own = |path: &Path| own.is_some_and(|own| same_file(own, path));
+        let is_own = |path: &Path| user_file.is_some_and(|user_file| same_file(user_file, path));
         if let Some(path) = above.filter(|path| !is_own(path)) {
             config.add_folder(&path, trusted)?;
         }
@@ -151,13 +161,13 @@ impl Config {
             let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
             let value = from_text(known.kind, &text)
                 .with_context(|| format!("{name} is {text:?}, but must be {}", known.kind))?;
-            config.settings.insert(known.key.to_owned(), (value, Source::Variable(name)));
+            config.settings.insert(known.key.to_owned(), (value, SettingSource::Variable(name)));
         }
         Ok(config)
     }
 
     fn add(&mut self, settings: Vec<(String, Value)>, path: &Path) {
-        let source = Source::File(path.to_owned());
+        let source = SettingSource::File(path.to_owned());
         let sourced = settings.into_iter().map(|(key, value)| (key, (value, source.clone())));
         self.settings.extend(sourced);
     }
@@ -236,13 +246,13 @@ impl Config {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for SettingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Text => "a text",
-            Kind::Whole => "a whole number",
-            Kind::Number => "a number",
-            Kind::Texts => "a string or a list of strings",
+            SettingKind::Text => "a text",
+            SettingKind::Whole => "a whole number",
+            SettingKind::Number => "a number",
+            SettingKind::Texts => "a string or a list of strings",
         })
     }
 }
@@ -316,7 +326,7 @@ fn matches(shape: &str, key: &str) -> bool {
 
 /// The setting that a misspelt key was meant to be; `None` if none is similar.
 fn nearest(key: &str) -> Option<String> {
-    // A name that the user chose is right, whatever it is.
+    // The user may choose any name here.
     let middle = key.split('.').nth(1).unwrap_or_default();
     let shapes = KNOWN.iter().map(|known| known.key.replace('*', middle));
     let distances = shapes.map(|shape| (strsim::damerau_levenshtein(&shape, key), shape));
@@ -332,23 +342,25 @@ fn sections() -> String {
     format!("the sections are {}", names.join(", "))
 }
 
-fn is_kind(kind: Kind, value: &Value) -> bool {
+fn is_kind(kind: SettingKind, value: &Value) -> bool {
     match kind {
-        Kind::Text => value.is_str(),
-        Kind::Whole => value.as_integer().is_some_and(|number| number >= 0),
-        Kind::Number => value.is_float() || value.is_integer(),
-        Kind::Texts => {
+        SettingKind::Text => value.is_str(),
+        SettingKind::Whole => value.as_integer().is_some_and(|number| number >= 0),
+        SettingKind::Number => value.is_float() || value.is_integer(),
+        SettingKind::Texts => {
             value.is_str() || value.as_array().is_some_and(|list| list.iter().all(Value::is_str))
         }
     }
 }
 
-fn from_text(kind: Kind, text: &str) -> Option<Value> {
+fn from_text(kind: SettingKind, text: &str) -> Option<Value> {
     match kind {
-        Kind::Text => Some(Value::String(text.to_owned())),
-        Kind::Whole => text.parse::<i64>().ok().filter(|number| *number >= 0).map(Value::Integer),
-        Kind::Number => text.parse().ok().map(Value::Float),
-        Kind::Texts => {
+        SettingKind::Text => Some(Value::String(text.to_owned())),
+        SettingKind::Whole => {
+            text.parse::<i64>().ok().filter(|number| *number >= 0).map(Value::Integer)
+        }
+        SettingKind::Number => text.parse().ok().map(Value::Float),
+        SettingKind::Texts => {
             let texts = text.split(',').map(|text| Value::String(text.trim().to_owned()));
             Some(Value::Array(texts.collect()))
         }
@@ -365,7 +377,7 @@ mod tests {
         let inner = folder.path().join("a/b");
         std::fs::create_dir_all(&inner)?;
         let variable = |name: &str| {
-            let found = variables.iter().find(|(own, _)| *own == name);
+            let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
         Config::read(&inner, None, &Trusted::default(), variable)
@@ -380,7 +392,7 @@ mod tests {
             (Some(7000), Some(4))
         );
         let all = config.all();
-        let setting = |key: &str| all.iter().find(|(own, ..)| own == key).unwrap();
+        let setting = |key: &str| all.iter().find(|(known, ..)| known == key).unwrap();
         assert_eq!(setting("session.budget").2, "LONGHAND_BUDGET");
         assert!(setting("session.rounds").2.ends_with(FILE));
         assert_eq!(
@@ -404,13 +416,13 @@ mod tests {
 
     #[test]
     fn the_user_s_own_file_is_beneath_that_of_the_folder() {
-        let (own, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let own = own.path().join(FILE);
-        std::fs::write(&own, "[session]\nbudget = 1\nrounds = 2\n[models]\nchat = 'e/m'\n")
+        let (user_folder, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let user_file = user_folder.path().join(FILE);
+        std::fs::write(&user_file, "[session]\nbudget = 1\nrounds = 2\n[models]\nchat = 'e/m'\n")
             .unwrap();
         std::fs::write(folder.path().join(FILE), "[session]\nbudget = 3\n").unwrap();
         let config =
-            Config::read(folder.path(), Some(&own), &Trusted::default(), |_| None).unwrap();
+            Config::read(folder.path(), Some(&user_file), &Trusted::default(), |_| None).unwrap();
         assert_eq!(config.whole("session.budget"), Some(3));
         assert_eq!(config.whole("session.rounds"), Some(2));
         assert_eq!(config.text("models.chat"), Some("e/m"));

@@ -14,14 +14,14 @@ pub(crate) const OPENING_ENTRIES: u64 = 12;
 
 /// A conversation.
 #[derive(Clone, Debug)]
-pub(crate) struct Conversation {
+pub(crate) struct SessionChain {
     /// Its sessions; each continues the one before it.
     pub(crate) sessions: Vec<SessionInfo>,
     /// Its side calls and sub-agents, newest first.
     pub(crate) aside: Vec<SessionInfo>,
 }
 
-impl Conversation {
+impl SessionChain {
     /// Its newest session.
     pub(crate) fn main(&self) -> &SessionInfo {
         &self.sessions[self.sessions.len() - 1]
@@ -33,7 +33,7 @@ impl Conversation {
 }
 
 /// All conversations, newest first. A session without entries is none.
-pub(crate) fn all(archive: &Arc<dyn Archive>) -> Result<Vec<Conversation>> {
+pub(crate) fn all(archive: &Arc<dyn Archive>) -> Result<Vec<SessionChain>> {
     let sessions = archive.sessions(None, Page::ALL)?.items;
     Ok(gathered(sessions.into_iter().filter(|info| info.entries > 0 || info.is_damaged).collect()))
 }
@@ -62,8 +62,9 @@ pub(crate) fn up_to(archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<Ve
 
 /// The sessions of the conversation that a session belongs to. For a side call: that session and those it continues.
 pub(crate) fn of(archive: &Arc<dyn Archive>, info: &SessionInfo) -> Result<Vec<SessionInfo>> {
-    let found =
-        all(archive)?.into_iter().find(|found| found.sessions.iter().any(|own| own.id == info.id));
+    let found = all(archive)?
+        .into_iter()
+        .find(|found| found.sessions.iter().any(|session| session.id == info.id));
     match found {
         Some(found) => Ok(found.sessions),
         None => up_to(archive, info),
@@ -94,7 +95,7 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    pub(crate) fn of(conversations: &[Conversation]) -> Self {
+    pub(crate) fn of(conversations: &[SessionChain]) -> Self {
         let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
         for info in conversations.iter().flat_map(|found| found.sessions.iter().chain(&found.aside))
         {
@@ -140,7 +141,7 @@ pub(crate) fn task(archive: &Arc<dyn Archive>, info: &SessionInfo) -> String {
 }
 
 /// Groups sessions: those that continue one another, and those to which one client gave the same name.
-fn gathered(sessions: Vec<SessionInfo>) -> Vec<Conversation> {
+fn gathered(sessions: Vec<SessionInfo>) -> Vec<SessionChain> {
     let mut roots: Vec<usize> = (0..sessions.len()).collect();
     let by_id: HashMap<SessionId, usize> =
         sessions.iter().enumerate().map(|(at, info)| (info.id, at)).collect();
@@ -157,7 +158,7 @@ fn gathered(sessions: Vec<SessionInfo>) -> Vec<Conversation> {
     for (at, info) in sessions.into_iter().enumerate() {
         kin.entry(root(&roots, at)).or_default().push(info);
     }
-    let mut conversations: Vec<Conversation> = kin.into_values().map(conversation).collect();
+    let mut conversations: Vec<SessionChain> = kin.into_values().map(conversation).collect();
     conversations.sort_by_key(|found| std::cmp::Reverse((found.last_ms(), found.main().id)));
     conversations
 }
@@ -170,7 +171,7 @@ fn root(roots: &[usize], mut at: usize) -> usize {
 }
 
 /// Finds the main session of related ones, with the sessions before and after it.
-fn conversation(mut kin: Vec<SessionInfo>) -> Conversation {
+fn conversation(mut kin: Vec<SessionInfo>) -> SessionChain {
     let longest = kin.iter().enumerate().max_by_key(|(_, info)| (info.entries, info.last_ms));
     let at = longest.map_or(0, |(at, _)| at);
     let mut sessions = vec![kin.swap_remove(at)];
@@ -189,7 +190,7 @@ fn conversation(mut kin: Vec<SessionInfo>) -> Conversation {
         sessions.push(kin.swap_remove(at));
     }
     kin.sort_by_key(|info| std::cmp::Reverse((info.last_ms, info.id)));
-    Conversation { sessions, aside: kin }
+    SessionChain { sessions, aside: kin }
 }
 
 #[cfg(test)]

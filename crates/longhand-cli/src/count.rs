@@ -7,11 +7,11 @@ use longhand_core::{Part, Scale, Tokens};
 use longhand_dialect::{Conversation, Finding};
 use serde_json::{Value, json};
 
-use self::content::Content;
+use self::content::ContextContent;
 use crate::args::{CountArgs, InputArgs};
 use crate::output::counted;
-use crate::weigh::{NamedMeter, Weights};
-use crate::{Outcome, hinted, input, output, weigh};
+use crate::weigh::{MessageWeights, NamedMeter};
+use crate::{CommandOutcome, hinted, input, output, weigh};
 
 /// The columns of a line before the first words of its message.
 const COLUMNS_BEFORE_GIST: usize = 28;
@@ -21,18 +21,18 @@ struct CountedFile {
     name: String,
     conversation: Conversation,
     meter: NamedMeter,
-    messages: Vec<Weights>,
+    messages: Vec<MessageWeights>,
     attributes: Tokens,
     reply: Tokens,
 }
 
-pub(crate) fn run(args: &CountArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &CountArgs) -> Result<CommandOutcome> {
     match args.files.as_slice() {
         [] => one(args, &CountedFile::read(args, None)?)?,
         [file] => one(args, &CountedFile::read(args, Some(file))?)?,
         _ => return several(args),
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// One conversation: what takes up its context, or every message.
@@ -42,13 +42,13 @@ fn one(args: &CountArgs, file: &CountedFile) -> Result<()> {
     } else if args.quiet {
         output::print(&file.total().to_string())
     } else {
-        let lines = if args.messages { file.lines() } else { Content::of(file).lines(file) };
+        let lines = if args.messages { file.lines() } else { ContextContent::of(file).lines(file) };
         output::print(&format!("{lines}{}", file.summary()))
     }
 }
 
 /// Several conversations, a line each, and their sum. One that cannot be read is named and left out.
-fn several(args: &CountArgs) -> Result<Outcome> {
+fn several(args: &CountArgs) -> Result<CommandOutcome> {
     let mut files = Vec::new();
     let mut is_whole = true;
     for path in &args.files {
@@ -82,7 +82,7 @@ fn several(args: &CountArgs) -> Result<Outcome> {
         text.push_str(&format!("{total:>11} tokens in {}\n", counted(files.len(), "file")));
         output::print(&text)?;
     }
-    Ok(if is_whole { Outcome::Done } else { Outcome::No })
+    Ok(if is_whole { CommandOutcome::Done } else { CommandOutcome::No })
 }
 
 impl CountedFile {
@@ -128,7 +128,7 @@ impl CountedFile {
             "reply": self.reply.0,
             "bytes": self.conversation.bytes().len(),
         });
-        for (key, value) in Content::of(self).json(self) {
+        for (key, value) in ContextContent::of(self).json(self) {
             report[key] = value;
         }
         report["messages"] = messages.into();

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
 use crate::config::{Config, FolderFile};
-use crate::models::{Models, is_built_in};
+use crate::models::{ModelSetup, is_built_in};
 use crate::output::counted;
-use crate::{Outcome, config, history, output, store, trust};
+use crate::{CommandOutcome, config, history, output, store, trust};
 
 /// The result of one test.
-struct Finding {
+struct Diagnosis {
     what: String,
     is_well: bool,
     told: String,
@@ -24,7 +24,7 @@ struct Finding {
     hint: Option<String>,
 }
 
-pub(crate) fn run(args: &DoctorArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &DoctorArgs) -> Result<CommandOutcome> {
     let config = Config::load()?;
     let mut findings = vec![archive(args)];
     findings.extend(config.folder().map(folder));
@@ -35,11 +35,11 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Outcome> {
     } else {
         output::print_wrapped(&text(&config, &paths(args, &config), &findings, output::columns()))?;
     }
-    Ok(if is_well { Outcome::Done } else { Outcome::No })
+    Ok(if is_well { CommandOutcome::Done } else { CommandOutcome::No })
 }
 
 /// Tests whether the settings of the folder have an effect.
-fn folder(file: &FolderFile) -> Finding {
+fn folder(file: &FolderFile) -> Diagnosis {
     let path = file.path.display();
     let (is_well, told, hint) = match (file.is_trusted, file.held_back.is_empty()) {
         (true, _) => (true, format!("{path} is trusted until it changes"), None),
@@ -53,11 +53,11 @@ fn folder(file: &FolderFile) -> Finding {
             (false, told, Some(hint))
         }
     };
-    Finding { what: "settings of the folder".to_owned(), is_well, told, hint }
+    Diagnosis { what: "settings of the folder".to_owned(), is_well, told, hint }
 }
 
-fn archive(args: &DoctorArgs) -> Finding {
-    let finding = |is_well, told: String, hint: Option<&str>| Finding {
+fn archive(args: &DoctorArgs) -> Diagnosis {
+    let finding = |is_well, told: String, hint: Option<&str>| Diagnosis {
         what: "archive".to_owned(),
         is_well,
         told,
@@ -125,17 +125,17 @@ fn try_folder(path: &Path) -> std::io::Result<()> {
 
 /// Every file that is read or written without being named: what it is, where it is, and whether it is there.
 fn paths(args: &DoctorArgs, config: &Config) -> Vec<(&'static str, PathBuf)> {
-    let own = config::own_file().map(|path| ("settings", path));
+    let settings = config::own_file().map(|path| ("settings", path));
     let folder = config.folder().map(|file| ("settings of the folder", file.path.clone()));
     let trusted = trust::list().map(|path| ("trusted files", path));
     let archive = store::path(&args.archive).ok().map(|path| ("archive", path));
     let history = history::path().map(|path| ("prompts typed in chat", path));
-    [own, folder, trusted, archive, history].into_iter().flatten().collect()
+    [settings, folder, trusted, archive, history].into_iter().flatten().collect()
 }
 
 /// Looks at every model that is configured, and at the endpoints of the file.
-fn models(config: &Config) -> Result<Vec<Finding>> {
-    let models = Models::new(config, Arc::new(MemoryArchive::default()))?;
+fn models(config: &Config) -> Result<Vec<Diagnosis>> {
+    let models = ModelSetup::new(config, Arc::new(MemoryArchive::default()))?;
     let chat = config.text("models.chat").map(str::to_owned).into_iter();
     let summary = config.texts("models.summary").unwrap_or_default().into_iter();
     let tiers = chat.map(|name| ("chat", name)).chain(summary.map(|name| ("summary", name)));
@@ -148,7 +148,7 @@ fn models(config: &Config) -> Result<Vec<Finding>> {
                 seen.push(model.endpoint.name.clone());
                 findings.push(reached(&models, what, &model.endpoint, Some(&model.name)));
             }
-            Err(error) => findings.push(Finding {
+            Err(error) => findings.push(Diagnosis {
                 what,
                 is_well: false,
                 told: error.to_string(),
@@ -165,7 +165,12 @@ fn models(config: &Config) -> Result<Vec<Finding>> {
 }
 
 /// Asks an endpoint for its models, which costs nothing, and looks for one of them.
-fn reached(models: &Models, what: String, endpoint: &Endpoint, model: Option<&str>) -> Finding {
+fn reached(
+    models: &ModelSetup,
+    what: String,
+    endpoint: &Endpoint,
+    model: Option<&str>,
+) -> Diagnosis {
     let key = match (&endpoint.key, &endpoint.key_variable) {
         (Some(_), _) => "with a key",
         (None, None) => "without a key",
@@ -179,7 +184,7 @@ fn reached(models: &Models, what: String, endpoint: &Endpoint, model: Option<&st
         },
         Err(error) => (false, error.to_string(), Some(hint(&error, endpoint))),
     };
-    Finding { what, is_well, told: format!("{} {key}: {told}", endpoint.base_url), hint }
+    Diagnosis { what, is_well, told: format!("{} {key}: {told}", endpoint.base_url), hint }
 }
 
 /// How many names of models a hint has.
@@ -221,7 +226,7 @@ const TABLE_COLUMNS: usize = 76;
 fn text(
     config: &Config,
     paths: &[(&str, PathBuf)],
-    findings: &[Finding],
+    findings: &[Diagnosis],
     columns: usize,
 ) -> String {
     let mut text = String::new();
@@ -254,7 +259,7 @@ fn text(
     text
 }
 
-fn report(config: &Config, paths: &[(&str, PathBuf)], findings: &[Finding]) -> Value {
+fn report(config: &Config, paths: &[(&str, PathBuf)], findings: &[Diagnosis]) -> Value {
     let settings: Vec<Value> = config
         .all()
         .iter()

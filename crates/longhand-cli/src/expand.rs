@@ -8,9 +8,9 @@ use longhand_core::{Handle, Original};
 use serde_json::json;
 
 use crate::args::ExpandArgs;
-use crate::{Outcome, hinted, output, store};
+use crate::{CommandOutcome, hinted, output, store};
 
-pub(crate) fn run(args: &ExpandArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &ExpandArgs) -> Result<CommandOutcome> {
     let handle = Handle::parse(&args.handle).ok_or_else(|| {
         hinted(
             format!("{:?} is not a handle", args.handle),
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ExpandArgs) -> Result<Outcome> {
     } else {
         output::print_data(original.as_str())?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn from_file(path: &std::path::Path, handle: Handle) -> Result<Original> {

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::args::{LogArgs, ShowArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{Outcome, conversation, ls, map, output, store};
+use crate::{CommandOutcome, conversation, ls, map, output, store};
 
 /// The most that is shown of the task: agents begin with pages of instructions.
 const TASK_COLUMNS_MAX: usize = 300;
 
-pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
+pub(crate) fn show(args: &ShowArgs) -> Result<CommandOutcome> {
     let archive = store::open_existing(&args.archive)?;
     let info = store::known(&archive, &args.id)?;
     let head = archive.head(info.id)?.unwrap_or_default();
@@ -39,7 +39,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
             "prompt_tokens": prompt.map(|prompt| prompt.0), "summary": session.summary(),
         });
         output::print_json(&report)?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let mut text = format!(
         "{}: {}, {}\n",
@@ -91,7 +91,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome> {
         ));
     }
     output::print_wrapped(&text)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// How many tokens the system prompt and the tools of the newest request have, if the archive has them.
@@ -138,7 +138,7 @@ fn unread_line(answer: &UnreadAnswer) -> String {
     )
 }
 
-pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
+pub(crate) fn log(args: &LogArgs) -> Result<CommandOutcome> {
     let archive = store::open_existing(&args.archive)?;
     let info = store::known(&archive, &args.id)?;
     let (mut batches, mut unread) = (Vec::new(), Vec::new());
@@ -168,7 +168,7 @@ pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
             .chain(answers)
             .collect();
         output::print_json(&Value::Array(list))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let mut text = String::new();
     for logged in &batches {
@@ -202,5 +202,5 @@ pub(crate) fn log(args: &LogArgs) -> Result<Outcome> {
         text.push_str(&unread_line(answer));
     }
     output::print_wrapped(&text)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -129,7 +129,7 @@ fn unknown(archive: &Arc<dyn Archive>, name: &str, hint: &str) -> Result<anyhow:
     Ok(hinted(what, "give the whole name, or the id beside it"))
 }
 
-/// The sessions whose name or id begins so. One without entries is not listed anywhere, so nobody means it.
+/// The sessions whose name or id begins with `name`, without empty ones, which are listed nowhere.
 fn beginning_with<'a>(sessions: &'a [SessionInfo], name: &str) -> Vec<&'a SessionInfo> {
     let begins = |info: &&SessionInfo| {
         let has_id = name.len() >= ID_DIGITS_MIN && info.id.to_string().starts_with(name);

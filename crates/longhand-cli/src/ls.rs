@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use self::forks::{Fork, forks};
 use crate::args::LsArgs;
-use crate::conversation::{self, Conversation, Labels};
+use crate::conversation::{self, Labels, SessionChain};
 use crate::output::{harmless_line, short_number};
-use crate::{Outcome, output, store};
+use crate::{CommandOutcome, output, store};
 
 /// The most columns of the task.
 const TASK_COLUMNS: usize = 40;
@@ -27,7 +27,7 @@ const FORKS_MAX: usize = 20;
 
 /// What a session was used for, from its request log.
 #[derive(Default)]
-struct Used {
+struct SessionUsage {
     agent: String,
     model: String,
     /// Tokens of the newest request, and what it would have without edits.
@@ -37,10 +37,10 @@ struct Used {
     requests: usize,
 }
 
-pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
+pub(crate) fn ls(args: &LsArgs) -> Result<CommandOutcome> {
     if !store::exists(&args.archive)? {
         output::print(if args.json { "[]" } else { NOTHING })?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let archive = store::open(&args.archive)?;
     let conversations = conversation::all(&archive)?;
@@ -48,7 +48,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
         let list = conversations.iter().map(|found| value(&archive, found, args.all));
         let list: Vec<Value> = list.collect::<Result<_>>()?;
         output::print_json(&Value::Array(list))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let labels = Labels::of(&conversations);
     let mut text = String::new();
@@ -73,7 +73,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<Outcome> {
         text.push_str(&format!("({calls} and sub-agents are not listed; --all lists them)\n"));
     }
     output::print(&text)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 const NOTHING: &str =
@@ -117,12 +117,12 @@ fn branch(depth: usize) -> String {
 fn fork_line(archive: &Arc<dyn Archive>, info: &SessionInfo, fork: &Fork, branch: &str) -> String {
     let place = fork.after.map_or("side path".to_owned(), |seq| format!("fork at {}", seq.0));
     let (words, last_ms) = read(archive, info, fork);
-    let row = Row {
+    let row = ListedSession {
         id: format!("{branch}{place}"),
         task: harmless_line(&words),
         count: output::counted_as(fork.entries.len(), "entry", "entries"),
         last: minute(last_ms),
-        ..Row::default()
+        ..ListedSession::default()
     };
     row.text()
 }
@@ -185,7 +185,7 @@ fn line(
         of.into_iter().filter(|word| !word.is_empty()).map(harmless_line).collect();
     let last = minute(info.last_ms);
     let damaged = if info.is_damaged { "  damaged" } else { "" };
-    let row = Row {
+    let row = ListedSession {
         id,
         task,
         of: of.join(" "),
@@ -199,7 +199,7 @@ fn line(
 
 /// What the list says of a session or a fork.
 #[derive(Default)]
-struct Row {
+struct ListedSession {
     id: String,
     task: String,
     /// The agent and the model.
@@ -210,10 +210,10 @@ struct Row {
     last: String,
 }
 
-impl Row {
+impl ListedSession {
     /// One line where there are enough columns, or else what it is about and, below it, the figures.
     fn text(&self) -> String {
-        let Row { id, task, of, count, tokens, saved, last } = self;
+        let ListedSession { id, task, of, count, tokens, saved, last } = self;
         if output::columns() >= ONE_LINE_COLUMNS {
             return format!(
                 "{id:<16} {:<TASK_COLUMNS$} {:<28} {count:>10} {tokens:>14} {saved:>12}  {last}\n",
@@ -230,7 +230,7 @@ impl Row {
     }
 }
 
-/// A text of so many columns at the most.
+/// Cuts a text to at most `columns` columns.
 pub(crate) fn clipped(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();
@@ -238,7 +238,7 @@ pub(crate) fn clipped(text: &str, columns: usize) -> String {
     text.chars().take(columns - 1).chain(['…']).collect()
 }
 
-fn value(archive: &Arc<dyn Archive>, found: &Conversation, all: bool) -> Result<Value> {
+fn value(archive: &Arc<dyn Archive>, found: &SessionChain, all: bool) -> Result<Value> {
     let mut main = session(archive, found.main(), &found.sessions);
     if all {
         let one = |info: &SessionInfo| {
@@ -267,8 +267,8 @@ fn session(archive: &Arc<dyn Archive>, info: &SessionInfo, sessions: &[SessionIn
     })
 }
 
-fn used(archive: &Arc<dyn Archive>, sessions: &[SessionInfo]) -> Used {
-    let mut used = Used::default();
+fn used(archive: &Arc<dyn Archive>, sessions: &[SessionInfo]) -> SessionUsage {
+    let mut used = SessionUsage::default();
     for info in sessions {
         let requests = archive.requests(info.id, Page::ALL).map_or(Vec::new(), |found| found.items);
         used.requests += requests.len();

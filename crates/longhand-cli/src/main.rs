@@ -45,7 +45,7 @@ use longhand::ArchiveError;
 use args::{Cli, Command};
 
 /// How a command ended, if not in an error.
-enum Outcome {
+enum CommandOutcome {
     /// It did what was asked.
     Done,
     /// A check failed, or nothing was found.
@@ -96,10 +96,10 @@ fn main() -> ExitCode {
     };
     progress::end();
     match done {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::No) => ExitCode::from(1),
-        Ok(Outcome::TooBig) => ExitCode::from(3),
-        Ok(Outcome::Status(status)) => ExitCode::from(status),
+        Ok(CommandOutcome::Done) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::No) => ExitCode::from(1),
+        Ok(CommandOutcome::TooBig) => ExitCode::from(3),
+        Ok(CommandOutcome::Status(status)) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::say(&format!("error: {}", indented(&format!("{error:#}"))));
@@ -129,17 +129,17 @@ fn command_line() -> Result<Cli, ExitCode> {
     })
 }
 
-fn completions(args: &args::CompletionsArgs) -> anyhow::Result<Outcome> {
+fn completions(args: &args::CompletionsArgs) -> anyhow::Result<CommandOutcome> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "longhand", &mut script);
     output::print_data(&String::from_utf8_lossy(&script))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn man(args: &args::ManArgs) -> anyhow::Result<Outcome> {
+fn man(args: &args::ManArgs) -> anyhow::Result<CommandOutcome> {
     clap_mangen::generate_to(Cli::command(), &args.folder)
         .with_context(|| format!("cannot write man pages to {}", args.folder.display()))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Whether the reader of our output closed it, which is no error.

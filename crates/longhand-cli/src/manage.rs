@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::args::{PinArgs, RmArgs, UndoArgs, VerifyArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{Outcome, archive, hinted, history, inspect, lookup, output, store};
+use crate::{CommandOutcome, archive, hinted, history, inspect, lookup, output, store};
 
 /// How long a command waits without progress until it leaves wiping to the next one.
 const WIPE_WAIT: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ const WIPE_WAIT: Duration = Duration::from_secs(5);
 /// How many entries are read at a time.
 const ENTRIES_AT_A_TIME: u64 = 1_000;
 
-pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
+pub(crate) fn pin(args: &PinArgs) -> Result<CommandOutcome> {
     let archive = store::open_existing(&args.archive)?;
     let info = lookup::writable(&archive, &args.id)?;
     if args.entry >= info.entries {
@@ -39,25 +39,25 @@ pub(crate) fn pin(args: &PinArgs) -> Result<Outcome> {
             args.entry
         ))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-pub(crate) fn undo(args: &UndoArgs) -> Result<Outcome> {
+pub(crate) fn undo(args: &UndoArgs) -> Result<CommandOutcome> {
     let archive = store::open_existing(&args.archive)?;
     let info = lookup::writable(&archive, &args.id)?;
     let Some(undone) = archive.undo(info.id, None)? else {
         output::print("there is nothing to undo")?;
-        return Ok(Outcome::No);
+        return Ok(CommandOutcome::No);
     };
     output::print(&format!(
         "undid batch {} ({}); what it left out is sent again if it fits",
         undone.number,
         inspect::edits(&undone.batch.edits)
     ))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
+pub(crate) fn verify(args: &VerifyArgs) -> Result<CommandOutcome> {
     let file = archive::open_file(&args.archive)?;
     // What is damaged may be in the way of wiping, and is reported below.
     let _ = file.wipe(WIPE_WAIT);
@@ -86,10 +86,10 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
         }
         output::print(&text)?;
     }
-    Ok(if damages.is_empty() { Outcome::Done } else { Outcome::No })
+    Ok(if damages.is_empty() { CommandOutcome::Done } else { CommandOutcome::No })
 }
 
-pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
+pub(crate) fn rm(args: &RmArgs) -> Result<CommandOutcome> {
     let file = archive::open_file(&args.archive)?;
     let archive: Arc<dyn Archive> = file.clone();
     let info = lookup::writable(&archive, &args.id)?;
@@ -122,7 +122,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<Outcome> {
     }
     output::print(&text)?;
     tell_what_is_left(&file, &store::path(&args.archive)?)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Waits until the texts of removed sessions are wiped; says what is left of them, and how to be rid of it.

@@ -42,9 +42,9 @@ pub(crate) fn draw(
     for message in &window.messages {
         let around = scale.tokens(scale.around(message));
         for (index, part) in message.parts.iter().enumerate() {
-            let own = scale.tokens(scale.part(part, u64::MAX));
+            let tokens = scale.tokens(scale.part(part, u64::MAX));
             let kind = if is_fold(message) { 2 } else { kind_of(part, message.role) };
-            runs.push((kind, own + if index == 0 { around } else { Tokens::ZERO }));
+            runs.push((kind, tokens + if index == 0 { around } else { Tokens::ZERO }));
         }
     }
     let mut sums = [Tokens::ZERO; KINDS.len()];
@@ -52,7 +52,7 @@ pub(crate) fn draw(
         sums[*kind] += *tokens;
     }
     let total: Tokens = sums.iter().copied().sum();
-    let whole = total.max(budget.limit);
+    let bar_tokens = total.max(budget.limit);
 
     let width = output::columns().saturating_sub(AROUND).clamp(8, WIDTH_MAX);
     let mut bar = String::new();
@@ -60,7 +60,7 @@ pub(crate) fn draw(
     let mut cells = 0;
     for (kind, tokens) in runs {
         seen += tokens;
-        let upto = (seen.0 as usize * width).checked_div(whole.0 as usize).unwrap_or(0);
+        let upto = (seen.0 as usize * width).checked_div(bar_tokens.0 as usize).unwrap_or(0);
         push(&mut bar, kind, upto.saturating_sub(cells), colour);
         cells = cells.max(upto);
     }
@@ -70,7 +70,7 @@ pub(crate) fn draw(
         KINDS.iter().enumerate().filter(|(kind, _)| sums[*kind] > Tokens::ZERO)
     {
         let mark = if colour { format!("\u{1b}[{code}m█\u{1b}[0m") } else { letter.to_string() };
-        let percent = sums[kind].0 * 100 / whole.0.max(1);
+        let percent = sums[kind].0 * 100 / bar_tokens.0.max(1);
         let _ = writeln!(
             out,
             "  {mark} {name:<10} {:>9} tokens {percent:>3}%",
@@ -83,7 +83,7 @@ pub(crate) fn draw(
         "  · {:<10} {:>9} tokens {:>3}%",
         "free",
         meter.figure(left),
-        left.0 * 100 / whole.0.max(1)
+        left.0 * 100 / bar_tokens.0.max(1)
     );
     out
 }

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use longhand::{Archive, Extractive, Summariser};
 use longhand_archive::{Reserved, Wish};
 use longhand_model::{
-    Api, Client, Endpoint, Endpoints, Limits, Model, ModelSummariser, NoMoney, Price, Prices,
-    Secret, Spending, SpendingBook,
+    Api, ClientLimits, Endpoint, Endpoints, Model, ModelClient, ModelSummariser, NoMoney, Price,
+    Prices, Secret, Spending, SpendingBook,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -18,25 +18,28 @@ use crate::hinted;
 const SPENDING_DEFAULT: f64 = 1.0;
 
 /// What is needed to ask models.
-pub(crate) struct Models {
+pub(crate) struct ModelSetup {
     pub(crate) runtime: Runtime,
-    pub(crate) client: Arc<Client>,
+    pub(crate) client: Arc<ModelClient>,
     /// A client without a breaker, for `chat`: the user decides when to try again.
-    pub(crate) patient: Client,
+    pub(crate) patient: ModelClient,
     pub(crate) endpoints: Endpoints,
     pub(crate) prices: Arc<Prices>,
     spending: Arc<Spending>,
 }
 
-impl Models {
+impl ModelSetup {
     /// Reads the settings. The cost of summaries is kept in the archive.
     pub(crate) fn new(config: &Config, archive: Arc<dyn Archive>) -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let usd = config.number("models.summary_usd_per_hour").unwrap_or(SPENDING_DEFAULT);
         Ok(Self {
             runtime: runtime.context("cannot start the network thread")?,
-            client: Arc::new(Client::new(Limits::default())),
-            patient: Client::new(Limits { failures_max: u32::MAX, ..Limits::default() }),
+            client: Arc::new(ModelClient::new(ClientLimits::default())),
+            patient: ModelClient::new(ClientLimits {
+                failures_max: u32::MAX,
+                ..ClientLimits::default()
+            }),
             endpoints: endpoints(config)?,
             prices: Arc::new(prices(config)),
             spending: Arc::new(Spending::per_hour(
@@ -62,13 +65,14 @@ impl Models {
         let mut ladder: Vec<Arc<dyn Summariser>> = Vec::new();
         for name in names.iter().filter(|name| !is_built_in(name)) {
             let handle = self.runtime.handle().clone();
-            let mut own = ModelSummariser::on(Arc::clone(&self.client), self.model(name)?, handle)
-                .with_prices(Arc::clone(&self.prices))
-                .with_spending(Arc::clone(&self.spending));
+            let mut summariser =
+                ModelSummariser::on(Arc::clone(&self.client), self.model(name)?, handle)
+                    .with_prices(Arc::clone(&self.prices))
+                    .with_spending(Arc::clone(&self.spending));
             if let Some(instructions) = instructions {
-                own = own.with_instructions(instructions);
+                summariser = summariser.with_instructions(instructions);
             }
-            ladder.push(Arc::new(own));
+            ladder.push(Arc::new(summariser));
         }
         ladder.push(Arc::new(Extractive));
         Ok(ladder)
@@ -109,12 +113,13 @@ fn endpoints(config: &Config) -> Result<Endpoints> {
     for name in config.names("endpoints") {
         let field = |key: &str| config.text(&format!("endpoints.{name}.{key}"));
         let before = endpoints.get(&name).cloned();
-        let Some(url) = field("url").or(before.as_ref().map(|own| own.base_url.as_str())) else {
+        let Some(url) = field("url").or(before.as_ref().map(|endpoint| endpoint.base_url.as_str()))
+        else {
             bail!("endpoint {name} has no url: endpoints.{name}.url");
         };
         let api = match field("api") {
             Some(api) => api.parse::<Api>().map_err(anyhow::Error::msg)?,
-            None => before.as_ref().map_or(Api::Chat, |own| own.api),
+            None => before.as_ref().map_or(Api::Chat, |endpoint| endpoint.api),
         };
         let mut endpoint = Endpoint::new(&name, api, url);
         let (variable, file) = (field("key_env"), field("key_file"));

@@ -118,7 +118,7 @@ pub(crate) fn print_data(text: &str) -> Result<()> {
     if std::io::stdout().is_terminal() { print(text) } else { write_out(text) }
 }
 
-/// Has what was asked for written to standard output, in the same way, piece by piece.
+/// Like [`print_data`], for text that is written piece by piece.
 pub(crate) fn print_data_with(write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     if std::io::stdout().is_terminal() {
         let mut bytes = Vec::new();
@@ -144,7 +144,7 @@ pub(crate) fn say(text: &str) {
     say_styled(&clean::text(text));
 }
 
-/// Prints to standard error what has sequences for the terminal and nothing that others wrote.
+/// Prints our own text with terminal sequences to standard error; it must not quote anybody.
 pub(crate) fn say_styled(text: &str) {
     progress::clear();
     if std::io::stderr().is_terminal() {
@@ -174,11 +174,11 @@ pub(crate) fn columns_known() -> Option<usize> {
 /// first with the white space that the first begins with, too.
 pub(crate) fn wrapped(line: &str, indent: &str) -> String {
     let columns = columns();
-    let own = &line[..line.len() - line.trim_start().len()];
+    let own_indent = &line[..line.len() - line.trim_start().len()];
     if line.contains('\u{1b}') || indent.len() + line.chars().count() <= columns {
         return format!("{indent}{line}");
     }
-    let mut out = format!("{indent}{own}");
+    let mut out = format!("{indent}{own_indent}");
     let mut used = out.chars().count();
     let begin = used;
     let room = columns.saturating_sub(begin).max(columns / 2).max(1);
@@ -187,7 +187,7 @@ pub(crate) fn wrapped(line: &str, indent: &str) -> String {
         for piece in pieces(word, room) {
             let length = piece.chars().count();
             if used > begin && used + gap + length > columns {
-                out.push_str(&format!("\n{indent}{own}"));
+                out.push_str(&format!("\n{indent}{own_indent}"));
                 (used, gap) = (begin, 0);
             }
             out.push_str(&" ".repeat(gap));
@@ -200,7 +200,7 @@ pub(crate) fn wrapped(line: &str, indent: &str) -> String {
     out
 }
 
-/// A word in pieces of so many characters at the most.
+/// A word in pieces of at most `chars_max` characters.
 fn pieces(word: &str, chars_max: usize) -> impl Iterator<Item = &str> {
     let mut rest = word;
     std::iter::from_fn(move || {

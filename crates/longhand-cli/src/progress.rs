@@ -1,4 +1,4 @@
-//! A line that says that the command is still working, for whatever takes over a second.
+//! A line that says that the command is still working, if it takes over a second.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,16 +13,16 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How often the line changes.
 const TICK: Duration = Duration::from_millis(500);
 
-/// What is under way, and since when.
-struct Work {
+/// The task that is shown, and since when it runs.
+struct RunningTask {
     what: String,
     since: Instant,
     is_shown: bool,
 }
 
-static WORK: Mutex<Option<Work>> = Mutex::new(None);
+static WORK: Mutex<Option<RunningTask>> = Mutex::new(None);
 
-fn work() -> MutexGuard<'static, Option<Work>> {
+fn work() -> MutexGuard<'static, Option<RunningTask>> {
     WORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn start(what: &str) {
         return;
     }
     let is_first = work()
-        .replace(Work { what: clean::line(what), since: Instant::now(), is_shown: false })
+        .replace(RunningTask { what: clean::line(what), since: Instant::now(), is_shown: false })
         .is_none();
     if is_first {
         std::thread::spawn(|| {
@@ -92,7 +92,7 @@ pub(crate) fn end() {
     }
 }
 
-/// Writes the line in the place of the one before.
+/// Overwrites the line.
 pub(crate) fn show(text: &str) {
     let mut out = std::io::stderr().lock();
     let _ = write!(out, "\r\u{1b}[K{text}").and_then(|()| out.flush());

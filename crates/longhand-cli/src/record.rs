@@ -9,12 +9,12 @@ use serde_json::json;
 
 use crate::args::{ContextArgs, PlacementName, RecordArgs};
 use crate::output::counted;
-use crate::{Outcome, hinted, input, lookup, output, store};
+use crate::{CommandOutcome, hinted, input, lookup, output, store};
 
 const ROUND_EXAMPLE: &str =
     r#"each line is a round: {"user": "Where is the log?", "assistant": "In var/app.log."}"#;
 
-pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
+pub(crate) fn record(args: &RecordArgs) -> Result<CommandOutcome> {
     let archive = store::open(&args.archive)?;
     let mut session = store::session(&archive, &args.id, &args.session)?;
     session.set_redactor(store::redactor_if(args.redact, &args.archive)?);
@@ -31,7 +31,7 @@ pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
         rounds += 1;
         folded += recorded.folded;
         over = recorded.over;
-        // Each round is told as it is durable: whoever sends many knows where to go on.
+        // Each round is reported once it is durable, so that a caller who sends many knows where to continue.
         if args.json {
             let report = json!({
                 "session": session.name(),
@@ -68,7 +68,7 @@ pub(crate) fn record(args: &RecordArgs) -> Result<Outcome> {
         }
         output::print(&line)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Names the line that is no round, and says what became of those before it.
@@ -113,7 +113,7 @@ fn session_to_send(args: &ContextArgs) -> Result<Session> {
     store::session(&archive, &args.id, &args.session)
 }
 
-pub(crate) fn context(args: &ContextArgs) -> Result<Outcome> {
+pub(crate) fn context(args: &ContextArgs) -> Result<CommandOutcome> {
     let mut session = session_to_send(args)?;
     let placement = match args.placement {
         Some(PlacementName::System) => Placement::System,
@@ -147,5 +147,5 @@ pub(crate) fn context(args: &ContextArgs) -> Result<Outcome> {
     } else {
         output::print_data(&format!("{}\n", window.json))?;
     }
-    Ok(if window.shortfall.0 == 0 { Outcome::Done } else { Outcome::TooBig })
+    Ok(if window.shortfall.0 == 0 { CommandOutcome::Done } else { CommandOutcome::TooBig })
 }

@@ -12,28 +12,28 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use longhand::Policy;
-use longhand::replay::{Figures, Measure, Method, Run, Settings, Trace, replay};
+use longhand::replay::{Figures, Measure, Method, ReplayRun, ReplaySettings, Trace, replay};
 use longhand_core::{Tokens, grouped};
 use longhand_meter::MeterSpec;
 use serde_json::{Value, json};
 
 use crate::args::{InputArgs, MapWhen, ReplayArgs};
-use crate::{Outcome, hinted, input, output, progress, weigh};
+use crate::{CommandOutcome, hinted, input, output, progress, weigh};
 
 /// How the reference of stateless elision counts.
 const STATELESS_METER: &str = "chars:3.5";
 
-/// The width of lists of what is missing where no terminal says another.
+/// The width of the lists of missing texts if there is no terminal.
 const MISSING_COLUMNS: usize = 183;
 
-/// A recorded conversation, with what came of it by each way to make windows.
-struct Replayed {
+/// A recorded conversation, with a run for each way to make windows.
+struct ReplayedTrace {
     name: String,
     /// What tokens are counted with.
     meter: String,
     trace: Trace,
-    settings: Settings,
-    runs: Vec<Run>,
+    settings: ReplaySettings,
+    runs: Vec<ReplayRun>,
 }
 
 /// A way to make windows, with the name that tables give it.
@@ -42,7 +42,7 @@ struct Contender {
     method: Method,
 }
 
-pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &ReplayArgs) -> Result<CommandOutcome> {
     let contenders = contenders(args);
     let mut traces = read_all(args)?;
     let total: usize = traces.iter().map(|replayed| replayed.trace.requests()).sum();
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome> {
         .collect();
     let done = progress.during(|progress| {
         parallel(&jobs, |(file, by)| {
-            let Replayed { trace, settings, .. } = &traces[*file];
+            let ReplayedTrace { trace, settings, .. } = &traces[*file];
             let mut settings = settings.clone();
             if contenders[*by].method != Method::Stateless(Policy::Elide) {
                 settings.stateless_meter = None;
@@ -74,10 +74,10 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Outcome> {
     }
     if args.json {
         output::print_json(&report(args, &traces, &contenders))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     output::print(&written(args, &traces, &contenders))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The policy that was asked for, then what it is compared with.
@@ -93,7 +93,7 @@ fn contenders(args: &ReplayArgs) -> Vec<Contender> {
 }
 
 /// Reads the traces that are large enough; of several files, those that are none are named and left out.
-fn read_all(args: &ReplayArgs) -> Result<Vec<Replayed>> {
+fn read_all(args: &ReplayArgs) -> Result<Vec<ReplayedTrace>> {
     let read = parallel(&args.files, |path| read_one(args, path));
     let (mut traces, mut small) = (Vec::new(), 0);
     for (path, replayed) in args.files.iter().zip(read) {
@@ -134,7 +134,7 @@ fn read_all(args: &ReplayArgs) -> Result<Vec<Replayed>> {
     Ok(traces)
 }
 
-fn read_one(args: &ReplayArgs, path: &Path) -> Result<Replayed> {
+fn read_one(args: &ReplayArgs, path: &Path) -> Result<ReplayedTrace> {
     let input =
         InputArgs { file: Some(path.to_owned()), dialect: args.dialect, max_input: args.max_input };
     let conversation = input::read(&input)?;
@@ -143,21 +143,21 @@ fn read_one(args: &ReplayArgs, path: &Path) -> Result<Replayed> {
     let trace = Trace::new(&conversation, &*meter)
         .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
     let reference: MeterSpec = STATELESS_METER.parse()?;
-    let settings = Settings {
+    let settings = ReplaySettings {
         low_water_percent: args.low_water,
         clip_new_percent: args.clip_new,
         stateless_meter: Some(Arc::from(reference.open(longhand_meter::ImageRule::OpenAiDearer)?)),
         cached_price: args.cached_price,
         uncached_price: args.uncached_price,
-        ..Settings::new(args.budget, meter)
+        ..ReplaySettings::new(args.budget, meter)
     };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let name = output::harmless_line(&name);
-    Ok(Replayed { name, meter: meter_name, trace, settings, runs: Vec::new() })
+    Ok(ReplayedTrace { name, meter: meter_name, trace, settings, runs: Vec::new() })
 }
 
 /// What is printed for people.
-fn written(args: &ReplayArgs, traces: &[Replayed], contenders: &[Contender]) -> String {
+fn written(args: &ReplayArgs, traces: &[ReplayedTrace], contenders: &[Contender]) -> String {
     let mut text = String::new();
     let to_terminal = std::io::stdout().is_terminal();
     let draws =
@@ -183,7 +183,7 @@ fn written(args: &ReplayArgs, traces: &[Replayed], contenders: &[Contender]) -> 
 }
 
 /// The figures as JSON.
-fn report(args: &ReplayArgs, traces: &[Replayed], contenders: &[Contender]) -> Value {
+fn report(args: &ReplayArgs, traces: &[ReplayedTrace], contenders: &[Contender]) -> Value {
     let files: Vec<Value> = traces
         .iter()
         .map(|replayed| {
@@ -223,7 +223,7 @@ fn figures_json(figures: &Figures, cost_none: f64) -> Value {
 }
 
 /// The figures of all traces by one way to make windows.
-fn total(traces: &[Replayed], by: usize) -> Figures {
+fn total(traces: &[ReplayedTrace], by: usize) -> Figures {
     let mut total = Figures::default();
     for replayed in traces {
         total += replayed.runs[by].figures;
@@ -232,13 +232,13 @@ fn total(traces: &[Replayed], by: usize) -> Figures {
 }
 
 /// What sending everything would cost.
-fn cost_none(traces: &[Replayed]) -> f64 {
+fn cost_none(traces: &[ReplayedTrace]) -> f64 {
     traces.iter().map(|replayed| replayed.trace.cost_whole(&replayed.settings)).sum()
 }
 
 /// The median over all traces of the cost against sending everything, in percent.
-fn median_cost(traces: &[Replayed], by: usize) -> Option<f64> {
-    let share = |replayed: &Replayed| {
+fn median_cost(traces: &[ReplayedTrace], by: usize) -> Option<f64> {
+    let share = |replayed: &ReplayedTrace| {
         let none = replayed.trace.cost_whole(&replayed.settings);
         (none > 0.0).then(|| replayed.runs[by].figures.cost * 100.0 / none)
     };

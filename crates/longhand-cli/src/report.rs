@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use crate::output::{counted, harmless_line};
 use crate::weigh::{Counted, NamedMeter};
 
-pub(crate) struct Report<'r> {
+pub(crate) struct CompactReport<'r> {
     pub(crate) conversation: &'r Conversation,
     pub(crate) window: &'r Conversation,
     pub(crate) plan: &'r Plan,
@@ -77,7 +77,7 @@ struct Anchors {
     restored: usize,
 }
 
-impl Report<'_> {
+impl CompactReport<'_> {
     pub(crate) fn to_json(&self) -> Value {
         let size = |conversation: &Conversation, tokens: Tokens| {
             json!({
@@ -194,7 +194,7 @@ fn texts(message: &Message, into: &mut Vec<String>) {
     message.parts.iter().for_each(|part| of(part, into));
 }
 
-impl fmt::Display for Report<'_> {
+impl fmt::Display for CompactReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |tokens: Tokens| grouped(tokens.0 as usize);
         write!(

@@ -21,13 +21,13 @@ use longhand_core::{Tokens, grouped};
 use longhand_server::{Counts, Log, Missing, Settings, serve};
 use tokio::runtime::Builder;
 
-use self::agent::Agent;
+use self::agent::AgentProcess;
 use self::folder::RunFolder;
 use self::recipe::{Address, Recipe};
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::output::{counted, harmless_line};
-use crate::{Outcome, conversation, lookup, models, output, store};
+use crate::{CommandOutcome, conversation, lookup, models, output, store};
 
 /// How long the proxy waits for requests that are still under way when the program has ended.
 const FAREWELL_MAX: Duration = Duration::from_secs(10);
@@ -39,11 +39,11 @@ const ANTHROPIC: &str = "https://api.anthropic.com";
 /// How many random bytes a secret has.
 const SECRET_BYTES: usize = 16;
 
-pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &RunArgs) -> Result<CommandOutcome> {
     let program = args.command.first().context("there is no program to run")?;
     let agent = Path::new(program).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     args.name.as_deref().map_or(Ok(()), lookup::check_new)?;
-    let warnings = Warnings::default();
+    let warnings = RunWarnings::default();
     let begun_ms = store::now_ms();
     folder::sweep();
     let secret = secret()?;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
         let address = Address { url: format!("http://{}", proxy.address()), secret };
         let folder = RunFolder::create()?;
         let recipe = Recipe::of(&agent, &address, &folder, |name| std::env::var(name).ok())?;
-        let status = Agent::start(&args.command, &recipe, &folder)?.wait().await?;
+        let status = AgentProcess::start(&args.command, &recipe, &folder)?.wait().await?;
         drop(folder);
         let (counter, missing) = (proxy.counter(), proxy.missing());
         let _ = tokio::time::timeout(FAREWELL_MAX, proxy.stop()).await;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
         let shown = main.map(|info| harmless_line(&conversation::short_id(&info)));
         output::say(&format!("longhand: {}", told(&counts, &missing, &agent, shown.as_deref())));
     }
-    Ok(Outcome::Status(status))
+    Ok(CommandOutcome::Status(status))
 }
 
 /// A secret that nobody can guess.
@@ -112,9 +112,9 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: Log) -> Result<Sett
 
 /// Warnings that are printed after the agent has ended.
 #[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
+struct RunWarnings(Arc<Mutex<Vec<String>>>);
 
-impl Warnings {
+impl RunWarnings {
     fn log(&self) -> Log {
         let lines = Arc::clone(&self.0);
         Arc::new(move |line: &str| {

@@ -11,24 +11,24 @@ use serde_json::{Value, json};
 
 use crate::args::SearchArgs;
 use crate::output::harmless_line;
-use crate::{Outcome, conversation, hinted, output, store};
+use crate::{CommandOutcome, conversation, hinted, output, store};
 
 /// The session of an entry: its name, and its title for people.
 #[derive(Clone, Default)]
-struct FoundIn {
+struct FoundSession {
     name: String,
     title: String,
 }
 
 /// An entry that was found, with what is shown about it.
-struct Found {
+struct FoundEntry {
     hit: Hit,
-    session: FoundIn,
+    session: FoundSession,
     role: &'static str,
     at_ms: i64,
 }
 
-pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &SearchArgs) -> Result<CommandOutcome> {
     let query = args.query.join(" ");
     if query.trim_matches(|c: char| c.is_whitespace() || c == '"').is_empty() {
         return Err(hinted(
@@ -51,13 +51,13 @@ pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
         found.extend(find(args, &query, &archive, scope, since, wanted)?);
     }
     if args.json {
-        let list: Vec<Value> = found.iter().map(Found::json).collect();
+        let list: Vec<Value> = found.iter().map(FoundEntry::json).collect();
         output::print_json(&Value::Array(list))?;
     } else {
         let text: String = found.iter().map(|found| found.text(&query)).collect();
         output::print_styled(if found.is_empty() { "nothing found" } else { &text })?;
     }
-    Ok(if found.is_empty() { Outcome::No } else { Outcome::Done })
+    Ok(if found.is_empty() { CommandOutcome::No } else { CommandOutcome::Done })
 }
 
 /// Searches for more and more until there are enough that pass the filters.
@@ -68,7 +68,7 @@ fn find(
     scope: &Scope,
     since: Option<i64>,
     wanted: usize,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<FoundEntry>> {
     if wanted == 0 {
         return Ok(Vec::new());
     }
@@ -81,10 +81,10 @@ fn find(
         let mut found = Vec::new();
         for hit in hits {
             let session = if let Some(session) = sessions.get(&hit.session) {
-                FoundIn::clone(session)
+                FoundSession::clone(session)
             } else {
                 let info = archive.session(hit.session)?;
-                let session = info.map(|info| FoundIn::of(archive, info)).unwrap_or_default();
+                let session = info.map(|info| FoundSession::of(archive, info)).unwrap_or_default();
                 sessions.insert(hit.session, session.clone());
                 session
             };
@@ -94,7 +94,7 @@ fn find(
             let passes = since.is_none_or(|since| at_ms >= since)
                 && args.role.is_none_or(|asked| asked.as_str() == role);
             if passes && found.len() < wanted {
-                found.push(Found { hit, session, role, at_ms });
+                found.push(FoundEntry { hit, session, role, at_ms });
             }
         }
         if is_all || found.len() >= wanted || !is_filtered {
@@ -108,7 +108,7 @@ fn role(entry: &Entry) -> &'static str {
     recall::role(entry).map_or("tool", |role| role.as_str())
 }
 
-impl FoundIn {
+impl FoundSession {
     /// The title is what the session is called, and its first words if nobody named it.
     fn of(archive: &Arc<dyn Archive>, info: SessionInfo) -> Self {
         let id = conversation::short_id(&info);
@@ -122,7 +122,7 @@ impl FoundIn {
     }
 }
 
-impl Found {
+impl FoundEntry {
     fn json(&self) -> Value {
         json!({
             "session": self.session.name, "id": self.hit.session.to_string(), "entry": self.hit.seq.0,

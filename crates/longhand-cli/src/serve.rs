@@ -16,9 +16,9 @@ use tokio::runtime::Builder;
 use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::output::{counted, counted_as};
-use crate::{Outcome, clean, hinted, models, output, store};
+use crate::{CommandOutcome, clean, hinted, models, output, store};
 
-pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &ServeArgs) -> Result<CommandOutcome> {
     let settings = settings(args)?;
     // More would only wait for the same disk, each with memory of its own.
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(16).build();
@@ -42,14 +42,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
     })?;
     // Work for requests that are gone may still be under way; nobody waits for it.
     runtime.shutdown_background();
-    // Also those who want no other word must know of what is lost.
+    // Lost entries are reported even with --quiet.
     for line in not_archived(&missing) {
         warn(&line);
     }
     if !args.quiet {
         output::say(&told(&counts, &missing));
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// What is not in the archive, by session and time.
@@ -104,7 +104,7 @@ fn callable(mut address: SocketAddr) -> SocketAddr {
 /// Where requests go: in the formats of `OpenAI`, and in that of Anthropic.
 fn upstreams(args: &ServeArgs) -> [Option<String>; 2] {
     [&args.upstream_openai, &args.upstream_anthropic]
-        .map(|own| own.clone().or_else(|| args.upstream.clone()))
+        .map(|upstream| upstream.clone().or_else(|| args.upstream.clone()))
 }
 
 fn settings(args: &ServeArgs) -> Result<Settings> {

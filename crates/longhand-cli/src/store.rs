@@ -8,14 +8,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use longhand::{
     Archive, Extractive, Miner, Owner, Pattern, Policy, Redactor, Rolling, Session, SessionId,
-    Settings, SqliteArchive, Summarised, Summariser, Tokens,
+    SessionSettings, SqliteArchive, Summarised, Summariser, Tokens,
 };
 use longhand_archive::{Page, Request, SessionInfo};
 use longhand_dialect::Dialect;
 
 use crate::args::{ArchiveArgs, PolicyName, SessionArgs};
 use crate::config::Config;
-use crate::models::{Models, is_built_in};
+use crate::models::{ModelSetup, is_built_in};
 use crate::weigh::SharedMeter;
 use crate::{hinted, lookup, output, paths, redaction};
 
@@ -37,7 +37,7 @@ pub(crate) fn open_existing(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
     ))
 }
 
-/// Takes secrets out of what goes into the archive, if that was asked for.
+/// Removes secrets from what goes into the archive, if that was asked for.
 pub(crate) fn redactor_if(wanted: bool, args: &ArchiveArgs) -> Result<Option<Arc<Redactor>>> {
     if !wanted {
         return Ok(None);
@@ -118,9 +118,9 @@ pub(crate) fn meter_of(info: &SessionInfo, request: &Request) -> Result<SharedMe
 }
 
 /// How a session is kept, as flags and settings say.
-fn settings(args: &SessionArgs, archive: &Arc<dyn Archive>) -> Result<Settings> {
+fn settings(args: &SessionArgs, archive: &Arc<dyn Archive>) -> Result<SessionSettings> {
     let config = Config::load()?;
-    let mut settings = Settings::new()?;
+    let mut settings = SessionSettings::new()?;
     if let Some(budget) = args.budget.or(config.whole("session.budget")) {
         settings.budget = Tokens(budget);
     }
@@ -215,7 +215,7 @@ pub(crate) fn summarisers(
         [name] if name == "none" => Ok(Vec::new()),
         names if names.iter().all(|name| is_built_in(name)) => Ok(vec![Arc::new(Extractive)]),
         // They live as long as the program.
-        names => Box::leak(Box::new(Models::new(config, archive()?)?)).summarisers(names, None),
+        names => Box::leak(Box::new(ModelSetup::new(config, archive()?)?)).summarisers(names, None),
     }
 }
 

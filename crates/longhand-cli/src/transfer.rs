@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::args::{ExportArgs, ExportFormat, ImportArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{Outcome, conversation, hinted, input, lookup, output, store};
+use crate::{CommandOutcome, conversation, hinted, input, lookup, output, store};
 
 /// In how many lines of a session file its id is looked for.
 const ID_LINES_MAX: usize = 20;
@@ -26,7 +26,7 @@ const BYTES_AT_A_TIME: usize = 4 << 20;
 /// How many messages are appended in one transaction.
 const MESSAGES_AT_A_TIME: usize = 256;
 
-pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
+pub(crate) fn export(args: &ExportArgs) -> Result<CommandOutcome> {
     let archive = store::open_existing(&args.archive)?;
     let info = store::known(&archive, &args.id)?;
     let path = args.output.as_deref().filter(|path| path.as_os_str() != "-");
@@ -42,7 +42,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
         }
         (ExportFormat::State, None) => output::print_data(&state(args, &archive, &info)?)?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Writes a conversation with all that the archive keeps of it.
@@ -80,8 +80,8 @@ fn state(args: &ExportArgs, archive: &Arc<dyn Archive>, info: &SessionInfo) -> R
     Ok(format!("{state:#}\n"))
 }
 
-pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
-    let source = Source::open(args)?;
+pub(crate) fn import(args: &ImportArgs) -> Result<CommandOutcome> {
+    let source = ImportSource::open(args)?;
     if !source.is_export()? {
         return import_conversation(args, &source);
     }
@@ -96,7 +96,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     for session in imported.map_err(explained)? {
         output::print(&told(&archive, &session)?)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// What became of a session.
@@ -120,7 +120,7 @@ fn told(archive: &Arc<dyn Archive>, session: &ImportedSession) -> Result<String>
 }
 
 /// Imports the messages of an export with its forks, but nothing else of its session.
-fn import_messages(args: &ImportArgs, source: &Source) -> Result<Outcome> {
+fn import_messages(args: &ImportArgs, source: &ImportSource) -> Result<CommandOutcome> {
     let exported = source.exported().map_err(explained)?;
     let id = args.id.clone().or_else(|| exported.name().map(str::to_owned));
     let mut form = None;
@@ -130,7 +130,7 @@ fn import_messages(args: &ImportArgs, source: &Source) -> Result<Outcome> {
     };
     exported.messages(check).map_err(explained)?;
     let form = form.context("there is nothing in it to import")?;
-    let target = Target::find(args, id)?;
+    let target = ImportTarget::find(args, id)?;
     let redactor = store::redactor_if(args.redact, &args.archive)?;
     let after = target.begin(&form)?;
     let entry = |message: transfer::ExportedMessage| {
@@ -150,7 +150,7 @@ fn import_messages(args: &ImportArgs, source: &Source) -> Result<Outcome> {
 }
 
 /// Imports a conversation in another format, or a state.
-fn import_conversation(args: &ImportArgs, source: &Source) -> Result<Outcome> {
+fn import_conversation(args: &ImportArgs, source: &ImportSource) -> Result<CommandOutcome> {
     let mut text = source.text()?;
     if args.redact {
         // The key of the marks lies beside the archive.
@@ -179,7 +179,7 @@ fn import_conversation(args: &ImportArgs, source: &Source) -> Result<Outcome> {
                     counted_as(added, "entry", "entries")
                 ),
             })?;
-            return Ok(Outcome::Done);
+            return Ok(CommandOutcome::Done);
         }
     }
     let mut appending = Appending::new(args, args.id.clone());
@@ -234,14 +234,14 @@ fn of_state(state: &Value) -> Result<Vec<NewEntry>> {
 }
 
 /// The session that messages are imported into.
-struct Target {
+struct ImportTarget {
     archive: Arc<dyn Archive>,
     session: SessionId,
     name: String,
     is_known: bool,
 }
 
-impl Target {
+impl ImportTarget {
     /// Finds the session by its name: `id`, or else the name of the file.
     fn find(args: &ImportArgs, id: Option<String>) -> Result<Self> {
         let stem = args.file.as_deref().and_then(|path| path.file_stem());
@@ -278,14 +278,14 @@ impl Target {
         Ok(None)
     }
 
-    fn tell(&self, rounds: usize, entries: usize) -> Result<Outcome> {
+    fn tell(&self, rounds: usize, entries: usize) -> Result<CommandOutcome> {
         output::print(&format!(
             "imported {}, {} into {}",
             counted(rounds, "round"),
             counted_as(entries, "entry", "entries"),
             harmless_line(&self.name)
         ))?;
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 }
 
@@ -294,7 +294,7 @@ struct Appending<'a> {
     args: &'a ImportArgs,
     id: Option<String>,
     /// There is none until the first message.
-    target: Option<Target>,
+    target: Option<ImportTarget>,
     portion: Vec<NewEntry>,
     bytes: usize,
     rounds: usize,
@@ -309,7 +309,7 @@ impl<'a> Appending<'a> {
 
     fn add(&mut self, entry: NewEntry) -> Result<()> {
         if self.target.is_none() {
-            let target = Target::find(self.args, self.id.take())?;
+            let target = ImportTarget::find(self.args, self.id.take())?;
             target.begin(&entry.form)?;
             self.target = Some(target);
         }
@@ -332,7 +332,7 @@ impl<'a> Appending<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Outcome> {
+    fn finish(mut self) -> Result<CommandOutcome> {
         self.append()?;
         match &self.target {
             Some(target) => target.tell(self.rounds, self.entries),
@@ -342,13 +342,13 @@ impl<'a> Appending<'a> {
 }
 
 /// The file to import, which can be read more than once.
-struct Source {
+struct ImportSource {
     name: String,
     file: File,
     max: u64,
 }
 
-impl Source {
+impl ImportSource {
     fn open(args: &ImportArgs) -> Result<Self> {
         let path = args.file.as_deref().filter(|path| path.as_os_str() != "-");
         let name = path.map_or("standard input".to_owned(), |path| path.display().to_string());

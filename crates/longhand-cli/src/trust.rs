@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::args::TrustArgs;
 use crate::config::{self, FILE};
-use crate::{Outcome, hinted, output};
+use crate::{CommandOutcome, hinted, output};
 
 /// The files that the user trusts, each with a hash of what it said then.
 #[derive(Debug, Default)]
@@ -47,23 +47,23 @@ fn hash(content: &str) -> String {
     blake3::hash(content.as_bytes()).to_hex().to_string()
 }
 
-pub(crate) fn run(args: &TrustArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &TrustArgs) -> Result<CommandOutcome> {
     let mut trusted = Trusted::load();
     if args.list {
         if trusted.0.is_empty() {
             output::say("no file is trusted");
-            return Ok(Outcome::Done);
+            return Ok(CommandOutcome::Done);
         }
         let lines = trusted.0.iter().map(|(_, path)| format!("{}\n", path.display()));
         output::print(&lines.collect::<String>())?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let path = file(&args.folder)?;
     trusted.0.retain(|(_, file)| *file != path);
     if args.forget {
         trusted.save()?;
         output::say(&format!("{} is no longer trusted", path.display()));
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let content =
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &TrustArgs) -> Result<Outcome> {
     for (key, value) in held_back {
         output::say(&format!("  {key} = {value}"));
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The settings of a folder, by the folder or the file.

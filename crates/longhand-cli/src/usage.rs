@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::args::{UsageArgs, UsageBy};
 use crate::config::Config;
 use crate::output::{harmless_line, short_number};
-use crate::{Outcome, conversation, ls, models, output, store};
+use crate::{CommandOutcome, conversation, ls, models, output, store};
 
 /// The columns that the figures of a row take.
 const FIGURES_COLUMNS: usize = 67;
@@ -51,7 +51,7 @@ impl Sum {
     }
 }
 
-pub(crate) fn run(args: &UsageArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &UsageArgs) -> Result<CommandOutcome> {
     let archive = store::open_existing(&args.archive)?;
     let prices = models::prices(&Config::load()?);
     let mut rows: BTreeMap<String, Sum> = BTreeMap::new();
@@ -77,10 +77,10 @@ pub(crate) fn run(args: &UsageArgs) -> Result<Outcome> {
         let report = json!({"by": format!("{:?}", args.by).to_lowercase(), "rows": rows,
             "total": value(None, &total), "costs": "estimates, in dollars"});
         output::print_json(&report)?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     output::print_wrapped(&table(args.by, &rows, &total, output::columns()))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn name(archive: &Arc<dyn Archive>, info: &SessionInfo, by: UsageBy) -> String {
@@ -91,20 +91,20 @@ fn name(archive: &Arc<dyn Archive>, info: &SessionInfo, by: UsageBy) -> String {
     format!("{} {task}", conversation::short_id(info)).trim_end().to_owned()
 }
 
-/// What a request counts for in each way to group.
-struct Key {
+/// The groups that a request belongs to.
+struct UsageKey {
     day: String,
     model: String,
 }
 
 /// What each request of a session took, and would have taken without edits.
-fn sums(requests: &[Request], prices: &Prices) -> Vec<(Key, Sum)> {
+fn sums(requests: &[Request], prices: &Prices) -> Vec<(UsageKey, Sum)> {
     let has_cache = requests.iter().any(|request| request.cached > 0);
     let mut before = 0;
     let sums = requests.iter().map(|request| {
         let day = longhand::time::format(request.at_ms).chars().take(10).collect();
         let model = if request.model.is_empty() { "(unknown)" } else { &request.model };
-        let key = Key { day, model: model.to_owned() };
+        let key = UsageKey { day, model: model.to_owned() };
         if request.is_bypassed {
             return (key, Sum { requests: 1, fail_opens: 1, ..Sum::default() });
         }

@@ -32,7 +32,7 @@ pub(crate) fn open(
     let spec = spec.or_else(|| of_model.clone()).unwrap_or_else(|| MeterSpec::for_model(""));
     // A vocabulary counts exactly only for the models that use it.
     let suits =
-        matches!(spec, MeterSpec::TokenizerJson(_)) || of_model.is_none_or(|own| own == spec);
+        matches!(spec, MeterSpec::TokenizerJson(_)) || of_model.is_none_or(|known| known == spec);
     let (name, is_exact) = (spec.to_string(), spec.is_exact() && suits);
     let meter = Arc::from(spec.open(longhand::image_rule(conversation.dialect, model))?);
     Ok(NamedMeter { name, is_exact, meter })
@@ -40,20 +40,20 @@ pub(crate) fn open(
 
 /// What a message and each of its parts weigh, in grains.
 #[derive(Default)]
-pub(crate) struct Weights {
+pub(crate) struct MessageWeights {
     pub(crate) around: u64,
     pub(crate) parts: Vec<u64>,
 }
 
-impl Weights {
+impl MessageWeights {
     /// The tokens of the message.
     pub(crate) fn tokens(&self, scale: &Scale) -> Tokens {
-        scale.tokens(self.parts.iter().fold(self.around, |sum, own| sum.saturating_add(*own)))
+        scale.tokens(self.parts.iter().fold(self.around, |sum, part| sum.saturating_add(*part)))
     }
 }
 
 /// Weighs every message, on as many threads as there are cores if it is much.
-pub(crate) fn messages(messages: &[Message], meter: &SharedMeter) -> Vec<Weights> {
+pub(crate) fn messages(messages: &[Message], meter: &SharedMeter) -> Vec<MessageWeights> {
     let bytes: usize = messages.iter().map(|message| message.raw.raw_len()).sum();
     let threads = if bytes < 1 << 20 {
         1
@@ -61,12 +61,13 @@ pub(crate) fn messages(messages: &[Message], meter: &SharedMeter) -> Vec<Weights
         std::thread::available_parallelism().map_or(1, usize::from)
     };
     let share = messages.len().div_ceil(threads).max(1);
-    let weigh = |messages: &[Message]| -> Vec<Weights> {
+    let weigh = |messages: &[Message]| -> Vec<MessageWeights> {
         let scale = Scale::new(&**meter);
         let parts = |message: &Message| {
             message.parts.iter().map(|part| scale.part(part, u64::MAX)).collect()
         };
-        let weights = |message| Weights { around: scale.around(message), parts: parts(message) };
+        let weights =
+            |message| MessageWeights { around: scale.around(message), parts: parts(message) };
         messages.iter().map(weights).collect()
     };
     std::thread::scope(|scope| {
@@ -80,8 +81,8 @@ pub(crate) fn messages(messages: &[Message], meter: &SharedMeter) -> Vec<Weights
 pub(crate) fn total(conversation: &Conversation, meter: &SharedMeter) -> Tokens {
     let scale = Scale::new(&**meter);
     let weights = messages(&conversation.messages, meter);
-    let own: Tokens = weights.iter().map(|weights| weights.tokens(&scale)).sum();
-    own + attributes(conversation, &scale) + scale.framing().reply
+    let of_messages: Tokens = weights.iter().map(|weights| weights.tokens(&scale)).sum();
+    of_messages + attributes(conversation, &scale) + scale.framing().reply
 }
 
 /// A number of tokens, and whether it was counted or estimated.

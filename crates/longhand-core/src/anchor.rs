@@ -17,13 +17,13 @@ mod word;
 use rustc_hash::FxHashMap;
 
 pub use check::{check_of, is_check_tool, verdict_line};
-pub use identifier::{Run, identifiers, runs};
+pub use identifier::{IdentifierRun, identifiers, runs};
 pub use miner::Miner;
 pub use patch::{FileChange, patched};
 pub use pattern::{Pattern, PatternError};
 pub use printed::printed;
 pub use saying::Saying;
-pub use sentence::{Form, Sentence, sentences};
+pub use sentence::{Sentence, SentenceForm, sentences};
 pub use statement::{Statement, statements};
 pub use telling::{failure_line, telling_line};
 

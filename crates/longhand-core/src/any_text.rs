@@ -7,10 +7,10 @@ use crate::anchor::{
     runs, sentences, statements, telling_line, verdict_line,
 };
 use crate::clip::{clip_least, clip_to};
-use crate::json::{Cursor, quote, quoted_len, strings_of_object};
+use crate::json::{JsonCursor, quote, quoted_len, strings_of_object};
 use crate::stub::{clean, describe_call, is_bulky, is_ours, stub_arguments};
 use crate::{
-    Arguments, Call, Handle, Meaning, Message, ModelName, Part, Role, Text, ToolResult,
+    Arguments, Handle, Meaning, Message, ModelName, Part, Role, Text, ToolCall, ToolResult,
     acts_in_text, cut, is_fold, reads_like_output, undated, unescape,
 };
 
@@ -39,11 +39,11 @@ const TAKERS: &[Taker] = &[
     ("identifiers", |text| seen(identifiers(text).count())),
     ("is_check_tool", |text| seen(is_check_tool(text))),
     ("json", |text| {
-        seen(Cursor::new(text).node());
+        seen(JsonCursor::new(text).node());
         seen(strings_of_object(text));
         let quoted = quote(text);
         assert_eq!(quoted.len(), quoted_len(text));
-        let value = Cursor::new(&quoted).value().unwrap();
+        let value = JsonCursor::new(&quoted).value().unwrap();
         assert_eq!(value.str(&quoted).unwrap(), text);
     }),
     ("messages", |text| {
@@ -79,8 +79,8 @@ const TAKERS: &[Taker] = &[
     }),
     ("stub_arguments", |text| {
         let arguments = format!("{{\"content\":{},\"path\":{}}}", quote(text), quote(text));
-        for own in [text, arguments.as_str()] {
-            stub_arguments(Handle::of([text]), own, 20);
+        for shown in [text, arguments.as_str()] {
+            stub_arguments(Handle::of([text]), shown, 20);
         }
     }),
     ("telling_line", |text| seen(telling_line(text))),
@@ -97,7 +97,7 @@ const TAKERS: &[Taker] = &[
 
 /// Messages that have a text wherever one can stand.
 fn messages(text: &str) -> Vec<Message> {
-    let call = Call {
+    let call = ToolCall {
         id: text.into(),
         name: text.into(),
         arguments: format!("{{\"path\":{}}}", quote(text)).into(),

@@ -3,7 +3,7 @@
 use blake3::Hasher;
 
 use crate::chain::{DEPTH_MAX, field, half, scalar};
-use crate::json::{Cursor, JsonError};
+use crate::json::{JsonCursor, JsonError};
 use crate::{Message, Text};
 
 /// What the calls of a message ask for: a hash of each value, with the keys that lead to it.
@@ -46,7 +46,7 @@ impl Arguments {
 fn collect(text: &Text, call: u128, values: &mut Vec<u128>) {
     let source = text.decode();
     let known = values.len();
-    let mut cursor = Cursor::new(&source);
+    let mut cursor = JsonCursor::new(&source);
     if value(&mut cursor, &source, call, 0, values).and_then(|()| cursor.end()).is_err() {
         values.truncate(known);
         values.push(at(call, b'x', source.trim().as_bytes()));
@@ -55,7 +55,7 @@ fn collect(text: &Text, call: u128, values: &mut Vec<u128>) {
 
 /// Collects the values below a place. An object is no value of its own: it may have any further keys.
 fn value(
-    cursor: &mut Cursor,
+    cursor: &mut JsonCursor,
     source: &str,
     place: u128,
     depth: usize,
@@ -100,12 +100,16 @@ fn at(place: u128, kind: u8, bytes: &[u8]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Call, Part, Role};
+    use crate::{Part, Role, ToolCall};
 
     fn of(id: &str, arguments: &str) -> Arguments {
         let text = |text: &str| Text::from(text.to_owned());
-        let call =
-            Call { id: text(id), name: text("edit"), arguments: text(arguments), freeform: false };
+        let call = ToolCall {
+            id: text(id),
+            name: text("edit"),
+            arguments: text(arguments),
+            freeform: false,
+        };
         let raw = text("{}");
         Arguments::of(&Message::new(Role::Assistant, None, vec![Part::Call(call)], raw))
     }

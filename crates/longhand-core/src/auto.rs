@@ -7,7 +7,7 @@ use crate::edit::{Batch, Edit};
 use crate::elide::elide;
 use crate::fold::{NewFold, blocks_in, live_block};
 use crate::opening::Opening;
-use crate::plan::{History, Plan, Settings};
+use crate::plan::{History, Plan, PlanSettings};
 use crate::protect::{Protection, Rank, Unit, Users};
 use crate::rescue::Rescue;
 use crate::trim::{Keep, keep_newest};
@@ -23,14 +23,14 @@ const FOLD_TOKENS_MAX: Tokens = Tokens(6_000);
 /// From this room on a block gets more than a tenth of it.
 const BLOCK_EXTRA_FROM: Tokens = Tokens(8_000);
 
-/// The most that a block may take of the room beside what is protected, however much matters.
+/// The most that a block may take of the room that protected messages leave, in percent, however many facts it has.
 const BLOCK_PERCENT_MAX: u64 = 60;
 
-/// The same, where what is protected has too little room itself.
+/// The same limit if the protected messages alone do not fit and have to be clipped.
 const RESCUE_PERCENT_MAX: u64 = 20;
 
-/// What a batch that has to clip what is protected leaves free, of the room above the goal: one part in so many.
-const RESCUE_PEACE: u64 = 3;
+/// A batch that has to clip protected messages leaves 1/N of the room above the goal free.
+const RESCUE_FREE_PARTS: u64 = 3;
 
 /// How many bodies may be too large to be given back before no others are tried.
 const MISSES_MAX: usize = 12;
@@ -45,34 +45,39 @@ pub(crate) const NOTE_GAIN_MIN: Tokens = Tokens(8);
 pub(crate) fn auto(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
 ) -> Plan {
     if let Some(plan) = early(history, budget, settings, scale, digest) {
         return plan;
     }
-    let planned = |settings: &Settings| {
-        let wish = Wish { window: Tokens::MAX, block: Tokens::ZERO };
-        with_all_that_matters(wish, |wish| {
-            exact(history, budget, |budget| attempt(history, budget, settings, scale, digest, wish))
+    let planned = |settings: &PlanSettings| {
+        let plan_goal = PlanGoal { window: Tokens::MAX, block: Tokens::ZERO };
+        with_all_that_matters(plan_goal, |plan_goal| {
+            exact(history, budget, |budget| {
+                attempt(history, budget, settings, scale, digest, plan_goal)
+            })
         })
     };
     let plan = planned(settings);
     if plan.fits() {
-        // A batch that buys no peace goes deeper at once: the tail is given up but for the newest step.
-        let peace = Tokens((budget.room() - budget.goal()).0 / 2);
-        if plan.is_noop() || settings.keep_tail.is_some() || plan.tokens() + peace <= budget.room()
+        // If the window would soon need another batch, plan a deeper one now that keeps only the newest step.
+        let headroom = Tokens((budget.room() - budget.goal()).0 / 2);
+        if plan.is_noop()
+            || settings.keep_tail.is_some()
+            || plan.tokens() + headroom <= budget.room()
         {
             return plan;
         }
-        let deeper = planned(&Settings { keep_tail: Some(0), ..*settings });
-        let is_worth_it = deeper.fits() && deeper.tokens() + Tokens(peace.0 / 2) <= plan.tokens();
+        let deeper = planned(&PlanSettings { keep_tail: Some(0), ..*settings });
+        let is_worth_it =
+            deeper.fits() && deeper.tokens() + Tokens(headroom.0 / 2) <= plan.tokens();
         return if is_worth_it { deeper } else { plan };
     }
     let keep = Keep::newest_steps(budget);
     let trimmed = keep_newest(history, budget, settings, scale, digest, keep);
-    let elided = elide(history, budget, &Settings { last_resort: true, ..*settings }, scale);
+    let elided = elide(history, budget, &PlanSettings { last_resort: true, ..*settings }, scale);
     let floor = trimmed.floor.min(elided.floor).min(plan.floor);
     let mut best = plan;
     for other in [trimmed, elided] {
@@ -92,7 +97,7 @@ pub(crate) fn auto(
 fn early(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
 ) -> Option<Plan> {
@@ -105,9 +110,11 @@ fn early(
     }
     // A batch that frees too little would soon be followed by another.
     let most = Tokens(budget.goal().0.midpoint(budget.high().0));
-    let wish = Wish { window: most, block: Tokens::ZERO };
-    let plan = with_all_that_matters(wish, |wish| {
-        exact(history, budget, |budget| attempt(history, budget, settings, scale, digest, wish))
+    let plan_goal = PlanGoal { window: most, block: Tokens::ZERO };
+    let plan = with_all_that_matters(plan_goal, |plan_goal| {
+        exact(history, budget, |budget| {
+            attempt(history, budget, settings, scale, digest, plan_goal)
+        })
     });
     let saved = now.tokens.saturating_sub(plan.tokens());
     let read_anew = plan.tokens().saturating_sub(history.fixed.tokens);
@@ -155,7 +162,7 @@ pub(crate) fn exact(
 
 /// What a plan should come to.
 #[derive(Clone, Copy)]
-struct Wish {
+struct PlanGoal {
     /// Where the window would surely have more tokens, nothing is changed.
     window: Tokens,
     /// The tokens that the block should have at the least.
@@ -163,20 +170,20 @@ struct Wish {
 }
 
 /// Plans again with a larger block if it has no room for all that matters, such as a user's words.
-fn with_all_that_matters(wish: Wish, planned: impl Fn(Wish) -> Plan) -> Plan {
-    let plan = planned(wish);
+fn with_all_that_matters(plan_goal: PlanGoal, planned: impl Fn(PlanGoal) -> Plan) -> Plan {
+    let plan = planned(plan_goal);
     let Some(block) = plan.block_wanted else { return plan };
-    let other = planned(Wish { block, ..wish });
+    let other = planned(PlanGoal { block, ..plan_goal });
     if other.fits() && !other.is_noop() { other } else { plan }
 }
 
 fn attempt(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
-    wish: Wish,
+    plan_goal: PlanGoal,
 ) -> (Plan, Size) {
     let count = history.path.messages.len();
     let limits = budget.limits();
@@ -190,7 +197,7 @@ fn attempt(
 
     let keep_tail = settings.keep_tail.unwrap_or(KEEP_TAIL);
     let protection = opening.protection(keep_tail, Users::FirstAndNewest);
-    let mut layout = Layout::of(protection);
+    let mut layout = StepLayout::of(protection);
     let blocks = blocks_in(&opening.draft, &layout.kept());
     layout.fold_only_what_frees(&mut opening.draft, &blocks);
     let all = NewFold::of(&opening.draft, &layout.fold(layout.units().len()), &blocks);
@@ -199,19 +206,20 @@ fn attempt(
     let reserve = if folds { all.reserve(&scale) } else { Size::ZERO };
     opening.draft.absorb(&blocks);
     let kept = opening.draft.total(layout.kept(), Stage::Edited, most);
-    let peace = Tokens((budget.room() - budget.goal()).0 / RESCUE_PEACE);
+    let headroom = Tokens((budget.room() - budget.goal()).0 / RESCUE_FREE_PARTS);
     let Some(kept) = kept.filter(|kept| (*kept + headline).is_within(&most) && has_room) else {
-        let rescue = Rescue { draft: opening.draft, layout, blocks, base, headline, limits, peace };
-        return rescue.plan(rescue_share(budget, wish), digest);
+        let rescue =
+            Rescue { draft: opening.draft, layout, blocks, base, headline, limits, headroom };
+        return rescue.plan(rescue_share(budget, plan_goal), digest);
     };
-    if base.tokens + kept.tokens + headline.tokens > wish.window {
+    if base.tokens + kept.tokens + headline.tokens > plan_goal.window {
         return (Plan::none(Size::MAX, Tokens::MAX, limits), Size::ZERO);
     }
     // The target is a wish: for its sake the block is kept small, but nothing protected is clipped.
     // Half of what the block gets beyond a tenth comes on top; the rest is taken from what stays in sight.
     let goal = budget.goal() + Tokens(block_extra(budget).0 / 2);
     let beside_kept = most.tokens.saturating_sub(kept.tokens);
-    let block = wish.block.min(Tokens(beside_kept.0 * BLOCK_PERCENT_MAX / 100));
+    let block = plan_goal.block.min(Tokens(beside_kept.0 * BLOCK_PERCENT_MAX / 100));
     let share = block_share(budget).max(reserve.tokens).max(block);
     let wanted = goal.saturating_sub(base.tokens).max(kept.tokens + share).min(most.tokens);
     let left = Size { tokens: wanted, ..most }.saturating_sub(kept);
@@ -230,7 +238,7 @@ fn attempt(
     let floor = || base.tokens + kept.tokens + headline.tokens;
     let blocks_now = opening.draft.parts(&blocks);
     let beside = left.saturating_sub(standing).saturating_sub(blocks_now);
-    // Where a conversation goes on, the block's index of names is worth more than the oldest step.
+    // If more requests are to come, the block's index of names is worth more than the oldest step.
     let wants_block = budget.goal() < budget.room() && layout.has_foldable();
     let stages = [Stage::Results, Stage::Arguments, Stage::Prose];
     for stage in stages.into_iter().filter(|_| !wants_block) {
@@ -250,8 +258,8 @@ fn attempt(
 
     if !layout.has_old() && !opening.has_block() && blocks.is_empty() {
         // Without an edit the thinking stays, which `kept` leaves out.
-        return Rescue { draft: opening.draft, layout, blocks, base, headline, limits, peace }
-            .plan(rescue_share(budget, wish), digest);
+        return Rescue { draft: opening.draft, layout, blocks, base, headline, limits, headroom }
+            .plan(rescue_share(budget, plan_goal), digest);
     }
 
     // Too much even as stubs: the oldest steps go, and a block takes their place.
@@ -296,10 +304,10 @@ fn attempt(
     (plan, kept)
 }
 
-/// What a block gets where what is protected is clipped for its sake: what matters counts there, too.
-fn rescue_share(budget: &Budget, wish: Wish) -> Tokens {
+/// The tokens of a block if protected messages have to be clipped to make room for it.
+fn rescue_share(budget: &Budget, plan_goal: PlanGoal) -> Tokens {
     let most = Tokens(budget.room().0 * RESCUE_PERCENT_MAX / 100);
-    block_share(budget).min(most).max(wish.block.min(most))
+    block_share(budget).min(most).max(plan_goal.block.min(most))
 }
 
 /// What a block gets: a sixth of the target, or a tenth of the room and what a larger room adds.
@@ -340,13 +348,13 @@ fn is_old(unit: &Unit) -> bool {
 }
 
 /// Which steps are kept as they are, and which are old.
-pub(crate) struct Layout {
+pub(crate) struct StepLayout {
     protection: Protection,
     /// Units of the extended tail: kept verbatim, but folded before the fixed tail is clipped.
     tail: Vec<bool>,
 }
 
-impl Layout {
+impl StepLayout {
     pub(crate) fn of(protection: Protection) -> Self {
         let tail = vec![false; protection.units.len()];
         Self { protection, tail }
@@ -440,7 +448,7 @@ impl Layout {
         let fold = NewFold::of(draft, &folded, blocks);
         let scale = draft.scale;
         let mut least = fold.least(&scale);
-        // Folding nothing but earlier folds would only lose what they tell.
+        // A fold of earlier folds alone would only shorten their text.
         if !fold.has_news() {
             least.tokens += NOTE_GAIN_MIN;
         }

@@ -33,8 +33,8 @@ impl Budget {
         }
     }
 
-    /// Comes down to a share of the room once that is used up: what `fixed` takes outside the messages,
-    /// and so much of the rest.
+    /// Once the room is used up, brings the window down to `fixed` plus `percent` of the rest. `fixed` is what the
+    /// request takes outside its messages.
     ///
     /// A provider bills a prefix that it has seen before at a fraction. So a window is changed seldom and
     /// then deeply, instead of a little with every request.

@@ -3,7 +3,7 @@
 use blake3::Hasher;
 
 use crate::handle::content_hash;
-use crate::json::{Cursor, JsonError, Value};
+use crate::json::{JsonCursor, JsonError, JsonValue};
 use crate::{Arguments, Message, Part, Role, Text};
 
 /// What a message says, as a hash: role, name, words, calls by id and name, results.
@@ -20,14 +20,14 @@ pub struct Meaning(pub u128);
 pub struct Link(pub u128);
 
 impl Link {
-    /// Where the chains of an owner begin; those of two owners never meet.
+    /// The link that all chains of an owner begin with. Chains of two owners have no link in common.
     pub fn root(owner: &[u8]) -> Self {
         let mut hasher = Hasher::new();
         field(&mut hasher, b'r', owner);
         Self(marked(half(&hasher), false))
     }
 
-    /// The link of a message that follows. What follows a silent one goes on from the link before it.
+    /// The link of the next message. After a silent message, the chain continues from the link before it.
     #[must_use]
     pub fn next(self, meaning: Meaning) -> Self {
         let mut hasher = Hasher::new();
@@ -36,13 +36,13 @@ impl Link {
         Self(marked(half(&hasher), meaning.is_silent()))
     }
 
-    /// Whether it is that of a silent message.
+    /// Whether it is the link of a silent message.
     pub fn is_silent(self) -> bool {
         self.0 & SILENT != 0
     }
 }
 
-/// The bit that marks what is silent.
+/// The bit that marks the links and meanings of silent messages.
 const SILENT: u128 = 1;
 
 fn marked(hash: u128, is_silent: bool) -> u128 {
@@ -99,7 +99,7 @@ impl Meaning {
         Self(marked(half(&hasher), is_silent(message)))
     }
 
-    /// The meaning of a message with other arguments than the one that it would be taken for.
+    /// The meaning of a message whose calls have other arguments than an entry with the same [`Meaning::of`].
     pub fn with_arguments(message: &Message) -> Self {
         let Self(meaning) = Self::of(message);
         let mut hasher = Hasher::new();
@@ -129,17 +129,17 @@ const CACHE_MARK: &str = "cache_control";
 /// How deep JSON is looked into; what lies deeper counts as it was written.
 pub(crate) const DEPTH_MAX: usize = 64;
 
-/// Hashes JSON by what it says, and what is no JSON as it is.
+/// Hashes JSON by its values, whatever its layout, and any other text byte for byte.
 fn json(hasher: &mut Hasher, raw: &Text) {
     let source = raw.raw();
-    match value(&mut Cursor::new(source), source, 0) {
+    match value(&mut JsonCursor::new(source), source, 0) {
         Ok(hash) => field(hasher, b'j', &hash.to_le_bytes()),
         Err(_) => field(hasher, b'x', source.trim().as_bytes()),
     }
 }
 
 /// The hash of a value: the order of its keys, the form of its numbers and cache marks do not count.
-fn value(cursor: &mut Cursor, source: &str, depth: usize) -> Result<u128, JsonError> {
+fn value(cursor: &mut JsonCursor, source: &str, depth: usize) -> Result<u128, JsonError> {
     let mut hasher = Hasher::new();
     match cursor.peek() {
         Some(b'{') if depth < DEPTH_MAX => {
@@ -172,8 +172,8 @@ fn value(cursor: &mut Cursor, source: &str, depth: usize) -> Result<u128, JsonEr
     Ok(half(&hasher))
 }
 
-/// Hashes a value that has none below it, whatever the form of a number.
-pub(crate) fn scalar(hasher: &mut Hasher, value: &Value, source: &str) {
+/// Hashes a string, number, bool or null; `1` and `1.0` have the same hash.
+pub(crate) fn scalar(hasher: &mut Hasher, value: &JsonValue, source: &str) {
     let written = &source[value.span()];
     match (value.str(source), written.parse::<f64>()) {
         (Some(text), _) => field(hasher, b's', text.as_bytes()),
@@ -200,7 +200,7 @@ pub(crate) fn half(hasher: &Hasher) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Call, Image, Media, MediaKind, Other, Thinking};
+    use crate::{Image, Media, MediaKind, Other, Thinking, ToolCall};
 
     fn hash(json_text: &str) -> u128 {
         let mut hasher = Hasher::new();
@@ -260,7 +260,7 @@ mod tests {
                 assert!(!is_silent(role, parts.clone()), "{role:?} {parts:?}");
             }
         }
-        let call = Call {
+        let call = ToolCall {
             id: Text::from("1".to_owned()),
             name: Text::from("read".to_owned()),
             arguments: Text::from("{}".to_owned()),

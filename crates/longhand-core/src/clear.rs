@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::auto::{exact, finish};
 use crate::draft::{At, Stage};
 use crate::opening::Opening;
-use crate::plan::{History, Plan, Settings};
+use crate::plan::{History, Plan, PlanSettings};
 use crate::{Budget, Message, Meter, Part, Role, Scale, Size, Tokens};
 
 /// Which tool uses to clear, and when.
@@ -61,7 +61,7 @@ pub fn clear(history: &History, clear: &Clear, meter: &dyn Meter) -> Plan {
 fn attempt(history: &History, clear: &Clear, scale: Scale) -> (Plan, Size) {
     let count = history.path.messages.len();
     let stage = if clear.inputs { Stage::Arguments } else { Stage::Results };
-    let chars_min = Settings::default().chars_min;
+    let chars_min = PlanSettings::default().chars_min;
     let mut opening = Opening::of(history, scale, chars_min, clear.inputs);
     let around = opening.base + opening.standing();
     let draft = &mut opening.draft;
@@ -76,21 +76,21 @@ fn attempt(history: &History, clear: &Clear, scale: Scale) -> (Plan, Size) {
     }
     let mut total =
         |stage| around + draft.total((0..count).rev(), stage, Size::MAX).unwrap_or(Size::MAX);
-    let (whole, cleared) = (total(Stage::Now), total(stage));
+    let (now, cleared) = (total(Stage::Now), total(stage));
     let edits = draft.edits(0..count, stage);
     let is_beyond = match clear.trigger {
-        Trigger::Tokens(tokens) => whole.tokens > tokens,
+        Trigger::Tokens(tokens) => now.tokens > tokens,
         Trigger::Uses(number) => uses > number,
     };
     let has_edits = !edits.is_empty();
-    let floor = if has_edits { cleared } else { whole };
+    let floor = if has_edits { cleared } else { now };
     let (plan, thinking) = finish(draft, edits, String::new(), cleared, cleared.tokens, Size::MAX);
     // Thinking before the first edit stays.
-    let freed = whole.tokens.saturating_sub(cleared.tokens + thinking.tokens);
+    let freed = now.tokens.saturating_sub(cleared.tokens + thinking.tokens);
     if is_beyond && has_edits && freed >= clear.at_least {
         (plan, thinking)
     } else {
-        (Plan::none(whole, floor.tokens, Size::MAX), Size::ZERO)
+        (Plan::none(now, floor.tokens, Size::MAX), Size::ZERO)
     }
 }
 
@@ -100,9 +100,9 @@ fn old_uses(messages: &[Message], clear: &Clear) -> (usize, FxHashSet<At>) {
     let mut asked: FxHashMap<String, usize> = FxHashMap::default();
     let newest_reply = messages.iter().rposition(|message| message.role == Role::Assistant);
     for (at, message) in messages.iter().enumerate() {
-        for (part, own) in message.parts.iter().enumerate() {
+        for (part, content) in message.parts.iter().enumerate() {
             let place = (at, part);
-            match own {
+            match content {
                 Part::Call(call) => {
                     asked.insert(call.id.decode().into_owned(), uses.len());
                     uses.push((vec![place], call.name.decode().into_owned()));

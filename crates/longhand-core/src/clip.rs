@@ -18,7 +18,7 @@ pub(crate) fn clip(handle: Handle, text: &str, scale: &Scale, limit: u64) -> Opt
     clip_telling(handle, text, None, scale, limit)
 }
 
-/// Like [`clip`], with the line that tells most if it is left out otherwise.
+/// Like [`clip`], and keeps the most telling line if the cut would drop it.
 pub(crate) fn clip_telling(
     handle: Handle,
     text: &str,

@@ -1,6 +1,6 @@
 //! Texts cut to a size in bytes, never inside a character.
 
-/// The start of a text: at most so many bytes.
+/// The start of a text, at most `bytes_max` bytes.
 ///
 /// ```
 /// assert_eq!(longhand_core::cut::head("12→code", 4), "12");
@@ -11,7 +11,7 @@ pub fn head(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
-/// The end of a text: at most so many bytes.
+/// The end of a text, at most `bytes_max` bytes.
 ///
 /// ```
 /// assert_eq!(longhand_core::cut::tail("12→code", 6), "code");

@@ -83,12 +83,12 @@ pub(crate) struct Draft<'h> {
 #[derive(Clone, Default)]
 struct Memo {
     now: Option<u64>,
-    replacement: Sought,
+    replacement: KnownReplacement,
 }
 
 /// What can stand for a body, once it has been looked for.
 #[derive(Clone, Default)]
-enum Sought {
+enum KnownReplacement {
     #[default]
     NotYet,
     Nothing,
@@ -148,7 +148,7 @@ impl<'h> Draft<'h> {
 
     /// Keeps a part as it is, whatever its message.
     pub(crate) fn spare(&mut self, at: At) {
-        self.memo(at).replacement = Sought::Nothing;
+        self.memo(at).replacement = KnownReplacement::Nothing;
     }
 
     /// Sums messages at a stage, in the order given; `None` once they are over `limit`.
@@ -199,8 +199,8 @@ impl<'h> Draft<'h> {
     fn around(&self, message: &Message) -> Weight {
         let parts: usize = message.parts.iter().map(raw_len).sum();
         let reasoning = if message.calls().next().is_some() { REASONING_BYTES } else { 0 };
-        let own = message.raw.raw_len().saturating_sub(parts) as u64;
-        let bytes = own + SEPARATOR_BYTES + reasoning;
+        let around = message.raw.raw_len().saturating_sub(parts) as u64;
+        let bytes = around + SEPARATOR_BYTES + reasoning;
         Weight { grains: self.scale.around(message), bytes, images: 0 }
     }
 
@@ -209,7 +209,7 @@ impl<'h> Draft<'h> {
             return Weight::default();
         }
         match self.stage_of(at) {
-            Some(own) if own <= stage && !self.restored.contains(&at) => {
+            Some(replaced_at) if replaced_at <= stage && !self.restored.contains(&at) => {
                 match self.replacement(at) {
                     Some(replacement) => replacement.weight,
                     None => self.now(at, limit),
@@ -265,10 +265,10 @@ impl<'h> Draft<'h> {
         found
     }
 
-    /// Gives bodies back, in the order given, for as long as the sum stays within `limit`.
+    /// Shows bodies again, in the order given, as long as the sum stays within `limit`.
     ///
-    /// Their messages must have been summed at their stage or a later one, to `total`. So many of them that
-    /// are too large are passed over.
+    /// `total` must be the sum of their messages at their stage or a later one. Stops once more than `misses_max`
+    /// of them are too large.
     pub(crate) fn restore(
         &mut self,
         parts: &[At],
@@ -327,7 +327,7 @@ impl<'h> Draft<'h> {
         for message in messages {
             for part in 0..self.history.path.messages[message].parts.len() {
                 let at = (message, part);
-                let is_replaced = self.stage_of(at).is_some_and(|own| own <= stage)
+                let is_replaced = self.stage_of(at).is_some_and(|replaced_at| replaced_at <= stage)
                     && !self.restored.contains(&at);
                 if is_replaced {
                     let edit = self.replacement(at).map(|replacement| replacement.edit.clone());
@@ -385,14 +385,15 @@ impl<'h> Draft<'h> {
     }
 
     fn replacement(&mut self, at: At) -> Option<&Replacement> {
-        if matches!(self.memo(at).replacement, Sought::NotYet) {
+        if matches!(self.memo(at).replacement, KnownReplacement::NotYet) {
             let made = self.replace(at);
             let lighter = made.filter(|made| self.is_heavier(at, made.weight.grains));
-            self.memo(at).replacement = lighter.map_or(Sought::Nothing, Sought::Found);
+            self.memo(at).replacement =
+                lighter.map_or(KnownReplacement::Nothing, KnownReplacement::Found);
         }
         match &self.memo(at).replacement {
-            Sought::Found(replacement) => Some(replacement),
-            Sought::NotYet | Sought::Nothing => None,
+            KnownReplacement::Found(replacement) => Some(replacement),
+            KnownReplacement::NotYet | KnownReplacement::Nothing => None,
         }
     }
 

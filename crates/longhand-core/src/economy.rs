@@ -39,19 +39,19 @@ pub struct Economy {
     pub requests: u64,
 }
 
-/// How many times as far as is cheapest a window may grow.
+/// A window may grow this many times as far as would be cheapest.
 const PATIENCE: u64 = 2;
 
 /// How much more a token costs after a break than without, at the least, in prices of a cached one.
 ///
-/// Money is not all: a model takes long to read a window anew, and every batch takes something out of
-/// sight. So a provider whose cache saves little gets no more batches than one that bills a tenth.
+/// A model takes long to read a window without a cache, and every batch hides something. So a provider whose
+/// cache saves little gets no more batches than one that bills a tenth.
 const BREAK_MIN: u64 = 9;
 
 impl Economy {
-    /// The economy of a conversation that has grown to so many tokens in so many requests.
+    /// The economy of a conversation that has grown to `tokens` in `requests` requests.
     ///
-    /// As many are expected to come as there were.
+    /// The same number of requests is expected to follow.
     pub fn of(prices: CachePrices, tokens: Tokens, requests: u64) -> Self {
         let growth = Tokens(tokens.0 / requests.max(1));
         Self { prices, reach_percent: 100, growth, requests }
@@ -64,7 +64,7 @@ impl Economy {
         (cached.min(uncached) * reach + uncached * (100 - reach)) / 100
     }
 
-    /// What a token costs if it has to be read anew, above what it costs anyway: so many carried ones.
+    /// The extra price of a token that is read without the cache, as a fraction of the price of a carried one.
     fn broken(&self) -> (u64, u64) {
         let carried = self.carried();
         let more = self.prices.uncached.saturating_sub(carried);
@@ -88,7 +88,7 @@ impl Economy {
         Tokens(low.0.saturating_add(spread.saturating_mul(PATIENCE)))
     }
 
-    /// Whether a batch saves more in the requests to come than the tokens cost that it has read anew.
+    /// Whether a batch saves more in later requests than it costs to read `read_anew` tokens without the cache.
     pub fn pays(&self, saved: Tokens, read_anew: Tokens) -> bool {
         let (more, carried) = self.broken();
         let saved = u128::from(saved.0) * u128::from(self.requests) * u128::from(carried);

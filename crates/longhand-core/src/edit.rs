@@ -42,7 +42,7 @@ pub enum Edit {
     Stub {
         /// Where.
         at: Place,
-        /// The address of what was there.
+        /// The handle of the original body.
         handle: Handle,
         /// What stands there now.
         text: String,
@@ -72,8 +72,8 @@ pub enum Edit {
 pub struct Fold {
     /// The entries, oldest first.
     pub spans: Vec<Span>,
-    /// Blocks of earlier folds that came back as input, beside words that stay. They are taken out, and
-    /// this block tells what they told.
+    /// Blocks of earlier folds that a client sent back inside messages that stay. They are removed, and this
+    /// block takes over their text.
     pub blocks: Vec<Place>,
     /// The sum of the contents; see [`Handle::of_sum`].
     pub sum: u128,
@@ -143,7 +143,9 @@ impl Batch {
 
     /// Whether it inserts this very text.
     pub fn inserts(&self, text: &str) -> bool {
-        self.edits.iter().any(|edit| matches!(edit, Edit::Insert { text: own, .. } if own == text))
+        self.edits
+            .iter()
+            .any(|edit| matches!(edit, Edit::Insert { text: inserted, .. } if inserted == text))
     }
 
     /// The entries that it edits, each once, newest first.

@@ -3,7 +3,7 @@
 use crate::auto::{KEEP_TAIL, exact, finish};
 use crate::draft::Stage;
 use crate::opening::Opening;
-use crate::plan::{History, Plan, Settings};
+use crate::plan::{History, Plan, PlanSettings};
 use crate::protect::{Rank, Users};
 use crate::rescue::{candidates, clip_down};
 use crate::{Budget, Scale, Size};
@@ -12,11 +12,21 @@ use crate::{Budget, Scale, Size};
 ///
 /// System and user messages and the newest messages are not touched, unless the settings allow clips as
 /// the last resort.
-pub(crate) fn elide(history: &History, budget: &Budget, settings: &Settings, scale: Scale) -> Plan {
+pub(crate) fn elide(
+    history: &History,
+    budget: &Budget,
+    settings: &PlanSettings,
+    scale: Scale,
+) -> Plan {
     exact(history, budget, |budget| attempt(history, budget, settings, scale))
 }
 
-fn attempt(history: &History, budget: &Budget, settings: &Settings, scale: Scale) -> (Plan, Size) {
+fn attempt(
+    history: &History,
+    budget: &Budget,
+    settings: &PlanSettings,
+    scale: Scale,
+) -> (Plan, Size) {
     let count = history.path.messages.len();
     let limits = budget.limits();
     let mut opening = Opening::of(history, scale, settings.chars_min, false);

@@ -4,16 +4,16 @@ use crate::anchor::telling_line;
 use crate::clip::clip_telling;
 use crate::edit::{Batch, Edit};
 use crate::json_word::json_carrier;
-use crate::plan::{History, Plan, Settings, original_text};
+use crate::plan::{History, Plan, PlanSettings, original_text};
 use crate::project::project;
 use crate::stub::is_ours;
 use crate::{Budget, Handle, Message, Part, Role, Scale, Text, Tokens, ToolResult};
 
-/// How much of its share a clipped result keeps, in percent: one that is a little too large would
-/// otherwise be edited for nothing.
+/// How much of its share a clipped result keeps, in percent. It is well below 100, so that a result that is a
+/// little too large is not clipped for a few tokens.
 const KEPT_PERCENT: u64 = 50;
 
-impl Settings {
+impl PlanSettings {
     /// The most tokens that a new result may take without being clipped; `None` if it may take all.
     pub fn new_result_max(&self, budget: &Budget) -> Option<Tokens> {
         self.clip_new_percent.map(|percent| share(budget.room(), percent))
@@ -40,7 +40,7 @@ fn share(tokens: Tokens, percent: u64) -> Tokens {
 pub fn clipped_on_entry(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: &Scale,
 ) -> Option<Batch> {
     let most = settings.new_result_max(budget)?;

@@ -91,7 +91,7 @@ pub(crate) fn live_block(draft: &Draft) -> Option<(Frame, Size)> {
     Some((frame, size))
 }
 
-/// A fold in the making: what was folded before, and what goes now.
+/// A fold that is being planned: the entries of the live fold, and those that are added.
 pub(crate) struct NewFold<'h> {
     history: &'h History<'h>,
     spans: Vec<Span>,
@@ -142,7 +142,7 @@ impl<'h> NewFold<'h> {
             new_blocks
                 .extend(parts.filter(|(part, body)| is_new(*part, body)).map(|(_, body)| body));
         }
-        // A block in a message that goes as a whole goes with it.
+        // The blocks of messages that are folded whole need no edit.
         for at in blocks.iter().filter(|at| !is_gone(at.0)) {
             let block = &messages[at.0].parts[at.1];
             sum = sum.wrapping_add(content_hash(content(block).as_str()));
@@ -204,7 +204,7 @@ impl<'h> NewFold<'h> {
         shown.partition(|at| path.seq(*at).zip(first).is_some_and(|(seq, first)| seq < first))
     }
 
-    /// Writes the block in at most `limit` tokens, its frame included: what went, and what it was about.
+    /// Writes the block in at most `limit` tokens, its frame included.
     pub(crate) fn write(
         self,
         limit: Tokens,
@@ -274,7 +274,7 @@ fn told(
     // The break between head and text, and what joining them may cost.
     let mut left = limit.saturating_sub(scale.text(head) + Tokens(3));
     let mut told = Digested::default();
-    // Joined, texts may count for more than they did one by one.
+    // Two texts may have more tokens when joined than on their own.
     for _ in 0..4 {
         told = digest.digest(folded, left, scale);
         if told.text.is_empty() {
@@ -386,13 +386,13 @@ pub struct Folded<'f> {
     pub entries: Vec<Seq>,
     /// What the digest of the fold before left for this one.
     pub state: &'f str,
-    /// What blocks told that came back as input.
+    /// The texts of earlier blocks that a client sent back as input.
     pub blocks: Vec<String>,
     /// The messages before the first of them that stay in sight.
     pub before: Vec<&'f Message>,
     /// The messages after the first of them that stay in sight.
     pub after: Vec<&'f Message>,
-    /// Parts of those whose bodies are not shown: the number of the message in `after`, and the part.
+    /// Parts of `after` whose bodies are not shown: the index of the message there, and the part.
     pub hidden: Vec<(usize, &'f Part)>,
 }
 
@@ -426,9 +426,9 @@ pub fn earlier(part: &Part) -> Option<String> {
 
 /// Lists the users' words, what was noted, and names: no model, and hardly any time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Index;
+pub struct IndexDigest;
 
-impl Digest for Index {
+impl Digest for IndexDigest {
     fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested {
         let gone = &folded.messages;
         let mut lines: Vec<String> = Vec::new();
@@ -475,7 +475,7 @@ impl Digest for Index {
     }
 }
 
-/// What earlier digests told, in the lines of this one's own kind; what was noted comes first.
+/// The lines of earlier digests of this kind, with the noted facts first.
 fn earlier_lines<'f>(folded: &'f Folded) -> Vec<&'f str> {
     let blocks = folded.blocks.iter().map(String::as_str);
     let lines = std::iter::once(folded.state).chain(blocks).flat_map(str::lines);

@@ -10,7 +10,7 @@ use crate::text::unescape;
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonKind {
     /// `{…}`
     Object,
     /// `[…]`
@@ -26,35 +26,40 @@ pub enum Kind {
     Null,
 }
 
-impl Kind {
+impl JsonKind {
     /// The kind with its article, for messages.
     pub fn describe(self) -> &'static str {
         match self {
-            Kind::Object => "an object",
-            Kind::Array => "an array",
-            Kind::String => "a string",
-            Kind::Number => "a number",
-            Kind::Bool => "a boolean",
-            Kind::Null => "null",
+            JsonKind::Object => "an object",
+            JsonKind::Array => "an array",
+            JsonKind::String => "a string",
+            JsonKind::Number => "a number",
+            JsonKind::Bool => "a boolean",
+            JsonKind::Null => "null",
         }
     }
 }
 
 /// Where a value stands in its source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Value {
+pub struct JsonValue {
     /// What it is.
-    pub kind: Kind,
+    pub kind: JsonKind,
     /// Whether it is a string with escapes.
     pub escaped: bool,
     start: u32,
     end: u32,
 }
 
-impl Value {
+impl JsonValue {
     /// An object that was read before.
     pub fn object(span: Range<usize>) -> Self {
-        Self { kind: Kind::Object, escaped: false, start: span.start as u32, end: span.end as u32 }
+        Self {
+            kind: JsonKind::Object,
+            escaped: false,
+            start: span.start as u32,
+            end: span.end as u32,
+        }
     }
 
     /// Its bytes, quotes included.
@@ -64,7 +69,7 @@ impl Value {
 
     /// Its bytes without the quotes, if it is a string.
     pub fn inside(&self) -> Option<Range<usize>> {
-        (self.kind == Kind::String).then(|| self.start as usize + 1..self.end as usize - 1)
+        (self.kind == JsonKind::String).then(|| self.start as usize + 1..self.end as usize - 1)
     }
 
     /// Its text, if it is a string.
@@ -82,36 +87,37 @@ impl Value {
                     .inside()
                     .is_some_and(|inside| &source.as_bytes()[inside] == text.as_bytes());
         }
-        self.str(source).is_some_and(|own| own == text)
+        self.str(source).is_some_and(|value| value == text)
     }
 }
 
 /// A value with its fields, one level deep.
 #[derive(Clone, Debug, Default)]
-pub struct Node {
+pub struct JsonNode {
     /// The value itself.
-    pub value: Value,
+    pub value: JsonValue,
     /// The fields, if it is an object.
-    pub fields: Vec<(Value, Value)>,
+    pub fields: Vec<(JsonValue, JsonValue)>,
 }
 
-impl Node {
+impl JsonNode {
     /// The value of a field; the last one counts where a key is doubled, as everywhere.
-    pub fn get(&self, source: &str, key: &str) -> Option<Value> {
+    pub fn get(&self, source: &str, key: &str) -> Option<JsonValue> {
         self.fields.iter().rev().find(|(name, _)| name.is(source, key)).map(|(_, value)| *value)
     }
 
     /// Every string value in the fields, at any depth and in order; keys are not values.
-    pub fn strings(&self, source: &str) -> Vec<Value> {
+    pub fn strings(&self, source: &str) -> Vec<JsonValue> {
         let mut found = Vec::with_capacity(self.fields.len());
         for (_, value) in &self.fields {
             match value.kind {
-                Kind::String => found.push(*value),
-                Kind::Object | Kind::Array => {
+                JsonKind::String => found.push(*value),
+                JsonKind::Object | JsonKind::Array => {
                     // It was checked when the node was read, so it cannot fail.
-                    let _ = Cursor::at(source, value.start as usize).nested(|own| found.push(own));
+                    let _ = JsonCursor::at(source, value.start as usize)
+                        .nested(|string| found.push(string));
                 }
-                Kind::Number | Kind::Bool | Kind::Null => {}
+                JsonKind::Number | JsonKind::Bool | JsonKind::Null => {}
             }
         }
         found
@@ -129,14 +135,14 @@ pub struct JsonError {
 
 /// Reads values from a source, from `at` on.
 #[derive(Clone)]
-pub struct Cursor<'s> {
+pub struct JsonCursor<'s> {
     bytes: &'s [u8],
     at: usize,
 }
 
 type Read<T> = Result<T, JsonError>;
 
-impl<'s> Cursor<'s> {
+impl<'s> JsonCursor<'s> {
     /// Starts at the beginning.
     pub fn new(source: &'s str) -> Self {
         Self::at(source, 0)
@@ -159,7 +165,7 @@ impl<'s> Cursor<'s> {
     }
 
     /// Goes on behind a value that was read before.
-    pub fn skip(&mut self, value: &Value) {
+    pub fn skip(&mut self, value: &JsonValue) {
         self.at = value.end as usize;
     }
 
@@ -174,7 +180,7 @@ impl<'s> Cursor<'s> {
     }
 
     /// Reads one value, checking all of it.
-    pub fn value(&mut self) -> Read<Value> {
+    pub fn value(&mut self) -> Read<JsonValue> {
         let first =
             self.peek().ok_or_else(|| self.error("the text ends where a value should be"))?;
         let start = self.at;
@@ -182,21 +188,21 @@ impl<'s> Cursor<'s> {
         let kind = match first {
             b'"' => {
                 escaped = self.string()?;
-                Kind::String
+                JsonKind::String
             }
             b'{' | b'[' => {
                 self.nested(|_| {})?;
-                if first == b'{' { Kind::Object } else { Kind::Array }
+                if first == b'{' { JsonKind::Object } else { JsonKind::Array }
             }
             _ => self.scalar(first)?,
         };
-        Ok(Value { kind, escaped, start: start as u32, end: self.at as u32 })
+        Ok(JsonValue { kind, escaped, start: start as u32, end: self.at as u32 })
     }
 
     /// Reads one value and, if it is an object, its fields.
-    pub fn node(&mut self) -> Read<Node> {
+    pub fn node(&mut self) -> Read<JsonNode> {
         if self.peek() != Some(b'{') {
-            return Ok(Node { value: self.value()?, fields: Vec::new() });
+            return Ok(JsonNode { value: self.value()?, fields: Vec::new() });
         }
         let start = self.at;
         let mut fields = Vec::with_capacity(6);
@@ -204,13 +210,17 @@ impl<'s> Cursor<'s> {
             fields.push((key, cursor.value()?));
             Ok(())
         })?;
-        let value =
-            Value { kind: Kind::Object, escaped: false, start: start as u32, end: self.at as u32 };
-        Ok(Node { value, fields })
+        let value = JsonValue {
+            kind: JsonKind::Object,
+            escaped: false,
+            start: start as u32,
+            end: self.at as u32,
+        };
+        Ok(JsonNode { value, fields })
     }
 
     /// Visits the fields of an object; the visitor must read the value.
-    pub fn fields(&mut self, mut visit: impl FnMut(&mut Self, Value) -> Read<()>) -> Read<()> {
+    pub fn fields(&mut self, mut visit: impl FnMut(&mut Self, JsonValue) -> Read<()>) -> Read<()> {
         self.expect(b'{', "expected `{`")?;
         if self.take(b'}') {
             return Ok(());
@@ -248,19 +258,20 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    fn key(&mut self) -> Read<Value> {
+    fn key(&mut self) -> Read<JsonValue> {
         if self.peek() != Some(b'"') {
             return Err(self.error("expected a key in double quotes"));
         }
         let start = self.at;
         let escaped = self.string()?;
-        let key = Value { kind: Kind::String, escaped, start: start as u32, end: self.at as u32 };
+        let key =
+            JsonValue { kind: JsonKind::String, escaped, start: start as u32, end: self.at as u32 };
         self.expect(b':', "expected `:`")?;
         Ok(key)
     }
 
     /// Passes over an object or array of any depth and shows every string value in it; keys are not values.
-    fn nested(&mut self, mut show: impl FnMut(Value)) -> Read<()> {
+    fn nested(&mut self, mut show: impl FnMut(JsonValue)) -> Read<()> {
         let mut open: Vec<u8> = Vec::new();
         loop {
             // Here a value begins.
@@ -283,7 +294,7 @@ impl<'s> Cursor<'s> {
                 Some(b'"') => {
                     let start = self.at as u32;
                     let escaped = self.string()?;
-                    show(Value { kind: Kind::String, escaped, start, end: self.at as u32 });
+                    show(JsonValue { kind: JsonKind::String, escaped, start, end: self.at as u32 });
                 }
                 Some(first) => {
                     self.scalar(first)?;
@@ -351,8 +362,10 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    fn scalar(&mut self, first: u8) -> Read<Kind> {
-        for (word, kind) in [("true", Kind::Bool), ("false", Kind::Bool), ("null", Kind::Null)] {
+    fn scalar(&mut self, first: u8) -> Read<JsonKind> {
+        for (word, kind) in
+            [("true", JsonKind::Bool), ("false", JsonKind::Bool), ("null", JsonKind::Null)]
+        {
             if self.bytes[self.at..].starts_with(word.as_bytes()) {
                 self.at += word.len();
                 return Ok(kind);
@@ -364,7 +377,7 @@ impl<'s> Cursor<'s> {
         Err(self.error("this is not a JSON value"))
     }
 
-    fn number(&mut self) -> Read<Kind> {
+    fn number(&mut self) -> Read<JsonKind> {
         let wrong = "this is not a legal number";
         self.eat(b'-');
         if !self.eat(b'0') {
@@ -377,7 +390,7 @@ impl<'s> Cursor<'s> {
             let _ = self.eat(b'+') || self.eat(b'-');
             self.digits(wrong)?;
         }
-        Ok(Kind::Number)
+        Ok(JsonKind::Number)
     }
 
     fn digits(&mut self, wrong: &'static str) -> Read<()> {
@@ -464,8 +477,8 @@ pub fn quoted_len(text: &str) -> usize {
 /// Finds every string value in `source`, at any depth and in order; keys are not values.
 ///
 /// Answers with `None` if `source` is not one object.
-pub fn strings_of_object(source: &str) -> Option<Vec<Value>> {
-    let mut cursor = Cursor::new(source);
+pub fn strings_of_object(source: &str) -> Option<Vec<JsonValue>> {
+    let mut cursor = JsonCursor::new(source);
     if cursor.peek() != Some(b'{') {
         return None;
     }
@@ -478,8 +491,8 @@ pub fn strings_of_object(source: &str) -> Option<Vec<Value>> {
 mod tests {
     use super::*;
 
-    fn read(source: &str) -> Result<Kind, JsonError> {
-        let mut cursor = Cursor::new(source);
+    fn read(source: &str) -> Result<JsonKind, JsonError> {
+        let mut cursor = JsonCursor::new(source);
         let value = cursor.value()?;
         cursor.end()?;
         Ok(value.kind)
@@ -532,7 +545,7 @@ mod tests {
     #[test]
     fn depth_is_no_danger() {
         let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
-        assert_eq!(read(&deep), Ok(Kind::Array));
+        assert_eq!(read(&deep), Ok(JsonKind::Array));
         assert!(read(&deep[1..]).is_err());
         // One pass finds the strings: a pass for each level would take minutes.
         let arguments =
@@ -547,7 +560,7 @@ mod tests {
     #[test]
     fn a_doubled_key_counts_once_the_last() {
         let source = r#"{"a":1,"\u0061":"x"}"#;
-        let node = Cursor::new(source).node().unwrap();
+        let node = JsonCursor::new(source).node().unwrap();
         assert!(node.get(source, "a").unwrap().is(source, "x"));
     }
 

@@ -3,7 +3,7 @@
 use crate::fold::is_fold;
 use crate::{Message, Part, Path};
 
-/// The most bytes of a message that is kept for its word, if another one will do: what is never edited must fit.
+/// A larger message is kept for its word only if no other has it, since a kept message is never edited.
 const BYTES_MAX: usize = 4_000;
 
 /// Whether a message has the word JSON in it, in small letters or capitals.
@@ -27,7 +27,7 @@ fn in_text(text: &str) -> bool {
 
 /// The message that stays so that the word is in the window.
 ///
-/// It is the oldest one: what came later may be gone on another path, and what was edited once stays edited there.
+/// It is the oldest one, because later messages may be absent on another path of the ledger.
 pub(crate) fn json_carrier(path: &Path, is_gone: impl Fn(usize) -> bool) -> Option<usize> {
     let carriers = (path.lead..path.messages.len()).filter(|at| {
         !is_gone(*at) && !is_fold(&path.messages[*at]) && says_json(&path.messages[*at])

@@ -51,19 +51,21 @@ pub use economy::{CachePrices, Economy, requests};
 pub use edit::{Batch, Edit, EditKind, Fold, Place, Seq, Span};
 pub use entering::clipped_on_entry;
 pub use fold::{
-    Digest, Digested, Folded, FoldedPlaces, Index, earlier, find_fold, folded_messages, is_fold,
+    Digest, Digested, Folded, FoldedPlaces, IndexDigest, earlier, find_fold, folded_messages,
+    is_fold,
 };
 pub use handle::{Handle, content_hash};
 pub use json_word::says_json;
 pub use message::{
-    Call, File, Image, Media, MediaKind, Message, Other, Part, PartLink, Role, Thinking, ToolResult,
+    File, Image, Media, MediaKind, Message, Other, Part, PartLink, Role, Thinking, ToolCall,
+    ToolResult,
 };
 pub use meter::{Framing, Meter, Scale};
 pub use model_name::{ModelFamily, ModelName, undated};
 pub use observation::{acts_in_text, reads_like_output};
 pub use plan::{
-    History, Original, Plan, Policy, Rolling, Settings, Tally, Wire, content, original, plan,
-    plan_with,
+    History, Original, Plan, PlanSettings, PlanSettings as Settings, Policy, Rolling, Tally, Wire,
+    content, original, plan, plan_with,
 };
 pub use project::{Change, Path, Projection, Shown, ShownBlock, project, shown_edits};
 pub use reference::brought_back;

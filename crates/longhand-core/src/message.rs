@@ -62,7 +62,7 @@ pub enum Part {
     /// A document or other attachment.
     File(File),
     /// The model asks for a tool.
-    Call(Call),
+    Call(ToolCall),
     /// A tool answers.
     Result(ToolResult),
     /// Something that we do not know, as it came; it is carried through unharmed.
@@ -75,7 +75,7 @@ impl Part {
         matches!(self, Part::Thinking(_))
     }
 
-    /// Its words, whether they may be edited or not; those of a recording if they were written down.
+    /// Its text, whether it may be edited or not; for a recording, the transcript.
     pub fn text(&self) -> Option<&Text> {
         match self {
             Part::Text(text) | Part::FixedText(text) => Some(text),
@@ -101,7 +101,7 @@ impl Part {
                 text: file.text.as_ref().map(moved),
                 ..*file
             }),
-            Part::Call(call) => Part::Call(Call {
+            Part::Call(call) => Part::Call(ToolCall {
                 id: moved(&call.id),
                 name: moved(&call.name),
                 arguments: moved(&call.arguments),
@@ -191,7 +191,7 @@ pub struct Media {
     pub bytes: usize,
     /// How long it plays, where its format tells.
     pub duration_ms: Option<u64>,
-    /// What is said in it, where the provider wrote it down.
+    /// The provider's transcript, if there is one.
     pub transcript: Option<Text>,
 }
 
@@ -224,7 +224,7 @@ pub struct File {
 
 /// A request for a tool.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ToolCall {
     /// What its result will refer to.
     pub id: Text,
     /// The tool.
@@ -246,7 +246,7 @@ pub struct ToolResult {
     pub raw: Text,
     /// Whether the tool failed.
     pub error: bool,
-    /// Whether its provider takes no text in the place of the content, such as a screenshot.
+    /// Whether the provider refuses text in place of the content, as for a screenshot.
     pub fixed: bool,
 }
 
@@ -270,7 +270,7 @@ impl ToolResult {
 impl Message {
     /// The same message in another source that has the same bytes in the same places.
     ///
-    /// Without this it would keep all of its own source in memory.
+    /// Otherwise the message would keep the whole old source in memory.
     #[must_use]
     pub fn moved(&self, from: &Arc<String>, to: &Arc<String>) -> Self {
         Self {
@@ -306,7 +306,7 @@ impl Message {
     }
 
     /// The calls it makes.
-    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::Call(call) => Some(call),
             _ => None,

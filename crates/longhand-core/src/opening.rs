@@ -17,7 +17,7 @@ pub(crate) struct Opening<'h> {
 }
 
 impl<'h> Opening<'h> {
-    /// Opens a draft; `arguments` says whether those of calls may be replaced.
+    /// Opens a draft; `arguments` says whether the arguments of calls may be replaced.
     pub(crate) fn of(
         history: &'h History<'h>,
         scale: Scale<'h>,

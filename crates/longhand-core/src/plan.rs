@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::edit::{Batch, Edit, Seq};
 use crate::entering::{clipped_on_entry, planned_on};
-use crate::{Budget, Call, Digest, Index, Meter, Part, Path, Scale, Size, Text, Tokens};
+use crate::{Budget, Digest, IndexDigest, Meter, Part, Path, Scale, Size, Text, Tokens, ToolCall};
 use crate::{auto, elide, rolling, trim};
 
 /// A conversation as a policy sees it.
@@ -15,15 +15,15 @@ pub struct History<'h> {
     pub path: Path<'h>,
     /// The live batches that apply to the path, oldest first.
     pub live: &'h [Batch],
-    /// Entries that stay in the window whatever happens, in order.
+    /// Entries that always stay in the window, in order.
     pub pins: &'h [Seq],
     /// What the request takes outside its messages, such as tool schemas.
     pub fixed: Size,
-    /// What the wire format makes of edits.
+    /// How the wire format limits edits.
     pub wire: Wire,
 }
 
-/// What a wire format makes of edits.
+/// How a wire format limits edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Wire {
     /// Thinking is bound to all that came before it, so that an edit voids it.
@@ -37,7 +37,7 @@ pub struct Wire {
 
 /// How to choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct PlanSettings {
     /// The policy.
     pub policy: Policy,
     /// How many of the newest messages stay as they are; `None` leaves it to the policy.
@@ -51,7 +51,7 @@ pub struct Settings {
     pub clip_new_percent: Option<u64>,
 }
 
-impl Default for Settings {
+impl Default for PlanSettings {
     fn default() -> Self {
         Self {
             policy: Policy::Auto,
@@ -155,12 +155,12 @@ pub fn content(part: &Part) -> Original {
         decoded => Original::Text(decoded.into_owned()),
     };
     match part {
-        Part::Text(own) | Part::FixedText(own) => text(own),
+        Part::Text(part_text) | Part::FixedText(part_text) => text(part_text),
         Part::Other(other) => text(&other.raw),
         Part::Thinking(thinking) => text(&thinking.text),
         Part::Call(call) => arguments(call),
         Part::Result(result) => match result.single_text() {
-            Some(own) => text(own),
+            Some(part_text) => text(part_text),
             None => Original::Json(result.raw.raw().to_owned()),
         },
         Part::Image(_) | Part::Media(_) | Part::File(_) => Original::Text(String::new()),
@@ -168,7 +168,7 @@ pub fn content(part: &Part) -> Original {
 }
 
 /// The arguments of a call as they are kept.
-pub(crate) fn arguments(call: &Call) -> Original {
+pub(crate) fn arguments(call: &ToolCall) -> Original {
     let body = original_text(&call.arguments).into_owned();
     if call.freeform && call.arguments.is_exact() {
         Original::Text(body)
@@ -289,7 +289,7 @@ impl Tally {
 /// shortfall. A plan that has edits makes the window smaller.
 ///
 /// ```
-/// use longhand_core::{Budget, History, Path, Settings, Size, Tokens, Wire, plan};
+/// use longhand_core::{Budget, History, Path, PlanSettings, Size, Tokens, Wire, plan};
 /// # struct Words;
 /// # impl longhand_core::Meter for Words {
 /// #     fn weigh(&self, text: &str, _: u64) -> u64 { text.split(' ').count() as u64 }
@@ -301,18 +301,23 @@ impl Tally {
 /// # let meter = Words;
 /// let path = Path { messages: &[], lead: 0, seqs: &[] };
 /// let history = History { path, live: &[], pins: &[], fixed: Size::ZERO, wire: Wire::default() };
-/// let plan = plan(&history, &Budget::of(Tokens(8_000)), &Settings::default(), &meter);
+/// let plan = plan(&history, &Budget::of(Tokens(8_000)), &PlanSettings::default(), &meter);
 /// assert!(plan.fits() && plan.is_noop());
 /// ```
-pub fn plan(history: &History, budget: &Budget, settings: &Settings, meter: &dyn Meter) -> Plan {
-    plan_with(history, budget, settings, meter, &Index)
+pub fn plan(
+    history: &History,
+    budget: &Budget,
+    settings: &PlanSettings,
+    meter: &dyn Meter,
+) -> Plan {
+    plan_with(history, budget, settings, meter, &IndexDigest)
 }
 
-/// Like [`plan()`], with a digest of what is folded other than an index.
+/// Like [`plan()`], with a digest other than [`IndexDigest`].
 pub fn plan_with(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     meter: &dyn Meter,
     digest: &dyn Digest,
 ) -> Plan {

@@ -5,7 +5,7 @@ use crate::{Handle, Message, Role, Wire};
 
 /// Messages in order, with the entries that they are.
 ///
-/// Folded entries may be missing: nobody has to read what is not shown.
+/// Folded entries may be missing, since they are not shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'p> {
     /// The system messages of the preamble, then the entries, oldest first.
@@ -150,8 +150,8 @@ impl Projection {
 
 /// Shows a path with the live batches that apply to it, oldest first.
 ///
-/// Pure: the same input makes the same window. Of several folds the newest counts, since each takes over
-/// what the one before it told. A fold swallows the edits inside it.
+/// Pure: the same input makes the same window. Of several folds only the newest is shown, since each takes
+/// over the text of the one before it. Edits inside a fold are not shown.
 pub fn project(path: &Path, live: &[Batch], wire: Wire) -> Projection {
     let mut window = Projection::unchanged(path.messages.len());
     let fold = live.iter().rev().find_map(Batch::fold);
@@ -215,7 +215,7 @@ pub fn shown_edits(live: &[Batch]) -> Vec<&Edit> {
             Edit::Insert { after, .. } if fold.is_some_and(|fold| fold.contains(*after)) => {
                 continue;
             }
-            Edit::Fold(own) if !fold.is_some_and(|fold| std::ptr::eq(fold, own)) => continue,
+            Edit::Fold(other) if !fold.is_some_and(|fold| std::ptr::eq(fold, other)) => continue,
             Edit::Insert { .. } | Edit::Fold(_) => {}
         }
         shown.push(edit);

@@ -50,7 +50,7 @@ pub(crate) struct Unit {
     pub(crate) rank: Rank,
     /// Whether it is the block of an earlier fold: the next fold takes it up, since there is only one.
     pub(crate) is_block: bool,
-    /// Whether it is part of a round that can be let go; the newest step is, though it stays.
+    /// Whether it is part of a round that can be folded. That holds for the newest step, too, though it stays.
     pub(crate) in_round: bool,
 }
 
@@ -171,10 +171,10 @@ fn keep_replies_apart(messages: &[Message], units: Vec<Unit>) -> Vec<Unit> {
     apart
 }
 
-/// Joins steps that cannot be parted.
+/// Joins steps that have to be folded together.
 ///
 /// Where roles alternate, a system message in the middle must follow the user and come before the
-/// assistant. An observation is known by the reply before it, so that it goes with that reply.
+/// assistant. An observation is recognised by the reply before it, so the two stay together.
 fn units(
     history: &History,
     observations: &Observations,

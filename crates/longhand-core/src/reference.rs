@@ -1,17 +1,17 @@
 //! Results that refer back: a client's tool refuses to repeat what it believes the model still sees.
 //!
-//! What such a result refers to is in view, or comes back in its place. Only results that no window has shown
-//! yet are looked at: a change of theirs breaks no prefix.
+//! If the window no longer has the content, the result is replaced by it. Only results that no window has shown
+//! yet are looked at, because changing them breaks no prefix.
 
 use rustc_hash::FxHashSet;
 
 use crate::clip::clip_to;
 use crate::cut;
 use crate::edit::{Batch, Edit};
-use crate::json::Cursor;
+use crate::json::JsonCursor;
 use crate::plan::original_text;
 use crate::project::{Change, Path, Projection};
-use crate::{Call, Handle, Message, Part, Role, ToolResult};
+use crate::{Handle, Message, Part, Role, ToolCall, ToolResult};
 
 /// What tools say instead of repeating a file; the file takes the place of these words.
 const REFUSALS: &[&str] = &[
@@ -26,7 +26,7 @@ const REFUSALS: &[&str] = &[
 /// What tools say of a file that they changed.
 const CLAIMS: &[&str] = &["file state is current in your context"];
 
-/// What clients write above files that they show in a user turn and write anew with every request.
+/// What clients write above files that they put into a user turn and update with every request.
 const SHOWN_FILES: &[&str] = &[
     "I have *added these files to the chat*",
     "*Trust this message as the true contents of these files!*",
@@ -38,26 +38,26 @@ const SHOWN_FILES_BYTES: usize = 400;
 /// A longer result is no mere reference.
 const REFERENCE_BYTES_MAX: usize = 1_000;
 
-/// How a result begins in whose place we show what it refers to.
+/// The first line of a result that was replaced by the content it refers to.
 const AGAIN: &str =
     "(The tool did not repeat this. Longhand shows it again, as it was read before:)\n";
 
-/// The most bytes of a later change that are told of.
+/// The most bytes that are quoted of a later change.
 const CHANGE_BYTES_MAX: usize = 2_000;
 
 /// The arguments that name a file.
 const PATHS: &[&str] = &["file_path", "filePath", "path", "file", "filename", "notebook_path"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ReferenceKind {
     Refusal,
     Claim,
 }
 
 /// A result that refers back.
-struct Reference<'m> {
+struct BackReference<'m> {
     at: (usize, usize),
-    kind: Kind,
+    kind: ReferenceKind,
     result: &'m ToolResult,
     path: String,
     /// The call that it answers.
@@ -94,11 +94,11 @@ pub fn brought_back(path: &Path, now: &Projection, bytes_max: usize) -> Option<B
         let Some(words) = reference.result.single_text() else { continue };
         let words = original_text(words);
         let text = match reference.kind {
-            Kind::Claim => format!(
+            ReferenceKind::Claim => format!(
                 "{words}\n(The text of {} is not in view any more; read it again to see it.)",
                 reference.path
             ),
-            Kind::Refusal => {
+            ReferenceKind::Refusal => {
                 let handle = Handle::of([lost.as_str()]);
                 let shown = clip_to(handle, &lost, bytes_max).unwrap_or(lost);
                 format!("{AGAIN}{shown}{}", changes(messages, &reference))
@@ -111,7 +111,7 @@ pub fn brought_back(path: &Path, now: &Projection, bytes_max: usize) -> Option<B
 }
 
 /// The results after the model's newest words that refer back.
-fn references(messages: &[Message]) -> Vec<Reference<'_>> {
+fn references(messages: &[Message]) -> Vec<BackReference<'_>> {
     let newest = messages.iter().rposition(|message| message.role == Role::Assistant);
     let first = newest.map_or(messages.len(), |newest| newest + 1);
     let mut found = Vec::new();
@@ -121,32 +121,32 @@ fn references(messages: &[Message]) -> Vec<Reference<'_>> {
             let Some(kind) = kind_of(result) else { continue };
             let id = result.call.decode().into_owned();
             let path = call_of(&messages[..at], &id).and_then(path_of);
-            found.extend(path.map(|path| Reference { at: (at, part), kind, result, path, id }));
+            found.extend(path.map(|path| BackReference { at: (at, part), kind, result, path, id }));
         }
     }
     found
 }
 
-fn kind_of(result: &ToolResult) -> Option<Kind> {
+fn kind_of(result: &ToolResult) -> Option<ReferenceKind> {
     let text = result.single_text().filter(|text| text.raw_len() <= REFERENCE_BYTES_MAX)?;
     let text = text.decode().to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|words| text.contains(words));
     if says(REFUSALS) {
-        return Some(Kind::Refusal);
+        return Some(ReferenceKind::Refusal);
     }
-    says(CLAIMS).then_some(Kind::Claim)
+    says(CLAIMS).then_some(ReferenceKind::Claim)
 }
 
 /// The call with an id.
-fn call_of<'m>(messages: &'m [Message], id: &str) -> Option<&'m Call> {
+fn call_of<'m>(messages: &'m [Message], id: &str) -> Option<&'m ToolCall> {
     let mut calls = messages.iter().rev().flat_map(Message::calls);
     calls.find(|call| call.id.decode() == id)
 }
 
 /// The file that a call is about.
-fn path_of(call: &Call) -> Option<String> {
+fn path_of(call: &ToolCall) -> Option<String> {
     let arguments = call.arguments.decode();
-    let node = Cursor::new(&arguments).node().ok()?;
+    let node = JsonCursor::new(&arguments).node().ok()?;
     let field = |name: &&str| {
         let mut fields = node.fields.iter();
         let (_, value) = fields.find(|(key, _)| key.str(&arguments).as_deref() == Some(*name))?;
@@ -158,7 +158,7 @@ fn path_of(call: &Call) -> Option<String> {
 /// Earlier results about the same file that show it, newest first.
 fn shown_before<'m>(
     messages: &'m [Message],
-    reference: &'m Reference,
+    reference: &'m BackReference,
 ) -> impl Iterator<Item = ((usize, usize), &'m ToolResult)> {
     let results = messages[..reference.at.0].iter().enumerate().rev().flat_map(|(at, message)| {
         let parts = message.parts.iter().enumerate();
@@ -177,7 +177,7 @@ fn shown_before<'m>(
 /// The result that a reference refers to: the newest that read the file.
 fn referent<'m>(
     messages: &'m [Message],
-    reference: &'m Reference,
+    reference: &'m BackReference,
 ) -> Option<(usize, usize, &'m ToolResult)> {
     let mut shown = shown_before(messages, reference);
     let (at, result) = shown.find(|(_, result)| is_content(result))?;
@@ -191,7 +191,7 @@ fn is_content(result: &ToolResult) -> bool {
 }
 
 /// What a reference refers to, if the window does not show it.
-fn lost(messages: &[Message], now: &Projection, reference: &Reference) -> Option<String> {
+fn lost(messages: &[Message], now: &Projection, reference: &BackReference) -> Option<String> {
     for ((at, part), result) in shown_before(messages, reference) {
         let is_shown = !now.is_folded(at);
         match now.change(at, part) {
@@ -206,8 +206,8 @@ fn lost(messages: &[Message], now: &Projection, reference: &Reference) -> Option
     None
 }
 
-/// What was changed in a file since it was read, in the words of the calls.
-fn changes(messages: &[Message], reference: &Reference) -> String {
+/// The changes to a file since it was read, quoted from the arguments of the calls.
+fn changes(messages: &[Message], reference: &BackReference) -> String {
     let Some((from, _, read)) = referent(messages, reference) else { return String::new() };
     let read = read.call.decode();
     let mut text = String::new();

@@ -1,10 +1,10 @@
-//! The last resort: clips of what is protected, and in the end a fold of all but what never goes.
+//! The last resort: clips protected messages, and folds them too if clips are not enough.
 
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use crate::auto::{Layout, finish, joined};
+use crate::auto::{StepLayout, finish, joined};
 use crate::clip::{clip, clip_least};
 use crate::draft::{At, Draft, Stage};
 use crate::edit::Edit;
@@ -14,20 +14,20 @@ use crate::protect::{Protection, Rank, Unit};
 use crate::stub::is_ours;
 use crate::{Digest, Handle, Part, Role, Scale, Size, Tokens};
 
-/// What is clipped first, then next, then last.
+/// The order in which protected parts are clipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Tier {
+pub(crate) enum ClipTier {
     Results,
     Texts,
     FirstUser,
 }
 
-const TIERS: [Tier; 3] = [Tier::Results, Tier::Texts, Tier::FirstUser];
+const TIERS: [ClipTier; 3] = [ClipTier::Results, ClipTier::Texts, ClipTier::FirstUser];
 
 /// A protected part that can be made smaller.
-pub(crate) struct Candidate {
+pub(crate) struct ClipCandidate {
     at: At,
-    tier: Tier,
+    tier: ClipTier,
     how: How,
     full: u64,
     least: u64,
@@ -49,7 +49,7 @@ pub(crate) fn candidates(
     protection: &Protection,
     messages: &[usize],
     first_user: Option<usize>,
-) -> Vec<Candidate> {
+) -> Vec<ClipCandidate> {
     let mut found = Vec::new();
     for &message in messages {
         let content = &draft.history.path.messages[message];
@@ -59,10 +59,10 @@ pub(crate) fn candidates(
         }
         for (part, body) in content.parts.iter().enumerate() {
             let tier = match body {
-                Part::Result(result) if !result.fixed => Tier::Results,
+                Part::Result(result) if !result.fixed => ClipTier::Results,
                 _ if is_block(body) => continue,
-                Part::Text(_) if Some(message) == first_user => Tier::FirstUser,
-                Part::Text(_) | Part::Call(_) => Tier::Texts,
+                Part::Text(_) if Some(message) == first_user => ClipTier::FirstUser,
+                Part::Text(_) | Part::Call(_) => ClipTier::Texts,
                 _ => continue,
             };
             found.extend(candidate(draft, (message, part), tier));
@@ -71,7 +71,7 @@ pub(crate) fn candidates(
     found
 }
 
-fn candidate(draft: &mut Draft, at: At, tier: Tier) -> Option<Candidate> {
+fn candidate(draft: &mut Draft, at: At, tier: ClipTier) -> Option<ClipCandidate> {
     let scale = draft.scale;
     let part = &draft.history.path.messages[at.0].parts[at.1];
     draft.place(at)?;
@@ -94,7 +94,7 @@ fn candidate(draft: &mut Draft, at: At, tier: Tier) -> Option<Candidate> {
         let least = draft.with_text(at, text);
         (How::Replace(edit), least)
     };
-    (least.grains < now.grains).then(|| Candidate {
+    (least.grains < now.grains).then(|| ClipCandidate {
         at,
         tier,
         how,
@@ -106,7 +106,7 @@ fn candidate(draft: &mut Draft, at: At, tier: Tier) -> Option<Candidate> {
 }
 
 /// The size of messages with every candidate up to a tier at its smallest.
-fn smallest(size: Size, clips: &[&Candidate], tier: Tier, scale: &Scale) -> Size {
+fn smallest(size: Size, clips: &[&ClipCandidate], tier: ClipTier, scale: &Scale) -> Size {
     let chosen = || clips.iter().filter(|clip| clip.tier <= tier);
     let saved = saved_tokens(chosen().map(|clip| (clip.at, clip.full - clip.least)), scale);
     let (bytes, images) =
@@ -117,25 +117,25 @@ fn smallest(size: Size, clips: &[&Candidate], tier: Tier, scale: &Scale) -> Size
 /// Clips until messages of that size are within `space`; `None` if they cannot be.
 pub(crate) fn clip_down(
     draft: &Draft,
-    clips: &[&Candidate],
+    clips: &[&ClipCandidate],
     size: Size,
     space: Size,
 ) -> Option<(Vec<Edit>, Size)> {
     let scale = &draft.scale;
     let tier =
         TIERS.into_iter().find(|tier| smallest(size, clips, *tier, scale).is_within(&space))?;
-    let (own, lower): (Vec<&Candidate>, Vec<&Candidate>) =
+    let (of_tier, lower): (Vec<&ClipCandidate>, Vec<&ClipCandidate>) =
         clips.iter().copied().filter(|clip| clip.tier <= tier).partition(|clip| clip.tier == tier);
     let clipped_before: u64 = lower.iter().map(|clip| clip.full - clip.least).sum();
     // Each message may lose a fraction of a token to rounding.
     let lost = clips.len() as u64 * (scale.grains(Tokens(1)) - 1);
     let over = scale.grains(size.tokens.saturating_sub(space.tokens)) + lost;
-    let level = water_level(&own, over.saturating_sub(clipped_before));
+    let level = water_level(&of_tier, over.saturating_sub(clipped_before));
     for level in [level, 0] {
         let (mut edits, mut saved) = (Vec::new(), Vec::new());
         let (mut bytes, mut images) = (0, 0);
         let levels =
-            own.iter().map(|clip| (*clip, level)).chain(lower.iter().map(|clip| (*clip, 0)));
+            of_tier.iter().map(|clip| (*clip, level)).chain(lower.iter().map(|clip| (*clip, 0)));
         for (clip, level) in levels.filter(|(clip, level)| clip.full > *level) {
             let (edit, grains) = clip.shrink(draft, level)?;
             saved.push((clip.at, clip.full.saturating_sub(grains)));
@@ -153,7 +153,7 @@ pub(crate) fn clip_down(
     None
 }
 
-impl Candidate {
+impl ClipCandidate {
     /// The message that it is in.
     pub(crate) fn message(&self) -> usize {
         self.at.0
@@ -184,7 +184,7 @@ fn saved_tokens(saved: impl IntoIterator<Item = (At, u64)>, scale: &Scale) -> To
 }
 
 /// The weight to clip every heavier part to, so that together they save at least `over`.
-fn water_level(clips: &[&Candidate], over: u64) -> u64 {
+fn water_level(clips: &[&ClipCandidate], over: u64) -> u64 {
     let saved = |level: u64| -> u64 {
         clips.iter().map(|clip| clip.full.saturating_sub(level.max(clip.least))).sum()
     };
@@ -196,30 +196,30 @@ fn water_level(clips: &[&Candidate], over: u64) -> u64 {
     low
 }
 
-/// What is left to do when the protected part alone is too big.
+/// The plan for a conversation whose protected messages alone do not fit.
 pub(crate) struct Rescue<'h> {
     pub(crate) draft: Draft<'h>,
-    pub(crate) layout: Layout,
+    pub(crate) layout: StepLayout,
     /// Blocks of earlier folds in messages that stay.
     pub(crate) blocks: Vec<At>,
     pub(crate) base: Size,
     pub(crate) headline: Size,
     pub(crate) limits: Size,
-    /// What should stay free, so that the next request does not need a batch again.
-    pub(crate) peace: Tokens,
+    /// The tokens that should stay free, so that the next request needs no batch.
+    pub(crate) headroom: Tokens,
 }
 
 impl Rescue<'_> {
-    /// Folds all that is old and clips what is protected; folds that too if clips are not enough.
+    /// Folds all old messages and clips the protected ones; folds those too if clips are not enough.
     ///
     /// The block gets `share`, if that leaves room for the rest.
     pub(crate) fn plan(mut self, share: Tokens, digest: &dyn Digest) -> (Plan, Size) {
         let kept = self.layout.kept();
         let size = self.draft.total(kept.iter().copied(), Stage::Edited, Size::MAX);
         let size = size.unwrap_or(Size::MAX);
-        let first_user = Layout::first_user(&self.draft);
+        let first_user = StepLayout::first_user(&self.draft);
         let clips = candidates(&mut self.draft, self.layout.protection(), &kept, first_user);
-        let refs: Vec<&Candidate> = clips.iter().collect();
+        let refs: Vec<&ClipCandidate> = clips.iter().collect();
         let most = self.limits.saturating_sub(self.base);
         let share = share.max(self.headline.tokens);
         let block = if self.headline == Size::ZERO {
@@ -228,18 +228,18 @@ impl Rescue<'_> {
             Size { tokens: share, bytes: self.headline.bytes + share.0 * 8, images: 0 }
         };
         let has_room = self.base.is_within(&self.limits);
-        // What the model has not read yet is clipped less for the sake of peace.
+        // Messages that the model has not read yet are clipped less to keep tokens free.
         let newest = self.layout.units().last().map_or(0, |unit| unit.messages.start);
-        let read: Vec<&Candidate> = clips.iter().filter(|clip| clip.at.0 < newest).collect();
-        let (peace, less, none) = (self.peace, Tokens(self.peace.0 / 2), Tokens::ZERO);
+        let read: Vec<&ClipCandidate> = clips.iter().filter(|clip| clip.at.0 < newest).collect();
+        let (headroom, less, none) = (self.headroom, Tokens(self.headroom.0 / 2), Tokens::ZERO);
         let tries = [
-            (block, peace, &read),
+            (block, headroom, &read),
             (block, less, &refs),
             (block, none, &refs),
             (self.headline, none, &refs),
         ];
-        for (block, peace, clips) in tries {
-            let space = most.saturating_sub(block).saturating_sub(Size::of(peace));
+        for (block, headroom, clips) in tries {
+            let space = most.saturating_sub(block).saturating_sub(Size::of(headroom));
             if !has_room || !block.is_within(&most) {
                 continue;
             }
@@ -255,13 +255,13 @@ impl Rescue<'_> {
     /// for which there is room.
     fn fold_protected(
         mut self,
-        clips: &[Candidate],
+        clips: &[ClipCandidate],
         most: Size,
         share: Tokens,
         digest: &dyn Digest,
     ) -> (Plan, Size) {
         let units = self.layout.units().to_vec();
-        let first_user = Layout::first_user(&self.draft);
+        let first_user = StepLayout::first_user(&self.draft);
         let smallest_of = |draft: &mut Draft, messages: Range<usize>| {
             let size = draft.total(messages.clone().rev(), Stage::Edited, Size::MAX);
             let clips = clips.iter().filter(|clip| messages.contains(&clip.at.0));
@@ -304,20 +304,20 @@ impl Rescue<'_> {
         let gone = units.iter().zip(&kept).filter(|(_, kept)| !**kept);
         let ranges = joined(gone.map(|(unit, _)| unit.messages.clone()));
         let is_kept = |at: usize| !ranges.iter().any(|range| range.contains(&at));
-        let clips: Vec<&Candidate> = clips.iter().filter(|clip| is_kept(clip.at.0)).collect();
+        let clips: Vec<&ClipCandidate> = clips.iter().filter(|clip| is_kept(clip.at.0)).collect();
         let kept: Vec<usize> = units
             .iter()
             .zip(&kept)
             .filter(|(_, kept)| **kept)
             .flat_map(|(unit, _)| unit.messages.clone())
             .collect();
-        let whole = self.draft.total(kept, Stage::Edited, Size::MAX).unwrap_or(Size::MAX);
+        let kept_size = self.draft.total(kept, Stage::Edited, Size::MAX).unwrap_or(Size::MAX);
         let smallest = |draft: &Draft| {
             let edits = clips.iter().filter_map(|clip| Some(clip.shrink(draft, 0)?.0));
             (edits.collect(), total)
         };
-        let (edits, total) =
-            clip_down(&self.draft, &clips, whole, space).unwrap_or_else(|| smallest(&self.draft));
+        let (edits, total) = clip_down(&self.draft, &clips, kept_size, space)
+            .unwrap_or_else(|| smallest(&self.draft));
         let left =
             most.saturating_sub(total).tokens.min(share.max(reserve.tokens)).max(least.tokens);
         self.finish(edits, &ranges, total, left, Some(floor), digest)

@@ -1,16 +1,15 @@
 //! The policy that keeps the newest rounds and one summary of the rest.
 
 use crate::auto::auto;
-use crate::plan::{History, Plan, Rolling, Settings};
+use crate::plan::{History, Plan, PlanSettings, Rolling};
 use crate::trim::{Keep, keep_newest};
 use crate::{Budget, Digest, Scale};
 
-/// Keeps at most so many rounds and a summary; where not even the newest round fits, stubs and clips do
-/// what a fold cannot.
+/// Keeps the newest rounds and a summary. If not even the newest round fits, it is shortened by stubs and clips.
 pub(crate) fn rolling(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     rolling: Rolling,
     scale: Scale,
     digest: &dyn Digest,

@@ -33,7 +33,7 @@ impl Size {
         self.tokens <= limit.tokens && self.bytes <= limit.bytes && self.images <= limit.images
     }
 
-    /// What is left of it after `other`, in every respect.
+    /// Subtracts `other` from tokens, bytes and images; none gets below zero.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         Self {

@@ -14,11 +14,11 @@ use crate::clip::clip_to;
 use crate::cut;
 use crate::draft::At;
 use crate::edit::{Edit, Place};
-use crate::json::{self, Cursor};
+use crate::json::{self, JsonCursor};
 use crate::plan::original_text;
 use crate::reference::is_reading;
 use crate::worth::{Newer, Reason};
-use crate::{Call, Handle, Message, Part, Role, Text, ToolResult};
+use crate::{Handle, Message, Part, Role, Text, ToolCall, ToolResult};
 
 /// How every marker of ours begins, so that we know our own when we meet them again.
 pub(crate) const MARK: &str = "[longhand ";
@@ -26,24 +26,24 @@ pub(crate) const MARK: &str = "[longhand ";
 /// The most characters that a stub has.
 pub const STUB_CHARS_MAX: usize = 800;
 
-/// The fewest and the most characters of the names in a stub, and how many of a body earn one.
+/// The fewest and the most characters of the names in a stub, and how many characters of a body allow one more.
 const NAMES_CHARS_MIN: usize = 60;
 const NAMES_CHARS_MAX: usize = 120;
 const BODY_CHARS_PER_NAME_CHAR: usize = 40;
 
-/// The most characters of a line that tells most, and how many statements are told.
+/// The most characters of the most telling line, and the most statements in a stub.
 const TELLING_CHARS_MAX: usize = 162;
 const STATED_MAX: usize = 3;
 
-/// What a stub says of its body, and of one that can be had again by reading.
+/// What a stub says of its body, and of a body that the model can read again.
 const NOT_SHOWN: &str = "not shown";
 const READ_AGAIN: &str = "not shown, read it again to see it";
 
 /// How much of each end of a body is read for its names.
 const SAMPLE_BYTES: usize = 16 * 1024;
 
-/// So many of the newest messages have their bodies read for what to say of them: a window with the names of
-/// thousands of old results in it helps nobody, and to find them takes longer than all the rest of a plan.
+/// Only the bodies of this many newest messages are read for names. The names of thousands of old results help
+/// nobody, and finding them would take longer than the rest of a plan.
 const READ_MESSAGES_MAX: usize = 500;
 
 /// Whether a text is what an edit of ours left behind: a marker, perhaps between two short ends.
@@ -103,7 +103,7 @@ impl<'h> Stubber<'h> {
     }
 
     /// Replaces the bulky arguments of a call, if any of them can be.
-    pub(crate) fn call(at: Place, call: &Call, chars_min: usize) -> Option<Edit> {
+    pub(crate) fn call(at: Place, call: &ToolCall, chars_min: usize) -> Option<Edit> {
         let body = original_text(&call.arguments);
         let handle = Handle::of([body.as_ref()]);
         let text = if call.freeform {
@@ -137,7 +137,7 @@ impl<'h> Stubber<'h> {
     }
 
     /// The call that a result answers: it is rarely more than a few messages back.
-    fn caller(&self, result: usize, id: &str) -> Option<&'h Call> {
+    fn caller(&self, result: usize, id: &str) -> Option<&'h ToolCall> {
         self.messages[..=result]
             .iter()
             .rev()
@@ -185,7 +185,7 @@ fn telling(body: &str) -> Vec<&str> {
     telling_line(body).into_iter().collect()
 }
 
-/// What a model decided, what is in its way and what it left open; or else the line that tells most.
+/// The decisions, blockers and open questions in a text of the model, or else its most telling line.
 fn stated(body: &str) -> Vec<&str> {
     let said = statements(body, Role::Assistant);
     let stands = |said: &Statement| {
@@ -270,7 +270,7 @@ fn common_folder<'t>(names: impl Iterator<Item = &'t str>) -> &'t str {
 }
 
 /// Whether a call runs a check.
-fn checks(call: &Call) -> bool {
+fn checks(call: &ToolCall) -> bool {
     let arguments = call.arguments.decode();
     is_check_tool(&call.name.decode())
         || key_arguments(&arguments).iter().any(|(_, value)| check_of(value).is_some())
@@ -284,7 +284,7 @@ fn files_of(body: &str) -> String {
 }
 
 /// Names a call by its tool and its most telling arguments.
-pub(crate) fn describe_call(call: &Call) -> String {
+pub(crate) fn describe_call(call: &ToolCall) -> String {
     let mut line = call.name.decode().into_owned();
     let arguments = call.arguments.decode();
     for (key, value) in key_arguments(&arguments) {
@@ -293,7 +293,7 @@ pub(crate) fn describe_call(call: &Call) -> String {
     line
 }
 
-/// A path without so many of its first folders that it is short enough; the file's name is what counts.
+/// Drops the first folders of a path until it has at most `bytes_max` bytes; the file's name stays.
 fn short_path(path: &str, bytes_max: usize) -> Cow<'_, str> {
     if path.len() <= bytes_max || path.contains(char::is_whitespace) {
         return Cow::Borrowed(path);
@@ -320,7 +320,7 @@ fn key_arguments(arguments: &str) -> Vec<(String, String)> {
         "name",
         "id",
     ];
-    let Ok(node) = Cursor::new(arguments).node() else { return Vec::new() };
+    let Ok(node) = JsonCursor::new(arguments).node() else { return Vec::new() };
     let mut short: Vec<(usize, String, String)> = Vec::new();
     for (key, value) in &node.fields {
         let (Some(key), Some(value)) = (key.str(arguments), value.str(arguments)) else { continue };
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn a_stub_tells_size_source_and_anchors_on_one_short_line() {
         let body = "reading src/wheel.rs\nerror[E0308]: mismatched types ] in g-7\n".repeat(40);
-        let call = Call {
+        let call = ToolCall {
             id: "1".into(),
             name: "read_file".into(),
             arguments: r#"{"limit":3,"note":"x","path":"src/wheel.rs"}"#.into(),
@@ -452,7 +452,7 @@ mod tests {
         let root = "/home/somebody/projects/with-a-long-name/and-another-one";
         let body = format!("{root}/mix.exs\n{root}/lib/spotter.ex\n").repeat(20);
         let path = format!(r#"{{"path":"{root}/lib/spotter.ex"}}"#);
-        let call = |arguments: &str| Call {
+        let call = |arguments: &str| ToolCall {
             id: "1".into(),
             name: "ls".into(),
             arguments: arguments.into(),

@@ -202,8 +202,8 @@ mod tests {
         ] {
             assert_eq!(unescape(raw), text, "{raw}");
             let source = Arc::new(raw.to_owned());
-            let own = Text::escaped(&source, 0, raw.len());
-            assert_eq!(own.is_exact(), !raw.contains("lone"), "{raw}");
+            let text = Text::escaped(&source, 0, raw.len());
+            assert_eq!(text.is_exact(), !raw.contains("lone"), "{raw}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The policy that keeps the newest steps and lets the rest go.
+//! The policy that keeps the newest steps and folds the rest into a note.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::draft::Stage;
 use crate::edit::Edit;
 use crate::fold::{NewFold, blocks_in, is_fold};
 use crate::opening::Opening;
-use crate::plan::{History, Plan, Settings};
+use crate::plan::{History, Plan, PlanSettings};
 use crate::protect::{Rank, Unit, Users};
 use crate::{Budget, Digest, Scale, Size, Tokens};
 
@@ -36,11 +36,11 @@ pub fn partition(
     0
 }
 
-/// Keeps what is never let go and the newest steps that fit, with a note on the rest.
+/// Keeps protected messages and the newest steps that fit, with a note on the rest.
 pub(crate) fn trim(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
 ) -> Plan {
@@ -49,7 +49,7 @@ pub(crate) fn trim(
     if plan.fits() {
         return plan;
     }
-    // Better than to let the newest message go.
+    // Rewriting an earlier note is better than dropping the newest message.
     let keep = Keep { note_for_few_tokens: true, ..keep };
     let plan = keep_newest(history, budget, settings, scale, digest, keep);
     if plan.fits() {
@@ -69,9 +69,9 @@ pub(crate) struct Keep {
     pub(crate) count_max: usize,
     /// Whether rounds are counted and kept together instead of steps.
     pub(crate) by_round: bool,
-    /// Whether the newest user message stays whatever its size.
+    /// Whether the newest user message stays, however large it is.
     pub(crate) newest_user: bool,
-    /// Whether an earlier note is told anew even if that frees no more than a few tokens.
+    /// Whether an earlier note is rewritten even if that frees only a few tokens.
     pub(crate) note_for_few_tokens: bool,
 }
 
@@ -91,7 +91,7 @@ impl Keep {
 pub(crate) fn keep_newest(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
     keep: Keep,
@@ -102,7 +102,7 @@ pub(crate) fn keep_newest(
 fn attempt(
     history: &History,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     scale: Scale,
     digest: &dyn Digest,
     keep: Keep,
@@ -190,7 +190,7 @@ fn attempt(
     let gain_min = if is_worth { Tokens::ZERO } else { NOTE_GAIN_MIN };
     let limit = Size { tokens: size.tokens + gain_min, ..Size::MAX };
     if let Some(now) = opening.now_within(&limit) {
-        // Where bytes or pictures are too many, fewer of those are worth a few tokens.
+        // If the limit on bytes or images is exceeded, freeing those is worth a few tokens.
         let beyond_tokens = Size { tokens: Tokens::MAX, ..limits };
         let helps =
             !now.is_within(&beyond_tokens) && (now.bytes > size.bytes || now.images > size.images);

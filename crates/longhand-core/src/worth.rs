@@ -1,4 +1,4 @@
-//! What an old body is worth: one that a newer one replaces goes first, one that recent steps refer to last.
+//! The order in which old bodies are replaced: superseded ones first, those that recent steps refer to last.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use crate::cut;
 use crate::draft::{At, Draft, Stage};
 use crate::edit::{Batch, Edit};
 use crate::handle::content_hash;
-use crate::json::Cursor;
+use crate::json::JsonCursor;
 use crate::plan::History;
-use crate::{Call, Message, Part, Path, Text};
+use crate::{Message, Part, Path, Text, ToolCall};
 
 /// Why an edit was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub enum Reason {
     Superseded,
     /// A newer result has the same text.
     Duplicate,
-    /// It is the oldest result that had not made way yet.
+    /// It was the oldest result that was still shown.
     OldResult,
     /// The arguments of an old call hold a file or a patch.
     BulkyArguments,
@@ -29,7 +29,7 @@ pub enum Reason {
     OldProse,
     /// The steps are the oldest, and there was no room for them even without their bodies.
     OldSteps,
-    /// What is protected was too large by itself.
+    /// The protected messages alone did not fit.
     LastResort,
     /// Something was brought back.
     Recalled,
@@ -82,7 +82,7 @@ pub fn reasons(path: &Path, batch: &Batch) -> Vec<Reason> {
     batch.edits.iter().map(reason).collect()
 }
 
-/// How many of the newest messages are looked at: what is older is folded sooner or later anyway.
+/// How many of the newest messages are looked at; older ones are folded soon anyway.
 const MESSAGES_MAX: usize = 2_000;
 
 /// Keys of the arguments that name a file, and of those that hold all of it.
@@ -99,7 +99,7 @@ const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
 #[derive(Default)]
 pub(crate) struct Newer {
     /// What each call is about, by its id.
-    calls: FxHashMap<String, Subject>,
+    calls: FxHashMap<String, CallSubject>,
     /// The newest message with the same call, and with all of a file.
     same: FxHashMap<u128, usize>,
     whole: FxHashMap<u128, usize>,
@@ -108,7 +108,7 @@ pub(crate) struct Newer {
 }
 
 #[derive(Clone, Copy)]
-struct Subject {
+struct CallSubject {
     message: usize,
     /// Tool and arguments.
     call: u128,
@@ -136,14 +136,14 @@ impl Newer {
         newer
     }
 
-    fn call(&mut self, message: usize, call: &Call) {
+    fn call(&mut self, message: usize, call: &ToolCall) {
         let arguments = call.arguments.raw();
         let same = content_hash(&format!("{}\0{arguments}", call.name.raw()));
-        let mut subject = Subject { message, call: same, file: None };
+        let mut subject = CallSubject { message, call: same, file: None };
         self.same.insert(same, message);
         if !call.freeform && arguments.len() <= ARGUMENTS_BYTES_MAX {
             let decoded = call.arguments.decode();
-            if let Ok(node) = Cursor::new(&decoded).node() {
+            if let Ok(node) = JsonCursor::new(&decoded).node() {
                 let text = |keys: &[&str]| {
                     keys.iter().find_map(|key| node.get(&decoded, key)?.str(&decoded))
                 };
@@ -167,7 +167,8 @@ impl Newer {
             Part::Result(result) => (&result.call, result.single_text()),
             _ => return None,
         };
-        let is_newer = |known: Option<&usize>, than: usize| known.is_some_and(|own| *own > than);
+        let is_newer =
+            |known: Option<&usize>, than: usize| known.is_some_and(|newest| *newest > than);
         let subject = self.calls.get(&*id.decode());
         if let Some(subject) = subject {
             let file = subject.file.and_then(|file| self.whole.get(&file));
@@ -214,8 +215,8 @@ impl Worth {
 
     /// The parts of messages that are replaced at a stage, the worthiest first.
     ///
-    /// Newer ones are worth more. What shares its names with the recent steps counts as half as old; what
-    /// something newer replaces comes last.
+    /// Newer parts are worth more. A part that shares names with the recent steps counts as half as old;
+    /// superseded parts come last.
     pub(crate) fn ranked(&self, draft: &Draft, newest_first: &[usize], stage: Stage) -> Vec<At> {
         let messages = draft.history.path.messages;
         let parts = draft.parts_at(newest_first, stage);
@@ -250,7 +251,7 @@ impl Worth {
     }
 }
 
-/// What is said in a part, or asked of a tool.
+/// The text of a part, or the arguments of a call.
 fn talk(part: &Part) -> Option<&Text> {
     match part {
         Part::Text(text) => Some(text),

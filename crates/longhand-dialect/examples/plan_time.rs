@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use longhand_core::{Budget, Policy, Rolling, Settings, Tokens, plan};
+use longhand_core::{Budget, PlanSettings, Policy, Rolling, Tokens, plan};
 use longhand_dialect::read;
 use longhand_meter::{ImageRule, MeterSpec};
 
@@ -28,7 +28,7 @@ fn main() {
         if only.as_ref().is_some_and(|only| !format!("{policy:?} {limit}").contains(only)) {
             continue;
         }
-        let settings = Settings { policy, ..Settings::default() };
+        let settings = PlanSettings { policy, ..PlanSettings::default() };
         let budget = Budget::of(Tokens(limit));
         let mut times = Vec::new();
         let mut shown = String::new();

@@ -1,4 +1,4 @@
-//! Answers as they come over the wire, in whatever shape, with what cannot be read of them.
+//! Answers as they come over the wire, with the bytes that could not be read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,17 +9,17 @@ use crate::reply::{Reply, ReplyReader, Taken, has_more, provider_error};
 use crate::sse::{SseEvent, SseReader, write_event};
 use crate::view::View;
 
-/// The most that is kept of an answer, and of what cannot be read of it.
+/// The most bytes that are kept of an answer, and of its unreadable parts.
 const KEPT_BYTES_MAX: usize = 32 << 20;
 const UNREAD_BYTES_MAX: usize = 16 << 20;
 
-/// After how many bytes it is counted again how much is kept.
+/// How many bytes come in before the kept bytes are counted again.
 const COUNT_BYTES: usize = 64 << 10;
 
 /// Reads an answer as it comes, whole or as a stream, and keeps what it cannot read.
 ///
-/// It never fails: events that are not of the format are passed over, bytes that are no text are read as signs that
-/// stand for such, and where nothing can be read, the answer is there as it came.
+/// It never fails. Events of another format are skipped, and bytes that are not UTF-8 become replacement characters.
+/// If nothing can be read, the raw bytes are returned.
 ///
 /// ```
 /// use longhand_dialect::{AnswerReader, Dialect};
@@ -37,10 +37,10 @@ pub struct AnswerReader {
     dialect: Dialect,
     /// Whether the head of the answer says that it is a stream.
     in_events: bool,
-    shape: Shape,
+    shape: AnswerShape,
     /// The bytes as they came, as long as none of them was understood.
     raw: Vec<u8>,
-    /// What was passed over, and what never came to its end.
+    /// The events that were skipped or never ended.
     unread: Vec<u8>,
     is_understood: bool,
     foreign_events: u64,
@@ -56,14 +56,14 @@ pub struct AnswerReader {
 }
 
 #[derive(Debug)]
-enum Shape {
-    /// Too little has come to tell.
+enum AnswerShape {
+    /// Too few bytes have come to decide.
     Unknown,
     Events(Box<(SseReader, ReplyReader)>),
     Whole(LeanBuffer),
 }
 
-/// What came of an answer.
+/// The result of reading an answer.
 #[derive(Debug)]
 pub struct ReadAnswer {
     /// The answer as far as it could be read; `None` if it says nothing.
@@ -123,12 +123,12 @@ impl AnswerReader {
         Self::within(dialect, in_events, KEPT_BYTES_MAX)
     }
 
-    /// Starts an answer of which at most so many bytes are kept.
+    /// Starts an answer of which at most `kept_max` bytes are kept.
     fn within(dialect: Dialect, in_events: bool, kept_max: usize) -> Self {
         Self {
             dialect,
             in_events,
-            shape: Shape::Unknown,
+            shape: AnswerShape::Unknown,
             raw: Vec::new(),
             unread: Vec::new(),
             is_understood: false,
@@ -149,9 +149,9 @@ impl AnswerReader {
             return;
         }
         match &mut self.shape {
-            Shape::Unknown => self.begin(bytes, false),
-            Shape::Whole(body) => body.push(bytes),
-            Shape::Events(_) => self.read(bytes),
+            AnswerShape::Unknown => self.begin(bytes, false),
+            AnswerShape::Whole(body) => body.push(bytes),
+            AnswerShape::Events(_) => self.read(bytes),
         }
         if self.held() > self.kept_max {
             self.stop();
@@ -166,34 +166,34 @@ impl AnswerReader {
     /// About how many bytes it holds.
     pub fn held(&self) -> usize {
         let shape = match &self.shape {
-            Shape::Unknown => 0,
-            Shape::Whole(body) => body.len(),
-            Shape::Events(readers) => readers.0.held() + self.kept,
+            AnswerShape::Unknown => 0,
+            AnswerShape::Whole(body) => body.len(),
+            AnswerShape::Events(readers) => readers.0.held() + self.kept,
         };
         shape + self.raw.len() + self.unread.len()
     }
 
-    /// Whether the last event was read; `None` for what is no stream.
+    /// Whether the last event was read; `None` if the answer is not a stream.
     pub fn is_done(&self) -> Option<bool> {
         match &self.shape {
-            Shape::Events(readers) => Some(self.failed || readers.1.is_done()),
-            Shape::Unknown if self.in_events => Some(false),
-            Shape::Unknown | Shape::Whole(_) => None,
+            AnswerShape::Events(readers) => Some(self.failed || readers.1.is_done()),
+            AnswerShape::Unknown if self.in_events => Some(false),
+            AnswerShape::Unknown | AnswerShape::Whole(_) => None,
         }
     }
 
     /// Ends the answer wherever it is.
     pub fn finish(mut self) -> ReadAnswer {
-        if matches!(self.shape, Shape::Unknown) {
+        if matches!(self.shape, AnswerShape::Unknown) {
             self.begin(&[], true);
         }
-        match std::mem::replace(&mut self.shape, Shape::Unknown) {
-            Shape::Events(readers) => self.finish_events(*readers),
-            Shape::Whole(mut body) => {
+        match std::mem::replace(&mut self.shape, AnswerShape::Unknown) {
+            AnswerShape::Events(readers) => self.finish_events(*readers),
+            AnswerShape::Whole(mut body) => {
                 let body = body.take();
                 self.finish_whole(&body)
             }
-            Shape::Unknown => self.answer(None, None),
+            AnswerShape::Unknown => self.answer(None, None),
         }
     }
 
@@ -207,12 +207,12 @@ impl AnswerReader {
         };
         let begun = std::mem::take(&mut self.raw);
         if is_stream {
-            self.shape = Shape::Events(Self::readers(self.dialect));
+            self.shape = AnswerShape::Events(Self::readers(self.dialect));
             self.read(&begun);
         } else {
             let mut body = LeanBuffer::lean();
             body.push(&begun);
-            self.shape = Shape::Whole(body);
+            self.shape = AnswerShape::Whole(body);
         }
     }
 
@@ -225,7 +225,7 @@ impl AnswerReader {
         if !self.is_understood {
             self.raw.extend_from_slice(within(bytes, &self.raw));
         }
-        let Shape::Events(readers) = &mut self.shape else { return };
+        let AnswerShape::Events(readers) = &mut self.shape else { return };
         let events = readers.0.push_past(bytes);
         let strays = readers.0.take_strays();
         for event in &events {
@@ -236,7 +236,7 @@ impl AnswerReader {
             self.set_aside(format!("{stray}\n").as_bytes());
         }
         if self.bytes >= self.count_at
-            && let Shape::Events(readers) = &self.shape
+            && let AnswerShape::Events(readers) = &self.shape
         {
             self.kept = readers.1.bytes();
             self.count_at = self.bytes + COUNT_BYTES as u64;
@@ -244,7 +244,7 @@ impl AnswerReader {
     }
 
     fn take(&mut self, event: &SseEvent) {
-        let Shape::Events(readers) = &mut self.shape else { return };
+        let AnswerShape::Events(readers) = &mut self.shape else { return };
         match readers.1.take(event) {
             Ok(Taken::Nothing) => {}
             Ok(Taken::Text(_)) => self.understood(),
@@ -261,7 +261,7 @@ impl AnswerReader {
         }
     }
 
-    /// From now on, only what is passed over is set aside.
+    /// Drops the raw bytes; from now on only skipped events are kept.
     fn understood(&mut self) {
         self.is_understood = true;
         self.raw = Vec::new();
@@ -276,9 +276,11 @@ impl AnswerReader {
         let (too_large, begun_line) = (events.too_large(), events.begun_line().to_vec());
         let _ = events.take_strays();
         if let Some(event) = events.finish() {
-            self.shape = Shape::Events(Box::new((SseReader::default(), reply)));
+            self.shape = AnswerShape::Events(Box::new((SseReader::default(), reply)));
             self.take(&event);
-            let Shape::Events(readers) = std::mem::replace(&mut self.shape, Shape::Unknown) else {
+            let AnswerShape::Events(readers) =
+                std::mem::replace(&mut self.shape, AnswerShape::Unknown)
+            else {
                 return self.answer(None, None);
             };
             reply = readers.1;
@@ -341,7 +343,7 @@ impl AnswerReader {
         // A stream may begin with something of another kind.
         if self.in_events && memchr::memmem::find(body, b"\ndata:").is_some() {
             self.in_events = false;
-            self.shape = Shape::Events(Self::readers(self.dialect));
+            self.shape = AnswerShape::Events(Self::readers(self.dialect));
             self.read(body);
             return self.finish();
         }

@@ -1,34 +1,36 @@
 //! Anthropic Messages.
 
-use longhand_core::json::{Kind, Node, Value};
+use longhand_core::json::{JsonKind, JsonNode, JsonValue};
 use longhand_core::{
-    Call, File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolResult,
+    File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolCall, ToolResult,
 };
 
-use crate::chat::{Made, no_messages};
-use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
+use crate::chat::{PlacedParts, no_messages};
+use crate::conversation::{Builder, ContentSpans, Conversation, Dialect, MessageLayout, PartSlot};
 use crate::image::pixels;
-use crate::source::Source;
+use crate::source::RequestSource;
 
-pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversation {
+pub(crate) fn read(source: RequestSource, before: Option<&Conversation>) -> Conversation {
     let mut builder = Builder::new(source);
     builder.attributes(&["tools"], &["output_format"]);
-    if let Some(system) = builder.source.field("system").filter(|value| value.kind != Kind::Null) {
-        let mut made = Made::default();
-        if system.kind == Kind::Array && !builder.source.has_elements(Some(system)) {
+    if let Some(system) =
+        builder.source.field("system").filter(|value| value.kind != JsonKind::Null)
+    {
+        let mut made = PlacedParts::default();
+        if system.kind == JsonKind::Array && !builder.source.has_elements(Some(system)) {
             builder.odd("system", "the list of blocks is empty");
         } else {
             blocks(&mut builder, system, None, "system", &mut made);
         }
         for (index, part) in made.parts.iter().enumerate() {
-            if system.kind == Kind::Array && part.text().is_none() {
+            if system.kind == JsonKind::Array && part.text().is_none() {
                 builder.wrong(format!("system[{index}]"), "a system prompt holds only text");
             }
         }
-        made.slots.iter_mut().for_each(|slot| *slot = Slot::Fixed);
+        made.slots.iter_mut().for_each(|slot| *slot = PartSlot::Fixed);
         let raw = builder.source.raw(system);
         let message = Message::new(Role::System, None, made.parts, raw);
-        builder.push(message, Layout { slots: made.slots, ..Layout::default() });
+        builder.push(message, MessageLayout { slots: made.slots, ..MessageLayout::default() });
     }
     builder.take_known(before);
     let elements = std::mem::take(&mut builder.source.elements);
@@ -46,9 +48,9 @@ pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversatio
 fn settings(builder: &mut Builder) {
     let text = builder.source.text.clone();
     let number =
-        |value: Option<Value>| value.and_then(|value| text[value.span()].parse::<f64>().ok());
+        |value: Option<JsonValue>| value.and_then(|value| text[value.span()].parse::<f64>().ok());
     let given = |builder: &Builder, key: &str| {
-        builder.source.field(key).filter(|value| value.kind != Kind::Null)
+        builder.source.field(key).filter(|value| value.kind != JsonKind::Null)
     };
     let kind = |builder: &Builder, key: &str| {
         let node = given(builder, key).map(|value| builder.source.node(value))?;
@@ -98,30 +100,35 @@ pub(crate) fn claude_version(model: &str) -> Option<(u32, u32)> {
     Some((next()?, next().unwrap_or(0)))
 }
 
-fn message(builder: &mut Builder, node: &Node, name: &str, element: usize) {
+fn message(builder: &mut Builder, node: &JsonNode, name: &str, element: usize) {
     let text = builder.source.text.clone();
-    if node.value.kind != Kind::Object {
+    if node.value.kind != JsonKind::Object {
         builder.wrong(name, format!("expected a message, found {}", node.value.kind.describe()));
     }
     let role = role(builder, node, name);
-    let mut made = Made::default();
-    let mut own = None;
+    let mut made = PlacedParts::default();
+    let mut content_spans = None;
     match node.get(&text, "content") {
         Some(content) => {
             let spans =
                 blocks(builder, content, Some(element), &format!("{name}.content"), &mut made);
-            own = Some(Content { span: content.span(), blocks: spans });
+            content_spans = Some(ContentSpans { span: content.span(), blocks: spans });
         }
         None => builder.wrong(format!("{name}.content"), "a message needs content"),
     }
     let message = Message::new(role, None, made.parts, builder.source.raw(node.value));
     builder.push(
         message,
-        Layout { elements: vec![element], slots: made.slots, content: own, ..Layout::default() },
+        MessageLayout {
+            elements: vec![element],
+            slots: made.slots,
+            content: content_spans,
+            ..MessageLayout::default()
+        },
     );
 }
 
-fn role(builder: &mut Builder, node: &Node, name: &str) -> Role {
+fn role(builder: &mut Builder, node: &JsonNode, name: &str) -> Role {
     let text = builder.source.text.clone();
     let role = node.get(&text, "role").and_then(|value| value.str(&text));
     match role.as_deref() {
@@ -139,19 +146,19 @@ fn role(builder: &mut Builder, node: &Node, name: &str) -> Role {
 /// `element` is the element that the blocks stand in, so that a block can be taken out of it.
 pub(crate) fn blocks(
     builder: &mut Builder,
-    content: Value,
+    content: JsonValue,
     element: Option<usize>,
     at: &str,
-    made: &mut Made,
+    made: &mut PlacedParts,
 ) -> Option<Vec<std::ops::Range<usize>>> {
     if let Some(text) = builder.source.string(content) {
         if text.is_blank() {
             builder.wrong(at, "text must hold more than white space");
         }
-        made.add(Part::Text(text), Slot::Text(content.span()));
+        made.add(Part::Text(text), PartSlot::Text(content.span()));
         return None;
     }
-    if content.kind != Kind::Array {
+    if content.kind != JsonKind::Array {
         builder.wrong(
             at,
             format!("expected a string or a list of blocks, found {}", content.kind.describe()),
@@ -167,7 +174,7 @@ pub(crate) fn blocks(
         let part = block(builder, node, &format!("{at}[{index}]"));
         let slot = match (&part.0, element) {
             (Part::Thinking(_), Some(element)) => {
-                Slot::Block { element, blocks: spans.clone(), index }
+                PartSlot::Block { element, blocks: spans.clone(), index }
             }
             _ => part.1,
         };
@@ -176,11 +183,11 @@ pub(crate) fn blocks(
     Some(spans)
 }
 
-fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
+fn block(builder: &mut Builder, node: &JsonNode, at: &str) -> (Part, PartSlot) {
     let text = builder.source.text.clone();
     let get = |key: &str| node.get(&text, key);
-    let other = |builder: &Builder| (builder.source.other(node.value), Slot::Fixed);
-    if node.value.kind != Kind::Object {
+    let other = |builder: &Builder| (builder.source.other(node.value), PartSlot::Fixed);
+    if node.value.kind != JsonKind::Object {
         builder.wrong(at, format!("expected a block, found {}", node.value.kind.describe()));
         return other(builder);
     }
@@ -197,16 +204,16 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
             other(builder)
         }
         Some("text") => {
-            if let Some(value) = get("text").filter(|value| value.kind == Kind::String) {
-                let own = builder.source.string(value).unwrap_or_default();
-                if own.is_blank() {
+            if let Some(value) = get("text").filter(|value| value.kind == JsonKind::String) {
+                let value_text = builder.source.string(value).unwrap_or_default();
+                if value_text.is_blank() {
                     builder.wrong(format!("{at}.text"), "text must hold more than white space");
                 }
                 // Citations point into the text.
                 if builder.source.has_elements(get("citations")) {
-                    (Part::FixedText(own), Slot::Fixed)
+                    (Part::FixedText(value_text), PartSlot::Fixed)
                 } else {
-                    (Part::Text(own), Slot::Text(value.span()))
+                    (Part::Text(value_text), PartSlot::Text(value.span()))
                 }
             } else {
                 builder.wrong(format!("{at}.text"), "expected a string");
@@ -221,31 +228,34 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
                     builder.wrong(format!("{at}.{key}"), "expected a string");
                 }
             }
-            if get("cache_control").is_some_and(|mark| mark.kind != Kind::Null) {
+            if get("cache_control").is_some_and(|mark| mark.kind != JsonKind::Null) {
                 builder.wrong(format!("{at}.cache_control"), "thinking cannot be marked");
             }
             let text = string(builder, "thinking").filter(|_| open).unwrap_or_default();
             let seal = string(builder, keys[keys.len() - 1]);
-            (Part::Thinking(Thinking { text, seal }), Slot::Fixed)
+            (Part::Thinking(Thinking { text, seal }), PartSlot::Fixed)
         }
         Some("tool_use") => {
             for key in ["id", "name"] {
-                if string(builder, key).is_none_or(|own| own.is_empty()) {
+                if string(builder, key).is_none_or(|value| value.is_empty()) {
                     builder.wrong(format!("{at}.{key}"), "expected a string that is not empty");
                 }
             }
             let input = get("input");
-            if !input.is_some_and(|value| value.kind == Kind::Object) {
+            if !input.is_some_and(|value| value.kind == JsonKind::Object) {
                 builder.wrong(format!("{at}.input"), "expected an object");
             }
-            let call = Call {
+            let call = ToolCall {
                 id: string(builder, "id").unwrap_or_default(),
                 name: string(builder, "name").unwrap_or_default(),
                 arguments: input.map_or_else(Text::default, |value| builder.source.raw(value)),
                 freeform: false,
             };
             check_id(builder, &call.id, &format!("{at}.id"));
-            (Part::Call(call), input.map_or(Slot::Fixed, |value| Slot::Object(value.span())))
+            (
+                Part::Call(call),
+                input.map_or(PartSlot::Fixed, |value| PartSlot::Object(value.span())),
+            )
         }
         Some("tool_result") => {
             let call = string(builder, "tool_use_id");
@@ -257,16 +267,19 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
             }
             let call = call.unwrap_or_default();
             check_id(builder, &call, &format!("{at}.tool_use_id"));
-            let content = get("content").filter(|value| value.kind != Kind::Null);
+            let content = get("content").filter(|value| value.kind != JsonKind::Null);
             let inner = content.map_or_else(Vec::new, |value| {
                 result_content(builder, value, &format!("{at}.content"))
             });
             let error = get("is_error").is_some_and(|value| &text[value.span()] == "true");
             let raw = content.map_or_else(Text::default, |value| builder.source.raw(value));
             let result = ToolResult { call, content: inner, raw, error, fixed: false };
-            (Part::Result(result), content.map_or(Slot::Fixed, |value| Slot::Content(value.span())))
+            (
+                Part::Result(result),
+                content.map_or(PartSlot::Fixed, |value| PartSlot::Content(value.span())),
+            )
         }
-        Some("image") => (Part::Image(image(builder, node, at)), Slot::Fixed),
+        Some("image") => (Part::Image(image(builder, node, at)), PartSlot::Fixed),
         Some("document") => {
             let source = get("source").map(|value| builder.source.node(value)).unwrap_or_default();
             let plain = source.get(&text, "type").is_some_and(|value| value.is(&text, "text"));
@@ -276,12 +289,12 @@ fn block(builder: &mut Builder, node: &Node, at: &str) -> (Part, Slot) {
                 text: data.and_then(|value| builder.source.string(value)),
                 bytes: node.value.span().len(),
             };
-            (Part::File(file), Slot::Fixed)
+            (Part::File(file), PartSlot::Fixed)
         }
         Some(kind) => {
             let raw = builder.source.raw(node.value);
             let link = server_tool(kind, |key| string(builder, key));
-            (Part::Other(Other { raw, link }), Slot::Fixed)
+            (Part::Other(Other { raw, link }), PartSlot::Fixed)
         }
     }
 }
@@ -300,11 +313,11 @@ fn server_tool(kind: &str, string: impl Fn(&str) -> Option<Text>) -> PartLink {
 }
 
 /// Reads what a tool answered: a string or blocks. Empty is legal here.
-pub(crate) fn result_content(builder: &mut Builder, content: Value, at: &str) -> Vec<Part> {
+pub(crate) fn result_content(builder: &mut Builder, content: JsonValue, at: &str) -> Vec<Part> {
     if let Some(text) = builder.source.string(content) {
         return vec![Part::Text(text)];
     }
-    if content.kind != Kind::Array {
+    if content.kind != JsonKind::Array {
         builder.wrong(
             at,
             format!("expected a string or a list of blocks, found {}", content.kind.describe()),
@@ -313,7 +326,7 @@ pub(crate) fn result_content(builder: &mut Builder, content: Value, at: &str) ->
     }
     let nodes = builder.source.nodes(content);
     let text = builder.source.text.clone();
-    let read = |(index, node): (usize, &Node)| {
+    let read = |(index, node): (usize, &JsonNode)| {
         let at = format!("{at}[{index}]");
         let kind = node.get(&text, "type").and_then(|value| value.str(&text));
         if let Some("tool_use" | "tool_result" | "thinking" | "redacted_thinking") = kind.as_deref()
@@ -326,9 +339,10 @@ pub(crate) fn result_content(builder: &mut Builder, content: Value, at: &str) ->
     nodes.iter().enumerate().map(read).collect()
 }
 
-fn image(builder: &mut Builder, node: &Node, at: &str) -> Image {
+fn image(builder: &mut Builder, node: &JsonNode, at: &str) -> Image {
     let text = builder.source.text.clone();
-    let Some(source) = node.get(&text, "source").filter(|value| value.kind == Kind::Object) else {
+    let Some(source) = node.get(&text, "source").filter(|value| value.kind == JsonKind::Object)
+    else {
         builder.wrong(format!("{at}.source"), "an image needs a source");
         return Image::default();
     };

@@ -1,7 +1,7 @@
 //! What becomes of thinking when something before it is edited.
 
 use longhand_core::ModelName;
-use longhand_core::json::{Cursor, Kind, Value};
+use longhand_core::json::{JsonCursor, JsonKind, JsonValue};
 
 use crate::conversation::Conversation;
 use crate::source::start_of;
@@ -9,17 +9,18 @@ use crate::source::start_of;
 /// The beta that a request names in `anthropic-beta` if it says what becomes of voided thinking.
 pub const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
-/// The field that has voided thinking dropped by the provider.
+/// The field that tells the provider to drop thinking blocks that an edit invalidated.
 const SWITCH: &str = r#""block_binding":{"prefix_mismatch_behavior":"drop_block"}"#;
 
-/// What an edit means for the thinking after it.
+/// What an edit does to the thinking blocks after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binding {
-    /// Nothing: it is bound to nothing, or the provider was told to drop what is voided.
+    /// Nothing: they are not bound to earlier messages, or the request already tells the provider to drop
+    /// invalid ones.
     Free,
-    /// It is void and has to be taken out.
+    /// They become invalid and have to be removed.
     Removed,
-    /// It is void, but the provider can be told to drop it.
+    /// They become invalid, but the provider can be told to drop them.
     Switch,
 }
 
@@ -38,16 +39,18 @@ impl Bound {
     }
 
     /// Reads the settings of a request to Anthropic.
-    pub(crate) fn of(source: &str, model: Option<&str>, thinking: Option<Value>) -> Self {
-        let object = thinking.filter(|value| value.kind == Kind::Object);
-        let node = |value: Value| Cursor::at(source, value.span().start).node().unwrap_or_default();
+    pub(crate) fn of(source: &str, model: Option<&str>, thinking: Option<JsonValue>) -> Self {
+        let object = thinking.filter(|value| value.kind == JsonKind::Object);
+        let node = |value: JsonValue| {
+            JsonCursor::at(source, value.span().start).node().unwrap_or_default()
+        };
         let settings = object.map(node).unwrap_or_default();
-        if let Some(own) = settings.get(source, "block_binding") {
-            let behaviour = node(own).get(source, "prefix_mismatch_behavior");
+        if let Some(binding) = settings.get(source, "block_binding") {
+            let behaviour = node(binding).get(source, "prefix_mismatch_behavior");
             let drops = behaviour.is_some_and(|value| value.is(source, "drop_block"));
             return Self::new(if drops { Binding::Free } else { Binding::Removed });
         }
-        let adaptive = settings.get(source, "type").is_some_and(|it| it.is(source, "adaptive"));
+        let adaptive = settings.get(source, "type").is_some_and(|kind| kind.is(source, "adaptive"));
         let last = settings.fields.last().filter(|_| adaptive);
         let binds = model.is_some_and(|model| ModelName::parse(model).binds_thinking());
         match last.filter(|_| binds) {
@@ -61,22 +64,22 @@ impl Bound {
         self.binding != Binding::Free && !self.switched
     }
 
-    /// What an edited request needs and where, if anything.
+    /// The switch that an edited request needs and where it goes, if it needs one.
     pub(crate) fn switch(self) -> Option<(usize, String)> {
         self.switched.then(|| (self.at, format!(",{SWITCH}")))
     }
 }
 
 impl Conversation {
-    /// What an edit means for thinking.
+    /// What an edit does to thinking blocks.
     pub fn binding(&self) -> Binding {
         self.bound.binding
     }
 
-    /// Lets thinking be, where the provider can be told to drop what an edit voids; says whether it can.
+    /// Keeps thinking blocks if the provider can be told to drop the ones an edit invalidates. Returns whether it can.
     ///
     /// From then on plans leave thinking alone, and [`apply`](Self::apply) puts the switch into a request
-    /// that has any edits. Whoever sends that has to name [`BINDING_BETA`].
+    /// that has any edits. The sender of that request has to name [`BINDING_BETA`].
     ///
     /// ```
     /// use longhand_dialect::{Binding, read};
@@ -95,7 +98,7 @@ impl Conversation {
 
 /// Puts the switch into a request to Anthropic that was edited elsewhere; `None` if it has no use for it.
 pub fn keep_thinking(request: &str) -> Option<String> {
-    let node = Cursor::at(request, start_of(request)).node().ok()?;
+    let node = JsonCursor::at(request, start_of(request)).node().ok()?;
     let model = node.get(request, "model").and_then(|value| value.str(request));
     let mut bound = Bound::of(request, model.as_deref(), node.get(request, "thinking"));
     bound.switched = bound.binding == Binding::Switch;

@@ -1,16 +1,16 @@
 //! `OpenAI` Chat Completions.
 
-use longhand_core::json::{Kind, Node, Value};
+use longhand_core::json::{JsonKind, JsonNode, JsonValue};
 use longhand_core::{
-    Call, File, Image, Media, MediaKind, Message, Part, Role, Text, Thinking, ToolResult,
+    File, Image, Media, MediaKind, Message, Part, Role, Text, Thinking, ToolCall, ToolResult,
 };
 
-use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
+use crate::conversation::{Builder, ContentSpans, Conversation, Dialect, MessageLayout, PartSlot};
 use crate::image::pixels;
 use crate::media::{recording, recording_at};
-use crate::source::{Shape, Source};
+use crate::source::{RequestShape, RequestSource};
 
-pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversation {
+pub(crate) fn read(source: RequestSource, before: Option<&Conversation>) -> Conversation {
     let mut builder = Builder::new(source);
     builder.attributes(&["tools", "functions"], &["response_format"]);
     builder.take_known(before);
@@ -27,8 +27,8 @@ pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversatio
 /// Notes a request that says nothing: providers refuse it, but there is nothing to spoil.
 pub(crate) fn no_messages(builder: &mut Builder) {
     let list = match builder.source.shape {
-        Shape::Messages => "messages",
-        Shape::Input if builder.continues.is_none() => "input",
+        RequestShape::Messages => "messages",
+        RequestShape::Input if builder.continues.is_none() => "input",
         _ => return,
     };
     if builder.messages.iter().all(|message| message.role == Role::System)
@@ -94,12 +94,12 @@ fn mistral(builder: &mut Builder) {
     }
 }
 
-fn message(builder: &mut Builder, node: &Node, index: usize) {
+fn message(builder: &mut Builder, node: &JsonNode, index: usize) {
     let name = builder.source.element(index);
     let at = |field: &str| format!("{name}.{field}");
     let text = builder.source.text.clone();
-    let get = |key: &str| node.get(&text, key).filter(|value| value.kind != Kind::Null);
-    if node.value.kind != Kind::Object {
+    let get = |key: &str| node.get(&text, key).filter(|value| value.kind != JsonKind::Null);
+    if node.value.kind != JsonKind::Object {
         builder.wrong(&name, format!("expected a message, found {}", node.value.kind.describe()));
     }
     let role_name = get("role").and_then(|value| value.str(&text));
@@ -113,13 +113,13 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
             Role::User
         }
         None => {
-            if node.value.kind == Kind::Object {
+            if node.value.kind == JsonKind::Object {
                 builder.wrong(at("role"), "a message needs a role");
             }
             Role::User
         }
     };
-    let mut made = Made::default();
+    let mut made = PlacedParts::default();
     let content = get("content");
     let says = |keys: &[&str]| keys.iter().any(|key| get(key).is_some());
     if role == Role::Tool {
@@ -127,7 +127,7 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     } else {
         for key in ["reasoning_content", "reasoning"] {
             if let Some(text) = get(key).and_then(|value| builder.source.string(value)) {
-                made.add(Part::Thinking(Thinking { text, seal: None }), Slot::Fixed);
+                made.add(Part::Thinking(Thinking { text, seal: None }), PartSlot::Fixed);
                 break;
             }
         }
@@ -137,7 +137,7 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
             None if role == Role::Assistant && says(&["refusal"]) => {
                 builder.odd(at("content"), "only a message with calls may lack content");
             }
-            None if node.value.kind == Kind::Object => {
+            None if node.value.kind == JsonKind::Object => {
                 builder.wrong(
                     at("content"),
                     format!("a message from the {} needs content", role.as_str()),
@@ -149,11 +149,11 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     if let Some(value) = get("refusal").filter(|_| role == Role::Assistant)
         && let Some(text) = builder.source.string(value)
     {
-        made.add(Part::FixedText(text), Slot::Fixed);
+        made.add(Part::FixedText(text), PartSlot::Fixed);
     }
     if let Some(value) = get("audio").filter(|_| role == Role::Assistant) {
         let media = spoken(builder, &builder.source.node(value));
-        made.add(Part::Media(media), Slot::Fixed);
+        made.add(Part::Media(media), PartSlot::Fixed);
     }
     if let Some(value) = get("tool_calls") {
         calls(builder, value, role, &at("tool_calls"), &mut made);
@@ -165,48 +165,48 @@ fn message(builder: &mut Builder, node: &Node, index: usize) {
     let speaker =
         get("name").filter(|_| role != Role::Tool).and_then(|value| builder.source.string(value));
     let message = Message::new(role, speaker, made.parts, builder.source.raw(node.value));
-    let content = content.map(|value| Content { span: value.span(), blocks: None });
+    let content = content.map(|value| ContentSpans { span: value.span(), blocks: None });
     let is_function = role_name.as_deref() == Some("function") || get("function_call").is_some();
     builder.push(
         message,
-        Layout {
+        MessageLayout {
             elements: vec![index],
             slots: made.slots,
             content,
             is_function,
-            ..Layout::default()
+            ..MessageLayout::default()
         },
     );
 }
 
 /// Parts with their places.
 #[derive(Default)]
-pub(crate) struct Made {
+pub(crate) struct PlacedParts {
     pub(crate) parts: Vec<Part>,
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Vec<PartSlot>,
 }
 
-impl Made {
-    pub(crate) fn add(&mut self, part: Part, slot: Slot) {
+impl PlacedParts {
+    pub(crate) fn add(&mut self, part: Part, slot: PartSlot) {
         self.parts.push(part);
         self.slots.push(slot);
     }
 }
 
-fn words(builder: &mut Builder, content: Value, role: Role, at: &str, made: &mut Made) {
+fn words(builder: &mut Builder, content: JsonValue, role: Role, at: &str, made: &mut PlacedParts) {
     if let Some(text) = builder.source.string(content) {
         if text.is_empty() {
             builder.odd(at, "the content is empty");
         }
-        made.add(Part::Text(text), Slot::Text(content.span()));
+        made.add(Part::Text(text), PartSlot::Text(content.span()));
         return;
     }
-    if content.kind != Kind::Array {
+    if content.kind != JsonKind::Array {
         builder.wrong(
             at,
             format!("expected a string or a list of parts, found {}", content.kind.describe()),
         );
-        made.add(builder.source.other(content), Slot::Fixed);
+        made.add(builder.source.other(content), PartSlot::Fixed);
         return;
     }
     let nodes = builder.source.nodes(content);
@@ -215,7 +215,7 @@ fn words(builder: &mut Builder, content: Value, role: Role, at: &str, made: &mut
     }
     let text = builder.source.text.clone();
     let refuses =
-        |node: &Node| node.get(&text, "type").is_some_and(|kind| kind.is(&text, "refusal"));
+        |node: &JsonNode| node.get(&text, "type").is_some_and(|kind| kind.is(&text, "refusal"));
     if role == Role::Assistant && nodes.len() > 1 && nodes.iter().any(refuses) {
         builder.wrong(at, "a refusal stands alone");
     }
@@ -224,7 +224,7 @@ fn words(builder: &mut Builder, content: Value, role: Role, at: &str, made: &mut
     }
 }
 
-fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Made) {
+fn part(builder: &mut Builder, node: &JsonNode, role: Role, at: &str, made: &mut PlacedParts) {
     let text = builder.source.text.clone();
     let kind = node.get(&text, "type").and_then(|value| value.str(&text)).unwrap_or_default();
     let legal: &[&str] = match role {
@@ -232,7 +232,7 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
         Role::Assistant => &["text", "refusal"],
         _ => &["text"],
     };
-    if node.value.kind != Kind::Object {
+    if node.value.kind != JsonKind::Object {
         builder.wrong(at, format!("expected a part, found {}", node.value.kind.describe()));
     } else if kind.is_empty() {
         builder.wrong(format!("{at}.type"), "a part needs a type");
@@ -246,12 +246,12 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
     }
     match kind.as_ref() {
         "text" | "refusal" => match node.get(&text, kind.as_ref()) {
-            Some(value) if value.kind == Kind::String => {
-                let own = builder.source.string(value).unwrap_or_default();
+            Some(value) if value.kind == JsonKind::String => {
+                let value_text = builder.source.string(value).unwrap_or_default();
                 if kind == "text" {
-                    made.add(Part::Text(own), Slot::Text(value.span()));
+                    made.add(Part::Text(value_text), PartSlot::Text(value.span()));
                 } else {
-                    made.add(Part::FixedText(own), Slot::Fixed);
+                    made.add(Part::FixedText(value_text), PartSlot::Fixed);
                 }
                 return;
             }
@@ -260,18 +260,18 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
         "image_url" => {
             let inner = node.get(&text, "image_url").map(|value| builder.source.node(value));
             let url = inner.as_ref().and_then(|inner| inner.get(&text, "url"));
-            if !url.is_some_and(|url| url.kind == Kind::String) {
+            if !url.is_some_and(|url| url.kind == JsonKind::String) {
                 builder.wrong(format!("{at}.image_url.url"), "expected a string");
             }
             let low = inner
                 .and_then(|inner| inner.get(&text, "detail"))
                 .is_some_and(|value| value.is(&text, "low"));
             let url = url.and_then(|url| url.str(&text)).unwrap_or_default();
-            made.add(Part::Image(image(&url, low)), Slot::Fixed);
+            made.add(Part::Image(image(&url, low)), PartSlot::Fixed);
             return;
         }
         "input_audio" => {
-            made.add(Part::Media(input_audio(builder, node)), Slot::Fixed);
+            made.add(Part::Media(input_audio(builder, node)), PartSlot::Fixed);
             return;
         }
         // Servers other than OpenAI's take these.
@@ -280,21 +280,21 @@ fn part(builder: &mut Builder, node: &Node, role: Role, at: &str, made: &mut Mad
             let inner = node.get(&text, &kind).map(|value| builder.source.node(value));
             let url = inner.and_then(|inner| inner.get(&text, "url"));
             let url = url.and_then(|url| url.str(&text)).unwrap_or_default();
-            made.add(Part::Media(recording_at(media, &url)), Slot::Fixed);
+            made.add(Part::Media(recording_at(media, &url)), PartSlot::Fixed);
             return;
         }
         "file" => {
             let bytes = node.value.span().len();
-            made.add(Part::File(File { name: None, text: None, bytes }), Slot::Fixed);
+            made.add(Part::File(File { name: None, text: None, bytes }), PartSlot::Fixed);
             return;
         }
         _ => {}
     }
-    made.add(builder.source.other(node.value), Slot::Fixed);
+    made.add(builder.source.other(node.value), PartSlot::Fixed);
 }
 
 /// Reads `{"type":"input_audio","input_audio":{"data":…,"format":…}}`.
-pub(crate) fn input_audio(builder: &Builder, node: &Node) -> Media {
+pub(crate) fn input_audio(builder: &Builder, node: &JsonNode) -> Media {
     let text = &builder.source.text;
     let inner = node.get(text, "input_audio").map(|value| builder.source.node(value));
     let inner = inner.unwrap_or_default();
@@ -306,7 +306,7 @@ pub(crate) fn input_audio(builder: &Builder, node: &Node) -> Media {
 }
 
 /// Reads what the model said aloud; a client need not send back more than its id.
-pub(crate) fn spoken(builder: &Builder, node: &Node) -> Media {
+pub(crate) fn spoken(builder: &Builder, node: &JsonNode) -> Media {
     let text = &builder.source.text;
     let data = node.get(text, "data").and_then(|value| value.str(text));
     let media = match data {
@@ -325,11 +325,11 @@ pub(crate) fn image(url: &str, low_detail: bool) -> Image {
 
 fn tool(
     builder: &mut Builder,
-    node: &Node,
-    content: Option<Value>,
+    node: &JsonNode,
+    content: Option<JsonValue>,
     role: Option<&str>,
     name: &str,
-    made: &mut Made,
+    made: &mut PlacedParts,
 ) {
     let text = builder.source.text.clone();
     let key = if role == Some("function") { "name" } else { "tool_call_id" };
@@ -337,19 +337,20 @@ fn tool(
     if call.is_none() {
         builder.wrong(format!("{name}.{key}"), "a tool result must name the call it answers");
     }
-    let mut inner = Made::default();
-    let mut slot = Slot::Fixed;
+    let mut inner = PlacedParts::default();
+    let mut slot = PartSlot::Fixed;
     match content {
-        Some(value) if value.kind == Kind::String => {
-            inner.add(Part::Text(builder.source.string(value).unwrap_or_default()), Slot::Fixed);
-            slot = Slot::Content(value.span());
+        Some(value) if value.kind == JsonKind::String => {
+            inner
+                .add(Part::Text(builder.source.string(value).unwrap_or_default()), PartSlot::Fixed);
+            slot = PartSlot::Content(value.span());
         }
         Some(value) => {
             if role == Some("function") {
                 builder.wrong(format!("{name}.content"), "expected a string or null");
             }
             words(builder, value, Role::Tool, &format!("{name}.content"), &mut inner);
-            slot = Slot::Content(value.span());
+            slot = PartSlot::Content(value.span());
         }
         None if role == Some("function") => {}
         None => builder.wrong(format!("{name}.content"), "a tool result needs content"),
@@ -365,12 +366,12 @@ fn tool(
     made.add(Part::Result(result), slot);
 }
 
-fn calls(builder: &mut Builder, value: Value, role: Role, at: &str, made: &mut Made) {
+fn calls(builder: &mut Builder, value: JsonValue, role: Role, at: &str, made: &mut PlacedParts) {
     let nodes = builder.source.nodes(value);
     if role != Role::Assistant {
         builder.wrong(at, "only the assistant can call tools");
     }
-    if value.kind != Kind::Array {
+    if value.kind != JsonKind::Array {
         builder.wrong(at, format!("expected a list of calls, found {}", value.kind.describe()));
     } else if nodes.is_empty() {
         builder.wrong(at, "the list of calls is empty");
@@ -384,7 +385,7 @@ fn calls(builder: &mut Builder, value: Value, role: Role, at: &str, made: &mut M
         }
         let kind = if node.get(&text, "custom").is_some() { "custom" } else { "function" };
         match node.get(&text, kind) {
-            Some(value) if value.kind == Kind::Object => {
+            Some(value) if value.kind == JsonKind::Object => {
                 let inner = builder.source.node(value);
                 // A call without an id keeps none: its result could not name it.
                 let id = Some(id.unwrap_or_default());
@@ -392,13 +393,19 @@ fn calls(builder: &mut Builder, value: Value, role: Role, at: &str, made: &mut M
             }
             _ => {
                 builder.wrong(format!("{at}.{kind}"), "a call needs a function");
-                made.add(builder.source.other(node.value), Slot::Fixed);
+                made.add(builder.source.other(node.value), PartSlot::Fixed);
             }
         }
     }
 }
 
-fn function(builder: &mut Builder, node: &Node, id: Option<Text>, at: &str, made: &mut Made) {
+fn function(
+    builder: &mut Builder,
+    node: &JsonNode,
+    id: Option<Text>,
+    at: &str,
+    made: &mut PlacedParts,
+) {
     let text = builder.source.text.clone();
     let name = node.get(&text, "name").and_then(|value| builder.source.string(value));
     match &name {
@@ -408,18 +415,18 @@ fn function(builder: &mut Builder, node: &Node, id: Option<Text>, at: &str, made
     let name = name.unwrap_or_default();
     let freeform = node.get(&text, "input").is_some();
     let key = if freeform { "input" } else { "arguments" };
-    let arguments = node.get(&text, key).filter(|value| value.kind == Kind::String);
+    let arguments = node.get(&text, key).filter(|value| value.kind == JsonKind::String);
     if arguments.is_none() {
         builder.wrong(format!("{at}.{key}"), "expected a string");
     }
     let slot = match arguments {
-        Some(value) if freeform => Slot::Text(value.span()),
-        Some(value) => Slot::Quoted(value.span()),
-        None => Slot::Fixed,
+        Some(value) if freeform => PartSlot::Text(value.span()),
+        Some(value) => PartSlot::Quoted(value.span()),
+        None => PartSlot::Fixed,
     };
     let arguments = arguments.and_then(|value| builder.source.string(value)).unwrap_or_default();
     let id = id.unwrap_or_else(|| name.clone());
-    made.add(Part::Call(Call { id, name, arguments, freeform }), slot);
+    made.add(Part::Call(ToolCall { id, name, arguments, freeform }), slot);
 }
 
 /// Checks a function's name against what `OpenAI` takes.

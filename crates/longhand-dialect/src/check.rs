@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use longhand_core::json::Cursor;
+use longhand_core::json::JsonCursor;
 use longhand_core::{Image, Message, Other, Part, PartLink, Role, grouped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -74,7 +74,7 @@ const PAIRED: [&str; 6] = [
 impl Conversation {
     /// Lists all that is wrong with the conversation in its dialect.
     pub fn check(&self) -> Vec<Finding> {
-        let mut check = Check { conversation: self, findings: self.findings.clone() };
+        let mut check = ConversationCheck { conversation: self, findings: self.findings.clone() };
         check.ids();
         match self.dialect {
             Dialect::Chat => check.results_follow_at_once(),
@@ -90,7 +90,7 @@ impl Conversation {
     }
 }
 
-struct Check<'c> {
+struct ConversationCheck<'c> {
     conversation: &'c Conversation,
     findings: Vec<Finding>,
 }
@@ -98,7 +98,7 @@ struct Check<'c> {
 /// A message and a part of it.
 pub(crate) type At = (usize, usize);
 
-impl<'c> Check<'c> {
+impl<'c> ConversationCheck<'c> {
     fn note(&mut self, at: String, what: impl Into<String>, grave: bool) {
         self.findings.push(Finding { at, what: what.into(), grave, size: false });
     }
@@ -301,7 +301,12 @@ impl<'c> Check<'c> {
             let what = "a system message stands after a user's and before an assistant's";
             self.wrong(self.of(at, "role"), what);
         }
-        if conversation.model.as_deref().and_then(claude_version).is_some_and(|it| it < (4, 8)) {
+        if conversation
+            .model
+            .as_deref()
+            .and_then(claude_version)
+            .is_some_and(|version| version < (4, 8))
+        {
             let what = "models before claude-opus-4-8 take no system message here";
             self.odd(self.of(at, "role"), what);
         }
@@ -425,7 +430,7 @@ impl<'c> Check<'c> {
     }
 }
 
-/// Finds approvals whose request is neither here nor perhaps held by the provider, with their ids.
+/// Finds approvals whose request is not in the conversation and cannot be held by the provider, with their ids.
 pub(crate) fn unasked_approvals(conversation: &Conversation) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut asked: FxHashSet<String> = FxHashSet::default();
@@ -492,7 +497,7 @@ fn link_of(part: &Part) -> Option<&PartLink> {
     }
 }
 
-/// All images with their places; those of a result have a place in it.
+/// All images with their positions; an image in a result also has its index there.
 fn images(messages: &[Message]) -> Vec<(At, Option<usize>, &Image)> {
     let mut found = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -536,13 +541,13 @@ fn is_approval(message: &Message) -> bool {
 
 fn kind_of(message: &Message) -> Option<String> {
     let raw = message.raw.raw();
-    Some(Cursor::new(raw).node().ok()?.get(raw, "type")?.str(raw)?.into_owned())
+    Some(JsonCursor::new(raw).node().ok()?.get(raw, "type")?.str(raw)?.into_owned())
 }
 
 /// Whether a block is the provider's own summary, which may lead a conversation.
 pub(crate) fn is_compaction(part: Option<&Part>) -> bool {
     let Some(Part::Other(other)) = part else { return false };
     let raw = other.raw.raw();
-    let node = Cursor::new(raw).node().unwrap_or_default();
+    let node = JsonCursor::new(raw).node().unwrap_or_default();
     node.get(raw, "type").is_some_and(|kind| kind.is(raw, "compaction"))
 }

@@ -7,26 +7,26 @@
 
 use std::sync::Arc;
 
-use longhand_core::json::{Kind, Node};
+use longhand_core::json::{JsonKind, JsonNode};
 use longhand_core::{Message, Part, Role, Text};
 use rustc_hash::FxHashMap;
 
 use crate::anthropic::blocks;
-use crate::chat::Made;
-use crate::conversation::{Builder, Conversation, Dialect, Layout};
-use crate::source::Source;
+use crate::chat::PlacedParts;
+use crate::conversation::{Builder, Conversation, Dialect, MessageLayout};
+use crate::source::RequestSource;
 
-pub(crate) fn read(source: Source) -> Conversation {
+pub(crate) fn read(source: RequestSource) -> Conversation {
     let mut builder = Builder::new(source);
     let text = builder.source.text.clone();
     let elements = std::mem::take(&mut builder.source.elements);
-    let is_side = |node: &Node| {
+    let is_side = |node: &JsonNode| {
         node.get(&text, "isSidechain").is_some_and(|value| &text[value.span()] == "true")
     };
-    let speaks = |node: &Node| {
+    let speaks = |node: &JsonNode| {
         let kind = node.get(&text, "type");
         kind.is_some_and(|kind| kind.is(&text, "user") || kind.is(&text, "assistant"))
-            && node.get(&text, "message").is_some_and(|value| value.kind == Kind::Object)
+            && node.get(&text, "message").is_some_and(|value| value.kind == JsonKind::Object)
             && node.get(&text, "isCompactSummary").is_none_or(|value| &text[value.span()] != "true")
     };
     // A file of a sub-agent is all side chain.
@@ -45,7 +45,7 @@ pub(crate) fn read(source: Source) -> Conversation {
 
 fn read_line(
     builder: &mut Builder,
-    line: &Node,
+    line: &JsonNode,
     element: usize,
     by_id: &mut FxHashMap<String, usize>,
 ) {
@@ -62,7 +62,7 @@ fn read_line(
     let Some(content) = inner.get(&text, "content") else {
         return builder.wrong(format!("{name}.message.content"), "a message needs content");
     };
-    let mut made = Made::default();
+    let mut made = PlacedParts::default();
     let graves = builder.findings.len();
     blocks(builder, content, Some(element), &format!("{name}.message.content"), &mut made);
     // A log may hold blank blocks; they are not sent.
@@ -85,8 +85,10 @@ fn read_line(
         by_id.insert(id.into_owned(), builder.messages.len());
     }
     let message = Message::new(role, None, made.parts, raw);
-    builder
-        .push(message, Layout { elements: vec![element], slots: made.slots, ..Layout::default() });
+    builder.push(
+        message,
+        MessageLayout { elements: vec![element], slots: made.slots, ..MessageLayout::default() },
+    );
 }
 
 /// Puts results directly after the message whose calls they answer.

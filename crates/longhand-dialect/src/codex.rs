@@ -3,24 +3,25 @@
 //! Every compaction leaves a shortened history behind; what it stands for is in the file, so the
 //! conversation is read whole. Turns that were rolled back are left out.
 
-use longhand_core::json::{Kind, Node};
+use longhand_core::json::{JsonKind, JsonNode};
 use longhand_core::{Message, Part, Role};
 
-use crate::conversation::{Builder, Conversation, Dialect, Layout, Slot};
+use crate::conversation::{Builder, Conversation, Dialect, MessageLayout, PartSlot};
 use crate::responses::item;
-use crate::source::Source;
+use crate::source::RequestSource;
 
-pub(crate) fn read(source: Source) -> Conversation {
+pub(crate) fn read(source: RequestSource) -> Conversation {
     let mut builder = Builder::new(source);
     let text = builder.source.text.clone();
     let elements = std::mem::take(&mut builder.source.elements);
-    let is = |payload: &Node, kind: &str| {
+    let is = |payload: &JsonNode, kind: &str| {
         payload.get(&text, "type").is_some_and(|value| value.is(&text, kind))
     };
     let mut instructed = false;
     for (element, line) in elements.iter().enumerate() {
         let kind = line.get(&text, "type").and_then(|value| value.str(&text));
-        let Some(payload) = line.get(&text, "payload").filter(|value| value.kind == Kind::Object)
+        let Some(payload) =
+            line.get(&text, "payload").filter(|value| value.kind == JsonKind::Object)
         else {
             continue;
         };
@@ -46,7 +47,10 @@ pub(crate) fn read(source: Source) -> Conversation {
                 if let Some(words) = words {
                     let raw = words.clone();
                     let message = Message::new(Role::System, None, vec![Part::Text(words)], raw);
-                    builder.push(message, Layout { slots: vec![Slot::Fixed], ..Layout::default() });
+                    builder.push(
+                        message,
+                        MessageLayout { slots: vec![PartSlot::Fixed], ..MessageLayout::default() },
+                    );
                     instructed = true;
                 }
             }

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use longhand_core::json::{Kind, Node, Value};
+use longhand_core::json::{JsonKind, JsonNode, JsonValue};
 use longhand_core::{History, Message, Path, Role, Seq, Size, Text, Tokens, Wire, says_json};
 
 use crate::binding::{Binding, Bound};
-use crate::source::{Shape, Source};
+use crate::source::{RequestShape, RequestSource};
 use crate::view::View;
 use crate::{DialectError, Finding};
 
@@ -52,7 +52,7 @@ impl Dialect {
         matches!(self, Self::ClaudeCode | Self::Codex | Self::Pi)
     }
 
-    /// What it makes of edits.
+    /// How the format limits edits.
     pub fn wire(self) -> Wire {
         Wire {
             binds_thinking: matches!(self, Self::Anthropic | Self::ClaudeCode),
@@ -90,16 +90,16 @@ pub struct Conversation {
     /// The model it is for, if it says so.
     pub model: Option<String>,
     pub(crate) source: Arc<String>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: RequestShape,
     pub(crate) elements: Vec<Range<usize>>,
     pub(crate) lines: Vec<u32>,
     /// Where each message stands; requests that share messages share this.
-    pub(crate) layout: Vec<Arc<Layout>>,
+    pub(crate) layout: Vec<Arc<MessageLayout>>,
     pub(crate) findings: Vec<Finding>,
     /// The message from which on results may answer calls that the provider holds.
     pub(crate) continues: Option<usize>,
     pub(crate) bound: Bound,
-    pub(crate) fields: Node,
+    pub(crate) fields: JsonNode,
     /// How many system messages lead: they belong to the preamble.
     pub(crate) lead: usize,
     /// The entry of each message after those.
@@ -108,13 +108,13 @@ pub struct Conversation {
 
 /// Where a message stands in the source.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct MessageLayout {
     /// The elements it is made of; none if it is a field of the request.
     pub(crate) elements: Vec<usize>,
     /// Where each part can be edited.
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Vec<PartSlot>,
     /// The value that holds its blocks or text, where blocks can be added to it.
-    pub(crate) content: Option<Content>,
+    pub(crate) content: Option<ContentSpans>,
     /// Whether it uses the deprecated functions of Chat, which have no ids and need no answer.
     pub(crate) is_function: bool,
     /// Whether it may have a cache mark, once that was asked for.
@@ -123,7 +123,7 @@ pub(crate) struct Layout {
 
 /// The content of a message that is a string or a list of blocks.
 #[derive(Clone, Debug)]
-pub(crate) struct Content {
+pub(crate) struct ContentSpans {
     pub(crate) span: Range<usize>,
     /// The blocks of a list.
     pub(crate) blocks: Option<Vec<Range<usize>>>,
@@ -131,7 +131,7 @@ pub(crate) struct Content {
 
 /// How a part is written.
 #[derive(Clone, Debug)]
-pub(crate) enum Slot {
+pub(crate) enum PartSlot {
     /// Not to be edited.
     Fixed,
     /// A JSON string.
@@ -171,7 +171,7 @@ impl Conversation {
         self.seqs = seqs;
     }
 
-    /// What its format makes of edits.
+    /// How its format limits edits.
     pub fn wire(&self) -> Wire {
         Wire {
             binds_thinking: self.bound.removes(),
@@ -207,19 +207,19 @@ impl Conversation {
 
     /// The elements that lie within the first `common` bytes, if a request that shares these may take
     /// them over.
-    pub(crate) fn elements_within(&self, common: usize) -> Vec<Value> {
+    pub(crate) fn elements_within(&self, common: usize) -> Vec<JsonValue> {
         if !self.findings.is_empty() || self.dialect.is_session_file() {
             return Vec::new();
         }
-        let own = self
+        let shared = self
             .elements
             .iter()
             .take_while(|span| span.end < common && self.source.as_bytes()[span.start] == b'{');
-        own.map(|span| Value::object(span.clone())).collect()
+        shared.map(|span| JsonValue::object(span.clone())).collect()
     }
 
-    /// Whether a message is the same in another request to the byte; of both, so many bytes at the
-    /// beginning are known to be in [`common`](crate::common).
+    /// Whether a message has the same bytes in another request. The first `common` bytes of both are known to be
+    /// equal; see [`common`](crate::common).
     pub fn has_same(&self, message: usize, other: &Self, in_other: usize, common: usize) -> bool {
         let (one, another) = (&self.messages[message].raw, &other.messages[in_other].raw);
         let span = one.span_in(&self.source).filter(|span| span.end <= common);
@@ -244,7 +244,7 @@ impl Conversation {
         self.layout.clear();
         self.seqs.clear();
         self.lead = 0;
-        self.fields = Node::default();
+        self.fields = JsonNode::default();
         Arc::into_inner(std::mem::take(&mut self.source))
     }
 
@@ -271,9 +271,9 @@ impl Conversation {
 
 /// Collects messages while a dialect is read.
 pub(crate) struct Builder {
-    pub(crate) source: Source,
+    pub(crate) source: RequestSource,
     pub(crate) messages: Vec<Message>,
-    pub(crate) layout: Vec<Arc<Layout>>,
+    pub(crate) layout: Vec<Arc<MessageLayout>>,
     pub(crate) attributes: Vec<Text>,
     pub(crate) model: Option<String>,
     pub(crate) findings: Vec<Finding>,
@@ -281,7 +281,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(source: RequestSource) -> Self {
         let room = source.elements.len();
         Self {
             source,
@@ -324,11 +324,11 @@ impl Builder {
         }
     }
 
-    pub(crate) fn push(&mut self, message: Message, layout: Layout) {
+    pub(crate) fn push(&mut self, message: Message, layout: MessageLayout) {
         self.add(message, Arc::new(layout));
     }
 
-    fn add(&mut self, message: Message, layout: Arc<Layout>) {
+    fn add(&mut self, message: Message, layout: Arc<MessageLayout>) {
         debug_assert_eq!(message.parts.len(), layout.slots.len());
         // It may stand for a call.
         if message.is_reference() {
@@ -340,19 +340,19 @@ impl Builder {
 
     /// Takes request fields that cost tokens but are no messages: lists of tools, and settings.
     pub(crate) fn attributes(&mut self, lists: &[&str], settings: &[&str]) {
-        let lists = lists.iter().map(|key| (*key, Kind::Array));
-        for (key, kind) in lists.chain(settings.iter().map(|key| (*key, Kind::Object))) {
+        let lists = lists.iter().map(|key| (*key, JsonKind::Array));
+        for (key, kind) in lists.chain(settings.iter().map(|key| (*key, JsonKind::Object))) {
             let Some(value) = self.source.field(key) else { continue };
             self.attributes.push(self.source.raw(value));
             if value.kind == kind {
                 for (index, node) in self.source.nodes(value).iter().enumerate() {
                     let found = node.value.kind;
-                    if found != Kind::Object {
+                    if found != JsonKind::Object {
                         let what = format!("expected an object, found {}", found.describe());
                         self.wrong(format!("{key}[{index}]"), what);
                     }
                 }
-            } else if value.kind != Kind::Null {
+            } else if value.kind != JsonKind::Null {
                 let (kind, found) = (kind.describe(), value.kind.describe());
                 self.wrong(key, format!("expected {kind}, found {found}"));
             }

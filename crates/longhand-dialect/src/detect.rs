@@ -1,20 +1,20 @@
 //! Which format an input is in.
 
-use longhand_core::json::{Kind, Node};
+use longhand_core::json::{JsonKind, JsonNode};
 
-use crate::source::{Shape, Source};
+use crate::source::{RequestShape, RequestSource};
 use crate::{Dialect, DialectError};
 
 /// Finds the dialect by the first thing that only one of them has.
-pub(crate) fn detect(source: &Source) -> Result<Dialect, DialectError> {
+pub(crate) fn detect(source: &RequestSource) -> Result<Dialect, DialectError> {
     match source.shape {
-        Shape::Input => Ok(Dialect::Responses),
-        Shape::Lines => lines(source),
-        Shape::Array | Shape::Messages => Ok(messages(source)),
+        RequestShape::Input => Ok(Dialect::Responses),
+        RequestShape::Lines => lines(source),
+        RequestShape::Array | RequestShape::Messages => Ok(messages(source)),
     }
 }
 
-fn messages(source: &Source) -> Dialect {
+fn messages(source: &RequestSource) -> Dialect {
     let text = &source.text;
     if source.field("system").is_some() || source.field("anthropic_version").is_some() {
         return Dialect::Anthropic;
@@ -33,7 +33,7 @@ fn messages(source: &Source) -> Dialect {
     telling.unwrap_or(Dialect::Chat)
 }
 
-fn of_message(source: &Source, node: &Node) -> Option<Dialect> {
+fn of_message(source: &RequestSource, node: &JsonNode) -> Option<Dialect> {
     let text = &source.text;
     let get = |key: &str| node.get(text, key);
     let kind = get("type").and_then(|value| value.str(text));
@@ -46,7 +46,7 @@ fn of_message(source: &Source, node: &Node) -> Option<Dialect> {
     {
         return Some(Dialect::Chat);
     }
-    let content = get("content").filter(|value| value.kind == Kind::Array)?;
+    let content = get("content").filter(|value| value.kind == JsonKind::Array)?;
     source.nodes(content).iter().find_map(|block| {
         match block.get(text, "type").and_then(|value| value.str(text)).as_deref()? {
             "image_url" | "input_audio" | "refusal" | "file" => Some(Dialect::Chat),
@@ -58,7 +58,7 @@ fn of_message(source: &Source, node: &Node) -> Option<Dialect> {
     })
 }
 
-fn lines(source: &Source) -> Result<Dialect, DialectError> {
+fn lines(source: &RequestSource) -> Result<Dialect, DialectError> {
     let text = &source.text;
     for node in &source.elements {
         let has = |key: &str| node.get(text, key).is_some();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use longhand_core::json::{Kind, quote};
+use longhand_core::json::{JsonKind, quote};
 
 use crate::splice::Splices;
 use crate::view::View;
@@ -29,7 +29,7 @@ impl<'s> Edits<'s> {
 
     /// Sets a field of an object, which is added if it is not there.
     pub(crate) fn set(&mut self, object: View, key: &str, value: &str) {
-        if object.kind() != Kind::Object {
+        if object.kind() != JsonKind::Object {
             return;
         }
         let fields = object.fields();

@@ -1,8 +1,8 @@
-//! History that a provider holds, put back into a request of Responses that goes on from it.
+//! Puts the history that a provider stores into a Responses request that continues it.
 
 use std::borrow::Cow;
 
-use longhand_core::json::Kind;
+use longhand_core::json::JsonKind;
 
 use crate::edits::Edits;
 use crate::view::View;
@@ -29,10 +29,10 @@ pub fn items_of(dialect: Dialect, message: &str) -> Option<String> {
 pub fn with_history(request: &str, past: &[String]) -> Option<String> {
     let view = View::parse(request)?;
     let (input, id) = (view.get("input")?, view.get("previous_response_id")?);
-    let own = input.raw();
+    let raw = input.raw();
     let new = match input.kind() {
-        Kind::Array => Cow::Borrowed(own.get(1..own.len() - 1)?.trim()),
-        Kind::String => Cow::Owned(format!(r#"{{"role":"user","content":{own}}}"#)),
+        JsonKind::Array => Cow::Borrowed(raw.get(1..raw.len() - 1)?.trim()),
+        JsonKind::String => Cow::Owned(format!(r#"{{"role":"user","content":{raw}}}"#)),
         _ => return None,
     };
     let items = past.iter().map(String::as_str).chain(Some(&*new)).filter(|item| !item.is_empty());

@@ -70,10 +70,10 @@ impl LeanBuffer {
 /// Leaves out long lists, however the bytes are cut.
 #[derive(Debug, Default)]
 struct Pruner {
-    place: Place,
+    place: LexPlace,
     /// How much of the key a string has been so far; `None` if it is another one.
     matched: Option<usize>,
-    /// How deep the value lies that is held or left out; 0 if there is none.
+    /// The depth of the value that is held or left out; 0 if there is none.
     depth: usize,
     is_left_out: bool,
     /// A value that may still be short.
@@ -81,7 +81,7 @@ struct Pruner {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Place {
+enum LexPlace {
     /// Between strings.
     #[default]
     Outside,
@@ -99,9 +99,9 @@ impl Pruner {
         let mut rest = bytes;
         while let Some(first) = rest.first().copied() {
             let taken = match self.place {
-                Place::InString => self.string(rest),
-                Place::Escaped => {
-                    self.place = Place::InString;
+                LexPlace::InString => self.string(rest),
+                LexPlace::Escaped => {
+                    self.place = LexPlace::InString;
                     1
                 }
                 _ => self.outside(first, rest),
@@ -122,24 +122,24 @@ impl Pruner {
         let Some(end) = end else { return rest.len() };
         if rest[end] == b'\\' {
             self.matched = None;
-            self.place = Place::Escaped;
+            self.place = LexPlace::Escaped;
         } else {
             let is_key = self.matched.take() == Some(KEY.len()) && self.depth == 0;
-            self.place = if is_key { Place::AfterKey } else { Place::Outside };
+            self.place = if is_key { LexPlace::AfterKey } else { LexPlace::Outside };
         }
         end + 1
     }
 
     fn outside(&mut self, first: u8, rest: &[u8]) -> usize {
-        let before = mem::replace(&mut self.place, Place::Outside);
+        let before = mem::replace(&mut self.place, LexPlace::Outside);
         match first {
             b'"' => {
-                self.place = Place::InString;
+                self.place = LexPlace::InString;
                 self.matched = Some(0);
             }
             b' ' | b'\t' | b'\n' | b'\r' => self.place = before,
-            b':' if before == Place::AfterKey => self.place = Place::BeforeValue,
-            b'[' | b'{' if self.depth > 0 || before == Place::BeforeValue => self.depth += 1,
+            b':' if before == LexPlace::AfterKey => self.place = LexPlace::BeforeValue,
+            b'[' | b'{' if self.depth > 0 || before == LexPlace::BeforeValue => self.depth += 1,
             _ if self.depth == 0 => {
                 // Nothing else begins here.
                 return memchr(b'"', rest).unwrap_or(rest.len());
@@ -161,7 +161,7 @@ impl Pruner {
                 self.held = Vec::new();
             }
         }
-        let is_closing = self.place == Place::Outside && matches!(bytes, b"]" | b"}");
+        let is_closing = self.place == LexPlace::Outside && matches!(bytes, b"]" | b"}");
         if is_closing {
             self.depth -= 1;
         }

@@ -57,7 +57,7 @@ pub use options::{Options, ThinkingKept, without_options};
 pub use overflow::{Overflow, recognise, recognise_for};
 pub use render::change_message;
 pub use reply::{Reply, ReplyCall, ReplyError, ReplyFilter, ReplyReader, Stop, Usage};
-use source::Source;
+use source::RequestSource;
 pub use sse::{SseEvent, SseReader, SseTooLarge};
 pub use tools::{ToolOffer, with_tool};
 pub use unpack::{decode, decode_within, decoder, unpack};
@@ -90,7 +90,7 @@ pub fn read_shared(
     text: Arc<String>,
     dialect: Option<Dialect>,
 ) -> Result<Conversation, DialectError> {
-    let source = Source::read(measured(text)?, &[])?;
+    let source = RequestSource::read(measured(text)?, &[])?;
     let dialect = match dialect {
         Some(dialect) => dialect,
         None => detect::detect(&source)?,
@@ -105,10 +105,10 @@ pub fn read_shared(
     })
 }
 
-/// Reads a request that begins as an earlier one in the same format does, to the byte.
+/// Reads a request that begins with the same bytes as an earlier one in the same format.
 ///
-/// Messages within what they share are taken over. Where something is wrong with the earlier one, all of
-/// it is read.
+/// Messages within those bytes are taken from the earlier request. If that one has a fault, everything is read
+/// again.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -124,14 +124,14 @@ pub fn read_after(text: Arc<String>, before: &Conversation) -> Result<Conversati
     read_on(text, before, common)
 }
 
-/// The same where it is known how many bytes both texts have in [`common`].
+/// Like [`read_after`], if it is known how many bytes both texts have in [`common`].
 pub fn read_on(
     text: Arc<String>,
     before: &Conversation,
     common: usize,
 ) -> Result<Conversation, DialectError> {
     let known = before.elements_within(common);
-    let source = Source::read(measured(text)?, &known)?;
+    let source = RequestSource::read(measured(text)?, &known)?;
     Ok(match before.dialect {
         Dialect::Chat => chat::read(source, Some(before)),
         Dialect::Responses => responses::read(source, Some(before)),

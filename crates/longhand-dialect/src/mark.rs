@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use longhand_core::Message;
-use longhand_core::json::{Cursor, Kind, Value};
+use longhand_core::json::{JsonCursor, JsonKind, JsonValue};
 
-use crate::conversation::{Conversation, Layout};
+use crate::conversation::{Conversation, MessageLayout};
 use crate::source::{mentions, start_of};
 
 /// Anthropic's mark, which gateways take in Chat Completions too.
@@ -41,7 +41,7 @@ pub(crate) struct Mark {
 pub(crate) fn marks(source: &str) -> Vec<Mark> {
     let mut found = Vec::new();
     if mentions(source, &KEYS)
-        && let Ok(request) = Cursor::at(source, start_of(source)).node()
+        && let Ok(request) = JsonCursor::at(source, start_of(source)).node()
     {
         gather(source, request.value, DEPTH, &mut found);
         for mark in &mut found {
@@ -52,29 +52,31 @@ pub(crate) fn marks(source: &str) -> Vec<Mark> {
     found
 }
 
-fn gather(source: &str, value: Value, depth: usize, found: &mut Vec<Mark>) {
-    let cursor = &mut Cursor::at(source, value.span().start);
+fn gather(source: &str, value: JsonValue, depth: usize, found: &mut Vec<Mark>) {
+    let cursor = &mut JsonCursor::at(source, value.span().start);
     match value.kind {
-        Kind::Array if depth > 0 => {
+        JsonKind::Array if depth > 0 => {
             // It was checked when it was read.
             let _ = cursor.elements(|cursor| {
                 gather(source, cursor.value()?, depth - 1, found);
                 Ok(())
             });
         }
-        Kind::Object => {
+        JsonKind::Object => {
             let node = cursor.node().unwrap_or_default();
             for key in LISTS {
-                if let Some(list) = node.get(source, key).filter(|it| it.kind == Kind::Array) {
+                if let Some(list) =
+                    node.get(source, key).filter(|value| value.kind == JsonKind::Array)
+                {
                     gather(source, list, depth, found);
                 }
             }
             for key in KEYS {
-                let own = node.get(source, key).filter(|value| value.kind != Kind::Null);
-                let Some(own) = own else { continue };
-                let fields = Cursor::at(source, own.span().start).node().unwrap_or_default();
+                let value = node.get(source, key).filter(|value| value.kind != JsonKind::Null);
+                let Some(value) = value else { continue };
+                let fields = JsonCursor::at(source, value.span().start).node().unwrap_or_default();
                 let hour = fields.get(source, "ttl").is_some_and(|ttl| ttl.is(source, "1h"));
-                found.push(Mark { key, span: own.span(), hour, whole: false });
+                found.push(Mark { key, span: value.span(), hour, whole: false });
             }
         }
         _ => {}
@@ -82,32 +84,32 @@ fn gather(source: &str, value: Value, depth: usize, found: &mut Vec<Mark>) {
 }
 
 /// Whether a message may have a mark. It is looked at once, however many requests have it.
-fn may_be_marked(message: &Message, layout: &Layout) -> bool {
+fn may_be_marked(message: &Message, layout: &MessageLayout) -> bool {
     *layout.may_be_marked.get_or_init(|| mentions(message.raw.raw(), &KEYS))
 }
 
 impl Conversation {
-    /// The mark that the block of a fold takes over from what it stands for, as a field: the newest.
+    /// The newest cache mark of the folded messages, as a JSON field for the block of the fold.
     ///
-    /// It comes to stand where the fold begins. If a mark for an hour stands after that, only such a one
-    /// may go there.
+    /// The block stands where the fold begins. If a one-hour mark follows, only a one-hour mark is allowed there.
     pub(crate) fn mark_of_fold(&self, folded: &[bool], first: usize) -> String {
         let source = self.bytes();
         let (Some(start), Some(end)) = (self.elements.get(first), self.elements.last()) else {
             return String::new();
         };
-        let is_folded = |layout: &Layout| layout.elements.iter().any(|element| folded[*element]);
+        let is_folded =
+            |layout: &MessageLayout| layout.elements.iter().any(|element| folded[*element]);
         let mut layouts = self.messages.iter().zip(&self.layout);
-        let is_marked = |(message, layout): (&Message, &Arc<Layout>)| {
+        let is_marked = |(message, layout): (&Message, &Arc<MessageLayout>)| {
             is_folded(layout) && may_be_marked(message, layout)
         };
         if self.dialect.is_session_file() || !layouts.any(is_marked) {
             return String::new();
         }
         let is_folded = |mark: &Mark| {
-            let after = self.elements.partition_point(|own| own.start <= mark.span.start);
-            let own = after.checked_sub(1).filter(|at| mark.span.end <= self.elements[*at].end);
-            own.is_some_and(|at| folded[at])
+            let after = self.elements.partition_point(|element| element.start <= mark.span.start);
+            let around = after.checked_sub(1).filter(|at| mark.span.end <= self.elements[*at].end);
+            around.is_some_and(|at| folded[at])
         };
         let (moved, kept): (Vec<Mark>, Vec<Mark>) = marks(source).into_iter().partition(is_folded);
         let after = start.start..end.end;
@@ -126,7 +128,7 @@ impl Conversation {
         let mut found = Vec::new();
         if !self.dialect.is_session_file()
             && mentions(&source[span.clone()], &KEYS)
-            && let Ok(value) = Cursor::at(source, span.start).value()
+            && let Ok(value) = JsonCursor::at(source, span.start).value()
         {
             gather(source, value, 1, &mut found);
         }

@@ -1,6 +1,6 @@
 //! What a client asks its provider to do about long conversations.
 
-use longhand_core::json::Cursor;
+use longhand_core::json::JsonCursor;
 use longhand_core::{Clear, Tokens, Trigger};
 
 use crate::Dialect;
@@ -8,7 +8,7 @@ use crate::source::{mentions, start_of};
 use crate::splice::Splices;
 use crate::view::View;
 
-/// What a request asks for; what is malformed counts as absent.
+/// What a request asks its provider to do; malformed fields count as absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The size beyond which the provider is to summarise.
@@ -26,11 +26,11 @@ pub struct Options {
 pub enum ThinkingKept {
     /// All of it.
     All,
-    /// That of the newest turns.
+    /// The thinking of this many newest turns.
     Turns(usize),
 }
 
-/// The size from which on Anthropic summarises unless told otherwise.
+/// The size from which Anthropic summarises by default.
 const COMPACT_AT: Tokens = Tokens(150_000);
 
 impl Options {
@@ -51,15 +51,15 @@ impl Options {
         let managed = view.get("context_management");
         match dialect {
             Dialect::Anthropic => {
-                let edits = managed.and_then(|own| own.get("edits"));
+                let edits = managed.and_then(|managed| managed.get("edits"));
                 for edit in edits.map(View::elements).unwrap_or_default() {
                     options.edit(edit);
                 }
             }
             Dialect::Responses => {
                 let list = managed.map(View::elements).unwrap_or_default();
-                let compaction = list.into_iter().find(|own| own.is("type", "compaction"));
-                let threshold = compaction.and_then(|own| own.number("compact_threshold"));
+                let compaction = list.into_iter().find(|edit| edit.is("type", "compaction"));
+                let threshold = compaction.and_then(|edit| edit.number("compact_threshold"));
                 options.compact_at = threshold.map(Tokens);
                 options.truncates = view.is("truncation", "auto");
             }
@@ -82,12 +82,14 @@ impl Options {
             Some("clear_thinking_20251015") => {
                 let keep = edit.get("keep");
                 let turns = keep.and_then(|keep| value(keep, "thinking_turns")).unwrap_or(1);
-                let is_all = edit.is("keep", "all") || keep.is_some_and(|it| it.is("type", "all"));
+                let is_all =
+                    edit.is("keep", "all") || keep.is_some_and(|keep| keep.is("type", "all"));
                 let kept = if is_all { ThinkingKept::All } else { ThinkingKept::Turns(turns) };
                 self.thinking.get_or_insert(kept);
             }
             Some("compact_20260112") => {
-                let trigger = edit.get("trigger").and_then(|it| value(it, "input_tokens"));
+                let trigger =
+                    edit.get("trigger").and_then(|trigger| value(trigger, "input_tokens"));
                 let at = trigger.map_or(COMPACT_AT, |tokens| Tokens(tokens as u64));
                 self.compact_at.get_or_insert(at);
             }
@@ -98,19 +100,19 @@ impl Options {
 
 fn clear(edit: View) -> Clear {
     let default = Clear::default();
-    let of = |key: &str, kind: &str| edit.get(key).and_then(|own| value(own, kind));
-    let tokens = |own: usize| Tokens(own as u64);
+    let of = |key: &str, kind: &str| edit.get(key).and_then(|field| value(field, kind));
+    let tokens = |count: usize| Tokens(count as u64);
     let names = edit.get("exclude_tools").map(View::elements).unwrap_or_default();
     Clear {
         trigger: of("trigger", "input_tokens")
-            .map(|own| Trigger::Tokens(tokens(own)))
+            .map(|count| Trigger::Tokens(tokens(count)))
             .or_else(|| of("trigger", "tool_uses").map(Trigger::Uses))
             .unwrap_or(default.trigger),
         keep: of("keep", "tool_uses").unwrap_or(default.keep),
         at_least: of("clear_at_least", "input_tokens").map_or(default.at_least, tokens),
         exclude: names.into_iter().filter_map(|name| Some(name.str()?.into_owned())).collect(),
         // It may also name tools; then all arguments stay.
-        inputs: edit.get("clear_tool_inputs").is_some_and(|own| own.raw() == "true"),
+        inputs: edit.get("clear_tool_inputs").is_some_and(|flag| flag.raw() == "true"),
     }
 }
 
@@ -140,7 +142,7 @@ pub fn without_options(dialect: Dialect, request: &str) -> Option<String> {
     if !may_have(dialect, request) {
         return None;
     }
-    let node = Cursor::at(request, start_of(request)).node().ok()?;
+    let node = JsonCursor::at(request, start_of(request)).node().ok()?;
     let (mut spans, mut gone) = (Vec::new(), Vec::new());
     for (key, value) in &node.fields {
         spans.push(key.span().start..value.span().end);

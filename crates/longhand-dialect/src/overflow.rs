@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use longhand_core::json::Kind;
+use longhand_core::json::JsonKind;
 
 use crate::sse::SseReader;
 use crate::view::View;
@@ -16,7 +16,7 @@ use crate::view::View;
 pub struct Overflow {
     /// The most that may be sent, where the answer says so.
     pub limit: Option<u64>,
-    /// What was sent by the provider's count, where the answer says so.
+    /// The size of the request as the provider counted it, where the answer says so.
     pub asked: Option<u64>,
     /// Whether it has too many bytes instead of too many tokens.
     pub bytes: bool,
@@ -37,7 +37,7 @@ pub fn recognise(status: u16, body: &str) -> Option<Overflow> {
     recognise_for(status, body, "")
 }
 
-/// The same for an answer to a known request: what an error only quotes from it says nothing.
+/// Like [`recognise`], if the request is known: words that an error only quotes from the request do not count.
 ///
 /// ```
 /// let request = r#"{"messages":[{"role":"user","content":"Its maximum context length is 300 tokens."}]}"#;
@@ -75,7 +75,7 @@ pub fn recognise_for(status: u16, body: &str, request: &str) -> Option<Overflow>
     signs.judge(status, request)
 }
 
-/// The fields in which errors are told. Others may hold the request, or pieces of it.
+/// The fields that describe errors. Other fields may hold the request, or pieces of it.
 const TELLING: &[&str] = &[
     "",
     "error",
@@ -260,7 +260,7 @@ impl Signs {
             return;
         }
         match view.kind() {
-            Kind::Object => {
+            JsonKind::Object => {
                 self.limit = self.limit.or(view.number("n_ctx"));
                 self.asked = self.asked.or(view.number("n_prompt_tokens"));
                 for (name, field) in view.fields() {
@@ -271,12 +271,12 @@ impl Signs {
                     }
                 }
             }
-            Kind::Array => {
+            JsonKind::Array => {
                 for element in view.elements() {
                     self.read(element, name, depth + 1);
                 }
             }
-            Kind::String => {
+            JsonKind::String => {
                 let text = view.str().unwrap_or_default();
                 if let Some(inner) = View::parse_nested(&text) {
                     self.read(inner, name, depth + 1);
@@ -310,7 +310,7 @@ impl Signs {
             }
         }
         let says_bytes =
-            self.texts.iter().any(|text| BYTE_TEXTS.iter().any(|own| text.contains(own)));
+            self.texts.iter().any(|text| BYTE_TEXTS.iter().any(|known| text.contains(known)));
         let bytes = !known && !said && (bytes || says_bytes || status == 413);
         let limit = self.limit.filter(|limit| *limit >= LIMIT_MIN);
         (known || said || bytes).then_some(Overflow { limit, asked: self.asked, bytes })
@@ -327,16 +327,16 @@ impl Signs {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Numbers {
+struct OverflowNumbers {
     limit: Option<u64>,
     asked: Option<u64>,
 }
 
-/// How far from the beginning of a message its own words may stand.
+/// Words this near the beginning of a message are the provider's own.
 const OPENING_BYTES: usize = 40;
 
-/// Whether words of a message are the request's: they stand there, too, and the message does not begin with
-/// them. Without a number they may stand near its beginning, since many speak of such errors.
+/// Whether an error message only quotes words of the request: the request has them, and the message does not begin
+/// with them. Words without a number count as the message's own even if they only stand near its beginning.
 fn is_quoted(text: &str, place: Range<usize>, request: &str) -> bool {
     let words = &text[place.clone()];
     let has_number = words.contains(|c: char| c.is_ascii_digit());
@@ -345,18 +345,22 @@ fn is_quoted(text: &str, place: Range<usize>, request: &str) -> bool {
 }
 
 /// Finds a sentence anywhere in a text, and where it stands.
-fn find(text: &str, sentence: &str) -> Option<(Numbers, Range<usize>)> {
+fn find(text: &str, sentence: &str) -> Option<(OverflowNumbers, Range<usize>)> {
     let first = sentence.find(is_placeholder).unwrap_or(sentence.len());
     let (head, tail) = sentence.split_at(first);
     text.match_indices(head).find_map(|(at, _)| {
-        let (numbers, rest) = follow(&text[at + head.len()..], tail, Numbers::default())?;
+        let (numbers, rest) = follow(&text[at + head.len()..], tail, OverflowNumbers::default())?;
         let is_limit = numbers.limit.is_none_or(|limit| limit >= LIMIT_MIN);
         is_limit.then(|| (numbers, at..text.len() - rest.len()))
     })
 }
 
 /// Matches the rest of a sentence at the start of a text; gives what follows it.
-fn follow<'t>(text: &'t str, sentence: &str, mut numbers: Numbers) -> Option<(Numbers, &'t str)> {
+fn follow<'t>(
+    text: &'t str,
+    sentence: &str,
+    mut numbers: OverflowNumbers,
+) -> Option<(OverflowNumbers, &'t str)> {
     let Some(kind) = sentence.chars().next() else { return Some((numbers, text)) };
     let rest = &sentence[1..];
     if kind == '*' {

@@ -2,16 +2,16 @@
 //!
 //! Early files are a plain list; later ones a tree, whose conversation is the path to the last leaf.
 
-use longhand_core::json::{Kind, Node, Value};
-use longhand_core::{Call, Image, Message, Part, Role, Text, Thinking, ToolResult};
+use longhand_core::json::{JsonKind, JsonNode, JsonValue};
+use longhand_core::{Image, Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 use rustc_hash::FxHashMap;
 
-use crate::chat::Made;
-use crate::conversation::{Builder, Conversation, Dialect, Layout, Slot};
+use crate::chat::PlacedParts;
+use crate::conversation::{Builder, Conversation, Dialect, MessageLayout, PartSlot};
 use crate::image::pixels;
-use crate::source::Source;
+use crate::source::RequestSource;
 
-pub(crate) fn read(source: Source) -> Conversation {
+pub(crate) fn read(source: RequestSource) -> Conversation {
     let mut builder = Builder::new(source);
     let elements = std::mem::take(&mut builder.source.elements);
     names(&mut builder, &elements);
@@ -23,7 +23,7 @@ pub(crate) fn read(source: Source) -> Conversation {
 }
 
 /// No two lines share a name: links to it would lead to either.
-fn names(builder: &mut Builder, elements: &[Node]) {
+fn names(builder: &mut Builder, elements: &[JsonNode]) {
     let text = builder.source.text.clone();
     let mut seen: FxHashMap<String, usize> = FxHashMap::default();
     for (at, node) in elements.iter().enumerate() {
@@ -39,17 +39,17 @@ fn names(builder: &mut Builder, elements: &[Node]) {
 }
 
 /// Whether a line can be the leaf: it has a name and is not the header.
-pub(crate) fn is_entry(text: &str, node: &Node) -> bool {
+pub(crate) fn is_entry(text: &str, node: &JsonNode) -> bool {
     string(text, node, "id").is_some()
         && !node.get(text, "type").is_some_and(|kind| kind.is(text, "session"))
 }
 
-fn string(text: &str, node: &Node, key: &str) -> Option<String> {
+fn string(text: &str, node: &JsonNode, key: &str) -> Option<String> {
     Some(node.get(text, key)?.str(text)?.into_owned())
 }
 
 /// The elements of the conversation, oldest first.
-pub(crate) fn path(text: &str, elements: &[Node]) -> Vec<usize> {
+pub(crate) fn path(text: &str, elements: &[JsonNode]) -> Vec<usize> {
     let by_id: FxHashMap<String, usize> = elements
         .iter()
         .enumerate()
@@ -72,7 +72,7 @@ pub(crate) fn path(text: &str, elements: &[Node]) -> Vec<usize> {
     path
 }
 
-fn read_line(builder: &mut Builder, line: &Node, element: usize) {
+fn read_line(builder: &mut Builder, line: &JsonNode, element: usize) {
     let text = builder.source.text.clone();
     match line.get(&text, "type").and_then(|kind| kind.str(&text)).as_deref() {
         Some("message") => {}
@@ -80,7 +80,7 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
         Some("custom_message") => return note(builder, line, "content", element),
         _ => return,
     }
-    let Some(message) = line.get(&text, "message").filter(|value| value.kind == Kind::Object)
+    let Some(message) = line.get(&text, "message").filter(|value| value.kind == JsonKind::Object)
     else {
         return;
     };
@@ -91,7 +91,7 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
     }
     let name = format!("{}.message", builder.source.element(element));
     let content = message.get(&text, "content");
-    let mut made = Made::default();
+    let mut made = PlacedParts::default();
     let role = message.get(&text, "role").and_then(|value| value.str(&text));
     let role = match role.as_deref() {
         Some("user") => {
@@ -111,7 +111,7 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
                     "a tool result must name the call it answers",
                 );
             }
-            let mut inner = Made::default();
+            let mut inner = PlacedParts::default();
             parts(builder, content, &mut inner);
             let result = ToolResult {
                 call: call.unwrap_or_default(),
@@ -124,13 +124,13 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
             };
             made.add(
                 Part::Result(result),
-                content.map_or(Slot::Fixed, |value| Slot::Blocks(value.span())),
+                content.map_or(PartSlot::Fixed, |value| PartSlot::Blocks(value.span())),
             );
             Role::Tool
         }
         // Commands that the person ran, and notes of extensions: the model sees them as user turns.
         _ => {
-            made.add(builder.source.other(message.value), Slot::Fixed);
+            made.add(builder.source.other(message.value), PartSlot::Fixed);
             Role::User
         }
     };
@@ -139,27 +139,31 @@ fn read_line(builder: &mut Builder, line: &Node, element: usize) {
         return;
     }
     let message = Message::new(role, None, made.parts, builder.source.raw(line.value));
-    builder
-        .push(message, Layout { elements: vec![element], slots: made.slots, ..Layout::default() });
+    builder.push(
+        message,
+        MessageLayout { elements: vec![element], slots: made.slots, ..MessageLayout::default() },
+    );
 }
 
 /// Reads what stands for a branch that was left, or what an extension says: user turns to the model.
-fn note(builder: &mut Builder, line: &Node, key: &str, element: usize) {
-    let mut made = Made::default();
+fn note(builder: &mut Builder, line: &JsonNode, key: &str, element: usize) {
+    let mut made = PlacedParts::default();
     parts(builder, line.get(&builder.source.text, key), &mut made);
     if made.parts.is_empty() {
         return;
     }
     let raw = builder.source.raw(line.value);
     let message = Message::new(Role::User, None, made.parts, raw);
-    builder
-        .push(message, Layout { elements: vec![element], slots: made.slots, ..Layout::default() });
+    builder.push(
+        message,
+        MessageLayout { elements: vec![element], slots: made.slots, ..MessageLayout::default() },
+    );
 }
 
-fn parts(builder: &mut Builder, content: Option<Value>, made: &mut Made) {
+fn parts(builder: &mut Builder, content: Option<JsonValue>, made: &mut PlacedParts) {
     let Some(content) = content else { return };
     if let Some(text) = builder.source.string(content) {
-        return made.add(Part::Text(text), Slot::Text(content.span()));
+        return made.add(Part::Text(text), PartSlot::Text(content.span()));
     }
     let text = builder.source.text.clone();
     for node in builder.source.nodes(content) {
@@ -167,32 +171,35 @@ fn parts(builder: &mut Builder, content: Option<Value>, made: &mut Made) {
             |key: &str| node.get(&text, key).and_then(|value| builder.source.string(value));
         let kind = node.get(&text, "type").and_then(|value| value.str(&text)).unwrap_or_default();
         match (kind.as_ref(), node.get(&text, "text"), node.get(&text, "arguments")) {
-            ("text", Some(value), _) if value.kind == Kind::String => {
-                made.add(Part::Text(string("text").unwrap_or_default()), Slot::Text(value.span()));
+            ("text", Some(value), _) if value.kind == JsonKind::String => {
+                made.add(
+                    Part::Text(string("text").unwrap_or_default()),
+                    PartSlot::Text(value.span()),
+                );
             }
             ("thinking", ..) => {
                 let thinking = Thinking {
                     text: string("thinking").unwrap_or_default(),
                     seal: string("thinkingSignature"),
                 };
-                made.add(Part::Thinking(thinking), Slot::Fixed);
+                made.add(Part::Thinking(thinking), PartSlot::Fixed);
             }
             ("toolCall", _, Some(arguments)) => {
-                let call = Call {
+                let call = ToolCall {
                     id: string("id").unwrap_or_default(),
                     name: string("name").unwrap_or_default(),
                     arguments: builder.source.raw(arguments),
                     freeform: false,
                 };
-                made.add(Part::Call(call), Slot::Object(arguments.span()));
+                made.add(Part::Call(call), PartSlot::Object(arguments.span()));
             }
             ("image", ..) => {
                 let data = string("data").unwrap_or_default();
                 let data = data.decode();
                 let image = Image { pixels: pixels(&data), low_detail: false, bytes: data.len() };
-                made.add(Part::Image(image), Slot::Fixed);
+                made.add(Part::Image(image), PartSlot::Fixed);
             }
-            _ => made.add(builder.source.other(node.value), Slot::Fixed),
+            _ => made.add(builder.source.other(node.value), PartSlot::Fixed),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reasoning that some models want beside every call.
 
-use longhand_core::json::{Cursor, Kind};
+use longhand_core::json::{JsonCursor, JsonKind};
 use longhand_core::{ModelName, Role};
 
 use crate::Dialect;
@@ -27,9 +27,9 @@ impl Conversation {
                 continue;
             }
             let start = self.elements[element].start;
-            let node = Cursor::at(source, start).node().unwrap_or_default();
+            let node = JsonCursor::at(source, start).node().unwrap_or_default();
             let get = |key: &str| node.get(source, key);
-            if KEYS.iter().any(|key| get(key).is_some_and(|value| value.kind != Kind::Null)) {
+            if KEYS.iter().any(|key| get(key).is_some_and(|value| value.kind != JsonKind::Null)) {
                 continue;
             }
             match (get(KEYS[0]), node.fields.last()) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use longhand_core::json;
 use longhand_core::{Batch, Change, Message, Part, Projection, Role, Shown, project};
 
-use crate::conversation::{Conversation, Slot};
+use crate::conversation::{Conversation, PartSlot};
 use crate::session::{Links, leaf_line, marker_line, relink};
 use crate::splice::Splices;
 use crate::{Dialect, read_shared};
@@ -50,7 +50,8 @@ impl Conversation {
                 _ => self.user_message(&block.text, &mark),
             };
             added.push((first, text));
-            let leaf = links.as_ref().and_then(|it| leaf_line(it, block.handle, first, &gone));
+            let leaf =
+                links.as_ref().and_then(|links| leaf_line(links, block.handle, first, &gone));
             if let (Some(leaf), Some(last)) = (leaf, self.elements.last()) {
                 splices.insert(last.end, format!("\n{leaf}"));
             }
@@ -125,10 +126,10 @@ impl Conversation {
 
     fn write_body(&self, splices: &mut Splices, message: usize, part: usize, text: &str) {
         match &self.layout[message].slots[part] {
-            Slot::Text(span) | Slot::Quoted(span) => {
+            PartSlot::Text(span) | PartSlot::Quoted(span) => {
                 splices.replace(span.clone(), json::quote(text));
             }
-            Slot::Content(span) => {
+            PartSlot::Content(span) => {
                 let mut content = json::quote(text);
                 let mark = self.mark_within(span);
                 if !mark.is_empty() {
@@ -138,11 +139,11 @@ impl Conversation {
                 }
                 splices.replace(span.clone(), content);
             }
-            Slot::Blocks(span) => {
+            PartSlot::Blocks(span) => {
                 splices.replace(span.clone(), format!("[{}]", text_block(&json::quote(text))));
             }
-            Slot::Object(span) => splices.replace(span.clone(), text.to_owned()),
-            Slot::Fixed | Slot::Block { .. } => {
+            PartSlot::Object(span) => splices.replace(span.clone(), text.to_owned()),
+            PartSlot::Fixed | PartSlot::Block { .. } => {
                 debug_assert!(false, "{} part {part} cannot be edited", self.name_of(message));
             }
         }
@@ -179,7 +180,7 @@ impl Conversation {
     /// The block that a part is: the element it is in, all blocks there, and its index.
     fn block_of(&self, message: usize, part: usize) -> Option<(usize, &[Range<usize>], usize)> {
         let layout = &self.layout[message];
-        if let Slot::Block { element, blocks, index } = &layout.slots[part] {
+        if let PartSlot::Block { element, blocks, index } = &layout.slots[part] {
             return Some((*element, blocks, *index));
         }
         let blocks = layout.content.as_ref()?.blocks.as_deref()?;
@@ -246,24 +247,24 @@ impl Conversation {
             Some(self.messages[at].role).filter(|role| *role != Role::System && is_open(at))
         };
         // What stands in a row now: turns that were received, and blocks that are added.
-        let mut row: Vec<(Option<Role>, Turn)> = Vec::new();
+        let mut row: Vec<(Option<Role>, RenderedTurn)> = Vec::new();
         let mut added = added.into_iter().peekable();
         for element in 0..=gone.len() {
             while let Some((at, block)) = added.next_if(|(at, _)| *at <= element) {
-                row.push((Some(Role::User), Turn::Added(at, block)));
+                row.push((Some(Role::User), RenderedTurn::Added(at, block)));
             }
             if gone.get(element) == Some(&false) {
-                row.push((role_of(element), Turn::Received(element)));
+                row.push((role_of(element), RenderedTurn::Received(element)));
             }
         }
         let mut alone = Vec::new();
         for run in row.chunk_by(|one, next| one.0.is_some() && one.0 == next.0) {
-            let turns: Vec<&Turn> = run.iter().map(|(_, turn)| turn).collect();
-            let is_new = |pair: &[&Turn]| match pair {
-                [Turn::Received(one), Turn::Received(next)] => one + 1 < *next,
+            let turns: Vec<&RenderedTurn> = run.iter().map(|(_, turn)| turn).collect();
+            let is_new = |pair: &[&RenderedTurn]| match pair {
+                [RenderedTurn::Received(one), RenderedTurn::Received(next)] => one + 1 < *next,
                 _ => true,
             };
-            let has_added = turns.iter().any(|turn| matches!(turn, Turn::Added(..)));
+            let has_added = turns.iter().any(|turn| matches!(turn, RenderedTurn::Added(..)));
             if !has_added && !turns.windows(2).any(is_new) {
                 continue;
             }
@@ -280,7 +281,7 @@ impl Conversation {
         splices: &mut Splices,
         gone: &mut [bool],
         message_of: &BTreeMap<usize, usize>,
-        turns: &[&Turn],
+        turns: &[&RenderedTurn],
     ) -> Option<String> {
         let Some(host) = turns.iter().find_map(|turn| turn.element()) else {
             let blocks: Vec<&str> = turns.iter().filter_map(|turn| turn.block()).collect();
@@ -290,15 +291,15 @@ impl Conversation {
         let mut seen = false;
         for turn in turns {
             let blocks = match turn {
-                Turn::Received(element) if *element == host => {
+                RenderedTurn::Received(element) if *element == host => {
                     seen = true;
                     continue;
                 }
-                Turn::Received(element) => {
+                RenderedTurn::Received(element) => {
                     gone[*element] = true;
                     self.blocks_of(splices, message_of[element])
                 }
-                Turn::Added(_, block) => block.clone(),
+                RenderedTurn::Added(_, block) => block.clone(),
             };
             if seen {
                 after = format!("{after},{blocks}");
@@ -365,31 +366,31 @@ pub fn change_message(
     result.messages.into_iter().next()
 }
 
-enum Turn {
+enum RenderedTurn {
     Received(usize),
     /// A block that is added before the element of this number.
     Added(usize, String),
 }
 
-impl Turn {
+impl RenderedTurn {
     fn element(&self) -> Option<usize> {
         match self {
-            Turn::Received(element) => Some(*element),
-            Turn::Added(..) => None,
+            RenderedTurn::Received(element) => Some(*element),
+            RenderedTurn::Added(..) => None,
         }
     }
 
     fn block(&self) -> Option<&str> {
         match self {
-            Turn::Received(_) => None,
-            Turn::Added(_, block) => Some(block),
+            RenderedTurn::Received(_) => None,
+            RenderedTurn::Added(_, block) => Some(block),
         }
     }
 
     fn added_at(&self) -> Option<usize> {
         match self {
-            Turn::Received(_) => None,
-            Turn::Added(at, _) => Some(*at),
+            RenderedTurn::Received(_) => None,
+            RenderedTurn::Added(at, _) => Some(*at),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use longhand_core::json::{self, Cursor, Kind, Value};
+use longhand_core::json::{self, JsonCursor, JsonKind, JsonValue};
 use longhand_core::{Part, Role, Text, ToolResult};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,7 +15,7 @@ use crate::conversation::Conversation;
 use crate::render::{input_message, text_block};
 use crate::{Dialect, DialectError, read};
 
-/// What is said in the place of a result that never came.
+/// The text of a result that never came.
 const NO_RESULT: &str = "[longhand repair: no result was recorded for this call]";
 const NO_WORDS: &str = "[longhand repair: this message was empty]";
 const NO_START: &str = "[longhand repair: what came before is not here]";
@@ -34,14 +34,14 @@ impl Conversation {
             Dialect::Anthropic => self.repair_anthropic(),
             // A log may well end in the middle of a call; whoever reads it mends that.
             Dialect::ClaudeCode | Dialect::Codex | Dialect::Pi => {
-                (0..self.elements.len()).map(Piece::Own).collect()
+                (0..self.elements.len()).map(RepairedElement::Own).collect()
             }
         };
         read(self.written(&pieces).into_bytes(), Some(self.dialect))
     }
 
     /// Writes the conversation with other elements in its list; neighbours keep what stood between them.
-    fn written(&self, pieces: &[Piece]) -> String {
+    fn written(&self, pieces: &[RepairedElement]) -> String {
         let (Some(first), Some(last)) = (self.elements.first(), self.elements.last()) else {
             return self.source.to_string();
         };
@@ -52,15 +52,17 @@ impl Conversation {
         for (index, piece) in pieces.iter().enumerate() {
             let element = piece.element();
             match (before, element) {
-                (Some(before), Some(own)) if before + 1 == own => {
-                    out.push_str(&self.source[self.elements[before].end..self.elements[own].start]);
+                (Some(before), Some(next)) if before + 1 == next => {
+                    out.push_str(
+                        &self.source[self.elements[before].end..self.elements[next].start],
+                    );
                 }
                 _ if index > 0 => out.push_str(separator),
                 _ => {}
             }
             out.push_str(match piece {
-                Piece::Own(element) => &self.source[self.elements[*element].clone()],
-                Piece::Changed(_, text) | Piece::New(text) => text,
+                RepairedElement::Own(element) => &self.source[self.elements[*element].clone()],
+                RepairedElement::Changed(_, text) | RepairedElement::New(text) => text,
             });
             before = element;
         }
@@ -73,7 +75,7 @@ impl Conversation {
     }
 
     /// A message as a piece, with new ids for calls and results that shared one.
-    fn piece(&self, at: usize, pairs: &Pairs) -> Piece {
+    fn piece(&self, at: usize, pairs: &Pairs) -> RepairedElement {
         let element = self.layout[at].elements[0];
         let raw = self.messages[at].raw.raw();
         let key = if self.dialect == Dialect::Chat { "tool_call_id" } else { "call_id" };
@@ -82,10 +84,11 @@ impl Conversation {
         } else {
             pairs.new_id((at, 0)).map(|id| with_id(raw, key, id))
         };
-        changed.map_or(Piece::Own(element), |text| Piece::Changed(element, text))
+        changed
+            .map_or(RepairedElement::Own(element), |text| RepairedElement::Changed(element, text))
     }
 
-    fn repair_chat(&self) -> Vec<Piece> {
+    fn repair_chat(&self) -> Vec<RepairedElement> {
         let is_result = |at: usize| self.messages[at].role == Role::Tool && !self.is_function(at);
         let pairs = Pairs::of(self);
         let mut out = Vec::new();
@@ -98,29 +101,29 @@ impl Conversation {
                 .find(|at| !is_result(*at))
                 .unwrap_or(self.messages.len());
             // Its results as they stand, those that stand elsewhere, and those that stand nowhere.
-            let own = |result: &usize| {
+            let is_answer = |result: &usize| {
                 pairs.call_of((*result, 0)).is_some_and(|call| Some(call.0) == asker)
             };
-            out.extend((start..at).filter(own).map(|result| self.piece(result, &pairs)));
+            out.extend((start..at).filter(is_answer).map(|result| self.piece(result, &pairs)));
             for call in asker.into_iter().flat_map(|asker| pairs.calls(asker)) {
                 match pairs.result_of(call) {
                     Some((result, _)) if (start..at).contains(&result) => {}
                     Some((result, _)) => out.push(self.piece(result, &pairs)),
-                    None => out.extend(self.answer(call, &pairs).map(Piece::New)),
+                    None => out.extend(self.answer(call, &pairs).map(RepairedElement::New)),
                 }
             }
             // What nobody asked for is quoted after the results that it stood among.
             for orphan in (start..at).filter(|result| pairs.call_of((*result, 0)).is_none()) {
                 let quoted = json::quote(&self.quoted(orphan, 0));
-                out.push(Piece::New(format!(r#"{{"role":"user","content":{quoted}}}"#)));
+                out.push(RepairedElement::New(format!(r#"{{"role":"user","content":{quoted}}}"#)));
             }
         }
         out
     }
 
-    fn repair_responses(&self) -> Vec<Piece> {
+    fn repair_responses(&self) -> Vec<RepairedElement> {
         let pairs = Pairs::of(self);
-        let mut out: Vec<(Piece, Option<usize>)> = Vec::new();
+        let mut out: Vec<(RepairedElement, Option<usize>)> = Vec::new();
         // Results for calls that stand side by side, and quotes: they wait for a gap.
         let (mut results, mut quotes) = (Vec::new(), Vec::new());
         let unasked: FxHashSet<usize> =
@@ -128,7 +131,7 @@ impl Conversation {
         for at in self.turns() {
             let message = &self.messages[at];
             if unasked.contains(&at) {
-                quotes.push((Piece::New(input_message(NO_PARTNER)), None));
+                quotes.push((RepairedElement::New(input_message(NO_PARTNER)), None));
                 continue;
             }
             let call = message.calls().next().map(|_| (at, 0));
@@ -143,12 +146,12 @@ impl Conversation {
                 if stays {
                     out.push((self.piece(at, &pairs), Some(at)));
                 } else if pairs.call_of((at, 0)).is_none() {
-                    quotes.push((Piece::New(input_message(&self.quoted(at, 0))), None));
+                    quotes.push((RepairedElement::New(input_message(&self.quoted(at, 0))), None));
                 }
                 continue;
             }
             // Nothing may come between reasoning and what it led to.
-            let leads_on = |last: &(Piece, Option<usize>)| {
+            let leads_on = |last: &(RepairedElement, Option<usize>)| {
                 last.1.is_some_and(|at| is_reasoning(&self.messages[at]))
             };
             let held = out.last().is_some_and(leads_on) && may_follow_reasoning(message);
@@ -162,10 +165,10 @@ impl Conversation {
                     while out.last().is_some_and(leads_on) {
                         out.pop();
                     }
-                    quotes.push((Piece::New(input_message(NO_PARTNER)), None));
+                    quotes.push((RepairedElement::New(input_message(NO_PARTNER)), None));
                     continue;
                 }
-                Some((None, Some(text))) => results.push((Piece::New(text), None)),
+                Some((None, Some(text))) => results.push((RepairedElement::New(text), None)),
                 Some((Some((result, _)), _)) if result < at => {
                     results.push((self.piece(result, &pairs), Some(result)));
                 }
@@ -178,8 +181,8 @@ impl Conversation {
         self.without_idle_reasoning(out)
     }
 
-    /// A result for a call that never got one, if we can write it: a call without an id has none, and
-    /// what a built-in tool answers only its provider knows.
+    /// A result for a call that never got one. `None` for a call without an id, and for a built-in tool, whose
+    /// results only the provider can write.
     fn answer(&self, call: At, pairs: &Pairs) -> Option<String> {
         let Part::Call(asked) = &self.messages[call.0].parts[call.1] else { return None };
         let id = Some(pairs.id(call)).filter(|id| !id.is_empty()).map(json::quote)?;
@@ -200,9 +203,12 @@ impl Conversation {
         Some(format!(r#"{{"type":"{kind}","call_id":{id},"output":{text}}}"#))
     }
 
-    /// Drops reasoning whose item is gone: the two leave together.
-    fn without_idle_reasoning(&self, pieces: Vec<(Piece, Option<usize>)>) -> Vec<Piece> {
-        let mut kept: Vec<(Piece, Option<usize>)> = Vec::new();
+    /// Drops reasoning whose item was removed, since providers refuse it alone.
+    fn without_idle_reasoning(
+        &self,
+        pieces: Vec<(RepairedElement, Option<usize>)>,
+    ) -> Vec<RepairedElement> {
+        let mut kept: Vec<(RepairedElement, Option<usize>)> = Vec::new();
         for (piece, at) in pieces.into_iter().rev() {
             let message = |at: Option<usize>| at.map(|at| &self.messages[at]);
             let next = kept.last().and_then(|(_, next)| message(*next));
@@ -214,13 +220,13 @@ impl Conversation {
         kept.into_iter().rev().map(|(piece, _)| piece).collect()
     }
 
-    fn repair_anthropic(&self) -> Vec<Piece> {
+    fn repair_anthropic(&self) -> Vec<RepairedElement> {
         let pairs = Pairs::of(self);
         let turns = self.turns();
         let alone = unpaired_server_tools(&self.messages, &turns);
         let alone: FxHashSet<At> = alone.into_iter().map(|(place, _)| place).collect();
         let user = |blocks: &[String]| {
-            Piece::New(format!(r#"{{"role":"user","content":[{}]}}"#, blocks.join(",")))
+            RepairedElement::New(format!(r#"{{"role":"user","content":[{}]}}"#, blocks.join(",")))
         };
         let mut out = Vec::new();
         let mut asker = None;
@@ -262,8 +268,7 @@ impl Conversation {
         calls.filter_map(block).collect()
     }
 
-    /// A message with the results that belong in it at its start and without what is blank; `None` if
-    /// all it held belongs elsewhere.
+    /// A message with its results first and without blank texts; `None` if all its blocks belong elsewhere.
     fn mended(
         &self,
         at: usize,
@@ -271,18 +276,19 @@ impl Conversation {
         owed: Vec<String>,
         pairs: &Pairs,
         alone: &FxHashSet<At>,
-    ) -> Option<Piece> {
+    ) -> Option<RepairedElement> {
         let element = self.layout[at].elements[0];
         let message = &self.messages[at];
         if !self.has_blocks(at) {
-            return Some(Piece::Own(element));
+            return Some(RepairedElement::Own(element));
         }
         let in_place = |index: &usize| {
             let call = pairs.call_of((at, *index));
             message.role == Role::User && call.is_some_and(|call| Some(call.0) == asker)
         };
-        let own = |index: usize| self.block(at, index, pairs);
-        let mut blocks: Vec<String> = (0..message.parts.len()).filter(in_place).map(own).collect();
+        let block = |index: usize| self.block(at, index, pairs);
+        let mut blocks: Vec<String> =
+            (0..message.parts.len()).filter(in_place).map(block).collect();
         blocks.extend(owed);
         let mut moved = false;
         for (index, part) in message.parts.iter().enumerate() {
@@ -294,7 +300,7 @@ impl Conversation {
                 _ if alone.contains(&(at, index)) => {
                     blocks.push(text_block(&json::quote(NO_PARTNER)));
                 }
-                _ => blocks.push(own(index)),
+                _ => blocks.push(block(index)),
             }
         }
         if blocks.is_empty() {
@@ -305,21 +311,24 @@ impl Conversation {
         }
         let unchanged = (0..message.parts.len()).map(|index| self.raw_block(at, index));
         if unchanged.eq(blocks.iter().cloned()) {
-            return Some(Piece::Own(element));
+            return Some(RepairedElement::Own(element));
         }
-        let (whole, list) = (self.elements[element].clone(), blocks.join(","));
-        let content =
-            self.layout[at].content.as_ref().map_or(whole.end..whole.end, |it| it.span.clone());
-        let (head, tail) = (whole.start..content.start, content.end..whole.end);
+        let (range, list) = (self.elements[element].clone(), blocks.join(","));
+        let content = self.layout[at]
+            .content
+            .as_ref()
+            .map_or(range.end..range.end, |content| content.span.clone());
+        let (head, tail) = (range.start..content.start, content.end..range.end);
         let (head, tail) = (&self.source[head], &self.source[tail]);
-        Some(Piece::Changed(element, format!("{head}[{list}]{tail}")))
+        Some(RepairedElement::Changed(element, format!("{head}[{list}]{tail}")))
     }
 
     /// Whether a message has content that blocks can be added to.
     fn has_blocks(&self, at: usize) -> bool {
         let content = self.layout[at].content.as_ref();
-        content
-            .is_some_and(|it| it.blocks.is_some() || self.source[it.span.clone()].starts_with('"'))
+        content.is_some_and(|content| {
+            content.blocks.is_some() || self.source[content.span.clone()].starts_with('"')
+        })
     }
 
     /// A block as it stands; a string counts as one.
@@ -367,7 +376,7 @@ impl Conversation {
 }
 
 /// An element of the mended list.
-enum Piece {
+enum RepairedElement {
     /// One that was there, as it was.
     Own(usize),
     /// One that was there, changed.
@@ -375,11 +384,11 @@ enum Piece {
     New(String),
 }
 
-impl Piece {
+impl RepairedElement {
     fn element(&self) -> Option<usize> {
         match self {
-            Piece::Own(element) | Piece::Changed(element, _) => Some(*element),
-            Piece::New(_) => None,
+            RepairedElement::Own(element) | RepairedElement::Changed(element, _) => Some(*element),
+            RepairedElement::New(_) => None,
         }
     }
 }
@@ -506,7 +515,7 @@ fn is_blank(part: &Part) -> bool {
 
 /// A result's block without the blank texts in its list.
 fn without_blanks(block: &str, result: &ToolResult) -> String {
-    let node = Cursor::new(block).node().unwrap_or_default();
+    let node = JsonCursor::new(block).node().unwrap_or_default();
     let Some(content) = node.get(block, "content") else { return block.to_owned() };
     let spans = spans(block, content);
     let kept: Vec<&str> = (spans.iter().zip(&result.content))
@@ -517,11 +526,11 @@ fn without_blanks(block: &str, result: &ToolResult) -> String {
     format!("{}[{}]{}", &block[..span.start], kept.join(","), &block[span.end..])
 }
 
-fn spans(source: &str, list: Value) -> Vec<Range<usize>> {
+fn spans(source: &str, list: JsonValue) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
-    if list.kind == Kind::Array {
+    if list.kind == JsonKind::Array {
         // It was checked when it was read.
-        let _ = Cursor::at(source, list.span().start).elements(|cursor| {
+        let _ = JsonCursor::at(source, list.span().start).elements(|cursor| {
             spans.push(cursor.value()?.span());
             Ok(())
         });
@@ -531,7 +540,7 @@ fn spans(source: &str, list: Value) -> Vec<Range<usize>> {
 
 /// An object with another id in the field `key`.
 fn with_id(object: &str, key: &str, id: &str) -> String {
-    let node = Cursor::new(object).node().unwrap_or_default();
+    let node = JsonCursor::new(object).node().unwrap_or_default();
     match node.get(object, key) {
         Some(old) => {
             let span = old.span();
@@ -546,7 +555,7 @@ fn with_call_ids(message: &str, ids: &[Option<&str>]) -> Option<String> {
     if ids.iter().all(Option::is_none) {
         return None;
     }
-    let node = Cursor::new(message).node().ok()?;
+    let node = JsonCursor::new(message).node().ok()?;
     let calls = spans(message, node.get(message, "tool_calls")?);
     let mut out = message.to_owned();
     for (span, id) in calls.into_iter().zip(ids).rev() {

@@ -5,7 +5,7 @@ mod chat;
 mod filter;
 mod responses;
 
-use longhand_core::json::Kind;
+use longhand_core::json::JsonKind;
 
 pub use self::filter::ReplyFilter;
 
@@ -126,7 +126,7 @@ impl Reply {
         Self::of(dialect, view).ok_or(ReplyError::NotAnAnswer(dialect))
     }
 
-    /// The answer that a value is, whatever else it reports.
+    /// Reads an answer from a value, even if the value also reports an error.
     pub(crate) fn of(dialect: Dialect, view: View) -> Option<Self> {
         match dialect {
             Dialect::Chat | Dialect::Pi => chat::read(view),
@@ -194,20 +194,20 @@ impl Reply {
 /// ```
 #[derive(Debug)]
 pub struct ReplyReader {
-    stream: Stream,
+    stream: ReplyStream,
     /// Whether events came, but none that is JSON.
     is_foreign: Option<bool>,
 }
 
 /// An answer as far as it has come.
 #[derive(Clone, Debug)]
-enum Stream {
-    Chat(chat::Stream),
-    Responses(responses::Stream),
-    Anthropic(anthropic::Stream),
+enum ReplyStream {
+    Chat(chat::ChatStream),
+    Responses(responses::ResponsesStream),
+    Anthropic(anthropic::AnthropicStream),
 }
 
-/// What an event of a stream is to its answer.
+/// The role of an event in its answer.
 #[derive(Debug, PartialEq)]
 enum ReplyEvent {
     /// It begins the answer.
@@ -220,28 +220,28 @@ enum ReplyEvent {
     Other,
 }
 
-/// What a stream made of an event.
+/// The result of adding an event to a stream.
 #[derive(Debug)]
 struct Pushed {
     /// The text that it adds.
     text: String,
     event: ReplyEvent,
-    /// Whether all of it was read: it is an event of this format, and has no more than a message has.
+    /// Whether all of it was read: it is an event of this format, and nothing in it was left out.
     is_read: bool,
 }
 
-/// What came of an event.
+/// The result of reading an event.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Taken {
     /// It says nothing.
     Nothing,
     /// It was read, and adds this text.
     Text(String),
-    /// It was passed over: it is no event of this format, or has more than is read of it.
+    /// It was skipped: it is no event of this format, or only part of it was read.
     Foreign(String),
 }
 
-/// What a part of an answer is.
+/// The kind of a part of an answer.
 #[derive(Debug, PartialEq)]
 enum ReplyPart {
     /// A call of the tool with this name.
@@ -251,13 +251,15 @@ enum ReplyPart {
     Other,
 }
 
-impl Stream {
+impl ReplyStream {
     fn new(dialect: Dialect) -> Self {
         match dialect {
-            Dialect::Chat | Dialect::Pi => Self::Chat(chat::Stream::default()),
-            Dialect::Responses | Dialect::Codex => Self::Responses(responses::Stream::default()),
+            Dialect::Chat | Dialect::Pi => Self::Chat(chat::ChatStream::default()),
+            Dialect::Responses | Dialect::Codex => {
+                Self::Responses(responses::ResponsesStream::default())
+            }
             Dialect::Anthropic | Dialect::ClaudeCode => {
-                Self::Anthropic(anthropic::Stream::default())
+                Self::Anthropic(anthropic::AnthropicStream::default())
             }
         }
     }
@@ -274,9 +276,9 @@ impl Stream {
     /// One of the same format, of which nothing has come.
     fn begun_again(&self) -> Self {
         match self {
-            Self::Chat(_) => Self::Chat(chat::Stream::default()),
-            Self::Responses(_) => Self::Responses(responses::Stream::default()),
-            Self::Anthropic(_) => Self::Anthropic(anthropic::Stream::default()),
+            Self::Chat(_) => Self::Chat(chat::ChatStream::default()),
+            Self::Responses(_) => Self::Responses(responses::ResponsesStream::default()),
+            Self::Anthropic(_) => Self::Anthropic(anthropic::AnthropicStream::default()),
         }
     }
 
@@ -323,7 +325,7 @@ impl Stream {
 impl ReplyReader {
     /// Starts an answer in a wire format.
     pub fn new(dialect: Dialect) -> Self {
-        Self { stream: Stream::new(dialect), is_foreign: None }
+        Self { stream: ReplyStream::new(dialect), is_foreign: None }
     }
 
     /// Takes the next event and gives the text that it adds.
@@ -371,13 +373,14 @@ impl ReplyReader {
             return Vec::new();
         }
         let mut pieces = match &self.stream {
-            Stream::Chat(stream) => stream.unfinished(),
-            Stream::Responses(stream) => stream.unfinished(),
-            Stream::Anthropic(stream) => stream.unfinished(),
+            ReplyStream::Chat(stream) => stream.unfinished(),
+            ReplyStream::Responses(stream) => stream.unfinished(),
+            ReplyStream::Anthropic(stream) => stream.unfinished(),
         };
         // What has only thinking is no answer yet.
-        let message =
-            |stream: Stream| stream.partial().filter(Reply::is_empty).map(|it| it.message);
+        let message = |stream: ReplyStream| {
+            stream.partial().filter(Reply::is_empty).map(|reply| reply.message)
+        };
         let empty = message(self.stream.begun_again());
         let thinking = message(self.stream.clone());
         pieces.extend(thinking.filter(|thinking| empty.as_ref() != Some(thinking)));
@@ -387,9 +390,9 @@ impl ReplyReader {
     /// About how many bytes the answer has so far.
     pub(crate) fn bytes(&self) -> usize {
         match &self.stream {
-            Stream::Chat(stream) => stream.bytes(),
-            Stream::Responses(stream) => stream.bytes(),
-            Stream::Anthropic(stream) => stream.bytes(),
+            ReplyStream::Chat(stream) => stream.bytes(),
+            ReplyStream::Responses(stream) => stream.bytes(),
+            ReplyStream::Anthropic(stream) => stream.bytes(),
         }
     }
 
@@ -407,14 +410,14 @@ impl ReplyReader {
 
     /// Ends the stream wherever it is; `None` if nothing was said.
     ///
-    /// Of an answer that was cut off there is the text so far, and whatever is complete: calls and thinking
-    /// that were still being written are left out, so that it can be appended to a conversation.
+    /// An answer that was cut off has the text so far and all complete parts. Unfinished calls and thinking are
+    /// left out, so that it can be appended to a conversation.
     pub fn partial(self) -> Option<Reply> {
         if self.stream.is_whole() {
             return self.stream.finish();
         }
         let reply = self.stream.partial()?;
-        Some(Reply { stop: Stop::Other(CUT.to_owned()), ..reply }).filter(|it| !it.is_empty())
+        Some(Reply { stop: Stop::Other(CUT.to_owned()), ..reply }).filter(|reply| !reply.is_empty())
     }
 }
 
@@ -429,12 +432,12 @@ const CUT: &str = "cut";
 /// What stands after the last event of a stream of Chat Completions.
 const DONE: &str = "[DONE]";
 
-/// Finds the error that an answer or event is, in whatever shape.
+/// Reads the error that an answer or event reports, in any of the known shapes.
 pub(crate) fn provider_error(view: View, raw: &str) -> Option<ReplyError> {
     if !raw.contains("error") {
         return None;
     }
-    if view.kind() == Kind::Array {
+    if view.kind() == JsonKind::Array {
         return provider_error(*view.elements().first()?, raw);
     }
     let choice = || view.get("choices")?.elements().first().copied();

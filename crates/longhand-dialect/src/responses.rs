@@ -1,22 +1,23 @@
 //! `OpenAI` Responses.
 
-use longhand_core::json::{Cursor, Kind, Node, Value};
+use longhand_core::json::{JsonCursor, JsonKind, JsonNode, JsonValue};
 use longhand_core::{
-    Call, File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolResult, grouped,
+    File, Image, Message, Other, Part, PartLink, Role, Text, Thinking, ToolCall, ToolResult,
+    grouped,
 };
 
-use crate::chat::{Made, check_name, image, input_audio, no_messages, spoken};
-use crate::conversation::{Builder, Content, Conversation, Dialect, Layout, Slot};
+use crate::chat::{PlacedParts, check_name, image, input_audio, no_messages, spoken};
+use crate::conversation::{Builder, ContentSpans, Conversation, Dialect, MessageLayout, PartSlot};
 use crate::image::pixels;
-use crate::source::{Shape, Source};
+use crate::source::{RequestShape, RequestSource};
 
-pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversation {
+pub(crate) fn read(source: RequestSource, before: Option<&Conversation>) -> Conversation {
     let mut builder = Builder::new(source);
     builder.attributes(&["tools"], &["text"]);
     let held = ["previous_response_id", "conversation"];
     builder.continues = held
         .iter()
-        .any(|key| builder.source.field(key).is_some_and(|value| value.kind != Kind::Null))
+        .any(|key| builder.source.field(key).is_some_and(|value| value.kind != JsonKind::Null))
         .then_some(0);
     for (key, role) in [("instructions", Role::System), ("input", Role::User)] {
         // Beside a list of items, a string of the same name means nothing.
@@ -27,9 +28,11 @@ pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversatio
             check_length(&mut builder, &text, TEXT_CHARS_MAX, key);
             let raw = builder.source.raw(value);
             let message = Message::new(role, None, vec![Part::Text(text)], raw);
-            let content = Some(Content { span: value.span(), blocks: None });
-            builder
-                .push(message, Layout { slots: vec![Slot::Fixed], content, ..Layout::default() });
+            let content = Some(ContentSpans { span: value.span(), blocks: None });
+            builder.push(
+                message,
+                MessageLayout { slots: vec![PartSlot::Fixed], content, ..MessageLayout::default() },
+            );
         }
     }
     builder.take_known(before);
@@ -45,7 +48,7 @@ pub(crate) fn read(source: Source, before: Option<&Conversation>) -> Conversatio
     builder.finish(Dialect::Responses)
 }
 
-/// What the fields of a request may hold, in characters.
+/// The most characters of the fields of a request.
 const ID_CHARS_MAX: usize = 64;
 const TEXT_CHARS_MAX: usize = 10_485_760;
 const SEALED_CHARS_MAX: usize = 20_971_520;
@@ -67,7 +70,7 @@ fn check_length(builder: &mut Builder, text: &Text, chars_max: usize, at: impl I
 fn settings(builder: &mut Builder) {
     let text = builder.source.text.clone();
     let given = |builder: &Builder, key: &str| {
-        builder.source.field(key).filter(|value| value.kind != Kind::Null)
+        builder.source.field(key).filter(|value| value.kind != JsonKind::Null)
     };
     if ["previous_response_id", "conversation"].iter().all(|key| given(builder, key).is_some()) {
         builder.wrong("conversation", "it does not go together with previous_response_id");
@@ -84,7 +87,10 @@ fn settings(builder: &mut Builder) {
     let managed = given(builder, "context_management").map(|value| builder.source.nodes(value));
     for (index, node) in managed.iter().flatten().enumerate() {
         let threshold = node.get(&text, "compact_threshold").map(|value| &text[value.span()]);
-        if threshold.and_then(|number| number.parse::<f64>().ok()).is_some_and(|it| it < 1_000.0) {
+        if threshold
+            .and_then(|number| number.parse::<f64>().ok())
+            .is_some_and(|number| number < 1_000.0)
+        {
             let at = format!("context_management[{index}].compact_threshold");
             builder.wrong(at, "a threshold has at least 1,000 tokens");
         }
@@ -100,7 +106,7 @@ fn triggered_last(builder: &mut Builder) {
     let is_trigger = |message: &Message| {
         let [Part::Other(other)] = message.parts.as_slice() else { return false };
         let raw = other.raw.raw();
-        let node = Cursor::new(raw).node().unwrap_or_default();
+        let node = JsonCursor::new(raw).node().unwrap_or_default();
         node.get(raw, "type").is_some_and(|kind| kind.is(raw, "compaction_trigger"))
     };
     for at in (0..last).filter(|at| is_trigger(&builder.messages[*at])).collect::<Vec<_>>() {
@@ -121,8 +127,8 @@ fn stored_nowhere(builder: &mut Builder) {
         _ if message.is_reference() => Some("id"),
         [Part::Thinking(thinking)] if thinking.seal.is_none() => {
             let raw = message.raw.raw();
-            let id = Cursor::new(raw).node().unwrap_or_default().get(raw, "id");
-            id.filter(|id| id.kind == Kind::String).map(|_| "encrypted_content")
+            let id = JsonCursor::new(raw).node().unwrap_or_default().get(raw, "id");
+            id.filter(|id| id.kind == JsonKind::String).map(|_| "encrypted_content")
         }
         _ => None,
     };
@@ -134,26 +140,26 @@ fn stored_nowhere(builder: &mut Builder) {
 }
 
 /// Reads one item of a request, or the payload of one line of a session file.
-pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usize) {
+pub(crate) fn item(builder: &mut Builder, node: &JsonNode, name: &str, element: usize) {
     let text = builder.source.text.clone();
     let kind = node.get(&text, "type").and_then(|value| value.str(&text));
     let role = node.get(&text, "role").and_then(|value| value.str(&text));
-    let mut made = Made::default();
-    if node.value.kind != Kind::Object {
+    let mut made = PlacedParts::default();
+    if node.value.kind != JsonKind::Object {
         builder.wrong(name, format!("expected an item, found {}", node.value.kind.describe()));
     }
     let typed = node.get(&text, "type");
-    if typed.is_some_and(|value| !matches!(value.kind, Kind::String | Kind::Null)) {
+    if typed.is_some_and(|value| !matches!(value.kind, JsonKind::String | JsonKind::Null)) {
         builder.wrong(format!("{name}.type"), "expected a string");
     }
     let mut content = None;
-    let has = |key: &str| node.get(&text, key).is_some_and(|value| value.kind != Kind::Null);
+    let has = |key: &str| node.get(&text, key).is_some_and(|value| value.kind != JsonKind::Null);
     let role = match (kind.as_deref(), role.as_deref()) {
         (Some("item_reference"), _) | (None, None) if has("id") && !has("content") => {
             let id = node.get(&text, "id").and_then(|id| builder.source.string(id));
             let link = PartLink::Reference(id.unwrap_or_default());
             let raw = builder.source.raw(node.value);
-            made.add(Part::Other(Other { raw, link }), Slot::Fixed);
+            made.add(Part::Other(Other { raw, link }), PartSlot::Fixed);
             Role::Assistant
         }
         (None | Some("message"), role) => {
@@ -190,7 +196,7 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
                 Some(image) => Part::Image(image),
                 None => builder.source.other(node.value),
             };
-            made.add(part, Slot::Fixed);
+            made.add(part, PartSlot::Fixed);
             Role::Assistant
         }
         (Some("compaction"), _) => {
@@ -206,7 +212,7 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
                 }
                 None => builder.wrong(format!("{name}.encrypted_content"), "expected a string"),
             }
-            made.add(builder.source.other(node.value), Slot::Fixed);
+            made.add(builder.source.other(node.value), PartSlot::Fixed);
             // It stands for all that came before it.
             Role::System
         }
@@ -217,10 +223,15 @@ pub(crate) fn item(builder: &mut Builder, node: &Node, name: &str, element: usiz
         }
     };
     let message = Message::new(role, None, made.parts, builder.source.raw(node.value));
-    let content = content.map(|value| Content { span: value.span(), blocks: None });
+    let content = content.map(|value| ContentSpans { span: value.span(), blocks: None });
     builder.push(
         message,
-        Layout { elements: vec![element], slots: made.slots, content, ..Layout::default() },
+        MessageLayout {
+            elements: vec![element],
+            slots: made.slots,
+            content,
+            ..MessageLayout::default()
+        },
     );
 }
 
@@ -235,24 +246,24 @@ fn speaker(builder: &mut Builder, role: Option<&str>, name: &str) -> Role {
     Role::User
 }
 
-/// What the lists of parts may hold, by who says it; what we do not know passes.
+/// The kinds of parts that input and output messages may have; unknown kinds are not checked.
 const INPUT_KINDS: &[&str] = &["input_text", "input_image", "input_file"];
 const OUTPUT_KINDS: &[&str] = &["output_text", "refusal"];
 
 fn message(
     builder: &mut Builder,
-    content: Option<Value>,
+    content: Option<JsonValue>,
     kinds: &[&str],
     at: &str,
-    made: &mut Made,
+    made: &mut PlacedParts,
 ) {
     match content {
-        Some(value) if value.kind == Kind::String => {
+        Some(value) if value.kind == JsonKind::String => {
             let text = builder.source.string(value).unwrap_or_default();
             check_length(builder, &text, TEXT_CHARS_MAX, at);
-            made.add(Part::Text(text), Slot::Text(value.span()));
+            made.add(Part::Text(text), PartSlot::Text(value.span()));
         }
-        Some(value) if value.kind == Kind::Array => {
+        Some(value) if value.kind == JsonKind::Array => {
             for (index, node) in builder.source.nodes(value).iter().enumerate() {
                 part(builder, node, kinds, &format!("{at}[{index}]"), made);
             }
@@ -262,13 +273,13 @@ fn message(
                 at,
                 format!("expected a string or a list of parts, found {}", value.kind.describe()),
             );
-            made.add(builder.source.other(value), Slot::Fixed);
+            made.add(builder.source.other(value), PartSlot::Fixed);
         }
         None => builder.wrong(at, "a message needs content"),
     }
 }
 
-fn part(builder: &mut Builder, node: &Node, kinds: &[&str], at: &str, made: &mut Made) {
+fn part(builder: &mut Builder, node: &JsonNode, kinds: &[&str], at: &str, made: &mut PlacedParts) {
     let text = builder.source.text.clone();
     let kind = node.get(&text, "type").and_then(|value| value.str(&text)).unwrap_or_default();
     let string = |builder: &Builder, key: &str| {
@@ -280,48 +291,48 @@ fn part(builder: &mut Builder, node: &Node, kinds: &[&str], at: &str, made: &mut
     }
     match kind.as_ref() {
         "input_text" | "output_text" | "text" => match node.get(&text, "text") {
-            Some(value) if value.kind == Kind::String => {
-                let own = builder.source.string(value).unwrap_or_default();
-                check_length(builder, &own, TEXT_CHARS_MAX, format!("{at}.text"));
+            Some(value) if value.kind == JsonKind::String => {
+                let value_text = builder.source.string(value).unwrap_or_default();
+                check_length(builder, &value_text, TEXT_CHARS_MAX, format!("{at}.text"));
                 // Annotations point into the text of an answer.
                 return if kind == "output_text"
                     && builder.source.has_elements(node.get(&text, "annotations"))
                 {
-                    made.add(Part::FixedText(own), Slot::Fixed);
+                    made.add(Part::FixedText(value_text), PartSlot::Fixed);
                 } else {
-                    made.add(Part::Text(own), Slot::Text(value.span()));
+                    made.add(Part::Text(value_text), PartSlot::Text(value.span()));
                 };
             }
             _ => builder.wrong(format!("{at}.text"), "expected a string"),
         },
         "refusal" => match string(builder, "refusal") {
-            Some(own) => return made.add(Part::FixedText(own), Slot::Fixed),
+            Some(value_text) => return made.add(Part::FixedText(value_text), PartSlot::Fixed),
             None => builder.wrong(format!("{at}.refusal"), "expected a string"),
         },
         "input_image" => {
             let url = string(builder, "image_url").unwrap_or_default();
             check_length(builder, &url, SEALED_CHARS_MAX, format!("{at}.image_url"));
             let low = node.get(&text, "detail").is_some_and(|value| value.is(&text, "low"));
-            return made.add(Part::Image(image(&url.decode(), low)), Slot::Fixed);
+            return made.add(Part::Image(image(&url.decode(), low)), PartSlot::Fixed);
         }
         "input_file" => {
             if let Some(data) = string(builder, "file_data") {
                 check_length(builder, &data, FILE_CHARS_MAX, format!("{at}.file_data"));
             }
             let bytes = node.value.span().len();
-            return made.add(Part::File(File { name: None, text: None, bytes }), Slot::Fixed);
+            return made.add(Part::File(File { name: None, text: None, bytes }), PartSlot::Fixed);
         }
         "input_audio" => {
-            return made.add(Part::Media(input_audio(builder, node)), Slot::Fixed);
+            return made.add(Part::Media(input_audio(builder, node)), PartSlot::Fixed);
         }
-        "output_audio" => return made.add(Part::Media(spoken(builder, node)), Slot::Fixed),
+        "output_audio" => return made.add(Part::Media(spoken(builder, node)), PartSlot::Fixed),
         "" => builder.wrong(format!("{at}.type"), "a part needs a type"),
         _ => {}
     }
-    made.add(builder.source.other(node.value), Slot::Fixed);
+    made.add(builder.source.other(node.value), PartSlot::Fixed);
 }
 
-fn reasoning(builder: &mut Builder, node: &Node, made: &mut Made) {
+fn reasoning(builder: &mut Builder, node: &JsonNode, made: &mut PlacedParts) {
     let text = builder.source.text.clone();
     let list = ["summary", "content"].into_iter().filter_map(|key| node.get(&text, key));
     let words: Vec<String> = list
@@ -329,48 +340,51 @@ fn reasoning(builder: &mut Builder, node: &Node, made: &mut Made) {
         .filter_map(|part| Some(part.get(&text, "text")?.str(&text)?.into_owned()))
         .collect();
     let seal = node.get(&text, "encrypted_content").and_then(|value| builder.source.string(value));
-    made.add(Part::Thinking(Thinking { text: Text::from(words.join("\n")), seal }), Slot::Fixed);
+    made.add(
+        Part::Thinking(Thinking { text: Text::from(words.join("\n")), seal }),
+        PartSlot::Fixed,
+    );
 }
 
-fn call(builder: &mut Builder, node: &Node, key: &str, name: &str, made: &mut Made) {
+fn call(builder: &mut Builder, node: &JsonNode, key: &str, name: &str, made: &mut PlacedParts) {
     let text = builder.source.text.clone();
     let mut string = |field: &str| {
-        let own = node.get(&text, field).and_then(|value| builder.source.string(value));
-        if own.is_none() {
+        let value = node.get(&text, field).and_then(|value| builder.source.string(value));
+        if value.is_none() {
             builder.wrong(format!("{name}.{field}"), "expected a string");
         }
-        own.unwrap_or_default()
+        value.unwrap_or_default()
     };
     let (id, tool, arguments) = (string("call_id"), string("name"), string(key));
     check_length(builder, &id, ID_CHARS_MAX, format!("{name}.call_id"));
     check_name(builder, &tool, name);
     let freeform = key == "input";
-    let slot = match node.get(&text, key).filter(|value| value.kind == Kind::String) {
-        Some(value) if freeform => Slot::Text(value.span()),
-        Some(value) => Slot::Quoted(value.span()),
-        None => Slot::Fixed,
+    let slot = match node.get(&text, key).filter(|value| value.kind == JsonKind::String) {
+        Some(value) if freeform => PartSlot::Text(value.span()),
+        Some(value) => PartSlot::Quoted(value.span()),
+        None => PartSlot::Fixed,
     };
-    made.add(Part::Call(Call { id, name: tool, arguments, freeform }), slot);
+    made.add(Part::Call(ToolCall { id, name: tool, arguments, freeform }), slot);
 }
 
 /// Reads an item that is not ours: perhaps a call of a built-in tool. Its shape is the provider's, so it
 /// is never edited.
-fn foreign_call(builder: &mut Builder, node: &Node, kind: &str, made: &mut Made) {
+fn foreign_call(builder: &mut Builder, node: &JsonNode, kind: &str, made: &mut PlacedParts) {
     let id = node.get(&builder.source.text, "call_id").and_then(|id| builder.source.string(id));
     if let Some(id) = id {
         let name = Text::from(kind.trim_end_matches("_call"));
         made.add(
-            Part::Call(Call { id, name, arguments: Text::default(), freeform: false }),
-            Slot::Fixed,
+            Part::Call(ToolCall { id, name, arguments: Text::default(), freeform: false }),
+            PartSlot::Fixed,
         );
     }
     let (raw, link) = (builder.source.raw(node.value), approval(builder, node, kind));
-    made.add(Part::Other(Other { raw, link }), Slot::Fixed);
+    made.add(Part::Other(Other { raw, link }), PartSlot::Fixed);
 }
 
 /// How an item belongs to a request for approval: it is one, answers one, or is the call that was
 /// approved.
-fn approval(builder: &Builder, node: &Node, kind: &str) -> PartLink {
+fn approval(builder: &Builder, node: &JsonNode, kind: &str) -> PartLink {
     let string = |key: &str| {
         node.get(&builder.source.text, key).and_then(|value| builder.source.string(value))
     };
@@ -388,11 +402,11 @@ fn is_local_shell(kind: &str) -> bool {
 }
 
 /// Reads the output of a built-in tool: text where it is plain text.
-fn foreign_output(builder: &mut Builder, node: &Node, made: &mut Made) {
+fn foreign_output(builder: &mut Builder, node: &JsonNode, made: &mut PlacedParts) {
     let text = builder.source.text.clone();
-    let get = |key: &str| node.get(&text, key).filter(|value| value.kind == Kind::String);
+    let get = |key: &str| node.get(&text, key).filter(|value| value.kind == JsonKind::String);
     let Some(call) = get("call_id").or(get("id")).and_then(|id| builder.source.string(id)) else {
-        return made.add(builder.source.other(node.value), Slot::Fixed);
+        return made.add(builder.source.other(node.value), PartSlot::Fixed);
     };
     if let Some(value) = get("output") {
         let content = vec![Part::Text(builder.source.string(value).unwrap_or_default())];
@@ -403,23 +417,23 @@ fn foreign_output(builder: &mut Builder, node: &Node, made: &mut Made) {
             error: false,
             fixed: false,
         };
-        return made.add(Part::Result(result), Slot::Content(value.span()));
+        return made.add(Part::Result(result), PartSlot::Content(value.span()));
     }
     if let Some(output) = node.get(&text, "output")
         && let Some(image) = screenshot(builder, output)
     {
         let (content, raw) = (vec![Part::Image(image)], builder.source.raw(output));
         let result = ToolResult { call, content, raw, error: false, fixed: true };
-        return made.add(Part::Result(result), Slot::Fixed);
+        return made.add(Part::Result(result), PartSlot::Fixed);
     }
     let result =
         ToolResult { call, content: Vec::new(), raw: Text::default(), error: false, fixed: true };
-    made.add(Part::Result(result), Slot::Fixed);
-    made.add(builder.source.other(node.value), Slot::Fixed);
+    made.add(Part::Result(result), PartSlot::Fixed);
+    made.add(builder.source.other(node.value), PartSlot::Fixed);
 }
 
 /// Reads what a computer shows: `{"type":"computer_screenshot"}` with an `image_url` or a `file_id`.
-fn screenshot(builder: &Builder, output: Value) -> Option<Image> {
+fn screenshot(builder: &Builder, output: JsonValue) -> Option<Image> {
     let text = &builder.source.text;
     let node = builder.source.node(output);
     let kind = node.get(text, "type")?.str(text)?;
@@ -431,12 +445,12 @@ fn screenshot(builder: &Builder, output: Value) -> Option<Image> {
 }
 
 /// Reads a picture that the provider made, if it is in the item.
-fn generated_image(builder: &Builder, node: &Node) -> Option<Image> {
+fn generated_image(builder: &Builder, node: &JsonNode) -> Option<Image> {
     let data = node.get(&builder.source.text, "result")?.str(&builder.source.text)?;
     Some(Image { pixels: pixels(&data), low_detail: false, bytes: data.len() })
 }
 
-fn output(builder: &mut Builder, node: &Node, name: &str, made: &mut Made) {
+fn output(builder: &mut Builder, node: &JsonNode, name: &str, made: &mut PlacedParts) {
     let text = builder.source.text.clone();
     let call = node.get(&text, "call_id").and_then(|value| builder.source.string(value));
     if call.is_none() {
@@ -454,23 +468,23 @@ fn output(builder: &mut Builder, node: &Node, name: &str, made: &mut Made) {
             error: false,
             fixed: false,
         };
-        return made.add(Part::Result(result), Slot::Fixed);
+        return made.add(Part::Result(result), PartSlot::Fixed);
     };
-    let mut inner = Made::default();
+    let mut inner = PlacedParts::default();
     message(builder, Some(logged_content(builder, value)), INPUT_KINDS, &at, &mut inner);
     let raw = builder.source.raw(value);
     let result = ToolResult { call, content: inner.parts, raw, error: false, fixed: false };
-    made.add(Part::Result(result), Slot::Content(value.span()));
+    made.add(Part::Result(result), PartSlot::Content(value.span()));
 }
 
 /// The content of an output that a Codex session wraps in an object, with what else it noted.
-fn logged_content(builder: &Builder, output: Value) -> Value {
-    if output.kind != Kind::Object || builder.source.shape != Shape::Lines {
+fn logged_content(builder: &Builder, output: JsonValue) -> JsonValue {
+    if output.kind != JsonKind::Object || builder.source.shape != RequestShape::Lines {
         return output;
     }
     let node = builder.source.node(output);
-    let get = |key: &str, kind: Kind| {
+    let get = |key: &str, kind: JsonKind| {
         node.get(&builder.source.text, key).filter(|value| value.kind == kind)
     };
-    get("content_items", Kind::Array).or(get("content", Kind::String)).unwrap_or(output)
+    get("content_items", JsonKind::Array).or(get("content", JsonKind::String)).unwrap_or(output)
 }

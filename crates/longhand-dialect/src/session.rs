@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use longhand_core::Handle;
-use longhand_core::json::{self, Cursor, Node, Value};
+use longhand_core::json::{self, JsonCursor, JsonNode, JsonValue};
 use rustc_hash::FxHashMap;
 
 use crate::Dialect;
@@ -12,11 +12,11 @@ use crate::pi::{is_entry, path};
 use crate::render::{input_message, text_block};
 use crate::splice::Splices;
 
-/// How lines lead to one another, and to what is still there after an edit.
+/// The links between the lines of a session file, and where they lead after an edit.
 pub(crate) struct Links<'c> {
     source: &'c str,
     dialect: Dialect,
-    nodes: Vec<Node>,
+    nodes: Vec<JsonNode>,
     by_id: FxHashMap<Cow<'c, str>, usize>,
     /// From each line to the first above it that is still there.
     up: Vec<Up<'c>>,
@@ -41,7 +41,8 @@ impl<'c> Links<'c> {
     ) -> Option<Self> {
         let (id, parents) = fields(conversation.dialect)?;
         let source = conversation.bytes();
-        let nodes: Vec<Node> = (0..gone.len()).map(|element| node(conversation, element)).collect();
+        let nodes: Vec<JsonNode> =
+            (0..gone.len()).map(|element| node(conversation, element)).collect();
         let named = nodes.iter().enumerate();
         let by_id =
             named.filter_map(|(at, node)| Some((node.get(source, id)?.str(source)?, at))).collect();
@@ -50,23 +51,23 @@ impl<'c> Links<'c> {
         for (at, node) in links.nodes.iter().enumerate() {
             let link = node.get(source, parents[0]);
             let text = link.map_or("null", |link| &source[link.span()]);
-            let own = folded.is_some_and(|folded| folded[at]);
+            let is_folded = folded.is_some_and(|folded| folded[at]);
             let up = match link.and_then(|link| links.target(link)) {
                 Some(parent) if gone[parent] => {
                     let up = links.up.get(parent).copied().unwrap_or(Up::NONE);
-                    Up { folded: up.folded || own, ..up }
+                    Up { folded: up.folded || is_folded, ..up }
                 }
                 Some(parent) if !links.follows(at, parent) => {
-                    Up { link: text, folded: own, ..Up::NONE }
+                    Up { link: text, folded: is_folded, ..Up::NONE }
                 }
-                at => Up { link: text, at, folded: own },
+                at => Up { link: text, at, folded: is_folded },
             };
             links.up.push(up);
         }
         Some(links)
     }
 
-    fn target(&self, link: Value) -> Option<usize> {
+    fn target(&self, link: JsonValue) -> Option<usize> {
         self.by_id.get(&link.str(self.source)?).copied()
     }
 
@@ -173,8 +174,8 @@ pub(crate) fn leaf_line(
     ))
 }
 
-/// Points lines whose parent is gone at what stands in its place: the fold's line if the way up leads
-/// through the fold, else the next line up that is still there.
+/// Gives lines whose parent was removed a new one: the fold's line if the parent was folded, else the nearest
+/// ancestor that is still there.
 ///
 /// `fold` is the fold and the first line that it takes.
 pub(crate) fn relink(
@@ -198,7 +199,7 @@ pub(crate) fn relink(
     }
 }
 
-/// The field that names a line, and those that point at one; the chain is that of the first.
+/// The field with a line's id, and the fields with its parent's id; the first of these makes the chain.
 fn fields(dialect: Dialect) -> Option<(&'static str, &'static [&'static str])> {
     match dialect {
         Dialect::ClaudeCode => Some(("uuid", &["parentUuid", "logicalParentUuid"])),
@@ -214,7 +215,7 @@ fn name(handle: Handle) -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..32])
 }
 
-fn node(conversation: &Conversation, element: usize) -> Node {
+fn node(conversation: &Conversation, element: usize) -> JsonNode {
     let start = conversation.elements[element].start;
-    Cursor::at(conversation.bytes(), start).node().unwrap_or_default()
+    JsonCursor::at(conversation.bytes(), start).node().unwrap_or_default()
 }

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use longhand_core::json::{Cursor, JsonError, Kind, Node, Value};
+use longhand_core::json::{JsonCursor, JsonError, JsonKind, JsonNode, JsonValue};
 use longhand_core::{Part, Text, cut};
 
 use crate::error::DialectError;
 
 /// A whole input, read one level deep.
-pub(crate) struct Source {
+pub(crate) struct RequestSource {
     pub(crate) text: Arc<String>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: RequestShape,
     /// The fields of a request body.
-    pub(crate) fields: Node,
+    pub(crate) fields: JsonNode,
     /// The messages, items or lines.
-    pub(crate) elements: Vec<Node>,
+    pub(crate) elements: Vec<JsonNode>,
     /// The number of the line that each element begins on, from 1, where they are lines.
     pub(crate) lines: Vec<u32>,
     /// How many of the elements were passed over, since they were read before.
@@ -22,11 +22,11 @@ pub(crate) struct Source {
 }
 
 /// The shape of a request body, its other fields, and its elements.
-type Body = (Shape, Node, Vec<Node>);
+type RequestParts = (RequestShape, JsonNode, Vec<JsonNode>);
 
 /// How the elements are held together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum RequestShape {
     /// `[…]`
     Array,
     /// `{"messages": […]}`
@@ -37,34 +37,34 @@ pub(crate) enum Shape {
     Lines,
 }
 
-impl Shape {
+impl RequestShape {
     /// How an element is called in messages to people; `lines` has the numbers of lines.
     pub(crate) fn element(self, index: usize, lines: &[u32]) -> String {
         match self {
-            Shape::Array => format!("[{index}]"),
-            Shape::Messages => format!("messages[{index}]"),
-            Shape::Input => format!("input[{index}]"),
-            Shape::Lines => format!("line {}", lines[index]),
+            RequestShape::Array => format!("[{index}]"),
+            RequestShape::Messages => format!("messages[{index}]"),
+            RequestShape::Input => format!("input[{index}]"),
+            RequestShape::Lines => format!("line {}", lines[index]),
         }
     }
 }
 
-impl Source {
-    pub(crate) fn read(text: Arc<String>, known: &[Value]) -> Result<Self, DialectError> {
-        let mut cursor = Cursor::at(&text, start_of(&text));
+impl RequestSource {
+    pub(crate) fn read(text: Arc<String>, known: &[JsonValue]) -> Result<Self, DialectError> {
+        let mut cursor = JsonCursor::at(&text, start_of(&text));
         let mut lines = Vec::new();
         let (shape, fields, elements) = match cursor.peek() {
             None => return Err(DialectError::Empty),
             Some(b'[') => {
                 let mut elements = Vec::new();
                 array(&mut cursor, &mut elements).and_then(|()| cursor.end()).map_err(|error| {
-                    place(&text, error, &Shape::Array.element(elements.len(), &[]))
+                    place(&text, error, &RequestShape::Array.element(elements.len(), &[]))
                 })?;
-                (Shape::Array, Node::default(), elements)
+                (RequestShape::Array, JsonNode::default(), elements)
             }
             Some(b'{') => match body(&text, &mut cursor, known)? {
                 Some(body) => body,
-                None => (Shape::Lines, Node::default(), read_lines(&text, &mut lines)?),
+                None => (RequestShape::Lines, JsonNode::default(), read_lines(&text, &mut lines)?),
             },
             Some(_) => {
                 return Err(place(
@@ -85,7 +85,7 @@ impl Source {
     }
 
     /// The string that a value is, without a copy.
-    pub(crate) fn string(&self, value: Value) -> Option<Text> {
+    pub(crate) fn string(&self, value: JsonValue) -> Option<Text> {
         let inside = value.inside()?;
         Some(if value.escaped {
             Text::escaped(&self.text, inside.start, inside.end)
@@ -95,38 +95,38 @@ impl Source {
     }
 
     /// The bytes of a value.
-    pub(crate) fn raw(&self, value: Value) -> Text {
+    pub(crate) fn raw(&self, value: JsonValue) -> Text {
         Text::slice(&self.text, value.span().start, value.span().end)
     }
 
     /// The bytes of a value as a part that we do not know.
-    pub(crate) fn other(&self, value: Value) -> Part {
+    pub(crate) fn other(&self, value: JsonValue) -> Part {
         Part::Other(self.raw(value).into())
     }
 
     /// A field of a request body.
-    pub(crate) fn field(&self, key: &str) -> Option<Value> {
+    pub(crate) fn field(&self, key: &str) -> Option<JsonValue> {
         self.fields.get(&self.text, key)
     }
 
     /// Reads an object that has been passed over before.
-    pub(crate) fn node(&self, value: Value) -> Node {
-        Cursor::at(&self.text, value.span().start).node().unwrap_or_default()
+    pub(crate) fn node(&self, value: JsonValue) -> JsonNode {
+        JsonCursor::at(&self.text, value.span().start).node().unwrap_or_default()
     }
 
     /// Whether a value is an array with something in it.
-    pub(crate) fn has_elements(&self, value: Option<Value>) -> bool {
+    pub(crate) fn has_elements(&self, value: Option<JsonValue>) -> bool {
         value.is_some_and(|value| {
             let inside = &self.text[value.span()];
-            value.kind == Kind::Array && !inside[1..inside.len() - 1].trim_ascii().is_empty()
+            value.kind == JsonKind::Array && !inside[1..inside.len() - 1].trim_ascii().is_empty()
         })
     }
 
     /// Reads the elements of an array that has been passed over before.
-    pub(crate) fn nodes(&self, value: Value) -> Vec<Node> {
+    pub(crate) fn nodes(&self, value: JsonValue) -> Vec<JsonNode> {
         let mut nodes = Vec::new();
-        if value.kind == Kind::Array {
-            let mut cursor = Cursor::at(&self.text, value.span().start);
+        if value.kind == JsonKind::Array {
+            let mut cursor = JsonCursor::at(&self.text, value.span().start);
             // It was checked when it was first passed over.
             let _ = array(&mut cursor, &mut nodes);
         }
@@ -141,7 +141,7 @@ pub(crate) fn start_of(text: &str) -> usize {
 
 /// Whether one of `keys` may stand in a JSON text, perhaps with escaped letters.
 ///
-/// Encoders leave the letters of keys alone, so the answer is hardly ever yes without reason.
+/// Encoders do not escape the letters of keys, so a false yes is rare.
 pub(crate) fn mentions(json: &str, keys: &[&str]) -> bool {
     let json = json.as_bytes();
     let has_key = |key: &&str| memchr::memmem::find(json, key.as_bytes()).is_some();
@@ -150,7 +150,7 @@ pub(crate) fn mentions(json: &str, keys: &[&str]) -> bool {
     keys.iter().any(has_key) || memchr::memmem::find_iter(json, r"\u00").any(is_letter)
 }
 
-fn array(cursor: &mut Cursor, into: &mut Vec<Node>) -> Result<(), JsonError> {
+fn array(cursor: &mut JsonCursor, into: &mut Vec<JsonNode>) -> Result<(), JsonError> {
     cursor.elements(|cursor| {
         into.push(cursor.node()?);
         Ok(())
@@ -159,17 +159,17 @@ fn array(cursor: &mut Cursor, into: &mut Vec<Node>) -> Result<(), JsonError> {
 
 /// Reads an array of which the first elements may be known.
 fn array_after(
-    cursor: &mut Cursor,
-    known: &[Value],
-    into: &mut Vec<Node>,
+    cursor: &mut JsonCursor,
+    known: &[JsonValue],
+    into: &mut Vec<JsonNode>,
 ) -> Result<(), JsonError> {
     cursor.elements(|cursor| {
         cursor.peek();
-        let is_here = |value: &&Value| value.span().start == cursor.position();
+        let is_here = |value: &&JsonValue| value.span().start == cursor.position();
         match known.get(into.len()).filter(is_here) {
             Some(value) => {
                 cursor.skip(value);
-                into.push(Node { value: *value, fields: Vec::new() });
+                into.push(JsonNode { value: *value, fields: Vec::new() });
             }
             None => into.push(cursor.node()?),
         }
@@ -178,21 +178,25 @@ fn array_after(
 }
 
 /// Reads a request body; `None` if the object is only the first of many lines.
-fn body(text: &str, cursor: &mut Cursor, known: &[Value]) -> Result<Option<Body>, DialectError> {
+fn body(
+    text: &str,
+    cursor: &mut JsonCursor,
+    known: &[JsonValue],
+) -> Result<Option<RequestParts>, DialectError> {
     let mut fields = Vec::new();
     let mut shape = None;
     let mut elements = Vec::new();
     let read = cursor.fields(|cursor, key| {
-        let own = match key.str(text).as_deref() {
-            Some("messages") => Some(Shape::Messages),
-            Some("input") => Some(Shape::Input),
+        let named = match key.str(text).as_deref() {
+            Some("messages") => Some(RequestShape::Messages),
+            Some("input") => Some(RequestShape::Input),
             _ => None,
         };
-        if let Some(own) = own
-            && (own == Shape::Messages || shape != Some(Shape::Messages))
+        if let Some(named) = named
+            && (named == RequestShape::Messages || shape != Some(RequestShape::Messages))
             && cursor.peek() == Some(b'[')
         {
-            shape = Some(own);
+            shape = Some(named);
             elements.clear();
             return array_after(cursor, known, &mut elements);
         }
@@ -200,13 +204,13 @@ fn body(text: &str, cursor: &mut Cursor, known: &[Value]) -> Result<Option<Body>
         Ok(())
     });
     let within =
-        || shape.map(|shape: Shape| shape.element(elements.len(), &[])).unwrap_or_default();
+        || shape.map(|shape: RequestShape| shape.element(elements.len(), &[])).unwrap_or_default();
     read.map_err(|error| place(text, error, &within()))?;
     let has_string_input =
-        fields.iter().any(|(key, value)| key.is(text, "input") && value.kind == Kind::String);
+        fields.iter().any(|(key, value)| key.is(text, "input") && value.kind == JsonKind::String);
     if cursor.peek().is_none() && (shape.is_some() || has_string_input) {
-        let fields = Node { fields, ..Node::default() };
-        return Ok(Some((shape.unwrap_or(Shape::Input), fields, elements)));
+        let fields = JsonNode { fields, ..JsonNode::default() };
+        return Ok(Some((shape.unwrap_or(RequestShape::Input), fields, elements)));
     }
     let wrong = fields.iter().find(|(key, _)| key.is(text, "messages") || key.is(text, "input"));
     if let Some((key, value)) = wrong.filter(|_| cursor.peek().is_none()) {
@@ -219,23 +223,22 @@ fn body(text: &str, cursor: &mut Cursor, known: &[Value]) -> Result<Option<Body>
 }
 
 /// Reads one object after another, each on a line of its own.
-fn read_lines(text: &str, lines: &mut Vec<u32>) -> Result<Vec<Node>, DialectError> {
-    let mut cursor = Cursor::at(text, start_of(text));
-    let mut nodes: Vec<Node> = Vec::new();
+fn read_lines(text: &str, lines: &mut Vec<u32>) -> Result<Vec<JsonNode>, DialectError> {
+    let mut cursor = JsonCursor::at(text, start_of(text));
+    let mut nodes: Vec<JsonNode> = Vec::new();
     let (mut line, mut counted) = (1, 0);
     while cursor.peek().is_some() {
         let start = cursor.position();
         line += memchr::memchr_iter(b'\n', &text.as_bytes()[counted..start]).count();
         counted = start;
         lines.push(u32::try_from(line).unwrap_or(u32::MAX));
-        let object = |node: Node| match node.value.kind {
-            Kind::Object => Ok(node),
+        let object = |node: JsonNode| match node.value.kind {
+            JsonKind::Object => Ok(node),
             _ => Err(JsonError { at: start, what: "a line holds an object" }),
         };
-        let node = cursor
-            .node()
-            .and_then(object)
-            .map_err(|error| place(text, error, &Shape::Lines.element(nodes.len(), lines)))?;
+        let node = cursor.node().and_then(object).map_err(|error| {
+            place(text, error, &RequestShape::Lines.element(nodes.len(), lines))
+        })?;
         nodes.push(node);
     }
     Ok(nodes)

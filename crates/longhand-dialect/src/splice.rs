@@ -42,13 +42,13 @@ impl Splices {
             while at < list.len() && gone[at] {
                 at += 1;
             }
-            let whole = list[first].start..list[at - 1].end;
+            let removed = list[first].start..list[at - 1].end;
             let with = instead.iter().find(|(index, _)| (first..at).contains(index));
             let (range, text) = match (with, first.checked_sub(1), list.get(at)) {
-                (Some((_, with)), ..) => (whole, with.clone()),
-                (None, Some(before), _) => (list[before].end..whole.end, String::new()),
-                (None, None, Some(after)) => (whole.start..after.start, String::new()),
-                (None, None, None) => (whole, String::new()),
+                (Some((_, with)), ..) => (removed, with.clone()),
+                (None, Some(before), _) => (list[before].end..removed.end, String::new()),
+                (None, None, Some(after)) => (removed.start..after.start, String::new()),
+                (None, None, None) => (removed, String::new()),
             };
             self.0.push(Splice { range, text, is_removal: true });
         }
@@ -56,8 +56,8 @@ impl Splices {
 
     /// Writes the source with all edits.
     ///
-    /// An edit inside the range of another goes with it. Edits that only touch both apply; an insertion
-    /// stands before what begins at its place and after what ends there.
+    /// An edit inside the range of another is dropped. Two edits that only touch both apply. An insertion goes after
+    /// an edit that ends at its position and before one that begins there.
     pub(crate) fn apply(self, source: &str) -> String {
         write(self.0, source, 0..source.len())
     }
@@ -169,7 +169,7 @@ mod tests {
             instead in prop::option::of(0..12usize),
             order in Just([0, 1, 2]).prop_shuffle(),
         ) {
-            let instead = instead.filter(|at| elements.get(*at).is_some_and(|own| own.is_gone));
+            let instead = instead.filter(|at| elements.get(*at).is_some_and(|element| element.is_gone));
             let mut source = String::from("[ ");
             let mut list = Vec::new();
             for (at, element) in elements.iter().enumerate() {

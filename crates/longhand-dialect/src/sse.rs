@@ -46,7 +46,7 @@ pub struct SseReader {
     is_too_large: bool,
     /// How many were.
     too_large: u64,
-    /// Lines that are no part of any stream of events, as far as they are kept.
+    /// Lines that are not part of the event stream, up to a limit.
     strays: Vec<String>,
     stray_bytes: usize,
     /// Whether some bytes were no UTF-8.
@@ -63,7 +63,7 @@ impl Default for SseReader {
 }
 
 impl SseReader {
-    /// Starts a stream whose events have at most so many bytes.
+    /// Starts a stream whose events have at most `event_bytes_max` bytes.
     pub fn new(event_bytes_max: usize) -> Self {
         Self {
             event_bytes_max,
@@ -153,7 +153,7 @@ impl SseReader {
 
     fn keep(&mut self, bytes: &[u8]) {
         if self.is_too_large {
-            // A blank line is told by this.
+            // Marks that the line is not blank.
             if !bytes.is_empty() {
                 self.line.set(b":");
             }
@@ -209,7 +209,7 @@ impl SseReader {
     }
 }
 
-/// Bytes of a stream with the event that they are; what stands between events is none.
+/// Bytes of a stream and the event in them; bytes between events have none.
 #[derive(Debug, Default)]
 pub(crate) struct SseFrame {
     pub(crate) raw: Vec<u8>,
@@ -217,7 +217,7 @@ pub(crate) struct SseFrame {
 }
 
 impl SseFrame {
-    /// What the event brings, if there is one.
+    /// The data of the event, or an empty text.
     pub(crate) fn data(&self) -> &str {
         self.event.as_ref().map_or("", |event| event.data.trim())
     }

@@ -1,6 +1,6 @@
 //! Tools that a request lists.
 
-use longhand_core::json::{Kind, quote};
+use longhand_core::json::{JsonKind, quote};
 
 use crate::Dialect;
 use crate::edits::Edits;
@@ -29,7 +29,7 @@ pub struct ToolOffer<'t> {
 /// );
 /// ```
 pub fn with_tool(dialect: Dialect, request: &str, tool: &ToolOffer) -> Option<String> {
-    let view = View::parse(request).filter(|view| view.kind() == Kind::Object)?;
+    let view = View::parse(request).filter(|view| view.kind() == JsonKind::Object)?;
     // Functions do not go together with tools; nor can a provider's own conversation be gone on from twice.
     if view.get("functions").is_some() || view.get("conversation").is_some() {
         return None;
@@ -38,7 +38,7 @@ pub fn with_tool(dialect: Dialect, request: &str, tool: &ToolOffer) -> Option<St
     let mut edits = Edits::of(view);
     match view.get("tools") {
         None => edits.set(view, "tools", &format!("[{json}]")),
-        Some(list) if list.kind() == Kind::Array => {
+        Some(list) if list.kind() == JsonKind::Array => {
             let tools = list.elements();
             if tools.iter().any(|known| goes_by(*known, tool.name)) {
                 return None;

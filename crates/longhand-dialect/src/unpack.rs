@@ -17,7 +17,7 @@ const CODINGS_MAX: usize = 2;
 /// How much an inflated body grows by at a time.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// Unpacks what is compressed with zstd, to at most `bytes_max`; anything else is given back as it is.
+/// Decompresses zstd data to at most `bytes_max` bytes; other data is returned unchanged.
 pub fn unpack(bytes: Vec<u8>, bytes_max: u64) -> Result<Vec<u8>, DialectError> {
     if bytes.starts_with(&ZSTD_MAGIC) { zstd(&bytes, bytes_max, &mut |_| true) } else { Ok(bytes) }
 }
@@ -35,9 +35,9 @@ pub fn decode(bytes: &[u8], coding: &str, bytes_max: u64) -> Result<Vec<u8>, Dia
     decode_within(bytes, coding, bytes_max, &mut |_| true)
 }
 
-/// The same for whoever has little memory: `room` is asked for so many bytes more before they are used.
+/// Like [`decode`], with limited memory: `room` is asked before more bytes are allocated.
 ///
-/// What it granted in all is at least what was used at any time. If it refuses, that is
+/// The sum of all granted bytes is at least the peak use. If `room` refuses, the result is
 /// [`DialectError::TooLarge`].
 pub fn decode_within(
     bytes: &[u8],
@@ -134,7 +134,7 @@ fn too_large(bytes: u64, max: u64) -> DialectError {
     DialectError::TooLarge { bytes, max }
 }
 
-/// Makes room for more at the end of what is unpacked, if there is any.
+/// Extends the output buffer if the limits allow it.
 fn grow(
     unpacked: &mut Vec<u8>,
     bytes_max: u64,
@@ -154,13 +154,13 @@ fn read_all(
     unpacked: &mut Vec<u8>,
     bytes_max: u64,
     room: &mut dyn FnMut(u64) -> bool,
-) -> Result<(), Unread> {
+) -> Result<(), UnpackFailure> {
     loop {
         if unpacked.len() as u64 > bytes_max {
             return Ok(());
         }
         if unpacked.len() == unpacked.capacity() {
-            grow(unpacked, bytes_max, room).map_err(Unread::TooLarge)?;
+            grow(unpacked, bytes_max, room).map_err(UnpackFailure::TooLarge)?;
         }
         let (begin, end) = (unpacked.len(), unpacked.capacity().min(unpacked.len() + STEP_BYTES));
         unpacked.resize(end, 0);
@@ -170,18 +170,18 @@ fn read_all(
             Ok(0) => return Ok(()),
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Unread::Broken(error.to_string())),
+            Err(error) => return Err(UnpackFailure::Broken(error.to_string())),
         }
     }
 }
 
 /// Why something cannot be unpacked.
-enum Unread {
+enum UnpackFailure {
     TooLarge(DialectError),
     Broken(String),
 }
 
-impl Unread {
+impl UnpackFailure {
     fn or(self, broken: impl FnOnce(String) -> DialectError) -> DialectError {
         match self {
             Self::TooLarge(error) => error,
@@ -202,7 +202,7 @@ fn zstd(
 ) -> Result<Vec<u8>, DialectError> {
     let mut unpacked = Vec::new();
     let mut rest = bytes;
-    // The decoder has a window of its own, which holds no more than was unpacked.
+    // The decoder has a window besides the output, which is never larger than the output.
     let mut room = |more: u64| room(2 * more);
     // A file that was appended to has several frames.
     while !rest.is_empty() && unpacked.len() as u64 <= bytes_max {

@@ -3,20 +3,20 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use longhand_core::json::{Cursor, Kind, Node, Value};
+use longhand_core::json::{JsonCursor, JsonKind, JsonNode, JsonValue};
 
 /// A value with the text that it stands in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'s> {
     source: &'s str,
-    value: Value,
+    value: JsonValue,
 }
 
 impl<'s> View<'s> {
     /// Reads a text that is one JSON value.
     pub(crate) fn parse(source: &'s str) -> Option<Self> {
         let source = source.strip_prefix('\u{feff}').unwrap_or(source);
-        let mut cursor = Cursor::new(source);
+        let mut cursor = JsonCursor::new(source);
         let value = cursor.value().ok()?;
         cursor.end().ok()?;
         Some(Self { source, value })
@@ -25,27 +25,27 @@ impl<'s> View<'s> {
     /// Reads the JSON value that a text begins with; gives what follows it as well.
     pub(crate) fn parse_first(source: &'s str) -> Option<(Self, &'s str)> {
         let source = source.strip_prefix('\u{feff}').unwrap_or(source);
-        let value = Cursor::new(source).value().ok()?;
+        let value = JsonCursor::new(source).value().ok()?;
         Some((Self { source, value }, &source[value.span().end..]))
     }
 
     /// Reads an object or an array, and nothing simpler.
     pub(crate) fn parse_nested(source: &'s str) -> Option<Self> {
-        Self::parse(source).filter(|view| matches!(view.kind(), Kind::Object | Kind::Array))
+        Self::parse(source).filter(|view| matches!(view.kind(), JsonKind::Object | JsonKind::Array))
     }
 
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> JsonKind {
         self.value.kind
     }
 
     /// A field that is there and not null.
     pub(crate) fn get(self, key: &str) -> Option<Self> {
-        if self.kind() != Kind::Object {
+        if self.kind() != JsonKind::Object {
             return None;
         }
         let Self { source, .. } = self;
         let mut found = None;
-        let mut cursor = Cursor::at(source, self.value.span().start);
+        let mut cursor = JsonCursor::at(source, self.value.span().start);
         let read = cursor.fields(|cursor, name| {
             let value = cursor.value()?;
             if name.is(source, key) {
@@ -54,7 +54,7 @@ impl<'s> View<'s> {
             }
             Ok(())
         });
-        found.filter(|view| read.is_ok() && view.kind() != Kind::Null)
+        found.filter(|view| read.is_ok() && view.kind() != JsonKind::Null)
     }
 
     /// All fields, to look up several of them; none if it is no object.
@@ -71,31 +71,34 @@ impl<'s> View<'s> {
     pub(crate) fn fields(self) -> Vec<(Cow<'s, str>, Self)> {
         let source = self.source;
         let Some(node) = self.node() else { return Vec::new() };
-        let named = |(key, value): (Value, Value)| Some((key.str(source)?, Self { source, value }));
+        let named =
+            |(key, value): (JsonValue, JsonValue)| Some((key.str(source)?, Self { source, value }));
         node.fields.into_iter().filter_map(named).collect()
     }
 
     /// Where the fields stand, names included.
     pub(crate) fn field_spans(self) -> Vec<(Cow<'s, str>, Range<usize>)> {
         let fields = self.node().unwrap_or_default().fields.into_iter();
-        let spanned = |(key, value): (Value, Value)| {
+        let spanned = |(key, value): (JsonValue, JsonValue)| {
             Some((key.str(self.source)?, key.span().start..value.span().end))
         };
         fields.filter_map(spanned).collect()
     }
 
-    fn node(self) -> Option<Node> {
-        let is_object = self.kind() == Kind::Object;
-        is_object.then(|| Cursor::at(self.source, self.value.span().start).node().ok()).flatten()
+    fn node(self) -> Option<JsonNode> {
+        let is_object = self.kind() == JsonKind::Object;
+        is_object
+            .then(|| JsonCursor::at(self.source, self.value.span().start).node().ok())
+            .flatten()
     }
 
     /// The elements of an array.
     pub(crate) fn elements(self) -> Vec<Self> {
         let mut views = Vec::new();
-        if self.kind() == Kind::Array {
+        if self.kind() == JsonKind::Array {
             let source = self.source;
             // It was checked when it was first passed over.
-            let _ = Cursor::at(source, self.value.span().start).elements(|cursor| {
+            let _ = JsonCursor::at(source, self.value.span().start).elements(|cursor| {
                 views.push(Self { source, value: cursor.value()? });
                 Ok(())
             });
@@ -146,7 +149,7 @@ impl<'s> View<'s> {
 /// The fields of an object, read once.
 pub(crate) struct Object<'s> {
     source: &'s str,
-    fields: Vec<(Value, Value)>,
+    fields: Vec<(JsonValue, JsonValue)>,
 }
 
 impl<'s> Object<'s> {
@@ -154,7 +157,7 @@ impl<'s> Object<'s> {
     pub(crate) fn get(&self, key: &str) -> Option<View<'s>> {
         let source = self.source;
         let (_, value) = self.fields.iter().rev().find(|(name, _)| name.is(source, key))?;
-        Some(View { source, value: *value }).filter(|view| view.kind() != Kind::Null)
+        Some(View { source, value: *value }).filter(|view| view.kind() != JsonKind::Null)
     }
 
     pub(crate) fn string(&self, key: &str) -> Option<String> {

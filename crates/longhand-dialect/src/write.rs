@@ -26,13 +26,13 @@ fn list(
     dialect: Dialect,
     convert: impl Fn(&Message) -> Vec<String>,
 ) -> String {
-    let items = messages.iter().flat_map(|(own, message)| {
-        if *own == dialect { vec![message.raw.raw().to_owned()] } else { convert(message) }
+    let items = messages.iter().flat_map(|(source, message)| {
+        if *source == dialect { vec![message.raw.raw().to_owned()] } else { convert(message) }
     });
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
-/// All the text of a message, a note for what is not text.
+/// The text of a message, with a note for each part that is not text.
 fn words(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text(text) | Part::FixedText(text) => Some(text.decode().into_owned()),
@@ -105,25 +105,26 @@ fn responses(message: &Message) -> Vec<String> {
 }
 
 /// Arguments as a JSON object, whatever they were.
-fn arguments_of(call: &longhand_core::Call) -> String {
-    let own = call.arguments.decode().into_owned();
-    if call.freeform || own.trim().is_empty() {
-        format!(r#"{{"input":{}}}"#, quote(&own))
+fn arguments_of(call: &longhand_core::ToolCall) -> String {
+    let arguments = call.arguments.decode().into_owned();
+    if call.freeform || arguments.trim().is_empty() {
+        format!(r#"{{"input":{}}}"#, quote(&arguments))
     } else {
-        own
+        arguments
     }
 }
 
 fn anthropic(messages: &[Sourced]) -> String {
     let mut system = Vec::new();
     let mut turns: Vec<(Role, Vec<String>)> = Vec::new();
-    for (own, message) in messages {
+    for (source, message) in messages {
         if message.role == Role::System {
             system.push(text_block(&quote(&words(&message.parts))));
             continue;
         }
         let role = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
-        let blocks = if *own == Dialect::Anthropic { own_blocks(message) } else { blocks(message) };
+        let blocks =
+            if *source == Dialect::Anthropic { own_blocks(message) } else { blocks(message) };
         match turns.last_mut() {
             Some((last, gathered)) if *last == role => gathered.extend(blocks),
             _ if blocks.is_empty() => {}
@@ -150,13 +151,13 @@ fn anthropic(messages: &[Sourced]) -> String {
 /// The blocks of a message that is in this format already, as they came.
 fn own_blocks(message: &Message) -> Vec<String> {
     let source = message.raw.raw();
-    let node = longhand_core::json::Cursor::new(source).node().unwrap_or_default();
+    let node = longhand_core::json::JsonCursor::new(source).node().unwrap_or_default();
     let Some(content) = node.get(source, "content") else { return blocks(message) };
-    if content.kind == longhand_core::json::Kind::String {
+    if content.kind == longhand_core::json::JsonKind::String {
         return vec![text_block(&source[content.span()])];
     }
     let mut list = Vec::new();
-    let _ = longhand_core::json::Cursor::at(source, content.span().start).elements(|cursor| {
+    let _ = longhand_core::json::JsonCursor::at(source, content.span().start).elements(|cursor| {
         list.push(source[cursor.value()?.span()].to_owned());
         Ok(())
     });

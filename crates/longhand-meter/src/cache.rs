@@ -88,11 +88,11 @@ mod tests {
 
     /// Counts bytes, stops at the limit, and tells how often it was asked.
     #[derive(Default)]
-    struct Bytes {
+    struct CountingMeter {
         asked: AtomicUsize,
     }
 
-    impl Meter for Bytes {
+    impl Meter for CountingMeter {
         fn weigh(&self, text: &str, limit: u64) -> u64 {
             self.asked.fetch_add(1, Ordering::Relaxed);
             (text.len() as u64).min(limit.saturating_add(1))
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn check(texts: &[&str], limits: &[u64], asked: usize) {
-        let cached = Cached::new(Bytes::default());
+        let cached = Cached::new(CountingMeter::default());
         for (text, &limit) in texts.iter().zip(limits) {
             let count = cached.weigh(text, limit);
             let exact = text.len() as u64;
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn a_full_cache_starts_again() {
-        let cached = Cached::new(Bytes::default());
-        let most = Cached::<Bytes>::COUNTS_MAX;
+        let cached = Cached::new(CountingMeter::default());
+        let most = Cached::<CountingMeter>::COUNTS_MAX;
         cached.counts().extend((0..most as u128).map(|key| (key, 0)));
         let text = "a".repeat(100);
         assert_eq!(cached.weigh(&text, u64::MAX), 100);
@@ -154,9 +154,9 @@ mod tests {
 
     #[test]
     fn the_rest_is_the_meter_s_own() {
-        let cached = Cached::new(Bytes::default());
+        let cached = Cached::new(CountingMeter::default());
         assert_eq!(cached.grains_per_token(), 1);
         assert_eq!(cached.image(&Image::default()), Tokens(7));
-        assert_eq!(cached.framing(), Bytes::default().framing());
+        assert_eq!(cached.framing(), CountingMeter::default().framing());
     }
 }

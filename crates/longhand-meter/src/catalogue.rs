@@ -77,7 +77,7 @@ impl ModelFacts {
 }
 
 #[derive(Clone, Copy)]
-struct Limits {
+struct ModelLimits {
     window: u64,
     output_max: Option<u64>,
 }
@@ -123,12 +123,12 @@ const LIMITS_BY_PREFIX: &[(&str, u64, u64)] = &[
 ];
 
 /// Claude since 4.6, and what is assumed of earlier models that are not listed.
-const CLAUDE_LIMITS: Limits = Limits { window: 1_000_000, output_max: Some(128_000) };
-const CLAUDE_LIMITS_BEFORE_4_6: Limits = Limits { window: 200_000, output_max: None };
+const CLAUDE_LIMITS: ModelLimits = ModelLimits { window: 1_000_000, output_max: Some(128_000) };
+const CLAUDE_LIMITS_BEFORE_4_6: ModelLimits = ModelLimits { window: 200_000, output_max: None };
 
-fn limits(name: &ModelName) -> Option<Limits> {
+fn limits(name: &ModelName) -> Option<ModelLimits> {
     let known = |output: u64| (output > 0).then_some(output);
-    let row = |(_, window, output): &(&str, u64, u64)| Limits {
+    let row = |(_, window, output): &(&str, u64, u64)| ModelLimits {
         window: *window,
         output_max: known(*output),
     };
@@ -137,7 +137,7 @@ fn limits(name: &ModelName) -> Option<Limits> {
         return Some(row(corrected));
     }
     if let Some(model) = listed(id).or_else(|| base_of(id)) {
-        return Some(Limits {
+        return Some(ModelLimits {
             window: u64::from(model.context_window),
             output_max: known(u64::from(model.max_output))
                 .filter(|_| !has_placeholder_output(model.provider)),
@@ -160,7 +160,7 @@ fn has_placeholder_output(provider: pricing::Provider) -> bool {
 }
 
 /// GPT-5 and later refuse a request that leaves no room for the largest reply, whatever reply it asks for.
-fn input_max(name: &ModelName, limits: Limits) -> Option<Tokens> {
+fn input_max(name: &ModelName, limits: ModelLimits) -> Option<Tokens> {
     let apart = name.is_since(ModelFamily::Gpt, (5, 0));
     limits.output_max.filter(|_| apart).map(|output| Tokens(limits.window.saturating_sub(output)))
 }
@@ -192,8 +192,8 @@ fn price(name: &ModelName) -> Option<Price> {
     if name.is_variant() {
         return None;
     }
-    let own = PRICES.iter().find(|(id, ..)| *id == name.id());
-    let (input, cached_input, output) = if let Some((_, input, cached, output)) = own {
+    let priced = PRICES.iter().find(|(id, ..)| *id == name.id());
+    let (input, cached_input, output) = if let Some((_, input, cached, output)) = priced {
         (*input, Some(*cached), *output)
     } else {
         let rates = listed(name.id())?.pricing;

@@ -6,7 +6,7 @@ use crate::ModelFacts;
 
 /// Who prices the pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Provider {
+pub enum ImageProvider {
     /// `OpenAI`, and whoever copies its API.
     OpenAi,
     /// Anthropic.
@@ -62,10 +62,10 @@ impl ImageRule {
     }
 
     /// Chooses the rule of a model, or the dearest of its provider for an unknown model.
-    pub fn for_model(provider: Provider, model: Option<&str>) -> Self {
+    pub fn for_model(provider: ImageProvider, model: Option<&str>) -> Self {
         model.and_then(|model| ModelFacts::of(model).images).unwrap_or(match provider {
-            Provider::OpenAi => Self::OpenAiDearer,
-            Provider::Anthropic => Self::CLAUDE_FROM_4_7,
+            ImageProvider::OpenAi => Self::OpenAiDearer,
+            ImageProvider::Anthropic => Self::CLAUDE_FROM_4_7,
         })
     }
 
@@ -221,13 +221,13 @@ mod tests {
     #[test]
     fn an_unknown_model_has_the_dearest_rule_of_its_provider() {
         for model in [None, Some("olmo"), Some("qwen3-vl")] {
-            assert_eq!(ImageRule::for_model(Provider::OpenAi, model), ImageRule::OpenAiDearer);
+            assert_eq!(ImageRule::for_model(ImageProvider::OpenAi, model), ImageRule::OpenAiDearer);
             assert_eq!(
-                ImageRule::for_model(Provider::Anthropic, model),
+                ImageRule::for_model(ImageProvider::Anthropic, model),
                 ImageRule::CLAUDE_FROM_4_7
             );
         }
-        let claude = ImageRule::for_model(Provider::OpenAi, Some("claude-opus-4-6"));
+        let claude = ImageRule::for_model(ImageProvider::OpenAi, Some("claude-opus-4-6"));
         assert_eq!(claude, ImageRule::CLAUDE);
     }
 }

@@ -28,20 +28,20 @@ pub(crate) fn count_in_pieces(text: &str, limit: u64, count: impl Fn(&str) -> u6
     sum
 }
 
-struct Piece<'t> {
+struct TextPiece<'t> {
     text: &'t str,
     /// Whether it was cut where the count may change.
     forced: bool,
 }
 
 /// Cuts `text` into pieces of about `bytes`.
-fn pieces(text: &str, bytes: usize) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(text: &str, bytes: usize) -> impl Iterator<Item = TextPiece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let (length, forced) = piece_len(rest, bytes);
         let (text, after) = rest.split_at(length);
         rest = after;
-        (!text.is_empty()).then_some(Piece { text, forced })
+        (!text.is_empty()).then_some(TextPiece { text, forced })
     })
 }
 
@@ -154,8 +154,8 @@ mod tests {
         let words = "let x = 1; // 漢字、かな。\r\n".repeat(2_000);
         for text in ["", "a", &words, &"a".repeat(10_000), &"😀".repeat(5_000)] {
             for bytes in [256, 1_000, 4_096] {
-                let whole: String = pieces(text, bytes).map(|piece| piece.text).collect();
-                assert_eq!(whole, text);
+                let joined: String = pieces(text, bytes).map(|piece| piece.text).collect();
+                assert_eq!(joined, text);
                 assert!(pieces(text, bytes).all(|piece| piece.text.len() <= 4_096));
             }
         }

@@ -9,7 +9,7 @@ mod merge;
 mod split;
 mod table;
 
-use split::Pattern;
+use split::SplitPattern;
 use table::Table;
 
 /// Counts with a published vocabulary.
@@ -22,19 +22,19 @@ use table::Table;
 #[derive(Clone, Copy)]
 pub struct Vocabulary {
     table: &'static Table,
-    pattern: Pattern,
+    pattern: SplitPattern,
     images: ImageRule,
 }
 
 impl Vocabulary {
     /// Counts for GPT-4o and later.
     pub fn o200k(images: ImageRule) -> Self {
-        Self { table: &table::O200K, pattern: Pattern::O200k, images }
+        Self { table: &table::O200K, pattern: SplitPattern::O200k, images }
     }
 
     /// Counts for GPT-4 and GPT-3.5.
     pub fn cl100k(images: ImageRule) -> Self {
-        Self { table: &table::CL100K, pattern: Pattern::Cl100k, images }
+        Self { table: &table::CL100K, pattern: SplitPattern::Cl100k, images }
     }
 }
 

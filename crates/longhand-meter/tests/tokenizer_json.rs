@@ -109,11 +109,12 @@ fn write(name: &str, tokens: &[Vec<u8>]) -> PathBuf {
 
 /// The two tokens that merge into this one: what is left of it when its own merge is withheld.
 fn halves<'t>(token: &'t [u8], ranks: &HashMap<Vec<u8>, usize>) -> Option<(&'t [u8], &'t [u8])> {
-    let own = ranks[token];
+    let token_rank = ranks[token];
     let mut ends: Vec<usize> = (0..=token.len()).collect();
     while ends.len() > 3 {
         let rank = |at: &usize| ranks.get(&token[ends[at - 1]..ends[at + 1]]);
-        let known = (1..ends.len() - 1).filter(|at| rank(at).is_some_and(|&rank| rank < own));
+        let known =
+            (1..ends.len() - 1).filter(|at| rank(at).is_some_and(|&rank| rank < token_rank));
         let first = known.min_by_key(|at| rank(at))?;
         ends.remove(first);
     }

@@ -2,7 +2,7 @@
 
 use longhand_core::{Scale, Tokens};
 use longhand_meter::{Chars, CharsPerToken};
-use longhand_summary::Round;
+use longhand_summary::SummaryRound;
 use longhand_testkit::texts::{Taker, call_all, seen};
 
 use crate::clean::{clean, finished, is_refusal};
@@ -20,7 +20,7 @@ const TAKERS: &[Taker] = &[
     ("pieces", |text| {
         let meter = Chars::new("1".parse::<CharsPerToken>().unwrap());
         let scale = Scale::new(&meter);
-        let round = Round { user: text, ..Round::default() };
+        let round = SummaryRound { user: text, ..SummaryRound::default() };
         let mut segments = segments(&[round]);
         for _ in 0..40 {
             seen(take(&mut segments, Some(Tokens(90)), &scale));

@@ -8,11 +8,11 @@ pub(crate) struct Breaker {
     failures_max: u32,
     rest: Duration,
     failures: u32,
-    state: State,
+    state: BreakerState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BreakerState {
     Closed,
     Open {
         until: Duration,
@@ -23,38 +23,38 @@ enum State {
 
 impl Breaker {
     pub(crate) fn new(failures_max: u32, rest: Duration) -> Self {
-        Self { failures_max, rest, failures: 0, state: State::Closed }
+        Self { failures_max, rest, failures: 0, state: BreakerState::Closed }
     }
 
     /// Lets a request pass, or says how long the rest still lasts.
     pub(crate) fn admit(&mut self, now: Duration) -> Result<(), Duration> {
         match self.state {
-            State::Closed => Ok(()),
-            State::Open { until } if now < until => Err(until.saturating_sub(now)),
-            State::Open { .. } => {
-                self.state = State::Probing;
+            BreakerState::Closed => Ok(()),
+            BreakerState::Open { until } if now < until => Err(until.saturating_sub(now)),
+            BreakerState::Open { .. } => {
+                self.state = BreakerState::Probing;
                 Ok(())
             }
-            State::Probing => Err(self.rest),
+            BreakerState::Probing => Err(self.rest),
         }
     }
 
     pub(crate) fn succeed(&mut self) {
         self.failures = 0;
-        self.state = State::Closed;
+        self.state = BreakerState::Closed;
     }
 
     pub(crate) fn fail(&mut self, now: Duration) {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= self.failures_max {
-            self.state = State::Open { until: now + self.rest };
+            self.state = BreakerState::Open { until: now + self.rest };
         }
     }
 
-    /// A request was given up and tells nothing; if it was the probe, another may follow.
+    /// A request was given up without a result; if it was the probe, another may follow.
     pub(crate) fn abandon(&mut self, now: Duration) {
-        if self.state == State::Probing {
-            self.state = State::Open { until: now };
+        if self.state == BreakerState::Probing {
+            self.state = BreakerState::Open { until: now };
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A summary, freed from what models put around it.
+//! Removes what models put around a summary.
 
 /// Takes out thinking in tags, and a code fence around the whole.
 pub(crate) fn clean(answer: &str) -> String {
@@ -35,7 +35,7 @@ fn without_fence(text: &str) -> &str {
     inner().unwrap_or(text)
 }
 
-/// Cuts what an answer that ran out of room left unfinished: its last line or sentence.
+/// Cuts the unfinished last line or sentence of an answer that ran out of room.
 pub(crate) fn finished(text: &str) -> &str {
     let line = text.rfind('\n');
     let sentence = text.rfind(". ").map(|at| at + 1);

@@ -12,11 +12,11 @@ use crate::http::HttpClient;
 use crate::request::Quirks;
 use crate::retry;
 use crate::sending::{Sending, address, key_header};
-use crate::{Clock, Endpoint, Model, ModelError, Request, SystemClock};
+use crate::{Clock, Endpoint, Model, ModelError, ModelRequest, SystemClock};
 
 /// How long and how often to try, and how much to read.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ClientLimits {
     /// The longest wait for a connection.
     pub connect: Duration,
     /// The longest wait for the first byte of the answer.
@@ -27,7 +27,7 @@ pub struct Limits {
     pub total: Duration,
     /// The most bytes of an answer that are read.
     pub response_bytes_max: usize,
-    /// The most attempts; only what fails before the answer begins is tried again.
+    /// The most attempts; a request is tried again only if it fails before the answer begins.
     pub attempts: u32,
     /// The longest wait before the second attempt; it doubles with each.
     pub backoff: Duration,
@@ -41,7 +41,7 @@ pub struct Limits {
     pub rest: Duration,
 }
 
-impl Default for Limits {
+impl Default for ClientLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -62,17 +62,17 @@ impl Default for Limits {
 /// Asks models, at any number of endpoints.
 ///
 /// A call is cancelled by dropping its future.
-pub struct Client {
+pub struct ModelClient {
     pub(crate) http: HttpClient,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ClientLimits,
     pub(crate) clock: Arc<dyn Clock>,
     breakers: Mutex<HashMap<String, Breaker>>,
     quirks: Mutex<HashMap<String, Quirks>>,
 }
 
-impl Client {
+impl ModelClient {
     /// A client within limits.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: ClientLimits) -> Self {
         Self {
             http: HttpClient::new(limits.connect, limits.idle),
             clock: Arc::new(SystemClock::default()),
@@ -96,7 +96,7 @@ impl Client {
     pub async fn complete(
         &self,
         model: &Model,
-        request: &Request,
+        request: &ModelRequest,
         on_delta: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ModelError> {
         let endpoint = &model.endpoint;
@@ -109,7 +109,7 @@ impl Client {
         loop {
             let quirks = lock(&self.quirks).get(&who).copied().unwrap_or_default();
             let body = request.body(model, quirks);
-            // What went wrong says more than that there is a rest because of it.
+            // The last error says more than that the breaker is open because of it.
             let admission =
                 self.admit(endpoint).map_err(|resting| last.take().unwrap_or(resting))?;
             let sent = Sending { client: self, endpoint, total };
@@ -169,7 +169,7 @@ impl Client {
     }
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for ModelClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("limits", &self.limits).finish_non_exhaustive()
     }
@@ -181,7 +181,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A request that the breaker let pass and wants to hear about, even if it is dropped.
 struct Admission<'c> {
-    client: &'c Client,
+    client: &'c ModelClient,
     endpoint: &'c Endpoint,
     settled: bool,
 }

@@ -86,14 +86,14 @@ impl Endpoint {
 
 /// A model's name with its provider: `anthropic/claude-haiku-4-5`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ModelName {
+pub struct QualifiedModelName {
     /// The part before the first slash.
     pub provider: String,
     /// All after it; it may have slashes of its own.
     pub model: String,
 }
 
-impl ModelName {
+impl QualifiedModelName {
     /// Takes a name apart.
     pub fn parse(name: &str) -> Result<Self, NameError> {
         match name.trim().split_once('/') {
@@ -105,7 +105,7 @@ impl ModelName {
     }
 }
 
-impl fmt::Display for ModelName {
+impl fmt::Display for QualifiedModelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.provider, self.model)
     }
@@ -195,15 +195,15 @@ impl Endpoints {
 
     /// Adds an endpoint; one of the same name gives way.
     pub fn insert(&mut self, endpoint: Endpoint) {
-        match self.list.iter_mut().find(|own| own.name == endpoint.name) {
-            Some(own) => *own = Arc::new(endpoint),
+        match self.list.iter_mut().find(|known| known.name == endpoint.name) {
+            Some(known) => *known = Arc::new(endpoint),
             None => self.list.push(Arc::new(endpoint)),
         }
     }
 
     /// The endpoint of a name.
     pub fn get(&self, name: &str) -> Option<&Endpoint> {
-        self.list.iter().find(|own| own.name == name).map(AsRef::as_ref)
+        self.list.iter().find(|endpoint| endpoint.name == name).map(AsRef::as_ref)
     }
 
     /// All of them, in the order in which they were added.
@@ -213,9 +213,10 @@ impl Endpoints {
 
     /// Finds the model of a name.
     pub fn model(&self, name: &str) -> Result<Model, NameError> {
-        let ModelName { provider, model } = ModelName::parse(name)?;
-        let Some(endpoint) = self.list.iter().find(|own| own.name == provider) else {
-            let known: Vec<&str> = self.list.iter().map(|own| own.name.as_str()).collect();
+        let QualifiedModelName { provider, model } = QualifiedModelName::parse(name)?;
+        let Some(endpoint) = self.list.iter().find(|endpoint| endpoint.name == provider) else {
+            let known: Vec<&str> =
+                self.list.iter().map(|endpoint| endpoint.name.as_str()).collect();
             return Err(NameError::UnknownProvider { provider, known: known.join(", ") });
         };
         match (&endpoint.key, &endpoint.key_variable) {

@@ -195,7 +195,7 @@ impl ModelError {
             Self::Provider { code: Some(code), .. } => {
                 let passing = ["overloaded", "rate_limit", "server_error", "api_error", "timeout"];
                 let status = code.parse::<u16>().unwrap_or(0);
-                status == 429 || status >= 500 || passing.iter().any(|own| code.contains(own))
+                status == 429 || status >= 500 || passing.iter().any(|word| code.contains(word))
             }
             _ => false,
         }

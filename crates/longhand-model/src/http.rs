@@ -22,8 +22,8 @@ use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 pub use self::address::{AddressError, at, is_loopback, parse};
-pub use self::body::Body;
 use self::body::Silence;
+pub use self::body::{ResponseBody, ResponseBody as Body};
 use self::connect::Connector;
 pub use self::connect::trust;
 pub use self::error::HttpError;
@@ -71,7 +71,7 @@ impl HttpClient {
         &self,
         mut request: Request<RequestBody>,
         first: Duration,
-    ) -> Result<Response<Body>, HttpError> {
+    ) -> Result<Response<ResponseBody>, HttpError> {
         if let Some(credentials) = self.connector.proxy_credentials(request.uri()) {
             request.headers_mut().insert(PROXY_AUTHORIZATION, credentials);
         }
@@ -81,7 +81,7 @@ impl HttpClient {
             Poll::Ready(response) => Poll::Ready(response.map_err(HttpError::from)),
             Poll::Pending => silence.poll(context).map(|()| Err(HttpError::Silent)),
         });
-        Ok(response.await?.map(|body| Body::new(body, silence, self.silence)))
+        Ok(response.await?.map(|body| ResponseBody::new(body, silence, self.silence)))
     }
 }
 

@@ -4,13 +4,13 @@
 //! wire formats through `longhand-dialect`, whole or streamed, and never waits without a limit.
 //!
 //! ```no_run
-//! use longhand_model::{Client, Endpoints, Limits, Request};
+//! use longhand_model::{ClientLimits, Endpoints, ModelClient, ModelRequest};
 //!
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
 //! let endpoints = Endpoints::known(|variable| std::env::var(variable).ok());
 //! let model = endpoints.model("ollama/qwen3")?;
-//! let client = Client::new(Limits::default());
-//! let request = Request { stream: true, ..Request::new("Be brief.", "What is a ledger?") };
+//! let client = ModelClient::new(ClientLimits::default());
+//! let request = ModelRequest { stream: true, ..ModelRequest::new("Be brief.", "What is a ledger?") };
 //! let reply = client.complete(&model, &request, &mut |text| print!("{text}")).await?;
 //! println!("\n{:?}", reply.usage);
 //! # Ok(())
@@ -37,15 +37,15 @@ mod sending;
 mod spending;
 mod summariser;
 
-pub use client::{Client, Limits};
+pub use client::{ClientLimits, ModelClient};
 pub use clock::{Clock, SystemClock};
-pub use endpoint::{Api, Endpoint, Endpoints, Model, ModelName, NameError};
+pub use endpoint::{Api, Endpoint, Endpoints, Model, NameError, QualifiedModelName};
 pub use error::{ModelError, Wait};
 pub use longhand_dialect::{Overflow, Reply, Stop, Usage};
 pub use longhand_meter::Price;
 pub use price::{Prices, cost_micros};
 pub use prompt::PROMPT_VERSION;
-pub use request::Request;
+pub use request::ModelRequest;
 pub use secret::Secret;
 pub use spending::{NoMoney, Spending, SpendingBook};
 pub use summariser::ModelSummariser;

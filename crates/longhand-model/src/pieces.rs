@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use longhand_core::{Scale, Tokens, cut};
-use longhand_summary::Round;
+use longhand_summary::SummaryRound;
 
 use crate::prompt::quote;
 
@@ -15,7 +15,7 @@ pub(crate) struct Segment {
 }
 
 /// Takes rounds apart into what was said, in order.
-pub(crate) fn segments(rounds: &[Round]) -> VecDeque<Segment> {
+pub(crate) fn segments(rounds: &[SummaryRound]) -> VecDeque<Segment> {
     let mut segments = VecDeque::new();
     for round in rounds {
         let mut add = |who: &str, text: &str| {
@@ -44,10 +44,10 @@ pub(crate) fn take(
     let mut piece = String::new();
     let mut spent = Tokens::ZERO;
     while let Some(segment) = segments.pop_front() {
-        let own = quote(&segment.source, &segment.text);
-        let cost = scale.text(&own);
+        let quoted = quote(&segment.source, &segment.text);
+        let cost = scale.text(&quoted);
         let Some(room) = room.filter(|room| spent + cost > *room) else {
-            piece.push_str(&own);
+            piece.push_str(&quoted);
             spent += cost;
             continue;
         };
@@ -89,7 +89,7 @@ const CONTINUED: &str = ", continued";
 #[cfg(test)]
 mod tests {
     use longhand_meter::{Chars, CharsPerToken};
-    use longhand_summary::Trace;
+    use longhand_summary::ToolTrace;
 
     use super::*;
 
@@ -99,13 +99,13 @@ mod tests {
         let scale = Scale::new(&meter);
         let long: String = (0..400).map(|n| format!("word{n} ")).collect();
         let rounds = [
-            Round {
+            SummaryRound {
                 number: 1,
                 user: "Do it.",
                 assistant: "Done.",
-                tools: vec![Trace { name: "read", summary: &long }],
+                tools: vec![ToolTrace { name: "read", summary: &long }],
             },
-            Round { number: 2, user: "Thanks.", assistant: " ", tools: vec![] },
+            SummaryRound { number: 2, user: "Thanks.", assistant: " ", tools: vec![] },
         ];
         let mut queue = segments(&rounds);
         let whole = take(&mut queue.clone(), None, &scale);

@@ -22,10 +22,10 @@ pub fn cost_micros(price: &Price, usage: &Usage) -> u64 {
     u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-/// What a call is taken to have used: the larger of what its answer reports and what we count.
+/// The tokens that a call is billed for: the larger of the reported and the counted number.
 ///
-/// Answers report nothing, zero, text or a negative number as well, and a cap on spending must hold all the
-/// same. What was cached or written to a cache is believed within what was reported as read.
+/// Some answers report nothing, zero, text or a negative number, and a cap on spending must hold all the same.
+/// Reported cached tokens are believed up to the reported input tokens.
 pub(crate) fn used(reported: Option<Usage>, counted: Usage) -> Usage {
     let reported = reported.unwrap_or_default();
     let cached_input = reported.cached_input.min(reported.input);
@@ -53,7 +53,7 @@ impl Prices {
         self.overrides.push((model.to_owned(), price));
     }
 
-    /// The price of a model; what runs on this machine is free unless a price was set.
+    /// The price of a model; a model on this machine is free unless a price was set.
     pub fn of(&self, model: &Model) -> Option<Price> {
         if let Some(price) = self.set_for(&model.to_string()) {
             return Some(price);

@@ -54,7 +54,7 @@ pub(crate) fn quote(source: &str, text: &str) -> String {
     format!("<quote from=\"{source}\">\n{}\n</quote>\n", closed(text.trim()))
 }
 
-/// Puts a hidden character into whatever looks like our element.
+/// Puts a hidden character into text that looks like our element.
 fn closed(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -8,7 +8,7 @@ use crate::{Api, Model};
 
 /// What a model is asked.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ModelRequest {
     /// The messages, the system prompt first, each with the format that its bytes are in.
     pub messages: Vec<(Dialect, Message)>,
     /// The most tokens that the answer may have.
@@ -24,7 +24,7 @@ pub struct Request {
 /// The most that an answer of Anthropic's may have where the request does not say, which it must.
 const OUTPUT_TOKENS_DEFAULT: u64 = 8_192;
 
-/// What a model does not take, as it was found out.
+/// Options that a model was found to refuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Quirks {
     pub(crate) no_temperature: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Quirks {
 
 impl Quirks {
     /// Learns from a refusal; answers whether there is something new to try.
-    pub(crate) fn learn(&mut self, request: &Request, message: &str) -> bool {
+    pub(crate) fn learn(&mut self, request: &ModelRequest, message: &str) -> bool {
         let before = *self;
         self.no_temperature |= request.temperature.is_some() && message.contains("temperature");
         self.completion_tokens |=
@@ -44,7 +44,7 @@ impl Quirks {
     }
 }
 
-impl Request {
+impl ModelRequest {
     /// Asks one thing.
     pub fn new(system: &str, user: &str) -> Self {
         let message = |role: Role, text: &str| {
@@ -56,7 +56,7 @@ impl Request {
         Self::of(system.into_iter().chain([message(Role::User, user)]).collect())
     }
 
-    /// Goes on with a conversation in any wire format, such as a window.
+    /// Continues a conversation in any wire format, such as a window.
     pub fn read(json: &str, dialect: Dialect) -> Result<Self, DialectError> {
         let conversation = longhand_dialect::read(json.as_bytes().to_vec(), Some(dialect))?;
         let messages = conversation.messages.into_iter();
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::Endpoint;
 
-    fn check(api: Api, url: &str, request: &Request, quirks: Quirks, expected: &str) {
+    fn check(api: Api, url: &str, request: &ModelRequest, quirks: Quirks, expected: &str) {
         let model = Model { endpoint: Arc::new(Endpoint::new("x", api, url)), name: "m".into() };
         assert_eq!(request.body(&model, quirks), expected);
     }
@@ -129,8 +129,8 @@ mod tests {
     #[test]
     fn every_api_has_its_own_names() {
         let local = "http://localhost/v1";
-        let plain = Request::new("Be \"brief\".", "Hi");
-        let full = Request {
+        let plain = ModelRequest::new("Be \"brief\".", "Hi");
+        let full = ModelRequest {
             max_output: Some(Tokens(50)),
             temperature: Some(0.0),
             stream: true,
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_window_of_any_format_can_be_sent_to_any_api() {
         let window = r#"[{"role":"system","content":"S"},{"role":"user","content":"1.0"}]"#;
-        let request = Request::read(window, Dialect::Chat).unwrap();
+        let request = ModelRequest::read(window, Dialect::Chat).unwrap();
         let local = "http://localhost/v1";
         let none = Quirks::default();
         check(Api::Chat, local, &request, none, &format!(r#"{{"model":"m","messages":{window}}}"#));
@@ -208,7 +208,7 @@ mod tests {
             r#"{"model":"m","system":[{"type":"text","text":"S"}],"messages":[{"role":"user","content":[{"type":"text","text":"1.0"}]}],"max_tokens":8192}"#,
         );
         let window = r#"{"system":"S","messages":[{"role":"user","content":"Hi"}]}"#;
-        let request = Request::read(window, Dialect::Anthropic).unwrap();
+        let request = ModelRequest::read(window, Dialect::Anthropic).unwrap();
         check(
             Api::Chat,
             local,
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_refusal_teaches_each_thing_once() {
-        let request = Request { temperature: Some(0.0), ..Request::new("", "Hi") };
+        let request = ModelRequest { temperature: Some(0.0), ..ModelRequest::new("", "Hi") };
         let mut quirks = Quirks::default();
         assert!(quirks.learn(&request, "`temperature` is not supported"));
         assert!(!quirks.learn(&request, "`temperature` is not supported"));

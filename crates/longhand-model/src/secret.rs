@@ -35,8 +35,8 @@ impl fmt::Display for Secret {
 /// The most of a provider's message that an error holds.
 const MESSAGE_CHARS_MAX: usize = 400;
 
-/// Makes a provider's message fit to be shown: on one line, not too long, and without keys, be it the
-/// one that was sent or any that looks like one.
+/// Makes a provider's message safe to show: one line, not too long, without the key that was sent and without text
+/// that looks like a key.
 pub(crate) fn presentable(message: &str, key: Option<&Secret>) -> String {
     let mut text = message.to_owned();
     if let Some(key) = key {

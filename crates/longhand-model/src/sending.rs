@@ -12,14 +12,14 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::http::{self, HttpError, RequestBody};
 use crate::secret::presentable;
-use crate::{Api, Client, Endpoint, ModelError, Wait, retry};
+use crate::{Api, Endpoint, ModelClient, ModelError, Wait, retry};
 
 /// The most of an error's body that is read.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
 /// One attempt.
 pub(crate) struct Sending<'c> {
-    pub(crate) client: &'c Client,
+    pub(crate) client: &'c ModelClient,
     pub(crate) endpoint: &'c Endpoint,
     /// Until when the whole call may last.
     pub(crate) total: Instant,
@@ -54,7 +54,7 @@ impl Sending<'_> {
         let address = http::at(address, &format!("{base}models"));
         let request = Request::get(address.unwrap_or_default());
         let response = self.send(request, http::empty(), key, self.total).await?;
-        let mut body = Body::new(self, response.into_body(), self.total);
+        let mut body = LimitedBody::new(self, response.into_body(), self.total);
         let mut bytes = Vec::new();
         while let Some(chunk) = body.next(self.client.limits.response_bytes_max).await? {
             bytes.extend_from_slice(&chunk);
@@ -69,7 +69,7 @@ impl Sending<'_> {
         body: RequestBody,
         key: Option<&(HeaderName, HeaderValue)>,
         first_byte: Instant,
-    ) -> Result<Response<http::Body>, ModelError> {
+    ) -> Result<Response<http::ResponseBody>, ModelError> {
         request = request.header(USER_AGENT, concat!("longhand/", env!("CARGO_PKG_VERSION")));
         if self.endpoint.api == Api::Anthropic {
             request = request.header("anthropic-version", "2023-06-01");
@@ -95,10 +95,10 @@ impl Sending<'_> {
         Ok(response)
     }
 
-    /// Reads an answer, whole or in events: what it is decides, not what was asked for.
+    /// Reads an answer, whole or in events, by what it is and not by what was asked for.
     async fn answer(
         &self,
-        response: Response<http::Body>,
+        response: Response<http::ResponseBody>,
         first_byte: Instant,
         stream: bool,
         on_delta: &mut (dyn FnMut(&str) + Send),
@@ -114,7 +114,7 @@ impl Sending<'_> {
                 return Err(ModelError::ContentType { endpoint: self.name(), content_type });
             }
         };
-        let mut body = Body::new(self, response.into_body(), first_byte);
+        let mut body = LimitedBody::new(self, response.into_body(), first_byte);
         let reply = if in_events {
             self.events(&mut body, on_delta).await?
         } else {
@@ -141,7 +141,7 @@ impl Sending<'_> {
 
     async fn events(
         &self,
-        body: &mut Body<'_>,
+        body: &mut LimitedBody<'_>,
         on_delta: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ModelError> {
         let mut events = SseReader::new(self.client.limits.response_bytes_max);
@@ -174,13 +174,17 @@ impl Sending<'_> {
     }
 
     /// Makes an error of an answer that is one.
-    async fn refusal(&self, response: Response<http::Body>, first_byte: Instant) -> ModelError {
+    async fn refusal(
+        &self,
+        response: Response<http::ResponseBody>,
+        first_byte: Instant,
+    ) -> ModelError {
         let status = response.status().as_u16();
         let wish = header(response.headers(), &RETRY_AFTER);
         let retry_after = wish.and_then(|wish| retry::retry_after(&wish, self.client.clock.date()));
-        let mut body = Body::new(self, response.into_body(), first_byte);
+        let mut body = LimitedBody::new(self, response.into_body(), first_byte);
         let mut bytes = Vec::new();
-        // What cannot be read of it is no great loss: the status says enough.
+        // An unreadable body is no great loss, since the status says enough.
         while let Ok(Some(chunk)) = body.next(ERROR_BYTES_MAX).await {
             bytes.extend_from_slice(&chunk);
         }
@@ -219,7 +223,7 @@ impl Sending<'_> {
         })
     }
 
-    /// Waits for something until its own time is over, or that of the whole call.
+    /// Waits for something until its time limit or the limit of the whole call is over.
     async fn until<T>(
         &self,
         deadline: Instant,
@@ -264,16 +268,16 @@ impl Sending<'_> {
 }
 
 /// The bytes of an answer, within its limits.
-struct Body<'s> {
+struct LimitedBody<'s> {
     sending: &'s Sending<'s>,
-    incoming: http::Body,
+    incoming: http::ResponseBody,
     /// Until when the first byte may come.
     first_byte: Instant,
     bytes: usize,
 }
 
-impl<'s> Body<'s> {
-    fn new(sending: &'s Sending<'s>, incoming: http::Body, first_byte: Instant) -> Self {
+impl<'s> LimitedBody<'s> {
+    fn new(sending: &'s Sending<'s>, incoming: http::ResponseBody, first_byte: Instant) -> Self {
         Self { sending, incoming, first_byte, bytes: 0 }
     }
 

@@ -11,7 +11,7 @@ pub trait SpendingBook: Debug + Send + Sync {
     /// `at_ms` is the time in milliseconds since 1970, money is in millionths of a dollar.
     fn reserve(&self, at_ms: i64, micros: u64, cap_micros: u64) -> Result<u64, NoMoney>;
 
-    /// Says what the call has cost. If that cannot be written down, it has cost what was reserved.
+    /// Records the cost of the call. If that fails, the reserved amount counts.
     fn settle(&self, reservation: u64, micros: u64);
 }
 
@@ -23,7 +23,7 @@ pub enum NoMoney {
         /// The time in milliseconds since 1970.
         until_ms: Option<i64>,
     },
-    /// The book cannot be written. Without it nobody knows what was spent, so nothing may be.
+    /// The book cannot be written. Without it the spending is unknown, so nothing may be spent.
     Book(String),
 }
 
@@ -38,12 +38,12 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// At most so many millionths of a dollar in an hour, as the book counts it.
+    /// At most `cap_micros` millionths of a dollar in an hour, as the book counts it.
     pub fn per_hour(cap_micros: u64, book: Arc<dyn SpendingBook>) -> Self {
         Self { cap_micros, book }
     }
 
-    /// Reserves money for a call; what costs nothing needs none. An error says why there is none.
+    /// Reserves money for a call; a free call needs none. An error says why there is no money.
     pub(crate) fn reserve(&self, date: SystemTime, micros: u64) -> Result<Option<u64>, String> {
         if micros == 0 {
             return Ok(None);
@@ -67,7 +67,7 @@ impl Spending {
         })
     }
 
-    /// Says what a call has cost.
+    /// Records the cost of a call.
     pub(crate) fn settle(&self, reservation: Option<u64>, micros: u64) {
         if let Some(reservation) = reservation {
             self.book.settle(reservation, micros);

@@ -13,7 +13,9 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::clean::{clean, finished, is_refusal};
 use crate::pieces::{self, Segment};
 use crate::price::used;
-use crate::{Client, Model, ModelError, Price, Prices, Request, Spending, cost_micros, prompt};
+use crate::{
+    Model, ModelClient, ModelError, ModelRequest, Price, Prices, Spending, cost_micros, prompt,
+};
 
 /// Has a model write summaries.
 ///
@@ -26,7 +28,7 @@ use crate::{Client, Model, ModelError, Price, Prices, Request, Spending, cost_mi
 pub struct ModelSummariser {
     name: String,
     model: Model,
-    client: Arc<Client>,
+    client: Arc<ModelClient>,
     home: Arc<Home>,
     prices: Arc<Prices>,
     spending: Option<Arc<Spending>>,
@@ -37,13 +39,13 @@ pub struct ModelSummariser {
     window: Arc<AtomicU64>,
     /// Whether the model was found to think at length before it writes.
     thinks: Arc<AtomicBool>,
-    /// What the newest refusals taught.
+    /// The limit that the newest refusals showed.
     learned: Arc<Mutex<Option<LearnedLimit>>>,
     /// The most input, by our meter, that was answered.
     passed: Arc<AtomicU64>,
 }
 
-/// What a model was found to take, and when.
+/// The input limit that a model was found to have, and when.
 #[derive(Clone, Copy, Debug)]
 struct LearnedLimit {
     /// Its window, as it says.
@@ -89,7 +91,7 @@ impl Drop for Home {
 /// How often a request is made smaller before it is given up.
 const SHRINKS_MAX: u32 = 5;
 
-/// What a model is taken to cost where that is not known, so that no cap is without effect.
+/// The price of a model whose price is unknown, so that a cap on spending still holds.
 const UNKNOWN_PRICE: Price =
     Price { input: 5_000_000, cached_input: 5_000_000, cache_write: 6_250_000, output: 25_000_000 };
 
@@ -101,7 +103,7 @@ const ROOM_MIN: u64 = 128;
 
 impl ModelSummariser {
     /// A summariser with a runtime of its own.
-    pub fn new(client: Arc<Client>, model: Model) -> io::Result<Self> {
+    pub fn new(client: Arc<ModelClient>, model: Model) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("longhand-model")
@@ -111,11 +113,11 @@ impl ModelSummariser {
     }
 
     /// A summariser on a runtime that others use too, and that must outlive it.
-    pub fn on(client: Arc<Client>, model: Model, runtime: Handle) -> Self {
+    pub fn on(client: Arc<ModelClient>, model: Model, runtime: Handle) -> Self {
         Self::at(client, model, Home::Shared(runtime))
     }
 
-    fn at(client: Arc<Client>, model: Model, home: Home) -> Self {
+    fn at(client: Arc<ModelClient>, model: Model, home: Home) -> Self {
         Self {
             name: model.to_string(),
             model,
@@ -163,9 +165,9 @@ impl ModelSummariser {
         Self { stream: false, ..self }
     }
 
-    /// The same for a model whose answers are stopped at so many tokens.
+    /// The same for a model whose answers are stopped at this many tokens.
     ///
-    /// A small one may write on and on. What it has not finished by then is cut off.
+    /// A small model may never stop. The unfinished rest is cut off.
     #[must_use]
     pub fn with_output_max(self, tokens: Tokens) -> Self {
         Self { output_max: Some(tokens), ..self }
@@ -174,16 +176,16 @@ impl ModelSummariser {
     /// Makes one call and reads the summary out of the answer.
     fn ask(
         &self,
-        call: &Call,
+        call: &SummaryCall,
         scale: &Scale,
         account: &mut Account,
     ) -> Result<Result<String, ModelError>, SummaryError> {
         let output = self.output(call.limit);
-        let request = Request {
+        let request = ModelRequest {
             max_output: Some(output),
             temperature: Some(0.0),
             stream: self.stream,
-            ..Request::new(&call.system, &call.user)
+            ..ModelRequest::new(&call.system, &call.user)
         };
         let reservation = self.reserve(call.input(scale), output)?;
         let reply = match self.send(request)? {
@@ -214,7 +216,7 @@ impl ModelSummariser {
             let endpoint = self.model.endpoint.name.clone();
             return Ok(Err(ModelError::Refused { endpoint, message }));
         }
-        // Some servers call every answer complete; what they counted tells.
+        // Some servers report every answer as complete; then the token count decides.
         let used_up = reply.usage.is_some_and(|usage| usage.output >= output.0);
         let is_cut = used_up || matches!(reply.stop, Stop::Length | Stop::Window);
         let text = if is_cut { finished(&text).to_owned() } else { text };
@@ -224,12 +226,12 @@ impl ModelSummariser {
         Ok(Ok(text))
     }
 
-    /// What the model costs, or is taken to cost.
+    /// The price of the model, or the one that is assumed.
     fn price(&self) -> Price {
         self.prices.of(&self.model).unwrap_or(UNKNOWN_PRICE)
     }
 
-    /// Reserves what a call may cost at the most, by our count of its input and by the room for its answer.
+    /// Reserves the most that a call may cost, by our count of its input and the limit of its answer.
     fn reserve(&self, input: Tokens, output: Tokens) -> Result<Option<u64>, SummaryError> {
         let Some(spending) = &self.spending else { return Ok(None) };
         // Providers count somewhat more than we do, and what is written to a cache costs more.
@@ -248,9 +250,8 @@ impl ModelSummariser {
 
     /// Sends a request from this thread and waits.
     ///
-    /// The runtime does the work and this thread only listens, so that nothing panics wherever it is
-    /// called from.
-    fn send(&self, request: Request) -> Result<Result<Reply, ModelError>, SummaryError> {
+    /// The runtime does the work and this thread only waits, so that this works inside another runtime, too.
+    fn send(&self, request: ModelRequest) -> Result<Result<Reply, ModelError>, SummaryError> {
         let gone = || self.unavailable("its runtime has ended".to_owned());
         let (done, answer) = mpsc::sync_channel(1);
         let (client, model) = (Arc::clone(&self.client), self.model.clone());
@@ -265,7 +266,7 @@ impl ModelSummariser {
         self.learned().and_then(|learned| learned.window).or(set)
     }
 
-    /// What refusals taught of late.
+    /// The limit that recent refusals showed.
     fn learned(&self) -> Option<LearnedLimit> {
         let learned = *self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         let age = |learned: &LearnedLimit| self.client.clock().now().saturating_sub(learned.at);
@@ -288,12 +289,12 @@ impl ModelSummariser {
         Some(window.unwrap_or(u64::MAX).min(learned)).filter(|room| *room < u64::MAX).map(Tokens)
     }
 
-    /// Learns from a refusal of so much input.
+    /// Learns from the refusal of a request of `sent` tokens.
     fn learn(&self, overflow: Overflow, sent: Tokens, output: Tokens) {
         let before = self.learned();
         let mut less = sent.0 / 2;
         let mut window = before.and_then(|learned| learned.window);
-        // A window that is smaller than what was answered is none.
+        // A limit below the size of a request that was answered is wrong.
         let passed = self.passed.load(Ordering::Relaxed);
         let said = overflow.limit.filter(|limit| !overflow.bytes && *limit > passed);
         if let Some(limit) = said {
@@ -352,13 +353,13 @@ impl Summariser for ModelSummariser {
             if room.is_some_and(|room| room.0 < ROOM_MIN) {
                 return Err(self.unavailable("its window is too small".to_owned()));
             }
-            // A summary that takes the whole room would leave none to go on.
+            // A summary that fills the window would leave no room for the next piece.
             let target = room.map_or(limit, |room| limit.min(Tokens(room.0 / 3)));
             let before = queue.clone();
             let mut taken = earlier.clone();
             let mut head = so_far(taken.as_deref());
             if room.is_some_and(|room| scale.text(&head).0 > room.0 / 2) {
-                // What is no more than a summary is long itself, and goes in pieces too.
+                // An earlier summary that fills more than half of the room is sent in pieces, like the rounds.
                 let text = taken.take().unwrap_or_default();
                 queue.push_front(Segment { source: "earlier summary".to_owned(), text });
                 head = so_far(None);
@@ -366,7 +367,7 @@ impl Summariser for ModelSummariser {
             let left = room.map(|room| room.saturating_sub(scale.text(&head)));
             let piece = pieces::take(&mut queue, left, scale);
             let user = format!("{head}{piece}{}", closing(target));
-            let call = Call { system: system(target), user, limit: target };
+            let call = SummaryCall { system: system(target), user, limit: target };
             match self.ask(&call, scale, &mut account)? {
                 Ok(text) if queue.is_empty() => return Ok(account.summary(text, &self.name)),
                 Ok(text) if scale.text(&text) > target => {
@@ -398,19 +399,19 @@ fn within(text: &str, limit: Tokens, scale: &Scale) -> String {
     kept
 }
 
-struct Call {
+struct SummaryCall {
     system: String,
     user: String,
     limit: Tokens,
 }
 
-impl Call {
+impl SummaryCall {
     fn input(&self, scale: &Scale) -> Tokens {
         scale.text(&self.system) + scale.text(&self.user)
     }
 }
 
-/// What the calls for one summary came to.
+/// The usage and cost of the calls for one summary.
 #[derive(Default)]
 struct Account {
     input: Tokens,

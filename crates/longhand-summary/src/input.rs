@@ -6,25 +6,25 @@ pub struct Input<'t> {
     /// The summary that the new one replaces, its block of facts included.
     pub earlier: Option<&'t str>,
     /// The rounds to fold, oldest first.
-    pub rounds: &'t [Round<'t>],
+    pub rounds: &'t [SummaryRound<'t>],
 }
 
 /// A user message and all that was done until control returned to the user.
 #[derive(Clone, Debug, Default)]
-pub struct Round<'t> {
+pub struct SummaryRound<'t> {
     /// Its place in the session, counted from one.
     pub number: u64,
     /// What the user said.
     pub user: &'t str,
     /// What the model answered.
     pub assistant: &'t str,
-    /// The tools it called meanwhile, in order.
-    pub tools: Vec<Trace<'t>>,
+    /// The tools it called in the round, in order.
+    pub tools: Vec<ToolTrace<'t>>,
 }
 
 /// One use of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Trace<'t> {
+pub struct ToolTrace<'t> {
     /// The tool.
     pub name: &'t str,
     /// The call and its result in short.

@@ -1,8 +1,8 @@
 //! What a fold says: a work log that is derived from the messages without a model, and the seam to
 //! models that tell the story.
 //!
-//! A fold reads its messages into a [`Log`] and shows a [`Page`] of it; the log is kept for the next
-//! fold. Whatever is quoted is made safe to stand among our own lines.
+//! A fold reads its messages into a [`Log`] and shows a [`LogPage`] of it; the log is kept for the next
+//! fold. Quoted text is made safe: it cannot pass for one of our lines.
 #![forbid(unsafe_code)]
 
 mod accept;
@@ -13,6 +13,6 @@ mod summariser;
 mod terms;
 
 pub use accept::{Refusal, accept};
-pub use input::{Input, Round, Trace};
-pub use log::{Log, Page, user_words};
+pub use input::{Input, SummaryRound, ToolTrace};
+pub use log::{Log, LogPage, user_words};
 pub use summariser::{Extractive, Summariser, Summary, SummaryError};

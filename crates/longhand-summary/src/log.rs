@@ -1,4 +1,4 @@
-//! A work log: what someone needs who takes over a conversation, derived from its messages.
+//! A work log: what a reader needs to take over a conversation, derived from its messages.
 //!
 //! Each message is read once. What is known is kept as a state from one fold to the next; a page shows
 //! as much of it as has room, in the order of its worth.
@@ -22,20 +22,20 @@ mod work;
 use std::borrow::Cow;
 
 use longhand_core::anchor::{Miner, printed};
-use longhand_core::json::{Cursor, Kind, Node};
+use longhand_core::json::{JsonCursor, JsonKind, JsonNode};
 use longhand_core::{
-    Call, Message, Part, Role, Text, ToolResult, acts_in_text, cut, earlier, reads_like_output,
+    Message, Part, Role, Text, ToolCall, ToolResult, acts_in_text, cut, earlier, reads_like_output,
 };
 use rustc_hash::FxHashMap;
 
-use self::action::{Action, Change, action};
-use self::names::{Names, Source};
-pub use self::page::Page;
+use self::action::{Action, FileChange, action};
+use self::names::{NameSource, Names};
+pub use self::page::LogPage;
 pub use self::speech::user_words;
 use self::speech::{WORDS_CHARS_MIN, opening, speech, without_reminders};
 use self::standing::Standing;
 use self::story::Story;
-use self::work::Work;
+use self::work::WorkState;
 use crate::quote;
 
 /// The most bytes of users' words that are kept.
@@ -92,14 +92,14 @@ pub struct Log {
     messages: u64,
     words: Vec<Words>,
     standing: Standing,
-    work: Work,
+    work: WorkState,
     story: Story,
     names: Names,
     /// Whether the model calls tools the way that providers offer.
     calls_tools: bool,
     /// The command that the newest message ended with, where the model acts in text.
     acting: Option<String>,
-    /// Whether the client's text for a command of its own is to follow.
+    /// Whether the next user message is the client's expansion of a slash command.
     expands: bool,
     /// Knows the ids of this project.
     miner: Miner,
@@ -144,28 +144,28 @@ impl Log {
 
     /// Reads the account of a tool that is no message.
     pub fn read_trace(&mut self, name: &str, summary: &str) {
-        self.names.read(summary, self.messages, 1, Source::default());
+        self.names.read(summary, self.messages, 1, NameSource::default());
         self.work.take(&Action::Look(quote::line_within(name, 60)), summary, false, self.messages);
     }
 
-    /// Puts what a model wrote of the first rounds in the place of the story's own lines.
+    /// Replaces the story's lines about the first `rounds` rounds by a text that a model wrote.
     pub fn tell(&mut self, rounds: u64, text: &str) {
         self.story.tell(rounds, text);
     }
 
-    /// The story so far, for a model that goes on with it.
+    /// The story so far, for a model that continues it.
     pub fn story(&self) -> String {
         let told = self.story.told.iter().flat_map(|told| told.1.iter().cloned());
-        let own = self.story.lines.iter().filter(|line| line.round >= self.story.first_own());
-        let own = own.map(|line| format!("{}: {}", line.round, line.text));
-        told.chain(own).collect::<Vec<_>>().join("\n")
+        let newer = self.story.lines.iter().filter(|line| line.round >= self.story.first_own());
+        let newer = newer.map(|line| format!("{}: {}", line.round, line.text));
+        told.chain(newer).collect::<Vec<_>>().join("\n")
     }
 
     fn read_message(&mut self, message: &Message, calls: &mut FxHashMap<String, Action>) {
         let acting = self.acting.take();
         for part in &message.parts {
             match part {
-                // What an earlier block tells is carried as a whole.
+                // The block of an earlier fold is taken over whole.
                 part if message.role == Role::User && earlier(part).is_some() => {}
                 Part::Text(text) | Part::FixedText(text) => {
                     let works_on = message.calls().next().is_some();
@@ -185,7 +185,7 @@ impl Log {
                             bounded(&text),
                             self.messages,
                             TALK_WEIGHT,
-                            Source::default(),
+                            NameSource::default(),
                         );
                     }
                 }
@@ -197,21 +197,24 @@ impl Log {
         }
     }
 
-    fn read_call(&mut self, call: &Call) -> Action {
+    fn read_call(&mut self, call: &ToolCall) -> Action {
         self.calls_tools = true;
         let arguments = call.arguments.decode();
         let weight = if arguments.len() < BULKY_BYTES { TALK_WEIGHT } else { 1 };
-        let mut cursor = Cursor::new(&arguments);
+        let mut cursor = JsonCursor::new(&arguments);
         let node = cursor.node().ok();
-        let is_object = |node: &&Node| node.value.kind == Kind::Object && cursor.end().is_ok();
+        let is_object =
+            |node: &&JsonNode| node.value.kind == JsonKind::Object && cursor.end().is_ok();
         let action = action(call, &arguments, node.as_ref());
         let path = source_of(&action);
         let source = self.names.source(&path);
-        // Which files were looked at is told before what is in them.
+        // The names of files come before the names in them.
         self.names.read(&path, self.messages, FILE_WEIGHT, source);
         match node.as_ref().filter(is_object) {
             Some(node) => {
-                for value in node.strings(&arguments).iter().filter_map(|own| own.str(&arguments)) {
+                for value in
+                    node.strings(&arguments).iter().filter_map(|value| value.str(&arguments))
+                {
                     self.names.read(bounded(&value), self.messages, weight, source);
                 }
             }
@@ -225,7 +228,7 @@ impl Log {
         match role {
             Role::User => {
                 if let Some((command, output)) = ran_by_user(&text) {
-                    self.names.read(bounded(&text), self.messages, 1, Source::default());
+                    self.names.read(bounded(&text), self.messages, 1, NameSource::default());
                     self.work.take(&text_action(command), output, false, self.messages);
                     return;
                 }
@@ -248,23 +251,23 @@ impl Log {
                 self.standing.hear(Role::Assistant, round, message, bounded(&text), works_on);
                 self.story.say(self.rounds, bounded(&text));
                 for path in edited_in_text(&text) {
-                    self.work.change(Change::Changed, path, self.messages);
+                    self.work.change(FileChange::Changed, path, self.messages);
                 }
             }
             Role::Tool | Role::System => {
-                self.names.read(bounded(&text), self.messages, 1, Source::default());
+                self.names.read(bounded(&text), self.messages, 1, NameSource::default());
             }
         }
     }
 
     fn read_talk(&mut self, text: &str, weight: u32) {
-        self.names.read(text, self.messages, weight, Source::default());
+        self.names.read(text, self.messages, weight, NameSource::default());
         self.miner.ids(text).for_each(|id| self.names.add_own(id, self.messages));
     }
 
     fn hear_user(&mut self, text: &str) {
         let Some(said) = speech(text) else { return };
-        // What a client makes of its own command is not what the user typed.
+        // The client's expansion of a command is not what the user typed.
         if std::mem::take(&mut self.expands) && text.len() > 4 * WORDS_CHARS_MIN {
             return;
         }
@@ -278,7 +281,8 @@ impl Log {
 
     /// Keeps the users' words within bounds: old ones are shortened, then dropped, rules last.
     fn shorten_words(&mut self) {
-        let bytes = |words: &[Words]| words.iter().map(|own| own.text.len() + 16).sum::<usize>();
+        let bytes =
+            |words: &[Words]| words.iter().map(|entry| entry.text.len() + 16).sum::<usize>();
         if bytes(&self.words) <= WORDS_BYTES_MAX {
             return;
         }
@@ -349,7 +353,7 @@ fn command_in(text: &str) -> String {
         Some(
             code.split_once('\n')
                 .filter(|(first, _)| !first.contains(' '))
-                .map_or(code, |own| own.1),
+                .map_or(code, |(_, rest)| rest),
         )
     });
     inside.unwrap_or_else(|| text.lines().next_back().unwrap_or_default()).trim().to_owned()
@@ -362,11 +366,11 @@ fn ran_by_user(text: &str) -> Option<(&str, &str)> {
     Some((command.trim(), output.trim()))
 }
 
-/// What a command does that is written as text; editors have commands of their own.
+/// The action of a command that is written as text, including the commands of editors.
 fn text_action(command: &str) -> Action {
     let mut words = command.lines().next().unwrap_or_default().split_whitespace();
     match (words.next(), words.next()) {
-        (Some("create"), Some(path)) => Action::Edit(vec![(Change::Created, path.to_owned())]),
+        (Some("create"), Some(path)) => Action::Edit(vec![(FileChange::Created, path.to_owned())]),
         (Some("open"), Some(path)) => Action::Open(path.trim_matches('"').to_owned()),
         (Some("edit" | "insert"), _) => Action::EditOpen,
         (Some(tool @ ("scroll_down" | "scroll_up" | "goto" | "submit")), _) => {
@@ -376,7 +380,7 @@ fn text_action(command: &str) -> Action {
     }
 }
 
-/// The files of blocks that say what to search and what to put in its place, named on the line before.
+/// The files of search-and-replace blocks, which are named on the line before.
 fn edited_in_text(text: &str) -> Vec<&str> {
     if !text.contains("<<<<<<< SEARCH") {
         return Vec::new();

@@ -13,7 +13,7 @@ pub(crate) fn line(text: &str) -> String {
     unmarked(out)
 }
 
-/// Writes a text on one line, and no more of it once there are so many bytes.
+/// Writes a text on one line, and stops after `bytes_max` bytes.
 fn write_line(out: &mut String, text: &str, bytes_max: usize) {
     let mut chars = text.chars();
     loop {
@@ -24,7 +24,7 @@ fn write_line(out: &mut String, text: &str, bytes_max: usize) {
         chars = rest.chars();
         let Some(c) = chars.next().filter(|_| out.len() < bytes_max) else { break };
         if c == '\u{1b}' && chars.as_str().starts_with('[') {
-            // The rest of what colours a terminal would be left as text.
+            // The rest of a colour sequence would be left as text.
             chars.by_ref().skip(1).find(|c| !c.is_ascii_digit() && *c != ';');
         } else if c.is_whitespace() {
             if !out.is_empty() && !out.ends_with(' ') {
@@ -72,12 +72,12 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'|' | b'>')
 }
 
-/// Like [`line`], in at most so many characters.
+/// Like [`line`], in at most `chars_max` characters.
 pub(crate) fn line_within(text: &str, chars_max: usize) -> String {
-    // What is hidden or blank shortens a text, but nobody writes ten such characters for each other.
+    // Hidden and blank characters are dropped, but no real text has ten of them for each other one.
     let head = within(text, chars_max * 10).unwrap_or(text);
     let mut out = String::new();
-    // A mark of ours that would be cut is still told for one.
+    // Leaves room to recognise one of our marks that would be cut.
     write_line(&mut out, head, 4 * (chars_max + 2 * MARK.len()));
     let mut out = unmarked(out);
     if let Some(head) = within(&out, chars_max) {
@@ -99,14 +99,14 @@ fn within(text: &str, chars_max: usize) -> Option<&str> {
 /// Makes a summary that somebody else wrote safe, line by line.
 pub(crate) fn lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for own in text.lines().map(line) {
-        if own.is_empty() && (out.is_empty() || out.ends_with("\n\n")) {
+    for line in text.lines().map(line) {
+        if line.is_empty() && (out.is_empty() || out.ends_with("\n\n")) {
             continue;
         }
-        if names_a_role(&own) {
+        if names_a_role(&line) {
             out.push_str("- ");
         }
-        out.push_str(&own);
+        out.push_str(&line);
         out.push('\n');
     }
     out.truncate(out.trim_end().len());

@@ -1,4 +1,4 @@
-//! The seam to whatever writes summaries.
+//! The trait of summarisers.
 
 use std::error::Error;
 
@@ -8,7 +8,7 @@ use crate::{Input, Refusal};
 
 /// Writes summaries.
 pub trait Summariser: Send + Sync {
-    /// What receipts call it.
+    /// Its name in receipts.
     fn name(&self) -> &str;
 
     /// Whether it answers at once; one that does not is asked in the background.
@@ -46,7 +46,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// This summary in the place of an earlier one, with the cost of both.
+    /// This summary instead of an earlier one, with the cost of both.
     #[must_use]
     pub fn after(self, earlier: &Summary) -> Self {
         let cost_micros = match (self.cost_micros, earlier.cost_micros) {

@@ -15,9 +15,9 @@ use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 
 use self::conversation::conversation;
-pub use self::growing::{GrowingRequest, Weight};
+pub use self::growing::{GrowingRequest, PieceSize, PieceSize as Weight};
 use crate::rng::Rng;
-use crate::validator::Wire;
+use crate::validator::WireFormat;
 
 /// How many cases a law is tried on: always the same few, so that a test that passed goes on passing.
 ///
@@ -64,15 +64,15 @@ pub fn text_action_json() -> impl Strategy<Value = String> {
 }
 
 /// Requests that turns can be appended to, each with a model, settings and layout of its own.
-pub fn turns(dialect: Wire) -> impl Strategy<Value = GrowingRequest> {
-    any::<u64>().prop_map(move |seed| GrowingRequest::new(dialect, Weight::Light, seed))
+pub fn turns(dialect: WireFormat) -> impl Strategy<Value = GrowingRequest> {
+    any::<u64>().prop_map(move |seed| GrowingRequest::new(dialect, PieceSize::Light, seed))
 }
 
 /// Conversations with all that a format can hold: tools that the provider runs, thinking, pictures,
 /// files, system messages among the others, what clients wrap around a user's words.
 ///
 /// Every turn has its own seed, so that a failing case shrinks to few turns.
-pub fn rich(dialect: Wire, weight: Weight) -> impl Strategy<Value = String> {
+pub fn rich(dialect: WireFormat, weight: PieceSize) -> impl Strategy<Value = String> {
     (any::<u64>(), vec(any::<u64>(), 1..24)).prop_map(move |(seed, turns)| {
         let mut request = GrowingRequest::new(dialect, weight, seed);
         for seed in turns {
@@ -84,15 +84,15 @@ pub fn rich(dialect: Wire, weight: Weight) -> impl Strategy<Value = String> {
 
 /// Rich conversations in the form of Chat Completions.
 pub fn rich_chat() -> impl Strategy<Value = String> {
-    rich(Wire::Chat, Weight::Light)
+    rich(WireFormat::Chat, PieceSize::Light)
 }
 
 /// Rich conversations in the form of Anthropic Messages.
 pub fn rich_anthropic() -> impl Strategy<Value = String> {
-    rich(Wire::Anthropic, Weight::Light)
+    rich(WireFormat::Anthropic, PieceSize::Light)
 }
 
 /// Rich conversations in the form of Responses.
 pub fn rich_responses() -> impl Strategy<Value = String> {
-    rich(Wire::Responses, Weight::Light)
+    rich(WireFormat::Responses, PieceSize::Light)
 }

@@ -9,7 +9,7 @@ use crate::rng::Rng;
 /// Rounds of a user message, some steps with one or two calls and a closing answer. Results are
 /// log-normal with a median of 2 KB; three of a hundred have 50 KB.
 pub fn history(seed: u64, messages: usize) -> String {
-    let mut writer = Writer {
+    let mut writer = HistoryWriter {
         rng: Rng::new(seed),
         json: String::with_capacity(messages * 3_300 + 1_000),
         left: messages,
@@ -23,14 +23,14 @@ pub fn history(seed: u64, messages: usize) -> String {
     writer.json
 }
 
-struct Writer {
+struct HistoryWriter {
     rng: Rng,
     json: String,
     left: usize,
     calls: usize,
 }
 
-impl Writer {
+impl HistoryWriter {
     fn round(&mut self) {
         self.open_message("user");
         let length = self.length(200.0, 0.5, 1_000);

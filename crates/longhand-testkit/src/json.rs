@@ -14,7 +14,7 @@ pub(crate) enum Json {
 
 /// How a document is laid out.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct JsonLayout {
     /// Line breaks and indentation.
     pub(crate) pretty: bool,
     /// Everything but ASCII is escaped, and slashes too.
@@ -51,13 +51,13 @@ impl Json {
         self
     }
 
-    pub(crate) fn to_text(&self, layout: Layout) -> String {
+    pub(crate) fn to_text(&self, layout: JsonLayout) -> String {
         let mut out = String::new();
         self.write(layout, 0, &mut out);
         out
     }
 
-    fn write(&self, layout: Layout, depth: usize, out: &mut String) {
+    fn write(&self, layout: JsonLayout, depth: usize, out: &mut String) {
         match self {
             Self::Raw(text) => out.push_str(text),
             Self::Text(text) => write_text(text, layout, out),
@@ -83,27 +83,27 @@ impl Json {
     }
 }
 
-fn separate(place: usize, layout: Layout, depth: usize, out: &mut String) {
+fn separate(place: usize, layout: JsonLayout, depth: usize, out: &mut String) {
     if place > 0 {
         out.push(',');
     }
     new_line(layout, depth + 1, out);
 }
 
-fn close(bracket: char, empty: bool, layout: Layout, depth: usize, out: &mut String) {
+fn close(bracket: char, empty: bool, layout: JsonLayout, depth: usize, out: &mut String) {
     if !empty {
         new_line(layout, depth, out);
     }
     out.push(bracket);
 }
 
-fn new_line(layout: Layout, depth: usize, out: &mut String) {
+fn new_line(layout: JsonLayout, depth: usize, out: &mut String) {
     if layout.pretty {
         let _ = write!(out, "\n{:width$}", "", width = depth * 2);
     }
 }
 
-fn write_text(text: &str, layout: Layout, out: &mut String) {
+fn write_text(text: &str, layout: JsonLayout, out: &mut String) {
     let quoted = quote(text);
     if !layout.escaped {
         return out.push_str(&quoted);
@@ -138,16 +138,16 @@ mod tests {
 
     #[test]
     fn numbers_and_order_stay() {
-        let text = sample().to_text(Layout::default());
+        let text = sample().to_text(JsonLayout::default());
         assert_eq!(text, r#"{"a":1.0,"b":["é/\n😀",1e5],"c":"","d":{}}"#);
     }
 
     #[test]
     fn every_layout_means_the_same() {
         let plain: serde_json::Value =
-            serde_json::from_str(&sample().to_text(Layout::default())).unwrap();
+            serde_json::from_str(&sample().to_text(JsonLayout::default())).unwrap();
         for (pretty, escaped) in [(true, false), (false, true), (true, true)] {
-            let text = sample().to_text(Layout { pretty, escaped });
+            let text = sample().to_text(JsonLayout { pretty, escaped });
             assert_eq!(text.contains('\n'), pretty);
             assert_eq!(text.is_ascii(), escaped);
             assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), plain);

@@ -29,7 +29,7 @@ pub fn chat(notation: &str) -> String {
     if turns.is_empty() {
         return "[]".to_owned();
     }
-    let mut writer = Writer { fillers: 0 };
+    let mut writer = NotationWriter { fillers: 0 };
     Value::Array(split_turns(turns).into_iter().map(|turn| writer.message(turn)).collect())
         .to_string()
 }
@@ -49,12 +49,12 @@ fn split_turns(notation: &str) -> Vec<&str> {
     turns
 }
 
-struct Writer {
+struct NotationWriter {
     /// Numbers the fillers, so that no two of them are alike.
     fillers: u64,
 }
 
-impl Writer {
+impl NotationWriter {
     fn message(&mut self, turn: &str) -> Value {
         let (letter, rest) = turn.split_once(char::is_whitespace).unwrap_or((turn, ""));
         let rest = rest.trim();

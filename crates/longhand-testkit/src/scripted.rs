@@ -10,19 +10,23 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-pub use self::reply::{Call, Reply, Used};
-use self::wire::Wire;
+pub use self::ScriptStep as Step;
+pub use self::reply::{
+    ScriptedCall, ScriptedCall as Call, ScriptedReply, ScriptedReply as Reply, ScriptedUsage,
+    ScriptedUsage as Used,
+};
+use self::wire::AnswerFormat;
 pub use self::wire::{USAGE_INPUT, USAGE_OUTPUT};
 
 /// What the server does with one request.
 ///
 /// The path decides which of the three formats an answer is in, and the request whether it is streamed.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ScriptStep {
     /// Answers with a text.
     Answer(String),
     /// Answers in full, with calls of tools if there are any.
-    Reply(Reply),
+    Reply(ScriptedReply),
     /// Answers with more text than it was sent.
     Longer,
     /// Answers with a text, little by little, with pauses.
@@ -62,7 +66,7 @@ pub enum Step {
 
 /// A request that came in.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct RecordedRequest {
     /// The method.
     pub method: String,
     /// The path.
@@ -73,10 +77,10 @@ pub struct Recorded {
     pub body: String,
 }
 
-impl Recorded {
+impl RecordedRequest {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -91,23 +95,23 @@ const REQUESTS_MAX: usize = 2_000;
 /// When the script is over, every further request fails with status 410.
 pub struct ScriptedServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Says what is done with a request.
-type Model = Box<dyn FnMut(&Recorded) -> Option<Step> + Send>;
+type ModelScript = Box<dyn FnMut(&RecordedRequest) -> Option<ScriptStep> + Send>;
 
-struct Shared {
-    model: Mutex<Model>,
+struct ServerState {
+    model: Mutex<ModelScript>,
     requests_max: usize,
-    requests: Mutex<Vec<Recorded>>,
+    requests: Mutex<Vec<RecordedRequest>>,
     ended: AtomicBool,
 }
 
 impl ScriptedServer {
     /// Starts a server.
-    pub fn start(steps: impl IntoIterator<Item = Step>) -> Self {
+    pub fn start(steps: impl IntoIterator<Item = ScriptStep>) -> Self {
         let mut steps = steps.into_iter().collect::<Vec<_>>().into_iter();
         Self::playing(REQUESTS_MAX, move |_| steps.next())
     }
@@ -117,23 +121,23 @@ impl ScriptedServer {
     /// After `requests_max` requests, or where there is no answer, every further one fails with status 410.
     pub fn playing(
         requests_max: usize,
-        model: impl FnMut(&Recorded) -> Option<Step> + Send + 'static,
+        model: impl FnMut(&RecordedRequest) -> Option<ScriptStep> + Send + 'static,
     ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("a bound port");
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             model: Mutex::new(Box::new(model)),
             requests_max,
             requests: Mutex::default(),
             ended: AtomicBool::new(false),
         });
-        let own = Arc::clone(&shared);
+        let accepting = Arc::clone(&shared);
         let thread = thread::spawn(move || {
             for stream in listener.incoming() {
-                if own.ended.load(Ordering::SeqCst) {
+                if accepting.ended.load(Ordering::SeqCst) {
                     break;
                 }
-                let shared = Arc::clone(&own);
+                let shared = Arc::clone(&accepting);
                 if let Ok(stream) = stream {
                     thread::spawn(move || {
                         // A client that goes away is part of many scripts.
@@ -151,7 +155,7 @@ impl ScriptedServer {
     }
 
     /// The requests so far.
-    pub fn requests(&self) -> Vec<Recorded> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.requests.lock().expect("no test panics here").clone()
     }
 }
@@ -166,7 +170,7 @@ impl Drop for ScriptedServer {
     }
 }
 
-impl Shared {
+impl ServerState {
     fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         stream.set_read_timeout(Some(CONNECTION_TIME_MAX))?;
         stream.set_write_timeout(Some(CONNECTION_TIME_MAX))?;
@@ -181,22 +185,31 @@ impl Shared {
         };
         let step = step.unwrap_or_else(|| {
             let body = r#"{"error":{"message":"the script is over"}}"#;
-            Step::Raw(410, vec![("content-type", "application/json".into())], body.into())
+            ScriptStep::Raw(410, vec![("content-type", "application/json".into())], body.into())
         });
         self.play(&step, &request, &mut stream)
     }
 
-    fn play(&self, step: &Step, request: &Recorded, out: &mut TcpStream) -> std::io::Result<()> {
-        let wire = Wire::of(request);
+    fn play(
+        &self,
+        step: &ScriptStep,
+        request: &RecordedRequest,
+        out: &mut TcpStream,
+    ) -> std::io::Result<()> {
+        let wire = AnswerFormat::of(request);
         match step {
-            Step::Answer(text) => whole(out, 200, &[], &wire.content_type(), &wire.answer(text)),
-            Step::Reply(reply) => whole(out, 200, &[], &wire.content_type(), &wire.reply(reply)),
-            Step::Longer => {
+            ScriptStep::Answer(text) => {
+                whole(out, 200, &[], &wire.content_type(), &wire.answer(text))
+            }
+            ScriptStep::Reply(reply) => {
+                whole(out, 200, &[], &wire.content_type(), &wire.reply(reply))
+            }
+            ScriptStep::Longer => {
                 let text = format!("{} ", "and so on,".repeat(20).replace(' ', "-"));
                 let text = text.repeat(request.body.len() / 100 + 10);
                 whole(out, 200, &[], &wire.content_type(), &wire.answer(&text))
             }
-            Step::Drip(text, pause) => {
+            ScriptStep::Drip(text, pause) => {
                 let body = wire.answer(text);
                 head(out, 200, &[], &wire.content_type(), Some(body.len()))?;
                 let size = body.len().div_ceil(8).max(1);
@@ -207,41 +220,45 @@ impl Shared {
                 }
                 Ok(())
             }
-            Step::Refuse(text) => whole(out, 200, &[], &wire.content_type(), &wire.refusal(text)),
-            Step::Limited(retry_after) => {
+            ScriptStep::Refuse(text) => {
+                whole(out, 200, &[], &wire.content_type(), &wire.refusal(text))
+            }
+            ScriptStep::Limited(retry_after) => {
                 let headers: Vec<(&str, String)> =
                     retry_after.iter().map(|after| ("retry-after", after.clone())).collect();
                 whole(out, 429, &headers, JSON, &wire.error("rate_limit_error", "slow down"))
             }
-            Step::Status(status) => {
+            ScriptStep::Status(status) => {
                 whole(out, *status, &[], JSON, &wire.error("server_error", "out of order"))
             }
-            Step::TooLong { limit, asked } => {
+            ScriptStep::TooLong { limit, asked } => {
                 whole(out, 400, &[], JSON, &wire.too_long(*limit, *asked))
             }
-            Step::ErrorBody(message) => {
+            ScriptStep::ErrorBody(message) => {
                 whole(out, 200, &[], &wire.content_type(), &wire.error_in_answer(message))
             }
-            Step::Hang => {
+            ScriptStep::Hang => {
                 self.wait(CONNECTION_TIME_MAX);
                 Ok(())
             }
-            Step::Cut(text) => {
+            ScriptStep::Cut(text) => {
                 let body = wire.answer(text);
                 head(out, 200, &[], &wire.content_type(), Some(body.len()))?;
                 out.write_all(&body.as_bytes()[..body.len() / 2])
             }
-            Step::Drop => Ok(()),
-            Step::Garbage => {
+            ScriptStep::Drop => Ok(()),
+            ScriptStep::Garbage => {
                 let body = "\u{1}\u{2} not { json ] at all\n\ndata: neither this\n\n";
                 whole(out, 200, &[], &wire.content_type(), body)
             }
-            Step::Empty => whole(out, 200, &[], &wire.content_type(), ""),
-            Step::Page => whole(out, 200, &[], "text/html", "<html><body>Welcome</body></html>"),
-            Step::Redirect(url) => {
+            ScriptStep::Empty => whole(out, 200, &[], &wire.content_type(), ""),
+            ScriptStep::Page => {
+                whole(out, 200, &[], "text/html", "<html><body>Welcome</body></html>")
+            }
+            ScriptStep::Redirect(url) => {
                 whole(out, 307, &[("location", url.clone())], "text/plain", "elsewhere")
             }
-            Step::Raw(status, headers, body) => whole(out, *status, headers, "", body),
+            ScriptStep::Raw(status, headers, body) => whole(out, *status, headers, "", body),
         }
     }
 
@@ -260,7 +277,7 @@ impl Shared {
 
 const JSON: &str = "application/json";
 
-fn read_request(stream: &TcpStream) -> std::io::Result<Option<Recorded>> {
+fn read_request(stream: &TcpStream) -> std::io::Result<Option<RecordedRequest>> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
@@ -278,7 +295,7 @@ fn read_request(stream: &TcpStream) -> std::io::Result<Option<Recorded>> {
             headers.push((name.to_lowercase(), value.trim().to_owned()));
         }
     }
-    let mut recorded = Recorded { method, path, headers, body: String::new() };
+    let mut recorded = RecordedRequest { method, path, headers, body: String::new() };
     let length = recorded.header("content-length").and_then(|length| length.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body)?;

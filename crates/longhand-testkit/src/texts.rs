@@ -13,7 +13,7 @@ pub fn call_all(takers: &[Taker]) {
     let times = std::env::var("LONGHAND_TIMES").ok().and_then(|times| times.parse().ok());
     let texts: Vec<String> = shifted().chain((0..150 * times.unwrap_or(1)).map(mixed)).collect();
     for (name, take) in takers {
-        let told = Told { name };
+        let told = PanicNote { name };
         for text in &texts {
             take(text);
         }
@@ -27,11 +27,11 @@ pub fn seen<T>(value: T) {
 }
 
 /// Says what was called when a call panics.
-struct Told {
+struct PanicNote {
     name: &'static str,
 }
 
-impl Drop for Told {
+impl Drop for PanicNote {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("this was in {}", self.name);

@@ -18,11 +18,11 @@ mod rules;
 use serde_json::Value;
 
 pub use self::edit::validate_edit;
-use self::rules::Report;
+use self::rules::ViolationReport;
 
 /// The wire format of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wire {
+pub enum WireFormat {
     /// Chat Completions.
     Chat,
     /// The items of Responses.
@@ -31,7 +31,7 @@ pub enum Wire {
     Anthropic,
 }
 
-impl Wire {
+impl WireFormat {
     /// All formats.
     pub const ALL: [Self; 3] = [Self::Chat, Self::Responses, Self::Anthropic];
 
@@ -49,13 +49,13 @@ impl Wire {
 /// An empty list of messages breaks none.
 ///
 /// ```
-/// use longhand_testkit::validator::{Wire, validate};
+/// use longhand_testkit::validator::{WireFormat, validate};
 ///
 /// let json = r#"{"messages":[{"role":"user","content":""}]}"#;
-/// assert_eq!(validate(Wire::Chat, json), ["messages[0].content: the text is empty"]);
+/// assert_eq!(validate(WireFormat::Chat, json), ["messages[0].content: the text is empty"]);
 /// ```
-pub fn validate(dialect: Wire, json: &str) -> Vec<String> {
-    let mut report = Report::default();
+pub fn validate(dialect: WireFormat, json: &str) -> Vec<String> {
+    let mut report = ViolationReport::default();
     let document: Value = match serde_json::from_str(json) {
         Ok(document) => document,
         Err(error) => {
@@ -64,14 +64,14 @@ pub fn validate(dialect: Wire, json: &str) -> Vec<String> {
         }
     };
     match dialect {
-        Wire::Chat => chat::validate(&document, &mut report),
-        Wire::Responses => responses::validate(&document, &mut report),
-        Wire::Anthropic => anthropic::validate(&document, json.len(), &mut report),
+        WireFormat::Chat => chat::validate(&document, &mut report),
+        WireFormat::Responses => responses::validate(&document, &mut report),
+        WireFormat::Anthropic => anthropic::validate(&document, json.len(), &mut report),
     }
     report.violations
 }
 
 /// Finds the messages of a request; a bare list is its own.
-fn messages_of(dialect: Wire, document: &Value) -> Option<&Vec<Value>> {
+fn messages_of(dialect: WireFormat, document: &Value) -> Option<&Vec<Value>> {
     document.as_array().or_else(|| document.get(dialect.list_field())?.as_array())
 }

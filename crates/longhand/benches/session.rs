@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhand::{
-    Archive, Owner, Prompt, Round, Session, SessionId, Settings, SqliteArchive, Summariser, Tokens,
+    Archive, Owner, Prompt, Round, Session, SessionId, SessionSettings, SqliteArchive, Summariser,
+    Tokens,
 };
 use longhand_archive::{After, NewEntry, NewSession};
 use longhand_core::Scale;
@@ -83,7 +84,8 @@ fn slow_and_instant(folder: &Path) -> [Duration; 2] {
     let mut sessions = [30, 0].map(|seconds| {
         let archive = Arc::new(SqliteArchive::open(folder.join(format!("{seconds}s.db"))).unwrap());
         let terse: Arc<dyn Summariser> = Arc::new(Terse(Duration::from_secs(seconds)));
-        let settings = Settings { summarisers: vec![terse], ..Settings::new().unwrap() };
+        let settings =
+            SessionSettings { summarisers: vec![terse], ..SessionSettings::new().unwrap() };
         Session::open_with(archive, "s", settings).unwrap()
     });
     let mut times: [Vec<Duration>; 2] = Default::default();
@@ -114,7 +116,7 @@ fn build(path: &Path, rounds: u64) {
 
 fn open(path: &Path) -> Session {
     let archive = Arc::new(SqliteArchive::open(path).unwrap());
-    Session::open_with(archive, "s", Settings::new().unwrap()).unwrap()
+    Session::open_with(archive, "s", SessionSettings::new().unwrap()).unwrap()
 }
 
 /// A round of 6 KB: a question, and an answer with a path, a figure and now and then a decision.

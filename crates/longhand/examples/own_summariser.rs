@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use longhand::summary::Input;
 use longhand::{
-    Extractive, MemoryArchive, Prompt, Round, Scale, Session, Settings, Summariser, Summary,
+    Extractive, MemoryArchive, Prompt, Round, Scale, Session, SessionSettings, Summariser, Summary,
     SummaryError, Tokens,
 };
 
@@ -34,10 +34,10 @@ impl Summariser for LastWords {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // They are tried in order. What the work log holds (decisions, files, names) never depends on them.
-    let settings = Settings {
+    let settings = SessionSettings {
         budget: Tokens(6_000),
         summarisers: vec![Arc::new(LastWords), Arc::new(Extractive)],
-        ..Settings::new()?
+        ..SessionSettings::new()?
     };
     let mut session = Session::open_with(Arc::new(MemoryArchive::new()), "demo", settings)?;
     for number in 0..400 {

@@ -13,16 +13,18 @@ use std::io::BufRead as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhand::replay::{BudgetShare, Figures, Method, Settings, Share, Trace, judge, replay};
+use longhand::replay::{
+    BudgetShare, Figures, FoundShare, Method, ReplaySettings, Trace, judge, replay,
+};
 use longhand::{Extractive, Fitting, Miner, Policy, Round, Session, SqliteArchive, Summarised};
 use longhand_core::{Budget, Meter, Tokens};
 use longhand_dialect::{Conversation, read};
 use longhand_meter::{ImageRule, MeterSpec};
 use serde_json::{Value, json};
 
-type Outcome = Result<(), Box<dyn Error>>;
+type ExampleResult = Result<(), Box<dyn Error>>;
 
-fn main() -> Outcome {
+fn main() -> ExampleResult {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -43,7 +45,7 @@ fn meter() -> Result<Arc<dyn Meter + Send + Sync>, Box<dyn Error>> {
 }
 
 /// Fits a conversation that is read already, as `compact` does: plan with the built-in summary, then text.
-fn fit(conversation: &Conversation, budget: u64, times: usize) -> Outcome {
+fn fit(conversation: &Conversation, budget: u64, times: usize) -> ExampleResult {
     let (mut cpu_ms, mut wall_ms) = (Vec::new(), Vec::new());
     for _ in 0..times {
         // A new meter each time: what an earlier one has counted does not help.
@@ -55,7 +57,7 @@ fn fit(conversation: &Conversation, budget: u64, times: usize) -> Outcome {
             Fitting { conversation, live: &[], pins: &[], fixed: Tokens::ZERO, meter: &*meter };
         let plan = fitting.plan(
             &Budget::of(Tokens(budget)),
-            &longhand_core::Settings { policy: Policy::Auto, ..Default::default() },
+            &longhand_core::PlanSettings { policy: Policy::Auto, ..Default::default() },
             &digest,
         );
         let window = conversation.apply(&[plan.batch]);
@@ -68,7 +70,7 @@ fn fit(conversation: &Conversation, budget: u64, times: usize) -> Outcome {
 }
 
 /// Records rounds; each is durable before the next is read.
-fn record(archive: &str, first: usize) -> Outcome {
+fn record(archive: &str, first: usize) -> ExampleResult {
     let mut session = Session::open(Arc::new(SqliteArchive::open(archive)?), "scoreboard")?;
     let (mut cpu_ms, mut wall_ms) = (Vec::new(), Vec::new());
     for (number, line) in std::io::stdin().lock().lines().enumerate() {
@@ -85,19 +87,19 @@ fn record(archive: &str, first: usize) -> Outcome {
 }
 
 /// Prints the windows that the proxy would send.
-fn windows(conversation: &Conversation, budget: u64) -> Outcome {
+fn windows(conversation: &Conversation, budget: u64) -> ExampleResult {
     let meter = meter()?;
     let trace = Trace::new(conversation, &*meter)?;
-    let settings = Settings::new(BudgetShare::Tokens(Tokens(budget)), meter);
+    let settings = ReplaySettings::new(BudgetShare::Tokens(Tokens(budget)), meter);
     replay(&trace, Method::Standing(Policy::Auto), &settings, |window| println!("{window}"))?;
     Ok(())
 }
 
 /// Judges the windows of others. An empty line stands for the request as it is.
-fn judged(conversation: &Conversation, budget: u64) -> Outcome {
+fn judged(conversation: &Conversation, budget: u64) -> ExampleResult {
     let meter = meter()?;
     let trace = Trace::new(conversation, &*meter)?;
-    let settings = Settings::new(BudgetShare::Tokens(Tokens(budget)), meter);
+    let settings = ReplaySettings::new(BudgetShare::Tokens(Tokens(budget)), meter);
     let mut lines = std::io::stdin().lock().lines();
     let mut missing = 0;
     let run = judge(&trace, &settings, |request| match lines.next() {
@@ -119,7 +121,7 @@ fn judged(conversation: &Conversation, budget: u64) -> Outcome {
 
 /// Shares are pairs, so that those of several conversations can be added.
 fn figures(figures: &Figures, cost_none: f64) -> Value {
-    let pair = |share: &Share| json!([share.kept, share.all]);
+    let pair = |share: &FoundShare| json!([share.kept, share.all]);
     let state = &figures.state;
     json!({
         "requests": figures.requests, "sent": figures.sent.0, "cached": figures.cached.0,

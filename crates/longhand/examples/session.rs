@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use longhand::archive::Scope;
-use longhand::{Archive, MemoryArchive, Prompt, Round, Session, Settings, Tokens};
+use longhand::{Archive, MemoryArchive, Prompt, Round, Session, SessionSettings, Tokens};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // `SqliteArchive::open("conversations.db")?` keeps it in a file.
     let archive = Arc::new(MemoryArchive::new());
-    let settings = Settings { budget: Tokens(2_000), ..Settings::new()? };
+    let settings = SessionSettings { budget: Tokens(2_000), ..SessionSettings::new()? };
     let mut session = Session::open_with(archive.clone(), "demo", settings)?;
 
     for number in 0..100 {

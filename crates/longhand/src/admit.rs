@@ -34,11 +34,11 @@ struct Archived {
 }
 
 /// What a window is made with.
-pub struct Request<'r> {
+pub struct WindowRequest<'r> {
     /// The budget.
     pub budget: Budget,
     /// The policy, and what it leaves alone.
-    pub settings: longhand_core::Settings,
+    pub settings: longhand_core::PlanSettings,
     /// Counts tokens.
     pub meter: &'r dyn Meter,
     /// Makes the text of folds.
@@ -145,8 +145,8 @@ impl Admitted {
     }
 
     /// Makes the window. A new batch is durable before it is returned.
-    pub fn window(&mut self, request: &Request) -> Result<Fitted, SessionError> {
-        // Planned by its twin, the window is written from the original, which may be longer.
+    pub fn window(&mut self, request: &WindowRequest) -> Result<Fitted, SessionError> {
+        // The plan is made from the redacted copy; the window is written from the original, which may be longer.
         let hidden = self.original.as_ref().map_or(Tokens::ZERO, |original| {
             hidden_tokens(original, &self.conversation, request.meter)
         });
@@ -179,7 +179,7 @@ impl Admitted {
     }
 
     /// Stores a batch. Returns false if another process stored one first.
-    fn commit(&mut self, plan: &Plan, request: &Request) -> Result<bool, SessionError> {
+    fn commit(&mut self, plan: &Plan, request: &WindowRequest) -> Result<bool, SessionError> {
         let Some(Archived { archive, session, .. }) = &self.archived else { return Ok(true) };
         let mut receipt = (request.receipt)();
         receipt["at"] = crate::time::format(request.now_ms).into();

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longhand_core::anchor::Miner;
-use longhand_core::{Digest, Digested, Folded, Index, Meter, Scale, Seq, Tokens};
-use longhand_summary::{Log, Page, Summariser};
+use longhand_core::{Digest, Digested, Folded, IndexDigest, Meter, Scale, Seq, Tokens};
+use longhand_summary::{Log, LogPage, Summariser};
 use serde_json::{Value, json};
 
 use crate::said::Said;
-use crate::story::{Chapter, Storyteller, Told};
+use crate::story::{Chapter, Storyteller, WrittenStory};
 
 /// How many of the names and statements without room a receipt lists.
 const DROPPED_NAMED_MAX: usize = 50;
@@ -25,32 +25,32 @@ pub struct Summarised {
     /// Summaries of tool calls that were recorded without messages, by their entries.
     traces: Vec<(Seq, (String, String))>,
     /// The summary that a model wrote in the background.
-    told: Option<Told>,
+    told: Option<WrittenStory>,
     /// Whether a model is to summarise what is folded.
     is_told: bool,
     keeps_state: bool,
-    newest: Mutex<Newest>,
+    newest: Mutex<NewestDigest>,
 }
 
 /// The newest digest and its account.
 #[derive(Default)]
-struct Newest {
+struct NewestDigest {
     /// Its input and its text.
-    told: Option<(Key, Digested)>,
+    told: Option<(DigestKey, Digested)>,
     account: Option<Value>,
     is_lossy: bool,
     refused: Vec<String>,
     chapter: Option<Chapter>,
 }
 
-/// What a digest is made of: a plan may ask for the same one again, in a little less room.
+/// The input of a digest. A plan may ask for the same digest again, with a little less room.
 #[derive(Clone, PartialEq, Eq)]
-struct Key {
+struct DigestKey {
     messages: Vec<(usize, usize)>,
     state: String,
 }
 
-impl Key {
+impl DigestKey {
     fn of(folded: &Folded) -> Self {
         let raws = folded.messages.iter().map(|message| message.raw.raw());
         let messages = raws.map(|raw| (raw.as_ptr().addr(), raw.len())).collect();
@@ -70,7 +70,7 @@ impl Summarised {
         Self { summarisers, meter, miner, traces, told, is_told, keeps_state, newest }
     }
 
-    /// Keeps the whole work log for the next block, not only what this one shows.
+    /// Keeps the whole work log for the next block, not only the part that this one shows.
     #[must_use]
     pub fn keeping_state(mut self) -> Self {
         self.keeps_state = true;
@@ -91,7 +91,7 @@ impl Summarised {
         self
     }
 
-    /// What the newest digest took: summariser, model, tokens, cost, anchors.
+    /// The account of the newest digest: summariser, model, tokens, cost, anchors.
     pub fn account(&self) -> Option<Value> {
         self.newest().account.clone()
     }
@@ -111,11 +111,11 @@ impl Summarised {
         self.newest().chapter.clone()
     }
 
-    fn newest(&self) -> std::sync::MutexGuard<'_, Newest> {
+    fn newest(&self) -> std::sync::MutexGuard<'_, NewestDigest> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what is folded into the log of what was folded before.
+    /// Adds the folded messages to the log of the fold before.
     fn read(&self, folded: &Folded) -> (Log, u64) {
         let mut log = Log::parse(folded.state).with_miner(self.miner.clone());
         folded.blocks.iter().for_each(|block| log.carry(block));
@@ -148,14 +148,14 @@ impl Summarised {
     }
 }
 
-/// What a model may take of a block.
+/// The tokens of a block that a model's summary may take.
 fn story_room(limit: Tokens) -> Tokens {
     Tokens(limit.0 / 3)
 }
 
 impl Digest for Summarised {
     fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested {
-        let key = Key::of(folded);
+        let key = DigestKey::of(folded);
         if let Some((known, told)) = &self.newest().told
             && *known == key
             && scale.text(&told.text) <= limit
@@ -163,8 +163,8 @@ impl Digest for Summarised {
             return told.clone();
         }
         if self.summarisers.is_empty() {
-            *self.newest() = Newest::default();
-            return Index.digest(folded, limit, scale);
+            *self.newest() = NewestDigest::default();
+            return IndexDigest.digest(folded, limit, scale);
         }
         let (mut log, before) = self.read(folded);
         let chapter = self.is_told.then(|| self.chapter_of(folded, before, &log, limit));
@@ -189,8 +189,8 @@ impl Digest for Summarised {
         }
         // Only models were asked for, and none wrote a summary.
         if story.is_none() && self.summarisers.iter().all(|summariser| summariser.writes()) {
-            *self.newest() = Newest { refused, ..Newest::default() };
-            return Index.digest(folded, limit, scale);
+            *self.newest() = NewestDigest { refused, ..NewestDigest::default() };
+            return IndexDigest.digest(folded, limit, scale);
         }
         let page = log.page(&folded.after, &folded.hidden, limit, scale);
         let state = if self.keeps_state { log.write() } else { String::new() };
@@ -198,7 +198,7 @@ impl Digest for Summarised {
         let background = background.and_then(|told| told.account.clone());
         let account = account(&page, story, background);
         let told = Digested { text: page.text, state, wanted: page.wanted };
-        *self.newest() = Newest {
+        *self.newest() = NewestDigest {
             told: Some((key, told.clone())),
             account: Some(account),
             is_lossy: page.is_lossy,
@@ -226,7 +226,7 @@ fn with_earlier(mut account: Value, earlier: Option<Value>) -> Value {
 }
 
 /// The receipt of a page: who wrote the summary, its tokens and cost, and what was left out for lack of room.
-fn account(page: &Page, story: Option<Value>, background: Option<Value>) -> Value {
+fn account(page: &LogPage, story: Option<Value>, background: Option<Value>) -> Value {
     let names: Vec<&str> =
         page.left_out.iter().take(DROPPED_NAMED_MAX).map(String::as_str).collect();
     let mut account =

@@ -3,7 +3,7 @@
 use longhand_archive::{Archive, SessionId};
 use longhand_core::{
     Batch, Budget, CachePrices, Clear, Digest, Economy, Edit, EditKind, Handle, History, Message,
-    Meter, Original, Path, Plan, Scale, Seq, Settings, Tokens, brought_back, clear,
+    Meter, Original, Path, Plan, PlanSettings, Scale, Seq, Tokens, brought_back, clear,
     clipped_on_entry, content, original, plan_with, project, reasons, requests,
 };
 use longhand_dialect::Conversation;
@@ -51,7 +51,7 @@ impl<'f> Fitting<'f> {
     }
 
     /// What to change so that it fits.
-    pub fn plan(&self, budget: &Budget, settings: &Settings, digest: &dyn Digest) -> Plan {
+    pub fn plan(&self, budget: &Budget, settings: &PlanSettings, digest: &dyn Digest) -> Plan {
         plan_with(&self.history(), budget, settings, self.meter, digest)
     }
 
@@ -61,7 +61,7 @@ impl<'f> Fitting<'f> {
         &self,
         shown: Tokens,
         budget: &Budget,
-        settings: &Settings,
+        settings: &PlanSettings,
         digest: &dyn Digest,
     ) -> Option<Plan> {
         if !self.is_due(shown, budget, settings) {
@@ -73,7 +73,7 @@ impl<'f> Fitting<'f> {
 
     /// Whether a plan is to be made for a window of `shown` tokens: it is full, or a new result is larger
     /// than its share.
-    pub fn is_due(&self, shown: Tokens, budget: &Budget, settings: &Settings) -> bool {
+    pub fn is_due(&self, shown: Tokens, budget: &Budget, settings: &PlanSettings) -> bool {
         shown > budget.high()
             || clipped_on_entry(&self.history(), budget, settings, &Scale::new(self.meter))
                 .is_some()
@@ -104,10 +104,10 @@ impl<'f> Fitting<'f> {
         (!plan.is_noop()).then_some(plan)
     }
 
-    /// A batch as it is to be committed: with what it takes out of sight and the archive has in another
-    /// form, since a client may send back more than it was given.
+    /// Adds the originals that a batch hides and that the archive has only in another form.
     ///
-    /// `is_form` says whether the archive has a message byte for byte, where that is known.
+    /// A client may send back more than it was given, and then the archived form is not what the batch
+    /// hides. `is_form` says whether the archive has a message byte for byte; `None` if that is not known.
     pub fn with_variants(
         &self,
         batch: &Batch,

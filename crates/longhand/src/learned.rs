@@ -68,7 +68,7 @@ impl Default for Learned {
 }
 
 impl Learned {
-    /// What is recent enough to be believed.
+    /// Drops everything that is too old to be believed.
     #[must_use]
     pub fn at(self, now: i64) -> Self {
         let is_fresh = |at: i64, time| now.saturating_sub(at).abs() <= time;
@@ -86,7 +86,7 @@ impl Learned {
         if counted.0 < TOKENS_MIN {
             return;
         }
-        // Whatever was billed, it was answered. A server that reads only the end of a request refuses none.
+        // The request was answered, whatever was billed. A server that reads only the end of a request refuses none.
         self.took(counted, now);
         if is_believable(billed, counted.0) {
             // The dearest of late: a window must not be too long because the one before was prose.
@@ -95,7 +95,7 @@ impl Learned {
         }
     }
 
-    /// A request of so many tokens was answered, so a limit below that is wrong.
+    /// A request of `tokens` was answered, so a lower limit is wrong.
     pub fn took(&mut self, tokens: Tokens, now: i64) {
         let passed = self.passed.0.0;
         self.passed = (tokens.max(Tokens(passed - passed / 50)), now);
@@ -118,12 +118,12 @@ impl Learned {
     /// The most by our count after a request was found too long; `None` if no shorter one would do, since it
     /// asks for too long a reply.
     ///
-    /// What the upstream says of its limit is remembered, unless more than that has passed of late.
+    /// The limit that the upstream reports is remembered, unless a larger request was answered recently.
     pub fn overflowed(&mut self, sent: TooLong, overflow: Overflow, now: i64) -> Option<Tokens> {
         let sent_tokens = sent.tokens.0;
         let guess = Tokens(scaled(sent_tokens, 6, 10));
         let Some(limit) = overflow.limit.filter(|_| !overflow.bytes) else { return Some(guess) };
-        // A count that is not about this request says nothing.
+        // A count that cannot be about this request is ignored.
         let both = sent_tokens.saturating_add(sent.reply);
         let asked = overflow.asked.filter(|asked| {
             [sent_tokens, both].iter().any(|counted| is_believable(*asked, *counted))
@@ -174,7 +174,7 @@ impl Learned {
         }
     }
 
-    /// What an archive should have now, if that differs from what it has.
+    /// The text that the archive should store, if it differs from the stored one.
     pub fn to_keep(&mut self) -> Option<String> {
         let is_news = self.percent.0.abs_diff(self.kept_percent) >= PERCENT_STEP
             || self.most != self.kept_most;
@@ -195,7 +195,7 @@ impl Learned {
         json!({"percent": self.percent, "kind": kind, "most": most, "passed": passed}).to_string()
     }
 
-    /// Reads what an archive has.
+    /// Reads the text that an archive has stored.
     pub fn read(told: &str) -> Option<Self> {
         let told: Value = serde_json::from_str(told).ok()?;
         let pair = |key: &str| Some((told[key][0].as_u64()?, told[key][1].as_i64()?));
@@ -213,7 +213,7 @@ impl Learned {
     }
 }
 
-/// Whether a provider's count can be about a request of so many tokens by ours.
+/// Whether a provider's count can be about a request of `ours` tokens by our count.
 fn is_believable(theirs: u64, ours: u64) -> bool {
     PERCENT.contains(&theirs.saturating_mul(100).div_ceil(ours.max(1)))
 }

@@ -93,7 +93,7 @@ pub mod time;
 pub mod transfer;
 pub mod unread;
 
-pub use admit::{Admitted, Fitted, Request};
+pub use admit::{Admitted, Fitted, WindowRequest};
 pub use digest::Summarised;
 pub use entry::{entry_of, entry_with, is_form, new_entry, searchable, user_words};
 pub use fit::{Fitting, reasons_json};
@@ -116,8 +116,8 @@ pub use one_request::{
 pub use prompt::{Placement, Prompt, Window};
 pub use redact::{Redactor, hidden_tokens};
 pub use rejoin::{Rejoined, rejoin};
-pub use round::{Call, Round};
-pub use session::{Folding, PlainRound, Recorded, Session, SessionError, Settings};
+pub use round::{ModelCall, Round};
+pub use session::{Folding, PlainRound, Recorded, Session, SessionError, SessionSettings};
 pub use story::Storyteller;
 
 /// The Rust in the README, which is compiled and run with the other examples.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use longhand_core::anchor::Miner;
 use longhand_core::{Budget, Handle, Meter, Scale, Tokens};
 use longhand_dialect::{Conversation, Dialect, Finding, read};
-use longhand_meter::{ImageRule, MeterSpec, Provider};
+use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 use longhand_summary::{Extractive, Summariser};
 use serde_json::json;
 
 use crate::SessionError;
-use crate::admit::{Admitted, Request};
+use crate::admit::{Admitted, WindowRequest};
 use crate::digest::Summarised;
 use crate::prompt::Window;
 use crate::recall;
@@ -74,7 +74,7 @@ pub struct Fit {
     /// The tokens of the budget that are kept free for the reply.
     pub reserve: Tokens,
     /// The policy, and what it leaves alone.
-    pub plan: longhand_core::Settings,
+    pub plan: longhand_core::PlanSettings,
     /// Who summarises folded messages, in the order they are tried; with none, a fold lists names.
     pub summarisers: Vec<Arc<dyn Summariser>>,
     /// Counts tokens; the meter of the model that the request names if this is `None`.
@@ -87,7 +87,7 @@ impl Fit {
         Self {
             budget,
             reserve: Tokens::ZERO,
-            plan: longhand_core::Settings::default(),
+            plan: longhand_core::PlanSettings::default(),
             summarisers: vec![Arc::new(Extractive)],
             meter: None,
         }
@@ -111,7 +111,7 @@ impl Fit {
         let (bytes_max, images_max) = conversation.size_limits();
         let digest =
             Summarised::new(self.summarisers.clone(), Arc::clone(&meter), Miner::default());
-        let fitted = Admitted::alone(conversation).window(&Request {
+        let fitted = Admitted::alone(conversation).window(&WindowRequest {
             budget: Budget {
                 reserve: self.reserve,
                 bytes_max,
@@ -139,8 +139,8 @@ pub fn meter_for(dialect: Dialect, model: Option<&str>) -> Result<SharedMeter, S
 /// What pictures cost with the provider that a format belongs to.
 pub fn image_rule(dialect: Dialect, model: Option<&str>) -> ImageRule {
     let provider = match dialect {
-        Dialect::Chat | Dialect::Responses | Dialect::Codex => Provider::OpenAi,
-        Dialect::Anthropic | Dialect::ClaudeCode | Dialect::Pi => Provider::Anthropic,
+        Dialect::Chat | Dialect::Responses | Dialect::Codex => ImageProvider::OpenAi,
+        Dialect::Anthropic | Dialect::ClaudeCode | Dialect::Pi => ImageProvider::Anthropic,
     };
     ImageRule::for_model(provider, model)
 }

@@ -16,29 +16,29 @@ pub struct Past<'a> {
     sessions: Vec<(SessionId, Scope)>,
 }
 
-/// What was brought back.
+/// The answer to a recall.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct RecallAnswer {
     /// The text for the model: quotes, or why there are none.
     pub text: String,
     /// How it was asked for.
-    pub sought: Sought,
+    pub sought: RecallKind,
     /// Whether it was found.
-    pub outcome: Outcome,
+    pub outcome: RecallOutcome,
 }
 
-/// How something was to be brought back.
+/// What a recall was asked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sought {
-    /// By its handle.
+pub enum RecallKind {
+    /// A handle.
     Handle,
-    /// By words.
+    /// Words to search for.
     Query,
 }
 
-/// Whether something was found.
+/// Whether a recall found something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RecallOutcome {
     /// Something was found.
     Found,
     /// The conversation does not have it.
@@ -82,14 +82,14 @@ impl<'a> Past<'a> {
         arguments: &str,
         scale: &Scale,
         limit: Tokens,
-    ) -> Found {
+    ) -> RecallAnswer {
         let asked: Value = serde_json::from_str(arguments).unwrap_or_default();
         let field = |key: &str| {
             let text = asked[key].as_str().map(str::trim).filter(|text| !text.is_empty());
             text.map(str::to_owned)
         };
         let (handle, query) = (field("handle"), field("query"));
-        let sought = if handle.is_some() { Sought::Handle } else { Sought::Query };
+        let sought = if handle.is_some() { RecallKind::Handle } else { RecallKind::Query };
         let looked = match (&handle, &query) {
             (Some(handle), query) => self.named(dialect, handle).map(|named| {
                 named.map(|(title, text)| quoted(&title, &text, query.as_deref(), scale, limit))
@@ -100,11 +100,11 @@ impl<'a> Past<'a> {
             (None, None) => Ok(None),
         };
         let (outcome, text) = match looked {
-            Ok(Some(text)) => (Outcome::Found, text),
-            Ok(None) => (Outcome::Unknown, nothing(handle.as_deref(), query.as_deref())),
-            Err(_) => (Outcome::Failed, UNREADABLE.to_owned()),
+            Ok(Some(text)) => (RecallOutcome::Found, text),
+            Ok(None) => (RecallOutcome::Unknown, nothing(handle.as_deref(), query.as_deref())),
+            Err(_) => (RecallOutcome::Failed, UNREADABLE.to_owned()),
         };
-        Found { text, sought, outcome }
+        RecallAnswer { text, sought, outcome }
     }
 
     /// What a handle or an entry stands for, with a title.
@@ -194,7 +194,7 @@ fn is_said(entry: &Entry) -> bool {
 mod tests {
     use longhand_archive::{Addition, After, MemoryArchive, NewBatch, NewEntry, NewSession};
     use longhand_core::Batch;
-    use longhand_meter::{ImageRule, MeterSpec, Provider};
+    use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 
     use super::*;
     use crate::new_entry;
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(past(stranger).sessions, [(newer, path)]);
         let past = past(Owner::LOCAL);
         assert_eq!(past.sessions, [(newer, path), (old, Scope::Session(old))]);
-        let images = ImageRule::for_model(Provider::OpenAi, None);
+        let images = ImageRule::for_model(ImageProvider::OpenAi, None);
         let meter = MeterSpec::for_model("").open(images).unwrap();
         let handle = |of: &str| Handle::of([of]).to_string();
         for (arguments, expected) in [

@@ -1,31 +1,31 @@
 //! Quotes from a conversation, labelled so that they cannot be taken for messages.
 
 use longhand_archive::Entry;
-use longhand_core::json::Cursor;
+use longhand_core::json::JsonCursor;
 use longhand_core::{Message, Part, Role, Scale, Tokens, cut, grouped};
 use longhand_dialect::{Dialect, read};
 
 /// How many lines are shown around one that a query finds.
 const AROUND: usize = 2;
 
-/// Quotes a text in at most so many tokens; with a query, what is about that.
+/// Quotes a text in at most `limit` tokens; with a query, only the lines about it.
 pub(crate) fn quoted(
     title: &str,
-    own: &str,
+    text: &str,
     query: Option<&str>,
     scale: &Scale,
     limit: Tokens,
 ) -> String {
-    let about = query.and_then(|query| about(own, query));
+    let about = query.and_then(|query| about(text, query));
     let of = match (&about, query) {
         (Some(_), _) => ", the lines about the query",
         (None, Some(_)) => "; no line of it has the query",
         (None, None) => "",
     };
-    let chars = grouped(own.chars().count());
+    let chars = grouped(text.chars().count());
     let head = format!("{title} from earlier in this conversation, {chars} chars, quoted{of}:");
     let left = limit.saturating_sub(scale.text(&head) + Tokens(1));
-    let body = clipped(about.as_deref().unwrap_or(own), scale, left);
+    let body = clipped(about.as_deref().unwrap_or(text), scale, left);
     format!("{head}\n{body}")
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn entry(entry: &Entry) -> String {
     }
 }
 
-/// Who said an entry; the results of tools are a tool's, whatever message carries them. `None` if it is no message.
+/// The role of an entry's message; a message with tool results counts as the tool's. `None` if it is no message.
 pub fn role(entry: &Entry) -> Option<Role> {
     let messages = crate::entry::messages(entry.form.parse().ok()?, &entry.raw);
     let message = messages.first()?;
@@ -64,7 +64,7 @@ pub fn role(entry: &Entry) -> Option<Role> {
 /// Writes messages that stand on a line each in readable form; other text is returned unchanged.
 pub(crate) fn messages(dialect: Dialect, lines: &str) -> String {
     let is_message = |line: &str| {
-        let node = Cursor::new(line).node().unwrap_or_default();
+        let node = JsonCursor::new(line).node().unwrap_or_default();
         node.get(line, "role").or(node.get(line, "type")).is_some()
     };
     if !lines.lines().all(is_message) {
@@ -106,14 +106,14 @@ fn part(part: &Part) -> Option<String> {
 }
 
 /// The lines that have words of a query, with those around them: all words if any line has them all.
-fn about(own: &str, query: &str) -> Option<String> {
+fn about(text: &str, query: &str) -> Option<String> {
     let query = query.to_lowercase();
     let words: Vec<&str> = query.split_whitespace().map(|word| word.trim_matches('"')).collect();
-    let lines: Vec<&str> = own.lines().collect();
+    let lines: Vec<&str> = text.lines().collect();
     let has = |line: &str, all: bool| {
         let line = line.to_lowercase();
-        let mut own = words.iter().map(|word| line.contains(word));
-        if all { own.all(|has| has) } else { own.any(|has| has) }
+        let mut has_word = words.iter().map(|word| line.contains(word));
+        if all { has_word.all(|has| has) } else { has_word.any(|has| has) }
     };
     let found =
         |all: bool| -> Vec<usize> { (0..lines.len()).filter(|at| has(lines[*at], all)).collect() };
@@ -136,11 +136,11 @@ fn about(own: &str, query: &str) -> Option<String> {
 }
 
 /// Quotes the beginning and the end of a text, as much as fits.
-fn clipped(own: &str, scale: &Scale, limit: Tokens) -> String {
+fn clipped(text: &str, scale: &Scale, limit: Tokens) -> String {
     // No token that matters here has more bytes.
-    let mut bytes = own.len().min((limit.0 as usize).saturating_mul(8));
+    let mut bytes = text.len().min((limit.0 as usize).saturating_mul(8));
     loop {
-        let told = if bytes < own.len() { ends(own, bytes) } else { quote(own) };
+        let told = if bytes < text.len() { ends(text, bytes) } else { quote(text) };
         if scale.text(&told) <= limit || bytes == 0 {
             return told;
         }
@@ -148,10 +148,10 @@ fn clipped(own: &str, scale: &Scale, limit: Tokens) -> String {
     }
 }
 
-fn ends(own: &str, bytes: usize) -> String {
-    let head = cut::head(own, bytes - bytes / 3);
-    let tail = cut::tail(own, bytes / 3);
-    let gone = own.len() - head.len() - tail.len();
+fn ends(text: &str, bytes: usize) -> String {
+    let head = cut::head(text, bytes - bytes / 3);
+    let tail = cut::tail(text, bytes / 3);
+    let gone = text.len() - head.len() - tail.len();
     let note =
         format!("({} bytes are left out here; add a query to find lines in them)", grouped(gone));
     let pieces = [quote(head), note, quote(tail)];
@@ -160,25 +160,25 @@ fn ends(own: &str, bytes: usize) -> String {
 }
 
 /// Begins every line with a quote sign, whatever kind of line break it has.
-fn quote(own: &str) -> String {
-    let own = own.replace("\r\n", "\n");
-    let own = own.strip_suffix('\n').unwrap_or(&own);
+fn quote(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let text = text.strip_suffix('\n').unwrap_or(&text);
     let is_break =
         |c| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
-    own.split(is_break).map(|line| format!("> {line}\n")).collect()
+    text.split(is_break).map(|line| format!("> {line}\n")).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use longhand_meter::{ImageRule, MeterSpec, Provider};
+    use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 
     use super::*;
 
-    fn check(own: &str, query: Option<&str>, limit: u64, expected: &str) {
-        let images = ImageRule::for_model(Provider::OpenAi, None);
+    fn check(text: &str, query: Option<&str>, limit: u64, expected: &str) {
+        let images = ImageRule::for_model(ImageProvider::OpenAi, None);
         let meter = MeterSpec::for_model("").open(images).unwrap();
         let scale = Scale::new(&*meter);
-        let told = quoted("h:x", own, query, &scale, Tokens(limit));
+        let told = quoted("h:x", text, query, &scale, Tokens(limit));
         assert!(scale.text(&told) <= Tokens(limit), "{told}");
         let (_, body) = told.split_once(":\n").unwrap();
         assert_eq!(body, expected);
@@ -196,9 +196,9 @@ mod tests {
 
     #[test]
     fn a_query_finds_its_lines() {
-        let own: String = (0..20).map(|at| format!("line {at} of it\n")).collect();
+        let text: String = (0..20).map(|at| format!("line {at} of it\n")).collect();
         check(
-            &own,
+            &text,
             Some("LINE 7"),
             200,
             "> …\n> line 5 of it\n> line 6 of it\n> line 7 of it\n> line 8 of it\n> line 9 of it\n> \
@@ -209,10 +209,10 @@ mod tests {
 
     #[test]
     fn what_is_too_long_keeps_its_ends() {
-        let own: String = (0..2_000).map(|at| format!("line {at}\n")).collect();
-        let images = ImageRule::for_model(Provider::OpenAi, None);
+        let text: String = (0..2_000).map(|at| format!("line {at}\n")).collect();
+        let images = ImageRule::for_model(ImageProvider::OpenAi, None);
         let meter = MeterSpec::for_model("").open(images).unwrap();
-        let told = quoted("h:x", &own, None, &Scale::new(&*meter), Tokens(300));
+        let told = quoted("h:x", &text, None, &Scale::new(&*meter), Tokens(300));
         assert!(Scale::new(&*meter).text(&told) <= Tokens(300), "{told}");
         assert!(told.contains("> line 0\n") && told.contains("> line 1999"), "{told}");
         assert!(told.contains("bytes are left out here"), "{told}");

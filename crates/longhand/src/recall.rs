@@ -7,7 +7,9 @@ use longhand_dialect::{Conversation, Dialect};
 
 use crate::SessionError;
 use crate::entry::{Form, messages};
-pub use crate::past::{Found, Outcome, Past, Sought, UNREADABLE};
+pub use crate::past::{
+    Past, RecallAnswer, RecallAnswer as Found, RecallKind, RecallOutcome, UNREADABLE,
+};
 pub use crate::quote::role;
 
 /// What a handle stands for.
@@ -98,7 +100,7 @@ fn folded(
         entries.extend(archive.path(session, Some(span.last), range)?);
     }
     let is_message = |entry: &Entry| matches!(Form::parse(&entry.form), Some(Form::Message(_)));
-    lines.extend(entries.iter().filter(|own| is_message(own)).map(|entry| entry.raw.clone()));
+    lines.extend(entries.iter().filter(|entry| is_message(entry)).map(|entry| entry.raw.clone()));
     let dialect = entries.iter().find_map(|entry| entry.form.parse().ok());
     Ok(Recalled { session, original: Original::Json(lines.join("\n")), dialect, entries })
 }

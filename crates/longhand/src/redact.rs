@@ -17,9 +17,9 @@ use longhand_dialect::{Conversation, DialectError, read};
 use regex::Regex;
 
 use self::rules::{RULES, Rule};
-use self::view::View;
+use self::view::UnescapedView;
 
-/// How every mark begins that stands in the place of a secret.
+/// The beginning of every mark that replaces a secret.
 const MARK: &str = "[redacted ";
 
 /// What lies between the texts of two neighbouring parts of a message: the keys around them.
@@ -44,8 +44,8 @@ pub struct Redactor {
     gap: Option<Regex>,
 }
 
-/// A secret in a text: where its pieces are, and what stands in the place of the first.
-struct Secret {
+/// A secret in a text: where its pieces are, and the mark that replaces the first.
+struct FoundSecret {
     pieces: Vec<Range<usize>>,
     mark: String,
 }
@@ -59,7 +59,7 @@ impl Redactor {
         Self { key, rules, gap: compiled(GAP) }
     }
 
-    /// The text with marks in the place of secrets, whether it is plain, JSON or JSON within JSON.
+    /// Replaces secrets by marks, whether the text is plain, JSON or JSON within JSON.
     ///
     /// JSON stays JSON with the same structure. A text that was redacted before stays as it is.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
@@ -96,11 +96,11 @@ impl Redactor {
         }
     }
 
-    fn secrets(&self, text: &str) -> Vec<Secret> {
-        let view = View::unescaped(text);
+    fn secrets(&self, text: &str) -> Vec<FoundSecret> {
+        let view = UnescapedView::unescaped(text);
         let mut secrets = Vec::new();
         for (range, mark) in self.found(&view.text) {
-            secrets.push(Secret { pieces: view.sources(&range), mark });
+            secrets.push(FoundSecret { pieces: view.sources(&range), mark });
         }
         let gaps: Vec<Range<usize>> = self
             .gap
@@ -112,12 +112,12 @@ impl Redactor {
             return secrets;
         }
         // A secret may be cut into two parts of a message.
-        let joined = View::without(&view.text, &gaps);
+        let joined = UnescapedView::without(&view.text, &gaps);
         for (range, mark) in self.found(&joined.text) {
             let pieces = joined.sources(&range);
             if pieces.len() > 1 {
                 let pieces = pieces.iter().flat_map(|piece| view.sources(piece)).collect();
-                secrets.push(Secret { pieces, mark });
+                secrets.push(FoundSecret { pieces, mark });
             }
         }
         secrets
@@ -149,7 +149,7 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
-/// How many tokens a conversation may have more than its redacted twin, by which it is planned.
+/// The tokens that a conversation may have in addition to its redacted copy, which plans are made from.
 pub fn hidden_tokens(original: &Conversation, twin: &Conversation, meter: &dyn Meter) -> Tokens {
     let scale = Scale::new(meter);
     let messages = original.messages.iter().zip(&twin.messages);

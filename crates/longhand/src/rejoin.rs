@@ -10,7 +10,7 @@ use longhand_dialect::{Conversation, Dialect, read};
 use crate::entry::entry_of;
 use crate::{Admitted, Chain, SessionError};
 
-/// What an archive had of a conversation, and what was added to it.
+/// The session of a conversation in an archive, and the entries that were added to it.
 #[derive(Clone, Debug)]
 pub struct Rejoined {
     /// The session that has it.
@@ -19,10 +19,10 @@ pub struct Rejoined {
     pub added: usize,
 }
 
-/// Adds what is new of a conversation to the session that has the rest; `None` if none has.
+/// Adds the new messages of a conversation to the session that has the others; `None` if no session has them.
 ///
-/// The session may be anybody's: whoever can open an archive may read all of it. It is known by its messages,
-/// or by what the program calls it (`groups`), since what programs send and what they keep differ in places.
+/// The session may belong to any owner, since whoever can open an archive may read all of it. It is found by its
+/// messages or by the program's name for it (`groups`), because programs do not store exactly what they send.
 pub fn rejoin(
     archive: &Arc<dyn Archive>,
     conversation: Conversation,
@@ -38,7 +38,7 @@ pub fn rejoin(
     let longest = || same.iter().max_by_key(|info| info.entries).map(|info| (*info).clone());
     let Some(session) = beginning.clone().or_else(longest) else { return Ok(None) };
     let elsewhere = same.iter().copied().filter(|info| info.id != session.id);
-    let known = Known::of(&**archive, &session, elsewhere)?;
+    let known = KnownMeanings::of(&**archive, &session, elsewhere)?;
     if let Some((after, new)) = known.rest(messages) {
         let entry = |message| entry_of(conversation.dialect, message, now_ms);
         let entries: Vec<_> = new.iter().map(entry).collect();
@@ -60,12 +60,12 @@ pub fn rejoin(
 }
 
 /// What the messages of a session mean, and which it has in other sessions of the same conversation.
-struct Known {
+struct KnownMeanings {
     here: Vec<(Seq, Meaning)>,
     elsewhere: HashSet<Meaning>,
 }
 
-impl Known {
+impl KnownMeanings {
     fn of<'s>(
         archive: &dyn Archive,
         session: &SessionInfo,
@@ -79,8 +79,8 @@ impl Known {
         Ok(Self { here, elsewhere: others })
     }
 
-    /// What comes after the newest answer that the session has, without what follows it there already, and the
-    /// entry that it comes after. `None` if the session has none of the answers, or lacks an earlier one.
+    /// The messages after the newest answer that the session has, without those that already follow it there, and the
+    /// entry that they come after. `None` if the session has none of the answers, or lacks an earlier one.
     ///
     /// Only answers are compared up to there: clients write their questions and results in several ways.
     fn rest<'m>(&self, messages: &'m [Message]) -> Option<(Option<Seq>, &'m [Message])> {

@@ -3,14 +3,14 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use longhand::replay::{BudgetShare, Method, Settings, Trace, replay};
+//! use longhand::replay::{BudgetShare, Method, ReplaySettings, Trace, replay};
 //! use longhand::Policy;
 //! # use longhand_meter::{ImageRule, MeterSpec};
 //! # let meter: Arc<dyn longhand_core::Meter + Send + Sync> = Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
 //!
 //! let chat = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
 //! let trace = Trace::new(&longhand_dialect::read(chat.into(), None)?, &*meter)?;
-//! let settings = Settings::new(BudgetShare::Percent(50), meter);
+//! let settings = ReplaySettings::new(BudgetShare::Percent(50), meter);
 //! let run = replay(&trace, Method::Standing(Policy::Auto), &settings, |_| ())?;
 //! assert_eq!((run.figures.requests, run.figures.invalid), (1, 0));
 //! # Ok::<(), longhand_dialect::DialectError>(())
@@ -30,11 +30,13 @@ use longhand_core::{CachePrices, Message, Meter, Policy, Scale, Tokens};
 use longhand_dialect::{Conversation, DialectError, Finding, read_after, read_shared};
 use longhand_summary::{Extractive, Summariser};
 
-pub use self::figures::{Figures, Measure, Share, State};
-use self::maker::{Asked, Made, Maker};
-use self::seen::Seen;
+pub use self::figures::{Figures, FoundShare, Measure, WorkShares};
+use self::maker::{MadeWindow, Maker, MeasuredRequest};
+use self::seen::WindowTexts;
 pub use self::trace::Trace;
 use crate::Miner;
+
+pub use self::{ReplayRun as Run, ReplaySettings as Settings};
 
 /// How windows are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub enum Method {
 /// The most tokens of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetShare {
-    /// So many.
+    /// A fixed number.
     Tokens(Tokens),
     /// A share of the whole conversation.
     Percent(u64),
@@ -58,11 +60,11 @@ pub enum BudgetShare {
 
 impl BudgetShare {
     /// The tokens that a conversation of a size gets.
-    pub fn of(self, whole: Tokens) -> Tokens {
+    pub fn of(self, conversation: Tokens) -> Tokens {
         match self {
             Self::Tokens(tokens) => tokens,
             Self::Percent(percent) => {
-                Tokens((u128::from(whole.0) * u128::from(percent) / 100) as u64)
+                Tokens((u128::from(conversation.0) * u128::from(percent) / 100) as u64)
             }
         }
     }
@@ -70,7 +72,7 @@ impl BudgetShare {
 
 /// How a trace is replayed; what is not set is as in `longhand serve`.
 #[derive(Clone)]
-pub struct Settings {
+pub struct ReplaySettings {
     /// The most tokens of a window.
     pub budget: BudgetShare,
     /// What share of the budget a full window is brought down to, in percent.
@@ -91,7 +93,7 @@ pub struct Settings {
     pub uncached_price: f64,
 }
 
-impl Settings {
+impl ReplaySettings {
     /// The usual settings.
     pub fn new(budget: BudgetShare, meter: Arc<dyn Meter + Send + Sync>) -> Self {
         Self {
@@ -108,28 +110,31 @@ impl Settings {
     }
 }
 
-impl Settings {
+impl ReplaySettings {
     /// The prices as plans take them.
     fn prices(&self) -> CachePrices {
-        let whole = |price: f64| (price * 1_000.0).round() as u64;
-        CachePrices { cached: whole(self.cached_price), uncached: whole(self.uncached_price) }
+        let per_thousand = |price: f64| (price * 1_000.0).round() as u64;
+        CachePrices {
+            cached: per_thousand(self.cached_price),
+            uncached: per_thousand(self.uncached_price),
+        }
     }
 }
 
-/// A trace that was replayed.
+/// The result of replaying a trace.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
+pub struct ReplayRun {
     /// The figures of all requests together.
     pub figures: Figures,
     /// The most tokens that a window was to have.
     pub budget: Tokens,
     /// Each request.
-    pub requests: Vec<Sent>,
+    pub requests: Vec<ReplayedRequest>,
 }
 
-/// One request.
+/// One request of a replay.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct ReplayedRequest {
     /// The size of the conversation so far.
     pub whole: Tokens,
     /// The size of the window.
@@ -142,7 +147,7 @@ pub struct Sent {
     pub is_batch: bool,
     /// Why the provider would refuse it at any size.
     pub faults: Vec<String>,
-    /// What was asked for and is not in the window.
+    /// The texts that the window should have and does not.
     pub missing: Vec<(Measure, String)>,
 }
 
@@ -150,15 +155,15 @@ pub struct Sent {
 pub fn replay(
     trace: &Trace,
     method: Method,
-    settings: &Settings,
+    settings: &ReplaySettings,
     mut watch: impl FnMut(&str),
-) -> Result<Run, DialectError> {
+) -> Result<ReplayRun, DialectError> {
     let mut maker = Maker::new(method, settings, settings.budget.of(trace.tokens()));
     let mut number = 0;
     let make = |conversation: &Conversation| {
         let messages = trace.replies[number].start;
         number += 1;
-        maker.window(&Asked {
+        maker.window(&MeasuredRequest {
             conversation,
             weights: &trace.weights[..messages],
             fixed: trace.fixed,
@@ -173,12 +178,12 @@ pub fn replay(
 /// Where a window differs from its request, a batch is counted.
 pub fn judge(
     trace: &Trace,
-    settings: &Settings,
+    settings: &ReplaySettings,
     mut make: impl FnMut(&str) -> String,
-) -> Result<Run, DialectError> {
+) -> Result<ReplayRun, DialectError> {
     let make = |conversation: &Conversation| {
         let text = make(conversation.bytes());
-        Made { is_new: text != conversation.bytes(), text: Some(text) }
+        MadeWindow { is_new: text != conversation.bytes(), text: Some(text) }
     };
     walk(trace, settings, make, &mut |_| ())
 }
@@ -186,17 +191,17 @@ pub fn judge(
 /// Goes through a trace, request by request.
 fn walk(
     trace: &Trace,
-    settings: &Settings,
-    mut make: impl FnMut(&Conversation) -> Made,
+    settings: &ReplaySettings,
+    mut make: impl FnMut(&Conversation) -> MadeWindow,
     watch: &mut dyn FnMut(&str),
-) -> Result<Run, DialectError> {
+) -> Result<ReplayRun, DialectError> {
     let budget = settings.budget.of(trace.tokens());
-    let mut shown = Shown::default();
-    let mut run = Run { budget, ..Run::default() };
+    let mut shown = NewestWindow::default();
+    let mut run = ReplayRun { budget, ..ReplayRun::default() };
     for (number, reply) in trace.replies.iter().enumerate() {
         let mut conversation = trace.conversation.beginning(reply.start)?;
         conversation.keep_thinking();
-        let Made { text, is_new } = make(&conversation);
+        let MadeWindow { text, is_new } = make(&conversation);
         let window = match text {
             Some(text) => shown.read(text, &conversation)?,
             None => conversation,
@@ -213,7 +218,7 @@ fn walk(
 }
 
 impl Figures {
-    fn bill(&mut self, sent: &Sent, budget: Tokens, settings: &Settings) {
+    fn bill(&mut self, sent: &ReplayedRequest, budget: Tokens, settings: &ReplaySettings) {
         let uncached = sent.tokens.saturating_sub(sent.cached);
         self.requests += 1;
         self.sent += sent.tokens;
@@ -229,17 +234,17 @@ impl Figures {
 
 /// The newest window.
 #[derive(Default)]
-struct Shown {
+struct NewestWindow {
     window: Option<Conversation>,
     weights: Vec<Tokens>,
     /// All that can be read in it.
-    all: Seen,
+    all: WindowTexts,
     /// What can be read in it and stands there as it was received.
-    original: Seen,
+    original: WindowTexts,
 }
 
-impl Shown {
-    /// Reads a window; what it shares with the one before is taken over.
+impl NewestWindow {
+    /// Reads a window. Messages that it shares with the window before are not read again.
     fn read(&self, text: String, asked: &Conversation) -> Result<Conversation, DialectError> {
         let text = Arc::new(text);
         match &self.window {
@@ -249,7 +254,7 @@ impl Shown {
     }
 
     /// Moves on to the next window.
-    fn advance(&mut self, window: Conversation, trace: &Trace, scale: &Scale) -> Sent {
+    fn advance(&mut self, window: Conversation, trace: &Trace, scale: &Scale) -> ReplayedRequest {
         let before = self.window.as_ref().map_or(&[][..], |before| &before.messages);
         let shared = shared(before, &window.messages);
         let is_break = shared < before.len();
@@ -271,7 +276,7 @@ impl Shown {
         let faults = window.check().into_iter().filter(Finding::is_fault);
         let faults = faults.map(|fault| fault.to_string()).collect();
         self.window = Some(window);
-        Sent {
+        ReplayedRequest {
             whole: Tokens::ZERO,
             tokens,
             cached,
@@ -282,8 +287,14 @@ impl Shown {
         }
     }
 
-    /// Looks for what a window should have.
-    fn ask(&mut self, trace: &Trace, number: usize, figures: &mut Figures, sent: &mut Sent) {
+    /// Looks in the window for the texts that it should have.
+    fn ask(
+        &mut self,
+        trace: &Trace,
+        number: usize,
+        figures: &mut Figures,
+        sent: &mut ReplayedRequest,
+    ) {
         for (measure, number) in &trace.questions.requests[number] {
             let text = &trace.questions.texts[*number];
             let is_kept = self.all.first(*number, text).is_some();

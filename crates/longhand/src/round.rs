@@ -17,12 +17,12 @@ const FOUND_CHARS_MAX: usize = 20;
 pub struct Round {
     /// When it closed, in milliseconds since 1970 (UTC); never read from a clock here.
     pub at_ms: i64,
-    pieces: Vec<Piece>,
+    pieces: Vec<RoundEntry>,
 }
 
 /// The tokens and the cost of a call to a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Call {
+pub struct ModelCall {
     /// The model, with its endpoint.
     pub model: String,
     /// Tokens that it read, cached or not.
@@ -35,7 +35,7 @@ pub struct Call {
     pub cost_micros: Option<u64>,
 }
 
-impl Call {
+impl ModelCall {
     fn json(&self) -> String {
         let Self { model, input, cached_input, output, cost_micros } = self;
         let raw = json!({
@@ -48,7 +48,7 @@ impl Call {
 
 /// A ledger entry that is not recorded yet.
 #[derive(Clone, Debug)]
-struct Piece {
+struct RoundEntry {
     form: Form,
     raw: String,
 }
@@ -56,7 +56,7 @@ struct Piece {
 impl Round {
     /// A round of plain words.
     pub fn new(user: &str, assistant: &str, at_ms: i64) -> Self {
-        let piece = |role: &str, text: &str| Piece {
+        let piece = |role: &str, text: &str| RoundEntry {
             form: Form::Message(Dialect::Chat),
             raw: json!({"role": role, "content": text}).to_string(),
         };
@@ -66,8 +66,10 @@ impl Round {
     /// Adds an account of a tool: its name and a short summary of call and result.
     #[must_use]
     pub fn with_trace(mut self, name: &str, summary: &str) -> Self {
-        let trace =
-            Piece { form: Form::Trace, raw: json!({"name": name, "summary": summary}).to_string() };
+        let trace = RoundEntry {
+            form: Form::Trace,
+            raw: json!({"name": name, "summary": summary}).to_string(),
+        };
         // A trace stands before the words that came of it.
         let at = self.pieces.len().saturating_sub(1);
         self.pieces.insert(at, trace);
@@ -76,8 +78,8 @@ impl Round {
 
     /// Adds the tokens and the cost of a call; they are kept with the round and never sent to a model.
     #[must_use]
-    pub fn with_call(mut self, call: &Call) -> Self {
-        self.pieces.push(Piece { form: Form::Call, raw: call.json() });
+    pub fn with_call(mut self, call: &ModelCall) -> Self {
+        self.pieces.push(RoundEntry { form: Form::Call, raw: call.json() });
         self
     }
 
@@ -125,11 +127,11 @@ impl Round {
             return Err(SessionError::Round(finding.to_string()));
         }
         let form = Form::Message(conversation.dialect);
-        let pieces: Vec<Piece> = conversation
+        let pieces: Vec<RoundEntry> = conversation
             .messages
             .iter()
             .filter(|message| message.role != Role::System)
-            .map(|message| Piece { form, raw: message.raw.raw().to_owned() })
+            .map(|message| RoundEntry { form, raw: message.raw.raw().to_owned() })
             .collect();
         if pieces.is_empty() {
             return Err(SessionError::Round("a round needs at least one message".to_owned()));
@@ -165,7 +167,7 @@ impl Round {
     /// The round with marks in the place of secrets.
     #[must_use]
     pub fn redacted(&self, redactor: &Redactor) -> Self {
-        let redacted = |piece: &Piece| Piece {
+        let redacted = |piece: &RoundEntry| RoundEntry {
             form: piece.form,
             raw: redactor.redact(&piece.raw).into_owned(),
         };
@@ -175,7 +177,7 @@ impl Round {
     /// The entries that the archive is to keep.
     pub fn entries(&self) -> Vec<NewEntry> {
         let pieces = self.pieces.iter().enumerate();
-        let entry = |(at, piece): (usize, &Piece)| {
+        let entry = |(at, piece): (usize, &RoundEntry)| {
             entry(piece.form, piece.raw.clone(), at == 0, self.at_ms)
         };
         pieces.map(entry).collect()

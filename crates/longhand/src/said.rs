@@ -30,8 +30,8 @@ impl Said {
 
 /// The words of the user or of the model; the text of an earlier fold belongs to neither.
 fn words(messages: &[&Message], role: Role) -> String {
-    let own = messages.iter().filter(|message| message.role == role);
-    let parts = own.flat_map(|message| &message.parts).filter(|part| earlier(part).is_none());
+    let of_role = messages.iter().filter(|message| message.role == role);
+    let parts = of_role.flat_map(|message| &message.parts).filter(|part| earlier(part).is_none());
     let texts = parts.filter_map(Part::text).map(|text| text.decode().into_owned());
     texts.collect::<Vec<_>>().join("\n")
 }

@@ -27,11 +27,11 @@ use crate::fit::reasons_json;
 use crate::preamble;
 use crate::prompt::{Prompt, Window};
 use crate::redact::Redactor;
-use crate::round::{Call, Round};
+use crate::round::{ModelCall, Round};
 use crate::story::Storyteller;
 
-use self::request::Request;
-pub use self::settings::Settings;
+use self::request::SessionRequest;
+pub use self::settings::SessionSettings;
 
 /// Why a session could not do what was asked.
 #[derive(Debug, Error)]
@@ -99,7 +99,7 @@ pub struct Session {
     archive: Arc<dyn Archive>,
     id: SessionId,
     name: String,
-    settings: Settings,
+    settings: SessionSettings,
     /// The entries that are not folded, oldest first.
     shown: Vec<ShownEntry>,
     /// The batches that say what is shown, each built on the one before it.
@@ -120,7 +120,7 @@ pub struct Session {
 
 /// Whether a new batch is committed, and when it was made.
 #[derive(Clone, Copy)]
-enum Commit {
+enum CommitWhen {
     Never,
     At(i64),
     /// Only if a summariser has written about what it folds.
@@ -133,11 +133,11 @@ struct ShownEntry {
     seq: Seq,
     round: u64,
     at_ms: i64,
-    content: Content,
+    content: ShownContent,
 }
 
 #[derive(Clone, Debug)]
-enum Content {
+enum ShownContent {
     Message(Dialect, Message),
     Trace(String, String),
     /// Not for models.
@@ -147,14 +147,14 @@ enum Content {
 impl Session {
     /// Opens a conversation with the default settings; an absent one opens empty.
     pub fn open(archive: Arc<dyn Archive>, name: &str) -> Result<Self, SessionError> {
-        Self::open_with(archive, name, Settings::new()?)
+        Self::open_with(archive, name, SessionSettings::new()?)
     }
 
     /// Opens a conversation.
     pub fn open_with(
         archive: Arc<dyn Archive>,
         name: &str,
-        settings: Settings,
+        settings: SessionSettings,
     ) -> Result<Self, SessionError> {
         Self::open_id(archive, SessionId::named(Owner::LOCAL, name), name, settings)
     }
@@ -164,7 +164,7 @@ impl Session {
         archive: Arc<dyn Archive>,
         id: SessionId,
         name: &str,
-        settings: Settings,
+        settings: SessionSettings,
     ) -> Result<Self, SessionError> {
         let mut session = Self {
             archive,
@@ -182,8 +182,8 @@ impl Session {
             storyteller: Storyteller::default(),
             weighed: None,
         };
-        let told = session.archive.derived(id, Storyteller::KEY)?;
-        session.storyteller = Storyteller::new(told.as_deref());
+        let state = session.archive.derived(id, Storyteller::KEY)?;
+        session.storyteller = Storyteller::new(state.as_deref());
         session.reload()?;
         Ok(session)
     }
@@ -275,7 +275,7 @@ impl Session {
             Some((known, before)) => {
                 let scale = Scale::new(&*self.settings.meter);
                 let new = self.shown[known..].iter().filter_map(|entry| match &entry.content {
-                    Content::Message(_, message) => Some(scale.message(message, Tokens::MAX)),
+                    ShownContent::Message(_, message) => Some(scale.message(message, Tokens::MAX)),
                     _ => None,
                 });
                 before + new.sum::<Tokens>()
@@ -286,7 +286,7 @@ impl Session {
         tokens
     }
 
-    /// Takes in what is new, and folds at once if the policy wants that.
+    /// Reads the new entries, and folds at once if the policy is a rolling one.
     fn after_record(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
         match std::mem::take(&mut self.place) {
             After::Newest => self.catch_up()?,
@@ -300,7 +300,7 @@ impl Session {
 
     /// Reads the entries that were appended since, by this process or another.
     fn catch_up(&mut self) -> Result<(), SessionError> {
-        // What is asked again does not see what came after it.
+        // A retried round does not see the entries after its place.
         if self.place != After::Newest {
             return Ok(());
         }
@@ -317,8 +317,8 @@ impl Session {
     /// Makes the conversation fit without a new message, in one batch if it does not.
     fn fit(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
         let before = self.verbatim().start;
-        let commit = Commit::IfSummarised(now_ms);
-        let window = self.made(None, &Prompt::default(), self.settings.plan, commit)?;
+        let commit = CommitWhen::IfSummarised(now_ms);
+        let window = self.make_window(None, &Prompt::default(), self.settings.plan, commit)?;
         let over = Some(window.shortfall).filter(|over| *over > Tokens::ZERO);
         Ok(Folding { rounds: self.verbatim().start.saturating_sub(before), over })
     }
@@ -328,7 +328,7 @@ impl Session {
     /// Returns whether none is being written any more.
     pub fn settle(&mut self, wait: Duration) -> Result<bool, SessionError> {
         let end = Instant::now() + wait;
-        // When one is done, the next may begin.
+        // When one summary is done, the next may begin.
         while !self.hear_story(end.saturating_duration_since(Instant::now()))? {
             if Instant::now() >= end {
                 return Ok(false);
@@ -342,9 +342,9 @@ impl Session {
         let before = self.verbatim().start;
         let summary_max = Tokens(self.settings.budget.0 / 6).min(Rolling::default().summary_max);
         let policy = Policy::Rolling(Rolling { rounds_max: 1, summary_max });
-        let plan = longhand_core::Settings { policy, ..self.settings.plan };
+        let plan = longhand_core::PlanSettings { policy, ..self.settings.plan };
         self.is_undone = false;
-        let window = self.made(None, &Prompt::default(), plan, Commit::At(now_ms))?;
+        let window = self.make_window(None, &Prompt::default(), plan, CommitWhen::At(now_ms))?;
         let over = Some(window.shortfall).filter(|over| *over > Tokens::ZERO);
         Ok(Folding { rounds: self.verbatim().start.saturating_sub(before), over })
     }
@@ -389,32 +389,32 @@ impl Session {
         self.catch_up()?;
         self.hear_story(Duration::ZERO)?;
         let message = Some(message).filter(|message| !message.is_empty());
-        self.made(message, prompt, self.settings.plan, Commit::At(now_ms))
+        self.make_window(message, prompt, self.settings.plan, CommitWhen::At(now_ms))
     }
 
     /// The window that [`Session::window`] would make; nothing is committed.
     pub fn preview(&mut self, message: &str, prompt: &Prompt) -> Result<Window, SessionError> {
         self.catch_up()?;
         let message = Some(message).filter(|message| !message.is_empty());
-        self.made(message, prompt, self.settings.plan, Commit::Never)
+        self.make_window(message, prompt, self.settings.plan, CommitWhen::Never)
     }
 
     /// Plans, commits and writes a window.
-    fn made(
+    fn make_window(
         &mut self,
         message: Option<&str>,
         prompt: &Prompt,
-        settings: longhand_core::Settings,
-        commit: Commit,
+        settings: longhand_core::PlanSettings,
+        commit: CommitWhen,
     ) -> Result<Window, SessionError> {
         let mut slack = Tokens::ZERO;
         let mut conflicts = 0;
         loop {
             let digest = self.digest();
-            let request = Request::of(self, message, prompt);
+            let request = SessionRequest::of(self, message, prompt);
             let plan = self.plan(&request, prompt, settings, slack, &digest);
             let room = prompt.budget.unwrap_or(self.settings.budget);
-            // A few short rounds beyond the number are better kept than told of without what matters.
+            // If the summary would lose facts, a few more verbatim rounds are better as long as they fit.
             if matches!(settings.policy, Policy::Rolling(_)) && digest.is_lossy() {
                 let window = request.write(&self.live, prompt, &*self.settings.meter)?;
                 if window.tokens <= room {
@@ -436,10 +436,10 @@ impl Session {
             let window = Window { shortfall: window.tokens.saturating_sub(room), ..window };
             let now_ms = match commit {
                 _ if plan.is_noop() => return Ok(window),
-                Commit::Never => return Ok(window),
-                // A round that no summariser can tell of stays as it is: over budget is better than lost.
-                Commit::IfSummarised(_) if digest.account().is_none() => return Ok(window),
-                Commit::At(now_ms) | Commit::IfSummarised(now_ms) => now_ms,
+                CommitWhen::Never => return Ok(window),
+                // A round that no summariser could describe stays verbatim: over budget is better than lost.
+                CommitWhen::IfSummarised(_) if digest.account().is_none() => return Ok(window),
+                CommitWhen::At(now_ms) | CommitWhen::IfSummarised(now_ms) => now_ms,
             };
             let reasons = reasons_json(&request.path(), &plan.batch);
             match self.commit(&plan, &digest, &reasons, now_ms) {
@@ -456,9 +456,9 @@ impl Session {
 
     fn plan(
         &self,
-        request: &Request,
+        request: &SessionRequest,
         prompt: &Prompt,
-        settings: longhand_core::Settings,
+        settings: longhand_core::PlanSettings,
         slack: Tokens,
         digest: &Summarised,
     ) -> Plan {
@@ -488,7 +488,7 @@ impl Session {
     }
 
     /// The prices of coming requests, by the entries that are shown.
-    fn economy(&self, request: &Request) -> Option<Economy> {
+    fn economy(&self, request: &SessionRequest) -> Option<Economy> {
         let prices = self.settings.prices?;
         let messages = request.path().messages;
         let scale = Scale::new(&*self.settings.meter);
@@ -499,20 +499,23 @@ impl Session {
 
     fn digest(&self) -> Summarised {
         let settings = &self.settings;
-        let instant = settings.summarisers.iter().filter(|own| own.is_instant()).cloned();
+        let instant =
+            settings.summarisers.iter().filter(|summariser| summariser.is_instant()).cloned();
         let mut summarisers: Vec<Arc<dyn Summariser>> = instant.collect();
         // Until a model has answered, the built-in summariser stands in for it.
         if summarisers.is_empty() && !settings.summarisers.is_empty() {
             summarisers.push(Arc::new(Extractive));
         }
         let traces = self.shown.iter().filter_map(|entry| match &entry.content {
-            Content::Trace(name, summary) => Some((entry.seq, (name.clone(), summary.clone()))),
+            ShownContent::Trace(name, summary) => {
+                Some((entry.seq, (name.clone(), summary.clone())))
+            }
             _ => None,
         });
         let digest =
             Summarised::new(summarisers, Arc::clone(&settings.meter), settings.miner.clone());
         let digest = digest.keeping_state().with_traces(traces.collect());
-        let has_models = settings.summarisers.iter().any(|own| !own.is_instant());
+        let has_models = settings.summarisers.iter().any(|summariser| !summariser.is_instant());
         if has_models { digest.with_story(&self.storyteller) } else { digest }
     }
 
@@ -560,7 +563,8 @@ impl Session {
 
     /// Has a model summarise what was just folded, in the background.
     fn tell_story(&mut self, digest: &Summarised) {
-        let slow = self.settings.summarisers.iter().filter(|own| !own.is_instant()).cloned();
+        let slow =
+            self.settings.summarisers.iter().filter(|summariser| !summariser.is_instant()).cloned();
         self.storyteller.tell(digest, slow.collect());
     }
 
@@ -575,7 +579,7 @@ impl Session {
     /// Adds a line to the request log: what a model was sent for a window below a system prompt, with tokens and cost.
     pub fn log_request(
         &self,
-        call: &Call,
+        call: &ModelCall,
         window: &Window,
         system: &str,
         now_ms: i64,
@@ -611,14 +615,14 @@ impl Session {
 fn shown(entry: &Entry) -> ShownEntry {
     let content = match Form::parse(&entry.form) {
         Some(Form::Message(dialect)) => match messages(dialect, &entry.raw).into_iter().next() {
-            Some(message) => Content::Message(dialect, message),
-            None => Content::Aside,
+            Some(message) => ShownContent::Message(dialect, message),
+            None => ShownContent::Aside,
         },
         Some(Form::Trace) => match trace(&entry.raw) {
-            Some((name, summary)) => Content::Trace(name, summary),
-            None => Content::Aside,
+            Some((name, summary)) => ShownContent::Trace(name, summary),
+            None => ShownContent::Aside,
         },
-        Some(Form::Call) | None => Content::Aside,
+        Some(Form::Call) | None => ShownContent::Aside,
     };
     ShownEntry { seq: entry.seq, round: entry.round, at_ms: entry.at_ms, content }
 }

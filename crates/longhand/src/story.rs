@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use longhand_core::{Meter, Scale, Tokens};
-use longhand_summary::{Input, Refusal, Round, Summariser, SummaryError, Trace, accept};
+use longhand_summary::{Input, Refusal, Summariser, SummaryError, SummaryRound, ToolTrace, accept};
 use serde_json::{Value, json};
 
 use crate::digest::Summarised;
@@ -27,9 +27,9 @@ pub(crate) struct Chapter {
 
 impl Chapter {
     /// Lets a summariser summarise the rounds within the limit, or returns why it did not.
-    pub(crate) fn told_by(&self, summariser: &dyn Summariser) -> Result<Told, String> {
+    pub(crate) fn told_by(&self, summariser: &dyn Summariser) -> Result<WrittenStory, String> {
         let scale = &Scale::new(&*self.meter);
-        let rounds: Vec<Round> = self.rounds.iter().map(round).collect();
+        let rounds: Vec<SummaryRound> = self.rounds.iter().map(round).collect();
         let earlier = Some(self.earlier.as_str()).filter(|earlier| !earlier.is_empty());
         let ask = |input: &Input| {
             summariser.summarise(input, self.limit, scale).map_err(|error| chain(&error))
@@ -49,7 +49,7 @@ impl Chapter {
             "output_tokens": summary.output_tokens.0,
             "cost_micros": summary.cost_micros,
         });
-        Ok(Told {
+        Ok(WrittenStory {
             rounds: self.until,
             until: self.until,
             text: summary.text,
@@ -69,18 +69,18 @@ fn chain(error: &SummaryError) -> String {
     text
 }
 
-fn round(said: &Said) -> Round<'_> {
-    Round {
+fn round(said: &Said) -> SummaryRound<'_> {
+    SummaryRound {
         number: said.number,
         user: &said.user,
         assistant: &said.assistant,
-        tools: said.tools.iter().map(|(name, summary)| Trace { name, summary }).collect(),
+        tools: said.tools.iter().map(|(name, summary)| ToolTrace { name, summary }).collect(),
     }
 }
 
 /// What a model wrote about the first rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct WrittenStory {
     /// How many rounds it covers.
     pub(crate) rounds: u64,
     /// How many rounds were folded when it was handed out.
@@ -90,8 +90,8 @@ pub(crate) struct Told {
     pub(crate) account: Option<Value>,
 }
 
-impl Told {
-    /// Whether it belongs to a conversation of which so many rounds are folded.
+impl WrittenStory {
+    /// Whether it belongs to a conversation of which `rounds` rounds are folded.
     pub(crate) fn goes_on_at(&self, rounds: u64) -> bool {
         self.until == rounds
     }
@@ -118,16 +118,16 @@ impl Told {
 #[derive(Default)]
 pub struct Storyteller {
     /// The newest summary.
-    told: Option<Told>,
+    told: Option<WrittenStory>,
     /// The rounds that were folded since, and are in no job yet.
     since: Option<Chapter>,
-    job: Option<Job>,
+    job: Option<SummaryJob>,
     summarisers: Vec<Arc<dyn Summariser>>,
 }
 
 /// A summary that is being written. If this is dropped, the summariser finishes and its summary is discarded.
-struct Job {
-    told: Receiver<Option<Told>>,
+struct SummaryJob {
+    told: Receiver<Option<WrittenStory>>,
     chapter: Chapter,
 }
 
@@ -137,10 +137,10 @@ impl Storyteller {
 
     /// Continues from the summary of an earlier run, as the archive has it.
     pub fn new(told: Option<&str>) -> Self {
-        Self { told: told.map(Told::parse), ..Self::default() }
+        Self { told: told.map(WrittenStory::parse), ..Self::default() }
     }
 
-    /// Lets models summarise what the newest digest was made of.
+    /// Lets models summarise the rounds of the newest digest.
     pub fn tell(&mut self, digest: &Summarised, summarisers: Vec<Arc<dyn Summariser>>) {
         if let Some(chapter) = digest.chapter().filter(|_| !summarisers.is_empty()) {
             self.summarisers = summarisers;
@@ -154,8 +154,8 @@ impl Storyteller {
     }
 
     /// The newest summary, for a conversation that has grown since.
-    pub(crate) fn told(&self) -> Option<Told> {
-        self.told.clone().map(|told| Told { until: self.until(), ..told })
+    pub(crate) fn told(&self) -> Option<WrittenStory> {
+        self.told.clone().map(|told| WrittenStory { until: self.until(), ..told })
     }
 
     /// How many rounds have a summary or will have one.
@@ -189,11 +189,11 @@ impl Storyteller {
             let (mut refused, mut told) = (Vec::new(), None);
             for summariser in &summarisers {
                 match work.told_by(&**summariser) {
-                    Ok(mut own) => {
-                        if let Some(account) = &mut own.account {
+                    Ok(mut chapter) => {
+                        if let Some(account) = &mut chapter.account {
                             account["refused"] = refused.into();
                         }
-                        told = Some(own);
+                        told = Some(chapter);
                         break;
                     }
                     Err(why) => refused.push(why),
@@ -204,11 +204,11 @@ impl Storyteller {
         };
         // Where no thread can be had the channel is closed at once, which counts as a failure.
         let _ = thread::Builder::new().name("longhand-story".to_owned()).spawn(run);
-        self.job = Some(Job { told, chapter });
+        self.job = Some(SummaryJob { told, chapter });
     }
 
     /// Waits at most so long for the running job, and returns its summary.
-    pub(crate) fn hear(&mut self, wait: Duration) -> Option<Told> {
+    pub(crate) fn hear(&mut self, wait: Duration) -> Option<WrittenStory> {
         let job = self.job.take()?;
         let told = match job.told.recv_timeout(wait) {
             Ok(told) => told,
@@ -236,7 +236,7 @@ impl Storyteller {
         self.job.is_some()
     }
 
-    /// Forgets everything, also what is being written.
+    /// Forgets everything, including a summary that is being written.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }

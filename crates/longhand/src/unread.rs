@@ -40,12 +40,12 @@ pub enum UnreadContent {
     Text(String),
     /// Other bytes, as base64.
     Base64(String),
-    /// Nothing: secrets are to be taken out, and it is no text in which they could be found.
+    /// Nothing: secrets have to be removed, and they cannot be found in bytes that are not text.
     Withheld,
 }
 
 impl UnreadContent {
-    /// What is kept of these bytes; with a redactor, nothing in which it cannot look for secrets.
+    /// The part of these bytes that is kept; with a redactor, only text in which it can look for secrets.
     pub fn of(bytes: &[u8], redactor: Option<&Redactor>, is_packed: bool) -> Self {
         let text = std::str::from_utf8(bytes);
         let Some(redactor) = redactor else {

@@ -4,7 +4,7 @@ mod install;
 
 use std::process::{Command, Stdio};
 
-use self::install::{AGENTS, Installed, install};
+use self::install::{AGENTS, InstalledAgents, install};
 use crate::failure::Failure;
 use crate::run::{cargo, root};
 
@@ -14,11 +14,12 @@ const TESTS: &[&str] = &["test", "--workspace", "--test", "agents"];
 /// Runs some agents, or all of them, against a scripted model.
 pub(crate) fn test(names: &[&str]) -> Result<(), Failure> {
     let known = || AGENTS.iter().map(|agent| agent.name).collect::<Vec<_>>().join(", ");
-    if let Some(unknown) = names.iter().find(|name| AGENTS.iter().all(|own| own.name != **name)) {
+    if let Some(unknown) = names.iter().find(|name| AGENTS.iter().all(|agent| agent.name != **name))
+    {
         return Err(Failure::usage(format!("`{unknown}` is none of {}", known())));
     }
-    let wanted = AGENTS.iter().filter(|own| names.is_empty() || names.contains(&own.name));
-    let Installed { folder, names } = install(wanted)?;
+    let wanted = AGENTS.iter().filter(|agent| names.is_empty() || names.contains(&agent.name));
+    let InstalledAgents { folder, names } = install(wanted)?;
     cargo(&[TESTS, &["--no-run"]].concat())?;
     let mut arguments = [TESTS, &["--", "--nocapture", "--test-threads", "1", "--exact"]].concat();
     let tests: Vec<String> =

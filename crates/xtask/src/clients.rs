@@ -2,9 +2,9 @@
 
 mod install;
 
-use self::install::{Installed, install};
+use self::install::{InstalledClients, install};
 use crate::failure::Failure;
-use crate::model::{self, Server};
+use crate::model::{self, ModelServer};
 use crate::run::{cargo, cargo_with};
 
 /// The tests that want clients.
@@ -12,7 +12,7 @@ const TESTS: &[&str] = &["test", "--workspace", "--test", "clients"];
 
 /// Runs the clients against a scripted server, and against a real model where that can be had.
 pub(crate) fn test() -> Result<(), Failure> {
-    let Installed { python, node } = install()?;
+    let InstalledClients { python, node } = install()?;
     cargo(&[TESTS, &["--no-run"]].concat())?;
     let paths = [("LONGHAND_CLIENTS_PYTHON", python), ("LONGHAND_CLIENTS_NODE", node)];
     let mut variables: Vec<(&str, String)> = paths
@@ -22,7 +22,7 @@ pub(crate) fn test() -> Result<(), Failure> {
     run(&variables, &["--skip", "model::"])?;
     match model::install() {
         Ok(installed) => {
-            let server = Server::start(installed)?;
+            let server = ModelServer::start(installed)?;
             variables.push(("LONGHAND_MODEL_URL", server.url().to_owned()));
             run(&variables, &["model::"])
         }

@@ -43,7 +43,7 @@ pub(crate) fn data(arguments: &[&str]) -> Result<(), Failure> {
         sessions.len() - made,
         recorded.display()
     );
-    let stage = Stage { binary, folder, runs: AtomicUsize::new(0), faults: Mutex::default() };
+    let stage = DataStage { binary, folder, runs: AtomicUsize::new(0), faults: Mutex::default() };
     stage.try_all(&sessions);
     let faults = stage.faults.into_inner().unwrap_or_default();
     println!("{} runs, {} faults", stage.runs.into_inner(), faults.len());
@@ -54,14 +54,14 @@ pub(crate) fn data(arguments: &[&str]) -> Result<(), Failure> {
     Err(Failure::new(faults.join("\n")))
 }
 
-struct Stage {
+struct DataStage {
     binary: PathBuf,
     folder: PathBuf,
     runs: AtomicUsize,
     faults: Mutex<Vec<String>>,
 }
 
-impl Stage {
+impl DataStage {
     fn try_all(&self, sessions: &[PathBuf]) {
         let next = AtomicUsize::new(0);
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
@@ -136,7 +136,7 @@ impl Stage {
     }
 
     /// Runs a command; `None` if it is at fault.
-    fn run(&self, home: &Path, arguments: &[&str]) -> Option<Run> {
+    fn run(&self, home: &Path, arguments: &[&str]) -> Option<FinishedCommand> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let shown = format!("longhand {}", arguments.join(" "));
         let (stdout, stderr) =
@@ -175,14 +175,16 @@ impl Stage {
         let said = fs::read_to_string(&stderr).unwrap_or_default();
         let panic = said.lines().find(|line| line.contains("panicked"));
         match (panic, status.code()) {
-            (None, Some(status)) if STATUSES.contains(&status) => Some(Run { status, stdout }),
+            (None, Some(status)) if STATUSES.contains(&status) => {
+                Some(FinishedCommand { status, stdout })
+            }
             (Some(line), _) => self.fault(format!("{shown}: {line}")),
             _ => self
                 .fault(format!("{shown}: {status}: {}", said.lines().next().unwrap_or_default())),
         }
     }
 
-    fn fault(&self, what: String) -> Option<Run> {
+    fn fault(&self, what: String) -> Option<FinishedCommand> {
         eprintln!("{what}");
         self.faults.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(what);
         None
@@ -190,7 +192,7 @@ impl Stage {
 }
 
 /// A command that ended as it may.
-struct Run {
+struct FinishedCommand {
     status: i32,
     stdout: PathBuf,
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 pub(crate) use self::install::install;
-pub(crate) use self::server::Server;
+pub(crate) use self::server::ModelServer;
 use crate::failure::Failure;
 use crate::run::{cargo, cargo_with};
 
@@ -18,7 +18,7 @@ const TESTS: &[&str] = &["test", "--workspace", "--test", "real"];
 
 /// Serves the model until standard input ends or Ctrl-C is pressed.
 pub(crate) fn serve() -> Result<(), Failure> {
-    let mut server = Server::start(install()?)?;
+    let mut server = ModelServer::start(install()?)?;
     println!("listening {}", server.url());
     let end = end_of_input();
     while let Err(mpsc::RecvTimeoutError::Timeout) = end.recv_timeout(Duration::from_millis(200)) {
@@ -31,7 +31,7 @@ pub(crate) fn serve() -> Result<(), Failure> {
 pub(crate) fn test() -> Result<(), Failure> {
     let installed = install()?;
     cargo(&[TESTS, &["--no-run"]].concat())?;
-    let server = Server::start(installed)?;
+    let server = ModelServer::start(installed)?;
     let variables = [("LONGHAND_MODEL_URL", server.url())];
     cargo_with(&variables, &[TESTS, &["--", "--nocapture", "--test-threads=1"]].concat())
 }

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::run::{command, root};
 
 /// One row of the table.
-struct Row {
+struct TortureRow {
     promise: &'static str,
     package: &'static str,
     suite: &'static str,
@@ -67,9 +67,9 @@ pub(crate) fn torture(minutes: &str, seed: Option<&str>) -> Result<(), Failure> 
 }
 
 /// The table of what is tried, and how often in so many minutes.
-fn rows(minutes: u64, seed: u64) -> Vec<Row> {
+fn rows(minutes: u64, seed: u64) -> Vec<TortureRow> {
     let first = || ("LONGHAND_SEED_FIRST", seed.to_string());
-    let row = |promise, package, suite, filter, variables| Row {
+    let row = |promise, package, suite, filter, variables| TortureRow {
         promise,
         package,
         suite,
@@ -221,7 +221,7 @@ fn rows(minutes: u64, seed: u64) -> Vec<Row> {
     ]
 }
 
-struct Outcome {
+struct TortureResult {
     is_well: bool,
     told: String,
     time: Duration,
@@ -232,7 +232,7 @@ struct Outcome {
 ///
 /// As part of the workspace, which `cargo test --workspace` has built already: alone, a package has
 /// fewer features of its dependencies and would be built again.
-fn build(row: &Row) -> Result<PathBuf, Failure> {
+fn build(row: &TortureRow) -> Result<PathBuf, Failure> {
     let arguments =
         ["test", "--workspace", "--test", row.suite, "--no-run", "--message-format=json"];
     let shown = format!("cargo {}", arguments.join(" "));
@@ -255,7 +255,7 @@ fn build(row: &Row) -> Result<PathBuf, Failure> {
 }
 
 /// Runs the tests of a row.
-fn run(row: &Row, binary: &PathBuf) -> Result<Outcome, Failure> {
+fn run(row: &TortureRow, binary: &PathBuf) -> Result<TortureResult, Failure> {
     let started = Instant::now();
     let wrong = |error: std::io::Error| Failure::new(format!("{}: {error}", binary.display()));
     let mut child = Command::new(binary)
@@ -278,7 +278,7 @@ fn run(row: &Row, binary: &PathBuf) -> Result<Outcome, Failure> {
     if !is_well {
         told.push("**failed**".to_owned());
     }
-    Ok(Outcome { is_well, told: told.join("; "), time: started.elapsed(), output })
+    Ok(TortureResult { is_well, told: told.join("; "), time: started.elapsed(), output })
 }
 
 fn read(stream: Option<impl Read>) -> String {

@@ -2,7 +2,7 @@
 
 /// A command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum ChatCommand {
     Context,
     Compact(String),
     Undo,
@@ -35,7 +35,7 @@ the right arrow key edits it. To send a line that begins with /, begin it with /
 /// The column at which the explanations in `HELP` begin.
 pub(super) const HELP_COLUMN: usize = 20;
 
-impl Command {
+impl ChatCommand {
     /// Reads a line; `None` if it is for the model, an error if there is no such command.
     pub(super) fn parse(line: &str) -> Option<Result<Self, String>> {
         let rest = line.strip_prefix('/')?;
@@ -70,14 +70,14 @@ mod tests {
 
     #[test]
     fn lines_are_commands_or_words() {
-        assert_eq!(Command::parse("hello /help"), None);
-        assert_eq!(Command::parse("//etc is a folder"), None);
+        assert_eq!(ChatCommand::parse("hello /help"), None);
+        assert_eq!(ChatCommand::parse("//etc is a folder"), None);
         assert_eq!(
-            Command::parse("/compact keep the ids"),
-            Some(Ok(Command::Compact("keep the ids".into())))
+            ChatCommand::parse("/compact keep the ids"),
+            Some(Ok(ChatCommand::Compact("keep the ids".into())))
         );
-        assert_eq!(Command::parse("/model"), Some(Ok(Command::Model(None))));
-        assert!(Command::parse("/expand").unwrap().unwrap_err().contains("needs a handle"));
-        assert!(Command::parse("/nonsense").unwrap().unwrap_err().contains("no /nonsense"));
+        assert_eq!(ChatCommand::parse("/model"), Some(Ok(ChatCommand::Model(None))));
+        assert!(ChatCommand::parse("/expand").unwrap().unwrap_err().contains("needs a handle"));
+        assert!(ChatCommand::parse("/nonsense").unwrap().unwrap_err().contains("no /nonsense"));
     }
 }

@@ -17,7 +17,7 @@ use crate::{history, output};
 
 /// Reads lines, and keeps them in the history file.
 pub(super) struct LineEditor {
-    editor: Editor<Offer, FileHistory>,
+    editor: Editor<OfferHelper, FileHistory>,
     history: Option<PathBuf>,
 }
 
@@ -37,7 +37,7 @@ impl LineEditor {
         if let Some(path) = &history {
             let _ = editor.load_history(path);
         }
-        editor.set_helper(Some(Offer { message: None, colour: screen.has_colour() }));
+        editor.set_helper(Some(OfferHelper { message: None, colour: screen.has_colour() }));
         Ok(Self { editor, history })
     }
 
@@ -65,7 +65,7 @@ impl LineEditor {
 }
 
 /// Shows the offered message at an empty prompt.
-struct Offer {
+struct OfferHelper {
     message: Option<OfferedMessage>,
     colour: bool,
 }
@@ -100,7 +100,7 @@ impl Hint for OfferedMessage {
     }
 }
 
-impl Hinter for Offer {
+impl Hinter for OfferHelper {
     type Hint = OfferedMessage;
 
     fn hint(&self, line: &str, _: usize, _: &rustyline::Context<'_>) -> Option<OfferedMessage> {
@@ -108,19 +108,19 @@ impl Hinter for Offer {
     }
 }
 
-impl Highlighter for Offer {
+impl Highlighter for OfferHelper {
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
         if self.colour { format!("\u{1b}[2m{hint}\u{1b}[0m").into() } else { hint.into() }
     }
 }
 
-impl Completer for Offer {
+impl Completer for OfferHelper {
     type Candidate = String;
 }
 
-impl Validator for Offer {}
+impl Validator for OfferHelper {}
 
-impl Helper for Offer {}
+impl Helper for OfferHelper {}
 
 #[cfg(test)]
 mod tests {

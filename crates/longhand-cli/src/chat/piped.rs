@@ -5,11 +5,11 @@ use std::io::Read;
 use anyhow::{Context, Result, bail};
 
 use super::{Chat, DEFAULT_SESSION};
-use crate::{Outcome, hinted};
+use crate::{CommandOutcome, hinted};
 
 impl Chat {
     /// Sends all of standard input and prints the answer.
-    pub(super) fn answer_once(&mut self) -> Result<Outcome> {
+    pub(super) fn answer_once(&mut self) -> Result<CommandOutcome> {
         let mut message = String::new();
         std::io::stdin().read_to_string(&mut message).context("cannot read standard input")?;
         let message = message.trim();
@@ -30,6 +30,6 @@ impl Chat {
         if self.has_failed {
             bail!("there is no complete answer");
         }
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 }

@@ -8,7 +8,7 @@ use super::wrap::Wrap;
 /// The space between two columns of a table.
 const GAP: usize = 2;
 
-/// Draws the rows of a table in so many columns of the terminal; cells that are too wide go on in the next line.
+/// Draws the rows of a table in at most `columns_max` columns of the terminal; wide cells continue in the next line.
 pub(super) fn drawn(rows: &[String], columns_max: usize) -> String {
     let rows: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
     let has_head = rows.get(1).is_some_and(|row| is_rule(row));
@@ -49,7 +49,7 @@ fn is_rule(row: &[String]) -> bool {
     row.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| matches!(c, '-' | ':')))
 }
 
-/// The width of every column: that of its widest cell, as far as there is room for all.
+/// The width of every column: that of its widest cell, or less if the table would be too wide.
 fn widths(rows: &[Vec<String>], columns_max: usize) -> Vec<usize> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest = |at: usize| rows.iter().filter_map(|row| Some(row.get(at)?.width())).max();

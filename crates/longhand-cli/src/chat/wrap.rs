@@ -4,7 +4,7 @@ use std::mem::take;
 
 use unicode_width::UnicodeWidthChar;
 
-/// Text on its way to a terminal of so many columns.
+/// Text that is wrapped for a terminal as it comes.
 ///
 /// Only the word that is being written is held back: it may have to begin a line.
 pub(super) struct Wrap {

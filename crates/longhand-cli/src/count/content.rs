@@ -23,7 +23,7 @@ const COLUMNS_BEFORE_BAR: usize = 16;
 
 /// Kinds of content, in the order in which a request has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ContentKind {
     System,
     Tools,
     Folded,
@@ -34,51 +34,51 @@ enum Kind {
     Results,
 }
 
-impl Kind {
-    const ALL: [Kind; 8] = [
-        Kind::System,
-        Kind::Tools,
-        Kind::Folded,
-        Kind::User,
-        Kind::Assistant,
-        Kind::Thinking,
-        Kind::Calls,
-        Kind::Results,
+impl ContentKind {
+    const ALL: [ContentKind; 8] = [
+        ContentKind::System,
+        ContentKind::Tools,
+        ContentKind::Folded,
+        ContentKind::User,
+        ContentKind::Assistant,
+        ContentKind::Thinking,
+        ContentKind::Calls,
+        ContentKind::Results,
     ];
 
     fn name(self) -> &'static str {
         match self {
-            Kind::System => "system prompt",
-            Kind::Tools => "tool definitions",
-            Kind::Folded => "folded",
-            Kind::User => "user",
-            Kind::Assistant => "assistant",
-            Kind::Thinking => "thinking",
-            Kind::Calls => "tool calls",
-            Kind::Results => "tool results",
+            ContentKind::System => "system prompt",
+            ContentKind::Tools => "tool definitions",
+            ContentKind::Folded => "folded",
+            ContentKind::User => "user",
+            ContentKind::Assistant => "assistant",
+            ContentKind::Thinking => "thinking",
+            ContentKind::Calls => "tool calls",
+            ContentKind::Results => "tool results",
         }
     }
 
     /// The key in JSON.
     fn key(self) -> &'static str {
         match self {
-            Kind::System => "system",
-            Kind::Tools => "tools",
-            Kind::Calls => "calls",
-            Kind::Results => "results",
+            ContentKind::System => "system",
+            ContentKind::Tools => "tools",
+            ContentKind::Calls => "calls",
+            ContentKind::Results => "results",
             other => other.name(),
         }
     }
 
     fn of(message: &Message, part: &Part) -> Self {
         match (part, message.role) {
-            _ if is_fold(message) => Kind::Folded,
-            (_, Role::System) => Kind::System,
-            (Part::Thinking(_), _) => Kind::Thinking,
-            (Part::Call(_), _) => Kind::Calls,
-            (Part::Result(_), _) | (_, Role::Tool) => Kind::Results,
-            (_, Role::User) => Kind::User,
-            (_, Role::Assistant) => Kind::Assistant,
+            _ if is_fold(message) => ContentKind::Folded,
+            (_, Role::System) => ContentKind::System,
+            (Part::Thinking(_), _) => ContentKind::Thinking,
+            (Part::Call(_), _) => ContentKind::Calls,
+            (Part::Result(_), _) | (_, Role::Tool) => ContentKind::Results,
+            (_, Role::User) => ContentKind::User,
+            (_, Role::Assistant) => ContentKind::Assistant,
         }
     }
 }
@@ -101,15 +101,15 @@ struct LargePart {
 }
 
 /// What takes up the context of a conversation.
-pub(super) struct Content {
-    kinds: Vec<(Kind, Tokens)>,
+pub(super) struct ContextContent {
+    kinds: Vec<(ContentKind, Tokens)>,
     /// The most expensive first.
     tools: Vec<Tool>,
     /// The largest first.
     largest: Vec<LargePart>,
 }
 
-impl Content {
+impl ContextContent {
     pub(super) fn of(file: &CountedFile) -> Self {
         let scale = Scale::new(&*file.meter.meter);
         let messages = &file.conversation.messages;
@@ -118,14 +118,17 @@ impl Content {
             .flat_map(Message::calls)
             .map(|call| (call.id.raw(), output::harmless_line(&call.name.decode())))
             .collect();
-        let mut grains = [0; Kind::ALL.len()];
+        let mut grains = [0; ContentKind::ALL.len()];
         let mut tools: Vec<Tool> = Vec::new();
         let mut parts = Vec::new();
         for (at, (message, weights)) in messages.iter().zip(&file.messages).enumerate() {
-            let first = message.parts.first().map_or(Kind::User, |part| Kind::of(message, part));
+            let first = message
+                .parts
+                .first()
+                .map_or(ContentKind::User, |part| ContentKind::of(message, part));
             grains[first as usize] += weights.around;
             for (part, weight) in message.parts.iter().zip(&weights.parts) {
-                let kind = Kind::of(message, part);
+                let kind = ContentKind::of(message, part);
                 grains[kind as usize] += *weight;
                 let tokens = scale.tokens(*weight);
                 let tool = match part {
@@ -139,18 +142,18 @@ impl Content {
                 parts.push((tokens, at, part, kind, tool));
             }
         }
-        grains[Kind::Tools as usize] += scale.grains(file.attributes);
-        let kinds = Kind::ALL.map(|kind| (kind, scale.tokens(grains[kind as usize])));
+        grains[ContentKind::Tools as usize] += scale.grains(file.attributes);
+        let kinds = ContentKind::ALL.map(|kind| (kind, scale.tokens(grains[kind as usize])));
         let kinds = kinds.into_iter().filter(|(_, tokens)| *tokens > Tokens::ZERO).collect();
         tools.sort_by_key(|tool| std::cmp::Reverse(tool.tokens));
         parts.sort_by_key(|(tokens, ..)| std::cmp::Reverse(*tokens));
         let largest = parts.into_iter().take(LISTED_MAX);
         let largest = largest.map(|(tokens, message, part, kind, tool)| {
             let what = match (kind, tool) {
-                (Kind::Calls, Some(tool)) => format!("call of {tool}"),
-                (Kind::Results, Some(tool)) => format!("result of {tool}"),
-                (Kind::Calls, None) => "call".to_owned(),
-                (Kind::Results, None) => "result".to_owned(),
+                (ContentKind::Calls, Some(tool)) => format!("call of {tool}"),
+                (ContentKind::Results, Some(tool)) => format!("result of {tool}"),
+                (ContentKind::Calls, None) => "call".to_owned(),
+                (ContentKind::Results, None) => "result".to_owned(),
                 (kind, _) => kind.name().to_owned(),
             };
             let words = match part {
@@ -163,8 +166,11 @@ impl Content {
     }
 
     pub(super) fn json(&self, file: &CountedFile) -> [(&'static str, Value); 3] {
-        let kinds: serde_json::Map<String, Value> =
-            self.kinds.iter().map(|(kind, own)| (kind.key().to_owned(), own.0.into())).collect();
+        let kinds: serde_json::Map<String, Value> = self
+            .kinds
+            .iter()
+            .map(|(kind, tokens)| (kind.key().to_owned(), tokens.0.into()))
+            .collect();
         let tools = self
             .tools
             .iter()

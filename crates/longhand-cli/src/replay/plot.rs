@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use longhand::replay::{Run, Sent};
+use longhand::replay::{ReplayRun, ReplayedRequest};
 use longhand_core::Tokens;
 
-use super::Replayed;
+use super::ReplayedTrace;
 use super::table::short;
 
 /// The rows of a plot.
@@ -28,11 +28,11 @@ pub(super) fn columns() -> Option<usize> {
 }
 
 /// Draws the windows of the first policy, one column for one request or for several.
-pub(super) fn draw(replayed: &Replayed, width: usize) -> String {
+pub(super) fn draw(replayed: &ReplayedTrace, width: usize) -> String {
     replayed.runs.first().map(|run| draw_run(run, width)).unwrap_or_default()
 }
 
-fn draw_run(run: &Run, width: usize) -> String {
+fn draw_run(run: &ReplayRun, width: usize) -> String {
     let columns = buckets(run, width.saturating_sub(SCALE + 2).max(1));
     let top = columns.iter().map(|column| column.whole).max().unwrap_or_default().max(run.budget);
     let level = |tokens: Tokens| (tokens.0 * ROWS).div_ceil(top.0.max(1));
@@ -85,14 +85,14 @@ struct Column {
     is_break: bool,
 }
 
-fn buckets(run: &Run, most: usize) -> Vec<Column> {
+fn buckets(run: &ReplayRun, most: usize) -> Vec<Column> {
     let requests = &run.requests;
     let count = requests.len().min(most).max(1);
     let column = |at: usize| {
         let mut column = Column::default();
-        let own: &[Sent] =
+        let bucket: &[ReplayedRequest] =
             &requests[at * requests.len() / count..(at + 1) * requests.len() / count];
-        for sent in own {
+        for sent in bucket {
             column.tokens = column.tokens.max(sent.tokens);
             column.whole = column.whole.max(sent.whole);
             column.is_batch |= sent.is_batch;
@@ -107,8 +107,8 @@ fn buckets(run: &Run, most: usize) -> Vec<Column> {
 mod tests {
     use super::*;
 
-    fn sent(whole: u64, tokens: u64) -> Sent {
-        Sent {
+    fn sent(whole: u64, tokens: u64) -> ReplayedRequest {
+        ReplayedRequest {
             whole: Tokens(whole),
             tokens: Tokens(tokens),
             cached: Tokens::ZERO,
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn a_plot_is_as_wide_as_it_may_be() {
-        let requests: Vec<Sent> =
+        let requests: Vec<ReplayedRequest> =
             (1..300).map(|at| sent(at * 500, (at * 500).min(40_000 + at % 60 * 500))).collect();
-        let run = Run { budget: Tokens(75_000), requests, ..Run::default() };
+        let run = ReplayRun { budget: Tokens(75_000), requests, ..ReplayRun::default() };
         for width in [20, 50, 100] {
             let text = draw_run(&run, width);
             let widest = text.lines().map(|line| line.chars().count()).max();
@@ -131,13 +131,14 @@ mod tests {
             assert!(text.contains('█') && text.contains('·') && text.contains('x'), "{text}");
             assert!(text.lines().all(|line| !line.ends_with(' ')), "{text}");
         }
-        assert!(!draw_run(&Run::default(), 50).is_empty());
+        assert!(!draw_run(&ReplayRun::default(), 50).is_empty());
     }
 
     #[test]
     fn one_request_is_one_column() {
         let requests = vec![sent(10, 10), sent(20, 10)];
-        let text = draw_run(&Run { budget: Tokens(15), requests, ..Run::default() }, 50);
+        let text =
+            draw_run(&ReplayRun { budget: Tokens(15), requests, ..ReplayRun::default() }, 50);
         let rows: Vec<&str> = text.lines().collect();
         assert_eq!(rows[0], "    20  ·", "{text}");
         assert_eq!(rows[2], "    15 ──", "{text}");

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use longhand::replay::Run;
+use longhand::replay::ReplayRun;
 use longhand_core::Tokens;
 
 use super::table::short;
-use super::{Contender, Replayed};
+use super::{Contender, ReplayedTrace};
 use crate::output::counted;
 
 const WIDTH: f64 = 860.0;
@@ -21,7 +21,7 @@ const BOTTOM: f64 = 30.0;
 const COLOURS: [&str; 4] = ["#0072b2", "#999999", "#d55e00", "#009e73"];
 
 /// Draws a chart for every conversation.
-pub(super) fn draw(traces: &[Replayed], contenders: &[Contender]) -> String {
+pub(super) fn draw(traces: &[ReplayedTrace], contenders: &[Contender]) -> String {
     let height = HEIGHT * traces.len() as f64;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
@@ -35,7 +35,7 @@ pub(super) fn draw(traces: &[Replayed], contenders: &[Contender]) -> String {
     svg
 }
 
-fn chart(svg: &mut String, replayed: &Replayed, contenders: &[Contender]) {
+fn chart(svg: &mut String, replayed: &ReplayedTrace, contenders: &[Contender]) {
     let Some(first) = replayed.runs.first() else { return };
     let whole = first.requests.iter().map(|sent| sent.whole).max().unwrap_or_default();
     let tokens = replayed.runs.iter().flat_map(|run| &run.requests).map(|sent| sent.tokens).max();
@@ -103,7 +103,7 @@ fn legend(svg: &mut String, contenders: &[Contender]) {
 }
 
 /// Batches and breaks of the first policy, below the chart.
-fn marks(svg: &mut String, run: &Run, x: impl Fn(usize) -> f64) {
+fn marks(svg: &mut String, run: &ReplayRun, x: impl Fn(usize) -> f64) {
     for (at, sent) in run.requests.iter().enumerate() {
         let (sign, is_there) = if sent.is_break { ("×", true) } else { ("▲", sent.is_batch) };
         if is_there {

@@ -3,34 +3,38 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
-use longhand::replay::{BudgetShare, Figures, Measure, Share};
+use longhand::replay::{BudgetShare, Figures, FoundShare, Measure};
 use longhand_core::{Tokens, grouped};
 
-use super::{Contender, Replayed, cost_none, measure_name, median_cost, total};
+use super::{Contender, ReplayedTrace, cost_none, measure_name, median_cost, total};
 use crate::output::counted;
 
 /// How many columns a table has at the most.
 const COLUMNS: usize = 50;
 
 /// The figures of one file.
-pub(super) fn of_file(replayed: &Replayed, contenders: &[Contender]) -> String {
-    let Replayed { name, trace, settings, runs, meter } = replayed;
+pub(super) fn of_file(replayed: &ReplayedTrace, contenders: &[Contender]) -> String {
+    let ReplayedTrace { name, trace, settings, runs, meter } = replayed;
     let budget = settings.budget.of(trace.tokens());
     let tokens = number(trace.tokens());
     let size = format!("{tokens} tokens ({meter}), budget {}", number(budget));
     let mut text = format!("{}\n{size}\n", clipped(name, COLUMNS));
     let none = trace.cost_whole(settings);
-    let rows: Vec<Row> = contenders
+    let rows: Vec<TableRow> = contenders
         .iter()
         .zip(runs)
-        .map(|(by, run)| Row { name: by.name, figures: run.figures, none, median: None })
+        .map(|(by, run)| TableRow { name: by.name, figures: run.figures, none, median: None })
         .collect();
     text.push_str(&tables(&rows));
     text
 }
 
 /// The figures of all files together.
-pub(super) fn of_all(budget: BudgetShare, traces: &[Replayed], contenders: &[Contender]) -> String {
+pub(super) fn of_all(
+    budget: BudgetShare,
+    traces: &[ReplayedTrace],
+    contenders: &[Contender],
+) -> String {
     let requests: usize = traces.iter().map(|replayed| replayed.trace.requests()).sum();
     let tokens: Tokens = traces.iter().map(|replayed| replayed.trace.tokens()).sum();
     let budget = match budget {
@@ -49,19 +53,19 @@ pub(super) fn of_all(budget: BudgetShare, traces: &[Replayed], contenders: &[Con
         counted(requests, "request")
     );
     let none = cost_none(traces);
-    let rows: Vec<Row> = contenders
+    let rows: Vec<TableRow> = contenders
         .iter()
         .enumerate()
         .map(|(at, by)| {
             let median = median_cost(traces, at).filter(|_| traces.len() > 1);
-            Row { name: by.name, figures: total(traces, at), none, median }
+            TableRow { name: by.name, figures: total(traces, at), none, median }
         })
         .collect();
     text.push_str(&tables(&rows));
     text
 }
 
-struct Row {
+struct TableRow {
     name: &'static str,
     figures: Figures,
     /// What sending everything costs.
@@ -69,7 +73,7 @@ struct Row {
     median: Option<f64>,
 }
 
-fn tables(rows: &[Row]) -> String {
+fn tables(rows: &[TableRow]) -> String {
     let mut text = format!(
         "\n{:<11} {:>6} {:>6} {:>7} {:>7} {:>6}\n",
         "policy", "cost", "median", "sent", "cached", "breaks"
@@ -127,7 +131,7 @@ fn tables(rows: &[Row]) -> String {
 }
 
 /// What the windows of the first policy lack most often.
-pub(super) fn missing(traces: &[Replayed], most: usize, columns: usize) -> String {
+pub(super) fn missing(traces: &[ReplayedTrace], most: usize, columns: usize) -> String {
     let mut counts: HashMap<(&str, &str, &str), usize> = HashMap::new();
     for replayed in traces {
         for (measure, text) in replayed.runs[0].requests.iter().flat_map(|sent| &sent.missing) {
@@ -144,12 +148,12 @@ pub(super) fn missing(traces: &[Replayed], most: usize, columns: usize) -> Strin
         Measure::User,
     ] {
         let name = measure_name(measure);
-        let mut own: Vec<_> = counts.iter().filter(|((of, _, _), _)| *of == name).collect();
-        own.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
-        if !own.is_empty() {
-            let _ = writeln!(out, "\nmissing, {name} ({} different):", grouped(own.len()));
+        let mut missing: Vec<_> = counts.iter().filter(|((of, _, _), _)| *of == name).collect();
+        missing.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
+        if !missing.is_empty() {
+            let _ = writeln!(out, "\nmissing, {name} ({} different):", grouped(missing.len()));
         }
-        for ((_, file, text), count) in own.into_iter().take(most) {
+        for ((_, file, text), count) in missing.into_iter().take(most) {
             let file = clipped(file.trim_end_matches(".json").trim_end_matches(".jsonl"), 16);
             let text = crate::output::harmless_line(text);
             let _ = writeln!(
@@ -162,7 +166,7 @@ pub(super) fn missing(traces: &[Replayed], most: usize, columns: usize) -> Strin
     out
 }
 
-fn share(share: Share) -> String {
+fn share(share: FoundShare) -> String {
     share.percent().map_or_else(|| "-".to_owned(), |percent| format!("{percent:.1}"))
 }
 
@@ -204,10 +208,10 @@ mod tests {
             over_budget: 99_999,
             invalid: 99_999,
             breaks: 99_999,
-            need: Share { kept: 1, all: 1 },
+            need: FoundShare { kept: 1, all: 1 },
             ..Figures::default()
         };
-        let row = Row { name: "drop-oldest", figures, none: 100.0, median: Some(999.9) };
+        let row = TableRow { name: "drop-oldest", figures, none: 100.0, median: Some(999.9) };
         let text = tables(&[row]);
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
     }

@@ -11,19 +11,19 @@ use super::recipe::Recipe;
 use super::signals::{Receiver, Signals};
 
 /// A program that runs.
-pub(super) struct Agent {
+pub(super) struct AgentProcess {
     child: Child,
     receiver: Receiver,
     /// Passes signals on for as long as it is there.
     passing: JoinSet<()>,
 }
 
-impl Agent {
+impl AgentProcess {
     /// Starts it with our own standard streams and what its recipe says.
     pub(super) fn start(command: &[OsString], recipe: &Recipe, folder: &RunFolder) -> Result<Self> {
         let (program, arguments) = command.split_first().context("there is no program to run")?;
         let words = [std::slice::from_ref(program), &recipe.arguments, arguments].concat();
-        // From here on no signal ends us: the program is told, and ends as it likes.
+        // From here on no signal ends us: it is passed to the program, which decides when to end.
         let signals = Signals::listen();
         let (child, receiver) = spawn(&words, recipe, folder)?;
         let passing = signals.pass_on(&receiver);
@@ -42,7 +42,7 @@ impl Agent {
         let status = status.context("cannot wait for the program")?.context("cannot wait")?;
         #[cfg(target_os = "linux")]
         if status.code().is_none() {
-            // The guard was killed: what it looked after is ours now.
+            // The guard was killed, so its processes are ours now.
             super::launch::end_descendants();
         }
         Ok(code(status))

@@ -10,7 +10,7 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::values::{self, Change};
+use super::values::{self, ValueChange};
 use crate::output;
 
 /// How the names of these folders begin.
@@ -26,7 +26,7 @@ const MANIFEST: &str = "manifest.json";
 /// The folder that the agent gets.
 const SETTINGS: &str = "settings";
 
-/// What a file is called that has no other place: its own was changed during the run.
+/// The extension of a file that could not replace the user's own, because that was changed during the run.
 const BESIDE: &str = "longhand-run";
 
 /// A folder that only this user can read. Its settings are brought back when it is dropped.
@@ -61,7 +61,7 @@ impl RunFolder {
         &self,
         user_folder: &Path,
         name: &str,
-        changes: Vec<Change>,
+        changes: Vec<ValueChange>,
     ) -> Result<PathBuf> {
         let failed = || format!("cannot make a private copy of {}", user_folder.display());
         let settings = self.path.join(SETTINGS);
@@ -81,7 +81,7 @@ impl RunFolder {
         for entry in fs::read_dir(user_folder).with_context(failed)? {
             let entry_name = entry.with_context(failed)?.file_name();
             let key = entry_name.to_string_lossy().into_owned();
-            stamps.insert(key.clone(), Stamp::of(&user_folder.join(&entry_name)));
+            stamps.insert(key.clone(), FileVersion::of(&user_folder.join(&entry_name)));
             if entry_name != name {
                 linked.push((user_folder.join(&entry_name), settings.join(&entry_name)));
             }
@@ -184,15 +184,18 @@ struct Manifest {
     name: String,
     original: Option<String>,
     written: String,
-    changes: Vec<Change>,
+    changes: Vec<ValueChange>,
     /// What the user's folder had when the run began.
-    stamps: BTreeMap<String, Option<Stamp>>,
+    stamps: BTreeMap<String, Option<FileVersion>>,
 }
 
 impl Manifest {
     fn write(&self, folder: &Path) -> Result<()> {
-        let stamps: BTreeMap<_, _> =
-            self.stamps.iter().map(|(name, stamp)| (name, stamp.map(Stamp::to_json))).collect();
+        let stamps: BTreeMap<_, _> = self
+            .stamps
+            .iter()
+            .map(|(name, stamp)| (name, stamp.map(FileVersion::to_json)))
+            .collect();
         let changes: Vec<Value> =
             self.changes.iter().map(|change| json!([change.keys, change.value])).collect();
         let manifest = json!({
@@ -210,7 +213,7 @@ impl Manifest {
         let changes = value["changes"].as_array().context("no changes")?.iter();
         let change = |change: &Value| {
             let keys = change[0].as_array()?.iter().filter_map(text).collect();
-            Some(Change { keys, value: text(&change[1])? })
+            Some(ValueChange { keys, value: text(&change[1])? })
         };
         Ok(Self {
             user_folder: value["own"].as_str().context("no folder")?.into(),
@@ -218,7 +221,9 @@ impl Manifest {
             original: text(&value["original"]),
             written: text(&value["written"]).context("nothing written")?,
             changes: changes.filter_map(change).collect(),
-            stamps: stamps.map(|(name, stamp)| (name.clone(), Stamp::from_json(stamp))).collect(),
+            stamps: stamps
+                .map(|(name, stamp)| (name.clone(), FileVersion::from_json(stamp)))
+                .collect(),
         })
     }
 
@@ -285,7 +290,7 @@ impl Manifest {
 fn bring(
     from: &Path,
     to: &Path,
-    known: Option<Stamp>,
+    known: Option<FileVersion>,
     said: &mut Vec<String>,
 ) -> std::io::Result<()> {
     let metadata = fs::symlink_metadata(from)?;
@@ -303,7 +308,7 @@ fn bring(
         // Links are ours or lead to what is elsewhere; sockets and pipes end with their program.
         return Ok(());
     }
-    let now = Stamp::of(to);
+    let now = FileVersion::of(to);
     if now.is_none() || now == known {
         return copy(from, &fs::canonicalize(to).unwrap_or_else(|_| to.to_owned()));
     }
@@ -346,14 +351,14 @@ fn free_name(path: &Path) -> PathBuf {
     name(number)
 }
 
-/// What tells whether a file was changed.
+/// Size and time of a file, to see whether it was changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileVersion {
     bytes: u64,
     modified_ns: u64,
 }
 
-impl Stamp {
+impl FileVersion {
     /// The stamp of a file; `None` if there is none.
     fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;

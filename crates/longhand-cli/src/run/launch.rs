@@ -1,4 +1,4 @@
-//! What keeps an agent from outliving its proxy.
+//! Keeps an agent from outliving its proxy.
 //!
 //! `longhand run` does not start the agent itself. It starts a guard, which is this program once more, and the guard
 //! starts the agent:
@@ -34,9 +34,9 @@ use rustix::process::{
 use super::folder;
 use super::signals::Signals;
 use crate::args::LaunchArgs;
-use crate::{Outcome, hinted};
+use crate::{CommandOutcome, hinted};
 
-/// This program, even if its file was replaced meanwhile.
+/// This program, even if its file was replaced since it started.
 const OURSELVES: &str = "/proc/self/exe";
 
 /// The name of the socket in the folder of a run.
@@ -54,7 +54,7 @@ const GRACE: Duration = Duration::from_secs(3);
 const KILL_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How often in succession no process must be found, to be sure that there is none.
+/// How many searches in a row must find no process.
 const LOOKS: usize = 5;
 
 /// Starts a guard that starts a program. What is written to the connection are signals for the program.
@@ -136,7 +136,7 @@ pub(super) fn does_not_start(program: &OsString, error: &std::io::Error) -> anyh
 }
 
 /// `longhand launch`: one of the two stages.
-pub(crate) fn launch(args: &LaunchArgs) -> Result<Outcome> {
+pub(crate) fn launch(args: &LaunchArgs) -> Result<CommandOutcome> {
     let pid = |number: i32| Pid::from_raw(number).context("0 is no process");
     let (parent, group) = (pid(args.parent)?, pid(args.group)?);
     match &args.folder {
@@ -146,11 +146,11 @@ pub(crate) fn launch(args: &LaunchArgs) -> Result<Outcome> {
 }
 
 /// Becomes the program.
-fn execute(parent: Pid, group: Pid, command: &[OsString]) -> Result<Outcome> {
+fn execute(parent: Pid, group: Pid, command: &[OsString]) -> Result<CommandOutcome> {
     set_parent_process_death_signal(Some(Signal::KILL)).context("cannot be tied to the guard")?;
     // It may have ended before that.
     if getppid() != Some(parent) {
-        return Ok(Outcome::No);
+        return Ok(CommandOutcome::No);
     }
     // It fails if `run` is gone, and then the guard is about to end this process.
     let _ = setpgid(None, Some(group));
@@ -158,7 +158,7 @@ fn execute(parent: Pid, group: Pid, command: &[OsString]) -> Result<Outcome> {
     Err(does_not_start(program, &Command::new(program).args(arguments).exec()))
 }
 
-/// What a guard is told.
+/// What happens to a guard.
 enum Event {
     /// A signal is to be passed on.
     Signal(Signal),
@@ -170,7 +170,7 @@ enum Event {
     Left,
 }
 
-fn guard(folder: &Path, group: Pid, command: &[OsString]) -> Result<Outcome> {
+fn guard(folder: &Path, group: Pid, command: &[OsString]) -> Result<CommandOutcome> {
     set_child_subreaper(Some(getpid())).context("cannot look after the program")?;
     // None of them ends us: a guard that is stopped when `run` dies would get HUP from the kernel.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -203,7 +203,7 @@ fn guard(folder: &Path, group: Pid, command: &[OsString]) -> Result<Outcome> {
             }
             Event::Acknowledged => {
                 if let Some(code) = ended {
-                    return Ok(Outcome::Status(code));
+                    return Ok(CommandOutcome::Status(code));
                 }
             }
             Event::Left => break,
@@ -211,7 +211,7 @@ fn guard(folder: &Path, group: Pid, command: &[OsString]) -> Result<Outcome> {
     }
     end_descendants();
     folder::end_left(folder);
-    Ok(Outcome::No)
+    Ok(CommandOutcome::No)
 }
 
 /// Reaps the program and what it has left behind.

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::folder::RunFolder;
-use super::values::{self, Change};
+use super::values::{self, ValueChange};
 
 /// Hosts that are reached directly, whatever proxy the environment names.
 const LOCAL: &str = "127.0.0.1,localhost";
@@ -106,7 +106,7 @@ fn opencode(before: Option<&str>, below: &str) -> Result<String> {
     };
     for provider in ["openai", "anthropic"] {
         let keys = ["provider", provider, "options", "baseURL"];
-        values::set(&mut config, &Change::new(&keys, below));
+        values::set(&mut config, &ValueChange::new(&keys, below));
     }
     Ok(config.to_string())
 }
@@ -118,7 +118,8 @@ fn pi(settings: &Path, root: &str, folder: &RunFolder) -> Result<PathBuf> {
     std::fs::create_dir_all(&sessions)
         .with_context(|| format!("cannot make {}", sessions.display()))?;
     let settings = std::path::absolute(settings).context("pi's folder cannot be found")?;
-    let change = |provider: &str, url: &str| Change::new(&["providers", provider, "baseUrl"], url);
+    let change =
+        |provider: &str, url: &str| ValueChange::new(&["providers", provider, "baseUrl"], url);
     let changes = vec![change("openai", &format!("{root}/v1")), change("anthropic", root)];
     folder.shadow(&settings, "models.json", changes)
 }
@@ -134,7 +135,7 @@ mod tests {
     }
 
     fn variable(recipe: &Recipe, name: &str) -> String {
-        let found = recipe.variables.iter().rfind(|(own, _)| own.as_os_str() == name);
+        let found = recipe.variables.iter().rfind(|(known, _)| known.as_os_str() == name);
         found.unwrap().1.to_string_lossy().into_owned()
     }
 
@@ -179,11 +180,11 @@ mod tests {
     #[test]
     fn pi_has_its_folder_and_gets_other_addresses() {
         let home = tempfile::tempdir().unwrap();
-        let own = home.path().join(".pi/agent");
-        std::fs::create_dir_all(&own).unwrap();
-        std::fs::write(own.join("auth.json"), "{}").unwrap();
+        let user_folder = home.path().join(".pi/agent");
+        std::fs::create_dir_all(&user_folder).unwrap();
+        std::fs::write(user_folder.join("auth.json"), "{}").unwrap();
         let models = r#"{"providers":{"mine":{"baseUrl":"http://m"},"openai":{"headers":{}}}}"#;
-        std::fs::write(own.join("models.json"), models).unwrap();
+        std::fs::write(user_folder.join("models.json"), models).unwrap();
         let path = home.path().to_string_lossy().into_owned();
         let (recipe, folder) = made("pi", |name| (name == "HOME").then(|| path.clone())).unwrap();
         let settings = PathBuf::from(variable(&recipe, "PI_CODING_AGENT_DIR"));
@@ -198,7 +199,7 @@ mod tests {
         std::fs::write(settings.join("sessions/new"), "kept").unwrap();
         drop(folder);
         assert!(!settings.exists());
-        assert_eq!(std::fs::read_to_string(own.join("models.json")).unwrap(), models);
-        assert_eq!(std::fs::read_to_string(own.join("sessions/new")).unwrap(), "kept");
+        assert_eq!(std::fs::read_to_string(user_folder.join("models.json")).unwrap(), models);
+        assert_eq!(std::fs::read_to_string(user_folder.join("sessions/new")).unwrap(), "kept");
     }
 }

@@ -80,7 +80,7 @@ mod unix {
                 let receiver = receiver.clone();
                 set.spawn(async move {
                     while stream.recv().await.is_some() {
-                        // The terminal has told the program itself; twice Ctrl-C is another word than once.
+                        // The terminal has signalled the program itself; a second signal would mean a second Ctrl-C.
                         if !(OF_TERMINAL.contains(&kind) && has_terminal()) {
                             receiver.send(kind);
                         }

@@ -2,20 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-/// A value that stands in the place of another one for a while.
-pub(super) struct Change {
+/// A value that replaces another one during a run.
+pub(super) struct ValueChange {
     pub(super) keys: Vec<String>,
     pub(super) value: String,
 }
 
-impl Change {
+impl ValueChange {
     pub(super) fn new(keys: &[&str], value: &str) -> Self {
         Self { keys: keys.iter().map(|key| (*key).to_owned()).collect(), value: value.to_owned() }
     }
 }
 
 /// Sets a value in nested objects; a value on the way that is no object is replaced by one.
-pub(super) fn set(value: &mut Value, change: &Change) {
+pub(super) fn set(value: &mut Value, change: &ValueChange) {
     put(value, &change.keys, json!(change.value));
 }
 
@@ -32,8 +32,8 @@ fn put(value: &mut Value, keys: &[String], new: Value) {
     }
 }
 
-/// Takes a value out again, unless somebody has changed it since; what was `before` comes back in its place.
-pub(super) fn restore(value: &mut Value, change: &Change, before: &Value) {
+/// Puts the value that was there `before` back, unless somebody has changed ours since.
+pub(super) fn restore(value: &mut Value, change: &ValueChange, before: &Value) {
     take(value, &change.keys, &json!(change.value), Some(before));
 }
 
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_was_set_comes_out_again_and_what_others_wrote_stays() {
-        let change = Change::new(&["providers", "openai", "baseUrl"], "ours");
+        let change = ValueChange::new(&["providers", "openai", "baseUrl"], "ours");
         for (before, written, expected) in [
             (json!({}), json!({}), json!({})),
             (json!({"a": 1}), json!({"b": 2}), json!({"a": 1, "b": 2})),

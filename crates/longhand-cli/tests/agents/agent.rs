@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
-use crate::model::{Model, Nature, Style};
+use crate::model::{ActingStyle, Nature, TaskModel};
 use crate::workspace::Workspace;
 
 /// The longest that one run of an agent may take.
@@ -29,13 +29,13 @@ def bash(command: str) -> str:
 
 /// Most agents: they call tools, resume and send outputs as they are.
 const PLAIN: Nature =
-    Nature { style: Style::Tools, resumes: true, cuts_outputs: false, rewrites: false };
+    Nature { style: ActingStyle::Tools, resumes: true, cuts_outputs: false, rewrites: false };
 
 /// Where agents are installed; set by `cargo xtask test-agents`.
 const CACHE: &str = "LONGHAND_AGENTS";
 
 /// A published agent.
-pub(crate) struct Agent {
+pub(crate) struct PublishedAgent {
     pub(crate) name: &'static str,
     pub(crate) nature: Nature,
     program: PathBuf,
@@ -58,7 +58,7 @@ pub(crate) struct Ended {
     pub(crate) output: String,
 }
 
-impl Agent {
+impl PublishedAgent {
     /// An agent by its name, if it is installed.
     pub(crate) fn named(name: &'static str) -> Option<Self> {
         let Some(cache) = std::env::var_os(CACHE).filter(|cache| !cache.is_empty()) else {
@@ -184,7 +184,7 @@ impl Agent {
                 ];
                 Self {
                     name,
-                    nature: Nature { style: Style::Words, rewrites: true, ..PLAIN },
+                    nature: Nature { style: ActingStyle::Words, rewrites: true, ..PLAIN },
                     program: python("aider", "aider"),
                     first: options.to_vec(),
                     next: [&["--restore-chat-history"], &options[..]].concat(),
@@ -267,7 +267,7 @@ impl Agent {
     pub(crate) fn run(
         &self,
         workspace: &Workspace,
-        model: &Model,
+        model: &TaskModel,
         (budget, goes_on): (u64, bool),
         (prompt, input): (&str, &str),
         kill: impl Fn() -> bool,

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::model::{Seen, Style};
+use crate::model::{ActingStyle, SeenRequests};
 use crate::task::{LOGS, lines, newest_tasks, reread_line, telling};
 use crate::workspace::Workspace;
 
 /// What was measured of an agent.
 #[derive(Debug)]
-pub(crate) struct Figures {
+pub(crate) struct AgentFigures {
     pub(crate) agent: &'static str,
     pub(crate) budget: u64,
     /// The most tokens that a request had without Longhand.
@@ -39,12 +39,12 @@ pub(crate) struct Figures {
     pub(crate) is_sound: bool,
 }
 
-impl Figures {
+impl AgentFigures {
     pub(crate) fn of(
-        (agent, style): (&'static str, Style),
+        (agent, style): (&'static str, ActingStyle),
         budget: u64,
         workspace: &Workspace,
-        (alone, seen): (&Seen, &Seen),
+        (alone, seen): (&SeenRequests, &SeenRequests),
         errors: usize,
     ) -> Self {
         let listed: Value =
@@ -61,7 +61,7 @@ impl Figures {
         let known: Vec<usize> =
             (0..=LOGS).filter(|log| alone.last.contains(&telling(*log))).collect();
         let told = known.iter().filter(|log| has(&telling(**log))).count();
-        let has_list = style == Style::Tools
+        let has_list = style == ActingStyle::Tools
             && !seen.skipped.iter().any(|skipped| skipped.starts_with("Tasks"));
         Self {
             agent,
@@ -69,11 +69,14 @@ impl Figures {
             reached: alone.most,
             requests: seen.main + seen.sub + seen.side,
             conversations: listed.len(),
-            aside: listed.iter().map(|own| own["aside"].as_array().map_or(0, Vec::len)).sum(),
+            aside: listed
+                .iter()
+                .map(|session| session["aside"].as_array().map_or(0, Vec::len))
+                .sum(),
             invalid: seen.invalid.len(),
             over: seen.over.len(),
             errors,
-            batches: listed.iter().filter_map(|own| own["batches"].as_u64()).sum(),
+            batches: listed.iter().filter_map(|session| session["batches"].as_u64()).sum(),
             breaks: seen.breaks,
             own_breaks: alone.breaks,
             cached: share(seen),
@@ -116,10 +119,10 @@ impl Figures {
     }
 }
 
-fn share(seen: &Seen) -> f64 {
+fn share(seen: &SeenRequests) -> f64 {
     seen.cached as f64 / seen.bytes.max(1) as f64
 }
 
-fn read_anew(seen: &Seen) -> usize {
+fn read_anew(seen: &SeenRequests) -> usize {
     (seen.bytes - seen.cached) / seen.main.max(1)
 }

@@ -4,13 +4,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use longhand_testkit::scripted::{Recorded, Reply, ScriptedServer, Step, Used};
-use longhand_testkit::{Wire, validate};
+use longhand_testkit::scripted::{
+    RecordedRequest, ScriptStep, ScriptedReply, ScriptedServer, ScriptedUsage,
+};
+use longhand_testkit::{WireFormat, validate};
 use serde_json::Value;
 
 use crate::kit::Kit;
-use crate::request::{Counter, messages, opening, read_order, shared, wire};
-use crate::task::{Action, MARK, SUB_MARK, parts, said, source_text};
+use crate::request::{TokenCounter, messages, opening, read_order, shared, wire};
+use crate::task::{MARK, SUB_MARK, TaskAction, parts, said, source_text};
 
 /// What mini-swe-agent wants to read at the end of a task.
 const SUBMIT: &str = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT";
@@ -20,7 +22,7 @@ const REQUESTS_MAX: usize = 400;
 
 /// What was noticed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRequests {
     /// Requests that broke a rule, with the rules.
     pub(crate) invalid: Vec<String>,
     /// Requests over the window, with their tokens.
@@ -45,15 +47,15 @@ pub(crate) struct Seen {
 }
 
 /// A model that plays the task.
-pub(crate) struct Model {
+pub(crate) struct TaskModel {
     server: ScriptedServer,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<SeenRequests>>,
     again: Arc<AtomicBool>,
 }
 
 /// Whether an agent calls tools, or writes what is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum ActingStyle {
     Tools,
     /// It has no tools: what it was asked for is said in words, and files are shown by the client.
     Words,
@@ -62,7 +64,7 @@ pub(crate) enum Style {
 /// What the model must know of an agent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nature {
-    pub(crate) style: Style,
+    pub(crate) style: ActingStyle,
     /// Whether it can go on after its end.
     pub(crate) resumes: bool,
     /// Whether it sends only the beginning and the end of a long output.
@@ -71,26 +73,27 @@ pub(crate) struct Nature {
     pub(crate) rewrites: bool,
 }
 
-impl Model {
+impl TaskModel {
     /// Starts it for an agent that works in a folder; a request over `window` tokens is refused.
     ///
     /// An agent that cannot go on after its end gets all parts as one.
     pub(crate) fn start(folder: &Path, window: Option<u64>, nature: Nature) -> Self {
-        let mut script: Vec<Vec<Action>> = parts().into_iter().map(|part| part.actions).collect();
+        let mut script: Vec<Vec<TaskAction>> =
+            parts().into_iter().map(|part| part.actions).collect();
         if !nature.resumes {
-            let is_end = |action: &Action| matches!(action, Action::Say(_));
+            let is_end = |action: &TaskAction| matches!(action, TaskAction::Say(_));
             let last = script.last().and_then(|part| part.last().cloned());
-            let mut all: Vec<Action> = script.concat();
+            let mut all: Vec<TaskAction> = script.concat();
             all.retain(|action| !is_end(action));
             script = vec![all.into_iter().chain(last).collect()];
         }
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(SeenRequests::default()));
         let again = Arc::new(AtomicBool::new(false));
-        let mut play = Play {
+        let mut play = TaskPlay {
             folder: folder.to_string_lossy().into_owned(),
             window,
             nature,
-            counter: Counter::new(),
+            counter: TokenCounter::new(),
             script,
             part: 0,
             step: 0,
@@ -109,7 +112,7 @@ impl Model {
         self.server.url().trim_end_matches("/v1").to_owned()
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> SeenRequests {
         self.seen.lock().unwrap().clone()
     }
 
@@ -119,34 +122,38 @@ impl Model {
     }
 
     /// What every request said, for those who want to look.
-    pub(crate) fn requests(&self) -> Vec<Recorded> {
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         self.server.requests()
     }
 }
 
-struct Play {
+struct TaskPlay {
     folder: String,
     window: Option<u64>,
     nature: Nature,
-    counter: Counter,
-    script: Vec<Vec<Action>>,
+    counter: TokenCounter,
+    script: Vec<Vec<TaskAction>>,
     part: usize,
     step: usize,
     /// The steps of this part that were calls, with their ids.
     made: Vec<(usize, String)>,
     number: usize,
     before: Vec<String>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<SeenRequests>>,
     again: Arc<AtomicBool>,
 }
 
-impl Play {
-    fn answer(&mut self, request: &Recorded) -> Step {
+impl TaskPlay {
+    fn answer(&mut self, request: &RecordedRequest) -> ScriptStep {
         let wire = wire(&request.path).filter(|_| request.method == "POST");
         let Some(wire) = wire else {
             let body = r#"{"object":"list","data":[]}"#.to_owned();
             let status = if request.path.contains("/models") { 200 } else { 404 };
-            return Step::Raw(status, vec![("content-type", "application/json".into())], body);
+            return ScriptStep::Raw(
+                status,
+                vec![("content-type", "application/json".into())],
+                body,
+            );
         };
         let body: Value = serde_json::from_str(&request.body).unwrap_or_default();
         let seen = Arc::clone(&self.seen);
@@ -159,14 +166,14 @@ impl Play {
         seen.most = seen.most.max(tokens);
         if let Some(limit) = self.window.filter(|limit| tokens > *limit) {
             seen.over.push(tokens);
-            return Step::TooLong { limit, asked: tokens };
+            return ScriptStep::TooLong { limit, asked: tokens };
         }
         self.number += 1;
         let opening = opening(wire, &body);
         let kit = Kit::of(wire, &body, self.nature.cuts_outputs);
         let is_task =
-            kit.is_empty() == (self.nature.style == Style::Words) && opening.contains(MARK);
-        let mut used = Used { input: tokens, cached: 0, output: 50 };
+            kit.is_empty() == (self.nature.style == ActingStyle::Words) && opening.contains(MARK);
+        let mut used = ScriptedUsage { input: tokens, cached: 0, output: 50 };
         let (text, calls) = if opening.contains(SUB_MARK) && !opening.contains(MARK) {
             seen.sub += 1;
             ("Subtask QX-4472: there are 12 functions.".to_owned(), Vec::new())
@@ -180,11 +187,17 @@ impl Play {
             ("Lost leases".to_owned(), Vec::new())
         };
         let id = format!("reply_{:04}", self.number);
-        Step::Reply(Reply { id, text, calls, used })
+        ScriptStep::Reply(ScriptedReply { id, text, calls, used })
     }
 
     /// Adds up what a cache of the provider would have had.
-    fn account(&mut self, wire: Wire, body: &Value, tokens: u64, seen: &mut Seen) -> u64 {
+    fn account(
+        &mut self,
+        wire: WireFormat,
+        body: &Value,
+        tokens: u64,
+        seen: &mut SeenRequests,
+    ) -> u64 {
         let now = read_order(wire, body);
         let (cached, is_broken) = shared(&self.before, &now);
         let bytes: usize = now.iter().map(String::len).sum();
@@ -201,10 +214,10 @@ impl Play {
     fn act(
         &mut self,
         kit: &Kit,
-        wire: Wire,
+        wire: WireFormat,
         body: &Value,
-        seen: &mut Seen,
-    ) -> (String, Vec<longhand_testkit::scripted::Call>) {
+        seen: &mut SeenRequests,
+    ) -> (String, Vec<longhand_testkit::scripted::ScriptedCall>) {
         // A new part begins with the user's next prompt.
         let messages = messages(wire, body);
         let newest = messages.iter().rev().filter(|message| message["role"] == "user").take(3);
@@ -221,7 +234,7 @@ impl Play {
             // It may know the call without what it answered.
             self.step = known.map_or(0, |(step, _)| *step);
         }
-        if self.nature.style == Style::Words {
+        if self.nature.style == ActingStyle::Words {
             seen.ended = seen.ended.max(self.part + 1);
             return (self.words(), Vec::new());
         }
@@ -231,7 +244,7 @@ impl Play {
             let id = format!("call_{:04}_QX4471aTz8Vq2x", self.number);
             match action {
                 None => return (said(self.part + 1), Vec::new()),
-                Some(Action::Say(text)) => {
+                Some(TaskAction::Say(text)) => {
                     seen.ended = seen.ended.max(self.part + 1);
                     // This is how mini-swe-agent is told that a task is done.
                     let submits =

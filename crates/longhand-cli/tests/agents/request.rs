@@ -2,16 +2,16 @@
 
 use longhand_core::Meter;
 use longhand_meter::{ImageRule, Vocabulary};
-use longhand_testkit::Wire;
+use longhand_testkit::WireFormat;
 use serde_json::Value;
 
 /// About what a picture takes.
 const PICTURE_TOKENS: u64 = 1_000;
 
 /// Counts what a model would read.
-pub(crate) struct Counter(Vocabulary);
+pub(crate) struct TokenCounter(Vocabulary);
 
-impl Counter {
+impl TokenCounter {
     pub(crate) fn new() -> Self {
         Self(Vocabulary::o200k(ImageRule::Flat(PICTURE_TOKENS)))
     }
@@ -33,23 +33,23 @@ fn is_picture(text: &str) -> bool {
 }
 
 /// The format that a path takes.
-pub(crate) fn wire(path: &str) -> Option<Wire> {
+pub(crate) fn wire(path: &str) -> Option<WireFormat> {
     match path.split('?').next()? {
-        "/v1/chat/completions" => Some(Wire::Chat),
-        "/v1/responses" => Some(Wire::Responses),
-        "/v1/messages" => Some(Wire::Anthropic),
+        "/v1/chat/completions" => Some(WireFormat::Chat),
+        "/v1/responses" => Some(WireFormat::Responses),
+        "/v1/messages" => Some(WireFormat::Anthropic),
         _ => None,
     }
 }
 
 /// The messages of a request.
-pub(crate) fn messages(wire: Wire, body: &Value) -> Vec<Value> {
-    let field = if wire == Wire::Responses { "input" } else { "messages" };
+pub(crate) fn messages(wire: WireFormat, body: &Value) -> Vec<Value> {
+    let field = if wire == WireFormat::Responses { "input" } else { "messages" };
     body[field].as_array().cloned().unwrap_or_default()
 }
 
 /// All text of the user's first messages.
-pub(crate) fn opening(wire: Wire, body: &Value) -> String {
+pub(crate) fn opening(wire: WireFormat, body: &Value) -> String {
     let messages = messages(wire, body);
     let users = messages.iter().filter(|message| message["role"] == "user");
     users.take(4).map(|message| message["content"].to_string()).collect()
@@ -57,7 +57,7 @@ pub(crate) fn opening(wire: Wire, body: &Value) -> String {
 
 /// A request in the order in which providers read it, without marks that clients move: tools, system prompt,
 /// messages.
-pub(crate) fn read_order(wire: Wire, body: &Value) -> Vec<String> {
+pub(crate) fn read_order(wire: WireFormat, body: &Value) -> Vec<String> {
     let around = ["tools", "system", "instructions"].map(|key| body[key].clone());
     let mut pieces: Vec<Value> = around.into_iter().collect();
     pieces.extend(messages(wire, body));

@@ -14,7 +14,7 @@ const LOG_LINES: usize = 210;
 
 /// One step of the model.
 #[derive(Clone, Debug)]
-pub(crate) enum Action {
+pub(crate) enum TaskAction {
     /// Reads a file.
     Read(String),
     /// Replaces a line of a file by another.
@@ -32,55 +32,59 @@ pub(crate) enum Action {
 }
 
 /// The steps of one part, which begins with a prompt and ends with words.
-pub(crate) struct Part {
+pub(crate) struct TaskPart {
     pub(crate) prompt: String,
-    pub(crate) actions: Vec<Action>,
+    pub(crate) actions: Vec<TaskAction>,
 }
 
 /// All parts. The agent is ended after each and goes on in the next.
-pub(crate) fn parts() -> Vec<Part> {
-    let mut first = vec![Action::Tasks(tasks(0)), Action::Read(source(0)), Action::Read(source(1))];
+pub(crate) fn parts() -> Vec<TaskPart> {
+    let mut first =
+        vec![TaskAction::Tasks(tasks(0)), TaskAction::Read(source(0)), TaskAction::Read(source(1))];
     for log in 0..LOGS / 2 {
-        first.push(Action::Check(log));
+        first.push(TaskAction::Check(log));
         if log % 2 == 0 {
             first.push(edit(log / 2, log));
         }
         if log == 2 {
-            first.push(Action::Delegate(format!(
+            first.push(TaskAction::Delegate(format!(
                 "{SUB_MARK}: count the functions in {}.",
                 source(1)
             )));
         }
     }
-    first.push(Action::Look("diagram.png".to_owned()));
-    first.push(Action::Tasks(tasks(1)));
-    first.push(Action::Say(said(1)));
-    let mut second = vec![Action::Read(source(2))];
+    first.push(TaskAction::Look("diagram.png".to_owned()));
+    first.push(TaskAction::Tasks(tasks(1)));
+    first.push(TaskAction::Say(said(1)));
+    let mut second = vec![TaskAction::Read(source(2))];
     for log in LOGS / 2..LOGS {
-        second.push(Action::Check(log));
+        second.push(TaskAction::Check(log));
         if log % 3 == 0 {
             second.push(edit(2, log));
         }
     }
-    second.push(Action::Tasks(tasks(2)));
+    second.push(TaskAction::Tasks(tasks(2)));
     // It did not change since it was read, and some clients refuse to show it again.
-    second.push(Action::Read(source(3)));
-    second.push(Action::Check(LOGS));
-    second.push(Action::Read(source(3)));
-    second.push(Action::Say(said(2)));
-    second.insert(1, Action::Read(source(3)));
+    second.push(TaskAction::Read(source(3)));
+    second.push(TaskAction::Check(LOGS));
+    second.push(TaskAction::Read(source(3)));
+    second.push(TaskAction::Say(said(2)));
+    second.insert(1, TaskAction::Read(source(3)));
     let prompt = |number: usize| {
         format!(
             "{MARK}, part {number}: find out why the workers lose their leases, and mend it. \
              Never touch the file LICENSE."
         )
     };
-    vec![Part { prompt: prompt(1), actions: first }, Part { prompt: prompt(2), actions: second }]
+    vec![
+        TaskPart { prompt: prompt(1), actions: first },
+        TaskPart { prompt: prompt(2), actions: second },
+    ]
 }
 
-fn edit(file: usize, number: usize) -> Action {
+fn edit(file: usize, number: usize) -> TaskAction {
     let old = format!("line {number:03} of {}", name(file));
-    Action::Edit { path: source(file), new: format!("{old}, mended"), old }
+    TaskAction::Edit { path: source(file), new: format!("{old}, mended"), old }
 }
 
 fn name(file: usize) -> String {

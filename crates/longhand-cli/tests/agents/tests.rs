@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use crate::agent::{Agent, Ended};
-use crate::figures::Figures;
-use crate::model::{Model, Seen, Style};
+use crate::agent::{Ended, PublishedAgent};
+use crate::figures::AgentFigures;
+use crate::model::{ActingStyle, SeenRequests, TaskModel};
 use crate::task::{LOGS, parts};
 use crate::workspace::Workspace;
 
@@ -22,16 +22,16 @@ const TOLD_MIN: f64 = 0.8;
 
 /// Runs both parts, the second of which is killed on its way if `is_killed`.
 fn play(
-    agent: &Agent,
+    agent: &PublishedAgent,
     budget: u64,
     window: Option<u64>,
     is_killed: bool,
-) -> (Workspace, Seen, usize) {
+) -> (Workspace, SeenRequests, usize) {
     let workspace = Workspace::new();
-    let model = Model::start(&workspace.project(), window, agent.nature);
+    let model = TaskModel::start(&workspace.project(), window, agent.nature);
     let parts = parts();
     let mut errors = 0;
-    let mut check = |ended: &Ended, model: &Model, part: usize| {
+    let mut check = |ended: &Ended, model: &TaskModel, part: usize| {
         let is_error = ended.status != Some(0) || model.seen().ended < part;
         if is_error {
             errors += 1;
@@ -41,8 +41,8 @@ fn play(
         }
     };
     let input = |part: usize| match agent.nature.style {
-        Style::Tools => String::new(),
-        Style::Words => rounds(part, &workspace),
+        ActingStyle::Tools => String::new(),
+        ActingStyle::Words => rounds(part, &workspace),
     };
     let (first, second) = (input(0), input(1));
     let ended =
@@ -79,7 +79,7 @@ fn rounds(part: usize, workspace: &Workspace) -> String {
 }
 
 /// Writes the requests down where somebody wants to look at them.
-fn keep(agent: &Agent, model: &Model, budget: u64) {
+fn keep(agent: &PublishedAgent, model: &TaskModel, budget: u64) {
     let Some(folder) = std::env::var_os("LONGHAND_AGENTS_KEEP") else { return };
     let folder = std::path::Path::new(&folder).join(agent.name);
     std::fs::create_dir_all(&folder).unwrap();
@@ -92,13 +92,13 @@ fn keep(agent: &Agent, model: &Model, budget: u64) {
 }
 
 fn check(name: &'static str) {
-    let Some(agent) = Agent::named(name) else { return };
+    let Some(agent) = PublishedAgent::named(name) else { return };
     let begun = Instant::now();
     let (_, alone, _) = play(&agent, PLENTY, None, false);
     let budget = alone.most * BUDGET_PERCENT / 100;
     let (workspace, seen, errors) = play(&agent, budget, Some(budget), true);
     let figures =
-        Figures::of((name, agent.nature.style), budget, &workspace, (&alone, &seen), errors);
+        AgentFigures::of((name, agent.nature.style), budget, &workspace, (&alone, &seen), errors);
     println!("{}", figures.row());
     println!("{name}: {} s, skipped {:?}", begun.elapsed().as_secs(), seen.skipped);
     for fault in seen.invalid.iter().take(3) {

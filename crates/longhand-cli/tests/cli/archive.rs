@@ -4,8 +4,8 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::run::{Folder, Run};
-use crate::story::{Format, story};
+use crate::run::{FinishedRun, Folder};
+use crate::story::{StoryFormat, story};
 
 /// Rounds as the reference writes them, one a line.
 fn rounds(numbers: std::ops::Range<usize>) -> String {
@@ -36,7 +36,7 @@ fn rolled(count: usize) -> Folder {
     folder
 }
 
-fn done(run: Run) -> Run {
+fn done(run: FinishedRun) -> FinishedRun {
     assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{run:?}");
     run
 }
@@ -117,7 +117,7 @@ fn windows_are_valid_in_every_format_and_placement() {
 
 #[test]
 fn messages_of_any_format_make_a_round() {
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         let folder = Folder::new();
         let body: Value = serde_json::from_str(&story(format, 2)).unwrap();
         let run = folder.run_fed("record s --archive a.db", format!("{body}\n").as_bytes());
@@ -236,7 +236,7 @@ fn an_export_is_read_back_as_it_was() {
 #[test]
 fn conversations_and_bad_files_are_imported_or_refused() {
     let folder = Folder::new();
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         folder.write("story.json", story(format, 30));
         done(
             folder.run(&format!("import story.json --id {format:?} --archive a.db --budget 4000")),
@@ -379,7 +379,10 @@ fn keys_are_taken_out_on_the_way_in() {
     for file in ["a.db", "a.db-wal"] {
         let bytes = std::fs::read(folder.path(file)).unwrap_or_default();
         for secret in [key, "Hunter2Canary"] {
-            assert!(!bytes.windows(secret.len()).any(|own| own == secret.as_bytes()), "{file}");
+            assert!(
+                !bytes.windows(secret.len()).any(|window| window == secret.as_bytes()),
+                "{file}"
+            );
         }
     }
     #[cfg(unix)]

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::run::{Folder, names};
-use crate::story::{Format, story};
+use crate::story::{StoryFormat, story};
 
 const USER: &str = r#"{"role":"user","content":"go"}"#;
 const CALL: &str = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]}"#;
@@ -316,7 +316,7 @@ fn deep_nesting_inside_a_valid_conversation_survives_as_it_is() {
     passes(&format!("{{\"type\":\"user\",\"message\":{USER},\"uuid\":\"1\",\"extra\":{deep}}}\n"));
 
     // Also when the message beside it is edited.
-    let mut text = story(Format::Chat, 6);
+    let mut text = story(StoryFormat::Chat, 6);
     text = text.replacen(r#"{"role":"#, &format!(r#"{{"unknown":{deep},"role":"#), 1);
     let folder = Folder::with("in.json", &text);
     let run = folder.run("compact in.json --budget 2000 -o out.json");
@@ -400,7 +400,7 @@ fn a_dialect_that_it_is_not_in_names_what_is_wrong() {
 
 #[test]
 fn output_that_cannot_be_written_is_an_error_without_a_trace() {
-    let folder = Folder::with("in.json", story(Format::Chat, 6));
+    let folder = Folder::with("in.json", story(StoryFormat::Chat, 6));
     fs::create_dir(folder.path("folder")).unwrap();
     for (options, word) in [
         ("-o missing/out.json", "cannot write missing/out.json"),
@@ -422,7 +422,7 @@ fn output_that_cannot_be_written_is_an_error_without_a_trace() {
 #[test]
 fn a_folder_that_is_read_only_is_an_error() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = Folder::with("in.json", story(Format::Chat, 6));
+    let folder = Folder::with("in.json", story(StoryFormat::Chat, 6));
     let locked = folder.path("locked");
     fs::create_dir(&locked).unwrap();
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o555)).unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use serde_json::Value;
 
@@ -146,8 +146,8 @@ pub(crate) fn folder(server: &ScriptedServer, api: &str) -> Folder {
     Folder::with(OWN_SETTINGS, config)
 }
 
-fn answer(text: &str) -> Step {
-    Step::Answer(text.to_owned())
+fn answer(text: &str) -> ScriptStep {
+    ScriptStep::Answer(text.to_owned())
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_conversation_is_typed_streamed_resumed_and_kept() {
 #[test]
 fn ctrl_c_stops_the_answer_and_not_the_program() {
     let server = ScriptedServer::start([
-        Step::Drip(
+        ScriptStep::Drip(
             "one two three four five six seven eight nine ten ".repeat(50),
             Duration::from_millis(500),
         ),
@@ -238,9 +238,9 @@ fn ctrl_c_stops_the_answer_and_not_the_program() {
 #[test]
 fn trouble_is_told_and_the_conversation_goes_on() {
     let server = ScriptedServer::start([
-        Step::TooLong { limit: 4_000, asked: 9_000 },
+        ScriptStep::TooLong { limit: 4_000, asked: 9_000 },
         answer("Shorter is fine."),
-        Step::Status(401),
+        ScriptStep::Status(401),
         answer("All is well."),
     ]);
     let folder = folder(&server, "chat");
@@ -265,16 +265,16 @@ fn what_was_typed_or_shown_is_kept_and_asked_again() {
     let cut = "Half of what I know is here and the other half is cut away";
     let server = ScriptedServer::start([
         answer("Hello."),
-        Step::Status(401),
-        Step::Cut(cut.to_owned()),
+        ScriptStep::Status(401),
+        ScriptStep::Cut(cut.to_owned()),
         answer("Forty-two."),
         answer("Forty-three."),
-        Step::Status(500),
-        Step::Status(500),
-        Step::Status(500),
-        Step::Status(500),
-        Step::Status(500),
-        Step::Status(500),
+        ScriptStep::Status(500),
+        ScriptStep::Status(500),
+        ScriptStep::Status(500),
+        ScriptStep::Status(500),
+        ScriptStep::Status(500),
+        ScriptStep::Status(500),
         answer("At last."),
     ]);
     let folder = folder(&server, "chat");
@@ -321,9 +321,9 @@ fn what_was_typed_or_shown_is_kept_and_asked_again() {
 #[test]
 fn a_message_that_failed_can_be_edited_or_left() {
     let server = ScriptedServer::start([
-        Step::Status(401),
+        ScriptStep::Status(401),
         answer("In var."),
-        Step::Status(401),
+        ScriptStep::Status(401),
         answer("Something else it is."),
     ]);
     let folder = folder(&server, "chat");
@@ -363,7 +363,8 @@ fn a_terminal_without_a_cursor_shows_what_is_typed() {
 
 #[test]
 fn every_line_that_is_typed_ahead_is_read() {
-    let slow = Step::Drip("one two three four five six ".repeat(3), Duration::from_millis(60));
+    let slow =
+        ScriptStep::Drip("one two three four five six ".repeat(3), Duration::from_millis(60));
     let server = ScriptedServer::start([slow, answer("Second."), answer("Third.")]);
     let folder = folder(&server, "chat");
     let mut terminal = Terminal::start(&folder, "chat demo");
@@ -386,8 +387,8 @@ fn every_line_that_is_typed_ahead_is_read() {
 #[test]
 fn ctrl_c_ends_the_wait_for_a_summary() {
     let text = "The work goes on with the parser and its tests. ".repeat(40);
-    let mut steps: Vec<Step> = (0..3).map(|_| answer(&text)).collect();
-    steps.push(Step::Drip("slow ".repeat(400), Duration::from_secs(3)));
+    let mut steps: Vec<ScriptStep> = (0..3).map(|_| answer(&text)).collect();
+    steps.push(ScriptStep::Drip("slow ".repeat(400), Duration::from_secs(3)));
     let server = ScriptedServer::start(steps);
     let folder = folder(&server, "chat");
     let mut terminal = Terminal::start(&folder, "chat demo --summariser fake/tiny");

@@ -6,8 +6,8 @@ use std::io::Read;
 use longhand_testkit::notation;
 use serde_json::Value;
 
-use crate::run::{Folder, Run, example_folder};
-use crate::story::{Format, story};
+use crate::run::{FinishedRun, Folder, example_folder};
+use crate::story::{StoryFormat, story};
 
 const POLICIES: [&str; 3] = ["auto", "elide", "trim"];
 const METERS: [&str; 3] = ["o200k", "cl100k", "chars:3.5"];
@@ -66,7 +66,7 @@ fn an_estimate_is_never_called_exact() {
 
 #[test]
 fn a_pipe_gives_the_bytes_that_a_file_gives() {
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         let text = story(format, 8);
         let folder = Folder::with("in.json", &text);
         assert_eq!(folder.run("compact in.json --budget 2000 -o out.json").status, 0);
@@ -93,7 +93,7 @@ fn a_pipe_gives_the_bytes_that_a_file_gives() {
 
 #[test]
 fn a_file_can_be_replaced_by_its_window() {
-    let folder = Folder::with("in.json", story(Format::Chat, 8));
+    let folder = Folder::with("in.json", story(StoryFormat::Chat, 8));
     let elsewhere = folder.run("compact in.json --budget 2000");
     assert_eq!(folder.run("compact in.json --budget 2000 -o in.json").status, 0);
     assert!(folder.read("in.json") == elsewhere.stdout);
@@ -102,7 +102,7 @@ fn a_file_can_be_replaced_by_its_window() {
 
 #[test]
 fn what_was_left_out_can_always_be_brought_back() {
-    let original = story(Format::Chat, 8);
+    let original = story(StoryFormat::Chat, 8);
     let folder = Folder::with("in.json", &original);
     let run = folder.run("compact in.json --budget 2000 -o out.json");
     assert!(run.stderr.contains("`longhand expand HANDLE --from in.json` brings back"), "{run:?}");
@@ -135,7 +135,7 @@ fn what_fits_comes_out_as_it_went_in() {
         "\n\n  {\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"hologram\",\"z\":[{}]}],\"role\":\"user\"}",
         "],\"model\":\"gpt-4o\",\"temperature\":0.70, \"unknown\":{\"b\":null,\"a\":[]}}\n\n"
     );
-    let texts = Format::ALL.map(|format| story(format, 3));
+    let texts = StoryFormat::ALL.map(|format| story(format, 3));
     for text in texts.iter().map(String::as_str).chain([odd, "[]\n"]) {
         let folder = Folder::with("in.json", text);
         for policy in POLICIES {
@@ -153,7 +153,7 @@ fn what_fits_comes_out_as_it_went_in() {
 
 #[test]
 fn the_report_has_every_field_and_agrees_with_count() {
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         for budget in [300, 2_000] {
             let folder = Folder::with("in.json", story(format, 8));
             let line =
@@ -207,7 +207,7 @@ fn check_report(folder: &Folder, report: &Value, status: i32) {
 
 #[test]
 fn what_cannot_fit_is_written_at_its_best_and_says_how_small() {
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         for policy in POLICIES {
             let folder = Folder::with("in.json", story(format, 7));
             let line = |budget: u64| {
@@ -224,7 +224,7 @@ fn what_cannot_fit_is_written_at_its_best_and_says_how_small() {
             assert!(run.stderr.contains("does not fit"), "{run:?}");
             assert!(run.stderr.contains(&format!("--budget {floor}")), "{run:?}");
 
-            if format == Format::Anthropic && policy == "auto" {
+            if format == StoryFormat::Anthropic && policy == "auto" {
                 continue; // A fold that joins a turn is smaller than its plan says.
             }
             let enough = folder.run(&line(floor));
@@ -237,7 +237,7 @@ fn what_cannot_fit_is_written_at_its_best_and_says_how_small() {
 
 #[test]
 fn the_hint_counts_the_reserve_in() {
-    let folder = Folder::with("in.json", story(Format::Chat, 8));
+    let folder = Folder::with("in.json", story(StoryFormat::Chat, 8));
     let run = folder.run("compact in.json --budget 60 --reserve 50 -o out.json");
     assert_eq!(run.status, 3, "{run:?}");
     let hint = run.stderr.split("--budget ").nth(1).unwrap();
@@ -264,7 +264,7 @@ fn the_same_input_gives_the_same_bytes() {
 #[test]
 fn every_policy_and_meter_fits_or_says_so() {
     let folder = example_folder();
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         folder.write(&format!("{format:?}.json"), story(format, 12));
     }
     for (name, budget) in [
@@ -291,7 +291,7 @@ fn every_policy_and_meter_fits_or_says_so() {
 #[test]
 fn compacting_a_window_again_changes_nothing() {
     let folder = example_folder();
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         folder.write(&format!("{format:?}.json"), story(format, 12));
     }
     for name in ["long-session.json", "Chat.json", "Responses.json", "Anthropic.json"] {
@@ -319,7 +319,7 @@ fn compacting_a_window_again_changes_nothing() {
 
 #[test]
 fn quiet_means_nothing_on_standard_error() {
-    let folder = Folder::with("in.json", story(Format::Chat, 8));
+    let folder = Folder::with("in.json", story(StoryFormat::Chat, 8));
     for (budget, status) in [(20, 3), (2_000, 0), (100_000, 0)] {
         let run = folder.run(&format!("compact in.json --budget {budget} --quiet --map always"));
         assert_eq!((run.status, run.stderr.as_str()), (status, ""));
@@ -334,7 +334,7 @@ fn quiet_means_nothing_on_standard_error() {
 #[test]
 fn the_map_adds_up() {
     let folder = example_folder();
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         folder.write(&format!("{format:?}.json"), story(format, 12));
     }
     for (name, meter, budget) in [
@@ -357,7 +357,7 @@ fn the_map_adds_up() {
 }
 
 /// Reads a map: what its parts add up to, and what is free.
-fn check_map(run: &Run) -> (u64, u64) {
+fn check_map(run: &FinishedRun) -> (u64, u64) {
     let bar = run.stderr.lines().find(|line| line.starts_with("  [")).unwrap();
     assert_eq!(bar.trim().chars().count(), 66, "{run:?}");
     assert!(!run.stderr.contains('\u{1b}'), "no colours without a terminal: {run:?}");
@@ -373,7 +373,7 @@ fn check_map(run: &Run) -> (u64, u64) {
 
 #[test]
 fn the_map_is_drawn_when_asked_for_or_on_a_terminal() {
-    let folder = Folder::with("in.json", story(Format::Chat, 8));
+    let folder = Folder::with("in.json", story(StoryFormat::Chat, 8));
     for (when, drawn) in
         [("", false), ("--map auto", false), ("--map never", false), ("--map always", true)]
     {
@@ -392,7 +392,7 @@ fn a_reader_who_has_seen_enough_is_no_error() {
         let mut child = folder.start(line);
         let mut head = [0; 10];
         child.stdout.take().unwrap().read_exact(&mut head).unwrap();
-        let run = Run::of(line, &child.wait_with_output().unwrap());
+        let run = FinishedRun::of(line, &child.wait_with_output().unwrap());
         assert_eq!(run.status, 0, "{run:?}");
         assert!(!run.stderr.contains("error"), "{run:?}");
         assert_eq!(head, folder.read("long-session.json").as_bytes()[..10]);
@@ -402,7 +402,7 @@ fn a_reader_who_has_seen_enough_is_no_error() {
 #[test]
 fn reserve_and_target_lower_what_is_used() {
     const METER: &str = "--meter chars:3.5";
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         let folder = Folder::with("in.json", story(format, 12));
         let used = |options: &str| {
             let budget = if options.contains("--budget") { "" } else { "--budget 3000" };
@@ -433,7 +433,7 @@ fn reserve_and_target_lower_what_is_used() {
 
 #[test]
 fn the_tail_stays_as_it_was() {
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         let text = story(format, 12);
         let body: Value = serde_json::from_str(&text).unwrap();
         let messages = body[format.field()].as_array().unwrap();
@@ -446,7 +446,7 @@ fn the_tail_stays_as_it_was() {
                 assert!([0, 3].contains(&run.status), "{run:?}");
                 let kept = raws[raws.len() - tail..].join(",");
                 // Thinking goes once anything before it is edited.
-                if format != Format::Anthropic || !kept.contains("signature") {
+                if format != StoryFormat::Anthropic || !kept.contains("signature") {
                     assert!(folder.read("out").contains(&kept), "{format:?} {policy} {tail}");
                 }
             }
@@ -546,7 +546,7 @@ fn repair_leaves_alone_what_it_cannot_mend() {
 #[test]
 fn repair_and_compaction_go_together() {
     let text =
-        story(Format::Chat, 8).replacen(r#""tool_call_id":"r1""#, r#""tool_call_id":"q1""#, 1);
+        story(StoryFormat::Chat, 8).replacen(r#""tool_call_id":"r1""#, r#""tool_call_id":"q1""#, 1);
     let folder = Folder::with("in.json", text);
     let run = folder.run("compact in.json --budget 2000 --repair -o out --archive kept");
     assert_eq!(run.status, 0, "{run:?}");
@@ -556,7 +556,7 @@ fn repair_and_compaction_go_together() {
 
 #[test]
 fn short_bodies_are_left_alone() {
-    let folder = Folder::with("in.json", story(Format::Chat, 8));
+    let folder = Folder::with("in.json", story(StoryFormat::Chat, 8));
     let stubs = |min: usize| {
         let line = format!("compact in.json --budget 3000 --policy elide --min-chars {min}");
         folder.run(&format!("{line} -o out --report report"));
@@ -568,7 +568,7 @@ fn short_bodies_are_left_alone() {
 
 #[test]
 fn count_lists_every_message_and_adds_up() {
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         let folder = Folder::with("in.json", story(format, 3));
         for meter in METERS {
             let json = folder.run(&format!("count in.json --json --meter {meter}")).json();
@@ -608,7 +608,7 @@ fn text_cannot_command_the_terminal() {
 #[test]
 fn a_replaced_file_keeps_its_mode() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = Folder::with("in.json", story(Format::Chat, 3));
+    let folder = Folder::with("in.json", story(StoryFormat::Chat, 3));
     folder.write("out", "before");
     fs::set_permissions(folder.path("out"), fs::Permissions::from_mode(0o640)).unwrap();
     assert_eq!(folder.run("compact in.json --budget 1000 -o out").status, 0);

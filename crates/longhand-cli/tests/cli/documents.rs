@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
 use crate::run::{Folder, OWN_SETTINGS};
@@ -38,7 +38,7 @@ fn folder(server: &ScriptedServer) -> Folder {
 fn server() -> ScriptedServer {
     let answers = ["It is in **var/app.log**.", "Run `make ship`.", "Yes."];
     ScriptedServer::start(
-        answers.iter().cycle().take(30).map(|text| Step::Answer((*text).to_owned())),
+        answers.iter().cycle().take(30).map(|text| ScriptStep::Answer((*text).to_owned())),
     )
 }
 

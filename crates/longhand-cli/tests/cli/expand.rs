@@ -9,7 +9,7 @@ use longhand_testkit::notation;
 use serde_json::Value;
 
 use crate::run::{Folder, example_folder};
-use crate::story::{Format, content_at, folded_at, story};
+use crate::story::{StoryFormat, content_at, folded_at, story};
 
 /// Finds the handles in a text: `h:` and twelve letters or digits, as markers quote them.
 fn handles(text: &str) -> BTreeSet<String> {
@@ -32,7 +32,7 @@ fn expand(folder: &Folder, handle: &str) -> String {
 #[test]
 fn every_handle_gives_back_what_was_there() {
     let mut kinds = BTreeSet::new();
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         let text = story(format, 10);
         let body: Value = serde_json::from_str(&text).unwrap();
         for options in [
@@ -140,7 +140,7 @@ fn strings(value: &Value) -> BTreeSet<String> {
 
 /// A folder with `in.json`, its window `out` and the archive `kept`.
 fn compacted() -> Folder {
-    let folder = Folder::with("in.json", story(Format::Chat, 10));
+    let folder = Folder::with("in.json", story(StoryFormat::Chat, 10));
     let run = folder.run("compact in.json --budget 4000 --meter chars:3.5 -o out --archive kept");
     assert_eq!(run.status, 0, "{run:?}");
     folder
@@ -254,7 +254,7 @@ fn a_flipped_bit_in_what_is_kept_is_found_by_verify() {
 #[test]
 fn a_file_that_is_not_ours_is_left_alone() {
     for foreign in ["{}\n", "hello\n", "[{\"role\":\"user\"}]", "\n"] {
-        let folder = Folder::with("in.json", story(Format::Chat, 10));
+        let folder = Folder::with("in.json", story(StoryFormat::Chat, 10));
         folder.write("kept", foreign);
         for line in [
             "compact in.json --budget 2000 --meter chars:3.5 -o out --archive kept",
@@ -281,7 +281,10 @@ fn two_commands_can_keep_their_originals_in_one_file() {
     let folder = Folder::new();
     let names = ["a", "b", "c", "d"];
     for (at, name) in names.iter().enumerate() {
-        folder.write(name, story(Format::ALL[at % 3], 8 + at).replace("src/", &format!("{name}/")));
+        folder.write(
+            name,
+            story(StoryFormat::ALL[at % 3], 8 + at).replace("src/", &format!("{name}/")),
+        );
     }
     let mut running = Vec::new();
     for name in names {

@@ -5,12 +5,12 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::documents::run_raw;
 use crate::run::{Folder, OWN_SETTINGS};
-use crate::serve::Proxy;
+use crate::serve::ServedProxy;
 
 /// Sets the title, clears the screen, turns text around, forges a line.
 const EVIL: &str = "a\u{1b}]0;evil\u{7}\u{1b}[2J\u{9b}31m\u{202e}evil\u{2066}\u{200f}\u{feff}\u{7f}\u{8}\u{2028}\rz";
@@ -114,11 +114,12 @@ fn proxied(folder: &Folder) {
     let body = json!({"error": {"message": EVIL, "type": EVIL, "code": EVIL}}).to_string();
     let kind = vec![("content-type", "application/json".to_owned())];
     let server = ScriptedServer::start([
-        Step::Answer(EVIL.to_owned()),
-        Step::Raw(400, kind, body),
-        Step::Drop,
+        ScriptStep::Answer(EVIL.to_owned()),
+        ScriptStep::Raw(400, kind, body),
+        ScriptStep::Drop,
     ]);
-    let proxy = Proxy::start(folder, &format!("--upstream {} --budget 2000 --log -", server.url()));
+    let proxy =
+        ServedProxy::start(folder, &format!("--upstream {} --budget 2000 --log -", server.url()));
     for _ in 0..3 {
         let header = "user-agent: \u{202e}evil/1.0\r\nauthorization: Bearer \u{202e}evil";
         proxy.post_with("/v1/chat/completions", &request(), header);
@@ -138,9 +139,9 @@ fn no_command_lets_foreign_text_control_the_terminal() {
     let server = ScriptedServer::playing(1_000, move |request| {
         answers += 1;
         Some(match request.path.contains("models") {
-            true => Step::Raw(200, kind.clone(), models.clone()),
-            false if answers % 2 == 0 => Step::Answer(EVIL.to_owned()),
-            false => Step::Raw(400, kind.clone(), refusal.clone()),
+            true => ScriptStep::Raw(200, kind.clone(), models.clone()),
+            false if answers % 2 == 0 => ScriptStep::Answer(EVIL.to_owned()),
+            false => ScriptStep::Raw(400, kind.clone(), refusal.clone()),
         })
     });
     let folder = planted(&server);

@@ -1,10 +1,10 @@
 //! Settings, `doctor`, and summaries by a model.
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::Value;
 
 use crate::run::{Folder, OWN_SETTINGS};
-use crate::story::{Format, story};
+use crate::story::{StoryFormat, story};
 
 fn configured(server: &ScriptedServer, more: &str) -> Folder {
     let config = format!("{more}\n[endpoints.fake]\nurl = '{}'\n", server.url());
@@ -25,7 +25,7 @@ fn rounds(count: usize) -> String {
 #[test]
 fn a_model_writes_the_summaries_and_its_cost_is_in_the_receipt() {
     let server =
-        ScriptedServer::start((0..40).map(|_| Step::Answer("They did the work.".to_owned())));
+        ScriptedServer::start((0..40).map(|_| ScriptStep::Answer("They did the work.".to_owned())));
     let folder = configured(&server, "[prices.'fake/tiny']\ninput = 1\noutput = 1\n");
     let line = "record demo --archive a.db --rounds 3 --summariser fake/tiny";
     let run = folder.run_fed(line, rounds(6).as_bytes());
@@ -46,7 +46,7 @@ fn a_model_writes_the_summaries_and_its_cost_is_in_the_receipt() {
 
 #[test]
 fn a_model_that_fails_leaves_it_to_the_built_in_summariser() {
-    let server = ScriptedServer::start((0..40).map(|_| Step::Status(400)));
+    let server = ScriptedServer::start((0..40).map(|_| ScriptStep::Status(400)));
     let folder = configured(
         &server,
         "[models]\nsummary = ['fake/tiny']\n[session]\nrounds = 3\npolicy = 'rolling'\n",
@@ -62,10 +62,11 @@ fn a_model_that_fails_leaves_it_to_the_built_in_summariser() {
 
 #[test]
 fn compact_asks_a_model_too() {
-    let server =
-        ScriptedServer::start((0..4).map(|_| Step::Answer("They repaired the wheel.".to_owned())));
+    let server = ScriptedServer::start(
+        (0..4).map(|_| ScriptStep::Answer("They repaired the wheel.".to_owned())),
+    );
     let folder = configured(&server, "");
-    folder.write("in.json", story(Format::Chat, 30));
+    folder.write("in.json", story(StoryFormat::Chat, 30));
     let run = folder.run("compact in.json --budget 3000 --summariser fake/tiny -q -o out.json");
     assert_eq!(run.status, 0, "{run:?}");
     assert!(folder.read("out.json").contains("They repaired the wheel."));
@@ -87,9 +88,9 @@ fn compact_asks_a_model_too() {
 fn a_summary_that_is_not_used_is_said_with_its_reason() {
     // What the server said is the reason, not that it is left alone for a while afterwards.
     for (status, reason) in [(401, "refused the key"), (500, "status 500")] {
-        let server = ScriptedServer::start((0..12).map(|_| Step::Status(status)));
+        let server = ScriptedServer::start((0..12).map(|_| ScriptStep::Status(status)));
         let folder = configured(&server, "");
-        folder.write("in.json", story(Format::Chat, 30));
+        folder.write("in.json", story(StoryFormat::Chat, 30));
         let run = folder.run(
             "compact in.json --budget 3000 --summariser fake/tiny -o out.json --report report.json",
         );
@@ -149,7 +150,7 @@ fn doctor_says_that_a_model_is_not_listed() {
         ("no JSON", "it answers\n"),
     ] {
         let json = vec![("content-type", "application/json".to_owned())];
-        let server = ScriptedServer::start([Step::Raw(200, json, listed.to_owned())]);
+        let server = ScriptedServer::start([ScriptStep::Raw(200, json, listed.to_owned())]);
         let folder = configured(&server, "[models]\nchat = 'fake/tiny'\n");
         let run = folder.run("doctor");
         assert!(run.status == 0 && run.stdout.contains(said), "{said}: {run:?}");
@@ -159,7 +160,7 @@ fn doctor_says_that_a_model_is_not_listed() {
 
 #[test]
 fn doctor_shows_what_is_in_force_and_what_to_fix() {
-    let list = Step::Raw(
+    let list = ScriptStep::Raw(
         200,
         vec![("content-type", "application/json".to_owned())],
         "{\"data\":[]}".to_owned(),
@@ -201,7 +202,8 @@ fn settings_that_are_wrong_are_named() {
 
 #[test]
 fn a_folder_decides_nothing_about_where_words_go() {
-    let server = ScriptedServer::start((0..40).map(|_| Step::Answer("Collected.".to_owned())));
+    let server =
+        ScriptedServer::start((0..40).map(|_| ScriptStep::Answer("Collected.".to_owned())));
     let theirs = format!(
         "[session]\nbudget = 9000\nrounds = 3\npolicy = 'rolling'\n[models]\nchat = 'evil/m'\nsummary = 'evil/m'\n\
          [archive]\npath = 'theirs.db'\n[endpoints.evil]\nurl = '{0}'\nkey_env = 'HOME'\n\
@@ -243,7 +245,7 @@ fn a_folder_decides_nothing_about_where_words_go() {
 
 #[test]
 fn keys_are_never_shown() {
-    let server = ScriptedServer::start((0..9).map(|_| Step::Status(401)));
+    let server = ScriptedServer::start((0..9).map(|_| ScriptStep::Status(401)));
     let folder = configured(&server, "[models]\nchat = 'fake/tiny'\nsummary = 'fake/tiny'");
     folder.write("key", "sk-secret-0123456789");
     let config = folder.read(OWN_SETTINGS) + "key_file = 'key'\n";

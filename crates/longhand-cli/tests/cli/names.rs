@@ -2,11 +2,11 @@
 
 use longhand::{Owner, Round, SessionId};
 use longhand_archive::{After, Archive, NewSession, SqliteArchive};
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::run::{Folder, Run};
-use crate::serve::Proxy;
+use crate::run::{FinishedRun, Folder};
+use crate::serve::ServedProxy;
 
 /// Commands that write or remove, for a session.
 const WRITING: [&str; 4] = ["pin {} 0", "undo {}", "context {}", "rm {} --yes"];
@@ -15,7 +15,7 @@ const WRITING: [&str; 4] = ["pin {} 0", "undo {}", "context {}", "rm {} --yes"];
 const READING: [&str; 5] =
     ["show {}", "log {}", "export {}", "verify {}", "search log --session {}"];
 
-fn run(folder: &Folder, command: &str, name: &str) -> Run {
+fn run(folder: &Folder, command: &str, name: &str) -> FinishedRun {
     folder.run(&format!("{} --archive a.db", command.replace("{}", name)))
 }
 
@@ -58,13 +58,13 @@ fn record_writes_into_the_session_that_is_named_and_no_other() {
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_longhand"));
         let child = child.args(["record", name, "--archive", "a.db"]).current_dir(folder.path(""));
         let output = child.env("HOME", folder.path("")).output().unwrap();
-        Run::of(name, &output).assert_refused(&["a session cannot be called", "hint: "]);
+        FinishedRun::of(name, &output).assert_refused(&["a session cannot be called", "hint: "]);
     }
 }
 
 #[test]
 fn chat_never_sends_another_conversation() {
-    let server = ScriptedServer::start([Step::Answer("Hello.".to_owned())]);
+    let server = ScriptedServer::start([ScriptStep::Answer("Hello.".to_owned())]);
     let folder = crate::chat::folder(&server, "chat");
     record(&folder, "workshop");
     let run = folder.run_fed("chat work --archive a.db", b"Hi there.");
@@ -149,9 +149,9 @@ fn sessions_that_share_a_name_are_told_apart_by_their_ids() {
 
 #[test]
 fn a_session_that_nobody_named_has_one_id_everywhere() {
-    let server = ScriptedServer::start([Step::Answer("In var.".to_owned())]);
+    let server = ScriptedServer::start([ScriptStep::Answer("In var.".to_owned())]);
     let folder = Folder::new();
-    let proxy = Proxy::start(&folder, &format!("--upstream {}", server.url()));
+    let proxy = ServedProxy::start(&folder, &format!("--upstream {}", server.url()));
     let messages = json!([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where is the log?"}]);
     let body = json!({"model": "gpt-4o", "messages": messages});
     let answer = proxy.post("/v1/chat/completions", &body);

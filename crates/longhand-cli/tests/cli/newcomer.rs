@@ -1,10 +1,10 @@
 //! What somebody meets who tries the command for the first time: a clear word instead of a guess.
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::run::Folder;
-use crate::serve::Proxy;
+use crate::serve::ServedProxy;
 
 fn recorded() -> Folder {
     let folder = Folder::new();
@@ -56,7 +56,7 @@ fn several_words_are_a_query_and_none_is_an_error() {
             .env("HOME", folder.path(""))
             .output()
             .unwrap();
-        let run = crate::run::Run::of("search", &output);
+        let run = crate::run::FinishedRun::of("search", &output);
         run.assert_refused(&["there is nothing to search for", "hint: "]);
     }
 }
@@ -77,13 +77,13 @@ fn small_slips_are_named_in_plain_words() {
 /// The map adds up to what was sent: its system prompt and tools, too.
 #[test]
 fn the_map_is_of_what_is_sent() {
-    let server = ScriptedServer::start((0..3).map(|_| Step::Answer("In var.".to_owned())));
+    let server = ScriptedServer::start((0..3).map(|_| ScriptStep::Answer("In var.".to_owned())));
     let folder = Folder::new();
     let words = "Answer in one sentence, and name files with their paths. ".repeat(40);
     let tool = json!({"type": "function", "function": {"name": "read", "description": words}});
     let body = json!({"model": "gpt-4o", "tools": [tool], "messages": [
         {"role": "system", "content": words}, {"role": "user", "content": "Where is the log?"}]});
-    let proxy = Proxy::start(&folder, &format!("--upstream {} --budget 4000", server.url()));
+    let proxy = ServedProxy::start(&folder, &format!("--upstream {} --budget 4000", server.url()));
     let header = "x-longhand-session: demo";
     proxy.post_with("/v1/chat/completions", &body, header);
     proxy.end();
@@ -114,7 +114,7 @@ fn the_map_is_of_what_is_sent() {
 
 #[test]
 fn the_system_prompt_of_a_chat_is_in_its_map() {
-    let server = ScriptedServer::start([Step::Answer("In var.".to_owned())]);
+    let server = ScriptedServer::start([ScriptStep::Answer("In var.".to_owned())]);
     let folder = crate::chat::folder(&server, "chat");
     let run = folder.run_fed("chat demo", b"Where is the log?");
     assert_eq!(run.status, 0, "{run:?}");

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::run::Folder;
@@ -36,7 +36,7 @@ fn messages(rounds: usize) -> Vec<Value> {
 }
 
 fn answers(count: usize) -> ScriptedServer {
-    ScriptedServer::start((0..count).map(|number| Step::Answer(format!("Answer {number}."))))
+    ScriptedServer::start((0..count).map(|number| ScriptStep::Answer(format!("Answer {number}."))))
 }
 
 fn sessions(folder: &Folder) -> Vec<Value> {
@@ -56,8 +56,8 @@ fn a_run_is_the_local_user_s_whatever_its_keys_and_an_import_adds_what_is_new() 
         let run = folder.run(&format!("run --archive a.db --upstream {upstream} -- {command}"));
         assert!(run.stdout.contains(&format!("Answer {turn}.")), "{run:?}");
     }
-    let own = sessions(&folder);
-    assert_eq!(own.len(), 1, "{own:?}");
+    let listed = sessions(&folder);
+    assert_eq!(listed.len(), 1, "{listed:?}");
     // A file with all of it, and one that went on elsewhere.
     for (rounds, expected) in [(3, "nothing to import"), (5, "imported 4 entries"), (5, "nothing")]
     {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 
 use crate::chat::{Terminal, folder};
 use crate::documents::{run_in, run_raw};
@@ -190,7 +190,7 @@ fn a_chat_wraps_nowhere_in_fifty_columns() {
     let text = "The log is in **var/app.log**, and it is rotated every night at two; `logrotate` does it.\n\n\
                 - an item that is longer than the terminal is wide, so it goes on below its words\n\n\
                 | file | what it has | kept |\n|---|---|---|\n| var/app.log | all that the service says by day and by night | a week |\n";
-    let server = ScriptedServer::start([Step::Answer(text.to_owned())]);
+    let server = ScriptedServer::start([ScriptStep::Answer(text.to_owned())]);
     let folder = folder(&server, "chat");
     let mut terminal = Terminal::start(&folder, "chat demo");
     terminal.resize(60, 50);
@@ -235,7 +235,7 @@ fn what_takes_over_a_second_shows_that_it_goes_on() {
 
 #[test]
 fn without_a_terminal_chat_takes_one_message_and_prints_only_the_answer() {
-    let server = ScriptedServer::start([Step::Answer("It is in **var**.".to_owned())]);
+    let server = ScriptedServer::start([ScriptStep::Answer("It is in **var**.".to_owned())]);
     let folder = folder(&server, "chat");
     let run = folder.run_fed("chat demo", b"Where is\nthe log?\n");
     assert_eq!((run.status, run.stdout.as_str()), (0, "It is in **var**.\n"), "{run:?}");
@@ -248,7 +248,7 @@ fn without_a_terminal_chat_takes_one_message_and_prints_only_the_answer() {
 fn markdown_is_rendered_and_plain_shows_it_raw() {
     let text = "Run `make` **now**:\n\n- one\n\n| a | b |\n|---|---|\n| 1 | 2 |\n";
     for (options, shown, raw) in [("", true, false), (" --plain", false, true)] {
-        let server = ScriptedServer::start([Step::Answer(text.to_owned())]);
+        let server = ScriptedServer::start([ScriptStep::Answer(text.to_owned())]);
         let folder = folder(&server, "chat");
         let mut terminal = Terminal::start(&folder, &format!("chat demo{options}"));
         terminal.type_line("How?");
@@ -272,8 +272,9 @@ fn markdown_is_rendered_and_plain_shows_it_raw() {
 
 #[test]
 fn what_is_typed_ahead_waits_for_the_prompt() {
-    let slow = Step::Drip("one two three four five six ".repeat(3), Duration::from_millis(60));
-    let server = ScriptedServer::start([slow, Step::Answer("Second answer.".to_owned())]);
+    let slow =
+        ScriptStep::Drip("one two three four five six ".repeat(3), Duration::from_millis(60));
+    let server = ScriptedServer::start([slow, ScriptStep::Answer("Second answer.".to_owned())]);
     let folder = folder(&server, "chat");
     let mut terminal = Terminal::start(&folder, "chat demo");
     terminal.type_line("Count.");
@@ -292,7 +293,7 @@ fn what_is_typed_ahead_waits_for_the_prompt() {
 
 #[test]
 fn a_stopped_answer_counts_and_an_unknown_price_is_said() {
-    let slow = Step::Drip("one two three ".repeat(200), Duration::from_millis(500));
+    let slow = ScriptStep::Drip("one two three ".repeat(200), Duration::from_millis(500));
     let server = ScriptedServer::start([slow]);
     // Models on a loopback address are free; this one is here, too, but has another address.
     let folder = folder(&server, "chat");

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::run::{Folder, names};
@@ -18,16 +18,17 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const NOBODY: &str = "65534";
 
 /// A stage: a home, a folder for temporary files, and an upstream.
-struct Stage {
+struct AgentStage {
     folder: Folder,
     server: ScriptedServer,
 }
 
-impl Stage {
+impl AgentStage {
     fn new() -> Self {
         let folder = Folder::new();
         std::fs::create_dir(folder.path("tmp")).unwrap();
-        let server = ScriptedServer::start((0..9).map(|at| Step::Answer(format!("Answer {at}."))));
+        let server =
+            ScriptedServer::start((0..9).map(|at| ScriptStep::Answer(format!("Answer {at}."))));
         Self { folder, server }
     }
 
@@ -145,7 +146,7 @@ fn variable(environment: &str, name: &str) -> String {
 #[test]
 fn nobody_without_the_secret_gets_a_word_from_a_run() {
     for agent in ["claude", "codex", "opencode", "pi", "aider", "llm", "anything"] {
-        let stage = Stage::new();
+        let stage = AgentStage::new();
         stage.script(agent, WAITS);
         let run = stage.start(&format!("./{agent}"));
         let environment = stage.awaited("environment");
@@ -224,7 +225,7 @@ post() {
 
 #[test]
 fn the_secret_goes_no_further_than_the_proxy() {
-    let stage = Stage::new();
+    let stage = AgentStage::new();
     stage.script("agent", &format!("{POST}{WAITS} post \"$OPENAI_BASE_URL\" ''"));
     // Codex has no secret in its address, and sends a variable as a header.
     let codex = format!(
@@ -259,8 +260,8 @@ fn the_secret_goes_no_further_than_the_proxy() {
 }
 
 /// What pi has before a run.
-fn pi_stage() -> Stage {
-    let stage = Stage::new();
+fn pi_stage() -> AgentStage {
+    let stage = AgentStage::new();
     let models = json!({"providers": {"openai": {"apiKey": "sk-of-mine"}}});
     stage.folder.write(".pi/agent/models.json", models.to_string());
     stage.folder.write(".pi/agent/settings.json", "{\"theme\":\"dark\"}");
@@ -271,7 +272,7 @@ fn pi_stage() -> Stage {
 /// A `pi` that logs in, changes its models, replaces its settings, and makes a folder; then it does `then`.
 ///
 /// Its last commands are builtins: a shell that waits for a program does not end with SIGINT.
-fn pi(stage: &Stage, then: &str) {
+fn pi(stage: &AgentStage, then: &str) {
     let script = r#"cd "$PI_CODING_AGENT_DIR"
 find .. -not -type l -printf '%m %y %P\n' > "$HOME/modes"
 printf '{"openai":"logged in"}' > auth.json
@@ -286,13 +287,13 @@ echo $PPID > "$HOME/guard"; echo $$ > "$HOME/pid"
 }
 
 /// Makes sure that the user's folder has all that `pi` wrote, and that nothing else is left.
-fn assert_brought_back(stage: &Stage, how: &str) {
-    let own = |name: &str| stage.folder.read(&format!(".pi/agent/{name}"));
-    assert_eq!(own("auth.json"), r#"{"openai":"logged in"}"#, "{how}");
-    assert_eq!(own("settings.json"), r#"{"theme":"light"}"#, "{how}");
-    assert_eq!(own("trusted.json"), "[2]", "{how}");
-    assert_eq!(own("themes/new/colours"), "red", "{how}");
-    let models: Value = serde_json::from_str(&own("models.json")).unwrap();
+fn assert_brought_back(stage: &AgentStage, how: &str) {
+    let user_file = |name: &str| stage.folder.read(&format!(".pi/agent/{name}"));
+    assert_eq!(user_file("auth.json"), r#"{"openai":"logged in"}"#, "{how}");
+    assert_eq!(user_file("settings.json"), r#"{"theme":"light"}"#, "{how}");
+    assert_eq!(user_file("trusted.json"), "[2]", "{how}");
+    assert_eq!(user_file("themes/new/colours"), "red", "{how}");
+    let models: Value = serde_json::from_str(&user_file("models.json")).unwrap();
     let expected = json!({
         "mine": {"baseUrl": "http://m"}, "providers": {"openai": {"apiKey": "sk-of-mine"}},
     });
@@ -378,11 +379,11 @@ fn what_the_user_changed_during_a_run_is_kept_and_told() {
     stage.folder.write("go", "");
     let (status, said) = ended(run);
     assert_eq!(status, Some(0), "{said}");
-    let own = |name: &str| stage.folder.read(&format!(".pi/agent/{name}"));
-    assert_eq!(own("settings.json"), "{\"theme\":\"mine, and newer\"}");
-    assert_eq!(own("settings.json.longhand-run"), "{\"theme\":\"light\"}");
-    assert_eq!(own("auth.json"), "{\"openai\":\"another login\"}");
-    assert_eq!(own("auth.json.longhand-run"), "{\"openai\":\"logged in\"}");
+    let user_file = |name: &str| stage.folder.read(&format!(".pi/agent/{name}"));
+    assert_eq!(user_file("settings.json"), "{\"theme\":\"mine, and newer\"}");
+    assert_eq!(user_file("settings.json.longhand-run"), "{\"theme\":\"light\"}");
+    assert_eq!(user_file("auth.json"), "{\"openai\":\"another login\"}");
+    assert_eq!(user_file("auth.json.longhand-run"), "{\"openai\":\"logged in\"}");
     for name in ["settings.json", "auth.json"] {
         let told = format!("{name} was changed during the run and is kept");
         assert!(said.contains(&told), "{said}");
@@ -401,7 +402,7 @@ wait; wait
 #[test]
 fn no_process_of_an_agent_outlives_its_proxy() {
     for victim in ["run", "guard", "wrapper and run"] {
-        let stage = Stage::new();
+        let stage = AgentStage::new();
         stage.script("agent", WRAPPER);
         let run = stage.start("./agent");
         let (worker, apart) = (stage.awaited("worker"), stage.awaited("apart"));
@@ -433,7 +434,7 @@ fn no_process_of_an_agent_outlives_its_proxy() {
 
 #[test]
 fn what_an_agent_leaves_running_on_purpose_goes_on() {
-    let stage = Stage::new();
+    let stage = AgentStage::new();
     stage.script("agent", "setsid sleep 600 >/dev/null 2>&1 & echo $! > daemon; exit 4");
     let (status, said) = stage.run("./agent");
     assert_eq!(status, Some(4), "{said}");
@@ -444,7 +445,7 @@ fn what_an_agent_leaves_running_on_purpose_goes_on() {
 
 #[test]
 fn every_signal_is_passed_on_even_the_first() {
-    let stage = Stage::new();
+    let stage = AgentStage::new();
     let signals = ["INT", "QUIT", "HUP", "USR1", "USR2", "WINCH", "CONT", "TERM"];
     let traps: String =
         signals.iter().map(|name| format!("trap 'echo {name} >> heard' {name}\n")).collect();

@@ -16,7 +16,7 @@ pub(crate) struct Folder(TempDir);
 
 /// What a run left behind.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct FinishedRun {
     pub(crate) status: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -58,16 +58,16 @@ impl Folder {
     }
 
     /// Runs `longhand` with the words of `line` as its arguments.
-    pub(crate) fn run(&self, line: &str) -> Run {
+    pub(crate) fn run(&self, line: &str) -> FinishedRun {
         self.run_fed(line, b"")
     }
 
     /// Runs it with `input` on standard input.
-    pub(crate) fn run_fed(&self, line: &str, input: &[u8]) -> Run {
+    pub(crate) fn run_fed(&self, line: &str, input: &[u8]) -> FinishedRun {
         let mut child = self.start(line);
         // Whoever refuses its input early closes the pipe.
         let _ = child.stdin.take().unwrap().write_all(input);
-        Run::of(line, &child.wait_with_output().unwrap())
+        FinishedRun::of(line, &child.wait_with_output().unwrap())
     }
 
     /// Starts it with all three streams piped.
@@ -101,7 +101,7 @@ impl Folder {
     }
 }
 
-impl Run {
+impl FinishedRun {
     /// Takes the outcome of a run, which must not be a panic, a signal or an unknown status.
     pub(crate) fn of(line: &str, output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ exit "${2:-0}"
 "#;
 
 fn answers(count: usize) -> ScriptedServer {
-    ScriptedServer::start((0..count).map(|number| Step::Answer(format!("Answer {number}."))))
+    ScriptedServer::start((0..count).map(|number| ScriptStep::Answer(format!("Answer {number}."))))
 }
 
 fn folder() -> Folder {
@@ -247,7 +247,8 @@ fn forks_and_side_calls_are_a_tree_below_their_conversation() {
 #[test]
 fn a_conversation_is_followed_through_a_client_s_own_summary() {
     let said = "The build fails because the linker cannot find libfoo, which moved to vendor/lib in March.";
-    let server = ScriptedServer::start([said, "Done."].map(|text| Step::Answer(text.to_owned())));
+    let server =
+        ScriptedServer::start([said, "Done."].map(|text| ScriptStep::Answer(text.to_owned())));
     let folder = folder();
     let message = |role: &str, text: &str| json!({"role": role, "content": text});
     folder.write("long.json", request(20));
@@ -312,7 +313,8 @@ fn an_upstream_that_is_down_or_fails_is_told() {
     assert_eq!(run.stderr.matches(&warning).count(), 1, "{run:?}");
     let run = folder.run(&line("./agent body.json"));
     assert!(run.stderr.contains("longhand: 1 request, which was not answered;"), "{run:?}");
-    let steps = [Step::Status(401), Step::Answer("Fine.".to_owned()), Step::Status(500)];
+    let steps =
+        [ScriptStep::Status(401), ScriptStep::Answer("Fine.".to_owned()), ScriptStep::Status(500)];
     let server = ScriptedServer::start(steps);
     let run = folder.run(&run_line(&server, "", "bash thrice"));
     let said = "longhand: 3 requests, 2 of which were answered with an error by the upstream;";

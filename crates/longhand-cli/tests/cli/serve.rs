@@ -5,17 +5,17 @@ use std::net::TcpStream;
 use std::process::Child;
 use std::time::Duration;
 
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::run::Folder;
 
-pub(crate) struct Proxy {
+pub(crate) struct ServedProxy {
     child: Child,
     address: String,
 }
 
-impl Proxy {
+impl ServedProxy {
     pub(crate) fn start(folder: &Folder, options: &str) -> Self {
         let mut child =
             folder.start(&format!("serve --listen 127.0.0.1:0 --archive a.db {options}"));
@@ -60,11 +60,12 @@ impl Proxy {
 
 #[test]
 fn an_agent_gets_an_endless_conversation_by_changing_one_url() {
-    let server =
-        ScriptedServer::start((0..40).map(|number| Step::Answer(format!("Answer {number}."))));
+    let server = ScriptedServer::start(
+        (0..40).map(|number| ScriptStep::Answer(format!("Answer {number}."))),
+    );
     let folder = Folder::new();
     let upstream = server.url();
-    let proxy = Proxy::start(
+    let proxy = ServedProxy::start(
         &folder,
         &format!("--upstream {} --budget 4000", upstream.trim_end_matches("/v1")),
     );
@@ -102,13 +103,14 @@ fn an_agent_gets_an_endless_conversation_by_changing_one_url() {
 
 #[test]
 fn a_proxy_that_is_killed_goes_on_in_the_same_session() {
-    let server =
-        ScriptedServer::start((0..40).map(|number| Step::Answer(format!("Answer {number}."))));
+    let server = ScriptedServer::start(
+        (0..40).map(|number| ScriptStep::Answer(format!("Answer {number}."))),
+    );
     let folder = Folder::new();
     let options = format!("--upstream {} --budget 3000", server.url().trim_end_matches("/v1"));
     let mut messages = Vec::new();
     for number in 0..12 {
-        let mut proxy = Proxy::start(&folder, &options);
+        let mut proxy = ServedProxy::start(&folder, &options);
         for part in 0..2 {
             let words = "a sentence about the work ".repeat(60);
             let question = format!("Question {number}.{part}: {words}");
@@ -124,7 +126,7 @@ fn a_proxy_that_is_killed_goes_on_in_the_same_session() {
         proxy.child.kill().unwrap();
         proxy.child.wait().unwrap();
     }
-    let proxy = Proxy::start(&folder, &options);
+    let proxy = ServedProxy::start(&folder, &options);
     messages.push(json!({"role": "user", "content": "And now?"}));
     proxy.post("/v1/chat/completions", &json!({"model": "tiny", "messages": messages}));
     proxy.end();
@@ -141,7 +143,7 @@ fn a_proxy_that_is_killed_goes_on_in_the_same_session() {
 
 #[test]
 fn flags_and_settings_are_used() {
-    let server = ScriptedServer::start(vec![Step::Answer("Yes.".to_owned()); 4]);
+    let server = ScriptedServer::start(vec![ScriptStep::Answer("Yes.".to_owned()); 4]);
     let folder = Folder::new();
     folder.write("longhand.toml", "[windows.tiny]\ntokens = 3100\n");
     folder.write("keys", "# ours\nkey-of-sixteen-or-more\n");
@@ -150,7 +152,7 @@ fn flags_and_settings_are_used() {
         "--upstream-openai {} --api-key-file keys --log log.jsonl --require-archive --low-water 50 --policy trim --summariser none --expand-tool -q",
         server.url()
     );
-    let proxy = Proxy::start(&folder, &options);
+    let proxy = ServedProxy::start(&folder, &options);
     let words = "a sentence about the work ".repeat(60);
     let messages: Vec<Value> = (0..20)
         .map(|at| {

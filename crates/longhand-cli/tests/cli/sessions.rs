@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use crate::run::Folder;
 
 /// A session file and how its lines are chained: the fields of a line's name and its parent's.
-struct Session {
+struct SessionFile {
     dialect: &'static str,
     links: Option<(&'static str, &'static str)>,
     lines: Vec<String>,
 }
 
-impl Session {
+impl SessionFile {
     fn all(rounds: usize) -> [Self; 3] {
         [claude_code(rounds), codex(rounds), pi(rounds)]
     }
@@ -36,7 +36,7 @@ fn patch(round: usize) -> String {
 }
 
 /// Lines of one block each, that share a message; progress runs through the chain.
-fn claude_code(rounds: usize) -> Session {
+fn claude_code(rounds: usize) -> SessionFile {
     let mut lines = vec![json!({"type": "summary", "summary": "Earlier", "leafUuid": "gone"})];
     let mut add = |kind: &str, message: Value, extra: Value| {
         let number = lines.len();
@@ -92,10 +92,10 @@ fn claude_code(rounds: usize) -> Session {
     }
     add("user", json!({"role": "user", "content": "Thanks, and now the docs."}), json!({}));
     let lines = lines.iter().map(ToString::to_string).collect();
-    Session { dialect: "claude-code", links: Some(("uuid", "parentUuid")), lines }
+    SessionFile { dialect: "claude-code", links: Some(("uuid", "parentUuid")), lines }
 }
 
-fn codex(rounds: usize) -> Session {
+fn codex(rounds: usize) -> SessionFile {
     let base = json!({"text": "You are Codex."});
     let mut lines = vec![
         json!({"timestamp": "t0", "type": "session_meta", "payload": {"id": "s-1", "cwd": "/work", "base_instructions": base}}),
@@ -136,7 +136,7 @@ fn codex(rounds: usize) -> Session {
     }
     let ask = json!([{"type": "input_text", "text": "Thanks, and now the docs."}]);
     add("response_item", json!({"type": "message", "role": "user", "content": ask}));
-    Session {
+    SessionFile {
         dialect: "codex",
         links: None,
         lines: lines.iter().map(ToString::to_string).collect(),
@@ -144,7 +144,7 @@ fn codex(rounds: usize) -> Session {
 }
 
 /// A tree with a branch that was given up.
-fn pi(rounds: usize) -> Session {
+fn pi(rounds: usize) -> SessionFile {
     let mut lines = vec![
         json!({"type": "session", "version": 3, "id": "s-1", "timestamp": "t", "cwd": "/work"}),
     ];
@@ -194,12 +194,12 @@ fn pi(rounds: usize) -> Session {
     let ask = json!([{"type": "text", "text": "Thanks, and now the docs."}]);
     add("message", "message", json!({"role": "user", "content": ask}), true);
     let lines = lines.iter().map(ToString::to_string).collect();
-    Session { dialect: "pi", links: Some(("id", "parentId")), lines }
+    SessionFile { dialect: "pi", links: Some(("id", "parentId")), lines }
 }
 
 #[test]
 fn sessions_are_recognised_checked_and_counted() {
-    for session in Session::all(3) {
+    for session in SessionFile::all(3) {
         let folder = session.folder();
         for options in [String::new(), format!("--dialect {}", session.dialect)] {
             let check = folder.run(&format!("check in.jsonl --json {options}")).json();
@@ -217,7 +217,7 @@ fn sessions_are_recognised_checked_and_counted() {
 
 #[test]
 fn a_session_that_fits_comes_out_as_it_went_in() {
-    for session in Session::all(3) {
+    for session in SessionFile::all(3) {
         // Lines may be separated as their author liked.
         for text in
             [session.text(), session.lines.join("\r\n\r\n") + "\n", session.lines.join("\n")]
@@ -232,7 +232,7 @@ fn a_session_that_fits_comes_out_as_it_went_in() {
 
 #[test]
 fn lines_are_untouched_or_say_what_happened_to_them() {
-    for session in Session::all(12) {
+    for session in SessionFile::all(12) {
         let folder = session.folder();
         for options in [
             "--budget 6000",
@@ -265,7 +265,7 @@ fn lines_are_untouched_or_say_what_happened_to_them() {
 }
 
 /// Checks the lines of a window against those of its session.
-fn check_lines(session: &Session, window: &str, what: &str) {
+fn check_lines(session: &SessionFile, window: &str, what: &str) {
     let is_ours = |line: &str| line.contains("[longhand ");
     let parent = session.links.map_or("", |(_, parent)| parent);
     let parse = |line: &str| serde_json::from_str::<Value>(line).unwrap();
@@ -304,7 +304,7 @@ fn check_lines(session: &Session, window: &str, what: &str) {
 
 #[test]
 fn the_conversation_can_be_followed_from_its_last_line_to_its_first() {
-    for session in Session::all(12).into_iter().filter(|session| session.links.is_some()) {
+    for session in SessionFile::all(12).into_iter().filter(|session| session.links.is_some()) {
         let (id, parent) = session.links.unwrap();
         let folder = session.folder();
         for budget in [30, 1_200, 3_000, 6_000] {
@@ -338,7 +338,7 @@ fn the_conversation_can_be_followed_from_its_last_line_to_its_first() {
 
 #[test]
 fn what_a_session_leaves_out_comes_back() {
-    for session in Session::all(12) {
+    for session in SessionFile::all(12) {
         let folder = session.folder();
         for options in ["--budget 6000", "--budget 2000", "--budget 2000 --policy trim"] {
             let line = format!("compact in.jsonl {options} -o out --report report --archive kept");
@@ -359,11 +359,11 @@ fn what_a_session_leaves_out_comes_back() {
 }
 
 /// Checks that expanded content is what the session had there.
-fn check_original(session: &Session, entry: &Value, content: &str) {
+fn check_original(session: &SessionFile, entry: &Value, content: &str) {
     if entry["messages"].is_array() {
         assert!(content.lines().count() >= entry["count"].as_u64().unwrap() as usize);
         for line in content.lines() {
-            assert!(session.lines.iter().any(|own| own == line), "{}: {line}", session.dialect);
+            assert!(session.lines.iter().any(|other| other == line), "{}: {line}", session.dialect);
         }
         return;
     }
@@ -378,7 +378,7 @@ fn check_original(session: &Session, entry: &Value, content: &str) {
 
 #[test]
 fn a_session_cut_off_in_the_middle_of_a_call_is_taken_as_it_is() {
-    for session in Session::all(8) {
+    for session in SessionFile::all(8) {
         let cut = session.lines.len() - 5;
         let text: String = session.lines[..cut].iter().map(|line| format!("{line}\n")).collect();
         let folder = Folder::with("in.jsonl", text);
@@ -392,7 +392,7 @@ fn a_session_cut_off_in_the_middle_of_a_call_is_taken_as_it_is() {
 
 #[test]
 fn a_session_with_a_torn_last_line_is_named_by_it() {
-    for session in Session::all(2) {
+    for session in SessionFile::all(2) {
         let text = session.text();
         let folder = Folder::with("in.jsonl", &text[..text.len() - 9]);
         let line = format!("line {}", session.lines.len());
@@ -403,7 +403,7 @@ fn a_session_with_a_torn_last_line_is_named_by_it() {
 
 #[test]
 fn a_session_is_imported_and_its_window_is_valid_in_every_format() {
-    for session in Session::all(6) {
+    for session in SessionFile::all(6) {
         let folder = session.folder();
         // As if it had been broken off: the last call is never answered.
         let cut = session.lines.iter().rposition(|line| line.contains("part_5.rs:1:")).unwrap();

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 /// The wire formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum StoryFormat {
     Chat,
     Responses,
     Anthropic,
 }
 
-impl Format {
+impl StoryFormat {
     pub(crate) const ALL: [Self; 3] = [Self::Chat, Self::Responses, Self::Anthropic];
 
     /// The field of the request that holds the messages.
@@ -20,24 +20,24 @@ impl Format {
 }
 
 /// Writes a request of so many rounds, each with a bulky result, bulky arguments and bulky prose.
-pub(crate) fn story(format: Format, rounds: usize) -> String {
+pub(crate) fn story(format: StoryFormat, rounds: usize) -> String {
     let mut turns = Vec::new();
     for round in 1..=rounds {
         turns.extend(match format {
-            Format::Chat => chat(round),
-            Format::Responses => responses(round),
-            Format::Anthropic => anthropic(round),
+            StoryFormat::Chat => chat(round),
+            StoryFormat::Responses => responses(round),
+            StoryFormat::Anthropic => anthropic(round),
         });
     }
     turns.push(json!({"role": "user", "content": "And now finish it, please."}));
     let rules = "You are careful. Never touch vendor/.";
     let body = match format {
-        Format::Chat => {
+        StoryFormat::Chat => {
             turns.insert(0, json!({"role": "system", "content": rules}));
             json!({"model": "gpt-4o", "messages": turns, "x-trace": [1.50, "kept"]})
         }
-        Format::Responses => json!({"instructions": rules, "input": turns, "store": false}),
-        Format::Anthropic => json!({"max_tokens": 900, "system": rules, "messages": turns}),
+        StoryFormat::Responses => json!({"instructions": rules, "input": turns, "store": false}),
+        StoryFormat::Anthropic => json!({"max_tokens": 900, "system": rules, "messages": turns}),
     };
     format!("{body}\n")
 }
@@ -116,33 +116,35 @@ fn anthropic(round: usize) -> Vec<Value> {
 }
 
 /// The content that an entry of a report's `stubbed` or `clipped` speaks of.
-pub(crate) fn content_at(format: Format, body: &Value, entry: &Value) -> String {
+pub(crate) fn content_at(format: StoryFormat, body: &Value, entry: &Value) -> String {
     let at = entry["at"].as_str().unwrap();
     let index: usize = at[at.find('[').unwrap() + 1..at.len() - 1].parse().unwrap();
     let message = &body[format.field()][index];
     let part = entry["part"].as_u64().unwrap() as usize;
     let string = |value: &Value| value.as_str().unwrap().to_owned();
     match (format, entry["kind"].as_str().unwrap()) {
-        (Format::Chat, "arguments") => {
+        (StoryFormat::Chat, "arguments") => {
             let call = part - usize::from(!message["content"].is_null());
             string(&message["tool_calls"][call]["function"]["arguments"])
         }
-        (Format::Chat, _) => string(&message["content"]),
-        (Format::Responses, "result") => string(&message["output"]),
-        (Format::Responses, "arguments") => string(&message["arguments"]),
-        (Format::Anthropic, "arguments") => message["content"][part]["input"].to_string(),
-        (Format::Anthropic, "result") => match &message["content"][part]["content"] {
+        (StoryFormat::Chat, _) => string(&message["content"]),
+        (StoryFormat::Responses, "result") => string(&message["output"]),
+        (StoryFormat::Responses, "arguments") => string(&message["arguments"]),
+        (StoryFormat::Anthropic, "arguments") => message["content"][part]["input"].to_string(),
+        (StoryFormat::Anthropic, "result") => match &message["content"][part]["content"] {
             Value::String(text) => text.clone(),
             blocks => string(&blocks[0]["text"]),
         },
-        (Format::Responses | Format::Anthropic, _) => string(&message["content"][part]["text"]),
+        (StoryFormat::Responses | StoryFormat::Anthropic, _) => {
+            string(&message["content"][part]["text"])
+        }
     }
 }
 
 /// The messages that an entry of a report's `folded` speaks of, as they stood in the request.
-pub(crate) fn folded_at(format: Format, body: &Value, entry: &Value) -> String {
+pub(crate) fn folded_at(format: StoryFormat, body: &Value, entry: &Value) -> String {
     // A system prompt beside the list counts as the first message.
-    let aside = usize::from(format != Format::Chat);
+    let aside = usize::from(format != StoryFormat::Chat);
     let list = body[format.field()].as_array().unwrap();
     let index = |value: &Value| value.as_u64().unwrap() as usize - aside;
     let ranges = entry["messages"].as_array().unwrap();

@@ -105,7 +105,7 @@ fn fifty_at_once_on_a_new_archive_lose_nothing() {
         .collect();
     let mut acknowledged = Vec::new();
     for (number, child) in children.drain(..) {
-        let run = crate::run::Run::of("record", &child.wait_with_output().unwrap());
+        let run = crate::run::FinishedRun::of("record", &child.wait_with_output().unwrap());
         match run.status {
             0 => acknowledged.push(number),
             // A machine that is too busy for the crowd says so, and names the file.

@@ -10,9 +10,9 @@ use longhand_archive::{After, NewBatch, NewEntry, NewSession, Request};
 use longhand_core::{Batch, Edit, Handle, Place, Seq};
 use serde_json::json;
 
-use crate::run::{Folder, Run};
+use crate::run::{FinishedRun, Folder};
 
-fn done(run: Run) -> Run {
+fn done(run: FinishedRun) -> FinishedRun {
     assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{run:?}");
     run
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::run::Folder;
-use crate::story::{Format, story};
+use crate::story::{StoryFormat, story};
 
 /// All handles that a text shows.
 fn handles(text: &str) -> Vec<String> {
@@ -109,7 +109,7 @@ fn auto_fits_a_chat_of_long_pastes_whenever_another_policy_does() {
 
 #[test]
 fn an_archive_that_does_not_exist_yet_is_refused_by_name() {
-    let folder = Folder::with("in.json", story(Format::Chat, 6));
+    let folder = Folder::with("in.json", story(StoryFormat::Chat, 6));
     for line in [
         "compact in.json --budget 2000 --archive postgres://localhost/x -o out.json",
         "ls --archive postgres://localhost/x",
@@ -123,7 +123,7 @@ fn an_archive_that_does_not_exist_yet_is_refused_by_name() {
 
 #[test]
 fn a_conversation_that_grows_is_found_again_and_stays_as_it_was() {
-    for format in Format::ALL {
+    for format in StoryFormat::ALL {
         let folder = Folder::new();
         let mut last = String::new();
         let mut batches = 0;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A language whose clients are installed.
-pub(crate) enum Client {
+pub(crate) enum ClientLanguage {
     /// With the interpreter that has the packages.
     Python(PathBuf),
     /// With a folder that has the scripts and the packages.
@@ -16,7 +16,7 @@ pub(crate) enum Client {
 }
 
 /// The clients of both languages, or of those that are there.
-pub(crate) fn clients() -> Vec<Client> {
+pub(crate) fn clients() -> Vec<ClientLanguage> {
     let set = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty());
         if value.is_none() {
@@ -24,12 +24,12 @@ pub(crate) fn clients() -> Vec<Client> {
         }
         value.map(PathBuf::from)
     };
-    let python = set("LONGHAND_CLIENTS_PYTHON").map(Client::Python);
-    let node = set("LONGHAND_CLIENTS_NODE").map(|packages| Client::node(&packages));
+    let python = set("LONGHAND_CLIENTS_PYTHON").map(ClientLanguage::Python);
+    let node = set("LONGHAND_CLIENTS_NODE").map(|packages| ClientLanguage::node(&packages));
     python.into_iter().chain(node).collect()
 }
 
-impl Client {
+impl ClientLanguage {
     /// Packages are looked for beside the script, so both are brought together.
     fn node(packages: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -75,13 +75,13 @@ fn scripts() -> PathBuf {
 
 /// A provider's way to hold a conversation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Api {
+pub(crate) struct ClientApi {
     pub(crate) name: &'static str,
     pub(crate) dialect: Dialect,
 }
 
-pub(crate) const APIS: [Api; 3] = [
-    Api { name: "chat", dialect: Dialect::Chat },
-    Api { name: "responses", dialect: Dialect::Responses },
-    Api { name: "messages", dialect: Dialect::Anthropic },
+pub(crate) const APIS: [ClientApi; 3] = [
+    ClientApi { name: "chat", dialect: Dialect::Chat },
+    ClientApi { name: "responses", dialect: Dialect::Responses },
+    ClientApi { name: "messages", dialect: Dialect::Anthropic },
 ];

@@ -36,9 +36,9 @@ pub(crate) fn tokens(dialect: Dialect, request: &str) -> Tokens {
     let meter = MeterSpec::for_model("scripted").open(ImageRule::OpenAiDearer).unwrap();
     let scale = Scale::new(&*meter);
     let messages = conversation.messages.iter();
-    let own: Tokens = messages.map(|message| scale.message(message, Tokens::MAX)).sum();
+    let of_messages: Tokens = messages.map(|message| scale.message(message, Tokens::MAX)).sum();
     let fixed: Tokens = conversation.attributes.iter().map(|text| scale.text(&text.decode())).sum();
-    own + fixed + scale.framing().reply
+    of_messages + fixed + scale.framing().reply
 }
 
 /// Makes sure that a provider would take a request.

@@ -2,28 +2,32 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 
-use longhand_testkit::scripted::{Reply, ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedReply, ScriptedServer};
 use serde_json::json;
 
 use crate::client::clients;
-use crate::proxy::Proxy;
+use crate::proxy::TestedProxy;
 
-fn json_step(body: &serde_json::Value) -> Step {
-    Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+fn json_step(body: &serde_json::Value) -> ScriptStep {
+    ScriptStep::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
 }
 
-fn script() -> Vec<Step> {
+fn script() -> Vec<ScriptStep> {
     let model = json!({"id": "scripted", "object": "model", "type": "model", "created": 1, "owned_by": "us",
         "display_name": "Scripted", "created_at": "2026-01-01T00:00:00Z"});
     let models = json!({"object": "list", "data": [model], "has_more": false, "first_id": "scripted", "last_id": "scripted"});
     let answer = |number: usize| {
         let text = format!("Answer {number}, “piece by piece”.");
-        Step::Reply(Reply { id: format!("reply_{number}"), text, ..Reply::default() })
+        ScriptStep::Reply(ScriptedReply {
+            id: format!("reply_{number}"),
+            text,
+            ..ScriptedReply::default()
+        })
     };
     let mut steps =
         vec![json_step(&models), json_step(&models), json_step(&json!({"input_tokens": 7}))];
     steps.extend((0..3).map(answer));
-    steps.extend((0..3).map(|_| Step::Status(400)));
+    steps.extend((0..3).map(|_| ScriptStep::Status(400)));
     steps
 }
 
@@ -31,9 +35,9 @@ fn script() -> Vec<Step> {
 fn helpers_and_errors_are_those_of_the_provider() {
     for client in clients() {
         let server = ScriptedServer::start(script());
-        let proxy = Proxy::start(&server.url(), 4_000);
+        let proxy = TestedProxy::start(&server.url(), 4_000);
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-        let astray = Proxy::start(&format!("http://{free}"), 4_000);
+        let astray = TestedProxy::start(&format!("http://{free}"), 4_000);
         let seen = client.run("features", &format!("{} {}", proxy.url, astray.url));
         assert_eq!(seen["models"], json!([["scripted"], ["scripted"]]));
         assert_eq!(seen["tokens"], 7);

@@ -1,33 +1,33 @@
 //! Tool loops against a scripted server, until far over the budget.
 
-use longhand_testkit::scripted::{Call, Reply, ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedCall, ScriptedReply, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::client::{APIS, Api, Client, clients};
+use crate::client::{APIS, ClientApi, ClientLanguage, clients};
 use crate::facts::{assert_valid, facts, tokens};
-use crate::proxy::Proxy;
+use crate::proxy::TestedProxy;
 
 const BUDGET: u64 = 4_000;
 const TURNS: usize = 30;
 
 /// Two calls, then three with words before them, then an answer, and so on.
-fn reply(turn: usize, mode: &str) -> Reply {
+fn reply(turn: usize, mode: &str) -> ScriptedReply {
     let calls = [2, 3, 0][turn % 3];
     let text = match turn % 3 {
         0 => String::new(),
         1 => format!("I look further, \"{turn}\"."),
         _ => answer(turn),
     };
-    let call = |number| Call {
+    let call = |number| ScriptedCall {
         id: format!("call_{mode}_{turn}_{number}"),
         name: "look_up".to_owned(),
         arguments: json!({"topic": format!("topic {turn}.{number} of \"ü\" \\ {mode}")}),
     };
-    Reply {
+    ScriptedReply {
         id: format!("reply_{mode}_{turn}"),
         text,
         calls: (0..calls).map(call).collect(),
-        ..Reply::default()
+        ..ScriptedReply::default()
     }
 }
 
@@ -35,8 +35,8 @@ fn answer(turn: usize) -> String {
     format!("It is said in note {turn}:\n\t“häh?” 🦀")
 }
 
-fn script(turns: usize, mode: &str) -> Vec<Step> {
-    (0..turns).map(|turn| Step::Reply(reply(turn, mode))).collect()
+fn script(turns: usize, mode: &str) -> Vec<ScriptStep> {
+    (0..turns).map(|turn| ScriptStep::Reply(reply(turn, mode))).collect()
 }
 
 /// Makes sure that a client saw what the script says.
@@ -50,10 +50,10 @@ fn assert_seen(seen: &Value, turns: usize, mode: &str) {
 }
 
 /// Runs one loop whole and one in events; both must fit, be valid and be archived once.
-fn check_with(client: &Client, api: Api) {
+fn check_with(client: &ClientLanguage, api: ClientApi) {
     let modes = [("whole", ""), ("events", "--stream")];
     let server = ScriptedServer::start(modes.iter().flat_map(|(mode, _)| script(TURNS, mode)));
-    let proxy = Proxy::start(&server.url(), BUDGET);
+    let proxy = TestedProxy::start(&server.url(), BUDGET);
     let mut told = Vec::new();
     for (mode, option) in modes {
         let arguments = format!("{} {} {TURNS} --key sk-{mode} {option}", proxy.url, api.name);
@@ -76,7 +76,7 @@ fn check_with(client: &Client, api: Api) {
     assert_eq!(archived, told);
 }
 
-fn check(api: Api) {
+fn check(api: ClientApi) {
     for client in clients() {
         check_with(&client, api);
     }
@@ -103,7 +103,7 @@ fn responses_with_a_history_that_the_server_holds() {
     for client in clients() {
         for (mode, option) in [("whole", ""), ("events", "--stream")] {
             let server = ScriptedServer::start(script(TURNS, mode));
-            let proxy = Proxy::start(&server.url(), BUDGET);
+            let proxy = TestedProxy::start(&server.url(), BUDGET);
             let arguments = format!("{} responses {TURNS} --held {option}", proxy.url);
             let seen = client.run("agent", &arguments);
             assert_seen(&seen, TURNS, mode);

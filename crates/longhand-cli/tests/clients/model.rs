@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::client::{APIS, clients};
 use crate::facts::{facts, tokens};
-use crate::proxy::Proxy;
+use crate::proxy::TestedProxy;
 
 /// The window that `cargo xtask model` gives the model.
 const WINDOW: u64 = 8_192;
@@ -34,7 +34,7 @@ fn a_real_model_answers_far_beyond_its_window() {
             continue;
         }
         let start = Instant::now();
-        let proxy = Proxy::start(&url, BUDGET);
+        let proxy = TestedProxy::start(&url, BUDGET);
         // The model is too small to call a tool, so the client does.
         let options = "--own-calls --lines 230 --model smollm2-135m --max-tokens 16";
         let arguments = format!("{} {} {TURNS} {stream} {options}", proxy.url, api.name);

@@ -11,14 +11,14 @@ use tempfile::TempDir;
 
 use crate::facts::facts;
 
-pub(crate) struct Proxy {
+pub(crate) struct TestedProxy {
     child: Child,
     folder: TempDir,
     /// Its address, up to the port.
     pub(crate) url: String,
 }
 
-impl Proxy {
+impl TestedProxy {
     pub(crate) fn start(upstream: &str, budget: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_longhand"))
@@ -63,7 +63,7 @@ fn session_facts(archive: &SqliteArchive, session: SessionId) -> Vec<String> {
     said.flatten().collect()
 }
 
-impl Drop for Proxy {
+impl Drop for TestedProxy {
     /// A test that fails leaves no process behind.
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -12,7 +12,7 @@ use crate::upstream;
 
 /// A question and its answer that a client got complete.
 #[derive(Clone, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct CompleteTurn {
     pub(crate) number: usize,
     /// What the proxy called the session.
     pub(crate) session: String,
@@ -22,13 +22,13 @@ pub(crate) struct Turn {
 }
 
 /// A conversation of one client.
-pub(crate) struct Conversation {
+pub(crate) struct ClientConversation {
     path: &'static str,
     name: Option<String>,
     messages: Vec<Value>,
 }
 
-impl Conversation {
+impl ClientConversation {
     pub(crate) fn new(rng: &mut Rng, number: usize) -> Self {
         let path = *rng.choose(&["/v1/chat/completions", "/v1/messages", "/v1/responses"]);
         let name = rng.chance(0.3).then(|| format!("named-{number}"));
@@ -40,7 +40,12 @@ impl Conversation {
     }
 
     /// Asks question `number`; returns the turn if it was answered completely.
-    pub(crate) fn ask(&mut self, rng: &mut Rng, number: usize, address: &str) -> Option<Turn> {
+    pub(crate) fn ask(
+        &mut self,
+        rng: &mut Rng,
+        number: usize,
+        address: &str,
+    ) -> Option<CompleteTurn> {
         let words = filler::words(rng.range(20..900), number as u64);
         let question = json!({"role": "user", "content": format!("ask-{number}- {words}")});
         self.messages.push(question);
@@ -61,7 +66,7 @@ impl Conversation {
             _ => json!({"role": "assistant", "content": text}),
         });
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        Some(Turn { number, session, at_ms: since.as_millis() as i64, notice })
+        Some(CompleteTurn { number, session, at_ms: since.as_millis() as i64, notice })
     }
 
     /// Posts a request; the session and the notice of an answer that came to its end.

@@ -17,12 +17,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use client::{Conversation, Turn};
+use client::{ClientConversation, CompleteTurn};
 use longhand::time;
 use longhand::unread::{self, UnreadContent};
 use longhand_archive::{Archive, Page, SqliteArchive};
 use longhand_testkit::rng::Rng;
-use proxies::{Place, Proxy};
+use proxies::{ArchiveFolder, RestartedProxy};
 
 const CLIENTS: usize = 6;
 
@@ -33,7 +33,7 @@ fn setting(name: &str, default: usize) -> usize {
 /// What clients and commands were acknowledged so far.
 #[derive(Default)]
 struct Acknowledged {
-    turns: Mutex<Vec<Turn>>,
+    turns: Mutex<Vec<CompleteTurn>>,
     asked: AtomicUsize,
 }
 
@@ -42,7 +42,7 @@ impl Acknowledged {
         self.asked.fetch_add(1, Ordering::SeqCst)
     }
 
-    fn note(&self, turn: Turn) {
+    fn note(&self, turn: CompleteTurn) {
         self.turns.lock().unwrap().push(turn);
     }
 
@@ -56,11 +56,11 @@ fn what_is_acknowledged_is_archived_or_named_whatever_happens() {
     let turns = setting("LONGHAND_TURNS", 150);
     let seed = setting("LONGHAND_SEED_FIRST", 11) as u64;
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::new(folder.path());
+    let place = ArchiveFolder::new(folder.path());
     let upstream = upstream::start();
     // One that may be killed says yes only when all is on disk; the other is ended with a word.
-    let mut strict = Proxy::start(&place, upstream, "--require-archive");
-    let mut plain = Proxy::start(&place, upstream, "");
+    let mut strict = RestartedProxy::start(&place, upstream, "--require-archive");
+    let mut plain = RestartedProxy::start(&place, upstream, "");
     let addresses = [strict.address.to_string(), plain.address.to_string()];
     let acknowledged = Arc::new(Acknowledged::default());
     let is_over = Arc::new(AtomicBool::new(false));
@@ -92,7 +92,7 @@ fn what_is_acknowledged_is_archived_or_named_whatever_happens() {
 
 /// Talks in several conversations, now through one proxy and now through the other.
 fn talk(rng: &mut Rng, addresses: &[String], acknowledged: &Acknowledged, turns: usize) {
-    let mut conversations: Vec<Conversation> = Vec::new();
+    let mut conversations: Vec<ClientConversation> = Vec::new();
     // Bounded, too, if nothing is ever answered.
     for _ in 0..turns * 20 {
         if acknowledged.count() >= turns {
@@ -100,7 +100,7 @@ fn talk(rng: &mut Rng, addresses: &[String], acknowledged: &Acknowledged, turns:
         }
         let number = acknowledged.next();
         if conversations.len() < 3 {
-            conversations.push(Conversation::new(rng, number));
+            conversations.push(ClientConversation::new(rng, number));
         }
         let at = rng.range(0..conversations.len());
         let address = rng.choose(addresses).clone();
@@ -118,18 +118,18 @@ fn talk(rng: &mut Rng, addresses: &[String], acknowledged: &Acknowledged, turns:
 }
 
 /// What was done to them, by name.
-type Trouble = HashMap<&'static str, usize>;
+type TroubleCounts = HashMap<&'static str, usize>;
 
 /// Makes trouble until the clients are done.
 fn trouble(
     rng: &mut Rng,
-    place: &Place,
-    strict: &mut Proxy,
-    plain: &mut Proxy,
+    place: &ArchiveFolder,
+    strict: &mut RestartedProxy,
+    plain: &mut RestartedProxy,
     acknowledged: &Acknowledged,
     is_over: &AtomicBool,
-) -> Trouble {
-    let mut trouble = Trouble::new();
+) -> TroubleCounts {
+    let mut trouble = TroubleCounts::new();
     let pause = |rng: &mut Rng, ms: std::ops::Range<usize>| {
         thread::sleep(Duration::from_millis(rng.range(ms) as u64));
     };
@@ -167,7 +167,12 @@ fn trouble(
                 let round =
                     format!(r#"{{"user": "ask-{number}- noted", "assistant": "re-{number}-"}}"#);
                 if place.run(&format!("record {name}"), &round).0 {
-                    acknowledged.note(Turn { number, session: name, at_ms: 0, notice: None });
+                    acknowledged.note(CompleteTurn {
+                        number,
+                        session: name,
+                        at_ms: 0,
+                        notice: None,
+                    });
                 }
                 "records"
             }
@@ -216,11 +221,11 @@ fn some_session(rng: &mut Rng, acknowledged: &Acknowledged) -> String {
 
 /// Looks for every turn, one by one.
 fn judge(
-    place: &Place,
+    place: &ArchiveFolder,
     acknowledged: &Acknowledged,
-    strict: &Proxy,
-    plain: &Proxy,
-    trouble: &Trouble,
+    strict: &RestartedProxy,
+    plain: &RestartedProxy,
+    trouble: &TroubleCounts,
 ) {
     let archive = SqliteArchive::open(place.archive()).unwrap();
     assert_eq!(archive.verify(None).unwrap(), []);
@@ -269,7 +274,7 @@ fn judge(
 }
 
 /// Whether a proxy has said in the end that something of a session, from before a turn to after it, is missing.
-fn is_named(proxy: &Proxy, turn: &Turn) -> bool {
+fn is_named(proxy: &RestartedProxy, turn: &CompleteTurn) -> bool {
     let is_it = |line: &&str| line.contains("not archived") && line.contains(&turn.session);
     let mut lines = proxy.said.lines().filter(is_it);
     lines.any(|line| {

@@ -9,13 +9,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// The folder of an archive, and how commands are run on it.
-pub(crate) struct Place {
+pub(crate) struct ArchiveFolder {
     pub(crate) folder: PathBuf,
     /// Stands between programs and their disk, if it could be built.
     shim: Option<PathBuf>,
 }
 
-impl Place {
+impl ArchiveFolder {
     pub(crate) fn new(folder: &Path) -> Self {
         let shim = folder.join("full.so");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/everything/full.c");
@@ -77,7 +77,7 @@ impl Place {
 }
 
 /// A proxy that is started again where it was.
-pub(crate) struct Proxy {
+pub(crate) struct RestartedProxy {
     pub(crate) address: SocketAddr,
     options: String,
     child: Child,
@@ -86,15 +86,15 @@ pub(crate) struct Proxy {
     pub(crate) said: String,
 }
 
-impl Proxy {
-    pub(crate) fn start(place: &Place, upstream: SocketAddr, options: &str) -> Self {
+impl RestartedProxy {
+    pub(crate) fn start(place: &ArchiveFolder, upstream: SocketAddr, options: &str) -> Self {
         let options = format!("serve --upstream http://{upstream} --budget 4000 {options}");
         let (child, address, errors) = Self::spawn(place, &options, "127.0.0.1:0").unwrap();
         Self { address, options, child, errors: Some(errors), said: String::new() }
     }
 
     fn spawn(
-        place: &Place,
+        place: &ArchiveFolder,
         options: &str,
         listen: &str,
     ) -> Option<(Child, SocketAddr, JoinHandle<String>)> {
@@ -133,7 +133,7 @@ impl Proxy {
     }
 
     /// Starts it again at the same address, as soon as that can be done.
-    pub(crate) fn again(&mut self, place: &Place) {
+    pub(crate) fn again(&mut self, place: &ArchiveFolder) {
         let listen = self.address.to_string();
         for _ in 0..600 {
             if let Some((child, address, errors)) = Self::spawn(place, &self.options, &listen) {

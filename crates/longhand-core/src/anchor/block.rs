@@ -33,7 +33,7 @@ pub(super) fn bit_pairs(
 #[inline]
 pub(super) fn has(block: &[u8; BLOCK], byte: u8) -> bool {
     // Without an early end, the compiler looks at many bytes at once.
-    block.iter().fold(0, |found, own| found | u8::from(*own == byte)) != 0
+    block.iter().fold(0, |found, other| found | u8::from(*other == byte)) != 0
 }
 
 /// One of the bits of each byte.

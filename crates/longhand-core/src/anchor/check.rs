@@ -65,29 +65,29 @@ pub fn verdict_line(output: &str) -> Option<&str> {
 }
 
 /// A number of passes or failures.
-struct Outcome<'l> {
+struct ResultCount<'l> {
     count: &'l str,
     word: &'l str,
 }
 
-impl Outcome<'_> {
+impl ResultCount<'_> {
     fn is_failure(&self) -> bool {
         starts_with(self.word, "fail") && self.count.bytes().any(|digit| digit != b'0')
     }
 }
 
 /// What a line counts, such as `3 passed` and `1 failed`.
-fn outcomes(line: &str) -> impl Iterator<Item = Outcome<'_>> {
+fn outcomes(line: &str) -> impl Iterator<Item = ResultCount<'_>> {
     let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let pairs = words().zip(words().skip(1)).map(|(count, word)| Outcome { count, word });
-    pairs.filter(|Outcome { count, word }| {
+    let pairs = words().zip(words().skip(1)).map(|(count, word)| ResultCount { count, word });
+    pairs.filter(|ResultCount { count, word }| {
         (starts_with(word, "pass") || starts_with(word, "fail"))
             && count.bytes().all(|byte| byte.is_ascii_digit())
     })
 }
 
 fn starts_with(word: &str, start: &str) -> bool {
-    word.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start))
+    word.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
 /// Cuts the last clauses of a verdict if they say what was not run or how long the run took.

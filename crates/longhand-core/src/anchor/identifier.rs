@@ -17,16 +17,16 @@ pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
 
 /// What may be an identifier, with the marks around it.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'t> {
+pub struct IdentifierRun<'t> {
     /// As it stands in the text.
     pub text: &'t str,
     before: Option<u8>,
 }
 
-impl<'t> Run<'t> {
+impl<'t> IdentifierRun<'t> {
     /// The identifier in it.
     pub fn name(&self) -> Option<&'t str> {
-        // Most of what is no name is a number; a long one may be an id.
+        // Most runs that are no names are numbers; a long number may be an id.
         if self.text.bytes().all(|byte| byte.is_ascii_digit()) {
             return (self.text.len() >= NUMBER_BYTES_MIN).then_some(self.text);
         }
@@ -41,7 +41,7 @@ impl<'t> Run<'t> {
 }
 
 /// The runs of a text in which [`identifiers`] looks for names, repeats included.
-pub fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
+pub fn runs(text: &str) -> impl Iterator<Item = IdentifierRun<'_>> {
     let bytes = text.as_bytes();
     Runs::of(bytes).filter_map(move |(start, end)| {
         if !(BYTES_MIN..=BYTES_MAX).contains(&(end - start)) {
@@ -55,7 +55,10 @@ pub fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
         if is_key || is_tag {
             return None;
         }
-        Some(Run { text: &text[start..end], before: start.checked_sub(1).map(|at| bytes[at]) })
+        Some(IdentifierRun {
+            text: &text[start..end],
+            before: start.checked_sub(1).map(|at| bytes[at]),
+        })
     })
 }
 
@@ -109,7 +112,7 @@ impl Runs<'_> {
         has_telling.then_some((self.base, self.next))
     }
 
-    /// What is written as an escape is not the first letter of a word.
+    /// Leaves out the letter of an escape such as `\n`, which is not the first letter of a word.
     #[cold]
     fn leave_out_escapes(&mut self, block: &[u8; BLOCK]) {
         let mut slashes = bits(block, |byte| byte == b'\\');

@@ -18,10 +18,10 @@ use super::word::is_break;
 /// # Ok::<(), longhand_core::anchor::PatternError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(Vec<Piece>);
+pub struct Pattern(Vec<PatternPiece>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece {
+enum PatternPiece {
     Literal(u8),
     Digits,
     Alphanumerics,
@@ -50,7 +50,7 @@ impl Pattern {
         let mut rest = word.as_bytes();
         for piece in &self.0 {
             let taken = match piece {
-                Piece::Literal(byte) => usize::from(rest.first() == Some(byte)),
+                PatternPiece::Literal(byte) => usize::from(rest.first() == Some(byte)),
                 class => rest.iter().take_while(|byte| class.has(**byte)).count(),
             };
             if taken == 0 {
@@ -67,19 +67,21 @@ impl Pattern {
     }
 }
 
-impl Piece {
+impl PatternPiece {
     fn has(self, byte: u8) -> bool {
         match self {
-            Piece::Literal(own) => own == byte,
-            Piece::Digits => byte.is_ascii_digit(),
-            Piece::Alphanumerics => byte.is_ascii_alphanumeric(),
+            PatternPiece::Literal(literal) => literal == byte,
+            PatternPiece::Digits => byte.is_ascii_digit(),
+            PatternPiece::Alphanumerics => byte.is_ascii_alphanumeric(),
         }
     }
 
     fn overlaps(self, next: Self) -> bool {
         match next {
-            Piece::Literal(byte) => !matches!(self, Piece::Literal(_)) && self.has(byte),
-            _ => !matches!(self, Piece::Literal(_)),
+            PatternPiece::Literal(byte) => {
+                !matches!(self, PatternPiece::Literal(_)) && self.has(byte)
+            }
+            _ => !matches!(self, PatternPiece::Literal(_)),
         }
     }
 }
@@ -88,12 +90,12 @@ impl FromStr for Pattern {
     type Err = PatternError;
 
     fn from_str(pattern: &str) -> Result<Self, PatternError> {
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<PatternPiece> = Vec::new();
         let mut chars = pattern.char_indices();
         while let Some((at, c)) = chars.next() {
             let piece = match c {
-                '#' => Piece::Digits,
-                '@' => Piece::Alphanumerics,
+                '#' => PatternPiece::Digits,
+                '@' => PatternPiece::Alphanumerics,
                 '\\' => match chars.next() {
                     Some((_, c)) => literal(c)?,
                     None => return Err(PatternError::Unfinished),
@@ -105,7 +107,7 @@ impl FromStr for Pattern {
             }
             pieces.push(piece);
         }
-        if pieces.iter().any(|piece| matches!(piece, Piece::Literal(_))) {
+        if pieces.iter().any(|piece| matches!(piece, PatternPiece::Literal(_))) {
             Ok(Self(pieces))
         } else {
             Err(PatternError::NoLiteral)
@@ -113,9 +115,9 @@ impl FromStr for Pattern {
     }
 }
 
-fn literal(c: char) -> Result<Piece, PatternError> {
+fn literal(c: char) -> Result<PatternPiece, PatternError> {
     match u8::try_from(c) {
-        Ok(byte) if byte.is_ascii() && !is_break(byte) => Ok(Piece::Literal(byte)),
+        Ok(byte) if byte.is_ascii() && !is_break(byte) => Ok(PatternPiece::Literal(byte)),
         _ => Err(PatternError::Character(c)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Cursor, Kind, Node};
+use crate::json::{JsonCursor, JsonKind, JsonNode};
 
 /// What agents call the parts of an output, in the order in which they are read.
 const OUTPUTS: &[&str] = &["output", "stdout", "output_head", "output_tail", "stderr"];
@@ -13,7 +13,7 @@ const STATUSES: &[&str] = &["returncode", "return_code", "exit_code", "exitCode"
 /// The output in `{"returncode": 1, "output": "…"}`, with its line breaks; a status other than 0 is said in a
 /// line before it. Any other text comes back as it is.
 ///
-/// Wrapped, a log is one line: no line of it could be told from the others.
+/// Inside the JSON a log is a single line, so its lines could not be looked at one by one.
 pub fn printed(text: &str) -> Cow<'_, str> {
     unwrapped(text).map_or(Cow::Borrowed(text), Cow::Owned)
 }
@@ -22,12 +22,12 @@ fn unwrapped(text: &str) -> Option<String> {
     if !text.trim_start().starts_with('{') {
         return None;
     }
-    let mut cursor = Cursor::new(text);
+    let mut cursor = JsonCursor::new(text);
     let node = cursor.node().ok()?;
     cursor.end().ok()?;
     let status = status(text, &node).or_else(|| {
-        let nested = node.get(text, "metadata").filter(|value| value.kind == Kind::Object)?;
-        status(text, &Cursor::at(text, nested.span().start).node().ok()?)
+        let nested = node.get(text, "metadata").filter(|value| value.kind == JsonKind::Object)?;
+        status(text, &JsonCursor::at(text, nested.span().start).node().ok()?)
     })?;
     let outputs: Vec<Cow<'_, str>> =
         OUTPUTS.iter().filter_map(|key| node.get(text, key)?.str(text)).collect();
@@ -38,7 +38,7 @@ fn unwrapped(text: &str) -> Option<String> {
     Some(said + &outputs.join("\n"))
 }
 
-fn status(text: &str, node: &Node) -> Option<i64> {
+fn status(text: &str, node: &JsonNode) -> Option<i64> {
     let value = STATUSES.iter().find_map(|key| node.get(text, key))?;
     text[value.span()].parse().ok()
 }

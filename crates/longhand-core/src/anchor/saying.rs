@@ -1,6 +1,6 @@
 //! What a sentence says about the state of the work, by its words.
 
-use super::sentence::Form;
+use super::sentence::SentenceForm;
 use crate::Role;
 
 /// What a sentence does.
@@ -25,10 +25,15 @@ pub enum Saying {
 /// What a sentence says; at most two things: it may settle one matter and state another.
 ///
 /// A tool is taken at its word only where a sentence `heads` its line.
-pub(super) fn sayings(text: &str, form: Form, heads: bool, role: Role) -> [Option<Saying>; 2] {
+pub(super) fn sayings(
+    text: &str,
+    form: SentenceForm,
+    heads: bool,
+    role: Role,
+) -> [Option<Saying>; 2] {
     let low = lowered(text);
     let head = if heads || role != Role::Tool { head_of(&low) } else { "" };
-    let talks = role != Role::Tool && form != Form::Line;
+    let talks = role != Role::Tool && form != SentenceForm::Line;
     // "Decision: old cursors are answered with 410" answers no question.
     let is_headed = states_by_head(head, role).is_some();
     let settles =

@@ -6,7 +6,7 @@ use memchr::{memchr, memchr3};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sentence<'t> {
     /// Its form.
-    pub form: Form,
+    pub form: SentenceForm,
     /// The words, without white space or list marks around them; a sentence that was wrapped has line
     /// breaks in it.
     pub text: &'t str,
@@ -14,7 +14,7 @@ pub struct Sentence<'t> {
 
 /// What a sentence is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SentenceForm {
     /// Running text.
     Prose,
     /// An item of a list.
@@ -28,7 +28,7 @@ pub enum Form {
 /// Splits a text into sentences, in order; nothing but white space, list marks and code fences is left
 /// out.
 pub fn sentences(text: &str) -> impl Iterator<Item = Sentence<'_>> {
-    Sentences { rest: text, fence: None, paragraph: "", form: Form::Prose }
+    Sentences { rest: text, fence: None, paragraph: "", form: SentenceForm::Prose }
 }
 
 /// The fewest bytes of a line that a writer would wrap, and the fewest spaces that tell it from a log.
@@ -39,7 +39,7 @@ struct Sentences<'t> {
     rest: &'t str,
     fence: Option<&'t str>,
     paragraph: &'t str,
-    form: Form,
+    form: SentenceForm,
 }
 
 impl<'t> Iterator for Sentences<'t> {
@@ -62,7 +62,7 @@ impl<'t> Iterator for Sentences<'t> {
                 if bare.starts_with(fence) && bare.trim_start_matches(&fence[..1]).is_empty() {
                     self.fence = None;
                 } else if !bare.is_empty() {
-                    return Some(Sentence { form: Form::Line, text: bare });
+                    return Some(Sentence { form: SentenceForm::Line, text: bare });
                 }
                 continue;
             }
@@ -71,7 +71,7 @@ impl<'t> Iterator for Sentences<'t> {
                 continue;
             }
             let (form, words) = form_of(bare);
-            if matches!(form, Form::Line | Form::Heading) {
+            if matches!(form, SentenceForm::Line | SentenceForm::Heading) {
                 return Some(Sentence { form, text: words });
             }
             let offset = |part: &str| part.as_ptr().addr() - all.as_ptr().addr();
@@ -105,19 +105,19 @@ pub(super) fn fence_of(line: &str) -> Option<&str> {
 }
 
 /// What a line is, and the words on it.
-fn form_of(line: &str) -> (Form, &str) {
+fn form_of(line: &str) -> (SentenceForm, &str) {
     let words = line.trim_start_matches('#');
     if words.len() < line.len() && words.starts_with(' ') {
-        return (Form::Heading, words.trim());
+        return (SentenceForm::Heading, words.trim());
     }
     let mark = item_mark(line);
     let words = line[mark..].trim_start();
     // A box to tick is not an index.
     let bare = words.strip_prefix("[x] ").or(words.strip_prefix("[ ] ")).unwrap_or(words);
     if line.starts_with(['|', '@', '}', ')']) || line.starts_with("//") || is_code(bare) {
-        return (Form::Line, line);
+        return (SentenceForm::Line, line);
     }
-    (if mark == 0 { Form::Prose } else { Form::Item }, words)
+    (if mark == 0 { SentenceForm::Prose } else { SentenceForm::Item }, words)
 }
 
 /// The length of `- `, `* ` or `12. ` at the start of a line.
@@ -158,7 +158,7 @@ pub(super) fn wraps(line: &str, next: &str) -> bool {
         && next.starts_with(|c: char| c.is_lowercase() || c == '`' || c == '(')
         && !line.ends_with(['.', '!', '?', ':', ';'])
         && memchr::memchr_iter(b' ', line.as_bytes()).count() >= WRAPPED_SPACES_MIN
-        && matches!(form_of(next).0, Form::Prose)
+        && matches!(form_of(next).0, SentenceForm::Prose)
 }
 
 /// Where the first sentence of a paragraph ends.
@@ -235,10 +235,10 @@ fn is_shortened(before: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Form::{Heading, Item, Line, Prose};
+    use SentenceForm::{Heading, Item, Line, Prose};
 
     #[track_caller]
-    fn check(text: &str, expected: &[(Form, &str)]) {
+    fn check(text: &str, expected: &[(SentenceForm, &str)]) {
         let found: Vec<_> =
             sentences(text).map(|sentence| (sentence.form, sentence.text)).collect();
         assert_eq!(found, expected);

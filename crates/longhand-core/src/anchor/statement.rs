@@ -2,7 +2,7 @@
 
 use super::cue::Cues;
 use super::saying::{Saying, is_mark, lowered, sayings};
-use super::sentence::{Form, Sentence, fence_of, sentences, wraps};
+use super::sentence::{Sentence, SentenceForm, fence_of, sentences, wraps};
 use crate::{Role, cut};
 
 /// A sentence that says how the work stands.
@@ -65,10 +65,10 @@ pub fn statements(text: &str, role: Role) -> impl Iterator<Item = Statement<'_>>
 
 /// A sentence and where it stands.
 #[derive(Clone, Copy)]
-struct Found<'t> {
+struct LocatedSentence<'t> {
     text: &'t str,
     start: usize,
-    form: Form,
+    form: SentenceForm,
     /// Whether it opens its line, but for marks.
     heads: bool,
 }
@@ -79,7 +79,7 @@ struct Paragraph {
     start: usize,
     end: usize,
     /// The spans of the sentences, the last one first.
-    sentences: Vec<(usize, usize, Form)>,
+    sentences: Vec<(usize, usize, SentenceForm)>,
 }
 
 impl Paragraph {
@@ -112,7 +112,7 @@ impl Paragraph {
     }
 
     /// The sentence around a place, with the reason that follows it; places are asked for in order.
-    fn sentence_at<'t>(&mut self, text: &'t str, cue: usize) -> Option<Found<'t>> {
+    fn sentence_at<'t>(&mut self, text: &'t str, cue: usize) -> Option<LocatedSentence<'t>> {
         while self.sentences.pop_if(|(_, to, _)| *to <= cue).is_some() {}
         let (from, mut to, form) = self.sentences.pop()?;
         if let Some((next, end, _)) = self.sentences.last() {
@@ -125,7 +125,7 @@ impl Paragraph {
         let line = memchr::memrchr(b'\n', &text.as_bytes()[self.start..from])
             .map_or(self.start, |at| self.start + at);
         let heads = text[line..from].chars().all(|c| is_mark(c) || c.is_ascii_digit() || c == '.');
-        Some(Found { text: &text[from..to], start: from, form, heads })
+        Some(LocatedSentence { text: &text[from..to], start: from, form, heads })
     }
 }
 

@@ -13,12 +13,12 @@ const HITS_MAX: usize = 64;
 const LINE_BYTES_MAX: usize = 2_000;
 
 /// Whether a line with the sign at a place reports a failure.
-type Test = fn(&str, usize) -> bool;
+type SignTest = fn(&str, usize) -> bool;
 
-/// Signs of a failure, the gravest first; those of one rank are told by their place.
+/// Signs of a failure, the gravest first; of two with the same rank, the position in the text decides.
 ///
 /// Each has a part that it may share with others: a text without the part is not searched for the sign.
-const SIGNS: &[(u8, &str, &str, Test)] = &[
+const SIGNS: &[(u8, &str, &str, SignTest)] = &[
     (3, "panicked at", "panic", |_, _| true),
     (3, "FATAL", "FA", is_level),
     (3, "fatal", "atal", is_heading),
@@ -37,7 +37,8 @@ const SIGNS: &[(u8, &str, &str, Test)] = &[
 /// The line that reports the gravest failure, the first of its kind, and whether it is grave: a panic
 /// or what a log calls fatal.
 pub fn failure_line(text: &str) -> Option<(&str, bool)> {
-    static SEARCHES: LazyLock<Vec<Search>> = LazyLock::new(|| SIGNS.iter().map(search).collect());
+    static SEARCHES: LazyLock<Vec<SignSearch>> =
+        LazyLock::new(|| SIGNS.iter().map(search).collect());
     let mut best: Option<(u8, usize, &str)> = None;
     let mut has_part = [None; SIGNS.len()];
     for (&(rank, _, _, is_failure), search) in SIGNS.iter().zip(SEARCHES.iter()) {
@@ -62,16 +63,16 @@ pub fn failure_line(text: &str) -> Option<(&str, bool)> {
 }
 
 /// How a sign is looked for.
-struct Search {
+struct SignSearch {
     sign: Finder<'static>,
     part: Finder<'static>,
     /// The first sign that has the same part.
     sharer: usize,
 }
 
-fn search(&(_, sign, part, _): &(u8, &'static str, &'static str, Test)) -> Search {
+fn search(&(_, sign, part, _): &(u8, &'static str, &'static str, SignTest)) -> SignSearch {
     let sharer = SIGNS.iter().position(|(_, _, other, _)| *other == part).unwrap_or_default();
-    Search { sign: Finder::new(sign), part: Finder::new(part), sharer }
+    SignSearch { sign: Finder::new(sign), part: Finder::new(part), sharer }
 }
 
 /// Gives the line that reports the gravest failure, or else states a decision or a blocker.
@@ -124,7 +125,9 @@ fn is_heading(line: &str, at: usize) -> bool {
     let opens = line[..start].chars().all(|c| !c.is_alphanumeric());
     let word = &line[start..end];
     opens
-        && ["fatal", "panic", "failed", "failure"].iter().any(|own| word.eq_ignore_ascii_case(own))
+        && ["fatal", "panic", "failed", "failure"]
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known))
         && line[end..].starts_with([':', '[', '(', ' '])
 }
 

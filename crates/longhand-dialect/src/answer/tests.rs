@@ -341,9 +341,9 @@ fn other_choices_are_kept_aside() {
 /// Probabilities as a provider sends them for one token with twenty alternatives.
 fn logprobs(token: &str) -> Value {
     let one = |token: &str| json!({"token": token, "logprob": -12.345_678_9, "bytes": [32, 97, 108, 116, 101, 114, 110, 97, 116, 105, 118, 101]});
-    let mut own = one(token);
-    own["top_logprobs"] = json!(vec![one(" alternative"); 20]);
-    own
+    let mut entry = one(token);
+    entry["top_logprobs"] = json!(vec![one(" alternative"); 20]);
+    entry
 }
 
 /// A stream of so many tokens with probabilities; the end lists all of them once more where the format does so.

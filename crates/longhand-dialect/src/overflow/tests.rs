@@ -388,10 +388,13 @@ fn what_an_error_echoes_teaches_nothing() {
         assert_eq!(recognise_for(400, &body, &request), None, "{body}");
     }
     // Its own words count, even if others said them before.
-    let own = nested("prompt is too long: 9000 tokens > 8192 maximum");
-    let overflow = recognise_for(400, &own, &request);
-    assert_eq!(overflow.map(|own| (own.limit, own.asked)), Some((Some(8192), Some(9000))));
-    let own = nested("Your input exceeds the context window of this model.");
+    let body = nested("prompt is too long: 9000 tokens > 8192 maximum");
+    let overflow = recognise_for(400, &body, &request);
+    assert_eq!(
+        overflow.map(|overflow| (overflow.limit, overflow.asked)),
+        Some((Some(8192), Some(9000)))
+    );
+    let body = nested("Your input exceeds the context window of this model.");
     let talks = r#"{"messages":[{"content":"It said: Your input exceeds the context window."}]}"#;
-    assert!(recognise_for(400, &own, talks).is_some());
+    assert!(recognise_for(400, &body, talks).is_some());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use longhand_core::json::{Kind, quote};
+use longhand_core::json::{JsonKind, quote};
 
 use super::filter::Before;
 use super::{Pushed, Reply, ReplyCall, ReplyEvent, ReplyPart, Stop, Usage, object};
@@ -10,18 +10,18 @@ use crate::edits::Edits;
 use crate::view::View;
 
 pub(super) fn read(view: View) -> Option<Reply> {
-    let content = view.get("content").filter(|content| content.kind() == Kind::Array)?;
+    let content = view.get("content").filter(|content| content.kind() == JsonKind::Array)?;
     let mut about = About { stop: view.string("stop_reason"), ..About::default() };
     about.begin(view);
     Some(reply(content.raw(), content, about))
 }
 
-/// What is told of a message beside its content.
+/// The attributes of a message besides its content.
 #[derive(Clone, Debug, Default)]
 struct About {
     id: Option<String>,
     model: Option<String>,
-    counts: Counts,
+    counts: UsageCounts,
     stop: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl About {
 
 /// A message as far as it has come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct AnthropicStream {
     blocks: BTreeMap<u64, Block>,
     about: About,
     ended: bool,
@@ -52,7 +52,7 @@ struct Block {
     ended: bool,
 }
 
-impl Stream {
+impl AnthropicStream {
     pub(super) fn push(&mut self, view: View) -> Pushed {
         let index = view.number("index").unwrap_or(0);
         let of_part = |begins| ReplyEvent::Part { index, begins };
@@ -166,7 +166,7 @@ impl Stream {
 }
 
 impl Block {
-    /// A block whose beginning never came, but for what a piece of it says of its type.
+    /// A block whose start event never came; its type is guessed from its first delta.
     fn begun_by(delta: View) -> Self {
         let kind = ["text", "thinking"].into_iter().find(|kind| delta.get(kind).is_some());
         let fields = kind.map(|kind| ("type".to_owned(), quote(kind)));
@@ -192,7 +192,7 @@ impl Block {
 
     /// A field that it began with.
     fn string(&self, key: &str) -> Option<String> {
-        let (_, raw) = self.fields.iter().find(|(own, _)| own == key)?;
+        let (_, raw) = self.fields.iter().find(|(name, _)| name == key)?;
         Some(View::parse(raw)?.str()?.into_owned())
     }
 
@@ -214,12 +214,12 @@ impl Block {
                     if key == "text" {
                         said.push_str(&more);
                     }
-                    match self.added.iter_mut().find(|(own, _)| own == key) {
+                    match self.added.iter_mut().find(|(name, _)| name == key) {
                         Some((_, text)) => text.push_str(&more),
                         None => self.added.push((key.to_owned(), more.into_owned())),
                     }
                 }
-                _ => is_read &= value.kind() == Kind::Null,
+                _ => is_read &= value.kind() == JsonKind::Null,
             }
         }
         // A block of which only arguments came has no name, and is left out.
@@ -230,25 +230,28 @@ impl Block {
         let mut fields = self.fields;
         let mut set = |key: &str, value: &dyn Fn(Option<View>) -> String| match fields
             .iter_mut()
-            .find(|(own, _)| own == key)
+            .find(|(name, _)| name == key)
         {
             Some((_, raw)) => *raw = value(View::parse(raw)),
             None => fields.push((key.to_owned(), value(None))),
         };
         for (key, more) in &self.added {
-            set(key, &|own| quote(&(own.and_then(View::str).unwrap_or_default() + more.as_str())));
+            set(key, &|before| {
+                quote(&(before.and_then(View::str).unwrap_or_default() + more.as_str()))
+            });
         }
         if !self.input.trim().is_empty() {
-            let whole = View::parse_nested(&self.input).is_some();
+            let is_complete = View::parse_nested(&self.input).is_some();
             // A call that was cut short must not pass for one without arguments.
             let cut = || object([("truncated", quote(&self.input))]);
-            set("input", &|_| if whole { self.input.clone() } else { cut() });
+            set("input", &|_| if is_complete { self.input.clone() } else { cut() });
         }
         if !self.citations.is_empty() {
-            set("citations", &|own| {
-                let own = own.map(View::elements).unwrap_or_default();
-                let own = own.into_iter().map(View::raw);
-                let all: Vec<&str> = own.chain(self.citations.iter().map(String::as_str)).collect();
+            set("citations", &|before| {
+                let before = before.map(View::elements).unwrap_or_default();
+                let before = before.into_iter().map(View::raw);
+                let all: Vec<&str> =
+                    before.chain(self.citations.iter().map(String::as_str)).collect();
                 format!("[{}]", all.join(","))
             });
         }
@@ -256,9 +259,9 @@ impl Block {
     }
 }
 
-/// The four counts; those of a stream only grow.
+/// The four token counts; in a stream they only grow.
 #[derive(Clone, Debug, Default)]
-struct Counts {
+struct UsageCounts {
     seen: bool,
     fresh: u64,
     read: u64,
@@ -266,17 +269,17 @@ struct Counts {
     output: u64,
 }
 
-impl Counts {
+impl UsageCounts {
     fn take(&mut self, usage: Option<View>) {
         let Some(usage) = usage else { return };
         self.seen = true;
-        for (own, key) in [
+        for (count, key) in [
             (&mut self.fresh, "input_tokens"),
             (&mut self.read, "cache_read_input_tokens"),
             (&mut self.written, "cache_creation_input_tokens"),
             (&mut self.output, "output_tokens"),
         ] {
-            *own = (*own).max(usage.number(key).unwrap_or(0));
+            *count = (*count).max(usage.number(key).unwrap_or(0));
         }
     }
 
@@ -334,7 +337,7 @@ pub(super) fn end(
         edits.set(stopped, "stop_reason", r#""end_turn""#);
     }
     if let Some(usage) = usage {
-        let mut counts = Counts::default();
+        let mut counts = UsageCounts::default();
         counts.take(Some(usage));
         before.write_usage(usage, edits, counts.usage().unwrap_or_default(), |all| {
             let fresh = all.input.saturating_sub(all.cached_input).saturating_sub(all.cache_write);

@@ -4,7 +4,7 @@ mod filter;
 
 use std::collections::BTreeMap;
 
-use longhand_core::json::{Kind, quote};
+use longhand_core::json::{JsonKind, quote};
 
 pub(super) use self::filter::{Chunks, join};
 use super::{Pushed, Reply, ReplyCall, ReplyEvent, Stop, Usage, object};
@@ -14,7 +14,7 @@ pub(super) fn read(view: View) -> Option<Reply> {
     let answer = view.object();
     let choice = answer.get("choices")?.elements().first()?.object();
     let message = choice.get("message")?;
-    let mut stream = Stream::default();
+    let mut stream = ChatStream::default();
     stream.attributes(&answer, &choice);
     stream.delta(0, message);
     let raw = message.is("role", "assistant").then(|| message.raw().to_owned());
@@ -23,11 +23,11 @@ pub(super) fn read(view: View) -> Option<Reply> {
 
 /// A message as far as it has come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct ChatStream {
     /// All fields but the role and the calls, in the order in which they came.
     fields: Vec<(String, Field)>,
     /// The calls of each choice; the reply has those of the first.
-    calls: BTreeMap<u64, Calls>,
+    calls: BTreeMap<u64, StreamedCalls>,
     usage: Option<Usage>,
     id: Option<String>,
     model: Option<String>,
@@ -44,10 +44,10 @@ enum Field {
 
 /// The calls of a choice, in the order in which they began.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Calls(Vec<Call>);
+pub(super) struct StreamedCalls(Vec<StreamedCall>);
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Call {
+pub(super) struct StreamedCall {
     index: Option<u64>,
     id: String,
     /// `function` or `custom`.
@@ -58,7 +58,7 @@ pub(super) struct Call {
     others: Vec<(String, String)>,
 }
 
-impl Stream {
+impl ChatStream {
     pub(super) fn push(&mut self, view: View) -> Pushed {
         let event = view.object();
         let choices = event.get("choices").map(View::elements);
@@ -106,8 +106,8 @@ impl Stream {
         // An error is no end.
         let stop = choice.string("finish_reason").filter(|reason| reason != "error");
         self.stop = stop.or(self.stop.take());
-        let own = event.get("usage").or_else(|| event.get("x_groq")?.get("usage"));
-        self.usage = own.map(usage).or(self.usage);
+        let reported = event.get("usage").or_else(|| event.get("x_groq")?.get("usage"));
+        self.usage = reported.map(usage).or(self.usage);
     }
 
     /// Adds what came and gives the text among it. Of all choices but the first, only calls are kept.
@@ -115,8 +115,8 @@ impl Stream {
         let mut said = String::new();
         for (key, value) in delta.fields() {
             match (key.as_ref(), value.kind()) {
-                ("role", _) | (_, Kind::Null) => {}
-                ("tool_calls", Kind::Array) => {
+                ("role", _) | (_, JsonKind::Null) => {}
+                ("tool_calls", JsonKind::Array) => {
                     value
                         .elements()
                         .into_iter()
@@ -136,26 +136,26 @@ impl Stream {
 
     fn field(&mut self, key: &str, value: View) {
         let new = match value.kind() {
-            Kind::String => Field::Text(value.str().unwrap_or_default().into()),
-            Kind::Array => Field::List(raw_elements(value)),
+            JsonKind::String => Field::Text(value.str().unwrap_or_default().into()),
+            JsonKind::Array => Field::List(raw_elements(value)),
             _ => Field::Other(value.raw().to_owned()),
         };
-        let Some((_, own)) = self.fields.iter_mut().find(|(name, _)| name == key) else {
+        let Some((_, old)) = self.fields.iter_mut().find(|(name, _)| name == key) else {
             return self.fields.push((key.to_owned(), new));
         };
-        match (own, new) {
-            (Field::Text(own), Field::Text(new)) => own.push_str(&new),
-            (Field::List(own), Field::List(new)) => own.extend(new),
-            (Field::List(own), Field::Text(new)) if !new.is_empty() => own.push(text_part(&new)),
-            (own @ Field::Text(_), Field::List(new)) => {
-                let before = match &*own {
+        match (old, new) {
+            (Field::Text(old), Field::Text(new)) => old.push_str(&new),
+            (Field::List(old), Field::List(new)) => old.extend(new),
+            (Field::List(old), Field::Text(new)) if !new.is_empty() => old.push(text_part(&new)),
+            (old @ Field::Text(_), Field::List(new)) => {
+                let before = match &*old {
                     Field::Text(text) if !text.is_empty() => Some(text_part(text)),
                     _ => None,
                 };
-                *own = Field::List(before.into_iter().chain(new).collect());
+                *old = Field::List(before.into_iter().chain(new).collect());
             }
             (_, Field::Text(_)) => {}
-            (own, new) => *own = new,
+            (old, new) => *old = new,
         }
     }
 
@@ -170,15 +170,15 @@ impl Stream {
     }
 
     /// The calls of a choice.
-    fn calls(&self, choice: u64) -> &[Call] {
+    fn calls(&self, choice: u64) -> &[StreamedCall] {
         self.calls.get(&choice).map(|calls| calls.0.as_slice()).unwrap_or_default()
     }
 
     /// The message as far as it has come, without calls that are incomplete.
     pub(super) fn partial(mut self) -> Reply {
         let calls = self.calls.entry(0).or_default();
-        let mut whole = calls.whole().into_iter();
-        calls.0.retain(|_| whole.next() == Some(true));
+        let mut is_whole = calls.whole().into_iter();
+        calls.0.retain(|_| is_whole.next() == Some(true));
         self.fields.retain(|(key, _)| key != "function_call");
         self.reply(None)
     }
@@ -224,21 +224,21 @@ impl Stream {
         let others = self.fields.iter().filter(|(key, _)| key != "content");
         fields.extend(others.map(|(key, field)| (key.as_str(), field.json())));
         if !calls.is_empty() {
-            let calls: Vec<String> = calls.iter().map(Call::json).collect();
+            let calls: Vec<String> = calls.iter().map(StreamedCall::json).collect();
             fields.push(("tool_calls", format!("[{}]", calls.join(","))));
         }
         object(fields)
     }
 }
 
-impl Calls {
+impl StreamedCalls {
     /// Whether each of them is complete.
     fn whole(&self) -> Vec<bool> {
         let last = self.0.len().saturating_sub(1);
         (0..).zip(&self.0).map(|(at, call)| call.is_whole(at == last)).collect()
     }
 
-    /// The call that a piece belongs to: by its index, or else its id. A piece without either goes on with
+    /// The call that a piece belongs to: by its index, or else its id. A piece without either continues
     /// the newest call.
     fn find(&self, piece: View) -> Option<usize> {
         let (index, id) = (piece.number("index"), piece.string("id").unwrap_or_default());
@@ -252,7 +252,7 @@ impl Calls {
 
     fn add(&mut self, piece: View) {
         let at = self.find(piece).unwrap_or_else(|| {
-            self.0.push(Call { index: piece.number("index"), ..Call::default() });
+            self.0.push(StreamedCall { index: piece.number("index"), ..StreamedCall::default() });
             self.0.len() - 1
         });
         self.0[at].add(piece);
@@ -284,12 +284,12 @@ impl Field {
     }
 }
 
-impl Call {
+impl StreamedCall {
     /// A call that came whole.
     fn of(call: View) -> Self {
-        let mut whole = Self::default();
-        whole.add(call);
-        whole
+        let mut complete = Self::default();
+        complete.add(call);
+        complete
     }
 
     fn add(&mut self, piece: View) {
@@ -311,16 +311,16 @@ impl Call {
                     }
                     for key in ["arguments", "input"] {
                         let more = value.get(key).map(|more| match more.kind() {
-                            Kind::String => more.str().unwrap_or_default(),
+                            JsonKind::String => more.str().unwrap_or_default(),
                             // Some servers send an object where a string should be.
                             _ => more.raw().into(),
                         });
                         self.arguments.push_str(&more.unwrap_or_default());
                     }
                 }
-                _ if value.kind() == Kind::Null => {}
+                _ if value.kind() == JsonKind::Null => {}
                 _ => {
-                    self.others.retain(|(own, _)| *own != key);
+                    self.others.retain(|(name, _)| *name != key);
                     self.others.push((key.into_owned(), value.raw().to_owned()));
                 }
             }
@@ -340,9 +340,9 @@ impl Call {
         let kind = if self.kind.is_empty() { "function" } else { &self.kind };
         let arguments = if kind == "custom" { "input" } else { "arguments" };
         let inner = object([("name", quote(&self.name)), (arguments, quote(&self.arguments))]);
-        let own = [("id", quote(&self.id)), ("type", quote(kind)), (kind, inner)];
+        let fields = [("id", quote(&self.id)), ("type", quote(kind)), (kind, inner)];
         let others = self.others.iter().map(|(key, raw)| (key.as_str(), raw.clone()));
-        object(own.into_iter().chain(others))
+        object(fields.into_iter().chain(others))
     }
 }
 
@@ -378,8 +378,8 @@ fn raw_elements(list: View) -> Vec<String> {
 /// The calls of a message.
 pub(super) fn calls(message: View) -> Vec<ReplyCall> {
     let listed = message.get("tool_calls").map(View::elements).unwrap_or_default();
-    let calls = listed.into_iter().map(Call::of);
-    calls.map(|Call { name, arguments, .. }| ReplyCall { name, arguments }).collect()
+    let calls = listed.into_iter().map(StreamedCall::of);
+    calls.map(|StreamedCall { name, arguments, .. }| ReplyCall { name, arguments }).collect()
 }
 
 fn usage(view: View) -> Usage {

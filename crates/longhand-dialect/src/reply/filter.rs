@@ -5,7 +5,7 @@ mod parts;
 use longhand_core::json::quote;
 
 use self::parts::Parts;
-use super::{DONE, Reply, ReplyEvent, ReplyPart, Stream, Usage, anthropic, chat, responses};
+use super::{DONE, Reply, ReplyEvent, ReplyPart, ReplyStream, Usage, anthropic, chat, responses};
 use crate::Dialect;
 use crate::edits::Edits;
 use crate::sse::{SseFrame, SseFrames, write_event};
@@ -31,16 +31,16 @@ pub struct ReplyFilter {
     dialect: Dialect,
     frames: SseFrames,
     /// The answer that is read now, hidden calls included.
-    stream: Stream,
+    stream: ReplyStream,
     /// An event of it is an error.
     failed: bool,
-    shown: Shown,
+    shown: FilteredStream,
     before: Before,
 }
 
-/// How a format shows a stream.
+/// The visible part of a stream, by the way its format divides it.
 #[derive(Debug)]
-enum Shown {
+enum FilteredStream {
     Chunks(chat::Chunks),
     Parts(Parts),
 }
@@ -50,12 +50,12 @@ enum Shown {
 pub(super) struct Before {
     /// The tool whose calls are hidden.
     pub(super) tool: &'static str,
-    /// Whether there are any.
+    /// Whether there are earlier answers.
     pub(super) goes_on: bool,
     pub(super) text: String,
     /// Their blocks or items, where a format has such.
     pub(super) parts: Vec<String>,
-    /// What the first has read, and what all have written.
+    /// The input tokens of the first answer, and the output tokens of all.
     usage: Option<Usage>,
 }
 
@@ -65,10 +65,12 @@ type UsageFields = Vec<(&'static [&'static str], u64)>;
 impl ReplyFilter {
     /// Starts an answer in a wire format; the calls of a tool with this name are hidden.
     pub fn new(dialect: Dialect, tool: &'static str) -> Self {
-        let stream = Stream::new(dialect);
+        let stream = ReplyStream::new(dialect);
         let shown = match stream {
-            Stream::Chat(_) => Shown::Chunks(chat::Chunks::default()),
-            Stream::Responses(_) | Stream::Anthropic(_) => Shown::Parts(Parts::default()),
+            ReplyStream::Chat(_) => FilteredStream::Chunks(chat::Chunks::default()),
+            ReplyStream::Responses(_) | ReplyStream::Anthropic(_) => {
+                FilteredStream::Parts(Parts::default())
+            }
         };
         let before =
             Before { tool, goes_on: false, text: String::new(), parts: Vec::new(), usage: None };
@@ -100,8 +102,8 @@ impl ReplyFilter {
     /// Whether the answer has a call that is hidden. Then its end is held back.
     pub fn hides(&self) -> bool {
         match (&self.shown, &self.stream) {
-            (Shown::Parts(parts), _) => parts.hides(),
-            (_, Stream::Chat(stream)) => stream.hides(self.before.tool),
+            (FilteredStream::Parts(parts), _) => parts.hides(),
+            (_, ReplyStream::Chat(stream)) => stream.hides(self.before.tool),
             _ => false,
         }
     }
@@ -111,7 +113,7 @@ impl ReplyFilter {
         if self.failed { None } else { self.stream.clone().finish() }
     }
 
-    /// Lets another answer follow in the place of this one's end.
+    /// Continues with another answer instead of ending this one.
     pub fn go_on(&mut self, reply: &Reply) {
         let before = &mut self.before;
         before.goes_on = true;
@@ -131,20 +133,22 @@ impl ReplyFilter {
             before.parts.extend(parts);
         }
         self.frames = SseFrames::default();
-        self.stream = Stream::new(self.dialect);
+        self.stream = ReplyStream::new(self.dialect);
         self.failed = false;
         match &mut self.shown {
-            Shown::Chunks(chunks) => chunks.go_on(&self.before),
-            Shown::Parts(parts) => parts.go_on(),
+            FilteredStream::Chunks(chunks) => chunks.go_on(&self.before),
+            FilteredStream::Parts(parts) => parts.go_on(),
         }
     }
 
-    /// Gives what was held back, where no other answer follows.
+    /// Returns the events that were held back, if no other answer follows.
     pub fn end(&mut self) -> Vec<u8> {
         match (&mut self.shown, &mut self.stream) {
-            (Shown::Chunks(chunks), Stream::Chat(stream)) => chunks.end(stream, &self.before),
-            (Shown::Parts(parts), stream) => parts.end(stream, &self.before),
-            (Shown::Chunks(_), _) => Vec::new(),
+            (FilteredStream::Chunks(chunks), ReplyStream::Chat(stream)) => {
+                chunks.end(stream, &self.before)
+            }
+            (FilteredStream::Parts(parts), stream) => parts.end(stream, &self.before),
+            (FilteredStream::Chunks(_), _) => Vec::new(),
         }
     }
 
@@ -194,15 +198,17 @@ impl ReplyFilter {
     fn take(&mut self, frame: SseFrame) -> Vec<u8> {
         let event = self.read(&frame);
         match (&mut self.shown, &self.stream) {
-            (Shown::Chunks(chunks), Stream::Chat(stream)) => {
+            (FilteredStream::Chunks(chunks), ReplyStream::Chat(stream)) => {
                 chunks.take(frame, event == ReplyEvent::End, stream, &self.before)
             }
-            (Shown::Parts(parts), stream) => parts.take(frame, event, stream, &self.before),
-            (Shown::Chunks(_), _) => frame.raw,
+            (FilteredStream::Parts(parts), stream) => {
+                parts.take(frame, event, stream, &self.before)
+            }
+            (FilteredStream::Chunks(_), _) => frame.raw,
         }
     }
 
-    /// Reads an event into the answer and gives what it is.
+    /// Reads an event into the answer and returns its role.
     fn read(&mut self, frame: &SseFrame) -> ReplyEvent {
         let data = frame.data();
         if data == DONE {
@@ -267,9 +273,9 @@ impl Before {
         };
     }
 
-    /// Writes the usage of the last answer as that of all; `fields` says where its numbers stand.
+    /// Writes the usage of all answers into the last one; `fields` says where its numbers stand.
     ///
-    /// What was read is that of the first: later ones have read what the client never gets.
+    /// The input tokens are those of the first answer, since later requests had messages that the client never gets.
     pub(super) fn write_usage(
         &self,
         usage: View,

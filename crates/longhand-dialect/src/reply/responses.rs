@@ -17,7 +17,7 @@ pub(super) fn read(view: View) -> Option<Reply> {
 
 /// An answer as far as it has come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct ResponsesStream {
     items: BTreeMap<u64, String>,
     /// The text of items, by their place.
     said: BTreeMap<u64, String>,
@@ -49,7 +49,7 @@ impl Attributes {
     }
 }
 
-impl Stream {
+impl ResponsesStream {
     pub(super) fn push(&mut self, view: View) -> Pushed {
         let place = view.number("output_index");
         let index = place.unwrap_or(self.items.len() as u64);
@@ -106,8 +106,8 @@ impl Stream {
 
     /// The items, if they came to their end.
     ///
-    /// Items that came one by one are complete; the list at the end may lack what is encrypted. What did not
-    /// come so is taken from that list, and what that has not, from the text that came.
+    /// Items that came in their own events are preferred: the list at the end may lack encrypted content. Other items
+    /// are taken from that list, and if it lacks them too, from the text so far.
     pub(super) fn finish(mut self) -> Option<Reply> {
         let (mut attributes, output) = self.ended.take()?;
         attributes.id = attributes.id.or_else(|| self.begun.id.take());
@@ -200,7 +200,7 @@ pub(super) fn calls(items: View) -> Vec<ReplyCall> {
 
 /// Writes a whole response so that the items of earlier ones come first and none of a tool is left.
 ///
-/// `done` are the items that came before the end of a stream, whose own list may be empty.
+/// `done` is the list of items that came before the end of a stream; the list in the last event may be empty.
 pub(super) fn join(response: View, done: &str, edits: &mut Edits, before: &Before) {
     let output = response.get("output").map(View::elements).filter(|items| !items.is_empty());
     let items = output.or_else(|| Some(View::parse(done)?.elements())).unwrap_or_default();
@@ -219,17 +219,17 @@ pub(super) fn join(response: View, done: &str, edits: &mut Edits, before: &Befor
     }
 }
 
-/// Takes a tool out of what a response tells of its request.
+/// Removes a tool from the copy of the request in a response.
 pub(super) fn hide_tool(response: View, edits: &mut Edits, tool: &str) {
     let listed = response.get("tools").map(View::elements).unwrap_or_default();
     let gone: Vec<bool> = listed.iter().map(|listed| tools::goes_by(*listed, tool)).collect();
     edits.remove(&listed, &gone);
 }
 
-/// The name and the numbers of a stream's events, which go on through all answers.
+/// The id and the sequence numbers of a stream's events, which continue through all answers.
 #[derive(Debug, Default)]
 pub(super) struct Numbering {
-    /// What the first answer is called, as JSON: clients want all events to go by one name.
+    /// The id of the first answer, as JSON: clients expect one id in all events.
     id: Option<String>,
     sequence: Option<u64>,
 }

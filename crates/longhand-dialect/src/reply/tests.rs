@@ -72,22 +72,22 @@ fn stream(dialect: Dialect, events: &[&str]) -> Result<(Reply, String), ReplyErr
 #[test]
 fn a_stream_gives_what_the_whole_answer_gives() {
     for (dialect, body, events) in ALL {
-        let whole = Reply::read(dialect, body).unwrap();
+        let reply = Reply::read(dialect, body).unwrap();
         let (streamed, said) = stream(dialect, events).unwrap();
-        assert_eq!(streamed, whole, "{dialect}");
+        assert_eq!(streamed, reply, "{dialect}");
         assert_eq!(said, "Grüße.", "{dialect}");
-        assert_eq!(whole.text, said, "{dialect}");
-        assert_eq!(whole.stop, Stop::Tools, "{dialect}");
-        let usage = whole.usage.unwrap();
+        assert_eq!(reply.text, said, "{dialect}");
+        assert_eq!(reply.stop, Stop::Tools, "{dialect}");
+        let usage = reply.usage.unwrap();
         assert_eq!((usage.input, usage.output), (100, 20), "{dialect}");
-        assert!(whole.has_more && !whole.is_empty());
-        assert!(whole.model.unwrap().ends_with("-x"));
+        assert!(reply.has_more && !reply.is_empty());
+        assert!(reply.model.unwrap().ends_with("-x"));
         let id = match dialect {
             Dialect::Chat => "c",
             Dialect::Anthropic => "msg_1",
             _ => "resp_1",
         };
-        assert_eq!(whole.id.as_deref(), Some(id));
+        assert_eq!(reply.id.as_deref(), Some(id));
     }
 }
 
@@ -104,9 +104,11 @@ fn counts_beyond_all_measure_do_not_wrap() {
 fn the_bytes_of_a_whole_answer_are_kept() {
     for (dialect, body, _) in ALL {
         let reply = Reply::read(dialect, body).unwrap();
-        let own = reply.message.strip_prefix(r#"{"role":"assistant","content":"#);
-        let own = own.filter(|_| dialect == Dialect::Anthropic).map(|own| &own[..own.len() - 1]);
-        assert!(body.contains(own.unwrap_or(&reply.message)), "{dialect}");
+        let blocks = reply.message.strip_prefix(r#"{"role":"assistant","content":"#);
+        let blocks = blocks
+            .filter(|_| dialect == Dialect::Anthropic)
+            .map(|blocks| &blocks[..blocks.len() - 1]);
+        assert!(body.contains(blocks.unwrap_or(&reply.message)), "{dialect}");
     }
 }
 
@@ -290,10 +292,16 @@ fn cut(dialect: Dialect, events: &[&str]) -> Option<Reply> {
 #[test]
 fn what_came_before_the_cut_can_be_had() {
     let check = |dialect: Dialect, events: usize, message: Option<&str>| {
-        let events = &ALL.iter().find(|(own, ..)| *own == dialect).unwrap().2[..events];
+        let events = &ALL.iter().find(|(known, ..)| *known == dialect).unwrap().2[..events];
         let reply = cut(dialect, events);
-        assert_eq!(reply.as_ref().map(|it| it.message.as_str()), message, "{dialect} {events:?}");
-        assert!(reply.is_none_or(|it| it.stop == Stop::Other("cut".into()) && it.id.is_some()));
+        assert_eq!(
+            reply.as_ref().map(|reply| reply.message.as_str()),
+            message,
+            "{dialect} {events:?}"
+        );
+        assert!(
+            reply.is_none_or(|reply| reply.stop == Stop::Other("cut".into()) && reply.id.is_some())
+        );
     };
     let call = r#"{"id":"call_2","type":"function","function":{"name":"list","arguments":"{}"}}"#;
     check(Dialect::Chat, 1, None);
@@ -373,7 +381,7 @@ fn a_stream_can_be_cut_at_every_byte() {
             let faults: Vec<_> = conversation
                 .check()
                 .into_iter()
-                .filter(|it| !it.what.contains("no result"))
+                .filter(|finding| !finding.what.contains("no result"))
                 .collect();
             assert!(faults.iter().all(|fault| !fault.grave), "{dialect} at {end}: {faults:?}");
         }
@@ -439,8 +447,8 @@ proptest::proptest! {
         picks in proptest::collection::vec((0usize..3, 0usize..19, 0usize..400, 0u8..4), 0..30),
     ) {
         let mut reader = ReplyReader::new(ALL[dialect].0);
-        for (own, at, cut, act) in picks {
-            let events = ALL[own].2;
+        for (format, at, cut, act) in picks {
+            let events = ALL[format].2;
             let data = events[at % events.len()];
             let cut = longhand_core::cut::head(data, cut).len();
             let data = match act {

@@ -2,7 +2,7 @@
 
 use crate::common::{Compacted, chars, compact, count, o200k, parse, show};
 use longhand_core::{
-    Budget, CachePrices, Economy, Edit, Fold, Original, Policy, Settings, Tokens, original,
+    Budget, CachePrices, Economy, Edit, Fold, Original, PlanSettings, Policy, Tokens, original,
 };
 use longhand_dialect::Dialect;
 use longhand_testkit::notation::chat;
@@ -13,18 +13,18 @@ fn trim(notation: &str, limit: u64, reserve: u64) -> Compacted {
         &chat(notation),
         None,
         &budget,
-        &Settings { policy: Policy::Trim, ..Settings::default() },
+        &PlanSettings { policy: Policy::Trim, ..PlanSettings::default() },
         o200k(),
     )
 }
 
 fn elide(notation: &str, limit: u64) -> Compacted {
-    let settings = Settings { policy: Policy::Elide, ..Settings::default() };
+    let settings = PlanSettings { policy: Policy::Elide, ..PlanSettings::default() };
     compact(&chat(notation), None, &Budget::of(Tokens(limit)), &settings, &*chars())
 }
 
 fn auto(notation: &str, limit: u64) -> Compacted {
-    compact(&chat(notation), None, &Budget::of(Tokens(limit)), &Settings::default(), o200k())
+    compact(&chat(notation), None, &Budget::of(Tokens(limit)), &PlanSettings::default(), o200k())
 }
 
 // B: the planner.
@@ -245,7 +245,7 @@ fn c_better_time_is_linear_in_the_number_of_messages() {
             let json = longhand_testkit::history::history(1, messages);
             let conversation = parse(&json, None);
             let limit = Tokens(json.len() as u64 / 10);
-            let settings = Settings { policy, ..Settings::default() };
+            let settings = PlanSettings { policy, ..PlanSettings::default() };
             longhand_core::plan(
                 &conversation.history(Tokens(0)),
                 &Budget::of(limit),
@@ -332,7 +332,7 @@ fn auto_clips_old_observations_of_text_action_agents_but_not_people() {
         {"role": "assistant", "content": "Good.\n```\nls\n```"},
         {"role": "user", "content": "a.rs\nb.rs"},
     ]);
-    let settings = Settings { keep_tail: Some(1), ..Settings::default() };
+    let settings = PlanSettings { keep_tail: Some(1), ..PlanSettings::default() };
     let whole = count(&parse(&messages.to_string(), None), o200k());
     let made = compact(
         &messages.to_string(),
@@ -350,7 +350,8 @@ fn auto_clips_old_observations_of_text_action_agents_but_not_people() {
 fn a_target_is_gone_down_to_only_when_the_room_is_used_up() {
     let notation = "u go | a call:read#1 | t #1 900tk | a call:read#2 | t #2 900tk | a 10tk | u b | a c | u d | a e";
     let budget = |limit| Budget { target: Some(Tokens(400)), ..Budget::of(Tokens(limit)) };
-    let run = |limit| compact(&chat(notation), None, &budget(limit), &Settings::default(), o200k());
+    let run =
+        |limit| compact(&chat(notation), None, &budget(limit), &PlanSettings::default(), o200k());
     assert!(run(5_000).plan.is_noop());
     assert!(run(1_500).tokens <= Tokens(400));
 }
@@ -371,7 +372,7 @@ fn a_batch_that_buys_no_peace_goes_deeper() {
     }
     let json = format!("[{}]", messages.join(","));
     let budget = Budget::of(Tokens(8_000)).with_low_water(40, Tokens::ZERO);
-    let compacted = compact(&json, Some(Dialect::Chat), &budget, &Settings::default(), o200k());
+    let compacted = compact(&json, Some(Dialect::Chat), &budget, &PlanSettings::default(), o200k());
     assert!(compacted.tokens <= Tokens(5_000), "{}", compacted.plan);
     let newest = compacted.after.messages.last().unwrap();
     assert!(newest.raw.raw().contains(&words(11)), "the newest result is as it was");
@@ -409,7 +410,7 @@ fn what_something_newer_replaces_makes_way_first() {
     let json = format!("[{}]", messages.join(","));
     let whole = count(&parse(&json, None), o200k());
     let budget = Budget::of(Tokens(whole.0 * 73 / 100));
-    let compacted = compact(&json, None, &budget, &Settings::default(), o200k());
+    let compacted = compact(&json, None, &budget, &PlanSettings::default(), o200k());
     let reasons = longhand_core::reasons(&compacted.before.path(), &compacted.plan.batch);
     let reasons: Vec<&str> = reasons.into_iter().map(longhand_core::Reason::as_str).collect();
     assert_eq!(reasons, ["superseded", "duplicate"]);
@@ -428,7 +429,7 @@ fn a_window_comes_down_before_it_is_full_only_if_that_pays() {
         let economy = Economy { requests, ..Economy::of(prices, Tokens(100), 10) };
         let budget = Budget::of(Tokens(5_000)).with_low_water(10, Tokens::ZERO);
         let budget = budget.with_economy(economy);
-        compact(&chat(notation), None, &budget, &Settings::default(), o200k()).plan
+        compact(&chat(notation), None, &budget, &PlanSettings::default(), o200k()).plan
     };
     assert!(
         run(10, 100).tokens() <= Tokens(500),

@@ -1,17 +1,17 @@
 //! New tool results that are clipped as they enter a window.
 
 use crate::common::{Compacted, check_contract, compact, fixed, o200k, parse};
-use longhand_core::{Budget, Edit, History, Original, Settings, Tokens, original, plan};
+use longhand_core::{Budget, Edit, History, Original, PlanSettings, Tokens, original, plan};
 use longhand_testkit::notation::chat;
 use serde_json::json;
 
 const NEW_RESULT: &str = "u go | a call:read#1 | t #1 300tk | a call:read#2 | t #2 3000tk";
 
-fn clipping(percent: u64) -> Settings {
-    Settings { clip_new_percent: Some(percent), ..Settings::default() }
+fn clipping(percent: u64) -> PlanSettings {
+    PlanSettings { clip_new_percent: Some(percent), ..PlanSettings::default() }
 }
 
-fn made(json: &str, limit: u64, settings: &Settings) -> Compacted {
+fn made(json: &str, limit: u64, settings: &PlanSettings) -> Compacted {
     let budget = Budget::of(Tokens(limit));
     let made = compact(json, None, &budget, settings, o200k());
     check_contract(&made, &budget, settings, o200k());
@@ -28,14 +28,14 @@ fn a_new_result_beyond_its_share_is_clipped_and_nothing_else() {
     };
     // Half of its share is left of it, beside some 350 tokens of the rest.
     assert!((Tokens(1_200)..Tokens(1_500)).contains(&made.tokens), "{}", made.tokens);
-    let whole = made.before.messages[4].results().next().unwrap().single_text().unwrap();
+    let result = made.before.messages[4].results().next().unwrap().single_text().unwrap();
     let opened = original(&made.before.path(), edit).unwrap();
-    assert_eq!(opened, Original::Text(whole.decode().into_owned()));
+    assert_eq!(opened, Original::Text(result.decode().into_owned()));
 }
 
 #[test]
 fn by_default_new_results_stay_whole() {
-    let made = made(&chat(NEW_RESULT), 8_000, &Settings::default());
+    let made = made(&chat(NEW_RESULT), 8_000, &PlanSettings::default());
     assert!(made.plan.is_noop(), "{}", made.plan);
 }
 

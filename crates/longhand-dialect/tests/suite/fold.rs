@@ -3,22 +3,22 @@ use std::cell::RefCell;
 
 use crate::common::{Compacted, compact, count, o200k, parse};
 use longhand_core::{
-    Batch, Budget, Digest, Digested, Folded, Framing, Handle, History, Image, Index, Meter, Part,
-    Plan, Policy, Rolling, Scale, Seq, Settings, Tokens, content, earlier, find_fold,
+    Batch, Budget, Digest, Digested, Folded, Framing, Handle, History, Image, IndexDigest, Meter,
+    Part, Plan, PlanSettings, Policy, Rolling, Scale, Seq, Tokens, content, earlier, find_fold,
     folded_messages, is_fold, plan, plan_with, project,
 };
 use longhand_dialect::{Conversation, Dialect};
 
 /// A token for each byte, and some around each message; digits and line breaks may cost more.
-struct Bytes {
+struct ByteMeter {
     message: u64,
     digit: u64,
     line_break: u64,
 }
 
-const BYTES: Bytes = Bytes { message: 0, digit: 0, line_break: 0 };
+const BYTES: ByteMeter = ByteMeter { message: 0, digit: 0, line_break: 0 };
 
-impl Meter for Bytes {
+impl Meter for ByteMeter {
     fn weigh(&self, text: &str, _: u64) -> u64 {
         let more = |byte: u8| match byte {
             b'0'..=b'9' => self.digit,
@@ -59,8 +59,8 @@ fn long_chat(range: std::ops::Range<usize>) -> String {
     range.map(turn).collect::<Vec<_>>().join(",")
 }
 
-fn policy(policy: Policy) -> Settings {
-    Settings { policy, ..Settings::default() }
+fn policy(policy: Policy) -> PlanSettings {
+    PlanSettings { policy, ..PlanSettings::default() }
 }
 
 /// The text of the only block in a window.
@@ -81,7 +81,13 @@ fn told_count(block: &str) -> u64 {
 
 // The index.
 
-fn index(messages: &[String], state: &str, blocks: &[&str], limit: u64, meter: &Bytes) -> String {
+fn index(
+    messages: &[String],
+    state: &str,
+    blocks: &[&str],
+    limit: u64,
+    meter: &ByteMeter,
+) -> String {
     let conversation = conversation(messages);
     let folded = Folded {
         messages: conversation.messages.iter().collect(),
@@ -92,7 +98,7 @@ fn index(messages: &[String], state: &str, blocks: &[&str], limit: u64, meter: &
         after: Vec::new(),
         hidden: Vec::new(),
     };
-    Index.digest(&folded, Tokens(limit), &Scale::new(meter)).text
+    IndexDigest.digest(&folded, Tokens(limit), &Scale::new(meter)).text
 }
 
 #[test]
@@ -177,7 +183,7 @@ fn the_index_shares_its_room() {
 /// Joined, lines may count for more than they did one by one.
 #[test]
 fn the_index_stays_within_its_limit_however_lines_are_counted() {
-    let meter = Bytes { line_break: 60, ..BYTES };
+    let meter = ByteMeter { line_break: 60, ..BYTES };
     let messages: Vec<String> = (0..40).map(|at| message("user", &format!("word {at}"))).collect();
     let size = |limit: u64| meter.weigh(&index(&messages, "", &[], limit, &meter), u64::MAX);
     let sizes: Vec<(u64, u64)> = (200..500).map(|limit| (size(limit), limit)).collect();
@@ -224,9 +230,9 @@ impl Digest for Verbose {
 }
 
 /// Tells nothing.
-struct Silent;
+struct SilentDigest;
 
-impl Digest for Silent {
+impl Digest for SilentDigest {
     fn digest(&self, _: &Folded, _: Tokens, _: &Scale) -> Digested {
         Digested::default()
     }
@@ -283,7 +289,7 @@ fn one_message_is_not_several() {
 }
 
 /// A window of the first part of a long chat, and one of what it grew to when it came back as input.
-fn came_back(dialect: Dialect, settings: &Settings) -> (Compacted, Compacted) {
+fn came_back(dialect: Dialect, settings: &PlanSettings) -> (Compacted, Compacted) {
     let budget = Budget::of(Tokens(700));
     let json = format!(r#"{{"max_tokens":9,"messages":[{}]}}"#, long_chat(0..21));
     let first = compact(&json, Some(dialect), &budget, settings, o200k());
@@ -326,7 +332,7 @@ fn a_block_that_came_back_is_told_once_however_often_it_is_folded() {
     let blocker = message("assistant", "Blocker: the disk is full.");
     let list = format!("{},{blocker},{}", message("user", "Go."), long_chat(2..61));
     let json = format!(r#"{{"max_tokens":9,"messages":[{list}]}}"#);
-    let first = compact(&json, dialect, &budget, &Settings::default(), o200k());
+    let first = compact(&json, dialect, &budget, &PlanSettings::default(), o200k());
     let handle = first.plan.batch.fold().unwrap().handle();
     assert!(first.text.starts_with(r#"{"max_tokens":9,"messages":[{"role":"user","content":[{"#));
     let open = first.text.trim_end_matches("]}");
@@ -396,7 +402,7 @@ fn citations_are_dropped_where_there_is_no_room() {
         let budget = Budget::of(Tokens(4_000));
         let settings = policy(Policy::Rolling(rolling));
         let history = conversation.history(Tokens::ZERO);
-        let plan = plan_with(&history, &budget, &settings, &BYTES, &Silent);
+        let plan = plan_with(&history, &budget, &settings, &BYTES, &SilentDigest);
         plan.batch.fold().expect("a fold").text.clone()
     };
     let both = block(1_000);
@@ -465,7 +471,7 @@ fn turns_without_content_beside_a_block_count_exactly() {
             [(Policy::Auto, Some(1)), (Policy::Auto, None), (Policy::Trim, None)]
         {
             for limit in [120, 250, 330, 450] {
-                let settings = Settings { keep_tail, ..policy(way) };
+                let settings = PlanSettings { keep_tail, ..policy(way) };
                 let budget = Budget::of(Tokens(limit));
                 let made = compact(&json, Some(Dialect::Anthropic), &budget, &settings, o200k());
                 assert_eq!(made.plan.tokens(), made.tokens, "{way:?} {limit}: {list}");
@@ -489,8 +495,8 @@ fn short_chat() -> String {
 #[test]
 fn every_budget_that_can_be_reached_is_reached() {
     let json = short_chat();
-    let by_digits = Bytes { digit: 1, ..BYTES };
-    let by_messages = Bytes { message: 40, ..BYTES };
+    let by_digits = ByteMeter { digit: 1, ..BYTES };
+    let by_messages = ByteMeter { message: 40, ..BYTES };
     for (dialect, meter, step) in
         [(Dialect::Chat, by_digits, 1), (Dialect::Anthropic, by_messages, 5)]
     {
@@ -555,7 +561,7 @@ fn messages_are_folded_for_a_single_token() {
             let json = format!("[{}]", messages.join(","));
             let whole = count(&parse(&json, Some(Dialect::Chat)), &BYTES);
             let budget = Budget::of(whole - Tokens(1));
-            let settings = Settings { keep_tail: Some(0), ..policy(way) };
+            let settings = PlanSettings { keep_tail: Some(0), ..policy(way) };
             whole - compact(&json, Some(Dialect::Chat), &budget, &settings, &BYTES).tokens
         });
         let saved: Vec<Tokens> = saved.collect();

@@ -238,14 +238,14 @@ fn chat_parts() {
             r#"Thinking(Thinking { text: "hm", seal: None })"#,
             r#"Text("ok")"#,
             r#"FixedText("no")"#,
-            r#"Call(Call { id: "c1", name: "f", arguments: "{\"a\":1.0}", freeform: false })"#,
-            r#"Call(Call { id: "c2", name: "g", arguments: "x", freeform: true })"#,
+            r#"Call(ToolCall { id: "c1", name: "f", arguments: "{\"a\":1.0}", freeform: false })"#,
+            r#"Call(ToolCall { id: "c2", name: "g", arguments: "x", freeform: true })"#,
         ],
     );
     check(
         r#"{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}"#,
         Role::Assistant,
-        &[r#"Call(Call { id: "f", name: "f", arguments: "{}", freeform: false })"#],
+        &[r#"Call(ToolCall { id: "f", name: "f", arguments: "{}", freeform: false })"#],
     );
     check(r#"{"role":"tool","tool_call_id":"c1","content":"a\tb"}"#, Role::Tool, &[
         r#"Result(ToolResult { call: "c1", content: [Text("a\tb")], raw: "\"a\\tb\"", error: false, fixed: false })"#,
@@ -275,7 +275,7 @@ fn anthropic_parts() {
             r#"Thinking(Thinking { text: "hm", seal: Some("s") })"#,
             r#"Thinking(Thinking { text: "", seal: Some("d") })"#,
             r#"Text("a")"#,
-            r#"Call(Call { id: "t1", name: "f", arguments: "{ \"a\":1.0 }", freeform: false })"#,
+            r#"Call(ToolCall { id: "t1", name: "f", arguments: "{ \"a\":1.0 }", freeform: false })"#,
             r#"Other(Other { raw: "{\"type\":\"server_tool_use\",\"id\":\"s\"}", link: Call("s") })"#,
         ],
     );
@@ -327,10 +327,10 @@ fn responses_parts() {
         &[r#"Thinking(Thinking { text: "a\nb", seal: Some("e") })"#],
     );
     check(r#"{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}"#, Role::Assistant, &[
-        r#"Call(Call { id: "c", name: "f", arguments: "{}", freeform: false })"#,
+        r#"Call(ToolCall { id: "c", name: "f", arguments: "{}", freeform: false })"#,
     ]);
     check(r#"{"type":"custom_tool_call","call_id":"c","name":"f","input":"x"}"#, Role::Assistant, &[
-        r#"Call(Call { id: "c", name: "f", arguments: "x", freeform: true })"#,
+        r#"Call(ToolCall { id: "c", name: "f", arguments: "x", freeform: true })"#,
     ]);
     check(r#"{"type":"function_call_output","call_id":"c","output":"a"}"#, Role::Tool, &[
         r#"Result(ToolResult { call: "c", content: [Text("a")], raw: "\"a\"", error: false, fixed: false })"#,
@@ -346,7 +346,7 @@ fn responses_parts() {
         r#"Result(ToolResult { call: "c", content: [Text("a")], raw: "\"a\"", error: false, fixed: false })"#,
     ]);
     check(r#"{"type":"shell_call","call_id":"c"}"#, Role::Assistant, &[
-        r#"Call(Call { id: "c", name: "shell", arguments: "", freeform: false })"#,
+        r#"Call(ToolCall { id: "c", name: "shell", arguments: "", freeform: false })"#,
         r#"Other(Other { raw: "{\"type\":\"shell_call\",\"call_id\":\"c\"}", link: None })"#,
     ]);
     check(r#"{"type":"compaction","encrypted_content":"e"}"#, Role::System, &[r#"Other(Other { raw: "{\"type\":\"compaction\",\"encrypted_content\":\"e\"}", link: None })"#]);

@@ -1,6 +1,6 @@
 //! Faults that were found once.
 use crate::common::{POLICIES, check_contract, compact, o200k, parse};
-use longhand_core::{Budget, Edit, Handle, Original, Policy, Settings, Tokens, original};
+use longhand_core::{Budget, Edit, Handle, Original, PlanSettings, Policy, Tokens, original};
 use longhand_dialect::{Dialect, Finding, read};
 
 /// Compacts to every size up to that of the conversation, under every policy.
@@ -10,7 +10,7 @@ fn check(json: &str, dialect: Dialect) {
         for keep_tail in [None, Some(0)] {
             for limit in (1..=most).step_by((most as usize / 40).max(1)) {
                 let budget = Budget::of(Tokens(limit));
-                let settings = Settings { policy, keep_tail, ..Settings::default() };
+                let settings = PlanSettings { policy, keep_tail, ..PlanSettings::default() };
                 let made = compact(json, Some(dialect), &budget, &settings, o200k());
                 check_contract(&made, &budget, &settings, o200k());
             }
@@ -22,7 +22,7 @@ fn check(json: &str, dialect: Dialect) {
 fn a_request_whose_input_is_a_string_can_be_folded() {
     let json = format!(r#"{{"input":"{}"}}"#, "word ".repeat(200));
     check(&json, Dialect::Responses);
-    let settings = Settings { policy: Policy::Trim, ..Settings::default() };
+    let settings = PlanSettings { policy: Policy::Trim, ..PlanSettings::default() };
     let made = compact(&json, None, &Budget::of(Tokens(60)), &settings, o200k());
     assert!(made.plan.fits() && made.text.contains("[longhand fold "), "{}", made.text);
 }
@@ -46,7 +46,7 @@ fn a_floor_is_reached_whatever_the_handle() {
             .collect();
         let json = format!("[{}]", turns.join(","));
         for dialect in [Dialect::Chat, Dialect::Anthropic] {
-            let settings = Settings { keep_tail: Some(1), ..Settings::default() };
+            let settings = PlanSettings { keep_tail: Some(1), ..PlanSettings::default() };
             let floor = compact(&json, Some(dialect), &Budget::of(Tokens(1)), &settings, o200k())
                 .plan
                 .floor;
@@ -62,7 +62,7 @@ fn a_window_that_fits_is_said_to_fit() {
     let json = format!(
         r#"{{"system":"be brief","messages":[{{"role":"user","content":"go"}},{{"role":"assistant","content":"{words}"}},{{"role":"user","content":"on"}},{{"role":"assistant","content":"{words}"}},{{"role":"user","content":"end"}}]}}"#
     );
-    let settings = Settings { keep_tail: Some(1), ..Settings::default() };
+    let settings = PlanSettings { keep_tail: Some(1), ..PlanSettings::default() };
     for limit in 20..200 {
         let made = compact(&json, None, &Budget::of(Tokens(limit)), &settings, o200k());
         assert_eq!(
@@ -88,7 +88,7 @@ fn turns_without_words_are_not_joined() {
             "word ".repeat(90)
         );
         let conversation = parse(&json, Some(Dialect::Anthropic));
-        let settings = Settings { keep_tail: Some(0), ..Settings::default() };
+        let settings = PlanSettings { keep_tail: Some(0), ..PlanSettings::default() };
         let plan = longhand_core::plan(
             &conversation.history(Tokens(0)),
             &Budget::of(Tokens(50)),
@@ -118,7 +118,7 @@ fn parts_of_a_system_prompt_are_never_edited() {
                 &json,
                 Some(Dialect::Anthropic),
                 &Budget::of(Tokens(limit)),
-                &Settings::default(),
+                &PlanSettings::default(),
                 o200k(),
             );
             assert!(made.tokens <= made.plan.tokens() && made.text.contains(&part), "{limit}");
@@ -191,7 +191,7 @@ fn half_a_character_comes_back_as_it_was() {
         r#"{"role":"user","content":"on"}"#.to_owned(),
     ];
     let json = format!("[{}]", turns.join(","));
-    let settings = Settings { keep_tail: Some(1), ..Settings::default() };
+    let settings = PlanSettings { keep_tail: Some(1), ..PlanSettings::default() };
     let mut seen = 0;
     for limit in (50..900).step_by(10) {
         let budget = Budget::of(Tokens(limit));

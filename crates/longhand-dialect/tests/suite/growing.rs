@@ -3,7 +3,8 @@
 use crate::common::generate::conversation;
 use crate::common::{POLICIES, cases, count, fixed, graves, never, o200k, parse};
 use longhand_core::{
-    Batch, Budget, CachePrices, Economy, History, Plan, Policy, Settings, Tokens, plan, requests,
+    Batch, Budget, CachePrices, Economy, History, Plan, PlanSettings, Policy, Tokens, plan,
+    requests,
 };
 use longhand_dialect::{Conversation, Dialect, read};
 use proptest::prelude::*;
@@ -83,7 +84,7 @@ proptest! {
     fn batches_pile_up((json, dialect) in conversation(), percent in 15..90u64, low in prop::option::weighted(0.5, 20..80u64), policy in 0..POLICIES.len(), cached in prop::option::weighted(0.5, 1..60u64)) {
         let Some(growing) = Growing::of(&json, dialect, 20) else { return Ok(()) };
         let limit = Tokens(count(&parse(&json, Some(dialect)), o200k()).0 * percent / 100);
-        let settings = Settings { policy: POLICIES[policy], ..Settings::default() };
+        let settings = PlanSettings { policy: POLICIES[policy], ..PlanSettings::default() };
         let mut live: Vec<Batch> = Vec::new();
         let mut sent: Option<String> = None;
         for turn in 0..growing.ends.len() {
@@ -124,7 +125,7 @@ proptest! {
     fn windows_come_back_as_input((json, dialect) in conversation(), percent in 15..90u64, policy in 0..POLICIES.len()) {
         let Some(growing) = Growing::of(&json, dialect, 20) else { return Ok(()) };
         let budget = Budget::of(Tokens(count(&parse(&json, Some(dialect)), o200k()).0 * percent / 100));
-        let settings = Settings { policy: POLICIES[policy], ..Settings::default() };
+        let settings = PlanSettings { policy: POLICIES[policy], ..PlanSettings::default() };
         let mut window = String::new();
         for turn in 0..growing.ends.len() {
             let input = if turn == 0 { growing.request(0) } else {

@@ -1,18 +1,18 @@
 //! A request for JSON keeps the word that its provider looks for.
 
-use longhand_core::{Budget, Settings, Tokens};
-use longhand_testkit::Wire;
-use longhand_testkit::arbitrary::{Weight, rich};
+use longhand_core::{Budget, PlanSettings, Tokens};
+use longhand_testkit::WireFormat;
+use longhand_testkit::arbitrary::{PieceSize, rich};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::common::{POLICIES, cases, chars, compact, parse};
 
 /// A request for JSON in which only the messages that `says` names have the word.
-fn request(wire: Wire, json: &str, says: &[usize]) -> String {
+fn request(wire: WireFormat, json: &str, says: &[usize]) -> String {
     let text = json.replace("JSON", "form").replace("json", "form");
     let mut request: Value = serde_json::from_str(&text).unwrap();
-    let list = if wire == Wire::Chat { "messages" } else { "input" };
+    let list = if wire == WireFormat::Chat { "messages" } else { "input" };
     if request.is_array() {
         request = json!({ list: request });
     }
@@ -24,7 +24,7 @@ fn request(wire: Wire, json: &str, says: &[usize]) -> String {
             messages.insert(at % (count + 1), json!({"role": "user", "content": said}));
         }
     }
-    if wire == Wire::Chat {
+    if wire == WireFormat::Chat {
         request["response_format"] = json!({"type": "json_object"});
     } else {
         request["text"] = json!({"format": {"type": "json_object"}});
@@ -32,16 +32,17 @@ fn request(wire: Wire, json: &str, says: &[usize]) -> String {
     request.to_string()
 }
 
-fn has_word(window: &str, wire: Wire) -> bool {
+fn has_word(window: &str, wire: WireFormat) -> bool {
     let window: Value = serde_json::from_str(window).unwrap();
-    let list = if wire == Wire::Chat { "messages" } else { "input" };
+    let list = if wire == WireFormat::Chat { "messages" } else { "input" };
     window[list].to_string().to_lowercase().contains("json")
 }
 
-fn wires() -> impl Strategy<Value = (Wire, String)> {
+fn wires() -> impl Strategy<Value = (WireFormat, String)> {
     prop_oneof![
-        rich(Wire::Chat, Weight::Light).prop_map(|json| (Wire::Chat, json)),
-        rich(Wire::Responses, Weight::Light).prop_map(|json| (Wire::Responses, json)),
+        rich(WireFormat::Chat, PieceSize::Light).prop_map(|json| (WireFormat::Chat, json)),
+        rich(WireFormat::Responses, PieceSize::Light)
+            .prop_map(|json| (WireFormat::Responses, json)),
     ]
 }
 
@@ -55,7 +56,7 @@ proptest! {
         let request = request(wire, &json, &says);
         prop_assume!(parse(&request, None).check().iter().all(|finding| !finding.is_fault()));
         for policy in POLICIES {
-            let settings = Settings { policy, last_resort: true, clip_new_percent: Some(5), ..Settings::default() };
+            let settings = PlanSettings { policy, last_resort: true, clip_new_percent: Some(5), ..PlanSettings::default() };
             let made = compact(&request, None, &Budget::of(Tokens(budget)), &settings, &*chars());
             prop_assert!(has_word(&made.text, wire), "{}: {}", policy.name(), made.text);
         }
@@ -87,7 +88,7 @@ fn without_the_mode_or_with_the_word_in_a_system_message_nothing_is_kept_for_it(
             &turns(first, format),
             None,
             &Budget::of(Tokens(200)),
-            &Settings::default(),
+            &PlanSettings::default(),
             &*chars(),
         );
         assert_eq!(made.text.contains("As json"), is_kept, "{}", made.text);

@@ -5,7 +5,7 @@ use crate::common::{
     parse, pictures,
 };
 use longhand_core::{
-    Batch, Budget, Change, Edit, History, Original, Policy, Role, Seq, Settings, Shown, Tokens,
+    Batch, Budget, Change, Edit, History, Original, PlanSettings, Policy, Role, Seq, Shown, Tokens,
     Wire, original, plan, project,
 };
 use longhand_dialect::Dialect;
@@ -87,7 +87,7 @@ fn compacting_is_idempotent(
     once: &Compacted,
     dialect: Dialect,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
 ) -> Result<(), TestCaseError> {
     let twice = compact(&once.text, Some(dialect), budget, settings, o200k());
     if once.plan.fits() {
@@ -105,7 +105,7 @@ proptest! {
     #[test]
     fn auto_keeps_the_first_and_newest_user_message((json, dialect) in conversation(), share in share()) {
         let budget = budget(count(&parse(&json, Some(dialect)), o200k()), share);
-        let compacted = compact(&json, Some(dialect), &budget, &Settings::default(), o200k());
+        let compacted = compact(&json, Some(dialect), &budget, &PlanSettings::default(), o200k());
         let messages = &compacted.before.messages;
         let is_shown = |at: usize| {
             let mut texts = messages[at].parts.iter().filter_map(|part| match part {
@@ -185,7 +185,7 @@ proptest! {
     fn auto_fits_whenever_another_policy_does((json, dialect) in conversation(), share in share()) {
         let before = parse(&json, Some(dialect));
         let budget = budget(count(&before, o200k()), share);
-        let run = |policy| compact(&json, Some(dialect), &budget, &Settings { policy, ..Settings::default() }, o200k());
+        let run = |policy| compact(&json, Some(dialect), &budget, &PlanSettings { policy, ..PlanSettings::default() }, o200k());
         let auto = run(Policy::Auto);
         let users: Vec<usize> = (0..before.messages.len()).filter(|at| before.messages[*at].is_user_turn()).collect();
         for policy in [Policy::Trim, Policy::Elide, POLICIES[3]] {
@@ -262,7 +262,7 @@ proptest! {
     fn projections_are_pure((json, dialect) in conversation(), share in share()) {
         let before = parse(&json, Some(dialect));
         let total = count(&before, o200k());
-        let run = |policy, budget: Budget| compact(&json, Some(dialect), &budget, &Settings { policy, ..Settings::default() }, o200k());
+        let run = |policy, budget: Budget| compact(&json, Some(dialect), &budget, &PlanSettings { policy, ..PlanSettings::default() }, o200k());
         let stubs = run(Policy::Elide, Budget::of(Tokens(1))).plan.batch;
         let fold = run(Policy::Trim, budget(total, (share.0.min(900), 0, None))).plan.batch;
         let path = before.path();
@@ -335,8 +335,10 @@ fn put(value: &mut Value, text: &str, kept: &Original) -> usize {
     }
     let mut found = 0;
     match value {
-        Value::Array(list) => list.iter_mut().for_each(|own| found += put(own, text, kept)),
-        Value::Object(fields) => fields.values_mut().for_each(|own| found += put(own, text, kept)),
+        Value::Array(list) => list.iter_mut().for_each(|value| found += put(value, text, kept)),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(|value| found += put(value, text, kept));
+        }
         _ => {}
     }
     found

@@ -3,7 +3,7 @@
 use crate::common::{
     Operation, check_contract, compact, count, graves, o200k, parse, remove, render, replace,
 };
-use longhand_core::{Budget, Settings, Tokens};
+use longhand_core::{Budget, PlanSettings, Tokens};
 use longhand_dialect::Dialect;
 use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json};
 use proptest::prelude::*;
@@ -169,7 +169,7 @@ fn a_mark_beside_thinking_stays_where_it_is() {
 fn markable(value: &Value, at: &str, found: &mut Vec<String>) {
     for key in ["tools", "system", "messages", "input", "content", "output"] {
         let list = value[key].as_array().into_iter().flatten().enumerate();
-        list.for_each(|(index, own)| markable(own, &format!("{at}/{key}/{index}"), found));
+        list.for_each(|(index, element)| markable(element, &format!("{at}/{key}/{index}"), found));
     }
     let kind = value["type"].as_str().unwrap_or_default();
     let is_message = value.get("role").is_some() || kind.contains("call");
@@ -188,9 +188,10 @@ fn text_kind(message: &Value, dialect: Dialect) -> &'static str {
 
 /// Puts marks on a conversation: at most four, those for an hour first.
 fn mark(json: &str, dialect: Dialect, wide: bool, at: &[usize], hours: usize) -> Option<String> {
-    let own: Value = serde_json::from_str(json).ok()?;
+    let parsed: Value = serde_json::from_str(json).ok()?;
     let list = if dialect == Dialect::Responses { "input" } else { "messages" };
-    let mut request = if own.is_array() { json!({ "model": "m", list: own }) } else { own };
+    let mut request =
+        if parsed.is_array() { json!({ "model": "m", list: parsed }) } else { parsed };
     let key =
         if dialect == Dialect::Responses { "prompt_cache_breakpoint" } else { "cache_control" };
     for message in request[list].as_array_mut()? {
@@ -229,7 +230,7 @@ fn marks(value: &Value) -> usize {
         Value::Array(list) => list.iter().map(marks).sum(),
         Value::Object(fields) => {
             let is_mark = |key: &str| key == "cache_control" || key == "prompt_cache_breakpoint";
-            fields.iter().map(|(key, own)| usize::from(is_mark(key)) + marks(own)).sum()
+            fields.iter().map(|(key, value)| usize::from(is_mark(key)) + marks(value)).sum()
         }
         _ => 0,
     }
@@ -256,7 +257,7 @@ proptest! {
         let json = marked.unwrap_or_default();
         let before = parse(&json, Some(dialect));
         prop_assert_eq!(graves(&before), Vec::<String>::new());
-        let settings = Settings { policy: crate::common::POLICIES[policy], ..Settings::default() };
+        let settings = PlanSettings { policy: crate::common::POLICIES[policy], ..PlanSettings::default() };
         let limit = Tokens((count(&before, o200k()).0 * percent / 100).max(1));
         let compacted = compact(&json, Some(dialect), &Budget::of(limit), &settings, o200k());
         check_contract(&compacted, &Budget::of(limit), &settings, o200k());

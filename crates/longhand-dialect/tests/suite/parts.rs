@@ -1,6 +1,6 @@
 //! How items and blocks are read as parts, beyond plain text, calls and results.
 use crate::common::{POLICIES, compact, count, graves, o200k, parse};
-use longhand_core::{Budget, MediaKind, Part, Role, Settings, Tokens, ToolResult, steps};
+use longhand_core::{Budget, MediaKind, Part, PlanSettings, Role, Tokens, ToolResult, steps};
 use longhand_dialect::{Conversation, Dialect, write};
 
 fn responses(items: &str) -> Conversation {
@@ -90,7 +90,7 @@ fn words_that_may_not_be_edited_are_read_and_never_edited() {
             assert!(write(&[(dialect, &before.messages[1])], to).contains(&words));
         }
         for policy in POLICIES {
-            let settings = Settings { policy, ..Settings::default() };
+            let settings = PlanSettings { policy, ..PlanSettings::default() };
             let budget = Budget::of(Tokens(600));
             let compacted = compact(&json, Some(dialect), &budget, &settings, o200k());
             assert_eq!(graves(&compacted.after), Vec::<String>::new());
@@ -190,7 +190,7 @@ fn screenshots_and_generated_pictures_are_images() {
     // Nothing but another screenshot may stand in its place, so no policy puts text there.
     for policy in POLICIES {
         for limit in [20, 60, 200, 500] {
-            let settings = Settings { policy, keep_tail: Some(8), ..Settings::default() };
+            let settings = PlanSettings { policy, keep_tail: Some(8), ..PlanSettings::default() };
             let budget = Budget::of(Tokens(limit));
             let compacted = compact(&format!("[{items}]"), None, &budget, &settings, o200k());
             assert_eq!(graves(&compacted.after), Vec::<String>::new());
@@ -277,7 +277,7 @@ fn planning_time(dialect: Dialect, bytes: usize) -> std::time::Duration {
     let times = (0..3).map(|_| {
         let start = std::time::Instant::now();
         for policy in POLICIES {
-            let settings = Settings { policy, keep_tail: Some(0), ..Settings::default() };
+            let settings = PlanSettings { policy, keep_tail: Some(0), ..PlanSettings::default() };
             compact(&json, Some(dialect), &Budget::of(Tokens(500)), &settings, &*meter);
         }
         start.elapsed()

@@ -2,7 +2,7 @@
 
 use crate::common::{compact, graves, o200k, parse};
 use longhand_core::{
-    Batch, Budget, Change, Edit, Fold, Handle, History, Original, Place, Policy, Seq, Settings,
+    Batch, Budget, Change, Edit, Fold, Handle, History, Original, Place, PlanSettings, Policy, Seq,
     Span, Tally, Tokens, content, folded_messages, is_fold, original, plan, project, shown_edits,
 };
 use longhand_dialect::{Conversation, Dialect};
@@ -163,7 +163,7 @@ fn a_plan_can_be_printed() {
     let json = format!(r#"[{{"role":"user","content":"{text}"}}]"#);
     let plan_of = |limit| {
         let budget = Budget::of(Tokens(limit));
-        compact(&json, Some(Dialect::Chat), &budget, &Settings::default(), o200k()).plan
+        compact(&json, Some(Dialect::Chat), &budget, &PlanSettings::default(), o200k()).plan
     };
     let (fits, over) = (plan_of(10_000), plan_of(100));
     assert_eq!(
@@ -203,7 +203,7 @@ fn a_plan_of_plain_messages_says_exactly_what_its_window_counts() {
     let json = format!(r#"{{"max_tokens":9,"messages":[{}]}}"#, messages.join(","));
     for dialect in [Dialect::Chat, Dialect::Anthropic] {
         for policy in [Policy::Auto, Policy::Trim] {
-            let settings = Settings { policy, ..Settings::default() };
+            let settings = PlanSettings { policy, ..PlanSettings::default() };
             let budget = Budget::of(Tokens(2_000));
             let compacted = compact(&json, Some(dialect), &budget, &settings, o200k());
             assert!(!compacted.folded().is_empty(), "{}", compacted.plan);
@@ -229,7 +229,7 @@ fn a_block_says_how_many_messages_it_stands_for() {
         let (_, rest) = rest.split_once(": ").unwrap();
         rest.split(' ').next().unwrap().parse::<u64>().unwrap()
     };
-    let (budget, settings) = (Budget::of(Tokens(600)), Settings::default());
+    let (budget, settings) = (Budget::of(Tokens(600)), PlanSettings::default());
     let list = format!("[{}]", long_chat(0..21));
     let first = compact(&list, Some(Dialect::Chat), &budget, &settings, o200k());
     let folded = first.folded().len() as u64;
@@ -276,7 +276,7 @@ fn the_index_tells_words_notes_and_names_and_carries_them_on() {
         range.map(reply).collect::<Vec<_>>().join(",")
     };
     let next = r#"{"role":"user","content":"Next?"}"#;
-    let (budget, settings) = (Budget::of(Tokens(1_500)), Settings::default());
+    let (budget, settings) = (Budget::of(Tokens(1_500)), PlanSettings::default());
     let list = format!("[{opening},{},{next}]", replies(0..60));
     let first = compact(&list, Some(Dialect::Chat), &budget, &settings, o200k());
     let list = format!("{},{},{next}]", first.text.trim_end_matches(']'), replies(60..120));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhand_core::{Budget, Settings, Tokens, json};
+use longhand_core::{Budget, PlanSettings, Tokens, json};
 use longhand_dialect::{
     Dialect, Options, Reply, ReplyFilter, ReplyReader, Sourced, SseReader, ToolOffer, common,
     decode, items_of, keep_thinking, read, read_after, recognise, recognise_for, unpack,
@@ -142,8 +142,10 @@ fn window_of(request: &str) {
     seen(write(&sourced, Dialect::Anthropic));
     let again = read_after(Arc::new(request.to_owned()), &conversation).unwrap();
     assert_eq!(again.messages.len(), conversation.messages.len());
-    let settings =
-        Settings { policy: POLICIES[request.len() % POLICIES.len()], ..Settings::default() };
+    let settings = PlanSettings {
+        policy: POLICIES[request.len() % POLICIES.len()],
+        ..PlanSettings::default()
+    };
     for budget in [60, 2_000] {
         compact(request, None, &Budget::of(Tokens(budget)), &settings, &*chars());
     }

@@ -1,7 +1,7 @@
 //! Reasoning stays, goes or is made up for, as its provider wants it.
 
 use crate::common::{POLICIES, compact, count, fixed, fold, graves, o200k, parse, render, replace};
-use longhand_core::{Budget, Change, Part, Plan, Settings, Shown, Tokens, plan, project};
+use longhand_core::{Budget, Change, Part, Plan, PlanSettings, Shown, Tokens, plan, project};
 use longhand_dialect::{Binding, Conversation, Dialect, keep_thinking};
 
 const DROP: &str = r#""block_binding":{"prefix_mismatch_behavior":"drop_block"}"#;
@@ -22,7 +22,7 @@ fn looped(settings: &str) -> String {
 fn planned(conversation: &Conversation) -> Plan {
     let budget = Budget::of(Tokens(count(conversation, o200k()).0 * 6 / 10));
     let history = conversation.history(fixed(conversation, o200k()));
-    plan(&history, &budget, &Settings::default(), o200k())
+    plan(&history, &budget, &PlanSettings::default(), o200k())
 }
 
 /// How many blocks of thinking a window leaves out of messages that it shows.
@@ -163,8 +163,9 @@ fn reasoning_items_and_what_they_led_to_leave_together() {
     let items: String = (0..9).map(item).collect();
     let json = format!(r#"{{"input":[{{"role":"user","content":"go"}}{items}]}}"#);
     let whole = count(&parse(&json, None), o200k()).0;
-    for (percent, policy) in (1..100).step_by(3).flat_map(|at| POLICIES.map(|it| (at, it))) {
-        let settings = Settings { policy, ..Settings::default() };
+    for (percent, policy) in (1..100).step_by(3).flat_map(|at| POLICIES.map(|policy| (at, policy)))
+    {
+        let settings = PlanSettings { policy, ..PlanSettings::default() };
         let budget = Budget::of(Tokens((whole * percent / 100).max(1)));
         let made = compact(&json, Some(Dialect::Responses), &budget, &settings, o200k());
         assert_eq!(graves(&made.after), Vec::<String>::new());
@@ -188,7 +189,7 @@ fn a_reply_of_nothing_but_void_thinking_is_not_shown() {
     );
     let budget = Budget::of(Tokens(400));
     let compacted =
-        compact(&json, Some(Dialect::Anthropic), &budget, &Settings::default(), o200k());
+        compact(&json, Some(Dialect::Anthropic), &budget, &PlanSettings::default(), o200k());
     assert!(!compacted.plan.is_noop() && compacted.plan.fits(), "{}", compacted.plan);
     assert!(!compacted.text.contains("signature"), "{}", compacted.text);
     assert_eq!(graves(&compacted.after), Vec::<String>::new());
@@ -221,7 +222,7 @@ fn thinking_before_the_open_loop_is_void() {
     );
     let budget = Budget::of(Tokens(600));
     let compacted =
-        compact(&json, Some(Dialect::Anthropic), &budget, &Settings::default(), o200k());
+        compact(&json, Some(Dialect::Anthropic), &budget, &PlanSettings::default(), o200k());
     assert!(!compacted.plan.is_noop() && compacted.plan.fits(), "{}", compacted.plan);
     assert!(!compacted.text.contains("b2xk"), "{}", compacted.text);
     assert!(compacted.text.contains("bmV3"), "{}", compacted.text);

@@ -2,7 +2,7 @@
 use std::path::PathBuf;
 
 use crate::common::{POLICIES, check_contract, compact, count, graves, o200k, parse};
-use longhand_core::{Budget, Settings, Tokens};
+use longhand_core::{Budget, PlanSettings, Tokens};
 
 /// The folder of recorded sessions: `LONGHAND_SHARED`, or `shared` beside the project.
 fn shared() -> Option<PathBuf> {
@@ -23,7 +23,7 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|own| own == ending)
+            } else if path.extension().is_some_and(|extension| extension == ending)
                 && !path.ends_with("MANIFEST.json")
             {
                 found.push(path);
@@ -43,7 +43,7 @@ fn check(json: &str, name: &str) {
     for policy in POLICIES {
         for percent in [25, 50] {
             let budget = Budget::of(Tokens(whole.0 * percent / 100));
-            let settings = Settings { policy, ..Settings::default() };
+            let settings = PlanSettings { policy, ..PlanSettings::default() };
             let made = compact(json, None, &budget, &settings, o200k());
             check_contract(&made, &budget, &settings, o200k());
             println!("{name} {policy:?} {percent}%: {}", made.plan);
@@ -101,7 +101,7 @@ fn auto_always_fits_the_traces() {
         let whole = count(&parse(&json, None), o200k());
         for percent in [25, 50] {
             let budget = Budget::of(Tokens(whole.0 * percent / 100));
-            let made = compact(&json, None, &budget, &Settings::default(), o200k());
+            let made = compact(&json, None, &budget, &PlanSettings::default(), o200k());
             let floor = made.plan.floor;
             assert!(made.plan.fits() || floor > budget.limit, "{}: {}", path.display(), made.plan);
             if !made.plan.fits() {

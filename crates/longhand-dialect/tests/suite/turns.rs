@@ -2,26 +2,26 @@
 
 use crate::common::{cases, compact, count, o200k, parse};
 use crate::judge::{dialect_of, violations};
-use longhand_core::{Budget, Policy, Settings, Tokens};
-use longhand_testkit::Wire;
+use longhand_core::{Budget, PlanSettings, Policy, Tokens};
+use longhand_testkit::WireFormat;
 use longhand_testkit::arbitrary::{GrowingRequest, turns};
 use longhand_testkit::rng::Rng;
 use proptest::prelude::*;
 
 const TURNS: usize = 100;
 
-fn grower() -> impl Strategy<Value = (Wire, GrowingRequest)> {
+fn grower() -> impl Strategy<Value = (WireFormat, GrowingRequest)> {
     prop_oneof![
-        turns(Wire::Chat).prop_map(|request| (Wire::Chat, request)),
-        turns(Wire::Responses).prop_map(|request| (Wire::Responses, request)),
-        turns(Wire::Anthropic).prop_map(|request| (Wire::Anthropic, request)),
+        turns(WireFormat::Chat).prop_map(|request| (WireFormat::Chat, request)),
+        turns(WireFormat::Responses).prop_map(|request| (WireFormat::Responses, request)),
+        turns(WireFormat::Anthropic).prop_map(|request| (WireFormat::Anthropic, request)),
     ]
 }
 
 /// Compacts a request and checks that the outcome is valid and no larger.
-fn window(wire: Wire, json: &str, limit: Tokens) -> Result<String, TestCaseError> {
+fn window(wire: WireFormat, json: &str, limit: Tokens) -> Result<String, TestCaseError> {
     let dialect = Some(dialect_of(wire));
-    let compacted = compact(json, dialect, &Budget::of(limit), &Settings::default(), o200k());
+    let compacted = compact(json, dialect, &Budget::of(limit), &PlanSettings::default(), o200k());
     let violations = violations(wire, json, &compacted.text, Policy::Auto);
     prop_assert_eq!(violations, Vec::<String>::new(), "{}", &compacted.text);
     prop_assert!(compacted.tokens <= count(&parse(json, dialect), o200k()));

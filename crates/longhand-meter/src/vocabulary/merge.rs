@@ -24,7 +24,7 @@ pub(crate) fn count(table: &'static Table, piece: &[u8]) -> u64 {
     if piece.len() == 1 || table.rank(piece).is_some() {
         return 1;
     }
-    if piece.len() <= Slot::KEY_BYTES {
+    if piece.len() <= MergeSlot::KEY_BYTES {
         return cached_count(table, piece);
     }
     count_long(table, piece)
@@ -55,20 +55,20 @@ fn is_one_character(piece: &[u8]) -> bool {
 
 /// A piece that was merged before.
 #[derive(Clone, Copy)]
-struct Slot {
+struct MergeSlot {
     key: [u8; Self::KEY_BYTES],
     length: u8,
     count: u8,
 }
 
-impl Slot {
+impl MergeSlot {
     const KEY_BYTES: usize = SCAN_BYTES_MAX - 2;
     const EMPTY: Self = Self { key: [0; Self::KEY_BYTES], length: 0, count: 0 };
 }
 
 /// Remembers merged pieces of one thread; a new piece takes the slot of the old one with the same hash.
 struct MergeCache {
-    slots: Vec<Slot>,
+    slots: Vec<MergeSlot>,
     /// The vocabulary that the counts are of.
     table: Option<&'static Table>,
 }
@@ -86,7 +86,7 @@ fn cached_count(table: &'static Table, piece: &[u8]) -> u64 {
         if !cache.table.is_some_and(|known| std::ptr::eq(known, table)) {
             cache.table = Some(table);
             cache.slots.clear();
-            cache.slots.resize(1 << MergeCache::BITS, Slot::EMPTY);
+            cache.slots.resize(1 << MergeCache::BITS, MergeSlot::EMPTY);
         }
         let hash = super::layout::hash(piece);
         let slot = &mut cache.slots[(hash >> (64 - MergeCache::BITS)) as usize];

@@ -12,12 +12,12 @@ const LETTER: u8 = UPPER | LOWER;
 
 /// Which pattern cuts a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pattern {
+pub(crate) enum SplitPattern {
     O200k,
     Cl100k,
 }
 
-impl Pattern {
+impl SplitPattern {
     /// Where the piece that begins at `start` ends; `start` must be before the end of the text.
     #[inline]
     pub(crate) fn piece_end(self, text: &str, start: usize) -> usize {
@@ -47,9 +47,9 @@ impl Classified<'_> {
         if !self.is_line_break(start) {
             // `[^\r\n\p{L}\p{N}]?` takes the first character. A mark may also begin the word itself.
             let (cased, any) = self.word_ends(start + length);
-            let own = if first & MARK == 0 { (None, start) } else { self.word_ends(start) };
-            let end = cased.or(own.0).or((any > start + length).then_some(any));
-            if let Some(end) = end.or((own.1 > start).then_some(own.1)) {
+            let with_mark = if first & MARK == 0 { (None, start) } else { self.word_ends(start) };
+            let end = cased.or(with_mark.0).or((any > start + length).then_some(any));
+            if let Some(end) = end.or((with_mark.1 > start).then_some(with_mark.1)) {
                 return self.after_contraction(end);
             }
         }

@@ -11,14 +11,14 @@ use super::HttpError;
 
 /// The body of an answer as it comes.
 #[derive(Debug)]
-pub struct Body {
+pub struct ResponseBody {
     incoming: Incoming,
     silence: Silence,
     /// The longest silence between two pieces.
     silence_max: Duration,
 }
 
-impl Body {
+impl ResponseBody {
     pub(super) fn new(incoming: Incoming, mut silence: Silence, silence_max: Duration) -> Self {
         silence.heard();
         Self { incoming, silence, silence_max }
@@ -62,10 +62,10 @@ impl Body {
 /// In how many ticks a silence is measured.
 const TICKS: u32 = 4;
 
-/// Tells when nothing was heard for too long.
+/// Notices when no bytes came for too long.
 ///
-/// What is heard resets a counter and neither asks for the time nor moves a timer: there is one timer
-/// for an answer, which ticks seldom and counts how often nothing was heard in between.
+/// Incoming bytes only reset a counter; they neither read the clock nor move a timer. One timer per answer ticks
+/// now and then and counts the ticks without bytes in between.
 #[derive(Debug)]
 pub(super) struct Silence {
     limit: Duration,
@@ -91,7 +91,7 @@ impl Silence {
         self.quiet = 0;
     }
 
-    /// Is ready when nothing was heard for the limit, or up to a tick longer.
+    /// Is ready when no bytes came for the limit, or up to a tick longer.
     pub(super) fn poll(&mut self, context: &mut Context) -> Poll<()> {
         loop {
             ready!(self.timer.as_mut().poll(context));

@@ -62,11 +62,11 @@ impl Connector {
         self.proxies.as_ref().filter(|_| !is_loopback(uri))?.intercept(uri)
     }
 
-    async fn open(mut self, uri: Uri) -> Result<Wire, BoxError> {
+    async fn open(mut self, uri: Uri) -> Result<HttpConnection, BoxError> {
         let proxy = self.proxy(&uri);
         let direct = Self { proxies: None, ..self.clone() };
         let wire = match proxy {
-            None => Wire::new(self.tcp.call(uri.clone()).await?.into_inner()),
+            None => HttpConnection::new(self.tcp.call(uri.clone()).await?.into_inner()),
             Some(proxy) if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) => {
                 return Err("the proxy that the environment names is no HTTP proxy".into());
             }
@@ -79,7 +79,7 @@ impl Connector {
             }
             Some(proxy) => {
                 let wire = Box::pin(direct.open(proxy.uri().clone())).await?;
-                return Ok(Wire { is_proxied: true, ..wire });
+                return Ok(HttpConnection { is_proxied: true, ..wire });
             }
         };
         if !is_secure(&uri) {
@@ -87,14 +87,14 @@ impl Connector {
         }
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let tls = TlsConnector::from(self.tls.map_or_else(trust, Ok)?);
-        Ok(Wire::new(tls.connect(ServerName::try_from(host)?, TokioIo::new(wire)).await?))
+        Ok(HttpConnection::new(tls.connect(ServerName::try_from(host)?, TokioIo::new(wire)).await?))
     }
 }
 
 impl Service<Uri> for Connector {
-    type Response = Wire;
+    type Response = HttpConnection;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Wire, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<HttpConnection, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
@@ -120,7 +120,7 @@ pub fn trust() -> Result<Arc<ClientConfig>, HttpError> {
     if let Some(config) = TRUST.get() {
         return Ok(Arc::clone(config));
     }
-    // Whoever has chosen another provider of cryptography before keeps it.
+    // A provider of cryptography that the program has already chosen is kept.
     let chosen = CryptoProvider::get_default().cloned();
     let provider = chosen.unwrap_or_else(|| Arc::new(ring::default_provider()));
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -132,34 +132,34 @@ pub fn trust() -> Result<Arc<ClientConfig>, HttpError> {
     Ok(Arc::clone(TRUST.get_or_init(|| Arc::new(config))))
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
 /// An open connection.
-pub(super) struct Wire {
-    stream: TokioIo<Box<dyn Stream>>,
+pub(super) struct HttpConnection {
+    stream: TokioIo<Box<dyn ByteStream>>,
     /// Whether requests on it are for a proxy, which wants to know the host.
     is_proxied: bool,
 }
 
-impl Wire {
-    fn new(stream: impl Stream + 'static) -> Self {
+impl HttpConnection {
+    fn new(stream: impl ByteStream + 'static) -> Self {
         Self { stream: TokioIo::new(Box::new(stream)), is_proxied: false }
     }
 
-    fn stream(self: Pin<&mut Self>) -> Pin<&mut TokioIo<Box<dyn Stream>>> {
+    fn stream(self: Pin<&mut Self>) -> Pin<&mut TokioIo<Box<dyn ByteStream>>> {
         Pin::new(&mut self.get_mut().stream)
     }
 }
 
-impl Connection for Wire {
+impl Connection for HttpConnection {
     fn connected(&self) -> Connected {
         Connected::new().proxy(self.is_proxied)
     }
 }
 
-impl Read for Wire {
+impl Read for HttpConnection {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context,
@@ -169,7 +169,7 @@ impl Read for Wire {
     }
 }
 
-impl Write for Wire {
+impl Write for HttpConnection {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context,

@@ -224,9 +224,9 @@ async fn plain_requests_are_handed_to_a_proxy() {
     assert!(asked.starts_with("get http://model.invalid/v1 http/1.1\r\n"), "{asked}");
     assert!(asked.contains("\r\nproxy-authorization: basic "), "{asked}");
     // This machine needs none.
-    let (own, address) = listen().await;
+    let (listener, address) = listen().await;
     tokio::spawn(async move {
-        let (mut stream, _) = own.accept().await.unwrap();
+        let (mut stream, _) = listener.accept().await.unwrap();
         assert!(head(&mut stream).await.starts_with("GET /v1 HTTP/1.1\r\n"));
         stream.write_all(ANSWER).await.unwrap();
     });

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use longhand_core::Tokens;
-use longhand_model::{Api, Request, Stop};
+use longhand_model::{Api, ModelRequest, Stop};
 
 use crate::common::{APIS, client, complete, model, name, server};
 
@@ -11,11 +11,11 @@ fn every_api_answers_streaming_and_not() {
     let client = client(Duration::from_mins(1));
     for api in APIS {
         for stream in [true, false] {
-            let request = Request {
+            let request = ModelRequest {
                 max_output: Some(Tokens(24)),
                 temperature: Some(0.0),
                 stream,
-                ..Request::new("You are brief.", "What is the capital of France? Grüße!")
+                ..ModelRequest::new("You are brief.", "What is the capital of France? Grüße!")
             };
             let start = Instant::now();
             let (reply, deltas) = complete(&client, &model(api, &url), &request);

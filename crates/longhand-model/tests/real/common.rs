@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhand_model::{Api, Client, Endpoint, Limits, Model, Reply, Request};
+use longhand_model::{Api, ClientLimits, Endpoint, Model, ModelClient, ModelRequest, Reply};
 use tokio::runtime::Runtime;
 
 pub(crate) const APIS: [Api; 3] = [Api::Chat, Api::Responses, Api::Anthropic];
@@ -32,16 +32,16 @@ pub(crate) fn model(api: Api, url: &str) -> Model {
 }
 
 /// Nothing waits longer than this for one answer.
-pub(crate) fn client(total: Duration) -> Client {
-    let limits = Limits { first_byte: total, idle: total, total, ..Limits::default() };
-    Client::new(limits)
+pub(crate) fn client(total: Duration) -> ModelClient {
+    let limits = ClientLimits { first_byte: total, idle: total, total, ..ClientLimits::default() };
+    ModelClient::new(limits)
 }
 
 /// Asks once and returns the answer with the text that came piece by piece.
 pub(crate) fn complete(
-    client: &Client,
+    client: &ModelClient,
     model: &Model,
-    request: &Request,
+    request: &ModelRequest,
 ) -> (Result<Reply, longhand_model::ModelError>, Vec<String>) {
     let mut deltas = Vec::new();
     let mut note = |delta: &str| deltas.push(delta.to_owned());

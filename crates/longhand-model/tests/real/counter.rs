@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// Stands before the server and counts the requests.
-pub(crate) struct Counter {
+pub(crate) struct RequestCounter {
     address: SocketAddr,
     requests: Arc<AtomicUsize>,
 }
 
-impl Counter {
+impl RequestCounter {
     pub(crate) fn before(url: &str) -> Self {
         let server = url.trim_start_matches("http://").split('/').next().unwrap().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

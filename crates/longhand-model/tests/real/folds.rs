@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use longhand::{Archive, Extractive, MemoryArchive, Prompt, Rolling, Session, Settings};
+use longhand::{Archive, Extractive, MemoryArchive, Prompt, Rolling, Session, SessionSettings};
 use longhand_archive::Page;
 use longhand_core::{Scale, Tokens};
 use longhand_dialect::read;
@@ -87,10 +87,10 @@ fn check(api: Api, stream: bool) {
     }
     let timed =
         Arc::new(Timed { inner, start, asked: AtomicUsize::new(0), answered: AtomicUsize::new(0) });
-    let settings = Settings {
+    let settings = SessionSettings {
         budget: BUDGET,
         summarisers: vec![timed.clone(), Arc::new(Extractive)],
-        ..Settings::new().unwrap()
+        ..SessionSettings::new().unwrap()
     };
     let settings = settings.rolling(Rolling { rounds_max: 4, summary_max: Tokens(500) });
     let archive = Arc::new(MemoryArchive::default());

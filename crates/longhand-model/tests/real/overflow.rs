@@ -3,12 +3,12 @@ use std::time::{Duration, Instant};
 
 use longhand_core::{Scale, Tokens};
 use longhand_meter::{ImageRule, MeterSpec};
-use longhand_model::{Api, ModelError, ModelSummariser, Request};
-use longhand_summary::{Input, Round, Summariser};
+use longhand_model::{Api, ModelError, ModelRequest, ModelSummariser};
+use longhand_summary::{Input, Summariser, SummaryRound};
 use longhand_testkit::filler;
 
 use crate::common::{APIS, WINDOW, client, complete, model, name, server};
-use crate::counter::Counter;
+use crate::counter::RequestCounter;
 
 #[test]
 fn every_api_says_that_a_prompt_is_too_long_and_how_long_it_may_be() {
@@ -17,10 +17,10 @@ fn every_api_says_that_a_prompt_is_too_long_and_how_long_it_may_be() {
     let long = filler::words(12_000, 1);
     for api in APIS {
         for stream in [true, false] {
-            let request = Request {
+            let request = ModelRequest {
                 max_output: Some(Tokens(8)),
                 stream,
-                ..Request::new("You are brief.", &long)
+                ..ModelRequest::new("You are brief.", &long)
             };
             match complete(&client, &model(api, &url), &request).0 {
                 Err(ModelError::TooLong { overflow, message, .. }) => {
@@ -36,18 +36,19 @@ fn every_api_says_that_a_prompt_is_too_long_and_how_long_it_may_be() {
 #[test]
 fn input_beyond_the_window_is_sent_in_pieces() {
     let Some(url) = server() else { return };
-    let counter = Counter::before(&url);
+    let counter = RequestCounter::before(&url);
     let texts: Vec<String> = (0..11).map(|seed| filler::words(700, seed)).collect();
-    let rounds: Vec<Round> = (0..).zip(&texts).map(|(number, text)| round(number, text)).collect();
+    let rounds: Vec<SummaryRound> =
+        (0..).zip(&texts).map(|(number, text)| round(number, text)).collect();
     let patience = Duration::from_mins(4);
     let client = Arc::new(client(patience));
-    let own = ModelSummariser::new(client, model(Api::Chat, &counter.url())).unwrap();
-    let own = own.with_output_max(Tokens(80));
+    let summariser = ModelSummariser::new(client, model(Api::Chat, &counter.url())).unwrap();
+    let summariser = summariser.with_output_max(Tokens(80));
     let meter = MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap();
     let scale = Scale::new(&*meter);
     let start = Instant::now();
     let input = Input { earlier: None, rounds: &rounds };
-    let summary = match own.summarise(&input, Tokens(100), &scale) {
+    let summary = match summariser.summarise(&input, Tokens(100), &scale) {
         Err(_) if start.elapsed() > patience => {
             return println!("the model is too slow here to read that much");
         }
@@ -66,6 +67,6 @@ fn input_beyond_the_window_is_sent_in_pieces() {
     assert!(!summary.text.is_empty());
 }
 
-fn round(number: u64, text: &str) -> Round<'_> {
-    Round { number, user: "Go on.", assistant: text, tools: Vec::new() }
+fn round(number: u64, text: &str) -> SummaryRound<'_> {
+    SummaryRound { number, user: "Go on.", assistant: text, tools: Vec::new() }
 }

@@ -1,25 +1,25 @@
 use std::time::Duration;
 
-use longhand_model::{Api, Client, Limits, Model, ModelError, Reply, Request};
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_model::{Api, ClientLimits, Model, ModelClient, ModelError, ModelRequest, Reply};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 
 use crate::common::{client, limits, model_at};
 
-async fn ask(client: &Client, model: &Model) -> Result<Reply, ModelError> {
-    client.complete(model, &Request::new("", "Hi"), &mut |_| {}).await
+async fn ask(client: &ModelClient, model: &Model) -> Result<Reply, ModelError> {
+    client.complete(model, &ModelRequest::new("", "Hi"), &mut |_| {}).await
 }
 
-fn once() -> Limits {
-    Limits { attempts: 1, ..limits() }
+fn once() -> ClientLimits {
+    ClientLimits { attempts: 1, ..limits() }
 }
 
 #[tokio::test]
 async fn an_endpoint_that_fails_gets_a_rest() {
-    let mut steps = vec![Step::Status(500); 3];
-    steps.extend([Step::Status(500), Step::Answer("Well again.".into())]);
-    steps.push(Step::Answer("And again.".into()));
+    let mut steps = vec![ScriptStep::Status(500); 3];
+    steps.extend([ScriptStep::Status(500), ScriptStep::Answer("Well again.".into())]);
+    steps.push(ScriptStep::Answer("And again.".into()));
     let server = ScriptedServer::start(steps);
-    let well = ScriptedServer::start([Step::Answer("Always well.".into())]);
+    let well = ScriptedServer::start([ScriptStep::Answer("Always well.".into())]);
     let (client, clock) = client(once());
     let model = model_at(Api::Chat, &server);
     for _ in 0..3 {
@@ -42,8 +42,8 @@ async fn an_endpoint_that_fails_gets_a_rest() {
 
 #[tokio::test]
 async fn a_rest_that_begins_between_attempts_tells_what_went_wrong() {
-    let server = ScriptedServer::start(vec![Step::Status(503); 9]);
-    let (client, _) = client(Limits { attempts: 5, ..limits() });
+    let server = ScriptedServer::start(vec![ScriptStep::Status(503); 9]);
+    let (client, _) = client(ClientLimits { attempts: 5, ..limits() });
     let model = model_at(Api::Chat, &server);
     assert!(matches!(ask(&client, &model).await, Err(ModelError::Server { status: 503, .. })));
     assert_eq!(server.requests().len(), 3);
@@ -51,8 +51,8 @@ async fn a_rest_that_begins_between_attempts_tells_what_went_wrong() {
 
 #[tokio::test]
 async fn a_wait_longer_than_the_call_may_take_is_not_begun() {
-    let server = ScriptedServer::start([Step::Limited(Some("59".into()))]);
-    let (client, clock) = client(Limits { total: Duration::from_secs(20), ..limits() });
+    let server = ScriptedServer::start([ScriptStep::Limited(Some("59".into()))]);
+    let (client, clock) = client(ClientLimits { total: Duration::from_secs(20), ..limits() });
     let result = ask(&client, &model_at(Api::Chat, &server)).await;
     assert!(matches!(result, Err(ModelError::RateLimited { .. })), "{result:?}");
     assert!(clock.slept().is_empty());
@@ -60,9 +60,9 @@ async fn a_wait_longer_than_the_call_may_take_is_not_begun() {
 
 #[tokio::test]
 async fn a_refused_request_does_not_speak_against_the_endpoint() {
-    let mut steps = vec![Step::Status(400); 4];
-    steps.extend(vec![Step::Limited(None); 4]);
-    steps.push(Step::Answer("Fine.".into()));
+    let mut steps = vec![ScriptStep::Status(400); 4];
+    steps.extend(vec![ScriptStep::Limited(None); 4]);
+    steps.push(ScriptStep::Answer("Fine.".into()));
     let server = ScriptedServer::start(steps);
     let (client, _) = client(once());
     let model = model_at(Api::Anthropic, &server);
@@ -75,10 +75,10 @@ async fn a_refused_request_does_not_speak_against_the_endpoint() {
 
 #[tokio::test]
 async fn a_call_that_is_dropped_is_cancelled_and_blocks_nobody() {
-    let mut steps = vec![Step::Status(500); 3];
-    steps.extend([Step::Hang, Step::Answer("Fine.".into())]);
+    let mut steps = vec![ScriptStep::Status(500); 3];
+    steps.extend([ScriptStep::Hang, ScriptStep::Answer("Fine.".into())]);
     let server = ScriptedServer::start(steps);
-    let (client, clock) = client(Limits { first_byte: Duration::from_secs(9), ..once() });
+    let (client, clock) = client(ClientLimits { first_byte: Duration::from_secs(9), ..once() });
     let model = model_at(Api::Responses, &server);
     for _ in 0..3 {
         assert!(ask(&client, &model).await.is_err());

@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use longhand_model::{Api, Client, Clock, Endpoint, Limits, Model, Secret};
+use longhand_model::{Api, ClientLimits, Clock, Endpoint, Model, ModelClient, Secret};
 use longhand_testkit::scripted::ScriptedServer;
 
 pub(crate) const KEY: &str = "sk-test-0123456789-secret";
@@ -44,25 +44,25 @@ impl Clock for TestClock {
     }
 }
 
-pub(crate) fn limits() -> Limits {
-    Limits {
+pub(crate) fn limits() -> ClientLimits {
+    ClientLimits {
         connect: Duration::from_secs(5),
         first_byte: Duration::from_secs(5),
         idle: Duration::from_secs(5),
         total: Duration::from_mins(1),
         response_bytes_max: 200_000,
-        ..Limits::default()
+        ..ClientLimits::default()
     }
 }
 
 /// For what hangs: nothing else can be expected to keep these.
-pub(crate) fn short() -> Limits {
-    Limits { first_byte: Duration::from_millis(100), ..limits() }
+pub(crate) fn short() -> ClientLimits {
+    ClientLimits { first_byte: Duration::from_millis(100), ..limits() }
 }
 
-pub(crate) fn client(limits: Limits) -> (Client, Arc<TestClock>) {
+pub(crate) fn client(limits: ClientLimits) -> (ModelClient, Arc<TestClock>) {
     let clock = Arc::new(TestClock::default());
-    (Client::new(limits).with_clock(clock.clone()), clock)
+    (ModelClient::new(limits).with_clock(clock.clone()), clock)
 }
 
 pub(crate) fn model(api: Api, url: &str) -> Model {

@@ -1,7 +1,7 @@
 use std::error::Error;
 
-use longhand_model::{Api, Endpoint, Endpoints, ModelError, Request, Secret};
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_model::{Api, Endpoint, Endpoints, ModelError, ModelRequest, Secret};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 
 use crate::common::{APIS, KEY, client, limits, model, model_at};
 
@@ -21,9 +21,10 @@ async fn a_key_that_is_echoed_is_taken_out() {
     let echo = format!("bad key {KEY} in 'Authorization: Bearer {KEY}'");
     let json = |status: u16| {
         let body = format!(r#"{{"error":{{"message":"{echo}","code":"{KEY}"}}}}"#);
-        Step::Raw(status, vec![("content-type", "application/json".into())], body)
+        ScriptStep::Raw(status, vec![("content-type", "application/json".into())], body)
     };
-    let plain = |status: u16| Step::Raw(status, vec![("content-type", KEY.into())], echo.clone());
+    let plain =
+        |status: u16| ScriptStep::Raw(status, vec![("content-type", KEY.into())], echo.clone());
     let event = format!("event: error\ndata: {{\"error\":{{\"message\":\"{echo}\"}}}}\n\n");
     let steps = [
         json(200),
@@ -38,16 +39,16 @@ async fn a_key_that_is_echoed_is_taken_out() {
         plain(400),
         plain(401),
         plain(503),
-        Step::Raw(429, vec![("retry-after", KEY.into())], echo.clone()),
-        Step::Raw(200, vec![("content-type", "text/event-stream".into())], event),
-        Step::Drop,
+        ScriptStep::Raw(429, vec![("retry-after", KEY.into())], echo.clone()),
+        ScriptStep::Raw(200, vec![("content-type", "text/event-stream".into())], event),
+        ScriptStep::Drop,
     ];
     for api in APIS {
         for step in &steps {
             let server = ScriptedServer::start(vec![step.clone(); 3]);
             let (client, _) = client(limits());
             let error = client
-                .complete(&model_at(api, &server), &Request::new("", "Hi"), &mut |_| {})
+                .complete(&model_at(api, &server), &ModelRequest::new("", "Hi"), &mut |_| {})
                 .await
                 .unwrap_err();
             let printed = print(&error);
@@ -70,8 +71,9 @@ async fn a_key_is_not_part_of_what_describes_an_endpoint() {
 async fn an_address_that_cannot_be_used_is_refused_without_showing_it() {
     let (client, _) = client(limits());
     for url in ["", "nonsense", "ftp://x/v1", "http://me:secret@127.0.0.1:9/v1", "file:///secret"] {
-        let result =
-            client.complete(&model(Api::Chat, url), &Request::new("", "Hi"), &mut |_| {}).await;
+        let result = client
+            .complete(&model(Api::Chat, url), &ModelRequest::new("", "Hi"), &mut |_| {})
+            .await;
         let error = result.unwrap_err();
         assert!(matches!(error, ModelError::Endpoint { .. }), "{url}: {error:?}");
         assert!(!print(&error).contains("secret"));
@@ -81,6 +83,6 @@ async fn an_address_that_cannot_be_used_is_refused_without_showing_it() {
         key: Secret::new("secret\nwith a line"),
         ..(*odd.endpoint).clone()
     });
-    let error = client.complete(&odd, &Request::new("", "Hi"), &mut |_| {}).await.unwrap_err();
+    let error = client.complete(&odd, &ModelRequest::new("", "Hi"), &mut |_| {}).await.unwrap_err();
     assert!(matches!(error, ModelError::Endpoint { .. }) && !print(&error).contains("secret"));
 }

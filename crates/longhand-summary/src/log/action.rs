@@ -1,20 +1,20 @@
 //! What a call does, by the shape of its arguments and the names of well-known tools.
 
-use longhand_core::Call;
-pub(super) use longhand_core::anchor::FileChange as Change;
+use longhand_core::ToolCall;
+pub(super) use longhand_core::anchor::FileChange;
 use longhand_core::anchor::is_check_tool;
-use longhand_core::json::{Cursor, Kind, Node, Value};
+use longhand_core::json::{JsonCursor, JsonKind, JsonNode, JsonValue};
 
 use crate::quote;
 
-/// An item of a task list: how far it is, and what it is.
+/// An item of a task list: its mark (done, in progress or open) and its text.
 pub(super) type Task = (char, String);
 
 /// What a call does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Files are written.
-    Edit(Vec<(Change, String)>),
+    Edit(Vec<(FileChange, String)>),
     /// The file that is open is written.
     EditOpen,
     /// A file is opened.
@@ -27,7 +27,7 @@ pub(super) enum Action {
     Delegate(String),
     /// Something in the outside world is changed.
     Change(String),
-    /// It only looks, or nobody knows.
+    /// It only reads, or its effect is unknown.
     Look(String),
 }
 
@@ -100,15 +100,15 @@ const VERBS: &[&str] = &[
 /// What a call does.
 ///
 /// The arguments are handed in decoded, and read if they are JSON.
-pub(super) fn action(call: &Call, arguments: &str, node: Option<&Node>) -> Action {
+pub(super) fn action(call: &ToolCall, arguments: &str, node: Option<&JsonNode>) -> Action {
     let name = call.name.decode();
     match node.filter(|_| !call.freeform) {
-        Some(node) => Fields { source: arguments, node }.action(&name),
+        Some(node) => ArgumentFields { source: arguments, node }.action(&name),
         None => freeform(&name, arguments),
     }
 }
 
-/// What a call does whose arguments are no object.
+/// The action of a call whose arguments are no object.
 fn freeform(name: &str, input: &str) -> Action {
     let patched = patched(input);
     if !patched.is_empty() {
@@ -120,17 +120,17 @@ fn freeform(name: &str, input: &str) -> Action {
     Action::Look(described(name, &[quote::line_within(input, 60)]))
 }
 
-fn patched(patch: &str) -> Vec<(Change, String)> {
+fn patched(patch: &str) -> Vec<(FileChange, String)> {
     let files = longhand_core::anchor::patched(patch).into_iter();
     files.map(|(change, path)| (change, path.to_owned())).collect()
 }
 
-struct Fields<'a> {
+struct ArgumentFields<'a> {
     source: &'a str,
-    node: &'a Node,
+    node: &'a JsonNode,
 }
 
-impl Fields<'_> {
+impl ArgumentFields<'_> {
     fn action(&self, name: &str) -> Action {
         if let Some(tasks) = LISTS.iter().find_map(|list| self.tasks(list)) {
             return Action::Plan(tasks);
@@ -170,17 +170,17 @@ impl Fields<'_> {
         let command = self.text("command").unwrap_or_default();
         let removes = |word: &str| word.contains("delete") || word.contains("remove");
         if removes(tool) || removes(&command) {
-            return Action::Edit(vec![(Change::Deleted, path)]);
+            return Action::Edit(vec![(FileChange::Deleted, path)]);
         }
         let creates = ["write", "create"].iter().any(|word| tool.contains(word));
         if self.has(WHOLE_TEXTS) || command == "create" || (creates && !self.has(NEW_TEXTS)) {
-            return Action::Edit(vec![(Change::Created, path)]);
+            return Action::Edit(vec![(FileChange::Created, path)]);
         }
         // A search has a path and a text to look for, but nothing new.
         let searches = ["search", "grep", "find", "read", "view", "list", "glob"];
         let looks = searches.iter().any(|word| tool.contains(word)) || command == "view";
         if self.has(NEW_TEXTS) && !looks {
-            return Action::Edit(vec![(Change::Changed, path)]);
+            return Action::Edit(vec![(FileChange::Changed, path)]);
         }
         Action::Open(path)
     }
@@ -188,13 +188,13 @@ impl Fields<'_> {
     fn run(&self, command: String) -> Action {
         let path = PATHS.iter().find_map(|key| self.text(key));
         match (&*command, path) {
-            // An editor takes what it should do for its command.
+            // An editor tool names its operation in `command`.
             ("create" | "str_replace" | "insert" | "view" | "undo_edit" | "delete", Some(path)) => {
                 match &*command {
-                    "create" => Action::Edit(vec![(Change::Created, path)]),
-                    "delete" => Action::Edit(vec![(Change::Deleted, path)]),
+                    "create" => Action::Edit(vec![(FileChange::Created, path)]),
+                    "delete" => Action::Edit(vec![(FileChange::Deleted, path)]),
                     "view" => Action::Open(path),
-                    _ => Action::Edit(vec![(Change::Changed, path)]),
+                    _ => Action::Edit(vec![(FileChange::Changed, path)]),
                 }
             }
             _ => Action::Run(command),
@@ -206,7 +206,7 @@ impl Fields<'_> {
         keys.iter().find_map(|key| {
             let value = self.node.get(self.source, key)?;
             match value.kind {
-                Kind::Array => self.strings(&value).pop(),
+                JsonKind::Array => self.strings(&value).pop(),
                 _ => value.str(self.source).map(std::borrow::Cow::into_owned),
             }
         })
@@ -214,15 +214,16 @@ impl Fields<'_> {
 
     /// The items of a task list.
     fn tasks(&self, key: &str) -> Option<Vec<Task>> {
-        let list = self.node.get(self.source, key).filter(|list| list.kind == Kind::Array)?;
+        let list = self.node.get(self.source, key).filter(|list| list.kind == JsonKind::Array)?;
         let mut tasks = Vec::new();
-        let mut cursor = Cursor::at(self.source, list.span().start);
+        let mut cursor = JsonCursor::at(self.source, list.span().start);
         let read = cursor.elements(|cursor| {
             let node = cursor.node()?;
             let text = |key: &&str| node.get(self.source, key)?.str(self.source);
             if let Some(words) = TASK_TEXTS.iter().find_map(text) {
-                let status = node.get(self.source, "status").and_then(|own| own.str(self.source));
-                let done = node.get(self.source, "done").map(|own| &self.source[own.span()]);
+                let status =
+                    node.get(self.source, "status").and_then(|value| value.str(self.source));
+                let done = node.get(self.source, "done").map(|value| &self.source[value.span()]);
                 let mark = match status.as_deref() {
                     Some("completed" | "done" | "complete") => 'x',
                     Some("in_progress" | "in-progress" | "active") => '>',
@@ -237,9 +238,9 @@ impl Fields<'_> {
         (read.is_ok() && !tasks.is_empty()).then_some(tasks)
     }
 
-    fn strings(&self, list: &Value) -> Vec<String> {
+    fn strings(&self, list: &JsonValue) -> Vec<String> {
         let mut strings = Vec::new();
-        let mut cursor = Cursor::at(self.source, list.span().start);
+        let mut cursor = JsonCursor::at(self.source, list.span().start);
         let _ = cursor.elements(|cursor| {
             let value = cursor.value()?;
             strings.extend(value.str(self.source).map(std::borrow::Cow::into_owned));
@@ -288,7 +289,7 @@ fn described(name: &str, values: &[String]) -> String {
 }
 
 fn is_one_of(name: &str, known: &[&str]) -> bool {
-    known.iter().any(|own| name.eq_ignore_ascii_case(own))
+    known.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
 #[cfg(test)]
@@ -298,20 +299,20 @@ mod tests {
     #[track_caller]
     #[allow(clippy::needless_pass_by_value, reason = "cases read better without borrows")]
     fn check(name: &str, arguments: &str, expected: Action) {
-        let call = Call {
+        let call = ToolCall {
             id: "1".into(),
             name: name.into(),
             arguments: arguments.into(),
             freeform: !arguments.starts_with('{'),
         };
-        let node = Cursor::new(arguments).node().ok();
+        let node = JsonCursor::new(arguments).node().ok();
         assert_eq!(action(&call, arguments, node.as_ref()), expected, "{name} {arguments}");
     }
 
     #[test]
     fn the_tools_of_well_known_agents_are_known() {
-        let changed = |path: &str| Action::Edit(vec![(Change::Changed, path.to_owned())]);
-        let created = |path: &str| Action::Edit(vec![(Change::Created, path.to_owned())]);
+        let changed = |path: &str| Action::Edit(vec![(FileChange::Changed, path.to_owned())]);
+        let created = |path: &str| Action::Edit(vec![(FileChange::Created, path.to_owned())]);
         let run = |command: &str| Action::Run(command.to_owned());
         check(
             "Edit",
@@ -343,8 +344,8 @@ mod tests {
             "apply_patch",
             "*** Begin Patch\n*** Update File: a.rs\n*** Add File: b.rs\n*** End Patch",
             Action::Edit(vec![
-                (Change::Changed, "a.rs".to_owned()),
-                (Change::Created, "b.rs".to_owned()),
+                (FileChange::Changed, "a.rs".to_owned()),
+                (FileChange::Created, "b.rs".to_owned()),
             ]),
         );
         check(

@@ -9,9 +9,9 @@ use super::heading::{
     TASKS, WORDS,
 };
 use super::record::ids;
-use super::sheet::{Tier, Unit, unit};
+use super::sheet::{SheetTier, SheetUnit, unit};
 use super::speech::in_short;
-use super::standing::Kind;
+use super::standing::StatementKind;
 use super::story::{AGED_CHARS_MAX, whole_sentences};
 use super::work::{self, Noted};
 use crate::quote;
@@ -34,32 +34,32 @@ const PASSED_SINCE: &str = " (all passed since)";
 /// What a log knows, seen from the messages that stay in sight after it.
 pub(super) struct Contents<'l> {
     pub(super) log: &'l Log,
-    /// What stands and how the work is after the messages in sight.
+    /// The open statements and the state of the work after the messages in sight.
     pub(super) now: &'l Log,
     /// Messages in sight whose results are not shown.
     pub(super) unseen: &'l [u64],
-    /// The folder that is told once.
+    /// The common folder, which is named only once.
     pub(super) folder: &'l str,
 }
 
 impl Contents<'_> {
-    /// Everything that can be told, the worthiest first.
-    pub(super) fn tiers(&self) -> Vec<Tier> {
-        let tier = |percent, units| Tier { percent, is_capped: false, matters: false, units };
-        let matters = |percent, units| Tier { matters: true, ..tier(percent, units) };
+    /// Everything that a page can show, the most important first.
+    pub(super) fn tiers(&self) -> Vec<SheetTier> {
+        let tier = |percent, units| SheetTier { percent, is_capped: false, matters: false, units };
+        let matters = |percent, units| SheetTier { matters: true, ..tier(percent, units) };
         let (new_files, old_files) = newest(self.files(), NEW_FILES);
         let (new_checks, old_checks) = newest(self.checks(), NEW_CHECKS);
         let (new_commits, old_commits) = newest(self.commits(), NEW_CHECKS);
         let (new_records, old_records) = newest(self.records(), NEW_RECORDS);
         let (new_ends, old_ends) = newest(self.story(true), NEW_ENDS);
-        let standing =
-            [Kind::Question, Kind::Blocker, Kind::Decision].map(|kind| self.standing(kind));
+        let standing = [StatementKind::Question, StatementKind::Blocker, StatementKind::Decision]
+            .map(|kind| self.standing(kind));
         let facts =
             [self.tasks(), self.branch(), self.folder(), new_files, new_checks, new_commits];
-        let mut asides = self.standing(Kind::Aside);
+        let mut asides = self.standing(StatementKind::Aside);
         asides.truncate(3);
         vec![
-            Tier { is_capped: true, ..tier(33, self.told_by_model()) },
+            SheetTier { is_capped: true, ..tier(33, self.told_by_model()) },
             matters(40, self.words(true)),
             matters(72, joined(standing)),
             matters(80, self.words(false)),
@@ -67,8 +67,8 @@ impl Contents<'_> {
             matters(94, joined([old_files, old_checks, old_commits])),
             matters(96, joined([self.changes(), self.failures(), self.reports()])),
             matters(97, new_records),
-            // What changes of files were for is told nowhere else; what was said in a chat is worth the least.
-            Tier { matters: !self.log.work.files.is_empty(), ..tier(98, new_ends) },
+            // If files were changed, only the story says why. In a plain chat it matters least.
+            SheetTier { matters: !self.log.work.files.is_empty(), ..tier(98, new_ends) },
             tier(98, old_ends),
             tier(0, asides),
             tier(0, old_records),
@@ -76,8 +76,8 @@ impl Contents<'_> {
         ]
     }
 
-    /// What users said: what lasts, or the rest.
-    fn words(&self, lasts: bool) -> Vec<Unit> {
+    /// What users said: the sentences that last, or the others.
+    fn words(&self, lasts: bool) -> Vec<SheetUnit> {
         let words = self.log.words.iter().enumerate().filter(|(_, words)| words.lasts == lasts);
         let units = words.rev().map(|(place, words)| {
             let line = |text: &str| format!("- {}: \"{text}\"", words.round);
@@ -90,15 +90,15 @@ impl Contents<'_> {
         units.collect()
     }
 
-    /// What stands of a kind.
-    fn standing(&self, kind: Kind) -> Vec<Unit> {
+    /// The open statements of a kind.
+    fn standing(&self, kind: StatementKind) -> Vec<SheetUnit> {
         let heading = HEADINGS.iter().find(|heading| heading.kind == Some(kind));
         let title = heading.map_or("", |heading| heading.title);
         let stands = |at: usize| self.now.standing.items.get(at).is_some_and(|item| !item.settled);
-        // What was asked in passing is soon passed over.
-        let is_new = |round: u64| kind != Kind::Aside || round + 2 > self.now.rounds;
+        // A question in passing is only shown for a few rounds.
+        let is_new = |round: u64| kind != StatementKind::Aside || round + 2 > self.now.rounds;
         let items = self.log.standing.items.iter().enumerate().filter(|(at, item)| {
-            // What users decide is told in their own words.
+            // Decisions of users are shown in their own words, elsewhere.
             let is_of_kind = item.kind == kind && !item.by_user;
             is_of_kind && !item.settled && stands(*at) && is_new(item.round)
         });
@@ -107,36 +107,36 @@ impl Contents<'_> {
                 let text = quote::line_within(headless(&item.text), chars);
                 format!("- ({}) {text}", item.round)
             };
-            unit(title, place, line(200), line(FULL_CHARS), kind != Kind::Aside)
+            unit(title, place, line(200), line(FULL_CHARS), kind != StatementKind::Aside)
         });
         units.collect()
     }
 
-    fn tasks(&self) -> Vec<Unit> {
+    fn tasks(&self) -> Vec<SheetUnit> {
         let tasks = self.now.work.tasks.iter().map(|(mark, text)| format!("- [{mark}] {text}"));
         let tasks = tasks.collect::<Vec<_>>().join("\n");
         let is_empty = tasks.is_empty();
-        // A list of tasks is told as a whole.
+        // A list of tasks is shown whole or not at all.
         let tasks = unit(TASKS, 0, tasks.clone(), tasks, false);
         if is_empty { Vec::new() } else { vec![tasks] }
     }
 
-    fn branch(&self) -> Vec<Unit> {
+    fn branch(&self) -> Vec<SheetUnit> {
         let branch = Some(&self.log.work.branch).filter(|branch| !branch.is_empty());
         branch.map(|branch| list_item(BRANCH, 0, branch.clone())).into_iter().collect()
     }
 
-    fn folder(&self) -> Vec<Unit> {
+    fn folder(&self) -> Vec<SheetUnit> {
         let folder = Some(self.folder).filter(|folder| !folder.is_empty());
         folder.map(|folder| list_item(FOLDER, 0, quote::line(folder))).into_iter().collect()
     }
 
-    fn files(&self) -> Vec<Unit> {
+    fn files(&self) -> Vec<SheetUnit> {
         let files = self.log.work.files.iter().enumerate().rev();
         files.map(|(place, file)| list_item(FILES, place, file_item(file, self.folder))).collect()
     }
 
-    fn commits(&self) -> Vec<Unit> {
+    fn commits(&self) -> Vec<SheetUnit> {
         let commits = self.now.work.commits.iter().enumerate().rev();
         let commits = commits.filter(|(_, commit)| self.is_out_of_sight(commit));
         let units = commits.map(|(place, commit)| {
@@ -147,8 +147,8 @@ impl Contents<'_> {
         units.collect()
     }
 
-    /// The newest outcomes of checks; one that ran again since is told if its newer outcome is not in sight.
-    fn checks(&self) -> Vec<Unit> {
+    /// The newest outcomes of checks. A check that ran again later is shown only if the later outcome is not in sight.
+    fn checks(&self) -> Vec<SheetUnit> {
         let is_told =
             |check: &Noted| self.is_out_of_sight(check) || check.line.ends_with(work::QUIET_SINCE);
         let checks = self.now.work.checks.iter().enumerate();
@@ -164,9 +164,9 @@ impl Contents<'_> {
         units.collect()
     }
 
-    fn failures(&self) -> Vec<Unit> {
+    fn failures(&self) -> Vec<SheetUnit> {
         let (work, now) = (&self.log.work, &self.now.work);
-        // A check that failed is told with its verdict.
+        // A failed check is already shown with its verdict.
         let has_verdict = |failure: &Noted| {
             work.checks
                 .iter()
@@ -181,16 +181,16 @@ impl Contents<'_> {
         units.collect()
     }
 
-    fn reports(&self) -> Vec<Unit> {
+    fn reports(&self) -> Vec<SheetUnit> {
         still_true(REPORTED, &self.log.work.reports, &self.now.work.reports, 140)
     }
 
-    fn changes(&self) -> Vec<Unit> {
+    fn changes(&self) -> Vec<SheetUnit> {
         still_true(CHANGED, &self.log.work.changes, &self.now.work.changes, 60)
     }
 
     /// The records that calls found: in short their ids, each with the newest record that has it.
-    fn records(&self) -> Vec<Unit> {
+    fn records(&self) -> Vec<SheetUnit> {
         let now = &self.now.work.lookups;
         let records = self.log.work.lookups.iter().enumerate();
         let mut told = FxHashSet::default();
@@ -207,7 +207,7 @@ impl Contents<'_> {
         units.collect()
     }
 
-    fn told_by_model(&self) -> Vec<Unit> {
+    fn told_by_model(&self) -> Vec<SheetUnit> {
         let told = self.log.story.told.as_ref().map_or(&[][..], |told| &told.1);
         let units = told.iter().enumerate().rev().map(|(place, line)| {
             let line = |chars| format!("- {}", quote::line_within(line, chars));
@@ -216,8 +216,8 @@ impl Contents<'_> {
         units.collect()
     }
 
-    /// How rounds ended, or what was said before that; what a model told of is left out.
-    fn story(&self, ends: bool) -> Vec<Unit> {
+    /// How rounds ended, or what was said before the end. Rounds that a model has summarised are left out.
+    fn story(&self, ends: bool) -> Vec<SheetUnit> {
         let story = &self.log.story;
         let from = story.told.as_ref().map_or(0, |told| told.1.len());
         let lines = story.lines.iter().enumerate();
@@ -237,12 +237,12 @@ impl Contents<'_> {
 }
 
 /// Lines that nothing newer has replaced.
-fn still_true(title: &'static str, noted: &[Noted], now: &[Noted], chars: usize) -> Vec<Unit> {
+fn still_true(title: &'static str, noted: &[Noted], now: &[Noted], chars: usize) -> Vec<SheetUnit> {
     let noted = noted.iter().enumerate().filter(|(_, line)| now.contains(line)).rev();
     noted.map(|(place, line)| noted_unit(title, place, &line.about, &line.line, chars)).collect()
 }
 
-fn noted_unit(title: &str, place: usize, about: &str, line: &str, chars: usize) -> Unit {
+fn noted_unit(title: &str, place: usize, about: &str, line: &str, chars: usize) -> SheetUnit {
     let line = |chars| match quote::line_within(line, chars) {
         line if line.is_empty() => format!("- {about}"),
         line => format!("- {about}: {line}"),
@@ -254,17 +254,17 @@ fn code(command: &str) -> String {
     format!("`{command}`")
 }
 
-fn joined(units: impl IntoIterator<Item = Vec<Unit>>) -> Vec<Unit> {
+fn joined(units: impl IntoIterator<Item = Vec<SheetUnit>>) -> Vec<SheetUnit> {
     units.into_iter().flatten().collect()
 }
 
 /// The first units, and the others.
-fn newest(mut units: Vec<Unit>, count: usize) -> (Vec<Unit>, Vec<Unit>) {
+fn newest(mut units: Vec<SheetUnit>, count: usize) -> (Vec<SheetUnit>, Vec<SheetUnit>) {
     let rest = units.split_off(count.min(units.len()));
     (units, rest)
 }
 
-fn list_item(title: &str, place: usize, item: String) -> Unit {
+fn list_item(title: &str, place: usize, item: String) -> SheetUnit {
     unit(title, place, item.clone(), item, false)
 }
 

@@ -1,20 +1,20 @@
 //! The files that were changed, as a block lists them.
 
-use super::action::Change;
+use super::action::FileChange;
 use super::work::FileChanges;
 
-/// A file as it stands in the list: without the folder that is told once.
+/// A file in the list, without the common folder.
 pub(super) fn file_item(file: &FileChanges, root: &str) -> String {
     let path = file.path.strip_prefix(root).unwrap_or(&file.path).replace(", ", ",");
     let what = match file.change {
-        Change::Created => " new",
-        Change::Changed => "",
-        Change::Deleted => " deleted",
+        FileChange::Created => " new",
+        FileChange::Changed => "",
+        FileChange::Deleted => " deleted",
     };
     if file.count > 1 { format!("{path}{what} ×{}", file.count) } else { format!("{path}{what}") }
 }
 
-/// The folder that most absolute paths share, so that it need not be told with each.
+/// The folder that most absolute paths share, so that it is named only once.
 pub(super) fn common_root<'p>(paths: impl Iterator<Item = &'p str>) -> String {
     let mut absolute: Vec<&str> = paths.filter(|path| path.starts_with('/')).collect();
     absolute.sort_unstable();

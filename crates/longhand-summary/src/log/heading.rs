@@ -1,6 +1,6 @@
 //! The titles of a page.
 
-use super::standing::Kind;
+use super::standing::StatementKind;
 
 pub(super) const WORDS: &str = "The user said:";
 pub(super) const CHECKED: &str = "Checks, newest outcome:";
@@ -21,20 +21,20 @@ pub(super) const NAMES: &str = "Names: ";
 #[derive(Clone, Copy)]
 pub(super) struct Heading {
     pub(super) title: &'static str,
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<StatementKind>,
 }
 
-const fn heading(title: &'static str, kind: Option<Kind>) -> Heading {
+const fn heading(title: &'static str, kind: Option<StatementKind>) -> Heading {
     Heading { title, kind }
 }
 
 /// The titles in the order in which they stand.
 pub(super) const HEADINGS: [Heading; 18] = [
     heading(WORDS, None),
-    heading("Decided:", Some(Kind::Decision)),
-    heading("Open questions:", Some(Kind::Question)),
-    heading("Asked in passing:", Some(Kind::Aside)),
-    heading("Blocked:", Some(Kind::Blocker)),
+    heading("Decided:", Some(StatementKind::Decision)),
+    heading("Open questions:", Some(StatementKind::Question)),
+    heading("Asked in passing:", Some(StatementKind::Aside)),
+    heading("Blocked:", Some(StatementKind::Blocker)),
     heading(FOLDER, None),
     heading(FILES, None),
     heading(CHECKED, None),

@@ -5,7 +5,7 @@ use memchr::memmem;
 use rustc_hash::FxHashMap;
 
 use super::heading::{NAMES, SEEN};
-use super::names::{Names, Source, below};
+use super::names::{NameSource, Names, below};
 use crate::quote;
 
 /// How many names may be too long for the room that is left before no others are tried.
@@ -22,7 +22,7 @@ pub(super) struct NameIndex<'n> {
     scale: &'n Scale<'n>,
     spent: Tokens,
     misses: usize,
-    groups: FxHashMap<Source, Vec<String>>,
+    groups: FxHashMap<NameSource, Vec<String>>,
     /// The names and paths of the index so far, which need not be named again either.
     added: String,
     /// Whether no id was left out that must not be forgotten.
@@ -72,7 +72,7 @@ impl<'n> NameIndex<'n> {
     /// The index as it stands in a page.
     pub(super) fn lines(&self) -> String {
         let mut lines: Vec<String> = Vec::new();
-        let by_file = self.groups.iter().filter(|(source, _)| **source != Source::default());
+        let by_file = self.groups.iter().filter(|(source, _)| **source != NameSource::default());
         for (source, names) in by_file {
             let line = format!("{}{}", self.heading(*source), names.join(", "));
             lines.push(format!("{}\n", line.trim_end_matches(": ")));
@@ -84,13 +84,13 @@ impl<'n> NameIndex<'n> {
             text.push('\n');
             text.push_str(&lines.concat());
         }
-        if let Some(others) = self.groups.get(&Source::default()) {
+        if let Some(others) = self.groups.get(&NameSource::default()) {
             text.push_str(&format!("{NAMES}{}\n", others.join(", ")));
         }
         text
     }
 
-    fn heading(&self, source: Source) -> String {
+    fn heading(&self, source: NameSource) -> String {
         let label = self.names.label(source).map(|label| quote::line(below(self.folder, label)));
         label.map(|label| format!("- {label}: ")).unwrap_or_default()
     }

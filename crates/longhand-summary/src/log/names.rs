@@ -8,10 +8,10 @@ use crate::quote;
 /// How many names are kept from one fold to the next.
 const NAMES_MAX: usize = 700;
 
-/// Beyond so many names the lighter ones are forgotten.
+/// The most names; beyond that the lighter ones are forgotten.
 const NAMES_LIVE_MAX: usize = 40_000;
 
-/// After so many messages a use counts half.
+/// After this many messages a use counts half.
 const HALF_LIFE_MESSAGES: f64 = 100.0;
 
 /// The count of ids that must not be forgotten.
@@ -28,7 +28,7 @@ pub(super) struct Names {
 
 /// A file that names were seen in; talk and commands are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Source(Option<u32>);
+pub(super) struct NameSource(Option<u32>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Uses {
@@ -41,11 +41,11 @@ struct Uses {
     /// Whether a run of these letters is known to have this name and no other.
     is_run: bool,
     /// The newest file that had it.
-    source: Source,
+    source: NameSource,
 }
 
 impl Uses {
-    fn mention(&mut self, message: u64, weight: u32, is_key: bool, source: Source) {
+    fn mention(&mut self, message: u64, weight: u32, is_key: bool, source: NameSource) {
         if self.count < OWN_COUNT {
             self.count = (self.count + weight).min(OWN_COUNT - 1);
         }
@@ -67,26 +67,26 @@ pub(super) struct KeptName<'n> {
 
 impl Names {
     /// The source of that name.
-    pub(super) fn source(&mut self, label: &str) -> Source {
+    pub(super) fn source(&mut self, label: &str) -> NameSource {
         if label.is_empty() {
-            return Source::default();
+            return NameSource::default();
         }
         if let Some(number) = self.numbers.get(label) {
-            return Source(Some(*number));
+            return NameSource(Some(*number));
         }
         let number = self.sources.len() as u32;
         self.sources.push(label.into());
         self.numbers.insert(label.into(), number);
-        Source(Some(number))
+        NameSource(Some(number))
     }
 
     /// The source that was added as the one of that number, counted from 0.
-    pub(super) fn numbered(&self, number: Option<u32>) -> Source {
-        Source(number.filter(|number| (*number as usize) < self.sources.len()))
+    pub(super) fn numbered(&self, number: Option<u32>) -> NameSource {
+        NameSource(number.filter(|number| (*number as usize) < self.sources.len()))
     }
 
-    /// What a source is called.
-    pub(super) fn label(&self, source: Source) -> Option<&str> {
+    /// The name of a source.
+    pub(super) fn label(&self, source: NameSource) -> Option<&str> {
         self.sources.get(source.0? as usize).map(|label| &**label)
     }
 
@@ -96,14 +96,14 @@ impl Names {
     }
 
     /// Where a name was seen.
-    pub(super) fn source_of(&self, name: &str) -> Source {
+    pub(super) fn source_of(&self, name: &str) -> NameSource {
         self.uses.get(name).map(|uses| uses.source).unwrap_or_default()
     }
 
     /// Counts the names of a text, each mention by a weight.
-    pub(super) fn read(&mut self, text: &str, message: u64, weight: u32, source: Source) {
+    pub(super) fn read(&mut self, text: &str, message: u64, weight: u32, source: NameSource) {
         for run in runs(text) {
-            // Most names have been seen: what a run means need not be found out again.
+            // Most names are known, so that a run need not be analysed again.
             let is_free = run.is_free();
             if is_free && let Some(uses) = self.uses.get_mut(run.text).filter(|uses| uses.is_run) {
                 uses.mention(message, weight, false, source);
@@ -128,7 +128,7 @@ impl Names {
 
     /// Adds an id of the project's own.
     pub(super) fn add_own(&mut self, name: &str, message: u64) {
-        self.add(name, OWN_COUNT, message, Source::default());
+        self.add(name, OWN_COUNT, message, NameSource::default());
     }
 
     /// Whether a name is an id that must not be forgotten.
@@ -142,7 +142,7 @@ impl Names {
     }
 
     /// Adds a name that an earlier block or state tells.
-    pub(super) fn add(&mut self, written: &str, count: u32, last: u64, source: Source) {
+    pub(super) fn add(&mut self, written: &str, count: u32, last: u64, source: NameSource) {
         let name = written.strip_suffix(':').unwrap_or(written);
         let uses = self.uses.entry(name.into()).or_default();
         uses.count = uses.count.max(count);
@@ -153,7 +153,7 @@ impl Names {
         }
     }
 
-    /// The names, the most useful first; what lies in the folder `root` is told without it.
+    /// The names, the most useful first; paths in the folder `root` are given relative to it.
     pub(super) fn ranked(&self, now: u64, root: &str) -> Vec<&str> {
         self.scored(now, root).into_iter().map(|(_, name)| name).collect()
     }
@@ -191,7 +191,7 @@ impl Names {
     }
 }
 
-/// A path without the folder that is told once.
+/// A path relative to the common folder.
 pub(super) fn below<'p>(root: &str, path: &'p str) -> &'p str {
     path.strip_prefix(root).filter(|below| below.len() > 2).unwrap_or(path)
 }
@@ -203,7 +203,7 @@ fn is_goal_or_session(name: &str) -> bool {
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// What a name is worth for the tokens that it takes; an own id is worth more than any other.
+/// The value of a name per token; an id of the project is worth more than any other name.
 fn score(name: &str, uses: Uses, now: u64) -> f64 {
     if uses.count >= OWN_COUNT {
         return f64::from(OWN_COUNT) + uses.last as f64;
@@ -221,25 +221,25 @@ mod tests {
     #[test]
     fn use_and_age_rank_names() {
         let mut names = Names::default();
-        names.read("old_one old_one old_one new_one", 0, 1, Source::default());
-        names.read("new_one", 200, 1, Source::default());
+        names.read("old_one old_one old_one new_one", 0, 1, NameSource::default());
+        names.read("new_one", 200, 1, NameSource::default());
         assert_eq!(names.ranked(200, ""), ["new_one", "old_one"]);
-        names.read("old_one", 201, 1, Source::default());
+        names.read("old_one", 201, 1, NameSource::default());
         assert_eq!(names.ranked(201, ""), ["old_one", "new_one"]);
     }
 
     #[test]
     fn a_key_is_listed_with_its_colon_as_it_was_last_used() {
         let mut names = Names::default();
-        names.read("max-height: 2em; see project_id: and src/a.rs:12", 0, 1, Source::default());
-        names.read("project_id", 1, 1, Source::default());
+        names.read("max-height: 2em; see project_id: and src/a.rs:12", 0, 1, NameSource::default());
+        names.read("project_id", 1, 1, NameSource::default());
         let written = |names: &Names, name: &str| names.written(name);
         assert_eq!(written(&names, "max-height"), "max-height:");
         assert_eq!(written(&names, "project_id"), "project_id");
         assert_eq!(written(&names, "src/a.rs:12"), "src/a.rs:12");
         let mut next = Names::default();
         for kept in names.kept(1) {
-            next.add(&kept.written, kept.count, kept.last, Source::default());
+            next.add(&kept.written, kept.count, kept.last, NameSource::default());
         }
         assert_eq!(written(&next, "max-height"), "max-height:");
         assert_eq!(next.ranked(1, "").len(), 3);
@@ -251,7 +251,7 @@ mod tests {
         let (one, two) = (names.source("a.rs"), names.source("b.rs"));
         names.read("max_len", 0, 1, one);
         names.read("max_len min_len", 1, 1, two);
-        names.read("max_len", 2, 1, Source::default());
+        names.read("max_len", 2, 1, NameSource::default());
         assert_eq!(names.source("a.rs"), one);
         assert_eq!(names.label(names.source_of("max_len")), Some("b.rs"));
         assert_eq!(names.label(names.source_of("other_len")), None);

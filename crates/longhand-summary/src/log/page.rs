@@ -1,4 +1,4 @@
-//! What a block shows of a log: as much as has room, in the order of its worth.
+//! The part of a log that a block shows: as much as fits, the most important first.
 
 use std::borrow::Cow;
 
@@ -10,22 +10,22 @@ use rustc_hash::FxHashSet;
 use super::contents::Contents;
 use super::files::common_root;
 use super::name_index::NameIndex;
-use super::names::{Names, Source};
+use super::names::{NameSource, Names};
 use super::sheet::Sheet;
 use super::{Log, bounded};
 
-/// The most that is kept for names, as a share of the room, and what is kept for ids in any case.
+/// The most room that is reserved for names, in percent, and the room that ids always get.
 const NAMES_PERCENT_MAX: u64 = 30;
 const NAMES_PERCENT_MIN: u64 = 15;
 
-/// A log as far as there was room for it.
+/// The part of a log that fits into a block.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct LogPage {
     /// The lines.
     pub text: String,
     /// How many things it tells.
     pub told: usize,
-    /// What had no room.
+    /// The lines that did not fit.
     pub left_out: Vec<String>,
     /// Whether something had no room that a conversation cannot do without: a user's rule, a decision,
     /// a blocker, an open question.
@@ -45,7 +45,7 @@ impl Log {
         hidden: &[(usize, &Part)],
         limit: Tokens,
         scale: &Scale,
-    ) -> Page {
+    ) -> LogPage {
         let now = self.seen_from(after);
         let unseen: Vec<u64> =
             hidden.iter().map(|(at, _)| self.messages + *at as u64 + 1).collect();
@@ -62,7 +62,7 @@ impl Log {
         text.insert_str(names_from, &names);
         text.truncate(text.trim_end().len());
         while scale.text(&text) > limit {
-            // Joined, lines may count for more than they did one by one.
+            // Lines may have more tokens when joined than on their own.
             if !sheet.drop_last() {
                 text.clear();
                 break;
@@ -70,10 +70,10 @@ impl Log {
             text = sheet.text().0;
         }
         let page = sheet.page(text);
-        Page { is_lossy: page.is_lossy || !has_all, wanted, ..page }
+        LogPage { is_lossy: page.is_lossy || !has_all, wanted, ..page }
     }
 
-    /// What stands and how the work is after some more messages; no words, names or story of them.
+    /// The open statements and the state of the work after some more messages, without their words, names or story.
     fn seen_from(&self, after: &[&Message]) -> Log {
         let mut now = Log {
             rounds: self.rounds,
@@ -94,8 +94,7 @@ impl Log {
         common_root(changed.chain(self.names.labels()))
     }
 
-    /// Names that nothing in sight has yet, and whether all ids are among them that must not be
-    /// forgotten.
+    /// Names that no message in sight has, and whether all ids that must be kept are among them.
     fn names_lines(
         &self,
         text: &str,
@@ -123,9 +122,10 @@ impl Log {
     }
 }
 
-/// What can be read in the messages that stay.
+/// The text of the messages that stay.
 fn in_sight(after: &[&Message], hidden: &[(usize, &Part)]) -> String {
-    let is_hidden = |part: &Part| hidden.iter().any(|(_, own)| std::ptr::eq(*own, part));
+    let is_hidden =
+        |part: &Part| hidden.iter().any(|(_, hidden_part)| std::ptr::eq(*hidden_part, part));
     let mut seen = String::new();
     for part in after.iter().flat_map(|message| &message.parts).filter(|part| !is_hidden(part)) {
         texts_of(part, |text| {
@@ -138,7 +138,7 @@ fn in_sight(after: &[&Message], hidden: &[(usize, &Part)]) -> String {
 
 /// Counts the names of a body that is not shown.
 fn read_hidden(names: &mut Names, part: &Part, message: u64) {
-    texts_of(part, |text| names.read(bounded(text), message, 1, Source::default()));
+    texts_of(part, |text| names.read(bounded(text), message, 1, NameSource::default()));
 }
 
 fn texts_of(part: &Part, mut read: impl FnMut(&str)) {
@@ -162,9 +162,9 @@ fn texts_of(part: &Part, mut read: impl FnMut(&str)) {
     }
 }
 
-/// What is kept for names: what the lines that matter leave, up to a share.
+/// The room for names: what the important lines leave, up to a share.
 ///
-/// Ids that must not be forgotten have a place in any case.
+/// Ids that must be kept always get some room.
 fn names_room(limit: Tokens, wanted: Tokens, has_own: bool) -> Tokens {
     let least = if has_own { limit.0 * NAMES_PERCENT_MIN / 100 } else { 0 };
     let room = limit.saturating_sub(wanted).min(Tokens(limit.0 * NAMES_PERCENT_MAX / 100));

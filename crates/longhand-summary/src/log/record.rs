@@ -1,6 +1,6 @@
-//! What a tool answered as JSON, on one line: a booking, a customer, a ticket.
+//! A JSON result on one line: a booking, a customer, a ticket.
 
-use longhand_core::json::{Cursor, Kind, Value};
+use longhand_core::json::{JsonCursor, JsonKind, JsonValue};
 
 use crate::quote;
 
@@ -10,41 +10,41 @@ const LINE_BYTES_MAX: usize = 500;
 /// How deep objects and lists are followed.
 const DEPTH_MAX: usize = 4;
 
-/// The fewest bytes of a value that is not told twice.
+/// A value of at least this many bytes is not repeated.
 const REPEAT_BYTES_MIN: usize = 6;
 
 /// The values of a JSON object in the order in which they stand; `None` if it is something else.
 ///
-/// What `known` has already is left out.
+/// Values that `known` already has are left out.
 pub(super) fn record_line(answer: &str, known: &str) -> Option<String> {
     let answer = answer.trim();
     if !answer.starts_with('{') {
         return None;
     }
-    let mut cursor = Cursor::new(answer);
+    let mut cursor = JsonCursor::new(answer);
     let value = cursor.value().ok()?;
     cursor.end().ok()?;
-    let mut line = Line { source: answer, known, text: String::new() };
+    let mut line = RecordLine { source: answer, known, text: String::new() };
     line.inside(&value, 0);
     Some(line.text).filter(|text| !text.is_empty())
 }
 
-struct Line<'a> {
+struct RecordLine<'a> {
     source: &'a str,
     known: &'a str,
     text: String,
 }
 
-impl Line<'_> {
+impl RecordLine<'_> {
     /// Writes what an object or a list holds.
-    fn inside(&mut self, value: &Value, depth: usize) {
+    fn inside(&mut self, value: &JsonValue, depth: usize) {
         if depth == DEPTH_MAX {
             return;
         }
-        let mut cursor = Cursor::at(self.source, value.span().start);
+        let mut cursor = JsonCursor::at(self.source, value.span().start);
         // It was checked when it was read as a whole, so it cannot fail.
         let _ = match value.kind {
-            Kind::Object => cursor.node().map(|node| {
+            JsonKind::Object => cursor.node().map(|node| {
                 for (key, field) in &node.fields {
                     let key = key.str(self.source).unwrap_or_default();
                     self.field(&quote::line_within(&key, 60), field, depth);
@@ -59,14 +59,14 @@ impl Line<'_> {
         };
     }
 
-    /// Writes a field: an object or a list in brackets, and what does not explain itself with its key.
-    fn field(&mut self, key: &str, value: &Value, depth: usize) {
+    /// Writes a field: an object or a list in brackets, and a value that needs an explanation with its key.
+    fn field(&mut self, key: &str, value: &JsonValue, depth: usize) {
         if self.text.len() > LINE_BYTES_MAX {
             return;
         }
         match value.kind {
-            Kind::Null => {}
-            Kind::Object | Kind::Array => {
+            JsonKind::Null => {}
+            JsonKind::Object | JsonKind::Array => {
                 let before = self.text.len();
                 self.part(key);
                 self.text.push_str(if key.is_empty() { "(" } else { " (" });
@@ -78,7 +78,7 @@ impl Line<'_> {
                     self.text.push(')');
                 }
             }
-            Kind::String => {
+            JsonKind::String => {
                 let text = value.str(self.source).unwrap_or_default();
                 let text = quote::line_within(&text, 120);
                 if text.is_empty() || (text.len() >= REPEAT_BYTES_MIN && self.has(&text)) {
@@ -90,7 +90,7 @@ impl Line<'_> {
                     self.part(&format!("{key}={text}"));
                 }
             }
-            Kind::Number | Kind::Bool => {
+            JsonKind::Number | JsonKind::Bool => {
                 let text = &self.source[value.span()];
                 self.part(&if key.is_empty() { text.to_owned() } else { format!("{key}={text}") });
             }

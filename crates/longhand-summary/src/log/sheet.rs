@@ -1,17 +1,17 @@
-//! A page in the making: what can be told, and how much of it has room.
+//! A page that is being filled: the units that it can show, and how many of them fit.
 
 use longhand_core::{Scale, Tokens};
 
 use super::heading::{COMMITS, HEADINGS};
-use super::page::Page;
+use super::page::LogPage;
 
-/// The share that names and the story get beside the lines that matter: one in so many.
+/// Names and the story get 1/N of the room of the important lines in addition.
 const OTHERS_SHARE: u64 = 5;
 
-/// What the story has in any case, as a share of the room.
+/// The share of the room that the story always gets, in percent.
 const OTHERS_PERCENT: u64 = 4;
 
-/// The most that plain words of users take before the oldest of them are told more briefly.
+/// The share of the room, in percent, beyond which the oldest plain words of users are shortened.
 const WORDS_PERCENT: u64 = 60;
 
 /// Less than any line takes.
@@ -20,8 +20,8 @@ const UNIT_TOKENS_MIN: Tokens = Tokens(3);
 /// The least room that is shared out.
 const SHARED_FROM: Tokens = Tokens(400);
 
-/// Something that can be told, in short and in full.
-pub(super) struct Unit {
+/// A fact that a page can show, in a short and a full form.
+pub(super) struct SheetUnit {
     /// Where it stands: the number of its heading, and its place below it.
     heading: usize,
     place: usize,
@@ -31,24 +31,24 @@ pub(super) struct Unit {
     pub(super) brief: Option<String>,
     /// Whether a conversation cannot do without it.
     is_essential: bool,
-    shown: Shown,
-    /// What it takes in short and in full, once that was counted.
+    shown: DetailLevel,
+    /// The tokens of the short and the full form, once they were counted.
     weights: [Option<Tokens>; 2],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum DetailLevel {
     No,
     Short,
     Full,
 }
 
-impl Unit {
+impl SheetUnit {
     fn text(&self) -> &str {
         match self.shown {
-            Shown::No => "",
-            Shown::Short => &self.short,
-            Shown::Full => &self.full,
+            DetailLevel::No => "",
+            DetailLevel::Short => &self.short,
+            DetailLevel::Full => &self.full,
         }
     }
 }
@@ -58,16 +58,16 @@ impl Unit {
 enum Pass {
     Shares,
     Rest,
-    /// What a conversation cannot do without is told in full, before the story gets any room.
+    /// Essential units are shown in full before the story gets any room.
     Essential,
-    /// What is told when all that matters had its turn.
+    /// Units that are shown after all important ones.
     Others,
     Full,
     Minor,
 }
 
 impl Pass {
-    fn takes(self, tier: &Tier) -> bool {
+    fn takes(self, tier: &SheetTier) -> bool {
         let is_first = tier.matters || tier.is_capped;
         match self {
             Pass::Shares => is_first || tier.percent > 0,
@@ -79,28 +79,29 @@ impl Pass {
     }
 }
 
-/// Units of equal worth, the best first, and the share of the room up to which they are told at first;
-/// those without a share are told when all others had their turn.
-pub(super) struct Tier {
+/// Units of equal importance, the best first, and the share of the room that they get in the first pass.
+/// A tier without a share is shown after all others.
+pub(super) struct SheetTier {
     pub(super) percent: u64,
-    /// Whether the share holds in little room too: what a model was paid for has a place, and no more.
+    /// Whether the share also holds if there is little room. A summary that a model was paid for then gets its share,
+    /// and no more.
     pub(super) is_capped: bool,
     /// Whether a block is made larger for their sake.
     pub(super) matters: bool,
-    pub(super) units: Vec<Unit>,
+    pub(super) units: Vec<SheetUnit>,
 }
 
 /// Units on their way to a text.
 pub(super) struct Sheet<'s, 'm> {
-    pub(super) tiers: Vec<Tier>,
+    pub(super) tiers: Vec<SheetTier>,
     pub(super) scale: &'s Scale<'m>,
     pub(super) limit: Tokens,
     pub(super) spent: Tokens,
 }
 
 impl Sheet<'_, '_> {
-    /// Tells what there is room for: each tier up to its share, then what is left, then in full, and
-    /// what has no share at the end.
+    /// Shows what fits: each tier up to its share, then the rest of the units, then their full forms, and last the
+    /// tiers without a share.
     pub(super) fn fill(&mut self, room: Tokens) {
         let mut tiers = std::mem::take(&mut self.tiers);
         let mut titled = [false; HEADINGS.len()];
@@ -127,8 +128,8 @@ impl Sheet<'_, '_> {
     pub(super) fn shorten_words(&mut self, limit: Tokens) {
         let cap = Tokens(limit.0 * WORDS_PERCENT / 100);
         let mut tiers = std::mem::take(&mut self.tiers);
-        let is_brief = |unit: &&mut Unit| unit.brief.is_some();
-        let mut units: Vec<&mut Unit> =
+        let is_brief = |unit: &&mut SheetUnit| unit.brief.is_some();
+        let mut units: Vec<&mut SheetUnit> =
             tiers.iter_mut().flat_map(|tier| &mut tier.units).filter(is_brief).collect();
         let mut sum: Tokens = units.iter().map(|unit| self.weight(&unit.short)).sum();
         for unit in units.iter_mut().rev() {
@@ -142,7 +143,7 @@ impl Sheet<'_, '_> {
         self.tiers = tiers;
     }
 
-    /// What the lines that matter take in short, and some room for the others.
+    /// The tokens that the important lines take in their short form, and some room for the others.
     pub(super) fn wanted(&self) -> Tokens {
         let mut titled = [false; HEADINGS.len()];
         let mut sum = Tokens::ZERO;
@@ -155,14 +156,14 @@ impl Sheet<'_, '_> {
         Tokens(sum.0 + sum.0 / OTHERS_SHARE)
     }
 
-    /// Shows a unit in short, or in full what was shown in short, if it fits.
-    fn show(&mut self, unit: &mut Unit, pass: Pass, cap: Tokens, titled: &mut [bool]) {
+    /// Shows the short form of a unit, or its full form if the short one is shown already, if it fits.
+    fn show(&mut self, unit: &mut SheetUnit, pass: Pass, cap: Tokens, titled: &mut [bool]) {
         let (from, to) = match pass {
             Pass::Essential if !unit.is_essential => return,
-            Pass::Essential | Pass::Full => (Shown::Short, Shown::Full),
-            _ => (Shown::No, Shown::Short),
+            Pass::Essential | Pass::Full => (DetailLevel::Short, DetailLevel::Full),
+            _ => (DetailLevel::No, DetailLevel::Short),
         };
-        let is_full = from == Shown::No && self.spent + UNIT_TOKENS_MIN > cap;
+        let is_full = from == DetailLevel::No && self.spent + UNIT_TOKENS_MIN > cap;
         if unit.shown != from || is_full {
             return;
         }
@@ -179,12 +180,12 @@ impl Sheet<'_, '_> {
         }
     }
 
-    /// What a unit takes as it is shown.
-    fn weight_of(&self, unit: &mut Unit) -> Tokens {
+    /// The tokens of a unit in the form that is shown.
+    fn weight_of(&self, unit: &mut SheetUnit) -> Tokens {
         let form = match unit.shown {
-            Shown::No => return Tokens::ZERO,
-            Shown::Short => 0,
-            Shown::Full => 1,
+            DetailLevel::No => return Tokens::ZERO,
+            DetailLevel::Short => 0,
+            DetailLevel::Full => 1,
         };
         if let Some(weight) = unit.weights[form] {
             return weight;
@@ -198,9 +199,10 @@ impl Sheet<'_, '_> {
         self.scale.text(text) + Tokens(1)
     }
 
-    /// The lines that are told, and where the names belong.
+    /// The lines that are shown, and where the names belong.
     pub(super) fn text(&self) -> (String, usize) {
-        let mut shown: Vec<&Unit> = self.units().filter(|unit| unit.shown != Shown::No).collect();
+        let mut shown: Vec<&SheetUnit> =
+            self.units().filter(|unit| unit.shown != DetailLevel::No).collect();
         shown.sort_by_key(|unit| (unit.heading, unit.place));
         let mut text = String::new();
         for group in shown.chunk_by(|one, two| one.heading == two.heading) {
@@ -225,25 +227,26 @@ impl Sheet<'_, '_> {
         (text, end)
     }
 
-    fn units(&self) -> impl Iterator<Item = &Unit> {
+    fn units(&self) -> impl Iterator<Item = &SheetUnit> {
         self.tiers.iter().flat_map(|tier| &tier.units)
     }
 
     /// Takes the lightest line out again.
     pub(super) fn drop_last(&mut self) -> bool {
         let units = self.tiers.iter_mut().flat_map(|tier| &mut tier.units);
-        let last = units.filter(|unit| unit.shown != Shown::No).last();
+        let last = units.filter(|unit| unit.shown != DetailLevel::No).last();
         last.is_some_and(|unit| {
-            unit.shown = Shown::No;
+            unit.shown = DetailLevel::No;
             true
         })
     }
 
-    pub(super) fn page(&self, text: String) -> Page {
+    pub(super) fn page(&self, text: String) -> LogPage {
         debug_assert!(self.scale.text(&text) <= self.limit);
-        let told = self.units().filter(|unit| unit.shown != Shown::No).count();
-        let missing: Vec<&Unit> = self.units().filter(|unit| unit.shown == Shown::No).collect();
-        Page {
+        let told = self.units().filter(|unit| unit.shown != DetailLevel::No).count();
+        let missing: Vec<&SheetUnit> =
+            self.units().filter(|unit| unit.shown == DetailLevel::No).collect();
+        LogPage {
             text,
             told,
             wanted: Tokens::ZERO,
@@ -256,15 +259,24 @@ impl Sheet<'_, '_> {
     }
 }
 
-/// Something below a title that is not told yet.
+/// A unit below a title that is not shown yet.
 pub(super) fn unit(
     title: &str,
     place: usize,
     short: String,
     full: String,
     is_essential: bool,
-) -> Unit {
+) -> SheetUnit {
     let heading = HEADINGS.iter().position(|heading| heading.title == title).unwrap_or(0);
     let brief = None;
-    Unit { heading, place, short, full, brief, is_essential, shown: Shown::No, weights: [None; 2] }
+    SheetUnit {
+        heading,
+        place,
+        short,
+        full,
+        brief,
+        is_essential,
+        shown: DetailLevel::No,
+        weights: [None; 2],
+    }
 }

@@ -1,9 +1,9 @@
 //! What command lines and patches do to files and to the history of a repository.
 
-use longhand_core::anchor::FileChange as Change;
+use longhand_core::anchor::FileChange;
 
 /// The files that a command line writes or removes, as far as that can be seen.
-pub(super) fn written(command: &str) -> Vec<(Change, String)> {
+pub(super) fn written(command: &str) -> Vec<(FileChange, String)> {
     let mut files = Vec::new();
     for line in without_documents(command) {
         for part in line.split(['|', ';', '&']) {
@@ -15,21 +15,21 @@ pub(super) fn written(command: &str) -> Vec<(Change, String)> {
                 };
                 files.extend(target.filter(|path| is_file(path)).map(|path| {
                     let change =
-                        if word.contains(">>") { Change::Changed } else { Change::Created };
+                        if word.contains(">>") { FileChange::Changed } else { FileChange::Created };
                     (change, path.to_owned())
                 }));
             }
             let operands =
                 || words.iter().skip(1).filter(|word| !word.starts_with('-') && is_file(word));
             let (change, from) = match words.as_slice() {
-                ["rm", ..] | ["git", "rm", ..] => (Change::Deleted, 0),
-                ["tee", ..] => (Change::Changed, 0),
+                ["rm", ..] | ["git", "rm", ..] => (FileChange::Deleted, 0),
+                ["tee", ..] => (FileChange::Changed, 0),
                 ["sed", flags @ ..] if flags.iter().any(|flag| flag.starts_with("-i")) => {
                     // The script comes before the files.
-                    (Change::Changed, operands().count().saturating_sub(1))
+                    (FileChange::Changed, operands().count().saturating_sub(1))
                 }
                 ["mv", ..] | ["git", "mv", ..] => {
-                    (Change::Created, operands().count().saturating_sub(1))
+                    (FileChange::Created, operands().count().saturating_sub(1))
                 }
                 _ => continue,
             };
@@ -95,7 +95,7 @@ pub(super) fn branch(output: &str) -> Option<&str> {
     })
 }
 
-/// Whether a command only looks, so that it may well find nothing, or find what others call an error.
+/// Whether a command only reads, so that an empty result or the word `error` in its output means no failure.
 pub(super) fn only_looks(command: &str) -> bool {
     #[rustfmt::skip]
     const LOOKS: &[&str] = &[
@@ -118,7 +118,7 @@ pub(super) fn only_looks(command: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Change::{Changed, Created, Deleted};
+    use FileChange::{Changed, Created, Deleted};
 
     #[test]
     fn commands_tell_what_they_write() {

@@ -1,4 +1,4 @@
-//! What a user said, told from what their client put around it.
+//! Separates what a user said from what their client added.
 
 use std::borrow::Cow;
 
@@ -65,7 +65,7 @@ pub(super) fn speech(text: &str) -> Option<Speech> {
     }
     let said = command.as_deref().map_or(said, str::trim);
     let lasting: Vec<&str> =
-        sentences(said).map(|sentence| sentence.text).filter(|own| is_lasting(own)).collect();
+        sentences(said).map(|sentence| sentence.text).filter(|text| is_lasting(text)).collect();
     let words = quote::line_within(said, WORDS_CHARS_MAX);
     let words = match words.strip_suffix('…') {
         Some(head) if said.len() > head.len() => with_lasting(head, &lasting),
@@ -81,8 +81,10 @@ pub(super) fn in_short(words: &str) -> String {
     match head.strip_suffix('…').filter(|head| head.len() < words.len()) {
         None => head,
         Some(head) => {
-            let lasting: Vec<&str> =
-                sentences(words).map(|own| own.text).filter(|own| is_lasting(own)).collect();
+            let lasting: Vec<&str> = sentences(words)
+                .map(|sentence| sentence.text)
+                .filter(|text| is_lasting(text))
+                .collect();
             with_lasting(head, &lasting)
         }
     }
@@ -124,8 +126,8 @@ fn with_lasting(head: &str, lasting: &[&str]) -> String {
     words
 }
 
-/// A text without what its client reminds the model of: counters and standing advice, which change with every
-/// message and name nothing of the work.
+/// A text without the reminders that its client adds for the model. These are counters and standing advice, which
+/// change with every message and say nothing about the work.
 pub(super) fn without_reminders(text: &str) -> Cow<'_, str> {
     const OPEN: &str = "<system-reminder>";
     const CLOSE: &str = "</system-reminder>";
@@ -143,13 +145,13 @@ pub(super) fn without_reminders(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// What is before a mark and after it: `split_once`, several times as fast in long texts.
+/// The text before a mark and after it: `split_once`, several times as fast in long texts.
 pub(super) fn around<'t>(text: &'t str, mark: &str) -> Option<(&'t str, &'t str)> {
     let at = memmem::find(text.as_bytes(), mark.as_bytes())?;
     Some((&text[..at], &text[at + mark.len()..]))
 }
 
-/// Takes the first of these elements out of a text, and returns what was in it.
+/// Removes the first of these elements from a text, and returns its content.
 fn taken(text: &mut String, tags: &[&str]) -> Option<String> {
     let opening = |open: usize| {
         let rest = &text[open + 1..];
@@ -166,19 +168,19 @@ fn taken(text: &mut String, tags: &[&str]) -> Option<String> {
     Some(content)
 }
 
-/// Whether nobody said this: a client wrote it, or all of it is one element.
+/// Whether no person said this: a client wrote it, or the whole text is one element.
 fn is_inserted(said: &str, text: &str) -> bool {
     let is_element = said.starts_with('<')
         && said.find('>').is_some_and(|end| {
             let tag = said[1..end].split(' ').next().unwrap_or_default();
             tag.contains(['-', '_']) && said.ends_with(&format!("</{tag}>"))
         });
-    // What follows a notice tells what to do with it.
+    // The text after a notice is the client's instruction for it.
     let is_notice = text.trim_start().starts_with("<task-notification");
     is_element || is_notice || OPENINGS.iter().any(|opening| said.starts_with(opening))
 }
 
-/// What users tell of themselves with, and give an order that stands with.
+/// Words with which users describe themselves or give a standing order.
 #[rustfmt::skip]
 const LASTING: &[&str] = &[
     "i am ", "i'm ", "i’m ", "my name", "call me", "i prefer", "i like", "i love", "i hate", "i live",
@@ -189,7 +191,7 @@ const LASTING: &[&str] = &[
     "should not", "shouldn't", "no need",
 ];
 
-/// Whether a sentence holds for longer than its turn: an order that stands, or what users tell of
+/// Whether a sentence holds for longer than its turn: a standing order, or something that users say about
 /// themselves.
 fn is_lasting(sentence: &str) -> bool {
     if sentence.len() > 600 || sentence.trim_end().ends_with('?') {
@@ -215,8 +217,8 @@ mod tests {
     #[track_caller]
     fn check(text: &str, words: Option<&str>, lasts: bool) {
         let found = speech(text);
-        assert_eq!(found.as_ref().map(|own| own.words.as_str()), words, "{text}");
-        assert_eq!(found.is_some_and(|own| own.lasts), lasts, "{text}");
+        assert_eq!(found.as_ref().map(|speech| speech.words.as_str()), words, "{text}");
+        assert_eq!(found.is_some_and(|speech| speech.lasts), lasts, "{text}");
     }
 
     #[test]

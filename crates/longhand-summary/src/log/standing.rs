@@ -1,4 +1,4 @@
-//! What stands: decisions, blockers and open questions, until they are settled.
+//! Decisions, blockers and open questions, until they are settled.
 
 use longhand_core::Role;
 use longhand_core::anchor::{Saying, Statement, sentences, statements};
@@ -14,7 +14,7 @@ const STATEMENTS_MAX: usize = 160;
 
 /// What kind of statement it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StatementKind {
     Decision,
     Blocker,
     Question,
@@ -22,28 +22,33 @@ pub(super) enum Kind {
     Aside,
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 4] = [Kind::Decision, Kind::Question, Kind::Blocker, Kind::Aside];
+impl StatementKind {
+    pub(super) const ALL: [StatementKind; 4] = [
+        StatementKind::Decision,
+        StatementKind::Question,
+        StatementKind::Blocker,
+        StatementKind::Aside,
+    ];
 
     /// The letter that stands for it in a state.
     pub(super) fn letter(self) -> &'static str {
         match self {
-            Kind::Decision => "d",
-            Kind::Blocker => "b",
-            Kind::Question => "q",
-            Kind::Aside => "a",
+            StatementKind::Decision => "d",
+            StatementKind::Blocker => "b",
+            StatementKind::Question => "q",
+            StatementKind::Aside => "a",
         }
     }
 
     fn is_question(self) -> bool {
-        matches!(self, Kind::Question | Kind::Aside)
+        matches!(self, StatementKind::Question | StatementKind::Aside)
     }
 }
 
 /// A decision, a blocker or a question.
 #[derive(Clone, Debug)]
-pub(super) struct Item {
-    pub(super) kind: Kind,
+pub(super) struct StandingItem {
+    pub(super) kind: StatementKind,
     pub(super) by_user: bool,
     pub(super) round: u64,
     /// The message in which it was said last.
@@ -54,11 +59,11 @@ pub(super) struct Item {
     terms: Vec<u64>,
 }
 
-/// Statements with what became of them.
+/// Statements, and whether they are settled.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
-    pub(super) items: Vec<Item>,
-    /// The questions of the text that was heard last, and who asked.
+    pub(super) items: Vec<StandingItem>,
+    /// The questions of the text that was read last, and who asked them.
     asked: Vec<usize>,
     asker: Option<Role>,
 }
@@ -66,8 +71,8 @@ pub(super) struct Standing {
 impl Standing {
     /// Adds what a text states, and settles the questions and blockers that it settles.
     ///
-    /// Tools are not heard: they quote whatever they read.
-    /// What a model asks while it works on, it asks itself.
+    /// Tool results are ignored, because they quote anything.
+    /// A question that a model asks while it continues to work is rhetorical.
     pub(super) fn hear(&mut self, by: Role, round: u64, message: u64, text: &str, works_on: bool) {
         if text.trim().is_empty() {
             return;
@@ -75,13 +80,13 @@ impl Standing {
         self.take_for_an_answer(by, text);
         for said in statements(text, by).take(STATEMENTS_PER_TEXT_MAX) {
             let kind = match said.saying {
-                Saying::Decides => Kind::Decision,
-                Saying::Blocks => Kind::Blocker,
-                Saying::LeavesOpen => Kind::Question,
+                Saying::Decides => StatementKind::Decision,
+                Saying::Blocks => StatementKind::Blocker,
+                Saying::LeavesOpen => StatementKind::Question,
                 Saying::Asks
                     if by == Role::Assistant && !works_on && !is_rhetorical(said, text) =>
                 {
-                    Kind::Aside
+                    StatementKind::Aside
                 }
                 Saying::Unblocks | Saying::Answers => {
                     self.settle(said, by);
@@ -93,7 +98,7 @@ impl Standing {
             let at = self.add(kind, by == Role::User, round, message, &quote::line(said.text));
             if kind.is_question() {
                 self.ask(at);
-            } else if kind == Kind::Decision {
+            } else if kind == StatementKind::Decision {
                 self.settle_by_decision(at);
             }
         }
@@ -103,14 +108,14 @@ impl Standing {
     /// Adds a statement, or says it again.
     pub(super) fn add(
         &mut self,
-        kind: Kind,
+        kind: StatementKind,
         by_user: bool,
         round: u64,
         message: u64,
         text: &str,
     ) -> usize {
         let terms = terms(text);
-        let is_same = |item: &Item| {
+        let is_same = |item: &StandingItem| {
             item.kind.is_question() == kind.is_question()
                 && (item.text == text || (!terms.is_empty() && item.terms == terms))
         };
@@ -120,24 +125,35 @@ impl Standing {
             return at;
         }
         let text = text.to_owned();
-        self.items.push(Item { kind, by_user, round, message, settled: false, text, terms });
+        self.items.push(StandingItem {
+            kind,
+            by_user,
+            round,
+            message,
+            settled: false,
+            text,
+            terms,
+        });
         self.items.len() - 1
     }
 
-    /// Whether a question waits for what is said next.
+    /// Whether the next text may answer a question.
     pub(super) fn is_asked(&self, at: usize) -> bool {
         self.asker.is_some() && self.asked.contains(&at)
     }
 
-    /// Has a question wait for what is said next.
+    /// Marks a question as one that the next text may answer.
     pub(super) fn ask(&mut self, at: usize) {
         self.asked.push(at);
         self.asker = Some(if self.items[at].by_user { Role::User } else { Role::Assistant });
     }
 
-    /// What still stands, of a kind.
+    /// The open statements of a kind.
     #[cfg(test)]
-    pub(super) fn open(&self, kind: Kind) -> impl DoubleEndedIterator<Item = &Item> {
+    pub(super) fn open(
+        &self,
+        kind: StatementKind,
+    ) -> impl DoubleEndedIterator<Item = &StandingItem> {
         self.items.iter().filter(move |item| item.kind == kind && !item.settled)
     }
 
@@ -157,20 +173,21 @@ impl Standing {
         let short = text.split_whitespace().count() <= 6;
         for at in asked {
             let item = &mut self.items[at];
-            // A model answers what it is asked; a user may pass a question over.
+            // A model answers every question; a user may ignore one.
             let answered = by == Role::Assistant || short || shared(&heard, &item.terms) > 0;
-            item.settled |= item.kind == Kind::Aside && !replies.is_empty() && answered;
+            item.settled |= item.kind == StatementKind::Aside && !replies.is_empty() && answered;
         }
     }
 
     /// Settles the question or the blocker that a sentence is about.
     fn settle(&mut self, said: Statement, by: Role) {
         let lifts = said.saying == Saying::Unblocks;
-        let is_kind = |item: &Item| {
-            if lifts { item.kind == Kind::Blocker } else { item.kind.is_question() }
+        let is_kind = |item: &StandingItem| {
+            if lifts { item.kind == StatementKind::Blocker } else { item.kind.is_question() }
         };
         let heard = terms(said.text);
-        let open = || self.items.iter().enumerate().filter(|(_, own)| is_kind(own) && !own.settled);
+        let open =
+            || self.items.iter().enumerate().filter(|(_, item)| is_kind(item) && !item.settled);
         let matching = open().filter_map(|(at, item)| {
             let count = shared(&heard, &item.terms);
             let enough = count >= 2 || (count * 2 >= item.terms.len().min(heard.len()));
@@ -218,13 +235,14 @@ impl Standing {
         self.asker = None;
         self.items.retain(|item| !item.settled);
         while self.items.len() > STATEMENTS_MAX * 3 / 4 {
-            let lightest = self.items.iter().position(|item| item.kind == Kind::Aside).unwrap_or(0);
+            let lightest =
+                self.items.iter().position(|item| item.kind == StatementKind::Aside).unwrap_or(0);
             self.items.remove(lightest);
         }
     }
 }
 
-/// Whether a model asked itself: what it wants to know from others it asks at the end.
+/// Whether a model's question is rhetorical: real questions stand at the end of a text.
 fn is_rhetorical(said: Statement, text: &str) -> bool {
     const TAIL_BYTES_MAX: usize = 200;
     let end = said.text.as_ptr().addr() - text.as_ptr().addr() + said.text.len();
@@ -238,7 +256,7 @@ fn agrees_or_refuses(text: &str, about: &[u64]) -> bool {
         &["yes", "no", "yep", "yeah", "nope", "correct", "right", "exactly", "sure", "ok", "okay"];
     let Some(sentence) = sentences(text).next() else { return false };
     let mut words =
-        sentence.text.split(|c: char| !c.is_alphanumeric()).filter(|own| !own.is_empty());
+        sentence.text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let opens = words
         .next()
         .is_some_and(|first| OPENINGS.iter().any(|opening| first.eq_ignore_ascii_case(opening)));

@@ -1,12 +1,12 @@
 //! The written form of a log: a state that only the next fold reads, and blocks that came back as
 //! input.
 
-use super::action::Change;
+use super::action::FileChange;
 use super::heading::{
     CHANGED, CHECKED, FAILED, FOUND, HEADINGS, Heading, REPORTED, SEEN, STORY, TASKS, WORDS,
 };
-use super::standing::Kind;
-use super::story::Line;
+use super::standing::StatementKind;
+use super::story::StoryLine;
 use super::work::{FileChanges, Noted, note};
 use super::{Log, SOURCE_CHARS_MAX, Words};
 use crate::quote;
@@ -15,7 +15,7 @@ use crate::quote;
 const VERSION: &str = "log1";
 
 impl Log {
-    /// Writes what is known, a line for each thing; fields are parted by tabs, which no text has.
+    /// Writes the log, one line for each fact; fields are separated by tabs, which no text has.
     pub fn write(&self) -> String {
         let mut out = String::with_capacity(16 * 1024);
         let mut line = |fields: &[&str]| {
@@ -28,34 +28,34 @@ impl Log {
         if let Some(command) = &self.acting {
             line(&["acting", &quote::line_within(command, 200)]);
         }
-        for own in &self.words {
-            line(&["w", &own.round.to_string(), flag(own.lasts), &own.text]);
+        for words in &self.words {
+            line(&["w", &words.round.to_string(), flag(words.lasts), &words.text]);
         }
-        for (at, own) in self.standing.items.iter().enumerate() {
-            let (round, message) = (own.round.to_string(), own.message.to_string());
-            let flags = [own.by_user, own.settled, self.standing.is_asked(at)].map(flag).concat();
-            line(&["s", own.kind.letter(), &flags, &round, &message, &own.text]);
+        for (at, item) in self.standing.items.iter().enumerate() {
+            let (round, message) = (item.round.to_string(), item.message.to_string());
+            let flags = [item.by_user, item.settled, self.standing.is_asked(at)].map(flag).concat();
+            line(&["s", item.kind.letter(), &flags, &round, &message, &item.text]);
         }
-        for own in &self.work.files {
-            let (count, message) = (own.count.to_string(), own.message.to_string());
-            line(&["f", letter(own.change), &count, &message, &own.path]);
+        for file in &self.work.files {
+            let (count, message) = (file.count.to_string(), file.message.to_string());
+            line(&["f", letter(file.change), &count, &message, &file.path]);
         }
         for (kind, noted) in self.work.noted() {
-            for own in noted {
-                line(&[kind, &own.message.to_string(), &own.about, &own.line]);
+            for note in noted {
+                line(&[kind, &note.message.to_string(), &note.about, &note.line]);
             }
         }
         for (mark, text) in &self.work.tasks {
             line(&["t", &mark.to_string(), text]);
         }
         line(&["b", &self.work.branch, &quote::line(&self.work.open_file)]);
-        for own in &self.story.lines {
-            line(&["l", &own.round.to_string(), flag(own.is_end), &own.text]);
+        for told in &self.story.lines {
+            line(&["l", &told.round.to_string(), flag(told.is_end), &told.text]);
         }
         if let Some((rounds, lines)) = &self.story.told {
             line(&["told", &rounds.to_string()]);
-            for own in lines {
-                line(&["m", own]);
+            for text in lines {
+                line(&["m", text]);
             }
         }
         // Names refer to their sources by number.
@@ -74,7 +74,7 @@ impl Log {
         out
     }
 
-    /// Reads what [`Log::write`] wrote; a log of nothing if it is something else.
+    /// Reads the text of [`Log::write`]; any other text gives an empty log.
     pub fn parse(state: &str) -> Self {
         let mut log = Self::default();
         if !state.starts_with(VERSION) {
@@ -100,7 +100,9 @@ impl Log {
                 self.words.push(Words { round, lasts, text: text.to_owned() });
             }
             ["s", kind, flags, round, message, text] => {
-                let Some(kind) = Kind::ALL.into_iter().find(|own| own.letter() == kind) else {
+                let Some(kind) =
+                    StatementKind::ALL.into_iter().find(|known| known.letter() == kind)
+                else {
                     return;
                 };
                 let by_user = flags.starts_with('1');
@@ -124,7 +126,7 @@ impl Log {
             }
             ["l", round, is_end, text] => {
                 let (round, is_end) = (number(round), is_end == "1");
-                self.story.lines.push(Line { round, is_end, text: text.to_owned() });
+                self.story.lines.push(StoryLine { round, is_end, text: text.to_owned() });
             }
             ["told", rounds] => self.story.told = Some((number(rounds), Vec::new())),
             ["m", text] => {
@@ -155,13 +157,13 @@ impl Log {
         self.names.add(name, count, last.parse().unwrap_or(0), source);
     }
 
-    /// Takes up the block of an earlier fold that came back as input.
+    /// Adds the block of an earlier fold that a client sent back as input.
     ///
-    /// It is quoted text: it may be forged, so that it settles nothing and counts as the oldest.
+    /// The text may be forged. So it settles nothing, and its facts count as the oldest.
     pub fn carry(&mut self, block: &str) {
         let mut heading: Option<Heading> = None;
         for line in block.lines() {
-            if let Some(found) = HEADINGS.iter().find(|own| line.starts_with(own.title)) {
+            if let Some(found) = HEADINGS.iter().find(|heading| line.starts_with(heading.title)) {
                 heading = Some(*found);
                 self.carry_list(*found, &line[found.title.len()..]);
             } else if let Some(item) = line.strip_prefix("- ") {
@@ -174,31 +176,32 @@ impl Log {
         }
     }
 
-    /// Takes up what follows a title on its line.
+    /// Adds the items that follow a title on its line.
     fn carry_list(&mut self, heading: Heading, rest: &str) {
         match heading.title {
             "Files changed: " => {
                 for file in rest.split(", ") {
                     let mut words = file.split(' ');
                     let Some(path) = words.next().filter(|path| !path.is_empty()) else { continue };
-                    let mut own = FileChanges {
+                    let mut file = FileChanges {
                         path: quote::line_within(path, 200),
-                        change: Change::Changed,
+                        change: FileChange::Changed,
                         count: 1,
                         message: 0,
                     };
                     for word in words {
                         match word {
-                            "new" => own.change = Change::Created,
-                            "deleted" => own.change = Change::Deleted,
+                            "new" => file.change = FileChange::Created,
+                            "deleted" => file.change = FileChange::Deleted,
                             word => {
-                                let count = word.strip_prefix('×').and_then(|own| own.parse().ok());
-                                own.count = count.unwrap_or(own.count);
+                                let count =
+                                    word.strip_prefix('×').and_then(|count| count.parse().ok());
+                                file.count = count.unwrap_or(file.count);
                             }
                         }
                     }
-                    if self.work.files.iter().all(|known| known.path != own.path) {
-                        self.work.files.push(own);
+                    if self.work.files.iter().all(|known| known.path != file.path) {
+                        self.work.files.push(file);
                     }
                 }
             }
@@ -268,7 +271,7 @@ impl Log {
 
     fn story_line(&mut self, round: u64, text: &str) {
         let text = quote::line_within(text, 300);
-        self.story.lines.push(Line { round, is_end: true, text });
+        self.story.lines.push(StoryLine { round, is_end: true, text });
     }
 }
 
@@ -278,18 +281,18 @@ fn numbered<'t>(item: &'t str, mark: &str) -> (u64, &'t str) {
     split.unwrap_or((0, item))
 }
 
-fn letter(change: Change) -> &'static str {
+fn letter(change: FileChange) -> &'static str {
     match change {
-        Change::Created => "c",
-        Change::Changed => "m",
-        Change::Deleted => "d",
+        FileChange::Created => "c",
+        FileChange::Changed => "m",
+        FileChange::Deleted => "d",
     }
 }
 
-fn change_of(letter: &str) -> Change {
+fn change_of(letter: &str) -> FileChange {
     match letter {
-        "c" => Change::Created,
-        "d" => Change::Deleted,
-        _ => Change::Changed,
+        "c" => FileChange::Created,
+        "d" => FileChange::Deleted,
+        _ => FileChange::Changed,
     }
 }

@@ -1,6 +1,6 @@
 //! How rounds went: lines that are made once and later only shortened or dropped.
 
-use longhand_core::anchor::{Form, sentences, statements};
+use longhand_core::anchor::{SentenceForm, sentences, statements};
 use longhand_core::{Role, cut};
 
 use crate::quote;
@@ -12,14 +12,14 @@ pub(super) const AGED_CHARS_MAX: usize = 140;
 /// The most bytes of all lines.
 const STORY_BYTES_MAX: usize = 16_000;
 
-/// How many steps are told of beside the ends of rounds.
+/// How many steps are kept besides the ends of rounds.
 const STEPS_MAX: usize = 40;
 
 /// What was said in a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct StoryLine {
     pub(super) round: u64,
-    /// Whether nothing was said after it before control went back.
+    /// Whether it was the last text before control returned to the user.
     pub(super) is_end: bool,
     pub(super) text: String,
 }
@@ -27,13 +27,13 @@ pub(super) struct Line {
 /// The story of a conversation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Story {
-    pub(super) lines: Vec<Line>,
-    /// What a model told of the first rounds, and of how many.
+    pub(super) lines: Vec<StoryLine>,
+    /// The text of a model about the first rounds, and how many rounds it covers.
     pub(super) told: Option<(u64, Vec<String>)>,
 }
 
 impl Story {
-    /// Takes up what the assistant said; it ends the round until something else is said.
+    /// Adds a text of the assistant. It counts as the end of the round until another one follows.
     pub(super) fn say(&mut self, round: u64, text: &str) {
         let text = gist(text);
         if text.is_empty() {
@@ -49,18 +49,18 @@ impl Story {
                 self.lines.pop();
             }
         }
-        self.lines.push(Line { round, is_end: true, text });
+        self.lines.push(StoryLine { round, is_end: true, text });
         self.age();
     }
 
-    /// Puts what a model told in the place of the lines of the first rounds.
+    /// Replaces the lines of the first rounds by a text that a model wrote.
     pub(super) fn tell(&mut self, rounds: u64, text: &str) {
         let lines = quote::lines(text);
         let lines = lines.lines().map(|line| line.trim_start_matches("- ").trim().to_owned());
         self.told = Some((rounds, lines.filter(|line| !line.is_empty()).collect()));
     }
 
-    /// The first round that no model told of.
+    /// The first round that no model has summarised.
     pub(super) fn first_own(&self) -> u64 {
         self.told.as_ref().map_or(0, |told| told.0 + 1)
     }
@@ -73,7 +73,8 @@ impl Story {
         {
             self.lines.remove(oldest);
         }
-        let bytes = |lines: &[Line]| lines.iter().map(|line| line.text.len() + 8).sum::<usize>();
+        let bytes =
+            |lines: &[StoryLine]| lines.iter().map(|line| line.text.len() + 8).sum::<usize>();
         if bytes(&self.lines) <= STORY_BYTES_MAX {
             return;
         }
@@ -90,12 +91,12 @@ impl Story {
 
 /// The first sentences of a text that say something by themselves.
 ///
-/// What only says what comes next is told if there is nothing else.
+/// A sentence that only announces the next step is used if there is no other.
 fn gist(text: &str) -> String {
     let (mut gist, mut plan) = (String::new(), String::new());
     for sentence in sentences(text) {
-        // A heading or a line of code tells nothing alone; what is decided or asked stands elsewhere.
-        if matches!(sentence.form, Form::Line | Form::Heading)
+        // A heading or a line of code says nothing alone; decisions and questions are listed elsewhere.
+        if matches!(sentence.form, SentenceForm::Line | SentenceForm::Heading)
             || statements(sentence.text, Role::Assistant).next().is_some()
         {
             continue;
@@ -122,7 +123,7 @@ fn gist(text: &str) -> String {
     quote::line_within(if gist.is_empty() { &plan } else { &gist }, LINE_CHARS_MAX)
 }
 
-/// The first sentences of a line that have at most so many characters; one that is longer is cut.
+/// The first sentences of a line, in at most `chars_max` characters; a longer first sentence is cut.
 pub(super) fn whole_sentences(line: &str, chars_max: usize) -> String {
     let most = line.char_indices().nth(chars_max).map_or(line.len(), |(end, _)| end);
     if most == line.len() {
@@ -130,7 +131,7 @@ pub(super) fn whole_sentences(line: &str, chars_max: usize) -> String {
     }
     let ends = line.match_indices(['.', '!', '?', ';']).map(|(at, _)| at + 1);
     let ends = ends.filter(|end| line[*end..].starts_with(' '));
-    // A sentence that is a little too long is better told to its end, and a very short one tells too little.
+    // A sentence that is a little too long is better kept whole, and a very short one says too little.
     let tells_enough = |end: &usize| (most / 2..=most + most / 4).contains(end);
     let (fitting, longer): (Vec<usize>, Vec<usize>) =
         ends.filter(tells_enough).partition(|end| *end <= most);
@@ -155,7 +156,7 @@ fn without_exclamation(sentence: &str) -> &str {
     }
 }
 
-/// Whether a sentence says what comes next.
+/// Whether a sentence announces the next step.
 fn is_plan(sentence: &str) -> bool {
     const OPENINGS: &[&str] = &[
         "let me",
@@ -175,7 +176,7 @@ fn is_plan(sentence: &str) -> bool {
     OPENINGS.iter().any(|opening| low.starts_with(opening))
 }
 
-/// Whether a sentence is only polite: it tells nothing of the work.
+/// Whether a sentence is only polite and says nothing about the work.
 fn is_courtesy(sentence: &str) -> bool {
     #[rustfmt::skip]
     const OPENINGS: &[&str] = &[
@@ -207,7 +208,11 @@ mod tests {
         story.say(1, "Done. The cascade runs first.\n\nDecision: keep it.\n\n```\ncode();\n```");
         assert_eq!(
             story.lines,
-            [Line { round: 1, is_end: true, text: "Done. The cascade runs first.".to_owned() }]
+            [StoryLine {
+                round: 1,
+                is_end: true,
+                text: "Done. The cascade runs first.".to_owned()
+            }]
         );
     }
 

@@ -1,6 +1,6 @@
 //! Logs of conversations, as they are read.
 
-use longhand_core::{Call, Message, Part, Role, Scale, Tokens, ToolResult};
+use longhand_core::{Message, Part, Role, Scale, Tokens, ToolCall, ToolResult};
 use longhand_meter::{ImageRule, Vocabulary};
 
 use super::*;
@@ -20,7 +20,7 @@ fn assistant(text: &str) -> Message {
 /// A call and what it answers.
 fn tool(id: usize, name: &str, arguments: &str, answer: &str) -> [Message; 2] {
     let id = format!("call_{id}");
-    let call = Part::Call(Call {
+    let call = Part::Call(ToolCall {
         id: id.as_str().into(),
         name: name.into(),
         arguments: arguments.into(),
@@ -45,7 +45,7 @@ fn log_of(messages: &[Message]) -> Log {
     log
 }
 
-fn page(log: &Log, after: &[Message], limit: u64) -> Page {
+fn page(log: &Log, after: &[Message], limit: u64) -> LogPage {
     let meter = Vocabulary::o200k(ImageRule::OPENAI_TILES);
     let page = log.page(&after.iter().collect::<Vec<_>>(), &[], Tokens(limit), &Scale::new(&meter));
     assert!(Scale::new(&meter).text(&page.text) <= Tokens(limit), "{}", page.text);

@@ -4,7 +4,7 @@ use longhand_core::anchor::{check_of, failure_line, is_check_tool, patched, verd
 
 use longhand_core::cut;
 
-use super::action::{Action, Change, Task};
+use super::action::{Action, FileChange, Task};
 use super::record::record_line;
 use super::shell;
 use super::speech::around;
@@ -35,9 +35,9 @@ const REPORT_CHARS_MAX: usize = 400;
 /// The most characters of a record that a call found.
 const RECORD_CHARS_MAX: usize = 400;
 
-/// What was done, and how it stands.
+/// The changes, checks, failures and tasks so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Work {
+pub(super) struct WorkState {
     pub(super) files: Vec<FileChanges>,
     /// The newest outcome of each check.
     pub(super) checks: Vec<Noted>,
@@ -46,9 +46,9 @@ pub(super) struct Work {
     pub(super) branch: String,
     /// The task list as it was written last.
     pub(super) tasks: Vec<Task>,
-    /// What failed, by what was run, until the same succeeds.
+    /// Failures by their command, until the same command succeeds.
     pub(super) failures: Vec<Noted>,
-    /// What sub-agents reported, by what they were asked for.
+    /// The reports of sub-agents, by their tasks.
     pub(super) reports: Vec<Noted>,
     /// What calls changed in the outside world.
     pub(super) changes: Vec<Noted>,
@@ -62,8 +62,8 @@ pub(super) struct Work {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileChanges {
     pub(super) path: String,
-    /// What became of it: created stays so until it is deleted.
-    pub(super) change: Change,
+    /// The newest change; a created file stays `Created` until it is deleted.
+    pub(super) change: FileChange,
     pub(super) count: u32,
     pub(super) message: u64,
 }
@@ -76,8 +76,8 @@ pub(super) struct Noted {
     pub(super) message: u64,
 }
 
-impl Work {
-    /// Takes up what a call did, by what it answered.
+impl WorkState {
+    /// Adds the effect of a call, judged by its result.
     pub(super) fn take(&mut self, action: &Action, answer: &str, is_error: bool, message: u64) {
         match action {
             Action::Plan(tasks) => self.tasks = tasks.iter().take(TASKS_MAX).cloned().collect(),
@@ -94,7 +94,7 @@ impl Work {
             Action::EditOpen => {
                 if refusal(answer, is_error).is_none() && !self.open_file.is_empty() {
                     let path = self.open_file.clone();
-                    self.change(Change::Changed, &path, message);
+                    self.change(FileChange::Changed, &path, message);
                 }
                 self.opens(answer);
             }
@@ -130,8 +130,8 @@ impl Work {
         }
     }
 
-    /// Takes up what Claude Code says of a sub-agent that ended in the background, if it was sent out: any tool may quote
-    /// such words.
+    /// Adds the report that Claude Code gives of a background sub-agent. Only a sub-agent that was started counts,
+    /// since any tool may quote such words.
     pub(super) fn hear_of_sub_agents(&mut self, text: &str, message: u64) {
         let Some(notice) = inside(text, "<task-notification>", "</task-notification>") else {
             return;
@@ -147,7 +147,7 @@ impl Work {
     }
 
     /// Counts a change of a file.
-    pub(super) fn change(&mut self, change: Change, path: &str, message: u64) {
+    pub(super) fn change(&mut self, change: FileChange, path: &str, message: u64) {
         let path = quote::line_within(path, 200);
         self.failures.retain(|failure| failure.about != edit_of(&path));
         if let Some(at) = self.files.iter().position(|file| is_same_file(&file.path, &path)) {
@@ -156,9 +156,9 @@ impl Work {
                 file.path = path;
             }
             file.change = match (file.change, change) {
-                (_, Change::Deleted) => Change::Deleted,
-                (Change::Created | Change::Deleted, _) => Change::Created,
-                (Change::Changed, _) => Change::Changed,
+                (_, FileChange::Deleted) => FileChange::Deleted,
+                (FileChange::Created | FileChange::Deleted, _) => FileChange::Created,
+                (FileChange::Changed, _) => FileChange::Changed,
             };
             file.count += 1;
             file.message = message;
@@ -241,7 +241,7 @@ impl Work {
         }
     }
 
-    /// Looks for what a log calls grave in what was read.
+    /// Looks for grave lines in a log that was read.
     fn find(&mut self, what: &str, answer: &str, message: u64) {
         if let Some((line, true)) = failure_line(answer).filter(|(line, _)| is_logged(line)) {
             self.fail(what, line, message);
@@ -266,7 +266,7 @@ impl Work {
     }
 }
 
-/// Adds a line as the newest, in the place of one about the same.
+/// Adds a line as the newest, and drops an older one about the same.
 pub(super) fn note(lines: &mut Vec<Noted>, about: &str, line: &str, message: u64, max: usize) {
     lines.retain(|known| known.about != about);
     lines.push(Noted { about: about.to_owned(), line: line.to_owned(), message });
@@ -290,7 +290,7 @@ fn is_same_file(one: &str, other: &str) -> bool {
             && long.strip_suffix(short).is_some_and(|root| root.ends_with('/')))
 }
 
-/// A command as it is told: without going to a folder first and without redirections.
+/// A command without a leading `cd` and without redirections.
 fn command_line(command: &str) -> String {
     let mut rest = command.trim();
     while let Some((first, next)) =
@@ -304,8 +304,8 @@ fn command_line(command: &str) -> String {
     quote::line_within(&rest.replace(" 2>&1", "").replace(" 2>/dev/null", ""), 120)
 }
 
-/// Whether a command narrows another, as `cargo test parser` does `cargo test`: what passes without the
-/// rest passes with it.
+/// Whether a command narrows another, as `cargo test parser` does `cargo test`. If the wider one passes, so does the
+/// narrow one.
 fn is_part(narrow: &str, command: &str) -> bool {
     narrow.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
@@ -321,7 +321,7 @@ fn is_other_form(one: &str, other: &str) -> bool {
     long.iter().take(2).eq(short.iter().take(2)) && short.iter().all(|word| long.contains(word))
 }
 
-/// What a sub-agent said, without the tags that opencode puts around it, or that it has said nothing yet.
+/// The report of a sub-agent without opencode's tags, or a note that it has not reported yet.
 fn report(answer: &str) -> &str {
     if answer.starts_with("Async agent launched") {
         return "works in the background";
@@ -344,7 +344,7 @@ fn refusal(answer: &str, is_error: bool) -> Option<&str> {
         .then(|| first.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>"))
 }
 
-/// Whether a command was stopped, or never run, so that nothing is known of how it ended.
+/// Whether a command was stopped or never run, so that its outcome is unknown.
 fn is_broken_off(answer: &str) -> bool {
     const SIGNS: [&str; 7] =
         ["abort", "interrupt", "no result", "cancel", "rejected", "not executed", "was killed"];
@@ -382,7 +382,7 @@ fn is_logged(line: &str) -> bool {
 fn passes(verdict: &str) -> bool {
     let low = verdict.to_ascii_lowercase();
     let words: Vec<&str> =
-        low.split(|c: char| !c.is_alphanumeric()).filter(|own| !own.is_empty()).collect();
+        low.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let fails = words.iter().enumerate().any(|(at, word)| {
         let is_bad = word.starts_with("fail") || word.starts_with("error");
         // "0 failed", "failures: 0"
@@ -398,7 +398,7 @@ fn counts_none(line: &str) -> bool {
     ["0 error", "0 fail", "no error", "0 exception"].iter().any(|none| low.contains(none))
 }
 
-impl Work {
+impl WorkState {
     /// All lines, by the letter of their kind.
     pub(super) fn noted(&self) -> [(&'static str, &[Noted]); 6] {
         [

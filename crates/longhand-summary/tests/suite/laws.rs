@@ -6,8 +6,8 @@ use longhand_core::{Message, Part, Role, Scale, Tokens};
 use longhand_dialect::{Dialect, read};
 use longhand_meter::{ImageRule, Vocabulary};
 use longhand_summary::Log;
-use longhand_testkit::Wire;
-use longhand_testkit::arbitrary::{GrowingRequest, Weight, cases};
+use longhand_testkit::WireFormat;
+use longhand_testkit::arbitrary::{GrowingRequest, PieceSize, cases};
 use longhand_testkit::rng::Rng;
 use proptest::prelude::*;
 
@@ -29,20 +29,20 @@ fn meter() -> &'static Vocabulary {
 }
 
 /// The messages of a conversation that an agent might have, with forged ones among them.
-fn conversation(wire: Wire, seed: u64, turns: usize) -> Vec<Message> {
+fn conversation(wire: WireFormat, seed: u64, turns: usize) -> Vec<Message> {
     let mut rng = Rng::new(seed);
-    let mut request = GrowingRequest::new(wire, Weight::Light, seed);
+    let mut request = GrowingRequest::new(wire, PieceSize::Light, seed);
     for _ in 0..turns {
         request.append(&mut rng);
     }
     let dialect = match wire {
-        Wire::Chat => Dialect::Chat,
-        Wire::Responses => Dialect::Responses,
-        Wire::Anthropic => Dialect::Anthropic,
+        WireFormat::Chat => Dialect::Chat,
+        WireFormat::Responses => Dialect::Responses,
+        WireFormat::Anthropic => Dialect::Anthropic,
     };
-    let own = read(request.json().into_bytes(), Some(dialect)).expect("it is valid").messages;
+    let grown = read(request.json().into_bytes(), Some(dialect)).expect("it is valid").messages;
     let mut messages = Vec::new();
-    for (at, message) in own.into_iter().enumerate() {
+    for (at, message) in grown.into_iter().enumerate() {
         messages.push(message);
         if at % 3 == 0 {
             let role = if at % 2 == 0 { Role::User } else { Role::Assistant };
@@ -61,8 +61,8 @@ fn page(log: &Log, limit: u64) -> String {
     log.page(&[], &[], Tokens(limit), &Scale::new(meter())).text
 }
 
-fn wires() -> impl Strategy<Value = Wire> {
-    prop_oneof![Just(Wire::Chat), Just(Wire::Responses), Just(Wire::Anthropic)]
+fn wires() -> impl Strategy<Value = WireFormat> {
+    prop_oneof![Just(WireFormat::Chat), Just(WireFormat::Responses), Just(WireFormat::Anthropic)]
 }
 
 proptest! {

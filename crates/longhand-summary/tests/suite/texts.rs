@@ -1,6 +1,6 @@
 //! A work log of texts of every kind.
 
-use longhand_core::{Call, Message, Part, Role, Scale, Text, Tokens, ToolResult, json};
+use longhand_core::{Message, Part, Role, Scale, Text, Tokens, ToolCall, ToolResult, json};
 use longhand_meter::{Chars, CharsPerToken};
 use longhand_summary::{Log, accept, user_words};
 use longhand_testkit::texts::{Taker, call_all, seen};
@@ -58,7 +58,7 @@ fn messages(text: &str) -> Vec<Message> {
         let arguments = format!("{{\"path\":\"a.rs\",\"{key}\":{}}}", json::quote(text));
         for freeform in [false, true] {
             let arguments: Text = if freeform { text.into() } else { arguments.as_str().into() };
-            let call = Call { id: "1".into(), name: tool.into(), arguments, freeform };
+            let call = ToolCall { id: "1".into(), name: tool.into(), arguments, freeform };
             let result = ToolResult {
                 call: "1".into(),
                 content: vec![Part::Text(text.into())],

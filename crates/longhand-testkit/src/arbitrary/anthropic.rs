@@ -1,11 +1,12 @@
 //! Conversations as Anthropic Messages.
 
 use super::conversation::{
-    Call, Conversation, PIXEL, Said, Shape, Step, TOOLS, Thinking, text_block, tool_schema,
+    GeneratedCall, GeneratedConversation, GeneratedStep, GeneratedText, GeneratedThinking, PIXEL,
+    ResultShape, TOOLS, text_block, tool_schema,
 };
 use crate::json::{Json, object, raw};
 
-pub(super) fn render(conversation: &Conversation) -> String {
+pub(super) fn render(conversation: &GeneratedConversation) -> String {
     let mut ids = conversation.ids();
     let mut messages = Vec::new();
     // Results wait here: they open the next user message, whoever writes it.
@@ -68,7 +69,7 @@ fn message(role: &'static str, blocks: Vec<Json>) -> Json {
     object([("role", role.into()), ("content", Json::Array(blocks))])
 }
 
-fn user(said: &Said, marked: bool, results: Vec<Json>) -> Json {
+fn user(said: &GeneratedText, marked: bool, results: Vec<Json>) -> Json {
     let plain = results.is_empty() && !said.blocks && !said.image;
     let json = if plain {
         object([("role", "user".into()), ("content", said.text.as_str().into())])
@@ -88,7 +89,7 @@ fn user(said: &Said, marked: bool, results: Vec<Json>) -> Json {
     said.extra.add_to(json)
 }
 
-fn assistant(said: &Said) -> Json {
+fn assistant(said: &GeneratedText) -> Json {
     if said.thinking.is_none() && !said.blocks {
         let json = object([("role", "assistant".into()), ("content", said.text.as_str().into())]);
         return said.extra.add_to(json);
@@ -98,7 +99,7 @@ fn assistant(said: &Said) -> Json {
     said.extra.add_to(message("assistant", blocks))
 }
 
-fn assistant_with_calls(step: &Step, ids: &[String]) -> Json {
+fn assistant_with_calls(step: &GeneratedStep, ids: &[String]) -> Json {
     let mut blocks: Vec<Json> = step.thinking.as_ref().map(thinking).into_iter().collect();
     blocks.extend(step.text.as_deref().map(|text| text_block("text", text)));
     blocks.extend(step.calls.iter().zip(ids).map(|(call, id)| {
@@ -112,7 +113,7 @@ fn assistant_with_calls(step: &Step, ids: &[String]) -> Json {
     step.extra.add_to(message("assistant", blocks))
 }
 
-fn thinking(thinking: &Thinking) -> Json {
+fn thinking(thinking: &GeneratedThinking) -> Json {
     if thinking.hidden {
         let data = thinking.signature.as_str().into();
         return object([("type", "redacted_thinking".into()), ("data", data)]);
@@ -124,14 +125,14 @@ fn thinking(thinking: &Thinking) -> Json {
     ])
 }
 
-fn tool_result(call: &Call, id: &str) -> Json {
+fn tool_result(call: &GeneratedCall, id: &str) -> Json {
     let mut json = object([("type", "tool_result".into()), ("tool_use_id", id.into())]);
     let text = text_block("text", &call.result);
     json = match call.shape {
-        Shape::Text => json.with("content", call.result.as_str()),
-        Shape::Blocks => json.with("content", Json::Array(vec![text])),
-        Shape::Image => json.with("content", Json::Array(vec![text, image()])),
-        Shape::Nothing => json,
+        ResultShape::Text => json.with("content", call.result.as_str()),
+        ResultShape::Blocks => json.with("content", Json::Array(vec![text])),
+        ResultShape::Image => json.with("content", Json::Array(vec![text, image()])),
+        ResultShape::Nothing => json,
     };
     if call.failed {
         json = json.with("is_error", raw("true"));

@@ -1,11 +1,12 @@
 //! Conversations as Chat Completions.
 
 use super::conversation::{
-    Call, Conversation, Said, Shape, Step, TOOLS, pixel_url, text_block, tool_schema,
+    GeneratedCall, GeneratedConversation, GeneratedStep, GeneratedText, ResultShape, TOOLS,
+    pixel_url, text_block, tool_schema,
 };
 use crate::json::{Json, object, raw};
 
-pub(super) fn render(conversation: &Conversation) -> String {
+pub(super) fn render(conversation: &GeneratedConversation) -> String {
     let mut ids = conversation.ids();
     let mut messages = Vec::new();
     if let Some(system) = &conversation.system {
@@ -41,7 +42,7 @@ fn body(messages: Json) -> Json {
     ])
 }
 
-fn user(said: &Said) -> Json {
+fn user(said: &GeneratedText) -> Json {
     let mut content = said.text.as_str().into();
     if said.blocks || said.image {
         let mut blocks = vec![text_block("text", &said.text)];
@@ -54,7 +55,7 @@ fn user(said: &Said) -> Json {
     said.extra.add_to(object([("role", "user".into()), ("content", content)]))
 }
 
-fn assistant(said: &Said) -> Json {
+fn assistant(said: &GeneratedText) -> Json {
     let content = if said.blocks {
         Json::Array(vec![text_block("text", &said.text)])
     } else {
@@ -63,7 +64,7 @@ fn assistant(said: &Said) -> Json {
     said.extra.add_to(object([("role", "assistant".into()), ("content", content)]))
 }
 
-fn assistant_with_calls(step: &Step, ids: &[String]) -> Json {
+fn assistant_with_calls(step: &GeneratedStep, ids: &[String]) -> Json {
     let calls = step.calls.iter().zip(ids).map(|(call, id)| {
         let arguments = call.arguments.as_str().into();
         let function = object([("name", call.name.into()), ("arguments", arguments)]);
@@ -84,11 +85,13 @@ fn assistant_with_calls(step: &Step, ids: &[String]) -> Json {
     step.extra.add_to(message.with("tool_calls", calls))
 }
 
-fn tool(call: &Call, id: &str) -> Json {
+fn tool(call: &GeneratedCall, id: &str) -> Json {
     let content = match call.shape {
-        Shape::Text => call.result.as_str().into(),
-        Shape::Blocks | Shape::Image => Json::Array(vec![text_block("text", &call.result)]),
-        Shape::Nothing => "".into(),
+        ResultShape::Text => call.result.as_str().into(),
+        ResultShape::Blocks | ResultShape::Image => {
+            Json::Array(vec![text_block("text", &call.result)])
+        }
+        ResultShape::Nothing => "".into(),
     };
     call.extra.add_to(object([
         ("role", "tool".into()),

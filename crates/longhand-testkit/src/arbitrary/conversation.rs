@@ -7,31 +7,31 @@ use proptest::sample::select;
 
 use super::arguments::arguments;
 use super::text::{output, text};
-use crate::json::{Json, Layout, object, raw};
+use crate::json::{Json, JsonLayout, object, raw};
 
 #[derive(Clone, Debug)]
-pub(super) struct Conversation {
+pub(super) struct GeneratedConversation {
     pub(super) system: Option<String>,
     /// A request body around the messages, or a bare array.
     pub(super) wrapped: bool,
     pub(super) id_prefix: &'static str,
-    pub(super) layout: Layout,
-    pub(super) rounds: Vec<Round>,
+    pub(super) layout: JsonLayout,
+    pub(super) rounds: Vec<GeneratedRound>,
 }
 
 /// A user message and what follows; only the last round may lack both steps and answer.
 #[derive(Clone, Debug)]
-pub(super) struct Round {
-    pub(super) user: Said,
-    pub(super) steps: Vec<Step>,
-    pub(super) answer: Option<Said>,
+pub(super) struct GeneratedRound {
+    pub(super) user: GeneratedText,
+    pub(super) steps: Vec<GeneratedStep>,
+    pub(super) answer: Option<GeneratedText>,
 }
 
 /// A text with the ways in which it may be written.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct GeneratedText {
     pub(super) text: String,
-    pub(super) thinking: Option<Thinking>,
+    pub(super) thinking: Option<GeneratedThinking>,
     /// A list of blocks and not a string.
     pub(super) blocks: bool,
     pub(super) image: bool,
@@ -39,7 +39,7 @@ pub(super) struct Said {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Thinking {
+pub(super) struct GeneratedThinking {
     pub(super) text: String,
     pub(super) signature: String,
     pub(super) hidden: bool,
@@ -47,28 +47,28 @@ pub(super) struct Thinking {
 
 /// A model's reply with at least one call.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
+pub(super) struct GeneratedStep {
     pub(super) text: Option<String>,
-    pub(super) thinking: Option<Thinking>,
-    pub(super) calls: Vec<Call>,
+    pub(super) thinking: Option<GeneratedThinking>,
+    pub(super) calls: Vec<GeneratedCall>,
     /// Results may come in another order than their calls.
     pub(super) reversed: bool,
     pub(super) extra: Extra,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct GeneratedCall {
     pub(super) name: &'static str,
     pub(super) arguments: String,
     pub(super) result: String,
-    pub(super) shape: Shape,
+    pub(super) shape: ResultShape,
     pub(super) failed: bool,
     pub(super) extra: Extra,
 }
 
 /// How a result is written, where the wire has a choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Shape {
+pub(super) enum ResultShape {
     Text,
     Blocks,
     Image,
@@ -88,7 +88,7 @@ impl Extra {
     }
 }
 
-impl Conversation {
+impl GeneratedConversation {
     /// Gives every call its id: the same for a call and its result, different for all others.
     pub(super) fn ids(&self) -> impl Iterator<Item = String> + '_ {
         (1_u32..)
@@ -96,7 +96,7 @@ impl Conversation {
     }
 }
 
-impl Step {
+impl GeneratedStep {
     /// Orders the results of a step.
     pub(super) fn ordered<T>(&self, mut results: Vec<T>) -> Vec<T> {
         if self.reversed {
@@ -117,12 +117,12 @@ pub(super) const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAA
 pub(super) const TOOLS: &[&str] =
     &["read_file", "apply_patch", "run_tests", "search", "mcp__fs-list"];
 
-pub(super) fn conversation() -> impl Strategy<Value = Conversation> {
+pub(super) fn conversation() -> impl Strategy<Value = GeneratedConversation> {
     let layout = (prop::bool::weighted(0.3), prop::bool::weighted(0.2))
-        .prop_map(|(pretty, escaped)| Layout { pretty, escaped });
+        .prop_map(|(pretty, escaped)| JsonLayout { pretty, escaped });
     let prefix = select(&["call_", "toolu_01", "chatcmpl-tool-", "fc_"][..]);
     (option::of(text()), any::<bool>(), prefix, layout, vec(round(), 0..15)).prop_map(
-        |(system, wrapped, id_prefix, layout, rounds)| Conversation {
+        |(system, wrapped, id_prefix, layout, rounds)| GeneratedConversation {
             system,
             wrapped,
             id_prefix,
@@ -133,37 +133,44 @@ pub(super) fn conversation() -> impl Strategy<Value = Conversation> {
 }
 
 /// Two user messages in a row are not for every provider, so an idle round gets an answer.
-fn answered(mut rounds: Vec<Round>) -> Vec<Round> {
+fn answered(mut rounds: Vec<GeneratedRound>) -> Vec<GeneratedRound> {
     let last = rounds.len().saturating_sub(1);
     for round in &mut rounds[..last] {
         if round.steps.is_empty() && round.answer.is_none() {
-            round.answer = Some(Said { image: false, thinking: None, ..round.user.clone() });
+            round.answer =
+                Some(GeneratedText { image: false, thinking: None, ..round.user.clone() });
         }
     }
     rounds
 }
 
-fn round() -> impl Strategy<Value = Round> {
+fn round() -> impl Strategy<Value = GeneratedRound> {
     (said(), vec(step(), 0..4), option::weighted(0.8, said()))
-        .prop_map(|(user, steps, answer)| Round { user, steps, answer })
+        .prop_map(|(user, steps, answer)| GeneratedRound { user, steps, answer })
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn said() -> impl Strategy<Value = GeneratedText> {
     (text(), thinking(), any::<bool>(), prop::bool::weighted(0.1), extra()).prop_map(
-        |(text, thinking, blocks, image, extra)| Said { text, thinking, blocks, image, extra },
+        |(text, thinking, blocks, image, extra)| GeneratedText {
+            text,
+            thinking,
+            blocks,
+            image,
+            extra,
+        },
     )
 }
 
-fn thinking() -> impl Strategy<Value = Option<Thinking>> {
+fn thinking() -> impl Strategy<Value = Option<GeneratedThinking>> {
     let signature = "[A-Za-z0-9+/]{24,80}={0,2}";
     let thinking = (text(), signature, prop::bool::weighted(0.1))
-        .prop_map(|(text, signature, hidden)| Thinking { text, signature, hidden });
+        .prop_map(|(text, signature, hidden)| GeneratedThinking { text, signature, hidden });
     option::weighted(0.25, thinking)
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = GeneratedStep> {
     (option::of(text()), thinking(), vec(call(), 1..4), prop::bool::weighted(0.2), extra())
-        .prop_map(|(text, thinking, calls, reversed, extra)| Step {
+        .prop_map(|(text, thinking, calls, reversed, extra)| GeneratedStep {
             text,
             thinking,
             calls,
@@ -172,9 +179,9 @@ fn step() -> impl Strategy<Value = Step> {
         })
 }
 
-fn call() -> impl Strategy<Value = Call> {
+fn call() -> impl Strategy<Value = GeneratedCall> {
     (select(TOOLS), arguments(), output(), shape(), prop::bool::weighted(0.15), extra()).prop_map(
-        |(name, arguments, result, shape, failed, extra)| Call {
+        |(name, arguments, result, shape, failed, extra)| GeneratedCall {
             name,
             arguments,
             result,
@@ -185,12 +192,12 @@ fn call() -> impl Strategy<Value = Call> {
     )
 }
 
-fn shape() -> impl Strategy<Value = Shape> {
+fn shape() -> impl Strategy<Value = ResultShape> {
     prop_oneof![
-        6 => Just(Shape::Text),
-        3 => Just(Shape::Blocks),
-        1 => Just(Shape::Image),
-        1 => Just(Shape::Nothing),
+        6 => Just(ResultShape::Text),
+        3 => Just(ResultShape::Blocks),
+        1 => Just(ResultShape::Image),
+        1 => Just(ResultShape::Nothing),
     ]
 }
 

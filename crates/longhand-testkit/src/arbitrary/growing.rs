@@ -8,13 +8,13 @@ mod responses;
 use serde_json::Value;
 
 use self::content::prose;
-use crate::json::{Json, Layout};
+use crate::json::{Json, JsonLayout};
 use crate::rng::Rng;
-use crate::validator::Wire;
+use crate::validator::WireFormat;
 
 /// How large the pieces of a generated request are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Weight {
+pub enum PieceSize {
     /// Pieces of a few kilobytes at most, beside seldom a paste of 9 to 12 KB.
     #[default]
     Light,
@@ -25,28 +25,28 @@ pub enum Weight {
 /// A request to which turns can be appended; after each one it is valid.
 ///
 /// ```
-/// use longhand_testkit::arbitrary::{GrowingRequest, Weight};
+/// use longhand_testkit::arbitrary::{GrowingRequest, PieceSize};
 /// use longhand_testkit::rng::Rng;
-/// use longhand_testkit::{Wire, validate};
+/// use longhand_testkit::{WireFormat, validate};
 ///
-/// let mut request = GrowingRequest::new(Wire::Anthropic, Weight::Light, 7);
+/// let mut request = GrowingRequest::new(WireFormat::Anthropic, PieceSize::Light, 7);
 /// let mut rng = Rng::new(1);
 /// for _ in 0..10 {
 ///     request.append(&mut rng);
-///     assert!(validate(Wire::Anthropic, &request.json()).is_empty());
+///     assert!(validate(WireFormat::Anthropic, &request.json()).is_empty());
 /// }
 /// ```
 #[derive(Clone, Debug)]
 pub struct GrowingRequest {
     messages: Vec<Json>,
     /// Who wrote the newest message.
-    newest: Newest,
-    style: Style,
-    numbers: Numbers,
+    newest: NewestTurn,
+    style: GrowingStyle,
+    numbers: GrowingCounters,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Newest {
+enum NewestTurn {
     Nothing,
     User,
     Results,
@@ -55,10 +55,10 @@ enum Newest {
 
 /// What stays the same through a whole request.
 #[derive(Clone, Debug)]
-struct Style {
-    wire: Wire,
-    weight: Weight,
-    layout: Layout,
+struct GrowingStyle {
+    wire: WireFormat,
+    weight: PieceSize,
+    layout: JsonLayout,
     system: Option<String>,
     /// A bare list has none.
     model: Option<&'static str>,
@@ -72,14 +72,14 @@ struct Style {
 
 /// Counts what must not occur twice, or too often.
 #[derive(Clone, Debug, Default)]
-struct Numbers {
+struct GrowingCounters {
     ids: u32,
     images: usize,
 }
 
 /// One of the kinds of turn that a request is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Turn {
+enum GrowingTurn {
     User,
     /// A reply with calls, and their results.
     Step,
@@ -91,18 +91,18 @@ const IMAGES_MAX: usize = 60;
 
 impl GrowingRequest {
     /// Starts a request without messages; the seed decides about its model, settings and layout.
-    pub fn new(dialect: Wire, weight: Weight, seed: u64) -> Self {
-        let style = Style::new(dialect, weight, &mut Rng::new(seed));
+    pub fn new(dialect: WireFormat, weight: PieceSize, seed: u64) -> Self {
+        let style = GrowingStyle::new(dialect, weight, &mut Rng::new(seed));
         let mut request = Self {
             messages: Vec::new(),
-            newest: Newest::Nothing,
+            newest: NewestTurn::Nothing,
             style,
-            numbers: Numbers::default(),
+            numbers: GrowingCounters::default(),
         };
         match dialect {
-            Wire::Chat => chat::open(&mut request),
-            Wire::Responses => responses::open(&mut request, &mut Rng::new(!seed)),
-            Wire::Anthropic => {}
+            WireFormat::Chat => chat::open(&mut request),
+            WireFormat::Responses => responses::open(&mut request, &mut Rng::new(!seed)),
+            WireFormat::Anthropic => {}
         }
         request
     }
@@ -113,8 +113,8 @@ impl GrowingRequest {
     pub fn append(&mut self, rng: &mut Rng) {
         let turn = self.next_turn(rng);
         self.append_turn(turn, rng);
-        if self.newest == Newest::Reply && !self.may_end_in_reply() {
-            self.append_turn(Turn::User, rng);
+        if self.newest == NewestTurn::Reply && !self.may_end_in_reply() {
+            self.append_turn(GrowingTurn::User, rng);
         }
         if rng.chance(0.05) {
             self.append_system_message(rng);
@@ -125,9 +125,9 @@ impl GrowingRequest {
     pub fn json(&self) -> String {
         let messages = Json::Array(self.messages.clone());
         let document = match self.style.wire {
-            Wire::Chat => chat::document(&self.style, messages),
-            Wire::Responses => responses::document(&self.style, messages),
-            Wire::Anthropic => anthropic::document(&self.style, self.messages.clone()),
+            WireFormat::Chat => chat::document(&self.style, messages),
+            WireFormat::Responses => responses::document(&self.style, messages),
+            WireFormat::Anthropic => anthropic::document(&self.style, self.messages.clone()),
         };
         document.to_text(self.style.layout)
     }
@@ -160,35 +160,37 @@ impl GrowingRequest {
         self.messages.is_empty()
     }
 
-    fn next_turn(&self, rng: &mut Rng) -> Turn {
+    fn next_turn(&self, rng: &mut Rng) -> GrowingTurn {
         match self.newest {
-            Newest::Nothing | Newest::Reply => Turn::User,
-            Newest::Results if self.may_interrupt() && rng.chance(0.1) => Turn::User,
-            Newest::User | Newest::Results => {
+            NewestTurn::Nothing | NewestTurn::Reply => GrowingTurn::User,
+            NewestTurn::Results if self.may_interrupt() && rng.chance(0.1) => GrowingTurn::User,
+            NewestTurn::User | NewestTurn::Results => {
                 if rng.chance(0.65) {
-                    Turn::Step
+                    GrowingTurn::Step
                 } else {
-                    Turn::Reply
+                    GrowingTurn::Reply
                 }
             }
         }
     }
 
-    fn append_turn(&mut self, turn: Turn, rng: &mut Rng) {
+    fn append_turn(&mut self, turn: GrowingTurn, rng: &mut Rng) {
         match self.style.wire {
-            Wire::Chat => chat::append(self, turn, rng),
-            Wire::Responses => responses::append(self, turn, rng),
-            Wire::Anthropic => anthropic::append(self, turn, rng),
+            WireFormat::Chat => chat::append(self, turn, rng),
+            WireFormat::Responses => responses::append(self, turn, rng),
+            WireFormat::Anthropic => anthropic::append(self, turn, rng),
         }
     }
 
     fn append_system_message(&mut self, rng: &mut Rng) {
         let role = match self.style.wire {
-            Wire::Anthropic if self.newest == Newest::Reply || !self.takes_system_messages() => {
+            WireFormat::Anthropic
+                if self.newest == NewestTurn::Reply || !self.takes_system_messages() =>
+            {
                 return;
             }
-            Wire::Anthropic => "system",
-            Wire::Chat | Wire::Responses => rng.choose(&["system", "developer"]),
+            WireFormat::Anthropic => "system",
+            WireFormat::Chat | WireFormat::Responses => rng.choose(&["system", "developer"]),
         };
         let message = Json::Object(vec![("role", role.into()), ("content", prose(rng).into())]);
         self.messages.push(message);
@@ -205,7 +207,7 @@ impl GrowingRequest {
 
     /// Whether a user message may follow results, as a message of its own.
     fn may_interrupt(&self) -> bool {
-        self.style.wire != Wire::Anthropic && !self.is_mistral()
+        self.style.wire != WireFormat::Anthropic && !self.is_mistral()
     }
 
     fn is_mistral(&self) -> bool {
@@ -241,20 +243,20 @@ fn unmarked(mut message: Value) -> Value {
     message
 }
 
-impl Style {
-    fn new(wire: Wire, weight: Weight, rng: &mut Rng) -> Self {
+impl GrowingStyle {
+    fn new(wire: WireFormat, weight: PieceSize, rng: &mut Rng) -> Self {
         let (model, thinking) = match wire {
-            Wire::Chat => {
+            WireFormat::Chat => {
                 (*rng.choose(&["gpt-4o", "gpt-5.2", "deepseek-v4", "mistral-large-latest"]), None)
             }
-            Wire::Responses => (*rng.choose(&["gpt-5", "gpt-5.5"]), None),
-            Wire::Anthropic => *rng.choose(CLAUDE),
+            WireFormat::Responses => (*rng.choose(&["gpt-5", "gpt-5.5"]), None),
+            WireFormat::Anthropic => *rng.choose(CLAUDE),
         };
         let bare = rng.chance(0.15);
         Self {
             wire,
             weight,
-            layout: Layout { pretty: rng.chance(0.2), escaped: rng.chance(0.15) },
+            layout: JsonLayout { pretty: rng.chance(0.2), escaped: rng.chance(0.15) },
             system: rng.chance(0.7).then(|| prose(rng)),
             model: Some(model).filter(|_| !bare),
             thinking,

@@ -1,11 +1,12 @@
 //! Conversations as items of the Responses interface.
 
 use super::conversation::{
-    Call, Conversation, Said, Shape, TOOLS, Thinking, pixel_url, text_block, tool_schema,
+    GeneratedCall, GeneratedConversation, GeneratedText, GeneratedThinking, ResultShape, TOOLS,
+    pixel_url, text_block, tool_schema,
 };
 use crate::json::{Json, object, raw};
 
-pub(super) fn render(conversation: &Conversation) -> String {
+pub(super) fn render(conversation: &GeneratedConversation) -> String {
     let mut ids = conversation.ids();
     let mut items = Vec::new();
     if let Some(system) = conversation.system.as_deref().filter(|_| !conversation.wrapped) {
@@ -50,7 +51,7 @@ fn body(instructions: Option<&str>, items: Json) -> Json {
     body.with("input", items).with("tools", Json::Array(tools.collect()))
 }
 
-fn user(said: &Said) -> Json {
+fn user(said: &GeneratedText) -> Json {
     let mut content = said.text.as_str().into();
     if said.blocks || said.image {
         let mut blocks = vec![text_block("input_text", &said.text)];
@@ -67,7 +68,7 @@ fn user(said: &Said) -> Json {
 }
 
 /// The whole form with its id, or the short one.
-fn answer_item(said: &Said, place: usize) -> Json {
+fn answer_item(said: &GeneratedText, place: usize) -> Json {
     let item = if said.blocks {
         assistant(&said.text, place)
     } else {
@@ -87,7 +88,7 @@ fn assistant(text: &str, place: usize) -> Json {
     ])
 }
 
-fn reasoning(thinking: Option<&Thinking>, place: usize) -> Option<Json> {
+fn reasoning(thinking: Option<&GeneratedThinking>, place: usize) -> Option<Json> {
     let thinking = thinking?;
     let summary =
         if thinking.hidden { Vec::new() } else { vec![text_block("summary_text", &thinking.text)] };
@@ -99,7 +100,7 @@ fn reasoning(thinking: Option<&Thinking>, place: usize) -> Option<Json> {
     ]))
 }
 
-fn function_call(call: &Call, id: &str) -> Json {
+fn function_call(call: &GeneratedCall, id: &str) -> Json {
     call.extra.add_to(object([
         ("type", "function_call".into()),
         ("id", format!("fc_of_{id}").into()),
@@ -109,13 +110,13 @@ fn function_call(call: &Call, id: &str) -> Json {
     ]))
 }
 
-fn output(call: &Call, id: &str) -> Json {
+fn output(call: &GeneratedCall, id: &str) -> Json {
     let text = text_block("input_text", &call.result);
     let output = match call.shape {
-        Shape::Text => call.result.as_str().into(),
-        Shape::Blocks => Json::Array(vec![text]),
-        Shape::Image => Json::Array(vec![text, image()]),
-        Shape::Nothing => "".into(),
+        ResultShape::Text => call.result.as_str().into(),
+        ResultShape::Blocks => Json::Array(vec![text]),
+        ResultShape::Image => Json::Array(vec![text, image()]),
+        ResultShape::Nothing => "".into(),
     };
     call.extra.add_to(object([
         ("type", "function_call_output".into()),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::text::{WORDS, text};
-use crate::json::{Json, Layout, object};
+use crate::json::{Json, JsonLayout, object};
 
 pub(super) fn conversation() -> impl Strategy<Value = String> {
     let turns = vec((text(), select(COMMANDS), observation()), 0..14);
@@ -24,7 +24,7 @@ pub(super) fn conversation() -> impl Strategy<Value = String> {
                 messages.push(message("user", &observation));
             }
             messages.extend(ending.iter().map(|ending| message("assistant", ending)));
-            Json::Array(messages).to_text(Layout { pretty, escaped: false })
+            Json::Array(messages).to_text(JsonLayout { pretty, escaped: false })
         },
     )
 }

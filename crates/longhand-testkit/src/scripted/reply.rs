@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::wire::{Format, USAGE_INPUT, USAGE_OUTPUT, Wire, named};
+use super::wire::{AnswerFormat, ApiFormat, USAGE_INPUT, USAGE_OUTPUT, named};
 
 /// What a model says: words, calls of tools, or both.
 #[derive(Clone, Debug, Default)]
-pub struct Reply {
+pub struct ScriptedReply {
     /// What it is known by; no two of a script share it.
     pub id: String,
     /// The words, if any.
     pub text: String,
     /// The calls, all to be answered before the next request.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ScriptedCall>,
     /// What it says that it took.
-    pub used: Used,
+    pub used: ScriptedUsage,
 }
 
 /// The tokens that an answer says it took.
 #[derive(Clone, Copy, Debug)]
-pub struct Used {
+pub struct ScriptedUsage {
     /// Read, from a cache or not.
     pub input: u64,
     /// Read from a cache.
@@ -28,7 +28,7 @@ pub struct Used {
     pub output: u64,
 }
 
-impl Default for Used {
+impl Default for ScriptedUsage {
     fn default() -> Self {
         Self { input: USAGE_INPUT, cached: 0, output: USAGE_OUTPUT }
     }
@@ -36,7 +36,7 @@ impl Default for Used {
 
 /// A call of a tool.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ScriptedCall {
     /// What its result refers to.
     pub id: String,
     /// The name of the tool.
@@ -45,15 +45,15 @@ pub struct Call {
     pub arguments: Value,
 }
 
-impl Wire {
-    pub(super) fn reply(self, reply: &Reply) -> String {
+impl AnswerFormat {
+    pub(super) fn reply(self, reply: &ScriptedReply) -> String {
         match (self.format, self.stream) {
-            (Format::Chat, false) => chat(reply).to_string(),
-            (Format::Chat, true) => chat_events(reply),
-            (Format::Responses, false) => response(reply, "completed").to_string(),
-            (Format::Responses, true) => response_events(reply),
-            (Format::Anthropic, false) => message(reply).to_string(),
-            (Format::Anthropic, true) => message_events(reply),
+            (ApiFormat::Chat, false) => chat(reply).to_string(),
+            (ApiFormat::Chat, true) => chat_events(reply),
+            (ApiFormat::Responses, false) => response(reply, "completed").to_string(),
+            (ApiFormat::Responses, true) => response_events(reply),
+            (ApiFormat::Anthropic, false) => message(reply).to_string(),
+            (ApiFormat::Anthropic, true) => message_events(reply),
         }
     }
 }
@@ -64,7 +64,7 @@ fn pieces(text: &str) -> Vec<String> {
     letters.chunks(7).map(|piece| piece.iter().collect()).collect()
 }
 
-fn chat(reply: &Reply) -> Value {
+fn chat(reply: &ScriptedReply) -> Value {
     let mut message = json!({"role": "assistant", "content": null, "refusal": null});
     if !reply.text.is_empty() {
         message["content"] = json!(reply.text);
@@ -82,17 +82,17 @@ fn chat(reply: &Reply) -> Value {
         "choices": [choice], "usage": chat_usage(reply.used)})
 }
 
-fn finish(reply: &Reply) -> &'static str {
+fn finish(reply: &ScriptedReply) -> &'static str {
     if reply.calls.is_empty() { "stop" } else { "tool_calls" }
 }
 
-fn chat_usage(used: Used) -> Value {
+fn chat_usage(used: ScriptedUsage) -> Value {
     json!({"prompt_tokens": used.input, "completion_tokens": used.output,
         "total_tokens": used.input + used.output,
         "prompt_tokens_details": {"cached_tokens": used.cached}})
 }
 
-fn chat_events(reply: &Reply) -> String {
+fn chat_events(reply: &ScriptedReply) -> String {
     let chunk = |choices: Value, usage: Value| {
         json!({"id": reply.id, "object": "chat.completion.chunk", "created": 1_700_000_000,
             "model": "scripted", "choices": choices, "usage": usage})
@@ -120,9 +120,9 @@ fn chat_events(reply: &Reply) -> String {
     events.iter().map(|event| format!("data: {event}\n\n")).collect::<String>() + "data: [DONE]\n\n"
 }
 
-fn response(reply: &Reply, status: &str) -> Value {
+fn response(reply: &ScriptedReply, status: &str) -> Value {
     let done = status == "completed";
-    let Used { input, cached, output } = reply.used;
+    let ScriptedUsage { input, cached, output } = reply.used;
     let usage = json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": cached},
         "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": input + output});
@@ -133,7 +133,7 @@ fn response(reply: &Reply, status: &str) -> Value {
         "usage": done.then_some(usage)})
 }
 
-fn items(reply: &Reply) -> Vec<Value> {
+fn items(reply: &ScriptedReply) -> Vec<Value> {
     let mut items = Vec::new();
     if !reply.text.is_empty() {
         items.push(
@@ -152,7 +152,7 @@ fn text_part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
-fn response_events(reply: &Reply) -> String {
+fn response_events(reply: &ScriptedReply) -> String {
     let mut events = vec![
         json!({"type": "response.created", "response": response(reply, "in_progress")}),
         json!({"type": "response.in_progress", "response": response(reply, "in_progress")}),
@@ -208,7 +208,7 @@ fn response_events(reply: &Reply) -> String {
     named(&events)
 }
 
-fn message(reply: &Reply) -> Value {
+fn message(reply: &ScriptedReply) -> Value {
     json!({"id": reply.id, "type": "message", "role": "assistant", "model": "scripted",
         "content": blocks(reply), "stop_reason": stop(reply), "stop_sequence": null,
         "usage": {"input_tokens": reply.used.input - reply.used.cached,
@@ -216,11 +216,11 @@ fn message(reply: &Reply) -> Value {
             "output_tokens": reply.used.output}})
 }
 
-fn stop(reply: &Reply) -> &'static str {
+fn stop(reply: &ScriptedReply) -> &'static str {
     if reply.calls.is_empty() { "end_turn" } else { "tool_use" }
 }
 
-fn blocks(reply: &Reply) -> Vec<Value> {
+fn blocks(reply: &ScriptedReply) -> Vec<Value> {
     let text = (!reply.text.is_empty()).then(|| json!({"type": "text", "text": reply.text}));
     let calls = reply.calls.iter().map(|call| {
         json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments})
@@ -228,7 +228,7 @@ fn blocks(reply: &Reply) -> Vec<Value> {
     text.into_iter().chain(calls).collect()
 }
 
-fn message_events(reply: &Reply) -> String {
+fn message_events(reply: &ScriptedReply) -> String {
     let mut begun = message(reply);
     begun["content"] = json!([]);
     begun["stop_reason"] = json!(null);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Recorded;
+use super::RecordedRequest;
 
 /// The tokens that every answer says it has read.
 pub const USAGE_INPUT: u64 = 1_000;
@@ -14,24 +14,24 @@ pub(super) const EVENTS: &str = "text/event-stream";
 
 /// The format that a request wants its answer in.
 #[derive(Clone, Copy)]
-pub(super) struct Wire {
-    pub(super) format: Format,
+pub(super) struct AnswerFormat {
+    pub(super) format: ApiFormat,
     pub(super) stream: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Format {
+pub(super) enum ApiFormat {
     Chat,
     Responses,
     Anthropic,
 }
 
-impl Wire {
-    pub(super) fn of(request: &Recorded) -> Self {
+impl AnswerFormat {
+    pub(super) fn of(request: &RecordedRequest) -> Self {
         let format = match request.path.split('?').next().and_then(|path| path.rsplit('/').next()) {
-            Some("responses") => Format::Responses,
-            Some("messages") => Format::Anthropic,
-            _ => Format::Chat,
+            Some("responses") => ApiFormat::Responses,
+            Some("messages") => ApiFormat::Anthropic,
+            _ => ApiFormat::Chat,
         };
         let body: Value = serde_json::from_str(&request.body).unwrap_or_default();
         Self { format, stream: body["stream"] == json!(true) }
@@ -47,7 +47,7 @@ impl Wire {
         }
         let pieces: Vec<&str> = text.split_inclusive(' ').collect();
         match self.format {
-            Format::Chat => {
+            ApiFormat::Chat => {
                 let delta = |delta: Value, reason: Value| {
                     let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
                     json!({"model": "scripted", "choices": [choice]})
@@ -62,7 +62,7 @@ impl Wire {
                 events.iter().map(|event| format!("data: {event}\n\n")).collect::<String>()
                     + "data: [DONE]\n\n"
             }
-            Format::Responses => {
+            ApiFormat::Responses => {
                 let mut events = vec![
                     json!({"type": "response.created", "response": {"status": "in_progress"}}),
                 ];
@@ -74,7 +74,7 @@ impl Wire {
                 events.push(json!({"type": "response.completed", "response": response}));
                 named(&events)
             }
-            Format::Anthropic => {
+            ApiFormat::Anthropic => {
                 let mut events = vec![
                     json!({"type": "message_start", "message": {"model": "scripted", "role": "assistant", "content": [], "usage": {"input_tokens": USAGE_INPUT, "output_tokens": 1}}}),
                     json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
@@ -96,15 +96,15 @@ impl Wire {
             return self.whole(text, true).to_string();
         }
         match self.format {
-            Format::Chat => {
+            ApiFormat::Chat => {
                 let choice =
                     json!({"index": 0, "delta": {"refusal": text}, "finish_reason": "stop"});
                 format!("data: {}\n\ndata: [DONE]\n\n", json!({"choices": [choice]}))
             }
-            Format::Responses => {
+            ApiFormat::Responses => {
                 named(&[json!({"type": "response.completed", "response": self.whole(text, true)})])
             }
-            Format::Anthropic => named(&[
+            ApiFormat::Anthropic => named(&[
                 json!({"type": "message_start", "message": {"model": "scripted", "content": []}}),
                 json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": text}}),
                 json!({"type": "message_delta", "delta": {"stop_reason": "refusal"}}),
@@ -116,7 +116,7 @@ impl Wire {
     pub(super) fn error(self, kind: &str, message: &str) -> String {
         let error = json!({"type": kind, "message": message});
         match self.format {
-            Format::Anthropic => json!({"type": "error", "error": error}),
+            ApiFormat::Anthropic => json!({"type": "error", "error": error}),
             _ => json!({"error": error}),
         }
         .to_string()
@@ -127,7 +127,7 @@ impl Wire {
             return self.error("server_error", message);
         }
         match self.format {
-            Format::Responses => {
+            ApiFormat::Responses => {
                 let error = json!({"code": "server_error", "message": message});
                 let response = json!({"status": "failed", "error": error});
                 named(&[json!({"type": "response.failed", "response": response})])
@@ -138,7 +138,7 @@ impl Wire {
 
     pub(super) fn too_long(self, limit: u64, asked: u64) -> String {
         let message = match self.format {
-            Format::Anthropic => format!("prompt is too long: {asked} tokens > {limit} maximum"),
+            ApiFormat::Anthropic => format!("prompt is too long: {asked} tokens > {limit} maximum"),
             _ => format!(
                 "This model's maximum context length is {limit} tokens. However, your messages resulted in {asked} tokens."
             ),
@@ -148,7 +148,7 @@ impl Wire {
 
     fn usage(self) -> Value {
         match self.format {
-            Format::Chat => {
+            ApiFormat::Chat => {
                 json!({"prompt_tokens": USAGE_INPUT, "completion_tokens": USAGE_OUTPUT})
             }
             _ => json!({"input_tokens": USAGE_INPUT, "output_tokens": USAGE_OUTPUT}),
@@ -158,7 +158,7 @@ impl Wire {
     fn whole(self, text: &str, refused: bool) -> Value {
         let usage = self.usage();
         match self.format {
-            Format::Chat => {
+            ApiFormat::Chat => {
                 let message = if refused {
                     json!({"role": "assistant", "content": null, "refusal": text})
                 } else {
@@ -167,7 +167,7 @@ impl Wire {
                 let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
                 json!({"model": "scripted", "choices": [choice], "usage": usage})
             }
-            Format::Responses => {
+            ApiFormat::Responses => {
                 let part = if refused {
                     json!({"type": "refusal", "refusal": text})
                 } else {
@@ -176,7 +176,7 @@ impl Wire {
                 let item = json!({"type": "message", "role": "assistant", "content": [part]});
                 json!({"status": "completed", "model": "scripted", "output": [item], "usage": usage})
             }
-            Format::Anthropic => {
+            ApiFormat::Anthropic => {
                 let reason = if refused { "refusal" } else { "end_turn" };
                 let block = json!({"type": "text", "text": text});
                 json!({"type": "message", "role": "assistant", "model": "scripted", "content": [block], "stop_reason": reason, "usage": usage})

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::grammar::{Bindings, expand};
 use super::phrases::Prose;
 use super::project::Project;
-use super::transcript::{Call, Transcript};
+use super::transcript::{Transcript, TranscriptCall};
 use crate::rng::Rng;
 
 pub(super) struct Author {
@@ -66,7 +66,7 @@ impl Author {
         self.transcript.text("assistant", &thoughts.join(" "));
     }
 
-    fn act(&mut self, intent: &str, calls: Vec<Call>) {
+    fn act(&mut self, intent: &str, calls: Vec<TranscriptCall>) {
         let mut said = std::mem::take(&mut self.thoughts);
         if said.is_empty() && self.rng.chance(0.3) {
             return self.transcript.step(None, calls, &mut self.rng);

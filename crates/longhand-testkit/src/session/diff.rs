@@ -6,7 +6,7 @@ use std::ops::Range;
 const CONTEXT: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Line<'a> {
+enum DiffLine<'a> {
     Same(&'a str),
     Old(&'a str),
     New(&'a str),
@@ -32,9 +32,9 @@ pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
         let _ = writeln!(text, "@@ -{old_line},{old_count} +{new_line},{new_count} @@");
         for line in &lines[hunk] {
             let _ = match line {
-                Line::Same(line) => writeln!(text, " {line}"),
-                Line::Old(line) => writeln!(text, "-{line}"),
-                Line::New(line) => writeln!(text, "+{line}"),
+                DiffLine::Same(line) => writeln!(text, " {line}"),
+                DiffLine::Old(line) => writeln!(text, "-{line}"),
+                DiffLine::New(line) => writeln!(text, "+{line}"),
             };
         }
         (old_line, new_line) = (old_end, new_end);
@@ -42,16 +42,16 @@ pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
     text
 }
 
-fn after(line: Line, old: usize, new: usize) -> (usize, usize) {
+fn after(line: DiffLine, old: usize, new: usize) -> (usize, usize) {
     match line {
-        Line::Same(_) => (old + 1, new + 1),
-        Line::Old(_) => (old + 1, new),
-        Line::New(_) => (old, new + 1),
+        DiffLine::Same(_) => (old + 1, new + 1),
+        DiffLine::Old(_) => (old + 1, new),
+        DiffLine::New(_) => (old, new + 1),
     }
 }
 
 /// Finds a longest common subsequence; quadratic, which is fine for some hundred lines.
-fn compare<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<'a>> {
+fn compare<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<DiffLine<'a>> {
     let mut common = vec![vec![0_u32; new.len() + 1]; old.len() + 1];
     for o in (0..old.len()).rev() {
         for n in (0..new.len()).rev() {
@@ -65,13 +65,13 @@ fn compare<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<'a>> {
     let (mut o, mut n, mut lines) = (0, 0, Vec::new());
     while o < old.len() || n < new.len() {
         if o < old.len() && n < new.len() && old[o] == new[n] {
-            lines.push(Line::Same(old[o]));
+            lines.push(DiffLine::Same(old[o]));
             (o, n) = (o + 1, n + 1);
         } else if n == new.len() || (o < old.len() && common[o + 1][n] >= common[o][n + 1]) {
-            lines.push(Line::Old(old[o]));
+            lines.push(DiffLine::Old(old[o]));
             o += 1;
         } else {
-            lines.push(Line::New(new[n]));
+            lines.push(DiffLine::New(new[n]));
             n += 1;
         }
     }
@@ -79,9 +79,9 @@ fn compare<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<'a>> {
 }
 
 /// Groups the changes whose context lines touch.
-fn hunks(lines: &[Line]) -> Vec<Range<usize>> {
+fn hunks(lines: &[DiffLine]) -> Vec<Range<usize>> {
     let mut hunks: Vec<Range<usize>> = Vec::new();
-    for (at, _) in lines.iter().enumerate().filter(|(_, line)| !matches!(line, Line::Same(_))) {
+    for (at, _) in lines.iter().enumerate().filter(|(_, line)| !matches!(line, DiffLine::Same(_))) {
         let (start, end) = (at.saturating_sub(CONTEXT), (at + CONTEXT + 1).min(lines.len()));
         match hunks.last_mut() {
             Some(last) if start <= last.end => last.end = end,

@@ -6,7 +6,7 @@ use super::diff;
 
 /// What a patch shall do.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Change {
+pub(super) struct PatchSize {
     pub(super) methods: usize,
     pub(super) helpers: usize,
     pub(super) tests: usize,

@@ -40,15 +40,15 @@ pub(super) fn documents() -> Vec<Snippet> {
     snippets(include_str!("phrases/documents.txt"))
 }
 
-pub(super) fn modules() -> Vec<Record> {
+pub(super) fn modules() -> Vec<PhraseRecord> {
     records(include_str!("phrases/modules.txt"))
 }
 
-pub(super) fn themes() -> Vec<Record> {
+pub(super) fn themes() -> Vec<PhraseRecord> {
     records(include_str!("phrases/themes.txt"))
 }
 
-pub(super) fn blockers() -> Vec<Record> {
+pub(super) fn blockers() -> Vec<PhraseRecord> {
     records(include_str!("phrases/blockers.txt"))
 }
 
@@ -74,9 +74,9 @@ fn snippets(text: &'static str) -> Vec<Snippet> {
 
 /// A block of `key: value` lines; indented lines go on with the value before them.
 #[derive(Clone, Debug)]
-pub(super) struct Record(Vec<(&'static str, String)>);
+pub(super) struct PhraseRecord(Vec<(&'static str, String)>);
 
-impl Record {
+impl PhraseRecord {
     pub(super) fn get(&self, key: &str) -> &str {
         self.all(key).next().unwrap_or_else(|| panic!("a record lacks the key {key}"))
     }
@@ -86,11 +86,11 @@ impl Record {
     }
 }
 
-fn records(text: &'static str) -> Vec<Record> {
+fn records(text: &'static str) -> Vec<PhraseRecord> {
     text.trim_end().split("\n\n").map(record).collect()
 }
 
-fn record(block: &'static str) -> Record {
+fn record(block: &'static str) -> PhraseRecord {
     let mut fields: Vec<(&'static str, String)> = Vec::new();
     for line in block.lines() {
         if let (Some(more), Some((_, value))) = (line.strip_prefix("  "), fields.last_mut()) {
@@ -101,7 +101,7 @@ fn record(block: &'static str) -> Record {
             fields.push((key, value.to_owned()));
         }
     }
-    Record(fields)
+    PhraseRecord(fields)
 }
 
 /// What an agent says beside its calls, by occasion; nothing comes twice before all have come once.

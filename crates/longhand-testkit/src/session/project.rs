@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::grammar::{Bindings, expand};
-use super::patch::{Change, Patch};
+use super::patch::{Patch, PatchSize};
 use super::phrases::{self, Snippet};
 use super::source::{Section, SourceFile};
 use crate::rng::Rng;
@@ -20,7 +20,7 @@ pub(super) struct Project {
 
 /// A test by its full name, the file it is in and the function that holds it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Test {
+pub(super) struct ProjectTest {
     pub(super) path: String,
     pub(super) name: String,
     pub(super) function: String,
@@ -42,10 +42,10 @@ impl Project {
         };
         for module in phrases::modules() {
             let mut file = SourceFile::new(&module, world, rng);
-            for own in phrases::own_code() {
-                let (name, place) = own.names.split_once(" @").expect("own code names its file");
+            for code in phrases::own_code() {
+                let (name, place) = code.names.split_once(" @").expect("own code names its file");
                 if place.strip_prefix(file.path.as_str()) == Some(" methods") {
-                    file.add(Section::Methods, own, name.to_owned(), rng);
+                    file.add(Section::Methods, code, name.to_owned(), rng);
                 }
             }
             let suite = file.path.starts_with("tests/");
@@ -80,7 +80,7 @@ impl Project {
     pub(super) fn change(
         &mut self,
         path: &str,
-        change: Change,
+        change: PatchSize,
         remark: &str,
         rng: &mut Rng,
     ) -> Patch {
@@ -110,13 +110,13 @@ impl Project {
         let at = self.files.iter().position(|file| file.path == path);
         let file = &mut self.files[at.expect("only source files are changed")];
         let wanted = format!(" @{path} tests");
-        let own = phrases::own_code().into_iter().find_map(|own| {
-            let name = own.names.strip_suffix(&wanted)?;
-            (!file.names(Section::Tests).contains(&name)).then(|| (own, name.to_owned()))
+        let code = phrases::own_code().into_iter().find_map(|code| {
+            let name = code.names.strip_suffix(&wanted)?;
+            (!file.names(Section::Tests).contains(&name)).then(|| (code, name.to_owned()))
         });
-        let symbol = match own {
-            Some((own, name)) => {
-                file.add(Section::Tests, own, name.clone(), rng);
+        let symbol = match code {
+            Some((code, name)) => {
+                file.add(Section::Tests, code, name.clone(), rng);
                 name
             }
             None => file.grow(Section::Tests, &self.tests, rng).unwrap_or_default(),
@@ -156,10 +156,10 @@ impl Project {
     }
 
     /// Lists the tests whose full name contains the filter.
-    pub(super) fn tests(&self, filter: &str) -> Vec<Test> {
+    pub(super) fn tests(&self, filter: &str) -> Vec<ProjectTest> {
         let tests = self.files.iter().flat_map(|file| {
             let prefix = test_prefix(&file.path);
-            file.names(Section::Tests).into_iter().map(move |function| Test {
+            file.names(Section::Tests).into_iter().map(move |function| ProjectTest {
                 path: file.path.clone(),
                 name: format!("{prefix}{function}"),
                 function: function.to_owned(),

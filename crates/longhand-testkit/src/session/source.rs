@@ -1,7 +1,7 @@
 //! One file of the invented project: code that can be read, grown and varied.
 
 use super::grammar::{Bindings, expand};
-use super::phrases::{Record, Snippet};
+use super::phrases::{PhraseRecord, Snippet};
 use crate::rng::Rng;
 
 /// Which part of a file an item belongs to.
@@ -13,7 +13,7 @@ pub(super) enum Section {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Item {
+pub(super) struct SourceItem {
     pub(super) name: String,
     pub(super) section: Section,
     snippet: Snippet,
@@ -27,12 +27,12 @@ pub(super) struct SourceFile {
     head: String,
     kind: String,
     bindings: Bindings,
-    items: Vec<Item>,
+    items: Vec<SourceItem>,
 }
 
 impl SourceFile {
     /// Makes a file with its head and no items yet.
-    pub(super) fn new(module: &Record, world: &Bindings, rng: &mut Rng) -> Self {
+    pub(super) fn new(module: &PhraseRecord, world: &Bindings, rng: &mut Rng) -> Self {
         let mut bindings = world.clone();
         for key in ["queue", "map", "counter", "tally", "time", "due", "weight", "about"] {
             bindings.insert(key.to_owned(), module.get(key).to_owned());
@@ -85,7 +85,7 @@ impl SourceFile {
         bindings.insert("fn".to_owned(), name.clone());
         let text = expand(snippet.body, rng, &mut bindings);
         let place = rng.range(0..self.items.len() + 1);
-        self.items.insert(place, Item { name, section, snippet, bindings, text });
+        self.items.insert(place, SourceItem { name, section, snippet, bindings, text });
     }
 
     fn uses(&self, snippet: &Snippet) -> usize {
@@ -116,7 +116,7 @@ impl SourceFile {
     pub(super) fn rewritable(&self, rng: &mut Rng) -> Vec<String> {
         let section =
             if self.path.starts_with("tests/") { Section::Tests } else { Section::Methods };
-        let mut items: Vec<&Item> =
+        let mut items: Vec<&SourceItem> =
             self.items.iter().filter(|item| item.section == section).collect();
         rng.shuffle(&mut items);
         items.sort_by_key(|item| !item.snippet.is_own());

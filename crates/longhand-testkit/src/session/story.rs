@@ -2,7 +2,7 @@
 
 use super::author::Author;
 use super::grammar::{Bindings, expand};
-use super::phrases::{self, Record};
+use super::phrases::{self, PhraseRecord};
 
 const THEMES: usize = 6;
 /// The theme that is blocked, to be taken up again after a later one.
@@ -36,13 +36,13 @@ pub(super) fn play(author: &mut Author, bytes: usize) {
 }
 
 /// One user message and the work that it starts.
-struct Round<'a> {
+struct StoryRound<'a> {
     theme: &'a Theme,
-    kind: Kind,
+    kind: StoryRoundKind,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum StoryRoundKind {
     Ask,
     Steer,
     Blocked,
@@ -51,12 +51,12 @@ enum Kind {
 
 /// A theme with the values that its texts share.
 struct Theme {
-    record: Record,
+    record: PhraseRecord,
     shared: Bindings,
 }
 
 impl Theme {
-    fn new(record: Record, author: &mut Author) -> Self {
+    fn new(record: PhraseRecord, author: &mut Author) -> Self {
         let mut shared = author.world.clone();
         expand("$ticket $commit $big $gap $few", &mut author.rng, &mut shared);
         Self { record, shared }
@@ -88,35 +88,37 @@ fn choose_blocker(blocked: &Theme, author: &mut Author) -> Theme {
     Theme::new(chosen, author)
 }
 
-fn arrange(themes: &[Theme]) -> Vec<Round<'_>> {
+fn arrange(themes: &[Theme]) -> Vec<StoryRound<'_>> {
     let mut rounds = Vec::new();
     for (theme, place) in themes.iter().zip(0..) {
-        rounds
-            .push(Round { theme, kind: if place == BLOCKED { Kind::Blocked } else { Kind::Ask } });
+        rounds.push(StoryRound {
+            theme,
+            kind: if place == BLOCKED { StoryRoundKind::Blocked } else { StoryRoundKind::Ask },
+        });
         if matches!(place, 0 | 1 | 3 | 5) {
-            rounds.push(Round { theme, kind: Kind::Steer });
+            rounds.push(StoryRound { theme, kind: StoryRoundKind::Steer });
         }
         if place == LIFTED_AFTER {
-            rounds.push(Round { theme: &themes[BLOCKED], kind: Kind::Lifted });
+            rounds.push(StoryRound { theme: &themes[BLOCKED], kind: StoryRoundKind::Lifted });
         }
     }
     rounds
 }
 
-fn open(round: &Round, blocker: &Theme, author: &mut Author) {
+fn open(round: &StoryRound, blocker: &Theme, author: &mut Author) {
     let said = match round.kind {
-        Kind::Ask | Kind::Blocked => round.theme.text("ask", author),
-        Kind::Steer => round.theme.text("steer", author),
-        Kind::Lifted => blocker.text("lifted", author),
+        StoryRoundKind::Ask | StoryRoundKind::Blocked => round.theme.text("ask", author),
+        StoryRoundKind::Steer => round.theme.text("steer", author),
+        StoryRoundKind::Lifted => blocker.text("lifted", author),
     };
     author.transcript.text("user", &said);
     match round.kind {
-        Kind::Ask | Kind::Blocked => {}
-        Kind::Steer => {
+        StoryRoundKind::Ask | StoryRoundKind::Blocked => {}
+        StoryRoundKind::Steer => {
             let reply = author.phrase("reply", &[]);
             author.think(reply);
         }
-        Kind::Lifted => {
+        StoryRoundKind::Lifted => {
             let unblocked = blocker.text("unblocked", author);
             author.think(format!("Unblocked: {unblocked}\n\n"));
         }
@@ -124,14 +126,14 @@ fn open(round: &Round, blocker: &Theme, author: &mut Author) {
 }
 
 /// Reads, changes and tests until the session has grown to `bytes`.
-fn work(round: &Round, bytes: usize, author: &mut Author) {
+fn work(round: &StoryRound, bytes: usize, author: &mut Author) {
     let focus: Vec<&str> = round.theme.record.get("focus").split(' ').collect();
     let mut notes = round.theme.notes(author);
-    if matches!(round.kind, Kind::Steer | Kind::Lifted) {
+    if matches!(round.kind, StoryRoundKind::Steer | StoryRoundKind::Lifted) {
         notes.clear();
     }
     author.rng.shuffle(&mut notes);
-    if matches!(round.kind, Kind::Ask | Kind::Blocked) {
+    if matches!(round.kind, StoryRoundKind::Ask | StoryRoundKind::Blocked) {
         author.read(focus[0]);
         author.show_fault(&focus);
     }
@@ -149,25 +151,25 @@ fn work(round: &Round, bytes: usize, author: &mut Author) {
     }
 }
 
-fn close(round: &Round, blocker: &Theme, author: &mut Author) {
+fn close(round: &StoryRound, blocker: &Theme, author: &mut Author) {
     let ticket = &round.theme.shared["ticket"];
     let wrap = author.phrase("wrap", &[("ticket", ticket)]);
     let changes = author.changes();
     let theme = round.theme;
     let text = match round.kind {
-        Kind::Ask => format!(
+        StoryRoundKind::Ask => format!(
             "{wrap} {} {changes}\n\nDecision: {}\n\nOpen question: {}",
             theme.text("done", author),
             theme.text("decision", author),
             theme.text("question", author),
         ),
-        Kind::Steer => format!("{wrap} {} {changes}", theme.text("after", author)),
-        Kind::Blocked => format!(
+        StoryRoundKind::Steer => format!("{wrap} {} {changes}", theme.text("after", author)),
+        StoryRoundKind::Blocked => format!(
             "The code is in, but I cannot call it done. {changes}\n\nBlocked: {}\n\nDecision: {}",
             blocker.text("blocked", author),
             theme.text("decision", author),
         ),
-        Kind::Lifted => format!(
+        StoryRoundKind::Lifted => format!(
             "{wrap} {} {changes}\n\nOpen question: {}",
             theme.text("done", author),
             theme.text("question", author),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::build;
 use super::grammar::{Bindings, expand};
 use super::phrases;
-use super::project::{Project, Test};
+use super::project::{Project, ProjectTest};
 use crate::rng::Rng;
 
 /// How much of a run is shown.
@@ -21,7 +21,7 @@ pub(super) enum Detail {
 pub(super) fn report(
     project: &Project,
     filter: &str,
-    failing: &[Test],
+    failing: &[ProjectTest],
     detail: Detail,
     rng: &mut Rng,
 ) -> String {
@@ -34,7 +34,8 @@ pub(super) fn report(
             continue;
         }
         chosen.sort_by(|a, b| a.name.cmp(&b.name));
-        let failed: Vec<&Test> = chosen.iter().filter(|test| failing.contains(test)).collect();
+        let failed: Vec<&ProjectTest> =
+            chosen.iter().filter(|test| failing.contains(test)).collect();
         out.push_str(&head(binary, chosen.len(), rng));
         match detail {
             Detail::Dots => out.push_str(&dots(chosen.len())),
@@ -53,7 +54,7 @@ pub(super) fn report(
 /// Renders one test with everything that it logs, about `bytes` long.
 pub(super) fn verbose_report(
     project: &Project,
-    test: &Test,
+    test: &ProjectTest,
     bytes: usize,
     rng: &mut Rng,
 ) -> String {
@@ -74,7 +75,7 @@ pub(super) fn verbose_report(
 }
 
 /// Where a test fails: the line of one of its assertions.
-pub(super) fn place_of(project: &Project, test: &Test) -> String {
+pub(super) fn place_of(project: &Project, test: &ProjectTest) -> String {
     let line = ["assert", "unwrap", "should_panic", ";"]
         .iter()
         .find_map(|wanted| project.line_in(&test.path, &test.function, wanted));
@@ -126,7 +127,7 @@ fn dots(count: usize) -> String {
     ".".repeat(count) + "\n"
 }
 
-fn lines(tests: &[Test], failing: &[Test]) -> String {
+fn lines(tests: &[ProjectTest], failing: &[ProjectTest]) -> String {
     let outcome = |test| if failing.contains(test) { "FAILED" } else { "ok" };
     let mut out = String::new();
     for test in tests {
@@ -135,7 +136,7 @@ fn lines(tests: &[Test], failing: &[Test]) -> String {
     out
 }
 
-fn failures(project: &Project, failed: &[&Test], rng: &mut Rng) -> String {
+fn failures(project: &Project, failed: &[&ProjectTest], rng: &mut Rng) -> String {
     if failed.is_empty() {
         return String::new();
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::rng::Rng;
 
 /// One call, with the arguments it is made with and the result it gets.
-pub(super) struct Call {
+pub(super) struct TranscriptCall {
     pub(super) tool: &'static str,
     pub(super) arguments: Value,
     pub(super) result: String,
@@ -37,7 +37,7 @@ impl Transcript {
     }
 
     /// Adds an assistant message with calls, and the results right after it.
-    pub(super) fn step(&mut self, text: Option<&str>, calls: Vec<Call>, rng: &mut Rng) {
+    pub(super) fn step(&mut self, text: Option<&str>, calls: Vec<TranscriptCall>, rng: &mut Rng) {
         let mut tool_calls = Vec::new();
         let mut results = Vec::new();
         for call in calls {

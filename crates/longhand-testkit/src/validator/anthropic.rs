@@ -7,15 +7,15 @@ use serde_json::Value;
 use super::anthropic_blocks::{check_blocks, check_images};
 use super::anthropic_request::{check_cache_marks, check_request};
 use super::model::Claude;
-use super::rules::{Report, is_blank, kind_of, text_field};
-use super::{Wire, messages_of};
+use super::rules::{ViolationReport, is_blank, kind_of, text_field};
+use super::{WireFormat, messages_of};
 
 const MESSAGES_MAX: usize = 100_000;
 const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-pub(super) fn validate(document: &Value, bytes: usize, report: &mut Report) {
+pub(super) fn validate(document: &Value, bytes: usize, report: &mut ViolationReport) {
     report.demand(bytes <= BODY_BYTES_MAX, "request", "the body has more than 32 MB");
-    let Some(messages) = messages_of(Wire::Anthropic, document) else {
+    let Some(messages) = messages_of(WireFormat::Anthropic, document) else {
         return report.add("messages", "expected a list of messages");
     };
     report.demand(messages.len() <= MESSAGES_MAX, "messages", "there are more than 100000");
@@ -46,7 +46,7 @@ fn check_role(
     index: usize,
     claude: Option<Claude>,
     place: &str,
-    report: &mut Report,
+    report: &mut ViolationReport,
 ) {
     let before = index.checked_sub(1).map(|before| role_of(&messages[before]));
     let after = messages.get(index + 1).map(role_of);
@@ -78,7 +78,7 @@ fn check_role(
     }
 }
 
-fn check_content(message: &Value, place: &str, report: &mut Report) {
+fn check_content(message: &Value, place: &str, report: &mut ViolationReport) {
     let place = format!("{place}.content");
     match message.get("content") {
         Some(Value::String(text)) => {
@@ -93,7 +93,7 @@ fn check_content(message: &Value, place: &str, report: &mut Report) {
 }
 
 /// Checks that each call is answered in the next message, and nothing else is.
-fn check_pairs(messages: &[Value], report: &mut Report) {
+fn check_pairs(messages: &[Value], report: &mut ViolationReport) {
     let mut seen = BTreeSet::new();
     let mut open: BTreeSet<&str> = BTreeSet::new();
     let mut open_place = String::new();
@@ -128,14 +128,14 @@ fn check_pairs(messages: &[Value], report: &mut Report) {
     close(&mut open, &open_place, report);
 }
 
-fn close(open: &mut BTreeSet<&str>, place: &str, report: &mut Report) {
+fn close(open: &mut BTreeSet<&str>, place: &str, report: &mut ViolationReport) {
     for id in std::mem::take(open) {
         report.add(place, format!("the call {id:?} has no result in the next message"));
     }
 }
 
 /// Checks a last message of the assistant, which the model would continue.
-fn check_prefill(messages: &[Value], claude: Option<Claude>, report: &mut Report) {
+fn check_prefill(messages: &[Value], claude: Option<Claude>, report: &mut ViolationReport) {
     let Some(last) = messages.last().filter(|message| role_of(message) == "assistant") else {
         return;
     };

@@ -8,7 +8,8 @@ use super::anthropic::blocks_of;
 use super::model::Claude;
 use super::pixels::pixels_of;
 use super::rules::{
-    Report, check_text, check_tool_name, filled_field, is_identifier, kind_of, present, text_field,
+    ViolationReport, check_text, check_tool_name, filled_field, is_identifier, kind_of, present,
+    text_field,
 };
 
 /// Blocks that only users write; what is in neither list passes.
@@ -23,7 +24,12 @@ const SIDE_PIXELS_MAX: u32 = 8_000;
 const SIDE_PIXELS_MAX_OF_MANY: u32 = 2_000;
 const MANY_IMAGES: usize = 20;
 
-pub(super) fn check_blocks(blocks: &[Value], role: &str, place: &str, report: &mut Report) {
+pub(super) fn check_blocks(
+    blocks: &[Value],
+    role: &str,
+    place: &str,
+    report: &mut ViolationReport,
+) {
     for (index, block) in blocks.iter().enumerate() {
         let place = format!("{place}[{index}]");
         let kind = kind_of(block);
@@ -56,7 +62,7 @@ fn is_thinking(kind: &str) -> bool {
     matches!(kind, "thinking" | "redacted_thinking")
 }
 
-fn check_block(block: &Value, kind: &str, place: &str, report: &mut Report) {
+fn check_block(block: &Value, kind: &str, place: &str, report: &mut ViolationReport) {
     match kind {
         "" => report.add(place, "the block has no type"),
         "text" => check_text(block, "text", place, report),
@@ -98,7 +104,7 @@ fn check_block(block: &Value, kind: &str, place: &str, report: &mut Report) {
     }
 }
 
-fn check_result(block: &Value, place: &str, report: &mut Report) {
+fn check_result(block: &Value, place: &str, report: &mut ViolationReport) {
     let id = text_field(block, "tool_use_id").unwrap_or_default();
     report.demand(is_identifier(id), place, "an id has only letters, digits, `_` and `-`");
     match block.get("content") {
@@ -116,7 +122,7 @@ fn check_result(block: &Value, place: &str, report: &mut Report) {
     }
 }
 
-fn check_source(block: &Value, kinds: &[&str], place: &str, report: &mut Report) {
+fn check_source(block: &Value, kinds: &[&str], place: &str, report: &mut ViolationReport) {
     let source = &block["source"];
     let kind = kind_of(source);
     if !report.demand(kinds.contains(&kind), place, "the source is of no known type") {
@@ -134,7 +140,7 @@ fn check_source(block: &Value, kinds: &[&str], place: &str, report: &mut Report)
 }
 
 /// Checks that nothing comes before the results of a message.
-fn check_results_first(blocks: &[Value], place: &str, report: &mut Report) {
+fn check_results_first(blocks: &[Value], place: &str, report: &mut ViolationReport) {
     let results = blocks.iter().take_while(|block| kind_of(block) == "tool_result").count();
     for (index, block) in blocks.iter().enumerate().skip(results) {
         let late = kind_of(block) == "tool_result";
@@ -145,7 +151,7 @@ fn check_results_first(blocks: &[Value], place: &str, report: &mut Report) {
 /// Checks that thinking comes before the text or the calls that it led to.
 ///
 /// A reply that was cut off may consist of thinking alone.
-fn check_thinking_order(blocks: &[Value], place: &str, report: &mut Report) {
+fn check_thinking_order(blocks: &[Value], place: &str, report: &mut ViolationReport) {
     if blocks.iter().all(|block| is_thinking(kind_of(block))) {
         return;
     }
@@ -159,7 +165,7 @@ fn check_thinking_order(blocks: &[Value], place: &str, report: &mut Report) {
 }
 
 /// Checks that tools which the provider runs have call and result in one message.
-fn check_provider_calls(blocks: &[Value], place: &str, report: &mut Report) {
+fn check_provider_calls(blocks: &[Value], place: &str, report: &mut ViolationReport) {
     let mut open: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
     for (index, block) in blocks.iter().enumerate() {
         let kind = kind_of(block);
@@ -186,7 +192,11 @@ fn check_provider_calls(blocks: &[Value], place: &str, report: &mut Report) {
 }
 
 /// Checks number and size of all pictures, also of those in results.
-pub(super) fn check_images(messages: &[Value], claude: Option<Claude>, report: &mut Report) {
+pub(super) fn check_images(
+    messages: &[Value],
+    claude: Option<Claude>,
+    report: &mut ViolationReport,
+) {
     let mut images = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         let results = blocks_of(message).iter().filter(|block| kind_of(block) == "tool_result");

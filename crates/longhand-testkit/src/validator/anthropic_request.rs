@@ -6,12 +6,18 @@ use serde_json::Value;
 
 use super::anthropic::blocks_of;
 use super::model::Claude;
-use super::rules::{Report, check_text, check_tool_name, is_blank, kind_of, present, text_field};
+use super::rules::{
+    ViolationReport, check_text, check_tool_name, is_blank, kind_of, present, text_field,
+};
 
 const CACHE_MARKS_MAX: usize = 4;
 const BUDGET_TOKENS_MIN: u64 = 1_024;
 
-pub(super) fn check_request(document: &Value, claude: Option<Claude>, report: &mut Report) {
+pub(super) fn check_request(
+    document: &Value,
+    claude: Option<Claude>,
+    report: &mut ViolationReport,
+) {
     check_system(document, report);
     check_tools(document, report);
     if let Some(thinking) = present(document, "thinking") {
@@ -29,7 +35,7 @@ pub(super) fn check_request(document: &Value, claude: Option<Claude>, report: &m
     }
 }
 
-fn check_system(document: &Value, report: &mut Report) {
+fn check_system(document: &Value, report: &mut ViolationReport) {
     match present(document, "system") {
         None => {}
         Some(Value::String(text)) => {
@@ -46,7 +52,7 @@ fn check_system(document: &Value, report: &mut Report) {
     }
 }
 
-fn check_tools(document: &Value, report: &mut Report) {
+fn check_tools(document: &Value, report: &mut ViolationReport) {
     let mut names = BTreeSet::new();
     let tools = document.get("tools").and_then(Value::as_array);
     for (index, tool) in tools.into_iter().flatten().enumerate() {
@@ -61,7 +67,12 @@ fn check_tools(document: &Value, report: &mut Report) {
     }
 }
 
-fn check_thinking(document: &Value, thinking: &Value, claude: Option<Claude>, report: &mut Report) {
+fn check_thinking(
+    document: &Value,
+    thinking: &Value,
+    claude: Option<Claude>,
+    report: &mut ViolationReport,
+) {
     match kind_of(thinking) {
         "adaptive" => {}
         "enabled" => {
@@ -85,7 +96,11 @@ fn check_thinking(document: &Value, thinking: &Value, claude: Option<Claude>, re
     }
 }
 
-pub(super) fn check_cache_marks(document: &Value, messages: &[Value], report: &mut Report) {
+pub(super) fn check_cache_marks(
+    document: &Value,
+    messages: &[Value],
+    report: &mut ViolationReport,
+) {
     let mut marks = Vec::new();
     let lists =
         ["tools", "system"].map(|name| (name, document.get(name).and_then(Value::as_array)));
@@ -119,7 +134,7 @@ fn collect_mark(
     holder: &Value,
     place: String,
     marks: &mut Vec<(String, bool)>,
-    report: &mut Report,
+    report: &mut ViolationReport,
 ) {
     let Some(mark) = present(holder, "cache_control") else { return };
     report.demand(kind_of(mark) == "ephemeral", &place, "a cache mark is of type `ephemeral`");

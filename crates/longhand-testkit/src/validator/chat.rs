@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::model::{demands_reasoning, is_mistral, refuses_tools_with_effort};
 use super::rules::{
-    Report, check_arguments, check_text, check_tool_name, filled_field, kind_of, present,
+    ViolationReport, check_arguments, check_text, check_tool_name, filled_field, kind_of, present,
     text_field,
 };
-use super::{Wire, messages_of};
+use super::{WireFormat, messages_of};
 
-pub(super) fn validate(document: &Value, report: &mut Report) {
-    let Some(messages) = messages_of(Wire::Chat, document) else {
+pub(super) fn validate(document: &Value, report: &mut ViolationReport) {
+    let Some(messages) = messages_of(WireFormat::Chat, document) else {
         return report.add("messages", "expected a list of messages");
     };
     let model = text_field(document, "model").unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn validate(document: &Value, report: &mut Report) {
     open.close(report);
 }
 
-fn check_request(document: &Value, model: &str, report: &mut Report) {
+fn check_request(document: &Value, model: &str, report: &mut ViolationReport) {
     let tools = document.get("tools").and_then(Value::as_array);
     for (index, tool) in tools.into_iter().flatten().enumerate() {
         let place = format!("tools[{index}]");
@@ -55,7 +55,7 @@ fn check_request(document: &Value, model: &str, report: &mut Report) {
     }
 }
 
-fn check_message(message: &Value, role: &str, place: &str, report: &mut Report) {
+fn check_message(message: &Value, role: &str, place: &str, report: &mut ViolationReport) {
     let has_calls = present(message, "tool_calls").is_some();
     match role {
         "system" | "developer" => check_content(message, &["text"], false, place, report),
@@ -87,7 +87,7 @@ fn check_message(message: &Value, role: &str, place: &str, report: &mut Report) 
     }
 }
 
-fn check_assistant(message: &Value, place: &str, report: &mut Report) {
+fn check_assistant(message: &Value, place: &str, report: &mut ViolationReport) {
     let calls = present(message, "tool_calls").or(present(message, "function_call"));
     if present(message, "content").is_some() {
         check_content(message, &["text", "refusal"], calls.is_some(), place, report);
@@ -118,7 +118,7 @@ fn check_assistant(message: &Value, place: &str, report: &mut Report) {
     }
 }
 
-fn check_call(call: &Value, place: &str, report: &mut Report) {
+fn check_call(call: &Value, place: &str, report: &mut ViolationReport) {
     report.demand(filled_field(call, "id").is_some(), place, "the call has no id");
     match kind_of(call) {
         "function" => {
@@ -140,7 +140,7 @@ fn check_content(
     kinds: &[&str],
     may_be_empty: bool,
     place: &str,
-    report: &mut Report,
+    report: &mut ViolationReport,
 ) {
     let place = format!("{place}.content");
     match present(message, "content") {
@@ -166,7 +166,7 @@ fn check_content(
     }
 }
 
-fn check_part(part: &Value, kind: &str, place: &str, report: &mut Report) {
+fn check_part(part: &Value, kind: &str, place: &str, report: &mut ViolationReport) {
     match kind {
         "text" | "refusal" => check_text(part, kind, place, report),
         "image_url" => {
@@ -197,7 +197,7 @@ fn check_for_model(
     index: usize,
     model: &str,
     place: &str,
-    report: &mut Report,
+    report: &mut ViolationReport,
 ) {
     let message = &messages[index];
     let calls = message["tool_calls"].as_array();
@@ -231,7 +231,7 @@ struct OpenCalls<'v> {
 }
 
 impl<'v> OpenCalls<'v> {
-    fn extend(&mut self, message: &'v Value, place: &str, report: &mut Report) {
+    fn extend(&mut self, message: &'v Value, place: &str, report: &mut ViolationReport) {
         let calls = message["tool_calls"].as_array();
         for (index, call) in calls.into_iter().flatten().enumerate() {
             let Some(id) = filled_field(call, "id") else { continue };
@@ -241,7 +241,7 @@ impl<'v> OpenCalls<'v> {
         }
     }
 
-    fn answer(&mut self, message: &'v Value, place: &str, report: &mut Report) {
+    fn answer(&mut self, message: &'v Value, place: &str, report: &mut ViolationReport) {
         let Some(id) = filled_field(message, "tool_call_id") else { return };
         if self.calls.remove(id).is_none() {
             report.add(place, format!("the result of {id:?} does not follow its call"));
@@ -249,7 +249,7 @@ impl<'v> OpenCalls<'v> {
     }
 
     /// Reports what is still open where no more results can come.
-    fn close(&mut self, report: &mut Report) {
+    fn close(&mut self, report: &mut ViolationReport) {
         for (id, place) in std::mem::take(&mut self.calls) {
             report.add(&place, format!("the call {id:?} has no result right after it"));
         }

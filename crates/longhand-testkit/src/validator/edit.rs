@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::rules::{Report, kind_of, text_field};
-use super::{Wire, messages_of};
+use super::rules::{ViolationReport, kind_of, text_field};
+use super::{WireFormat, messages_of};
 
 /// How the block begins that stands for folded messages; no user wrote it.
 const FOLD_START: &str = "[longhand fold ";
@@ -15,12 +15,12 @@ const FOLD_START: &str = "[longhand fold ";
 /// once anything before it has changed. Whether the edited conversation is valid at all is for
 /// [`validate`](super::validate) to say.
 pub fn validate_edit(
-    dialect: Wire,
+    dialect: WireFormat,
     before_json: &str,
     after_json: &str,
     binds_thinking: bool,
 ) -> Vec<String> {
-    let mut report = Report::default();
+    let mut report = ViolationReport::default();
     let before = parse("before", before_json, &mut report);
     let after = parse("after", after_json, &mut report);
     let (Some(before), Some(after)) = (before, after) else { return report.violations };
@@ -33,9 +33,9 @@ pub fn validate_edit(
     check_system_messages(dialect, old_messages, new_messages, &mut report);
     check_newest_user_message(dialect, old_messages, new_messages, &mut report);
     match dialect {
-        Wire::Chat => {}
-        Wire::Responses => check_reasoning(old_messages, new_messages, &mut report),
-        Wire::Anthropic => {
+        WireFormat::Chat => {}
+        WireFormat::Responses => check_reasoning(old_messages, new_messages, &mut report),
+        WireFormat::Anthropic => {
             check_thinking_is_verbatim(old_messages, new_messages, &mut report);
             check_latest_thinking(old_messages, new_messages, &mut report);
             if binds_thinking && !drops_void_thinking(&after) {
@@ -48,16 +48,16 @@ pub fn validate_edit(
     report.violations
 }
 
-fn parse(name: &str, json: &str, report: &mut Report) -> Option<Value> {
+fn parse(name: &str, json: &str, report: &mut ViolationReport) -> Option<Value> {
     let parsed = serde_json::from_str(json);
     parsed.map_err(|error| report.add(name, format!("the JSON does not parse: {error}"))).ok()
 }
 
-fn check_fixed(dialect: Wire, before: &Value, after: &Value, report: &mut Report) {
+fn check_fixed(dialect: WireFormat, before: &Value, after: &Value, report: &mut ViolationReport) {
     let names: &[&str] = match dialect {
-        Wire::Chat => &["tools", "functions"],
-        Wire::Responses => &["tools", "instructions"],
-        Wire::Anthropic => &["tools", "system"],
+        WireFormat::Chat => &["tools", "functions"],
+        WireFormat::Responses => &["tools", "instructions"],
+        WireFormat::Anthropic => &["tools", "system"],
     };
     for name in names {
         let same = written(before.get(*name)) == written(after.get(*name));
@@ -71,7 +71,12 @@ fn written(value: Option<&Value>) -> Option<String> {
 }
 
 /// Checks the system messages that a conversation opens with.
-fn check_system_messages(dialect: Wire, before: &[Value], after: &[Value], report: &mut Report) {
+fn check_system_messages(
+    dialect: WireFormat,
+    before: &[Value],
+    after: &[Value],
+    report: &mut ViolationReport,
+) {
     let is_system = |message: &&Value| matches!(role_of(message), "system" | "developer");
     for (index, message) in before.iter().take_while(is_system).enumerate() {
         let same = written(after.get(index)) == written(Some(message));
@@ -147,10 +152,10 @@ fn is_client_call(kind: &str) -> bool {
 
 /// Checks that a user message has all that the newest one had; a summary may stand beside it.
 fn check_newest_user_message(
-    dialect: Wire,
+    dialect: WireFormat,
     before: &[Value],
     after: &[Value],
-    report: &mut Report,
+    report: &mut ViolationReport,
 ) {
     let Some(newest) = before.iter().rposition(is_user_turn) else { return };
     let is_kept = |index: usize| {
@@ -186,7 +191,7 @@ fn thinking_of(messages: &[Value]) -> Vec<(String, String)> {
 }
 
 /// Checks that the thinking left is thinking of the source, unchanged and in its order.
-fn check_thinking_is_verbatim(before: &[Value], after: &[Value], report: &mut Report) {
+fn check_thinking_is_verbatim(before: &[Value], after: &[Value], report: &mut ViolationReport) {
     let old_thinking = thinking_of(before);
     let mut rest = old_thinking.iter();
     for (place, block) in thinking_of(after) {
@@ -217,7 +222,7 @@ fn open_loop(messages: &[Value]) -> &[Value] {
 }
 
 /// Checks that the reply whose results come last keeps its thinking.
-fn check_latest_thinking(before: &[Value], after: &[Value], report: &mut Report) {
+fn check_latest_thinking(before: &[Value], after: &[Value], report: &mut ViolationReport) {
     let is_reply = |message: &&Value| role_of(message) == "assistant";
     let Some(old_reply) = open_loop(before).iter().rfind(is_reply) else { return };
     let Some(new_reply) = after.iter().rfind(is_reply) else { return };
@@ -235,7 +240,12 @@ fn drops_void_thinking(request: &Value) -> bool {
 }
 
 /// Checks that no thinking of the source comes after the first change, outside of the open tool loop.
-fn check_bound_thinking(before: &[Value], after: &[Value], changed: bool, report: &mut Report) {
+fn check_bound_thinking(
+    before: &[Value],
+    after: &[Value],
+    changed: bool,
+    report: &mut ViolationReport,
+) {
     let same = |(old, new): &(&Value, &Value)| {
         role_of(old) == role_of(new) && parts_of(old) == parts_of(new)
     };
@@ -260,7 +270,7 @@ fn check_bound_thinking(before: &[Value], after: &[Value], changed: bool, report
 }
 
 /// Checks that reasoning is left as it was, and together with the item that it led to.
-fn check_reasoning(before: &[Value], after: &[Value], report: &mut Report) {
+fn check_reasoning(before: &[Value], after: &[Value], report: &mut ViolationReport) {
     let is_reasoning = |item: &Value| kind_of(item) == "reasoning";
     let mut rest = before.iter().filter(|item| is_reasoning(item));
     for (index, item) in after.iter().enumerate().filter(|(_, item)| is_reasoning(item)) {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::responses_items::check_item;
-use super::rules::{Report, check_tool_name, filled_field, kind_of, present, text_field};
-use super::{Wire, messages_of};
+use super::rules::{ViolationReport, check_tool_name, filled_field, kind_of, present, text_field};
+use super::{WireFormat, messages_of};
 
 /// Calls that the client answers, each with the types of item that answer it.
 ///
@@ -21,12 +21,12 @@ const ANSWERED: [(&str, &[&str]); 7] = [
     ("tool_search_call", &["tool_search_output"]),
 ];
 
-pub(super) fn validate(document: &Value, report: &mut Report) {
+pub(super) fn validate(document: &Value, report: &mut ViolationReport) {
     check_request(document, report);
     if document.get("input").is_some_and(Value::is_string) {
         return;
     }
-    let Some(items) = messages_of(Wire::Responses, document) else {
+    let Some(items) = messages_of(WireFormat::Responses, document) else {
         return report.add("input", "expected a string or a list of items");
     };
     for (index, item) in items.iter().enumerate() {
@@ -46,7 +46,7 @@ fn is_held(document: &Value) -> bool {
     ["previous_response_id", "conversation"].iter().any(|name| present(document, name).is_some())
 }
 
-fn check_request(document: &Value, report: &mut Report) {
+fn check_request(document: &Value, report: &mut ViolationReport) {
     let both = ["previous_response_id", "conversation"];
     let both = both.iter().all(|name| present(document, name).is_some());
     report.demand(!both, "conversation", "it excludes `previous_response_id`");
@@ -90,7 +90,7 @@ struct OpenCall<'v> {
 }
 
 /// Checks that calls have exactly one output each, which comes after them.
-fn check_pairs(items: &[Value], held: bool, report: &mut Report) {
+fn check_pairs(items: &[Value], held: bool, report: &mut ViolationReport) {
     let mut open: BTreeMap<&str, OpenCall<'_>> = BTreeMap::new();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     // A reference may stand for a call, whose id is then not known here.
@@ -129,7 +129,7 @@ fn call_id<'v>(item: &'v Value, kind: &str) -> Option<&'v str> {
     filled_field(item, "call_id").or_else(fallback)
 }
 
-fn check_approvals(items: &[Value], held: bool, report: &mut Report) {
+fn check_approvals(items: &[Value], held: bool, report: &mut ViolationReport) {
     let mut requests = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
         match kind_of(item) {
@@ -151,7 +151,7 @@ fn check_approvals(items: &[Value], held: bool, report: &mut Report) {
 }
 
 /// Checks that reasoning is followed by what it led to.
-fn check_reasoning(items: &[Value], report: &mut Report) {
+fn check_reasoning(items: &[Value], report: &mut ViolationReport) {
     for (index, item) in items.iter().enumerate() {
         if kind_of(item) == "reasoning" {
             let follows = items.get(index + 1).is_some_and(is_from_model);
@@ -178,7 +178,7 @@ fn is_reference(item: &Value) -> bool {
     kind_of(item).is_empty() && item.get("role").is_none() && filled_field(item, "id").is_some()
 }
 
-fn check_places_and_ids(items: &[Value], report: &mut Report) {
+fn check_places_and_ids(items: &[Value], report: &mut ViolationReport) {
     let mut ids = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
         let place = format!("input[{index}]");
@@ -195,7 +195,7 @@ fn check_places_and_ids(items: &[Value], report: &mut Report) {
 }
 
 /// Checks a request whose provider stores nothing, so that ids lead nowhere.
-fn check_unstored(items: &[Value], report: &mut Report) {
+fn check_unstored(items: &[Value], report: &mut ViolationReport) {
     for (index, item) in items.iter().enumerate() {
         let place = format!("input[{index}]");
         let reference = kind_of(item) == "item_reference" || is_reference(item);

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::rules::{
-    Report, check_arguments, check_text, check_tool_name, filled_field, is_blank, kind_of, present,
-    text_field,
+    ViolationReport, check_arguments, check_text, check_tool_name, filled_field, is_blank, kind_of,
+    present, text_field,
 };
 
 const CALL_ID_CHARS_MAX: usize = 64;
@@ -14,7 +14,7 @@ const COMPACTION_CHARS_MAX: usize = 20_971_520;
 const FILE_DATA_CHARS_MAX: usize = 73_400_320;
 
 /// Items of unknown type are accepted.
-pub(super) fn check_item(item: &Value, place: &str, report: &mut Report) {
+pub(super) fn check_item(item: &Value, place: &str, report: &mut ViolationReport) {
     if !report.demand(item.is_object(), place, "expected an item") {
         return;
     }
@@ -48,7 +48,7 @@ pub(super) fn check_item(item: &Value, place: &str, report: &mut Report) {
     }
 }
 
-fn check_call_or_output(item: &Value, kind: &str, place: &str, report: &mut Report) {
+fn check_call_or_output(item: &Value, kind: &str, place: &str, report: &mut ViolationReport) {
     match kind {
         "function_call" => {
             check_tool_name(item, place, report);
@@ -88,7 +88,7 @@ fn check_call_or_output(item: &Value, kind: &str, place: &str, report: &mut Repo
     check_call_id(filled_field(item, "call_id"), place, report);
 }
 
-fn check_call_id(id: Option<&str>, place: &str, report: &mut Report) {
+fn check_call_id(id: Option<&str>, place: &str, report: &mut ViolationReport) {
     match id {
         None => report.add(place, "the item has no `call_id`"),
         Some(id) => {
@@ -98,7 +98,7 @@ fn check_call_id(id: Option<&str>, place: &str, report: &mut Report) {
     }
 }
 
-fn check_message(item: &Value, place: &str, report: &mut Report) {
+fn check_message(item: &Value, place: &str, report: &mut ViolationReport) {
     let role = text_field(item, "role").unwrap_or_default();
     let kinds: &[&str] = match role {
         "user" => &["input_text", "input_image", "input_file", "input_audio"],
@@ -130,7 +130,7 @@ fn check_message(item: &Value, place: &str, report: &mut Report) {
     }
 }
 
-fn check_output(item: &Value, place: &str, report: &mut Report) {
+fn check_output(item: &Value, place: &str, report: &mut ViolationReport) {
     let place = format!("{place}.output");
     match item.get("output") {
         Some(Value::String(text)) => check_length(text, TEXT_CHARS_MAX, &place, report),
@@ -145,7 +145,7 @@ fn check_output(item: &Value, place: &str, report: &mut Report) {
     }
 }
 
-fn check_screenshot(output: &Value, place: &str, report: &mut Report) {
+fn check_screenshot(output: &Value, place: &str, report: &mut ViolationReport) {
     report.demand(
         kind_of(output) == "computer_screenshot",
         place,
@@ -154,7 +154,7 @@ fn check_screenshot(output: &Value, place: &str, report: &mut Report) {
     check_image(output, place, report);
 }
 
-fn check_part(part: &Value, kinds: &[&str], place: &str, report: &mut Report) {
+fn check_part(part: &Value, kinds: &[&str], place: &str, report: &mut ViolationReport) {
     let kind = kind_of(part);
     if !report.demand(kinds.contains(&kind), place, &format!("no part of type {kind:?} here")) {
         return;
@@ -182,7 +182,7 @@ fn check_part(part: &Value, kinds: &[&str], place: &str, report: &mut Report) {
     }
 }
 
-fn check_image(holder: &Value, place: &str, report: &mut Report) {
+fn check_image(holder: &Value, place: &str, report: &mut ViolationReport) {
     let named = ["image_url", "file_id"].iter().any(|name| filled_field(holder, name).is_some());
     report.demand(named, place, "an image needs `image_url` or `file_id`");
     check_length(
@@ -193,7 +193,7 @@ fn check_image(holder: &Value, place: &str, report: &mut Report) {
     );
 }
 
-fn check_length(text: &str, chars_max: usize, place: &str, report: &mut Report) {
+fn check_length(text: &str, chars_max: usize, place: &str, report: &mut ViolationReport) {
     // No text has more characters than bytes, and most are far below the limit.
     if text.len() > chars_max && text.chars().count() > chars_max {
         report.add(place, format!("the text has more than {chars_max} characters"));

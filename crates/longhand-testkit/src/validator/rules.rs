@@ -4,11 +4,11 @@ use serde_json::Value;
 
 /// The violations that were found so far.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct ViolationReport {
     pub(super) violations: Vec<String>,
 }
 
-impl Report {
+impl ViolationReport {
     pub(super) fn add(&mut self, place: &str, violation: impl AsRef<str>) {
         self.violations.push(format!("{place}: {}", violation.as_ref()));
     }
@@ -56,7 +56,7 @@ pub(super) fn is_identifier(text: &str) -> bool {
 }
 
 /// Checks the name of a tool or of the tool that a call is for.
-pub(super) fn check_tool_name(holder: &Value, place: &str, report: &mut Report) {
+pub(super) fn check_tool_name(holder: &Value, place: &str, report: &mut ViolationReport) {
     let Some(name) = text_field(holder, "name") else {
         return report.add(place, "the tool has no name");
     };
@@ -64,7 +64,7 @@ pub(super) fn check_tool_name(holder: &Value, place: &str, report: &mut Report) 
 }
 
 /// Checks that the arguments of a function are a string that holds a JSON object.
-pub(super) fn check_arguments(holder: &Value, place: &str, report: &mut Report) {
+pub(super) fn check_arguments(holder: &Value, place: &str, report: &mut ViolationReport) {
     let Some(arguments) = text_field(holder, "arguments") else {
         return report.add(place, "`arguments` is not a string");
     };
@@ -74,7 +74,7 @@ pub(super) fn check_arguments(holder: &Value, place: &str, report: &mut Report) 
 }
 
 /// Checks that a string field is there and holds more than white space.
-pub(super) fn check_text(block: &Value, name: &str, place: &str, report: &mut Report) {
+pub(super) fn check_text(block: &Value, name: &str, place: &str, report: &mut ViolationReport) {
     match text_field(block, name) {
         None => report.add(place, format!("`{name}` is not a string")),
         Some(text) => {

@@ -1,6 +1,6 @@
 //! Rules of Anthropic Messages: each with an example that breaks it and one that does not.
 
-use longhand_testkit::{Wire, validate};
+use longhand_testkit::{WireFormat, validate};
 
 use crate::check;
 
@@ -29,7 +29,7 @@ const WORDS: &[(&str, &str)] = &[
 #[test]
 #[rustfmt::skip]
 fn roles() {
-    check(Wire::Anthropic, WORDS, &[
+    check(WireFormat::Anthropic, WORDS, &[
         ("an exchange", r#"{"system":"s","messages":[$user,$reply,$user]}"#, &[]),
         ("a bare list", "[$user,$reply]", &[]),
         ("no list", r#"{"messages":{}}"#, &["messages: expected a list of messages"]),
@@ -56,7 +56,7 @@ fn roles() {
 #[test]
 #[rustfmt::skip]
 fn blocks() {
-    check(Wire::Anthropic, WORDS, &[
+    check(WireFormat::Anthropic, WORDS, &[
         ("empty content", r#"[{"role":"user","content":" "},{"role":"assistant","content":[]},{"role":"user"}]"#, &["messages[0].content: the text is empty", "messages[1].content: the list of blocks is empty", "messages[2].content: expected a string or a list of blocks"]),
         ("a blank text", r#"[{"role":"user","content":[{"type":"text","text":"\n"}]}]"#, &["messages[0].content[0]: the text is empty"]),
         ("a block without a type", r#"[{"role":"user","content":[{}]}]"#, &["messages[0].content[0]: the block has no type"]),
@@ -77,7 +77,7 @@ fn blocks() {
 #[test]
 #[rustfmt::skip]
 fn calls() {
-    check(Wire::Anthropic, WORDS, &[
+    check(WireFormat::Anthropic, WORDS, &[
         ("two calls", r#"[$user,{"role":"assistant","content":[$text,$use1,$use2]},{"role":"user","content":[$result2,$result1,$text]},$reply]"#, &[]),
         ("a call at the end", "[$user,$call1]", &[r#"messages[1]: the call "t1" has no result in the next message"#]),
         ("a call before words", "[$user,$call1,$user]", &[r#"messages[1]: the call "t1" has no result in the next message"#]),
@@ -103,7 +103,7 @@ fn calls() {
 #[test]
 #[rustfmt::skip]
 fn requests() {
-    check(Wire::Anthropic, WORDS, &[
+    check(WireFormat::Anthropic, WORDS, &[
         ("a system prompt in blocks", r#"{"system":[$text],"messages":[$user]}"#, &[]),
         ("a blank system prompt", r#"{"system":" ","messages":[$user]}"#, &["system: the text is empty"]),
         ("an image in the system prompt", r#"{"system":[$image],"messages":[$user]}"#, &["system[0]: a system prompt holds only text", "system[0]: `text` is not a string"]),
@@ -152,7 +152,7 @@ fn images() {
         let images = vec![image; count].join(",");
         let json =
             format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":[{images}]}}]}}"#);
-        let found = validate(Wire::Anthropic, &json);
+        let found = validate(WireFormat::Anthropic, &json);
         assert_eq!(found.first().map(String::as_str), expected, "{count} of {side}");
     };
     check("claude-sonnet-4-5", 100, 4, None);
@@ -179,6 +179,6 @@ fn large_bodies() {
     for (bytes, taken) in [(33_554_432, true), (33_554_433, false)] {
         let frame = r#"[{"role":"user","content":""}]"#.len();
         let json = format!(r#"[{{"role":"user","content":"{}"}}]"#, "a".repeat(bytes - frame));
-        assert_eq!(validate(Wire::Anthropic, &json).is_empty(), taken);
+        assert_eq!(validate(WireFormat::Anthropic, &json).is_empty(), taken);
     }
 }

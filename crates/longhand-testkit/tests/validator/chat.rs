@@ -1,6 +1,6 @@
 //! Rules of Chat Completions: each with an example that breaks it and one that does not.
 
-use longhand_testkit::Wire;
+use longhand_testkit::WireFormat;
 
 use crate::check;
 
@@ -20,7 +20,7 @@ const WORDS: &[(&str, &str)] = &[
 #[test]
 #[rustfmt::skip]
 fn messages() {
-    check(Wire::Chat, WORDS, &[
+    check(WireFormat::Chat, WORDS, &[
         ("an exchange", r#"{"messages":[$user,$reply,$user]}"#, &[]),
         ("a bare list", "[$user,$reply]", &[]),
         ("nothing yet", "[]", &[]),
@@ -49,7 +49,7 @@ fn messages() {
 #[test]
 #[rustfmt::skip]
 fn calls() {
-    check(Wire::Chat, WORDS, &[
+    check(WireFormat::Chat, WORDS, &[
         ("two calls", "[$user,$calls,$out1,$out2,$reply]", &[]),
         ("results in another order", "[$user,$calls,$out2,$out1]", &[]),
         ("a call without a result", "[$user,$call1]", &[r#"messages[1].tool_calls[0]: the call "c1" has no result right after it"#]),
@@ -79,7 +79,7 @@ fn calls() {
 #[test]
 #[rustfmt::skip]
 fn models() {
-    check(Wire::Chat, WORDS, &[
+    check(WireFormat::Chat, WORDS, &[
         ("effort with tools", r#"{"model":"gpt-5.4","reasoning_effort":"high","tools":[{"type":"function","function":{"name":"f"}}],"messages":[$user]}"#, &["reasoning_effort: this model takes no tools with a reasoning effort"]),
         ("effort without tools", r#"{"model":"gpt-5.4","reasoning_effort":"high","tools":[],"messages":[$user]}"#, &[]),
         ("effort with tools before 5.4", r#"{"model":"gpt-5.2","reasoning_effort":"high","tools":[{"type":"function","function":{"name":"f"}}],"messages":[$user]}"#, &[]),

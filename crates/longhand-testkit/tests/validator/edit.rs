@@ -1,6 +1,6 @@
 //! Rules for edited conversations.
 
-use longhand_testkit::{Wire, validate_edit};
+use longhand_testkit::{WireFormat, validate_edit};
 
 #[rustfmt::skip]
 const WORDS: &[(&str, &str)] = &[
@@ -22,7 +22,7 @@ const WORDS: &[(&str, &str)] = &[
     ("$fo1", r#"{"type":"function_call_output","call_id":"c1","output":"1"}"#),
 ];
 
-fn check(dialect: Wire, binds: bool, before: &str, after: &str, expected: &[&str]) {
+fn check(dialect: WireFormat, binds: bool, before: &str, after: &str, expected: &[&str]) {
     let spelled = |text: &str| {
         WORDS.iter().fold(text.to_owned(), |text, (word, json)| text.replace(word, json))
     };
@@ -36,9 +36,9 @@ fn check(dialect: Wire, binds: bool, before: &str, after: &str, expected: &[&str
 #[test]
 fn no_edit_breaks_nothing() {
     for (dialect, json) in [
-        (Wire::Chat, r#"{"tools":[],"messages":[{"role":"system","content":"s"},$go]}"#),
-        (Wire::Anthropic, r#"{"system":"s","messages":[$go,$reply1,$more,$call2,$out2]}"#),
-        (Wire::Responses, r#"{"instructions":"s","input":[$go,$rs1,$fc1,$fo1]}"#),
+        (WireFormat::Chat, r#"{"tools":[],"messages":[{"role":"system","content":"s"},$go]}"#),
+        (WireFormat::Anthropic, r#"{"system":"s","messages":[$go,$reply1,$more,$call2,$out2]}"#),
+        (WireFormat::Responses, r#"{"instructions":"s","input":[$go,$rs1,$fc1,$fo1]}"#),
     ] {
         check(dialect, true, json, json, &[]);
     }
@@ -48,18 +48,24 @@ fn no_edit_breaks_nothing() {
 fn system_prompt_and_tools_stay() {
     let source = r#"{"tools":[{"a":1,"b":2}],"messages":[{"role":"system","content":"s"},$go]}"#;
     let order = r#"{"tools":[{"b":2,"a":1}],"messages":[{"role":"system","content":"s"},$go]}"#;
-    check(Wire::Chat, false, source, order, &["tools: the edit changed it"]);
+    check(WireFormat::Chat, false, source, order, &["tools: the edit changed it"]);
     let prompt = r#"{"tools":[{"a":1,"b":2}],"messages":[{"role":"system","content":"t"},$go]}"#;
-    check(Wire::Chat, false, source, prompt, &["messages[0]: the edit changed a system message"]);
     check(
-        Wire::Anthropic,
+        WireFormat::Chat,
+        false,
+        source,
+        prompt,
+        &["messages[0]: the edit changed a system message"],
+    );
+    check(
+        WireFormat::Anthropic,
         false,
         r#"{"system":"s","messages":[$go]}"#,
         r#"{"system":"t","messages":[$go]}"#,
         &["system: the edit changed it"],
     );
     check(
-        Wire::Responses,
+        WireFormat::Responses,
         false,
         r#"{"instructions":"s","input":[$go]}"#,
         r#"{"input":[$go]}"#,
@@ -70,21 +76,21 @@ fn system_prompt_and_tools_stay() {
 #[test]
 fn the_newest_user_message_stays() {
     let gone = "the newest user message is not there as it was";
-    check(Wire::Chat, false, "[$go,$bare1,$more]", "[$fold,$more]", &[]);
+    check(WireFormat::Chat, false, "[$go,$bare1,$more]", "[$fold,$more]", &[]);
     // A fold block is no user message, though it stands in one.
     let block = r#"{"role":"user","content":"[longhand fold h:x: 2 earlier messages]"}"#;
-    check(Wire::Chat, false, &format!("[$go,{block},$bare1]"), "[$go,$bare1]", &[]);
+    check(WireFormat::Chat, false, &format!("[$go,{block},$bare1]"), "[$go,$bare1]", &[]);
     check(
-        Wire::Chat,
+        WireFormat::Chat,
         false,
         "[$go,$bare1,$more]",
         "[$go,$bare1,$fold]",
         &[&format!("messages[2]: {gone}")],
     );
     let merged = r#"[{"role":"user","content":[{"type":"text","text":"a summary"},{"type":"text","text":"more","cache_control":{"type":"ephemeral"}}]}]"#;
-    check(Wire::Anthropic, false, "[$go,$bare1,$more]", merged, &[]);
+    check(WireFormat::Anthropic, false, "[$go,$bare1,$more]", merged, &[]);
     check(
-        Wire::Responses,
+        WireFormat::Responses,
         false,
         "[$go,$fc1,$fo1]",
         "[$fold,$fc1,$fo1]",
@@ -98,7 +104,7 @@ fn thinking_is_kept_as_it_was() {
     let none = "the source has no such thinking block at this point";
     let changed = source.replace("$call2", r#"{"role":"assistant","content":[$think3,{"type":"tool_use","id":"t2","name":"f","input":{}}]}"#);
     check(
-        Wire::Anthropic,
+        WireFormat::Anthropic,
         false,
         source,
         &changed,
@@ -108,15 +114,21 @@ fn thinking_is_kept_as_it_was() {
         ],
     );
     check(
-        Wire::Anthropic,
+        WireFormat::Anthropic,
         false,
         source,
         "[$go,$reply1,$more,$rough2,$out2]",
         &["messages: the edit changed the thinking of the latest reply"],
     );
-    check(Wire::Anthropic, false, source, "[$fold,$bare1,$more,$call2,$out2]", &[]);
+    check(WireFormat::Anthropic, false, source, "[$fold,$bare1,$more,$call2,$out2]", &[]);
     let doubled = "[$go,$reply1,$more,$reply1,$more,$call2,$out2]";
-    check(Wire::Anthropic, false, source, doubled, &[&format!("messages[3].content[0]: {none}")]);
+    check(
+        WireFormat::Anthropic,
+        false,
+        source,
+        doubled,
+        &[&format!("messages[3].content[0]: {none}")],
+    );
 }
 
 #[test]
@@ -124,28 +136,34 @@ fn bound_thinking_goes_after_an_edit() {
     let void = "the thinking is bound to a conversation that the edit changed";
     let source = "[$go,$reply1,$more,$call2,$out2]";
     check(
-        Wire::Anthropic,
+        WireFormat::Anthropic,
         true,
         source,
         "[$fold,$reply1,$more,$call2,$out2]",
         &[&format!("messages[1].content[0]: {void}")],
     );
-    check(Wire::Anthropic, true, source, "[$fold,$bare1,$more,$call2,$out2]", &[]);
+    check(WireFormat::Anthropic, true, source, "[$fold,$bare1,$more,$call2,$out2]", &[]);
     // Thinking before the edit is still valid, also in the message that is edited.
-    check(Wire::Anthropic, true, source, "[$go,$short1,$more,$call2,$out2]", &[]);
+    check(WireFormat::Anthropic, true, source, "[$go,$short1,$more,$call2,$out2]", &[]);
     // Without a tool loop that is open, no thinking is excused.
     let closed = "[$go,$reply1,$more,$call2,$out2,$bare1,$more]";
     check(
-        Wire::Anthropic,
+        WireFormat::Anthropic,
         true,
         closed,
         "[$go,$bare1,$more,$call2,$out2,$bare1,$more]",
         &[&format!("messages[3].content[0]: {void}")],
     );
-    check(Wire::Anthropic, false, closed, "[$go,$bare1,$more,$call2,$out2,$bare1,$more]", &[]);
+    check(
+        WireFormat::Anthropic,
+        false,
+        closed,
+        "[$go,$bare1,$more,$call2,$out2,$bare1,$more]",
+        &[],
+    );
     let switch = |list: &str| format!(r#"{{"thinking":$drop,"messages":{list}}}"#);
     check(
-        Wire::Anthropic,
+        WireFormat::Anthropic,
         true,
         &switch(closed),
         &switch("[$go,$bare1,$more,$call2,$out2,$bare1,$more]"),
@@ -154,7 +172,7 @@ fn bound_thinking_goes_after_an_edit() {
     let prompt =
         |prompt: &str| format!(r#"{{"system":"{prompt}","messages":[$go,$reply1,$more]}}"#);
     check(
-        Wire::Anthropic,
+        WireFormat::Anthropic,
         true,
         &prompt("s"),
         &prompt("t"),
@@ -165,9 +183,9 @@ fn bound_thinking_goes_after_an_edit() {
 #[test]
 fn reasoning_stays_with_its_item() {
     let source = "[$go,$rs1,$fc1,$fo1,$more]";
-    check(Wire::Responses, false, source, "[$go,$more]", &[]);
+    check(WireFormat::Responses, false, source, "[$go,$more]", &[]);
     check(
-        Wire::Responses,
+        WireFormat::Responses,
         false,
         source,
         "[$go,$fc1,$fo1,$more]",
@@ -175,7 +193,7 @@ fn reasoning_stays_with_its_item() {
     );
     let other = r#"[$go,{"type":"reasoning","id":"rs1","summary":[1]},$fc1,$fo1,$more]"#;
     check(
-        Wire::Responses,
+        WireFormat::Responses,
         false,
         source,
         other,

@@ -1,16 +1,16 @@
 //! Every generated conversation is valid.
 
 use longhand_testkit::arbitrary::{
-    GrowingRequest, Weight, anthropic_json, cases, chat_json, responses_json, rich, rich_anthropic,
-    rich_chat, rich_responses, text_action_json, turns,
+    GrowingRequest, PieceSize, anthropic_json, cases, chat_json, responses_json, rich,
+    rich_anthropic, rich_chat, rich_responses, text_action_json, turns,
 };
 use longhand_testkit::rng::Rng;
-use longhand_testkit::{Wire, validate, validate_edit};
+use longhand_testkit::{WireFormat, validate, validate_edit};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-fn check(dialect: Wire, json: &str) -> Result<(), TestCaseError> {
+fn check(dialect: WireFormat, json: &str) -> Result<(), TestCaseError> {
     prop_assert_eq!(validate(dialect, json), Vec::<String>::new());
     prop_assert_eq!(validate_edit(dialect, json, json, true), Vec::<String>::new());
     Ok(())
@@ -21,37 +21,37 @@ proptest! {
 
     #[test]
     fn chat(json in chat_json()) {
-        check(Wire::Chat, &json)?;
+        check(WireFormat::Chat, &json)?;
     }
 
     #[test]
     fn anthropic(json in anthropic_json()) {
-        check(Wire::Anthropic, &json)?;
+        check(WireFormat::Anthropic, &json)?;
     }
 
     #[test]
     fn responses(json in responses_json()) {
-        check(Wire::Responses, &json)?;
+        check(WireFormat::Responses, &json)?;
     }
 
     #[test]
     fn text_action(json in text_action_json()) {
-        check(Wire::Chat, &json)?;
+        check(WireFormat::Chat, &json)?;
     }
 
     #[test]
     fn rich_chat_is_valid(json in rich_chat()) {
-        check(Wire::Chat, &json)?;
+        check(WireFormat::Chat, &json)?;
     }
 
     #[test]
     fn rich_anthropic_is_valid(json in rich_anthropic()) {
-        check(Wire::Anthropic, &json)?;
+        check(WireFormat::Anthropic, &json)?;
     }
 
     #[test]
     fn rich_responses_are_valid(json in rich_responses()) {
-        check(Wire::Responses, &json)?;
+        check(WireFormat::Responses, &json)?;
     }
 }
 
@@ -59,15 +59,15 @@ proptest! {
     #![proptest_config(cases(12))]
 
     #[test]
-    fn heavy_requests_are_valid(chat in rich(Wire::Chat, Weight::Heavy), responses in rich(Wire::Responses, Weight::Heavy), anthropic in rich(Wire::Anthropic, Weight::Heavy)) {
-        check(Wire::Chat, &chat)?;
-        check(Wire::Responses, &responses)?;
-        check(Wire::Anthropic, &anthropic)?;
+    fn heavy_requests_are_valid(chat in rich(WireFormat::Chat, PieceSize::Heavy), responses in rich(WireFormat::Responses, PieceSize::Heavy), anthropic in rich(WireFormat::Anthropic, PieceSize::Heavy)) {
+        check(WireFormat::Chat, &chat)?;
+        check(WireFormat::Responses, &responses)?;
+        check(WireFormat::Anthropic, &anthropic)?;
     }
 
     #[test]
-    fn growing_requests_are_valid_after_each_turn(chat in turns(Wire::Chat), responses in turns(Wire::Responses), anthropic in turns(Wire::Anthropic), seed in any::<u64>()) {
-        for (dialect, mut request) in [(Wire::Chat, chat), (Wire::Responses, responses), (Wire::Anthropic, anthropic)] {
+    fn growing_requests_are_valid_after_each_turn(chat in turns(WireFormat::Chat), responses in turns(WireFormat::Responses), anthropic in turns(WireFormat::Anthropic), seed in any::<u64>()) {
+        for (dialect, mut request) in [(WireFormat::Chat, chat), (WireFormat::Responses, responses), (WireFormat::Anthropic, anthropic)] {
             let mut rng = Rng::new(seed);
             for turn in 0..100 {
                 let before = request.len();
@@ -81,9 +81,9 @@ proptest! {
 
 #[test]
 fn a_seed_always_gives_the_same_request() {
-    for dialect in Wire::ALL {
+    for dialect in WireFormat::ALL {
         let grown = |seed: u64| {
-            let mut request = GrowingRequest::new(dialect, Weight::Light, seed);
+            let mut request = GrowingRequest::new(dialect, PieceSize::Light, seed);
             let mut rng = Rng::new(seed);
             (0..20).for_each(|_| request.append(&mut rng));
             request.json()
@@ -109,8 +109,8 @@ fn rich_conversations_hold_everything() {
     let none = Vec::<&str>::new();
     let everywhere =
         ["system-reminder", "OBSERVATION", "image/png", "image/jpeg", "\\ud83d", "\n  "];
-    for dialect in Wire::ALL {
-        assert_eq!(missing(rich(dialect, Weight::Light), &everywhere), none);
+    for dialect in WireFormat::ALL {
+        assert_eq!(missing(rich(dialect, PieceSize::Light), &everywhere), none);
     }
     let words = [
         "custom",

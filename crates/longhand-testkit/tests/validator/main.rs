@@ -8,13 +8,13 @@ mod generators;
 mod mutations;
 mod responses;
 
-use longhand_testkit::{Wire, validate};
+use longhand_testkit::{WireFormat, validate};
 
 /// A name, a request and every violation that is expected in it.
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
 /// Checks a table; `words` stand for JSON that many requests share.
-fn check(dialect: Wire, words: &[(&str, &str)], cases: &[Case]) {
+fn check(dialect: WireFormat, words: &[(&str, &str)], cases: &[Case]) {
     let mut wrong = String::new();
     for (name, request, expected) in cases {
         let json =

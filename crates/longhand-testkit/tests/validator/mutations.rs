@@ -4,7 +4,7 @@ use longhand_testkit::arbitrary::{
     anthropic_json, chat_json, responses_json, rich_anthropic, rich_chat, rich_responses,
 };
 use longhand_testkit::rng::Rng;
-use longhand_testkit::{Wire, validate};
+use longhand_testkit::{WireFormat, validate};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ type Mutation = fn(&mut Vec<Value>, &mut Rng) -> bool;
 const CASES: usize = 64;
 
 fn check(
-    dialect: Wire,
+    dialect: WireFormat,
     conversations: impl Strategy<Value = String>,
     mutations: &[(&str, Mutation)],
 ) {
@@ -25,7 +25,7 @@ fn check(
         let json = conversations.new_tree(&mut runner).unwrap().current();
         for ((name, mutation), applied) in mutations.iter().zip(&mut applied) {
             let mut document: Value = serde_json::from_str(&json).unwrap();
-            let field = if dialect == Wire::Responses { "input" } else { "messages" };
+            let field = if dialect == WireFormat::Responses { "input" } else { "messages" };
             let list = match &mut document {
                 Value::Array(list) => list,
                 document => document[field].as_array_mut().unwrap(),
@@ -301,18 +301,18 @@ const ANTHROPIC: &[(&str, Mutation)] = &[
 
 #[test]
 fn broken_chat_is_noticed() {
-    check(Wire::Chat, chat_json(), CHAT);
-    check(Wire::Chat, rich_chat(), CHAT);
+    check(WireFormat::Chat, chat_json(), CHAT);
+    check(WireFormat::Chat, rich_chat(), CHAT);
 }
 
 #[test]
 fn broken_responses_are_noticed() {
-    check(Wire::Responses, responses_json(), RESPONSES);
-    check(Wire::Responses, rich_responses(), RESPONSES);
+    check(WireFormat::Responses, responses_json(), RESPONSES);
+    check(WireFormat::Responses, rich_responses(), RESPONSES);
 }
 
 #[test]
 fn broken_anthropic_is_noticed() {
-    check(Wire::Anthropic, anthropic_json(), ANTHROPIC);
-    check(Wire::Anthropic, rich_anthropic(), ANTHROPIC);
+    check(WireFormat::Anthropic, anthropic_json(), ANTHROPIC);
+    check(WireFormat::Anthropic, rich_anthropic(), ANTHROPIC);
 }

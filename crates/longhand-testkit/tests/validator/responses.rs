@@ -1,6 +1,6 @@
 //! Rules of Responses: each with an example that breaks it and one that does not.
 
-use longhand_testkit::{Wire, validate};
+use longhand_testkit::{WireFormat, validate};
 
 use crate::check;
 
@@ -17,7 +17,7 @@ const WORDS: &[(&str, &str)] = &[
 #[test]
 #[rustfmt::skip]
 fn messages() {
-    check(Wire::Responses, WORDS, &[
+    check(WireFormat::Responses, WORDS, &[
         ("a string", r#"{"input":"hi"}"#, &[]),
         ("no list", r#"{"input":1}"#, &["input: expected a string or a list of items"]),
         ("an exchange", "[$user,$reply]", &[]),
@@ -38,7 +38,7 @@ fn messages() {
 #[test]
 #[rustfmt::skip]
 fn calls() {
-    check(Wire::Responses, WORDS, &[
+    check(WireFormat::Responses, WORDS, &[
         ("a call and its output", "[$user,$call1,$out1]", &[]),
         ("an output that comes later", "[$user,$call1,$user,$out1]", &[]),
         ("a call without an output", "[$user,$call1]", &[r#"input[1]: the call "c1" has no output after it"#]),
@@ -65,7 +65,7 @@ fn calls() {
 #[test]
 #[rustfmt::skip]
 fn reasoning_and_other_items() {
-    check(Wire::Responses, WORDS, &[
+    check(WireFormat::Responses, WORDS, &[
         ("reasoning before a reply", "[$user,$think,$reply]", &[]),
         ("reasoning before a call", "[$user,$think,$call1,$out1]", &[]),
         ("reasoning before a search", r#"[$user,$think,{"type":"web_search_call","id":"ws_1"}]"#, &[]),
@@ -87,7 +87,7 @@ fn reasoning_and_other_items() {
 #[test]
 #[rustfmt::skip]
 fn requests() {
-    check(Wire::Responses, WORDS, &[
+    check(WireFormat::Responses, WORDS, &[
         ("two histories", r#"{"previous_response_id":"r","conversation":"c","input":"hi"}"#, &["conversation: it excludes `previous_response_id`"]),
         ("settings", r#"{"truncation":"auto","prompt_cache_key":"k","instructions":"i","context_management":[{"type":"compaction","compact_threshold":1000}],"tools":[{"type":"web_search"},{"type":"function","name":"f"}],"input":"hi"}"#, &[]),
         ("wrong settings", r#"{"truncation":"on","prompt_cache_key":"$id65","instructions":1,"context_management":[{"type":"compaction","compact_threshold":999}],"tools":[{"type":"function","name":"a b"}],"input":"hi"}"#, &["instructions: expected a string", "prompt_cache_key: it has more than 64 characters", "truncation: expected `disabled` or `auto`", "context_management[0]: the threshold is below 1000", "tools[0]: a tool name has 1 to 64 letters, digits, `_` or `-`"]),
@@ -99,10 +99,10 @@ fn long_texts() {
     for (chars, taken) in [(10_485_760, true), (10_485_761, false)] {
         let text = "a".repeat(chars);
         let message = format!(r#"[{{"role":"user","content":"{text}"}}]"#);
-        assert_eq!(validate(Wire::Responses, &message).is_empty(), taken);
+        assert_eq!(validate(WireFormat::Responses, &message).is_empty(), taken);
         let image = format!(
             r#"[{{"role":"user","content":[{{"type":"input_image","image_url":"{text}{text}"}}]}}]"#
         );
-        assert_eq!(validate(Wire::Responses, &image).is_empty(), taken);
+        assert_eq!(validate(WireFormat::Responses, &image).is_empty(), taken);
     }
 }

@@ -1,6 +1,6 @@
 //! Every rule with an example that must be found and one that must not.
 
-use longhand_meter::{ImageRule, MeterSpec, Provider};
+use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 use serde_json::{Value, json};
 
 use super::*;
@@ -160,9 +160,9 @@ fn every_rule_finds_its_example_and_leaves_the_other() {
     for ((rule, regex), (name, found, left)) in redactor.rules.iter().zip(EXAMPLES) {
         let (text, secret) = example(found);
         let captures = regex.captures(&text).unwrap_or_else(|| panic!("{name} misses {text}"));
-        let own = captures.get(1).or_else(|| captures.get(0)).unwrap().as_str();
-        assert_eq!(own, secret, "{name}");
-        assert!((rule.accepts)(own), "{name}: {text}");
+        let found = captures.get(1).or_else(|| captures.get(0)).unwrap().as_str();
+        assert_eq!(found, secret, "{name}");
+        assert!((rule.accepts)(found), "{name}: {text}");
         let redacted = redactor.redact(&text);
         assert!(!redacted.contains(secret.trim()) && redacted.contains(MARK), "{name}: {redacted}");
         let left = written(left);
@@ -284,8 +284,9 @@ fn a_twin_has_the_structure_of_its_conversation() {
     assert_eq!(twin.messages[1].calls().next().unwrap().id.decode(), "call_1");
     assert!(!twin.bytes().contains("hunter2") && !twin.bytes().contains(&pem[40..80]));
     assert!(redactor.twin(&twin).unwrap().is_none());
-    let meter =
-        MeterSpec::for_model("gpt-4o").open(ImageRule::for_model(Provider::OpenAi, None)).unwrap();
+    let meter = MeterSpec::for_model("gpt-4o")
+        .open(ImageRule::for_model(ImageProvider::OpenAi, None))
+        .unwrap();
     assert!(hidden_tokens(&conversation, &twin, &*meter) > Tokens(100));
     assert_eq!(hidden_tokens(&twin, &twin, &*meter), Tokens::ZERO);
 }

@@ -5,21 +5,21 @@ use std::ops::Range;
 use memchr::memchr;
 
 /// A text that was derived from another one, and where its pieces come from.
-pub(super) struct View {
+pub(super) struct UnescapedView {
     pub(super) text: String,
     /// In order, without gaps here.
-    pieces: Vec<Piece>,
+    pieces: Vec<MappedRange>,
 }
 
 /// A range of the view and the range of the source that it stands for.
-struct Piece {
+struct MappedRange {
     here: Range<usize>,
     there: Range<usize>,
     /// Whether it is one escape, which goes as a whole. In other pieces bytes correspond one to one.
     is_escape: bool,
 }
 
-impl View {
+impl UnescapedView {
     /// The text without escapes.
     ///
     /// In JSON that lies in JSON, a line ends with `\\n`, in the next with `\\\\n`: any number of backslashes
@@ -34,7 +34,7 @@ impl View {
             at = start + length;
             let here = view.text.len();
             view.text.push(character);
-            view.pieces.push(Piece {
+            view.pieces.push(MappedRange {
                 here: here..view.text.len(),
                 there: start..at,
                 is_escape: true,
@@ -66,14 +66,14 @@ impl View {
         }
         let here = self.text.len();
         self.text.push_str(&source[there.clone()]);
-        self.pieces.push(Piece { here: here..self.text.len(), there, is_escape: false });
+        self.pieces.push(MappedRange { here: here..self.text.len(), there, is_escape: false });
     }
 
     /// Where a range of this text is in its source; several ranges if something was left out within.
     pub(super) fn sources(&self, range: &Range<usize>) -> Vec<Range<usize>> {
         let mut sources: Vec<Range<usize>> = Vec::new();
         let first = self.pieces.partition_point(|piece| piece.here.end <= range.start);
-        for Piece { here, there, is_escape } in &self.pieces[first..] {
+        for MappedRange { here, there, is_escape } in &self.pieces[first..] {
             let (start, end) = (range.start.max(here.start), range.end.min(here.end));
             if start >= end {
                 break;

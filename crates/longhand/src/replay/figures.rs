@@ -23,14 +23,14 @@ pub enum Measure {
 
 /// How many of the texts that were looked for were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct FoundShare {
     /// Those that were found.
     pub kept: u64,
     /// All of them.
     pub all: u64,
 }
 
-impl Share {
+impl FoundShare {
     /// Notes whether one more text was found.
     pub(super) fn note(&mut self, is_kept: bool) {
         self.kept += u64::from(is_kept);
@@ -43,7 +43,7 @@ impl Share {
     }
 }
 
-impl AddAssign for Share {
+impl AddAssign for FoundShare {
     fn add_assign(&mut self, other: Self) {
         self.kept += other.kept;
         self.all += other.all;
@@ -52,23 +52,23 @@ impl AddAssign for Share {
 
 /// The five measures of what an agent must know of its own work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct WorkShares {
     /// Files changed, by their base names.
-    pub changed: Share,
+    pub changed: FoundShare,
     /// The newest verdict line of each check command.
-    pub outcome: Share,
+    pub outcome: FoundShare,
     /// Hashes of commits.
-    pub commit: Share,
+    pub commit: FoundShare,
     /// Items of the task list as last written.
-    pub task: Share,
+    pub task: FoundShare,
     /// User messages, by their first characters.
-    pub user: Share,
+    pub user: FoundShare,
 }
 
-impl State {
+impl WorkShares {
     /// All five together.
-    pub fn total(&self) -> Share {
-        let mut total = Share::default();
+    pub fn total(&self) -> FoundShare {
+        let mut total = FoundShare::default();
         for share in [self.changed, self.outcome, self.commit, self.task, self.user] {
             total += share;
         }
@@ -76,7 +76,7 @@ impl State {
     }
 }
 
-impl AddAssign for State {
+impl AddAssign for WorkShares {
     fn add_assign(&mut self, other: Self) {
         self.changed += other.changed;
         self.outcome += other.outcome;
@@ -106,17 +106,17 @@ pub struct Figures {
     /// Batches of edits.
     pub batches: u64,
     /// Needed strings that the window has.
-    pub need: Share,
+    pub need: FoundShare,
     /// Needed strings that the window has in text as it was received.
-    pub ctx: Share,
+    pub ctx: FoundShare,
     /// What the agent must know of its own work.
-    pub state: State,
+    pub state: WorkShares,
 }
 
 impl Figures {
     /// Notes whether the window has something that was asked for.
     pub(super) fn note(&mut self, measure: Measure, is_kept: bool) {
-        let State { changed, outcome, commit, task, user } = &mut self.state;
+        let WorkShares { changed, outcome, commit, task, user } = &mut self.state;
         match measure {
             Measure::Need => &mut self.need,
             Measure::Changed => changed,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use longhand_core::{Batch, Budget, Digest, Digested, Folded, Meter, Policy, Scale, Seq, Tokens};
 use longhand_dialect::Conversation;
 
-use super::{Method, Settings};
+use super::{Method, ReplaySettings};
 use crate::digest::Summarised;
 use crate::fit::Fitting;
 
 /// Makes the windows of one conversation, request by request.
 pub(super) struct Maker<'m> {
     method: Method,
-    settings: &'m Settings,
+    settings: &'m ReplaySettings,
     limit: Tokens,
     /// The batches that hold.
     live: Vec<Batch>,
@@ -21,25 +21,25 @@ pub(super) struct Maker<'m> {
 }
 
 /// A request whose window is to be made.
-pub(super) struct Asked<'a> {
+pub(super) struct MeasuredRequest<'a> {
     pub(super) conversation: &'a Conversation,
     /// What each of its messages counts for.
     pub(super) weights: &'a [Tokens],
     /// What it takes besides messages.
     pub(super) fixed: Tokens,
-    /// All of it.
+    /// The size of the request.
     pub(super) total: Tokens,
 }
 
-/// A window.
-pub(super) struct Made {
-    /// Its bytes; those of the request if there are none.
+/// A window as it would be sent.
+pub(super) struct MadeWindow {
+    /// Its bytes; `None` if they are those of the request.
     pub(super) text: Option<String>,
     /// Whether a batch was made for it.
     pub(super) is_new: bool,
 }
 
-impl Asked<'_> {
+impl MeasuredRequest<'_> {
     /// What every window of it has: tools, settings and the system prompt.
     fn overhead(&self) -> Tokens {
         let lead = self.conversation.path().lead;
@@ -54,26 +54,26 @@ impl Asked<'_> {
 }
 
 impl<'m> Maker<'m> {
-    pub(super) fn new(method: Method, settings: &'m Settings, limit: Tokens) -> Self {
+    pub(super) fn new(method: Method, settings: &'m ReplaySettings, limit: Tokens) -> Self {
         Self { method, settings, limit, live: Vec::new(), counted: None }
     }
 
-    pub(super) fn window(&mut self, asked: &Asked) -> Made {
+    pub(super) fn window(&mut self, request: &MeasuredRequest) -> MadeWindow {
         match self.method {
-            Method::Whole => Made { text: None, is_new: false },
-            Method::Standing(policy) => self.standing(asked, policy),
-            Method::Stateless(policy) => self.stateless(asked, policy),
+            Method::Whole => MadeWindow { text: None, is_new: false },
+            Method::Standing(policy) => self.standing(request, policy),
+            Method::Stateless(policy) => self.stateless(request, policy),
         }
     }
 
     /// The window with the batches that hold as long as that fits, then with a new one, as in the proxy.
-    fn standing(&mut self, asked: &Asked, policy: Policy) -> Made {
+    fn standing(&mut self, request: &MeasuredRequest, policy: Policy) -> MadeWindow {
         let shown =
-            self.counted.map_or(asked.total, |(reach, tokens)| tokens + asked.beyond(reach));
-        let planning = longhand_core::Settings {
+            self.counted.map_or(request.total, |(reach, tokens)| tokens + request.beyond(reach));
+        let planning = longhand_core::PlanSettings {
             policy,
             clip_new_percent: self.settings.clip_new_percent,
-            ..longhand_core::Settings::default()
+            ..longhand_core::PlanSettings::default()
         };
         let digest = Summarised::new(
             self.settings.summarisers.clone(),
@@ -81,9 +81,9 @@ impl<'m> Maker<'m> {
             self.settings.miner.clone(),
         );
         let digest = digest.keeping_state();
-        let fitting = fitting(asked, &self.live, &*self.settings.meter);
-        let (settings, overhead) = (self.settings, asked.overhead());
-        let economy = fitting.economy(settings.prices(), asked.total, overhead);
+        let fitting = fitting(request, &self.live, &*self.settings.meter);
+        let (settings, overhead) = (self.settings, request.overhead());
+        let economy = fitting.economy(settings.prices(), request.total, overhead);
         let budget = Budget::of(self.limit)
             .with_low_water(settings.low_water_percent, overhead)
             .with_economy(economy);
@@ -92,36 +92,41 @@ impl<'m> Maker<'m> {
         if let Some(plan) = plan {
             let newest = plan.batch.edited().first().copied();
             let reach = newest.max(self.counted.map(|(reach, _)| reach)).unwrap_or_default();
-            let tokens = plan.tokens().saturating_sub(asked.beyond(reach));
+            let tokens = plan.tokens().saturating_sub(request.beyond(reach));
             self.counted = Some((reach, tokens));
             self.live.push(plan.batch);
         }
-        let text = (!self.live.is_empty()).then(|| asked.conversation.apply(&self.live));
-        Made { text, is_new }
+        let text = (!self.live.is_empty()).then(|| request.conversation.apply(&self.live));
+        MadeWindow { text, is_new }
     }
 
     /// A window that is made from the whole request, whatever the one before it was.
-    fn stateless(&self, asked: &Asked, policy: Policy) -> Made {
+    fn stateless(&self, request: &MeasuredRequest, policy: Policy) -> MadeWindow {
         let meter = self.settings.stateless_meter.as_ref().unwrap_or(&self.settings.meter);
         let scale = Scale::new(&**meter);
-        let attributes = asked.conversation.attributes.iter();
+        let attributes = request.conversation.attributes.iter();
         let fixed = attributes.map(|text| scale.text(&text.decode())).sum();
-        let planning = longhand_core::Settings { policy, ..longhand_core::Settings::default() };
-        let fitting = Fitting { fixed, ..fitting(asked, &[], &**meter) };
-        let plan = fitting.plan(&Budget::of(self.limit), &planning, &Silent);
+        let planning =
+            longhand_core::PlanSettings { policy, ..longhand_core::PlanSettings::default() };
+        let fitting = Fitting { fixed, ..fitting(request, &[], &**meter) };
+        let plan = fitting.plan(&Budget::of(self.limit), &planning, &SilentDigest);
         let is_new = !plan.is_noop();
-        Made { text: is_new.then(|| asked.conversation.apply(&[plan.batch])), is_new }
+        MadeWindow { text: is_new.then(|| request.conversation.apply(&[plan.batch])), is_new }
     }
 }
 
-fn fitting<'a>(asked: &Asked<'a>, live: &'a [Batch], meter: &'a dyn Meter) -> Fitting<'a> {
-    Fitting { conversation: asked.conversation, live, pins: &[], fixed: asked.fixed, meter }
+fn fitting<'a>(
+    request: &MeasuredRequest<'a>,
+    live: &'a [Batch],
+    meter: &'a dyn Meter,
+) -> Fitting<'a> {
+    Fitting { conversation: request.conversation, live, pins: &[], fixed: request.fixed, meter }
 }
 
 /// Writes nothing about what is left out, as a client that drops its oldest messages.
-struct Silent;
+struct SilentDigest;
 
-impl Digest for Silent {
+impl Digest for SilentDigest {
     fn digest(&self, _: &Folded, _: Tokens, _: &Scale) -> Digested {
         Digested::default()
     }

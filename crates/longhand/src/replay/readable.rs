@@ -1,6 +1,6 @@
 //! What can be read in a message, in a form in which texts can be compared.
 
-use longhand_core::{Call, Message, Part};
+use longhand_core::{Message, Part, ToolCall};
 use serde_json::Value;
 
 /// The readable text of a part: words, the values in a call's arguments, what a tool answered.
@@ -38,7 +38,7 @@ pub(super) fn answer(result: &longhand_core::ToolResult) -> String {
 }
 
 /// The arguments of a call; `None` if they are not JSON.
-pub(super) fn arguments(call: &Call) -> Option<Value> {
+pub(super) fn arguments(call: &ToolCall) -> Option<Value> {
     serde_json::from_str(&call.arguments.decode()).ok()
 }
 

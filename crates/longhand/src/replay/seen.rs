@@ -4,21 +4,22 @@ use memchr::memmem;
 
 /// The readable texts of a window's messages, and where other texts were found in them.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct WindowTexts {
     messages: Vec<String>,
     /// By the number of the text that was looked for.
-    found: Vec<Found>,
+    found: Vec<TextPosition>,
 }
 
+/// Where a text was found, and where it need not be looked for again.
 #[derive(Clone, Copy, Default)]
-struct Found {
+struct TextPosition {
     /// The first message that holds it, if one does.
     at: Option<usize>,
     /// How many of the first messages are known not to hold it.
     without: usize,
 }
 
-impl Seen {
+impl WindowTexts {
     /// Goes on to a window that shares its first messages with the one before.
     pub(super) fn advance(&mut self, shared: usize, new: impl Iterator<Item = String>) {
         self.messages.truncate(shared);
@@ -34,7 +35,7 @@ impl Seen {
     /// The first message that holds a text; `number` stands for the text from the first call on.
     pub(super) fn first(&mut self, number: usize, text: &str) -> Option<usize> {
         if self.found.len() <= number {
-            self.found.resize(number + 1, Found::default());
+            self.found.resize(number + 1, TextPosition::default());
         }
         let found = &mut self.found[number];
         if found.at.is_none() {
@@ -58,13 +59,13 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn advance(seen: &mut Seen, shared: usize, new: &[&str]) {
+    fn advance(seen: &mut WindowTexts, shared: usize, new: &[&str]) {
         seen.advance(shared, new.iter().map(|text| (*text).to_owned()));
     }
 
     #[test]
     fn what_was_found_is_found_again_only_where_it_still_is() {
-        let mut seen = Seen::default();
+        let mut seen = WindowTexts::default();
         advance(&mut seen, 0, &["a", "b", "a c"]);
         assert_eq!(
             [seen.first(0, "a"), seen.first(1, "c"), seen.first(2, "d")],

@@ -8,9 +8,9 @@ use longhand_dialect::{Conversation, Dialect, DialectError, read_shared, write};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::figures::Measure;
-use super::seen::Seen;
-use super::work::Work;
-use super::{Settings, readable};
+use super::seen::WindowTexts;
+use super::work::AgentWork;
+use super::{ReplaySettings, readable};
 
 /// How many of its newest messages an agent is taken to remember without help.
 const RECENT: usize = 4;
@@ -72,7 +72,7 @@ impl Trace {
     }
 
     /// What sending everything would cost, by the prices of some settings.
-    pub fn cost_whole(&self, settings: &Settings) -> f64 {
+    pub fn cost_whole(&self, settings: &ReplaySettings) -> f64 {
         let mut cached = Tokens::ZERO;
         let mut cost = 0.0;
         for reply in &self.replies {
@@ -135,10 +135,10 @@ fn replies(conversation: &Conversation) -> Vec<Range<usize>> {
 impl Questions {
     fn of(messages: &[Message], replies: &[Range<usize>]) -> Self {
         let mut questions = Self::default();
-        let mut history = Seen::default();
+        let mut history = WindowTexts::default();
         let texts: Vec<String> = messages.iter().map(readable::message).collect();
         history.advance(0, texts.iter().cloned());
-        let (mut work, mut read) = (Work::default(), 0);
+        let (mut work, mut read) = (AgentWork::default(), 0);
         for reply in replies {
             let old = reply.start.saturating_sub(RECENT);
             messages[read..old].iter().for_each(|message| work.read(message));

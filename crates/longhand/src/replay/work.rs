@@ -77,7 +77,7 @@ const INSERTED: &[&str] = &[
 
 /// What an agent must know of its own work, so far.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct AgentWork {
     changed: Vec<String>,
     /// The newest verdict of each check, by its command.
     outcomes: Vec<(String, String)>,
@@ -95,7 +95,7 @@ struct Running {
     commits: bool,
 }
 
-impl Work {
+impl AgentWork {
     /// Reads the next message.
     pub(super) fn read(&mut self, message: &Message) {
         for call in message.calls() {
@@ -282,8 +282,8 @@ mod tests {
 
     use super::*;
 
-    fn work(chat: String) -> Work {
-        let mut work = Work::default();
+    fn work(chat: String) -> AgentWork {
+        let mut work = AgentWork::default();
         read(chat.into_bytes(), None)
             .unwrap()
             .messages

@@ -7,11 +7,11 @@ use longhand_core::{
 use longhand_dialect::{Dialect, Finding, Sourced, change_message, read, write};
 use serde_json::json;
 
-use super::{Content, Session, SessionError};
+use super::{Session, SessionError, ShownContent};
 use crate::prompt::{Placement, Prompt, Window, quoted_block, quoted_recall};
 
 /// What a window is made of: the prompt around the conversation, and the conversation's messages.
-pub(super) struct Request {
+pub(super) struct SessionRequest {
     messages: Vec<Message>,
     dialects: Vec<Dialect>,
     lead: usize,
@@ -22,7 +22,7 @@ pub(super) struct Request {
     recall: String,
 }
 
-impl Request {
+impl SessionRequest {
     pub(super) fn of(session: &Session, message: Option<&str>, prompt: &Prompt) -> Self {
         let base = prompt.base.trim().to_owned();
         let recall = prompt.recall.trim().to_owned();
@@ -46,7 +46,7 @@ impl Request {
             request.lead = 1;
         }
         for entry in &session.shown {
-            if let Content::Message(dialect, message) = &entry.content {
+            if let ShownContent::Message(dialect, message) = &entry.content {
                 request.push(*dialect, message.clone(), Some(entry.seq));
             }
         }
@@ -74,7 +74,7 @@ impl Request {
 
     pub(super) fn system_tokens(&self, meter: &dyn Meter) -> Tokens {
         let scale = Scale::new(meter);
-        self.messages[..self.lead].iter().map(|own| scale.message(own, Tokens::MAX)).sum()
+        self.messages[..self.lead].iter().map(|message| scale.message(message, Tokens::MAX)).sum()
     }
 
     /// The one system message: base prompt, block and recall, with a blank line between.
@@ -104,7 +104,9 @@ impl Request {
                 Shown::Folded => {}
                 Shown::Changed(changes) => {
                     let dialect = self.dialects[at];
-                    out.extend(change_message(dialect, message, changes).map(|own| (dialect, own)));
+                    out.extend(
+                        change_message(dialect, message, changes).map(|message| (dialect, message)),
+                    );
                 }
             }
         }
@@ -131,7 +133,8 @@ impl Request {
         } else if prompt.placement == Placement::System {
             shown.drain(..self.lead);
         }
-        let sourced: Vec<Sourced> = shown.iter().map(|(own, message)| (*own, message)).collect();
+        let sourced: Vec<Sourced> =
+            shown.iter().map(|(dialect, message)| (*dialect, message)).collect();
         let json = write(&sourced, prompt.dialect);
         let mut conversation = read(json.into_bytes(), Some(prompt.dialect))?;
         // What was recorded may have been broken off in the middle of a call.
@@ -140,7 +143,7 @@ impl Request {
         }
         let scale = Scale::new(meter);
         let messages = conversation.messages.iter();
-        let tokens: Tokens = messages.map(|own| scale.message(own, Tokens::MAX)).sum();
+        let tokens: Tokens = messages.map(|message| scale.message(message, Tokens::MAX)).sum();
         let tokens = tokens + scale.framing().reply;
         let json = conversation.bytes().to_owned();
         Ok(Window { json, tokens, shortfall: Tokens::ZERO })

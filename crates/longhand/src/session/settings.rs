@@ -12,7 +12,7 @@ use crate::redact::Redactor;
 
 /// Settings of a session.
 #[derive(Clone)]
-pub struct Settings {
+pub struct SessionSettings {
     /// The most tokens of a window.
     pub budget: Tokens,
     /// The size to which a window is shortened when it no longer fits, in percent of the budget.
@@ -23,7 +23,7 @@ pub struct Settings {
     /// that is cheaper.
     pub prices: Option<CachePrices>,
     /// How the window is made to fit.
-    pub plan: longhand_core::Settings,
+    pub plan: longhand_core::PlanSettings,
     /// Summarisers in the order they are tried; with none, blocks list names and the users' words.
     pub summarisers: Vec<Arc<dyn Summariser>>,
     /// How tokens are counted.
@@ -34,7 +34,7 @@ pub struct Settings {
     pub redactor: Option<Arc<Redactor>>,
 }
 
-impl Settings {
+impl SessionSettings {
     /// The defaults: a budget of 24,000 tokens as o200k counts them, the policy `auto`, the built-in summariser.
     pub fn new() -> Result<Self, SessionError> {
         let meter = MeterSpec::O200k.open(ImageRule::OpenAiDearer)?;
@@ -42,7 +42,7 @@ impl Settings {
             budget: Tokens(24_000),
             low_water_percent: 30,
             prices: None,
-            plan: longhand_core::Settings::default(),
+            plan: longhand_core::PlanSettings::default(),
             summarisers: vec![Arc::new(Extractive)],
             meter: Arc::from(meter),
             miner: Miner::default(),

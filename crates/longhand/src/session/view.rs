@@ -5,8 +5,8 @@ use std::ops::Range;
 use longhand_archive::SessionId;
 use longhand_core::{Batch, Scale, Tokens, project};
 
-use super::request::Request;
-use super::{Content, PlainRound, Session, ShownEntry};
+use super::request::SessionRequest;
+use super::{PlainRound, Session, ShownContent, ShownEntry};
 use crate::prompt::Prompt;
 use crate::said::Said;
 
@@ -33,7 +33,7 @@ impl Session {
 
     /// The tokens of the window without a new message.
     pub fn tokens(&self) -> Tokens {
-        let request = Request::of(self, None, &Prompt::default());
+        let request = SessionRequest::of(self, None, &Prompt::default());
         let window = project(&request.path(), &self.live, request.wire);
         let scale = Scale::new(&*self.settings.meter);
         let messages = request.shown_messages(&window);
@@ -68,15 +68,22 @@ impl Session {
             let (mut messages, mut traces) = (Vec::new(), Vec::new());
             for entry in entries {
                 match &entry.content {
-                    Content::Message(_, message) => messages.push(message),
-                    Content::Trace(name, summary) => traces.push((name.clone(), summary.clone())),
-                    Content::Aside => {}
+                    ShownContent::Message(_, message) => messages.push(message),
+                    ShownContent::Trace(name, summary) => {
+                        traces.push((name.clone(), summary.clone()));
+                    }
+                    ShownContent::Aside => {}
                 }
             }
             let mut said = Said::of(0, &messages);
             said.tools.splice(..0, traces);
             let Said { user, assistant, tools, .. } = said;
-            PlainRound { user, assistant, tools, at_ms: entries.last().map_or(0, |own| own.at_ms) }
+            PlainRound {
+                user,
+                assistant,
+                tools,
+                at_ms: entries.last().map_or(0, |entry| entry.at_ms),
+            }
         };
         shown.chunk_by(|one, next| one.round == next.round).map(plain).collect()
     }

@@ -1,4 +1,4 @@
-//! Giving an archive what an export has and it has not.
+//! Adds the records of an export that an archive lacks.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -8,7 +8,7 @@ use longhand_archive::{After, Archive, NewEntry, NewSession, Record, SessionId};
 use longhand_core::Seq;
 
 use super::TransferError;
-use super::line::Line;
+use super::line::ExportLine;
 use super::read::{Exported, ExportedMessage, rank};
 
 /// How many records are restored in one transaction.
@@ -16,7 +16,7 @@ const RECORDS_AT_A_TIME: usize = 256;
 /// How many bytes of messages are restored in one transaction, but for one message that has more.
 const BYTES_AT_A_TIME: usize = 4 << 20;
 
-/// What became of a session of an export.
+/// The result of importing a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedSession {
     /// Its id in the archive.
@@ -34,7 +34,7 @@ pub struct ImportedSession {
 pub enum Imported {
     /// The archive did not have it.
     New,
-    /// The archive had a beginning of it; so many entries were new.
+    /// The archive had a beginning of it; this many entries were new.
     Extended(u64),
     /// The archive had all of it.
     Same,
@@ -47,8 +47,8 @@ pub fn check<R: BufRead>(mut exported: Exported<R>) -> Result<Vec<ExportedSessio
     let mut sessions = Vec::new();
     while let Some(line) = exported.next()? {
         match line {
-            Line::Session(id, new) => sessions.push(ExportedSession { id, new, entries: 0 }),
-            Line::Record(Record::Entry { .. }) => {
+            ExportLine::Session(id, new) => sessions.push(ExportedSession { id, new, entries: 0 }),
+            ExportLine::Record(Record::Entry { .. }) => {
                 sessions.last_mut().into_iter().for_each(|session| session.entries += 1);
             }
             _ => {}
@@ -60,7 +60,7 @@ pub fn check<R: BufRead>(mut exported: Exported<R>) -> Result<Vec<ExportedSessio
 /// Restores the sessions of an export that was checked, after all of it was compared with what the archive has.
 ///
 /// `open` reads the export from its beginning, which is done twice. With a `name`, they become sessions of that
-/// name. If it is broken off, importing the same again goes on with it.
+/// name. If it is interrupted, importing the same export again continues it.
 pub fn import<R: BufRead>(
     archive: &dyn Archive,
     sessions: Vec<ExportedSession>,
@@ -98,14 +98,15 @@ pub struct ExportedSession {
 }
 
 /// A session as it is to be in the archive.
-struct Target {
+struct WantedSession {
     id: SessionId,
     new: NewSession,
 }
 
-fn targets(sessions: &[ExportedSession], name: Option<&str>) -> Vec<Target> {
+fn targets(sessions: &[ExportedSession], name: Option<&str>) -> Vec<WantedSession> {
     let Some(name) = name else {
-        let same = |session: &ExportedSession| Target { id: session.id, new: session.new.clone() };
+        let same =
+            |session: &ExportedSession| WantedSession { id: session.id, new: session.new.clone() };
         return sessions.iter().map(same).collect();
     };
     // The last one is the conversation; those that it continues are named after it.
@@ -118,7 +119,7 @@ fn targets(sessions: &[ExportedSession], name: Option<&str>) -> Vec<Target> {
     let ids: HashMap<SessionId, SessionId> = renamed
         .map(|(session, name)| (session.id, SessionId::named(session.new.owner, name)))
         .collect();
-    let target = |(session, name): (&ExportedSession, &String)| Target {
+    let target = |(session, name): (&ExportedSession, &String)| WantedSession {
         id: ids[&session.id],
         new: NewSession {
             name: name.clone(),
@@ -135,7 +136,7 @@ fn targets(sessions: &[ExportedSession], name: Option<&str>) -> Vec<Target> {
 struct SessionLines<R> {
     exported: Exported<R>,
     /// The next record, or the session that begins.
-    peeked: Option<Line>,
+    peeked: Option<ExportLine>,
 }
 
 impl<R: BufRead> SessionLines<R> {
@@ -154,7 +155,7 @@ impl<R: BufRead> SessionLines<R> {
     /// The next record of the session, which stays there.
     fn record(&self) -> Option<&Record> {
         match &self.peeked {
-            Some(Line::Record(record)) => Some(record),
+            Some(ExportLine::Record(record)) => Some(record),
             _ => None,
         }
     }
@@ -165,7 +166,7 @@ impl<R: BufRead> SessionLines<R> {
         }
         let next = self.exported.next()?;
         match std::mem::replace(&mut self.peeked, next) {
-            Some(Line::Record(record)) => Ok(Some(record)),
+            Some(ExportLine::Record(record)) => Ok(Some(record)),
             _ => Ok(None),
         }
     }
@@ -173,7 +174,7 @@ impl<R: BufRead> SessionLines<R> {
 
 /// What the archive has of a session, compared with the export.
 #[derive(Default)]
-struct Standing {
+struct SessionComparison {
     /// How many of the first records of each rank the archive has.
     known: [u64; 9],
     archive_has_more: bool,
@@ -181,7 +182,7 @@ struct Standing {
     pins_differ: bool,
 }
 
-impl Standing {
+impl SessionComparison {
     /// What neither of them can be brought to from the other.
     fn difference(&self) -> Option<String> {
         match (self.archive_has_more, self.export_has_more) {
@@ -204,11 +205,11 @@ impl Standing {
 /// Compares what the archive has of a session with the export, record by record; `None` if it has nothing of it.
 fn compare<R: BufRead>(
     archive: &dyn Archive,
-    target: &Target,
+    target: &WantedSession,
     session: &ExportedSession,
     lines: &mut SessionLines<R>,
-) -> Result<Option<Standing>, TransferError> {
-    let mut standing = Standing::default();
+) -> Result<Option<SessionComparison>, TransferError> {
+    let mut standing = SessionComparison::default();
     let mut difference = None;
     let mut failure = None;
     let is_there =
@@ -243,9 +244,9 @@ fn compare<R: BufRead>(
 /// Compares a record of the archive with the one in the export; returns what differs.
 fn meet<R: BufRead>(
     record: &Record,
-    target: &Target,
+    target: &WantedSession,
     lines: &mut SessionLines<R>,
-    standing: &mut Standing,
+    standing: &mut SessionComparison,
 ) -> Result<Option<String>, TransferError> {
     if let Record::Session(found) = record {
         return Ok((*found != target.new).then(|| "its owner, name or beginning".to_owned()));
@@ -293,11 +294,11 @@ fn described(record: &Record) -> String {
     }
 }
 
-/// Adds what the archive has not, in transactions of bounded size.
+/// Adds the records that the archive lacks, in transactions of bounded size.
 fn restore<R: BufRead>(
     archive: &dyn Archive,
-    target: &Target,
-    standing: &Standing,
+    target: &WantedSession,
+    standing: &SessionComparison,
     lines: &mut SessionLines<R>,
 ) -> Result<(), TransferError> {
     let mut portion = vec![Record::Session(target.new.clone())];
@@ -345,7 +346,7 @@ pub fn messages<R: BufRead>(
     exported: Exported<R>,
     mut entry: impl FnMut(ExportedMessage) -> Result<NewEntry, TransferError>,
 ) -> Result<(u64, u64), TransferError> {
-    let mut run = Run {
+    let mut run = MessageRun {
         archive,
         session,
         root: after,
@@ -366,12 +367,12 @@ pub fn messages<R: BufRead>(
 }
 
 /// Messages that follow one another, appended together.
-struct Run<'a> {
+struct MessageRun<'a> {
     archive: &'a dyn Archive,
     session: SessionId,
-    /// What roots follow.
+    /// The entry that roots follow.
     root: Option<Seq>,
-    /// What the first of them follows.
+    /// The entry that the first of them follows.
     after: Option<Seq>,
     /// The entries of all messages before them, by number.
     seqs: Vec<Seq>,
@@ -379,7 +380,7 @@ struct Run<'a> {
     bytes: usize,
 }
 
-impl Run<'_> {
+impl MessageRun<'_> {
     fn add(&mut self, parent: Option<u64>, entry: NewEntry) -> Result<(), TransferError> {
         let next = self.seqs.len() + self.entries.len();
         let goes_on = parent.is_some_and(|parent| parent + 1 == next as u64);

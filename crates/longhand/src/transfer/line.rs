@@ -121,7 +121,7 @@ fn request(request: &Request) -> Value {
 
 /// What a line of an export says.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum ExportLine {
     /// A session begins.
     Session(SessionId, NewSession),
     /// Something of the session.
@@ -131,13 +131,13 @@ pub(super) enum Line {
 }
 
 /// Reads a line; the error says what is wrong with it.
-pub(super) fn read(line: &str) -> Result<Line, String> {
+pub(super) fn read(line: &str) -> Result<ExportLine, String> {
     let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
     let Value::Object(object) = value else { return Err("it is not an object".to_owned()) };
     let Some((kind, value)) = object.into_iter().next() else {
         return Err("it is empty".to_owned());
     };
-    let mut fields = Fields { kind: kind.clone(), object: Map::new() };
+    let mut fields = LineFields { kind: kind.clone(), object: Map::new() };
     let value = match value {
         Value::Object(object) => {
             fields.object = object;
@@ -148,10 +148,10 @@ pub(super) fn read(line: &str) -> Result<Line, String> {
     let record = match kind.as_str() {
         "session" => {
             let (id, new) = read_session(&mut fields)?;
-            return Ok(Line::Session(id, new));
+            return Ok(ExportLine::Session(id, new));
         }
         "end" => {
-            return Ok(Line::End {
+            return Ok(ExportLine::End {
                 lines: fields.number("lines")?,
                 entries: fields.number("entries")?,
                 checksum: fields.text("blake3")?,
@@ -172,10 +172,10 @@ pub(super) fn read(line: &str) -> Result<Line, String> {
         }
         _ => return Err(format!("there is no record {kind:?}")),
     };
-    Ok(Line::Record(record))
+    Ok(ExportLine::Record(record))
 }
 
-fn read_session(fields: &mut Fields) -> Result<(SessionId, NewSession), String> {
+fn read_session(fields: &mut LineFields) -> Result<(SessionId, NewSession), String> {
     let id = fields.parsed("id")?;
     let new = NewSession {
         owner: fields.parsed::<Owner>("owner")?,
@@ -188,7 +188,7 @@ fn read_session(fields: &mut Fields) -> Result<(SessionId, NewSession), String> 
     Ok((id, new))
 }
 
-fn read_entry(fields: &mut Fields) -> Result<Record, String> {
+fn read_entry(fields: &mut LineFields) -> Result<Record, String> {
     let entry = Entry {
         seq: Seq(fields.number("seq")?),
         parent: fields.optional_number("parent")?.map(Seq),
@@ -206,10 +206,10 @@ fn read_entry(fields: &mut Fields) -> Result<Record, String> {
     Ok(Record::Entry { entry, text })
 }
 
-fn read_batch(fields: &mut Fields) -> Result<Record, String> {
+fn read_batch(fields: &mut LineFields) -> Result<Record, String> {
     let edits = fields.list("edits")?.into_iter().map(read_edit).collect::<Result<_, _>>()?;
     let variants = fields.list("variants")?.into_iter().map(|value| {
-        let mut fields = Fields::of("variants", value)?;
+        let mut fields = LineFields::of("variants", value)?;
         let original = if fields.object.contains_key("text") {
             Original::Text(fields.text("text")?)
         } else {
@@ -233,7 +233,7 @@ fn read_edit(value: Value) -> Result<Edit, String> {
     let Some((kind, value)) = object.into_iter().next() else {
         return Err("an edit is empty".to_owned());
     };
-    let mut fields = Fields::of(&kind, value)?;
+    let mut fields = LineFields::of(&kind, value)?;
     Ok(match kind.as_str() {
         "stub" => {
             let (at, handle) = (fields.place("at")?, fields.handle()?);
@@ -261,7 +261,7 @@ fn read_edit(value: Value) -> Result<Edit, String> {
     })
 }
 
-fn read_request(fields: &mut Fields) -> Result<Record, String> {
+fn read_request(fields: &mut LineFields) -> Result<Record, String> {
     Ok(Record::Request(Request {
         at_ms: fields.time("at_ms")?,
         preamble: fields.optional_parsed::<PreambleId>("preamble")?,
@@ -301,12 +301,12 @@ fn read_place(value: &Value) -> Option<Place> {
 }
 
 /// The fields of an object, taken out one by one so that long texts are not copied.
-struct Fields {
+struct LineFields {
     kind: String,
     object: Map<String, Value>,
 }
 
-impl Fields {
+impl LineFields {
     fn of(kind: &str, value: Value) -> Result<Self, String> {
         match value {
             Value::Object(object) => Ok(Self { kind: kind.to_owned(), object }),

@@ -6,7 +6,7 @@ use std::io::{BufRead, Read};
 use longhand_archive::{Entry, Record};
 use serde_json::Value;
 
-use super::line::{self, Line};
+use super::line::{self, ExportLine};
 use super::{HEADER, TransferError, VERSION};
 use crate::time;
 
@@ -26,19 +26,19 @@ pub struct Exported<R> {
     header: Value,
     hasher: blake3::Hasher,
     entries: u64,
-    place: Place,
+    place: ReadProgress,
     has_ended: bool,
 }
 
 /// How far the session that is being read is.
 #[derive(Debug, Default)]
-struct Place {
+struct ReadProgress {
     rank: u8,
     entries: u64,
     batches: u64,
 }
 
-/// A message of an export, without what belongs to its session only.
+/// A message of an export, without the fields of its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedMessage {
     /// Its number among all messages of the export.
@@ -68,7 +68,14 @@ impl<R: BufRead> Exported<R> {
             return Err(TransferError::OtherVersion { found });
         }
         let header = serde_json::from_str(&lines.line).unwrap_or_default();
-        Ok(Self { lines, header, hasher, entries: 0, place: Place::default(), has_ended: false })
+        Ok(Self {
+            lines,
+            header,
+            hasher,
+            entries: 0,
+            place: ReadProgress::default(),
+            has_ended: false,
+        })
     }
 
     /// What the conversation is called.
@@ -82,7 +89,7 @@ impl<R: BufRead> Exported<R> {
     }
 
     /// Reads the next session or record; `None` after the last one, if counts and checksum are right.
-    pub(super) fn next(&mut self) -> Result<Option<Line>, TransferError> {
+    pub(super) fn next(&mut self) -> Result<Option<ExportLine>, TransferError> {
         let Some(text) = self.lines.next()? else {
             let lines = self.lines.number;
             return if self.has_ended {
@@ -95,7 +102,7 @@ impl<R: BufRead> Exported<R> {
             return Err(self.lines.wrong("something follows the last line".to_owned()));
         }
         let line = line::read(text).map_err(|what| self.lines.wrong(what))?;
-        if let Line::End { lines, entries, checksum } = line {
+        if let ExportLine::End { lines, entries, checksum } = line {
             self.check_end(lines, entries, &checksum)?;
             self.has_ended = true;
             return self.next();
@@ -103,7 +110,7 @@ impl<R: BufRead> Exported<R> {
         self.hasher.update(self.lines.line.as_bytes());
         self.lines.release();
         self.place.check(&line).map_err(|what| self.lines.wrong(what))?;
-        self.entries += u64::from(matches!(line, Line::Record(Record::Entry { .. })));
+        self.entries += u64::from(matches!(line, ExportLine::Record(Record::Entry { .. })));
         Ok(Some(line))
     }
 
@@ -136,11 +143,11 @@ impl<R: BufRead> Exported<R> {
         let mut rounds = HashMap::new();
         while let Some(line) = self.next()? {
             match line {
-                Line::Session(..) => {
+                ExportLine::Session(..) => {
                     first = next;
                     rounds.clear();
                 }
-                Line::Record(Record::Entry { entry, .. }) => {
+                ExportLine::Record(Record::Entry { entry, .. }) => {
                     let Entry { seq, parent, round, form, raw, at_ms, .. } = entry;
                     let before = parent.and_then(|parent| rounds.get(&parent.0).copied());
                     rounds.insert(seq.0, round);
@@ -222,16 +229,16 @@ fn old_message(
     Ok((ExportedMessage { seq, parent, opens_round, form, raw, at_ms }, round))
 }
 
-impl Place {
+impl ReadProgress {
     /// Checks that a line may follow those before it.
-    fn check(&mut self, line: &Line) -> Result<(), String> {
+    fn check(&mut self, line: &ExportLine) -> Result<(), String> {
         let rank = match line {
-            Line::Session(..) => {
+            ExportLine::Session(..) => {
                 *self = Self { rank: 1, ..Self::default() };
                 return Ok(());
             }
-            Line::Record(record) => rank(record),
-            Line::End { .. } => return Ok(()),
+            ExportLine::Record(record) => rank(record),
+            ExportLine::End { .. } => return Ok(()),
         };
         if self.rank == 0 {
             return Err("no session has begun".to_owned());
@@ -241,13 +248,13 @@ impl Place {
         }
         self.rank = rank;
         match line {
-            Line::Record(Record::Entry { entry, .. }) => {
+            ExportLine::Record(Record::Entry { entry, .. }) => {
                 if entry.seq.0 != self.entries || entry.parent.is_some_and(|up| up >= entry.seq) {
                     return Err(format!("entry {} cannot follow here", entry.seq.0));
                 }
                 self.entries += 1;
             }
-            Line::Record(Record::Batch { number, .. }) => {
+            ExportLine::Record(Record::Batch { number, .. }) => {
                 self.batches += 1;
                 if *number != self.batches {
                     return Err(format!("batch {number} cannot follow here"));

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longhand::{
-    Archive, Extractive, MemoryArchive, Prompt, Rolling, Round, Session, Settings, Summariser,
-    Tokens,
+    Archive, Extractive, MemoryArchive, Prompt, Rolling, Round, Session, SessionSettings,
+    Summariser, Tokens,
 };
 use longhand_archive::{LoggedBatch, Page};
 use longhand_core::Scale;
@@ -42,7 +42,8 @@ impl Summariser for Slow {
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn open(archive: &Arc<dyn Archive>, summarisers: Vec<Arc<dyn Summariser>>) -> Session {
-    let settings = Settings { budget: Tokens(1_500), summarisers, ..Settings::new().unwrap() };
+    let settings =
+        SessionSettings { budget: Tokens(1_500), summarisers, ..SessionSettings::new().unwrap() };
     let settings = settings.rolling(Rolling { rounds_max: 3, summary_max: Tokens(300) });
     Session::open_with(Arc::clone(archive), "x", settings).unwrap()
 }

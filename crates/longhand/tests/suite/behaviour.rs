@@ -2,8 +2,8 @@
 use std::sync::{Arc, Mutex};
 
 use longhand::{
-    Archive, MemoryArchive, Owner, Placement, Prompt, Rolling, Round, Session, SessionId, Settings,
-    SqliteArchive, Summariser, Tokens,
+    Archive, MemoryArchive, Owner, Placement, Prompt, Rolling, Round, Session, SessionId,
+    SessionSettings, SqliteArchive, Summariser, Tokens,
 };
 use longhand_archive::Page;
 use longhand_core::Scale;
@@ -63,8 +63,12 @@ impl Summariser for Scripted {
     }
 }
 
-fn settings((rolling, budget): (Rolling, u64), summarisers: Vec<Arc<dyn Summariser>>) -> Settings {
-    let settings = Settings { budget: Tokens(budget), summarisers, ..Settings::new().unwrap() };
+fn settings(
+    (rolling, budget): (Rolling, u64),
+    summarisers: Vec<Arc<dyn Summariser>>,
+) -> SessionSettings {
+    let settings =
+        SessionSettings { budget: Tokens(budget), summarisers, ..SessionSettings::new().unwrap() };
     settings.rolling(rolling)
 }
 
@@ -129,7 +133,7 @@ fn a_the_count_of_all_rounds_never_goes_down() {
 fn a_default_sizes_are_those_of_the_reference() {
     let rolling = Rolling::default();
     assert_eq!((rolling.rounds_max, rolling.summary_max), (10, Tokens(4_000)));
-    assert_eq!(Settings::new().unwrap().budget, Tokens(24_000));
+    assert_eq!(SessionSettings::new().unwrap().budget, Tokens(24_000));
 }
 
 #[test]
@@ -335,14 +339,14 @@ fn a_turns_of_one_conversation_are_serialised_and_both_survive() {
     assert_eq!(head.rounds, 40);
     let entries = archive.entries(x(), 0..head.entries).unwrap();
     for writer in 0..2 {
-        let own: Vec<&str> = entries
+        let written: Vec<&str> = entries
             .iter()
             .map(|entry| entry.raw.as_str())
             .filter(|raw| raw.contains(&format!("w{writer} r")))
             .collect();
-        assert_eq!(own.len(), 20);
+        assert_eq!(written.len(), 20);
         assert!(
-            own.iter().enumerate().all(|(at, raw)| raw.contains(&format!("w{writer} r{at}\""))),
+            written.iter().enumerate().all(|(at, raw)| raw.contains(&format!("w{writer} r{at}\""))),
             "each in its order"
         );
     }

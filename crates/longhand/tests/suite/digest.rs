@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use longhand::{Extractive, Miner, Summarised};
-use longhand_core::{Budget, Meter, Policy, Rolling, Scale, Settings, Tokens, plan_with};
+use longhand_core::{Budget, Meter, PlanSettings, Policy, Rolling, Scale, Tokens, plan_with};
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
 use longhand_testkit::arbitrary::{anthropic_json, cases, chat_json, responses_json};
@@ -45,7 +45,7 @@ proptest! {
         let meter = meter();
         let scale = Scale::new(&*meter);
         let digest = Summarised::new(vec![Arc::new(Extractive)], Arc::clone(&meter), Miner::default());
-        let settings = Settings { policy, ..Settings::default() };
+        let settings = PlanSettings { policy, ..PlanSettings::default() };
         let parse = |json: &str| read(json.as_bytes().to_vec(), Some(dialect)).unwrap();
         let before = parse(&json);
         let budget = Budget::of(Tokens((count(&before, &scale).0 * share / 1_000).max(1)));

@@ -2,8 +2,8 @@
 use std::sync::Arc;
 
 use longhand::{
-    Admitted, Archive, Extractive, MemoryArchive, Miner, Owner, Prompt, Request, Round, Session,
-    Settings, Summarised, Tokens, recall,
+    Admitted, Archive, Extractive, MemoryArchive, Miner, Owner, Prompt, Round, Session,
+    SessionSettings, Summarised, Tokens, WindowRequest, recall,
 };
 use longhand_archive::{Page, Scope};
 use longhand_core::{Budget, Handle, Meter};
@@ -11,7 +11,7 @@ use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
 use longhand_testkit::arbitrary::{GrowingRequest, cases, turns};
 use longhand_testkit::rng::Rng;
-use longhand_testkit::{Wire, validate};
+use longhand_testkit::{WireFormat, validate};
 use proptest::prelude::*;
 
 fn meter() -> Arc<dyn Meter + Send + Sync> {
@@ -20,15 +20,15 @@ fn meter() -> Arc<dyn Meter + Send + Sync> {
     Arc::clone(METER.get_or_init(open))
 }
 
-fn dialect_of(wire: Wire) -> Dialect {
+fn dialect_of(wire: WireFormat) -> Dialect {
     match wire {
-        Wire::Chat => Dialect::Chat,
-        Wire::Responses => Dialect::Responses,
-        Wire::Anthropic => Dialect::Anthropic,
+        WireFormat::Chat => Dialect::Chat,
+        WireFormat::Responses => Dialect::Responses,
+        WireFormat::Anthropic => Dialect::Anthropic,
     }
 }
 
-fn parse(wire: Wire, json: &str) -> Conversation {
+fn parse(wire: WireFormat, json: &str) -> Conversation {
     let mut conversation = read(json.as_bytes().to_vec(), Some(dialect_of(wire))).unwrap();
     conversation.keep_thinking();
     conversation
@@ -41,9 +41,9 @@ fn window(admitted: &mut Admitted, limit: u64) -> longhand::Fitted {
     let digest = digest.keeping_state();
     let budget = Budget::of(Tokens(limit)).with_low_water(40, Tokens::ZERO);
     admitted
-        .window(&Request {
+        .window(&WindowRequest {
             budget,
-            settings: longhand_core::Settings::default(),
+            settings: longhand_core::PlanSettings::default(),
             meter: &*meter,
             digest: &digest,
             fixed: Tokens::ZERO,
@@ -73,7 +73,7 @@ proptest! {
     /// A file that no archive keeps: every handle opens from the file that the window was made from.
     #[test]
     fn every_handle_of_a_window_opens_from_its_file(
-        wire in prop::sample::select(Wire::ALL.to_vec()),
+        wire in prop::sample::select(WireFormat::ALL.to_vec()),
         seed in any::<u64>(),
         turns in 2..40usize,
         limit in 300..6_000u64,
@@ -143,7 +143,7 @@ proptest! {
         let mut rng = Rng::new(seed);
         let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
         let settings =
-            Settings { budget: Tokens(limit), meter: meter(), ..Settings::new().unwrap() };
+            SessionSettings { budget: Tokens(limit), meter: meter(), ..SessionSettings::new().unwrap() };
         let mut session = Session::open_with(Arc::clone(&archive), "s", settings.clone()).unwrap();
         let mut other = Session::open_with(Arc::clone(&archive), "other", settings).unwrap();
         other.record(&Round::new("Keep this.", "Kept.", 0)).unwrap();
@@ -154,9 +154,9 @@ proptest! {
                 let prompt = Prompt { dialect, base: "Be brief.".into(), ..Prompt::default() };
                 let window = session.window("What is next?", &prompt, 0).unwrap();
                 let wire = match dialect {
-                    Dialect::Responses => Wire::Responses,
-                    Dialect::Anthropic => Wire::Anthropic,
-                    _ => Wire::Chat,
+                    Dialect::Responses => WireFormat::Responses,
+                    Dialect::Anthropic => WireFormat::Anthropic,
+                    _ => WireFormat::Chat,
                 };
                 prop_assert_eq!(validate(wire, &window.json), Vec::<String>::new(), "{}", window.json);
                 prop_assert!(window.tokens <= Tokens(limit) || window.shortfall > Tokens::ZERO);
@@ -172,18 +172,18 @@ proptest! {
     }
 }
 
-fn grower() -> impl Strategy<Value = (Wire, GrowingRequest)> {
+fn grower() -> impl Strategy<Value = (WireFormat, GrowingRequest)> {
     prop_oneof![
-        turns(Wire::Chat).prop_map(|request| (Wire::Chat, request)),
-        turns(Wire::Responses).prop_map(|request| (Wire::Responses, request)),
-        turns(Wire::Anthropic).prop_map(|request| (Wire::Anthropic, request)),
+        turns(WireFormat::Chat).prop_map(|request| (WireFormat::Chat, request)),
+        turns(WireFormat::Responses).prop_map(|request| (WireFormat::Responses, request)),
+        turns(WireFormat::Anthropic).prop_map(|request| (WireFormat::Anthropic, request)),
     ]
 }
 
 /// The messages of a request, but for marks that a client moves.
-fn messages(wire: Wire, json: &str) -> Vec<serde_json::Value> {
+fn messages(wire: WireFormat, json: &str) -> Vec<serde_json::Value> {
     let document: serde_json::Value = serde_json::from_str(json).unwrap();
-    let field = if wire == Wire::Responses { "input" } else { "messages" };
+    let field = if wire == WireFormat::Responses { "input" } else { "messages" };
     let list = document.as_array().or(document[field].as_array()).cloned().unwrap_or_default();
     list.into_iter().map(unmarked).collect()
 }

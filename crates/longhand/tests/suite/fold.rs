@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhand::{
-    Extractive, MemoryArchive, Miner, Prompt, Rolling, Round, Session, Settings, Summarised, Tokens,
+    Extractive, MemoryArchive, Miner, Prompt, Rolling, Round, Session, SessionSettings, Summarised,
+    Tokens,
 };
 use longhand_core::{Budget, Meter, Policy, Scale, plan_with};
 use longhand_dialect::read;
@@ -24,7 +25,7 @@ fn window(json: &str, limit: u64) -> (String, String) {
     let scale = Scale::new(&*meter);
     let fixed = conversation.attributes.iter().map(|text| scale.text(&text.decode())).sum();
     let history = conversation.history(fixed);
-    let settings = longhand_core::Settings { policy: Policy::Auto, ..Default::default() };
+    let settings = longhand_core::PlanSettings { policy: Policy::Auto, ..Default::default() };
     let plan = plan_with(&history, &Budget::of(Tokens(limit)), &settings, &*meter, &digest);
     assert!(plan.fits());
     let block = plan.batch.fold().map(|fold| fold.text.clone()).unwrap_or_default();
@@ -73,7 +74,7 @@ fn the_example_of_the_readme_answers_its_own_last_question() {
 
 #[test]
 fn what_a_user_said_first_outlives_ten_short_rounds() {
-    let settings = Settings { budget: Tokens(2_000), ..Settings::new().unwrap() };
+    let settings = SessionSettings { budget: Tokens(2_000), ..SessionSettings::new().unwrap() };
     let settings = settings.rolling(Rolling { rounds_max: 2, summary_max: Tokens(4_000) });
     let mut session =
         Session::open_with(Arc::new(MemoryArchive::default()), "x", settings).unwrap();

@@ -2,8 +2,8 @@
 use std::sync::{Arc, Mutex};
 
 use longhand::{
-    Archive, Extractive, MemoryArchive, Prompt, Rolling, Round, Session, Settings, Summariser,
-    Tokens, recall,
+    Archive, Extractive, MemoryArchive, Prompt, Rolling, Round, Session, SessionSettings,
+    Summariser, Tokens, recall,
 };
 use longhand_archive::Scope;
 use longhand_core::Scale;
@@ -79,10 +79,10 @@ const PINNED: &str = "The customer's name is Ottilie & Sons, account 0042.";
 fn what_matters_survives_a_thousand_folds_by_an_unreliable_summariser() {
     let archive = Arc::new(MemoryArchive::default());
     let budget = Tokens(6_000);
-    let settings = Settings {
+    let settings = SessionSettings {
         budget,
         summarisers: vec![Arc::new(Unreliable(Mutex::new(Rng::new(11)))), Arc::new(Extractive)],
-        ..Settings::new().unwrap()
+        ..SessionSettings::new().unwrap()
     };
     let settings = settings.rolling(Rolling { rounds_max: 3, summary_max: Tokens(1_500) });
     let mut session = Session::open_with(archive.clone(), "golden", settings).unwrap();
@@ -117,7 +117,7 @@ fn what_matters_survives_a_thousand_folds_by_an_unreliable_summariser() {
     let scope = Scope::Session(session.id());
     let recalled = recall::open(&*archive, &scope, fold.handle()).unwrap().unwrap();
     let entries = archive.entries(session.id(), 0..u64::MAX).unwrap();
-    let folded = entries.iter().filter(|own| fold.contains(own.seq) && own.form == "chat");
+    let folded = entries.iter().filter(|entry| fold.contains(entry.seq) && entry.form == "chat");
     let raws: Vec<&str> = folded.map(|entry| entry.raw.as_str()).collect();
     assert_eq!(recalled.original.as_str(), raws.join("\n"), "every folded message comes back");
     assert!(raws.len() as u64 >= FOLDS);

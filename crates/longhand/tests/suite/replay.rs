@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhand::replay::{
-    BudgetShare, Figures, Measure, Method, Run, Settings, Share, Trace, judge, replay,
+    BudgetShare, Figures, FoundShare, Measure, Method, ReplayRun, ReplaySettings, Trace, judge,
+    replay,
 };
 use longhand::{Policy, Tokens};
 use longhand_core::{Framing, Image, Meter};
@@ -13,9 +14,9 @@ use longhand_testkit::notation;
 use serde_json::{Value, json};
 
 /// A token is a byte, and nothing else counts.
-struct Bytes;
+struct ByteMeter;
 
-impl Meter for Bytes {
+impl Meter for ByteMeter {
     fn weigh(&self, text: &str, _: u64) -> u64 {
         text.len() as u64
     }
@@ -30,16 +31,16 @@ impl Meter for Bytes {
     }
 }
 
-fn settings(budget: u64) -> Settings {
-    Settings::new(BudgetShare::Tokens(Tokens(budget)), Arc::new(Bytes))
+fn settings(budget: u64) -> ReplaySettings {
+    ReplaySettings::new(BudgetShare::Tokens(Tokens(budget)), Arc::new(ByteMeter))
 }
 
 fn trace(chat: &str) -> Trace {
-    Trace::new(&read(chat.as_bytes().to_vec(), None).unwrap(), &Bytes).unwrap()
+    Trace::new(&read(chat.as_bytes().to_vec(), None).unwrap(), &ByteMeter).unwrap()
 }
 
 /// Judges windows that are the requests with some messages changed.
-fn judged(notation: &str, budget: u64, change: impl Fn(usize, &mut Vec<Value>)) -> Run {
+fn judged(notation: &str, budget: u64, change: impl Fn(usize, &mut Vec<Value>)) -> ReplayRun {
     let mut number = 0;
     let run = judge(&trace(&notation::chat(notation)), &settings(budget), |request| {
         let mut request: Value = serde_json::from_str(request).unwrap();
@@ -50,8 +51,8 @@ fn judged(notation: &str, budget: u64, change: impl Fn(usize, &mut Vec<Value>)) 
     run.unwrap()
 }
 
-fn share(kept: u64, all: u64) -> Share {
-    Share { kept, all }
+fn share(kept: u64, all: u64) -> FoundShare {
+    FoundShare { kept, all }
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn sending_everything_is_billed_by_what_is_new() {
     assert_eq!((over_budget, breaks, run.figures.invalid), (1, 0, 0));
     assert!((cost - (8.0 + 0.8 + 8.0)).abs() < 1e-9, "{cost}");
     assert!((trace.cost_whole(&settings(15)) - cost).abs() < 1e-9);
-    let dear = Settings { cached_price: 0.5, uncached_price: 2.0, ..settings(15) };
+    let dear = ReplaySettings { cached_price: 0.5, uncached_price: 2.0, ..settings(15) };
     let run = replay(&trace, Method::Whole, &dear, |_| ()).unwrap();
     assert!((run.figures.cost - (16.0 + 4.0 + 16.0)).abs() < 1e-9);
     assert!((trace.cost_whole(&dear) - run.figures.cost).abs() < 1e-9);
@@ -152,7 +153,7 @@ fn a_standing_window_only_grows_between_batches() {
     let meter: Arc<dyn Meter + Send + Sync> =
         Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
     let trace = Trace::new(&read(session.into_bytes(), None).unwrap(), &*meter).unwrap();
-    let settings = Settings::new(BudgetShare::Percent(50), meter);
+    let settings = ReplaySettings::new(BudgetShare::Percent(50), meter);
     let run = replay(&trace, Method::Standing(Policy::Auto), &settings, |_| ()).unwrap();
     let Figures { over_budget, invalid, breaks, batches, cost, .. } = run.figures;
     assert_eq!((over_budget, invalid), (0, 0));
@@ -181,7 +182,7 @@ fn recorded_sessions_lose_nothing_when_all_is_sent() {
             continue;
         }
         let trace = Trace::new(&read(bytes, None).unwrap(), &*meter).unwrap();
-        let settings = Settings::new(BudgetShare::Percent(50), Arc::clone(&meter));
+        let settings = ReplaySettings::new(BudgetShare::Percent(50), Arc::clone(&meter));
         let whole = replay(&trace, Method::Whole, &settings, |_| ()).unwrap().figures;
         assert_eq!(whole.need.kept, whole.need.all, "{path:?}");
         assert_eq!(whole.ctx.kept, whole.ctx.all, "{path:?}");
@@ -216,12 +217,12 @@ fn a_result_that_is_clipped_as_it_enters_breaks_no_prefix() {
         let session = longhand_testkit::session::coding_session(seed, 20_000).to_string();
         let trace = Trace::new(&read(session.into_bytes(), None).unwrap(), &*meter).unwrap();
         // There is always room, so that nothing but clips can change a window.
-        let roomy = Settings {
+        let roomy = ReplaySettings {
             low_water_percent: 100,
-            ..Settings::new(BudgetShare::Percent(200), Arc::clone(&meter))
+            ..ReplaySettings::new(BudgetShare::Percent(200), Arc::clone(&meter))
         };
-        let clipping = Settings { clip_new_percent: Some(1), ..roomy.clone() };
-        let figures = |settings: &Settings| {
+        let clipping = ReplaySettings { clip_new_percent: Some(1), ..roomy.clone() };
+        let figures = |settings: &ReplaySettings| {
             replay(&trace, Method::Standing(Policy::Auto), settings, |_| ()).unwrap().figures
         };
         let (whole, clipped) = (figures(&roomy), figures(&clipping));

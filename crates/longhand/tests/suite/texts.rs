@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhand::replay::{BudgetShare, Method, Settings, Trace, replay};
+use longhand::replay::{BudgetShare, Method, ReplaySettings, Trace, replay};
 use longhand::{Policy, Redactor, Round, Tokens, expand, fit, searchable, time, user_words};
 use longhand_core::json;
 use longhand_dialect::read;
@@ -25,7 +25,7 @@ fn no_conversation_is_too_odd() {
         }
         let meter = Arc::new(Chars::new("4".parse::<CharsPerToken>().unwrap()));
         let trace = Trace::new(&read(conversation.into_bytes(), None).unwrap(), &*meter).unwrap();
-        let settings = Settings::new(BudgetShare::Tokens(Tokens(3_000)), meter);
+        let settings = ReplaySettings::new(BudgetShare::Tokens(Tokens(3_000)), meter);
         seen(replay(&trace, Method::Standing(Policy::Auto), &settings, |_| {}).unwrap());
     }
 }
@@ -40,7 +40,7 @@ const TAKERS: &[Taker] = &[
         let once = redactor.redact(text);
         assert_eq!(redactor.redact(&once), once);
         let quoted = redactor.redact(&json::quote(text)).into_owned();
-        assert!(json::Cursor::new(&quoted).value().is_ok(), "{quoted}");
+        assert!(json::JsonCursor::new(&quoted).value().is_ok(), "{quoted}");
     }),
     ("Round", |text| {
         seen(Round::parse(text, 0));

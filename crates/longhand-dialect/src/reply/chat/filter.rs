@@ -2,9 +2,9 @@
 
 use std::mem;
 
-use longhand_core::json::{Kind, quote};
+use longhand_core::json::{JsonKind, quote};
 
-use super::{Call, Calls, Stream, usage};
+use super::{ChatStream, StreamedCall, StreamedCalls, usage};
 use crate::edits::Edits;
 use crate::reply::DONE;
 use crate::reply::filter::{Before, apart};
@@ -17,27 +17,27 @@ const WAITING_MAX: usize = 1_000;
 /// The chunks of a completion, however many answers they come from.
 #[derive(Debug, Default)]
 pub(in crate::reply) struct Chunks {
-    /// What names the completion in every chunk.
+    /// The fields that identify the completion in every chunk.
     head: Vec<(&'static str, String)>,
-    /// Chunks with a call whose name is still coming, and all after them; whether each belongs to the end.
+    /// Chunks with a call whose name is incomplete, and all after them, each with whether it belongs to the end.
     waiting: Vec<(SseFrame, bool)>,
-    /// Whether the next words follow those of an earlier answer.
+    /// Whether the next text follows the text of an earlier answer.
     joins: bool,
     /// The end of an answer that has a hidden call: another answer may follow instead.
     tail: Vec<SseFrame>,
 }
 
-/// What is shown of a chunk.
+/// How much of a chunk is shown.
 #[derive(Clone, Copy, PartialEq)]
-enum Share {
+enum ShownShare {
     All,
-    /// What does not belong to the end.
+    /// Everything but the end.
     Words,
     /// Nothing but the end.
     End,
 }
 
-impl Stream {
+impl ChatStream {
     /// Whether a call of the tool has come.
     pub(in crate::reply) fn hides(&self, tool: &str) -> bool {
         self.calls.values().any(|calls| calls.hides(tool))
@@ -48,20 +48,20 @@ impl Stream {
         self.calls.values().flat_map(|calls| &calls.0).any(|call| call.is_open(tool))
     }
 
-    /// Takes calls whose names will never come to their end for calls of the tool, so that they are hidden.
+    /// Treats calls whose names stay incomplete as calls of the tool, so that they are hidden.
     fn close(&mut self, tool: &str) {
         let calls = self.calls.values_mut().flat_map(|calls| &mut calls.0);
         calls.filter(|call| call.is_open(tool)).for_each(|call| tool.clone_into(&mut call.name));
     }
 }
 
-impl Calls {
+impl StreamedCalls {
     fn hides(&self, tool: &str) -> bool {
         self.0.iter().any(|call| call.name == tool)
     }
 }
 
-impl Call {
+impl StreamedCall {
     /// Some servers send names in pieces.
     fn is_open(&self, tool: &str) -> bool {
         let may_become = tool.starts_with(&self.name) && self.name != tool;
@@ -70,12 +70,12 @@ impl Call {
 }
 
 impl Chunks {
-    /// Takes a chunk and gives what is seen of it and of those that waited for it.
+    /// Takes a chunk and returns the visible part of it and of the chunks that waited for it.
     pub(in crate::reply) fn take(
         &mut self,
         frame: SseFrame,
         ends: bool,
-        stream: &Stream,
+        stream: &ChatStream,
         before: &Before,
     ) -> Vec<u8> {
         self.waiting.push((frame, ends));
@@ -86,7 +86,7 @@ impl Chunks {
         self.release(stream, before)
     }
 
-    /// Has the words of the next answer follow those of this one.
+    /// Lets the text of the next answer follow the text of this one.
     pub(in crate::reply) fn go_on(&mut self, before: &Before) {
         let head = mem::take(&mut self.head);
         let joins = !apart(&before.text).is_empty();
@@ -94,23 +94,23 @@ impl Chunks {
     }
 
     /// Gives all that was held back.
-    pub(in crate::reply) fn end(&mut self, stream: &mut Stream, before: &Before) -> Vec<u8> {
+    pub(in crate::reply) fn end(&mut self, stream: &mut ChatStream, before: &Before) -> Vec<u8> {
         if !self.waiting.is_empty() {
             stream.close(before.tool);
         }
         let mut seen = self.release(stream, before);
         for frame in mem::take(&mut self.tail) {
-            seen.extend(self.seen(&frame, Share::End, stream, before).unwrap_or_default());
+            seen.extend(self.seen(&frame, ShownShare::End, stream, before).unwrap_or_default());
         }
         seen
     }
 
-    fn release(&mut self, stream: &Stream, before: &Before) -> Vec<u8> {
+    fn release(&mut self, stream: &ChatStream, before: &Before) -> Vec<u8> {
         let mut seen = Vec::new();
         for (frame, ends) in mem::take(&mut self.waiting) {
             self.note_head(&frame);
             let is_held = ends && stream.hides(before.tool);
-            let share = if is_held { Share::Words } else { Share::All };
+            let share = if is_held { ShownShare::Words } else { ShownShare::All };
             seen.extend(self.seen(&frame, share, stream, before).unwrap_or_default());
             if is_held {
                 self.tail.push(frame);
@@ -128,15 +128,15 @@ impl Chunks {
         }
     }
 
-    /// What is seen of a chunk.
+    /// The visible part of a chunk.
     fn seen(
         &mut self,
         frame: &SseFrame,
-        share: Share,
-        stream: &Stream,
+        share: ShownShare,
+        stream: &ChatStream,
         before: &Before,
     ) -> Option<Vec<u8>> {
-        if frame.data() == DONE && share == Share::Words {
+        if frame.data() == DONE && share == ShownShare::Words {
             return None;
         }
         let as_it_came = || Some(frame.raw.clone());
@@ -149,14 +149,14 @@ impl Chunks {
         let mut writer = ChunkWriter { edits, share, stream, before, joins: &mut self.joins };
         let gone: Vec<bool> = choices.iter().map(|choice| !writer.choice(*choice)).collect();
         let counted = chunk.get("usage");
-        let has_more = share != Share::Words && (choices.is_empty() || counted.is_some());
+        let has_more = share != ShownShare::Words && (choices.is_empty() || counted.is_some());
         if !gone.contains(&false) && !has_more {
             return None;
         }
         let mut edits = writer.edits;
         edits.remove(&choices, &gone);
         match counted {
-            Some(counted) if share == Share::Words => edits.replace(counted, "null"),
+            Some(counted) if share == ShownShare::Words => edits.replace(counted, "null"),
             Some(counted) => write_usage(counted, &mut edits, before),
             None => {}
         }
@@ -169,40 +169,40 @@ impl Chunks {
     }
 }
 
-/// Writes what is seen of one chunk.
+/// Writes the visible part of one chunk.
 struct ChunkWriter<'c> {
     edits: Edits<'c>,
-    share: Share,
-    stream: &'c Stream,
+    share: ShownShare,
+    stream: &'c ChatStream,
     before: &'c Before,
-    /// Whether the next words follow those of an earlier answer.
+    /// Whether the next text follows the text of an earlier answer.
     joins: &'c mut bool,
 }
 
 impl ChunkWriter<'_> {
     /// Writes a choice; gives whether it is seen.
     fn choice(&mut self, choice: View) -> bool {
-        let none = Calls::default();
+        let none = StreamedCalls::default();
         let calls = self.stream.calls.get(&choice.number("index").unwrap_or(0)).unwrap_or(&none);
         let finish = choice.get("finish_reason");
         let is_seen = match choice.get("delta") {
-            Some(delta) if self.share == Share::End => {
+            Some(delta) if self.share == ShownShare::End => {
                 self.edits.replace(delta, "{}");
                 false
             }
             Some(delta) => self.delta(delta, calls),
-            None => self.share == Share::All,
+            None => self.share == ShownShare::All,
         };
         match finish {
-            Some(finish) if self.share == Share::Words => self.edits.replace(finish, "null"),
+            Some(finish) if self.share == ShownShare::Words => self.edits.replace(finish, "null"),
             Some(finish) => write_finish(finish, &mut self.edits, calls, self.before),
             None => {}
         }
-        is_seen || (finish.is_some() && self.share != Share::Words)
+        is_seen || (finish.is_some() && self.share != ShownShare::Words)
     }
 
     /// Writes a delta; gives whether it is seen.
-    fn delta(&mut self, delta: View, calls: &Calls) -> bool {
+    fn delta(&mut self, delta: View, calls: &StreamedCalls) -> bool {
         let pieces = delta.get("tool_calls").map(View::elements).unwrap_or_default();
         let gone: Vec<bool> = pieces.iter().map(|piece| !self.call(*piece, calls)).collect();
         let is_gone = |key: &str| match key {
@@ -212,7 +212,7 @@ impl ChunkWriter<'_> {
         };
         self.edits.remove(&pieces, &gone);
         self.edits.remove_fields(delta, is_gone);
-        let words = delta.get("content").filter(|content| content.kind() == Kind::String);
+        let words = delta.get("content").filter(|content| content.kind() == JsonKind::String);
         if let Some(words) = words.filter(|words| words.raw() != r#""""#)
             && mem::take(self.joins)
         {
@@ -221,12 +221,12 @@ impl ChunkWriter<'_> {
         let fields = delta.fields();
         let says = |value: View| !matches!(value.raw(), "null" | r#""""# | "[]");
         let is_untouched = !gone.contains(&true) && !fields.iter().any(|(key, _)| is_gone(key));
-        (is_untouched && self.share == Share::All)
+        (is_untouched && self.share == ShownShare::All)
             || fields.iter().any(|(key, value)| !is_gone(key) && says(*value))
     }
 
-    /// Writes a piece of a call in its place among those that are shown; gives whether it is one of them.
-    fn call(&mut self, piece: View, calls: &Calls) -> bool {
+    /// Renumbers a piece of a call among the calls that are shown. Returns whether the call is shown.
+    fn call(&mut self, piece: View, calls: &StreamedCalls) -> bool {
         let tool = self.before.tool;
         let Some(at) = calls.find(piece) else { return true };
         if calls.0[at].name == tool {
@@ -241,8 +241,8 @@ impl ChunkWriter<'_> {
     }
 }
 
-/// Writes why a choice ended whose calls may all be hidden.
-fn write_finish(finish: View, edits: &mut Edits, calls: &Calls, before: &Before) {
+/// Corrects the finish reason of a choice whose calls may all be hidden.
+fn write_finish(finish: View, edits: &mut Edits, calls: &StreamedCalls, before: &Before) {
     let asks_client = calls.0.iter().any(|call| call.name != before.tool);
     if !asks_client && finish.raw() == r#""tool_calls""# {
         edits.replace(finish, r#""stop""#);
@@ -277,7 +277,7 @@ pub(in crate::reply) fn join(completion: View, edits: &mut Edits, before: &Befor
 
 fn join_message(message: View, finish: Option<View>, edits: &mut Edits, before: &Before) {
     let listed = message.get("tool_calls").map(View::elements).unwrap_or_default();
-    let calls = Calls(listed.iter().map(|call| Call::of(*call)).collect());
+    let calls = StreamedCalls(listed.iter().map(|call| StreamedCall::of(*call)).collect());
     let gone: Vec<bool> = calls.0.iter().map(|call| call.name == before.tool).collect();
     let hides_all = !gone.is_empty() && !gone.contains(&false);
     let content = message.get("content");

@@ -5,7 +5,7 @@ use std::mem;
 
 use super::Before;
 use crate::edits::Edits;
-use crate::reply::{ReplyEvent, ReplyPart, Stream, anthropic, responses};
+use crate::reply::{ReplyEvent, ReplyPart, ReplyStream, anthropic, responses};
 use crate::sse::SseFrame;
 use crate::view::View;
 
@@ -16,7 +16,7 @@ pub(super) struct Parts {
     hidden: BTreeMap<u64, bool>,
     /// Whether a call is shown, for which the answer waits.
     asks_client: bool,
-    /// Reasoning is refused without what it led to, so it waits for that.
+    /// Reasoning that waits for its item, because providers refuse it alone.
     reasoning: Vec<(u64, SseFrame)>,
     /// The end of an answer that has a hidden call: another answer may follow instead.
     tail: Vec<SseFrame>,
@@ -33,12 +33,12 @@ impl Parts {
         *self = Self { numbering, ..Self::default() };
     }
 
-    /// Takes an event and gives what is seen of it and of those that waited for it.
+    /// Takes an event and returns the visible part of it and of the events that waited for it.
     pub(super) fn take(
         &mut self,
         frame: SseFrame,
         event: ReplyEvent,
-        stream: &Stream,
+        stream: &ReplyStream,
         before: &Before,
     ) -> Vec<u8> {
         match event {
@@ -60,7 +60,7 @@ impl Parts {
     }
 
     /// Gives all that was held back, but for reasoning that led to a hidden call.
-    pub(super) fn end(&mut self, stream: &Stream, before: &Before) -> Vec<u8> {
+    pub(super) fn end(&mut self, stream: &ReplyStream, before: &Before) -> Vec<u8> {
         let mut seen = if self.hides() { Vec::new() } else { self.release(stream, before) };
         for frame in mem::take(&mut self.tail) {
             seen.extend(self.last(frame, stream, before));
@@ -73,7 +73,7 @@ impl Parts {
         index: u64,
         begins: Option<&ReplyPart>,
         frame: SseFrame,
-        stream: &Stream,
+        stream: &ReplyStream,
         before: &Before,
     ) -> Vec<u8> {
         let is_known = self.hidden.contains_key(&index);
@@ -98,7 +98,7 @@ impl Parts {
     }
 
     /// The reasoning that waited, now that it is known what it led to.
-    fn release(&mut self, stream: &Stream, before: &Before) -> Vec<u8> {
+    fn release(&mut self, stream: &ReplyStream, before: &Before) -> Vec<u8> {
         let waiting = mem::take(&mut self.reasoning);
         let release = |(index, frame)| {
             self.hidden.insert(index, false);
@@ -117,10 +117,11 @@ impl Parts {
         &mut self,
         frame: SseFrame,
         index: Option<u64>,
-        stream: &Stream,
+        stream: &ReplyStream,
         before: &Before,
     ) -> Vec<u8> {
-        let key = if matches!(stream, Stream::Responses(_)) { "output_index" } else { "index" };
+        let key =
+            if matches!(stream, ReplyStream::Responses(_)) { "output_index" } else { "index" };
         let place = |event: View, edits: &mut Edits, parts: &Self| {
             let index = index.filter(|index| event.number(key) == Some(*index));
             let place = index.map(|index| parts.place(index, before));
@@ -132,12 +133,12 @@ impl Parts {
     }
 
     /// An event of the end, which tells of all that was shown.
-    fn last(&mut self, frame: SseFrame, stream: &Stream, before: &Before) -> Vec<u8> {
+    fn last(&mut self, frame: SseFrame, stream: &ReplyStream, before: &Before) -> Vec<u8> {
         self.write(frame, stream, before, |event, edits, parts| {
             if !before.goes_on && !parts.hides() {
                 return;
             }
-            if let Stream::Responses(stream) = stream {
+            if let ReplyStream::Responses(stream) = stream {
                 if let Some(response) = event.get("response") {
                     responses::join(response, &stream.output(), edits, before);
                 }
@@ -150,14 +151,14 @@ impl Parts {
     fn write(
         &mut self,
         frame: SseFrame,
-        stream: &Stream,
+        stream: &ReplyStream,
         before: &Before,
         change: impl FnOnce(View, &mut Edits, &Self),
     ) -> Vec<u8> {
         let Some(event) = frame.view() else { return frame.raw };
         let mut edits = Edits::of(event);
         change(event, &mut edits, self);
-        if matches!(stream, Stream::Responses(_)) {
+        if matches!(stream, ReplyStream::Responses(_)) {
             if let Some(response) = event.get("response") {
                 responses::hide_tool(response, &mut edits, before.tool);
             }

@@ -96,7 +96,7 @@ fn a_name_in_pieces_is_never_seen() {
     // A name that only begins as ours does is the client's.
     for (one, other) in [("longhand_", "read"), ("long", ""), ("l", "s")] {
         let (one, other, last) = (piece(one, ""), piece(other, ""), piece("", "{}"));
-        let answer = [&one, &other, &last, end, "[DONE]"].map(|own: &str| own);
+        let answer = [&one, &other, &last, end, "[DONE]"].map(|event: &str| event);
         check(Dialect::Chat, &[&answer], &answer);
     }
 }
@@ -143,9 +143,9 @@ fn reasoning_goes_with_what_it_led_to() {
     ] {
         let events = |items: &[&str]| -> Vec<String> {
             let mut events: Vec<String> = Vec::new();
-            for (at, own) in items.iter().enumerate() {
-                events.push(item("added", at as u64, own));
-                events.push(item("done", at as u64, own));
+            for (at, listed) in items.iter().enumerate() {
+                events.push(item("added", at as u64, listed));
+                events.push(item("done", at as u64, listed));
             }
             events.push(ended(items));
             events
@@ -159,8 +159,8 @@ fn reasoning_goes_with_what_it_led_to() {
 
 #[test]
 fn what_is_told_of_a_request_does_not_name_the_tool() {
-    let own = r#"{"type":"response.created","response":{"id":"r", "tools":[ {"type":"function","name":"read"} ]}}"#;
-    check(Dialect::Responses, &[&[own]], &[own]);
+    let created = r#"{"type":"response.created","response":{"id":"r", "tools":[ {"type":"function","name":"read"} ]}}"#;
+    check(Dialect::Responses, &[&[created]], &[created]);
     check(
         Dialect::Responses,
         &[&[

@@ -1,6 +1,6 @@
 //! Conversations, settings and budgets for laws.
 
-use longhand_core::{Budget, Settings, Tokens};
+use longhand_core::{Budget, PlanSettings, Tokens};
 use longhand_dialect::Dialect;
 use longhand_testkit::arbitrary::{anthropic_json, chat_json, responses_json, text_action_json};
 use proptest::prelude::*;
@@ -16,17 +16,17 @@ pub(crate) fn conversation() -> impl Strategy<Value = (String, Dialect)> {
     ]
 }
 
-pub(crate) fn settings() -> impl Strategy<Value = Settings> {
+pub(crate) fn settings() -> impl Strategy<Value = PlanSettings> {
     (
         0..POLICIES.len(),
         prop::option::weighted(0.3, 0..12usize),
         prop_oneof![3 => Just(256usize), 1 => 0..600usize],
     )
-        .prop_map(|(policy, keep_tail, chars_min)| Settings {
+        .prop_map(|(policy, keep_tail, chars_min)| PlanSettings {
             policy: POLICIES[policy],
             keep_tail,
             chars_min,
-            ..Settings::default()
+            ..PlanSettings::default()
         })
 }
 

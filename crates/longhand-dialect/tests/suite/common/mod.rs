@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use longhand_core::{
-    Budget, Change, Edit, Handle, Meter, Part, Plan, Policy, Projection, Role, Rolling, Scale,
-    Settings, Shown, ShownBlock, Tokens, content_hash, original, plan,
+    Budget, Change, Edit, Handle, Meter, Part, Plan, PlanSettings, Policy, Projection, Role,
+    Rolling, Scale, Shown, ShownBlock, Tokens, content_hash, original, plan,
 };
 use longhand_dialect::{Conversation, Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
@@ -60,7 +60,7 @@ pub(crate) fn compact(
     json: &str,
     dialect: Option<Dialect>,
     budget: &Budget,
-    settings: &Settings,
+    settings: &PlanSettings,
     meter: &dyn Meter,
 ) -> Compacted {
     let before = parse(json, dialect);
@@ -114,7 +114,8 @@ pub(crate) fn never(conversation: &Conversation, pins: &[usize], meter: &dyn Met
     let mut after_reply = false;
     for (number, step) in steps.into_iter().enumerate() {
         // Where roles alternate, a later system message keeps its neighbours.
-        let is_system = |at: usize| messages.get(at).is_some_and(|it| it.role == Role::System);
+        let is_system =
+            |at: usize| messages.get(at).is_some_and(|message| message.role == Role::System);
         let beside = alternates && (is_system(step.end) || is_system(step.start.wrapping_sub(1)));
         let stays = beside
             || after_reply
@@ -191,7 +192,7 @@ pub(crate) fn graves(conversation: &Conversation) -> Vec<String> {
 pub(crate) fn check_contract(
     compacted: &Compacted,
     budget: &Budget,
-    _settings: &Settings,
+    _settings: &PlanSettings,
     meter: &dyn Meter,
 ) {
     let Compacted { before, plan, text, after, tokens } = compacted;

@@ -76,9 +76,9 @@ fn blocks_of_one_message_are_joined_and_results_follow_their_calls() {
     );
     let conversation = parse(&lines, Dialect::ClaudeCode);
     let raw = conversation.messages[1].raw.raw();
-    let own: Vec<&str> = lines.lines().filter(|line| line.contains("\"m1\"")).collect();
-    assert_eq!(own.len(), 5);
-    assert!(own.iter().all(|line| raw.contains(line)), "all its lines: {raw}");
+    let pieces: Vec<&str> = lines.lines().filter(|line| line.contains("\"m1\"")).collect();
+    assert_eq!(pieces.len(), 5);
+    assert!(pieces.iter().all(|line| raw.contains(line)), "all its lines: {raw}");
     assert_eq!(conversation.check(), []);
 }
 

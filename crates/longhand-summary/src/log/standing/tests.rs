@@ -12,7 +12,7 @@ fn check(script: &str, expected: &[&str]) {
         let by = if who == "u" { Role::User } else { Role::Assistant };
         standing.hear(by, round, message, text, false);
     }
-    let open = Kind::ALL.iter().flat_map(|kind| standing.open(*kind));
+    let open = StatementKind::ALL.iter().flat_map(|kind| standing.open(*kind));
     assert_eq!(open.map(|item| item.text.as_str()).collect::<Vec<_>>(), expected);
 }
 

@@ -1,12 +1,12 @@
 //! Growing requests as Anthropic Messages.
 
 use super::content::{arguments, opaque, output, picture, prose, user_text, wrapped};
-use super::{GrowingRequest, Newest, Style, Turn};
+use super::{GrowingRequest, GrowingStyle, GrowingTurn, NewestTurn};
 use crate::arbitrary::conversation::{TOOLS, text_block, tool_schema};
 use crate::json::{Json, object, raw};
 use crate::rng::Rng;
 
-pub(super) fn document(style: &Style, mut messages: Vec<Json>) -> Json {
+pub(super) fn document(style: &GrowingStyle, mut messages: Vec<Json>) -> Json {
     if style.marked {
         mark_newest(&mut messages);
     }
@@ -42,16 +42,16 @@ fn mark_newest(messages: &mut [Json]) {
     }
 }
 
-pub(super) fn append(request: &mut GrowingRequest, turn: Turn, rng: &mut Rng) {
+pub(super) fn append(request: &mut GrowingRequest, turn: GrowingTurn, rng: &mut Rng) {
     match turn {
-        Turn::User => {
+        GrowingTurn::User => {
             let blocks = user_blocks(request, rng);
             let message = message("user", blocks, rng);
             request.messages.push(message);
-            request.newest = Newest::User;
+            request.newest = NewestTurn::User;
         }
-        Turn::Step => append_step(request, rng),
-        Turn::Reply => {
+        GrowingTurn::Step => append_step(request, rng),
+        GrowingTurn::Reply => {
             let mut blocks = opening(request, rng);
             if rng.chance(0.25) {
                 blocks.extend(provider_tool(request, rng));
@@ -60,7 +60,7 @@ pub(super) fn append(request: &mut GrowingRequest, turn: Turn, rng: &mut Rng) {
             blocks.push(text_block("text", &prose(rng)));
             let message = message("assistant", blocks, rng);
             request.messages.push(message);
-            request.newest = Newest::Reply;
+            request.newest = NewestTurn::Reply;
         }
     }
 }
@@ -192,11 +192,11 @@ fn append_step(request: &mut GrowingRequest, rng: &mut Rng) {
     if rng.chance(0.2) {
         results.reverse();
     }
-    request.newest = Newest::Results;
+    request.newest = NewestTurn::Results;
     // A user who interrupts is heard in the message with the results.
     if rng.chance(0.15) {
         results.extend(user_blocks(request, rng));
-        request.newest = Newest::User;
+        request.newest = NewestTurn::User;
     }
     let reply = message("assistant", blocks, rng);
     request.messages.push(reply);

@@ -1,7 +1,7 @@
 //! Growing requests as Chat Completions.
 
 use super::content::{arguments, lines, opaque, output, patch, picture, prose, user_text};
-use super::{GrowingRequest, Newest, Style, Turn};
+use super::{GrowingRequest, GrowingStyle, GrowingTurn, NewestTurn};
 use crate::arbitrary::conversation::{TOOLS, text_block, tool_schema};
 use crate::json::{Json, object, raw};
 use crate::rng::Rng;
@@ -14,7 +14,7 @@ pub(super) fn open(request: &mut GrowingRequest) {
     }
 }
 
-pub(super) fn document(style: &Style, messages: Json) -> Json {
+pub(super) fn document(style: &GrowingStyle, messages: Json) -> Json {
     let Some(model) = style.model else { return messages };
     let tools = TOOLS.iter().map(|name| {
         let function = object([("name", (*name).into()), ("parameters", tool_schema())]);
@@ -27,27 +27,27 @@ pub(super) fn document(style: &Style, messages: Json) -> Json {
     ])
 }
 
-pub(super) fn append(request: &mut GrowingRequest, turn: Turn, rng: &mut Rng) {
+pub(super) fn append(request: &mut GrowingRequest, turn: GrowingTurn, rng: &mut Rng) {
     match turn {
-        Turn::User => {
+        GrowingTurn::User => {
             let user = user(request, rng);
             request.messages.push(user);
-            request.newest = Newest::User;
+            request.newest = NewestTurn::User;
         }
-        Turn::Step if is_openai(request) && rng.chance(0.04) => {
+        GrowingTurn::Step if is_openai(request) && rng.chance(0.04) => {
             let function =
                 object([("name", "search".into()), ("arguments", arguments(rng).into())]);
             let call = object([("role", "assistant".into()), ("content", raw("null"))]);
             request.messages.push(call.with("function_call", function));
             let answer = object([("role", "function".into()), ("name", "search".into())]);
             request.messages.push(answer.with("content", output(rng, request.style.weight)));
-            request.newest = Newest::Results;
+            request.newest = NewestTurn::Results;
         }
-        Turn::Step => append_step(request, rng),
-        Turn::Reply => {
+        GrowingTurn::Step => append_step(request, rng),
+        GrowingTurn::Reply => {
             let reply = reply(rng);
             request.messages.push(reply);
-            request.newest = Newest::Reply;
+            request.newest = NewestTurn::Reply;
         }
     }
 }
@@ -153,7 +153,7 @@ fn append_step(request: &mut GrowingRequest, rng: &mut Rng) {
     }
     request.messages.push(reply.with("tool_calls", Json::Array(calls)));
     request.messages.extend(results);
-    request.newest = Newest::Results;
+    request.newest = NewestTurn::Results;
 }
 
 /// A result may be exactly what its call was given.

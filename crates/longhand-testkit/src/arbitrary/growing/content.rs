@@ -1,6 +1,6 @@
 //! What users, models and tools of a growing request write.
 
-use super::Weight;
+use super::PieceSize;
 use crate::arbitrary::text::{AWKWARD, FACTS, WORDS};
 use crate::json::quote;
 use crate::picture::{Picture, base64};
@@ -23,10 +23,10 @@ pub(super) fn prose(rng: &mut Rng) -> String {
 
 /// What a user sends: mostly a few words, sometimes what a client wraps around them, the output of
 /// a command, or a long paste.
-pub(super) fn user_text(rng: &mut Rng, weight: Weight) -> String {
-    let paste = if weight == Weight::Heavy { 0.15 } else { 0.02 };
+pub(super) fn user_text(rng: &mut Rng, weight: PieceSize) -> String {
+    let paste = if weight == PieceSize::Heavy { 0.15 } else { 0.02 };
     if rng.chance(paste) {
-        let length = rng.range(9_000..if weight == Weight::Heavy { 60_000 } else { 12_000 });
+        let length = rng.range(9_000..if weight == PieceSize::Heavy { 60_000 } else { 12_000 });
         return format!("{}\n{}", prose(rng), lines(rng, length));
     }
     match rng.range(0..20) {
@@ -78,12 +78,12 @@ pub(super) fn lines(rng: &mut Rng, length: usize) -> String {
 }
 
 /// What a tool printed: never empty.
-pub(super) fn output(rng: &mut Rng, weight: Weight) -> String {
+pub(super) fn output(rng: &mut Rng, weight: PieceSize) -> String {
     match rng.range(0..6) {
         0..=2 => prose(rng),
         3 => format!("{}\n", prose(rng)),
         _ => {
-            let length = rng.range(200..if weight == Weight::Heavy { 40_000 } else { 3_000 });
+            let length = rng.range(200..if weight == PieceSize::Heavy { 40_000 } else { 3_000 });
             lines(rng, length)
         }
     }
@@ -124,10 +124,10 @@ pub(super) fn opaque(rng: &mut Rng, bytes: usize) -> String {
 }
 
 /// A picture of 600 bytes to 3 KB, or of 300 KB as base64 where requests are heavy.
-pub(super) fn picture(rng: &mut Rng, weight: Weight) -> Picture {
+pub(super) fn picture(rng: &mut Rng, weight: PieceSize) -> Picture {
     let (width, height) =
         *rng.choose(&[(1, 1), (64, 48), (800, 600), (1280, 720), (1568, 1568), (1920, 1080)]);
-    let bytes = if weight == Weight::Heavy { 225_000 } else { rng.range(600..3_000) };
+    let bytes = if weight == PieceSize::Heavy { 225_000 } else { rng.range(600..3_000) };
     if rng.chance(0.5) {
         Picture::png(u32::from(width), u32::from(height), bytes, rng)
     } else {

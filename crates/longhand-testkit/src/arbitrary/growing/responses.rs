@@ -1,7 +1,7 @@
 //! Growing requests as items of the Responses interface.
 
 use super::content::{arguments, lines, opaque, output, patch, picture, prose, user_text};
-use super::{GrowingRequest, Newest, Style, Turn};
+use super::{GrowingRequest, GrowingStyle, GrowingTurn, NewestTurn};
 use crate::arbitrary::conversation::{TOOLS, text_block, tool_schema};
 use crate::json::{Json, object, raw};
 use crate::rng::Rng;
@@ -19,7 +19,7 @@ pub(super) fn open(request: &mut GrowingRequest, rng: &mut Rng) {
     }
 }
 
-pub(super) fn document(style: &Style, items: Json) -> Json {
+pub(super) fn document(style: &GrowingStyle, items: Json) -> Json {
     let Some(model) = style.model else { return items };
     let tools = TOOLS.iter().map(|name| {
         let tool = object([("type", "function".into()), ("name", (*name).into())]);
@@ -37,18 +37,18 @@ pub(super) fn document(style: &Style, items: Json) -> Json {
     body.with("input", items).with("tools", Json::Array(tools))
 }
 
-pub(super) fn append(request: &mut GrowingRequest, turn: Turn, rng: &mut Rng) {
+pub(super) fn append(request: &mut GrowingRequest, turn: GrowingTurn, rng: &mut Rng) {
     match turn {
-        Turn::User => {
+        GrowingTurn::User => {
             if rng.chance(0.02) {
                 append_compaction(request, rng);
             }
             let user = user(request, rng);
             request.messages.push(user);
-            request.newest = Newest::User;
+            request.newest = NewestTurn::User;
         }
-        Turn::Step => append_step(request, rng),
-        Turn::Reply => {
+        GrowingTurn::Step => append_step(request, rng),
+        GrowingTurn::Reply => {
             if rng.chance(0.3) {
                 append_reasoning(request, rng);
                 append_provider_tool(request, rng);
@@ -58,7 +58,7 @@ pub(super) fn append(request: &mut GrowingRequest, turn: Turn, rng: &mut Rng) {
             }
             let reply = reply(request, rng);
             request.messages.push(reply);
-            request.newest = Newest::Reply;
+            request.newest = NewestTurn::Reply;
         }
     }
 }
@@ -114,14 +114,14 @@ fn append_reasoning(request: &mut GrowingRequest, rng: &mut Rng) {
 
 fn reply(request: &mut GrowingRequest, rng: &mut Rng) -> Json {
     let id = request.id("msg_");
-    let whole = |part: Json| {
+    let message = |part: Json| {
         item("message", &id)
             .with("role", "assistant")
             .with("status", "completed")
             .with("content", Json::Array(vec![part]))
     };
     match rng.range(0..20) {
-        0 => whole(object([("type", "refusal".into()), ("refusal", prose(rng).into())])),
+        0 => message(object([("type", "refusal".into()), ("refusal", prose(rng).into())])),
         1 | 2 if request.style.stored => item("item_reference", &id),
         3..=5 => {
             let annotation = object([
@@ -132,7 +132,7 @@ fn reply(request: &mut GrowingRequest, rng: &mut Rng) -> Json {
                 ("title", prose(rng).into()),
             ]);
             let text = text_block("output_text", &prose(rng));
-            whole(text.with("annotations", Json::Array(vec![annotation])))
+            message(text.with("annotations", Json::Array(vec![annotation])))
         }
         6..=9 => object([("role", "assistant".into()), ("content", prose(rng).into())]),
         _ => {
@@ -140,7 +140,7 @@ fn reply(request: &mut GrowingRequest, rng: &mut Rng) -> Json {
             let text = if rng.chance(0.3) { lines(rng, length) } else { prose(rng) };
             let text =
                 text_block("output_text", &text).with("annotations", Json::Array(Vec::new()));
-            whole(text).with("phase", "final_answer")
+            message(text).with("phase", "final_answer")
         }
     }
 }
@@ -236,7 +236,7 @@ fn append_step(request: &mut GrowingRequest, rng: &mut Rng) {
         outputs.reverse();
     }
     request.messages.extend(outputs);
-    request.newest = Newest::Results;
+    request.newest = NewestTurn::Results;
 }
 
 /// Makes a call and its output.

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::{Author, stem};
 use crate::session::build;
-use crate::session::patch::{Change, Patch};
-use crate::session::project::Test;
+use crate::session::patch::{Patch, PatchSize};
+use crate::session::project::ProjectTest;
 use crate::session::testrun::{self, Detail};
-use crate::session::transcript::Call;
+use crate::session::transcript::TranscriptCall;
 
 impl Author {
     /// Shows the fault of the report by a test that fails.
@@ -52,7 +52,7 @@ impl Author {
         let suite = path.starts_with("tests/");
         let methods = if self.rng.chance(0.2) { 5..8 } else { 0..3 };
         let methods = self.rng.range(methods);
-        let change = Change {
+        let change = PatchSize {
             methods: if suite { 0 } else { methods },
             helpers: if suite { 0 } else { self.rng.range(0..2) },
             tests: self.rng.range(if suite { 1..4 } else { 0..3 }),
@@ -69,7 +69,7 @@ impl Author {
             let total = self.changed.entry(patch.path.clone()).or_default();
             *total = (total.0 + added, total.1 + removed);
             let result = patch.applied();
-            calls.push(Call {
+            calls.push(TranscriptCall {
                 tool: "apply_patch",
                 arguments: json!({ "patch": patch.text }),
                 result,
@@ -79,7 +79,7 @@ impl Author {
     }
 
     /// A patch against lines that have moved is refused; the file is read and the patch made anew.
-    fn apply_on_second_try(&mut self, intent: &str, unchanged: Call, patch: &Patch) {
+    fn apply_on_second_try(&mut self, intent: &str, unchanged: TranscriptCall, patch: &Patch) {
         let (hunk, line) = (self.rng.range(1..3), self.rng.range(20..160));
         let stale = patch.moved_up(self.rng.range(2..30));
         let result = format!(
@@ -88,7 +88,11 @@ impl Author {
         );
         self.act(
             intent,
-            vec![Call { tool: "apply_patch", arguments: json!({ "patch": stale }), result }],
+            vec![TranscriptCall {
+                tool: "apply_patch",
+                arguments: json!({ "patch": stale }),
+                result,
+            }],
         );
         let intent = self.phrase("patch_failed", &[("path", &patch.path)]);
         self.act(&intent, vec![unchanged]);
@@ -101,7 +105,10 @@ impl Author {
         let filter = stem(&patch.path);
         let intent = self.phrase("test_some", &[("filter", filter)]);
         let arguments = json!({ "filter": filter });
-        self.act(&intent, vec![Call { tool: "run_tests", arguments, result: failure.output }]);
+        self.act(
+            &intent,
+            vec![TranscriptCall { tool: "run_tests", arguments, result: failure.output }],
+        );
         let words = [("place", failure.place.as_str())];
         let thought = self.phrase(failure.code, &words);
         self.think(thought);
@@ -140,14 +147,14 @@ impl Author {
         }
     }
 
-    fn run_tests(&mut self, occasion: &'static str, filter: &str, failing: &[Test]) {
+    fn run_tests(&mut self, occasion: &'static str, filter: &str, failing: &[ProjectTest]) {
         let path = self.changed.keys().next().cloned().unwrap_or_default();
         let intent = self.phrase(occasion, &[("filter", filter), ("path", &path)]);
         let quiet = filter.is_empty() && self.rng.chance(0.75);
         let detail = if quiet { Detail::Dots } else { Detail::Lines };
         let result = testrun::report(&self.project, filter, failing, detail, &mut self.rng);
         let arguments = if filter.is_empty() { json!({}) } else { json!({ "filter": filter }) };
-        self.act(&intent, vec![Call { tool: "run_tests", arguments, result }]);
+        self.act(&intent, vec![TranscriptCall { tool: "run_tests", arguments, result }]);
     }
 
     pub(in crate::session) fn all_tests(&mut self) {
@@ -161,7 +168,7 @@ impl Author {
         let result = testrun::verbose_report(&self.project, &test, bytes, &mut self.rng);
         let arguments = json!({ "filter": test.name, "verbose": true });
         let intent = "I need to see the ticks themselves, so this one run is with the full log.";
-        self.act(intent, vec![Call { tool: "run_tests", arguments, result }]);
+        self.act(intent, vec![TranscriptCall { tool: "run_tests", arguments, result }]);
         let thought = self.phrase("huge_log", &[]);
         self.think(thought);
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::Author;
-use crate::session::transcript::Call;
+use crate::session::transcript::TranscriptCall;
 
 impl Author {
     /// Looks around in one of several ways, near the files that the round is about.
@@ -67,7 +67,7 @@ impl Author {
         self.act(&intent, calls);
     }
 
-    pub(super) fn reading(&mut self, path: &str) -> Call {
+    pub(super) fn reading(&mut self, path: &str) -> TranscriptCall {
         let text = self.project.text(path);
         let length = text.lines().count();
         self.read.insert(path.to_owned(), text.clone());
@@ -85,7 +85,7 @@ impl Author {
         for (line, number) in text.lines().zip(1..).skip(from - 1).take(to + 1 - from) {
             let _ = writeln!(result, "{number:>5}\t{line}");
         }
-        Call { tool: "read_file", arguments, result }
+        TranscriptCall { tool: "read_file", arguments, result }
     }
 
     fn search(&mut self, focus: &[&str]) {
@@ -98,7 +98,7 @@ impl Author {
         self.act(&intent, vec![call]);
     }
 
-    fn searching(&mut self, symbol: &str) -> Call {
+    fn searching(&mut self, symbol: &str) -> TranscriptCall {
         let hits = self.project.search(symbol);
         let result = if hits.is_empty() { "no hits".to_owned() } else { hits };
         let arguments = if self.rng.chance(0.3) {
@@ -106,7 +106,7 @@ impl Author {
         } else {
             json!({ "query": symbol })
         };
-        Call { tool: "search", arguments, result }
+        TranscriptCall { tool: "search", arguments, result }
     }
 
     fn list(&mut self) {
@@ -115,6 +115,6 @@ impl Author {
         let intent = self.phrase("list", &[]);
         let result = self.project.list(directory);
         let arguments = json!({ "path": directory });
-        self.act(&intent, vec![Call { tool: "list_dir", arguments, result }]);
+        self.act(&intent, vec![TranscriptCall { tool: "list_dir", arguments, result }]);
     }
 }
