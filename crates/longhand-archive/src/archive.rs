@@ -1,6 +1,6 @@
 //! The one interface to wherever ledgers are kept.
 
-mod append;
+pub(crate) mod append;
 mod history;
 mod money;
 mod search;

@@ -3,19 +3,39 @@
 use longhand_core::Seq;
 use longhand_core::session::{CommitError, Lack, SessionState, Version};
 
+use crate::archive::append::{append_to, commit_to};
 use crate::storage::{Opened, Storage, Write};
-use crate::{ArchiveError, Conflict, Damage, DamagedPart, SessionId};
+use crate::{
+    After, Appended, ArchiveError, Conflict, Damage, DamagedPart, NewBatch, NewEntry, NewSession,
+    SessionId, SessionInfo,
+};
 
-/// How often a change is decided anew because other writers were first.
+/// How often something is decided anew because other writers were first.
+///
+/// Each time one of them got on, so a crowd gets through; but nobody tries for ever.
 const CONFLICTS_MAX: usize = 256;
+
+/// Counts how often other writers were first.
+#[derive(Debug, Default)]
+pub struct Conflicts(usize);
+
+impl Conflicts {
+    /// Takes note of one more; says whether to try again.
+    pub fn may_retry(&mut self) -> bool {
+        self.0 += 1;
+        self.0 < CONFLICTS_MAX
+    }
+}
 
 /// A session and its state, as storage has them.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    /// Who it is, and how much it has; without a version, as it is about to begin.
+    /// Who it is, and how much it had when it was opened.
     pub opened: Opened,
     /// Its state.
     pub state: SessionState,
+    /// How it begins, as long as storage does not have it.
+    begin: Option<NewSession>,
 }
 
 /// Why something could not be decided.
@@ -49,7 +69,96 @@ impl Ledger {
         let mut state = SessionState::new(opened.session.owner.root());
         let news = std::mem::take(&mut opened.news);
         state.apply(news).map_err(|_| unsound(id))?;
-        Ok(Some(Self { opened, state }))
+        Ok(Some(Self { opened, state, begin: None }))
+    }
+
+    /// A session that begins with what is written to it first.
+    pub fn begin(id: SessionId, new: NewSession) -> Self {
+        let session = SessionInfo { id, owner: new.owner, ..SessionInfo::default() };
+        let opened = Opened { session, ..Opened::default() };
+        Self { opened, state: SessionState::new(new.owner.root()), begin: Some(new) }
+    }
+
+    /// Opens a session, or begins it; fails if it is another owner's.
+    pub async fn open_or_begin<S: Storage + ?Sized>(
+        storage: &S,
+        id: SessionId,
+        new: &NewSession,
+    ) -> Result<Self, ArchiveError> {
+        match Self::open(storage, id).await? {
+            None => Ok(Self::begin(id, new.clone())),
+            Some(ledger) if ledger.opened.session.owner == new.owner => Ok(ledger),
+            Some(_) => Err(ArchiveError::NotTheOwner { session: id }),
+        }
+    }
+
+    /// How many rounds its newest path has.
+    pub fn rounds(&self) -> u64 {
+        let newest = self.state.tree().newest();
+        newest.and_then(|newest| self.state.round(newest).ok()).map_or(0, |round| round + 1)
+    }
+
+    /// A write to the version that it has, with which it begins if storage does not have it.
+    pub fn write(&self) -> Write {
+        Write { begin: self.begin.clone(), ..Write::to(self.id(), self.state.written()) }
+    }
+
+    /// Decides a change and writes it; decides anew whenever another writer was first.
+    ///
+    /// What is decided must not change anything before all that it lacks is known.
+    pub async fn change<S: Storage + ?Sized, T>(
+        &mut self,
+        storage: &S,
+        mut decide: impl FnMut(&mut SessionState, &mut Write) -> Result<T, Undecided>,
+    ) -> Result<T, ArchiveError> {
+        let mut conflicts = Conflicts::default();
+        loop {
+            let mut write = self.write();
+            let answer = self.ask(storage, |state| decide(state, &mut write)).await;
+            let answer = answer.inspect_err(|_| self.state.rewind())?;
+            if write.is_empty() {
+                return Ok(answer);
+            }
+            match write_one(storage, write).await {
+                Ok(version) => {
+                    self.state.wrote(version);
+                    self.begin = None;
+                    return Ok(answer);
+                }
+                Err(ArchiveError::Conflict { conflict: Conflict::Version, .. })
+                    if conflicts.may_retry() =>
+                {
+                    if !self.refresh(storage).await? {
+                        return Err(ArchiveError::UnknownSession { session: self.id() });
+                    }
+                }
+                Err(error) => {
+                    self.state.rewind();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Appends entries. See [`crate::Archive::append`].
+    pub async fn append<S: Storage + ?Sized>(
+        &mut self,
+        storage: &S,
+        after: After,
+        entries: &[NewEntry],
+    ) -> Result<Appended, ArchiveError> {
+        let id = self.id();
+        self.change(storage, |state, write| append_to(id, state, after, entries, write)).await
+    }
+
+    /// Commits a batch. See [`crate::Archive::commit`].
+    pub async fn commit<S: Storage + ?Sized>(
+        &mut self,
+        storage: &S,
+        batch: &NewBatch,
+    ) -> Result<u64, ArchiveError> {
+        let id = self.id();
+        self.change(storage, |state, write| Ok(commit_to(id, state, batch, write)?)).await
     }
 
     /// Takes in what others wrote; returns false if the session is not there any more.
@@ -64,6 +173,7 @@ impl Ledger {
         let Some(mut opened) = storage.open(id, since).await? else { return Ok(false) };
         let news = std::mem::take(&mut opened.news);
         self.state.rewind();
+        self.begin = None;
         let is_same = news.version.birth == since.birth;
         if !(is_same && self.state.apply(news).is_ok()) {
             // Another session of that id, or a file that was put back to an earlier state.
@@ -94,6 +204,18 @@ impl Ledger {
         self.state.learn(&nodes).map_err(|_| unsound(self.id()))
     }
 
+    /// Does what it takes to decide something that was undecided.
+    pub async fn settle<S: Storage + ?Sized>(
+        &mut self,
+        storage: &S,
+        undecided: Undecided,
+    ) -> Result<(), ArchiveError> {
+        match undecided {
+            Undecided::Lack(lack) => self.load(storage, lack).await,
+            Undecided::Refused(error) => Err(error),
+        }
+    }
+
     /// Asks the state, and loads what it lacks until it has an answer.
     pub async fn ask<S: Storage + ?Sized, T>(
         &mut self,
@@ -103,8 +225,7 @@ impl Ledger {
         loop {
             match question(&mut self.state) {
                 Ok(answer) => return Ok(answer),
-                Err(Undecided::Lack(lack)) => self.load(storage, lack).await?,
-                Err(Undecided::Refused(error)) => return Err(error),
+                Err(undecided) => self.settle(storage, undecided).await?,
             }
         }
     }
@@ -130,32 +251,14 @@ pub(crate) fn require(id: SessionId, state: &SessionState, seq: Seq) -> Result<(
     Err(ArchiveError::NoSuchEntries { session: id, range, entries: state.tree().len() })
 }
 
-/// Decides a change of a session and writes it; decides anew whenever another writer was first.
-///
-/// What is decided must not change anything before all that it lacks is known.
+/// Changes a session that must be there.
 pub(crate) async fn change<S: Storage + ?Sized, T>(
     storage: &S,
     id: SessionId,
-    mut decide: impl FnMut(&mut SessionState) -> Result<(Write, T), Undecided>,
+    decide: impl FnMut(&mut SessionState, &mut Write) -> Result<T, Undecided>,
 ) -> Result<T, ArchiveError> {
-    let unknown = || ArchiveError::UnknownSession { session: id };
-    let mut ledger = Ledger::open(storage, id).await?.ok_or_else(unknown)?;
-    for _ in 0..CONFLICTS_MAX {
-        let (write, answer) = ledger.ask(storage, &mut decide).await?;
-        if write.is_empty() {
-            return Ok(answer);
-        }
-        match write_one(storage, write).await {
-            Ok(_) => return Ok(answer),
-            Err(ArchiveError::Conflict { conflict: Conflict::Version, .. }) => {
-                if !ledger.refresh(storage).await? {
-                    return Err(unknown());
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Err(ArchiveError::Conflict { session: id, conflict: Conflict::Version })
+    let unknown = ArchiveError::UnknownSession { session: id };
+    Ledger::open(storage, id).await?.ok_or(unknown)?.change(storage, decide).await
 }
 
 /// Makes one write in a transaction of its own.

@@ -14,8 +14,8 @@ use longhand_core::{Batch, Handle, Link, Seq};
 use crate::page::{Cursor, Listing, Page};
 use crate::query::Strictness;
 use crate::{
-    ArchiveError, Damage, Entry, Found, Hit, NewSession, Owner, PreambleId, Request, SessionId,
-    SessionInfo,
+    ArchiveError, Damage, Entry, Found, Hit, LoggedBatch, NewSession, Owner, PreambleId, Request,
+    SessionId, SessionInfo,
 };
 
 /// What a call of [`Storage`] comes to. It needs no runtime: [`crate::wait`] waits for it, too.
@@ -242,6 +242,14 @@ pub enum Upkeep {
     Reindex,
     /// Wipes what removed sessions left. Gives up after a while without progress.
     Wipe,
+}
+
+impl BatchRecord {
+    /// The batch as a line of the log.
+    pub fn logged(self, number: u64, is_live: bool) -> LoggedBatch {
+        let Self { line, at_ms, batch, receipt } = self;
+        LoggedBatch { number, after: line.after, at_ms, batch, receipt, is_live }
+    }
 }
 
 impl Write {

@@ -53,8 +53,7 @@ fn fit(conversation: &Conversation, budget: u64, times: usize) -> ExampleResult 
         let (started, on_cpu_before) = (Instant::now(), on_cpu());
         let digest =
             Summarised::new(vec![Arc::new(Extractive)], Arc::clone(&meter), Miner::default());
-        let fitting =
-            Fitting { conversation, live: &[], pins: &[], fixed: Tokens::ZERO, meter: &*meter };
+        let fitting = Fitting::of(conversation, &[], &[], Tokens::ZERO, &*meter);
         let plan = fitting.plan(
             &Budget::of(Tokens(budget)),
             &longhand_core::PlanSettings { policy: Policy::Auto, ..Default::default() },

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use longhand_archive::{After, Archive, LoggedBatch, NewBatch, NewSession, Owner, SessionId};
+use longhand_archive::{After, Archive, NewBatch, NewSession, Owner, SessionId};
+use longhand_core::session::Chain;
 use longhand_core::{
-    Arguments, Batch, Budget, Digest, Link, Message, Meter, Part, Plan, Projection, Seq, Shown,
-    Tokens, project,
+    Batch, Budget, Digest, Link, Message, Meter, Part, Plan, Projection, Seq, Shown, Tokens,
+    project,
 };
 use longhand_dialect::Conversation;
 
 use crate::SessionError;
+use crate::driver::Driver;
 use crate::entry::entry_with;
 use crate::fit::{Fitting, reasons_json};
-use crate::ledger::{Chain, Ledger, Trail};
-use crate::recall;
 use crate::redact::hidden_tokens;
 
 /// A conversation whose messages are entries of a ledger, in an archive or in memory.
@@ -22,13 +22,10 @@ pub struct Admitted {
     /// The original conversation that the window is written from, if the other one is its redacted copy.
     original: Option<Conversation>,
     archived: Option<Archived>,
-    live: Vec<LoggedBatch>,
-    pins: Vec<Seq>,
 }
 
 struct Archived {
-    archive: Arc<dyn Archive>,
-    session: SessionId,
+    driver: Driver,
     /// How many of the messages the archive had before.
     known: usize,
 }
@@ -66,7 +63,7 @@ pub struct Fitted {
 impl Admitted {
     /// Admits a conversation that no archive keeps.
     pub fn alone(conversation: Conversation) -> Self {
-        Self { conversation, original: None, archived: None, live: Vec::new(), pins: Vec::new() }
+        Self { conversation, original: None, archived: None }
     }
 
     /// Writes the window from `original`, of which this conversation is the redacted copy.
@@ -98,15 +95,7 @@ impl Admitted {
             || SessionId::named(owner, &format!("{:032x}", first.0)),
             |found| found.session,
         );
-        let mut trail = Trail::default();
-        if found.is_some() {
-            let ledger = Ledger::of(archive.tree(session)?);
-            let has_same_calls = |seq, message: &Message| {
-                let archived = recall::arguments(&*archive, session, seq);
-                archived.is_none_or(|archived| archived.agree(&Arguments::of(message)))
-            };
-            trail = ledger.follow_told(&mut chain, messages, 0, has_same_calls);
-        } else {
+        if found.is_none() {
             let new = NewSession {
                 owner,
                 dialect: conversation.dialect.as_str().to_owned(),
@@ -117,21 +106,19 @@ impl Admitted {
             };
             archive.begin(session, &new)?;
         }
+        let mut driver = Driver::open(Arc::clone(&archive), session)?;
+        let trail = driver.follow(&mut chain, messages)?;
         let known = trail.seqs.len();
         let new = messages.iter().zip(chain.meanings()).skip(known);
         let new: Vec<_> = new
             .map(|(message, meaning)| entry_with(conversation.dialect, message, *meaning, now_ms))
             .collect();
-        let last = trail.path.last().copied();
-        let appended = archive.append(session, After::Entry(last), &new)?;
+        let appended = archive.append(session, After::Entry(trail.head()), &new)?;
         let mut seqs = trail.seqs;
         seqs.extend(appended.seqs);
-        let head = seqs.last().copied();
         conversation.number(seqs);
-        let live = archive.live(session, head)?;
-        let pins = archive.head(session)?.map(|head| head.pins).unwrap_or_default();
-        let archived = Some(Archived { archive, session, known });
-        Ok(Self { conversation, original: None, archived, live, pins })
+        driver.refresh()?;
+        Ok(Self { conversation, original: None, archived: Some(Archived { driver, known }) })
     }
 
     /// The conversation.
@@ -141,66 +128,57 @@ impl Admitted {
 
     /// The session it is in, and how many of its messages were there before.
     pub fn session(&self) -> Option<(SessionId, usize)> {
-        self.archived.as_ref().map(|archived| (archived.session, archived.known))
+        self.archived.as_ref().map(|archived| (archived.driver.id(), archived.known))
     }
 
     /// Makes the window. A new batch is durable before it is returned.
     pub fn window(&mut self, request: &WindowRequest) -> Result<Fitted, SessionError> {
-        // The plan is made from the redacted copy; the window is written from the original, which may be longer.
+        // Planned by its twin, the window is written from the original, which may be longer.
         let hidden = self.original.as_ref().map_or(Tokens::ZERO, |original| {
             hidden_tokens(original, &self.conversation, request.meter)
         });
-        loop {
-            let mut live: Vec<Batch> =
-                self.live.iter().map(|logged| logged.batch.clone()).collect();
-            let fitting = Fitting {
-                conversation: &self.conversation,
-                live: &live,
-                pins: &self.pins,
-                fixed: request.fixed + hidden,
-                meter: request.meter,
-            };
-            let mut plan = fitting.plan(&request.budget, &request.settings, request.digest);
-            if let Some(Archived { archive, session, .. }) = &self.archived {
-                plan.batch = fitting.with_variants(&plan.batch, &**archive, *session, |_, _| None);
-            }
-            if !plan.is_noop() {
-                if !self.commit(&plan, request)? {
-                    continue;
-                }
-                live.push(plan.batch.clone());
-            }
-            let conversation = self.conversation();
-            let window = project(&conversation.path(), &live, conversation.wire());
-            let text = conversation.render(&window);
-            let thinking_removed = thinking_removed(conversation, &window);
-            return Ok(Fitted { text, plan, live, thinking_removed });
-        }
-    }
-
-    /// Stores a batch. Returns false if another process stored one first.
-    fn commit(&mut self, plan: &Plan, request: &WindowRequest) -> Result<bool, SessionError> {
-        let Some(Archived { archive, session, .. }) = &self.archived else { return Ok(true) };
-        let mut receipt = (request.receipt)();
-        receipt["at"] = crate::time::format(request.now_ms).into();
-        receipt["tokens_after"] = plan.tokens().0.into();
-        receipt["budget"] = request.budget.limit.0.into();
-        receipt["edits"] = reasons_json(&self.conversation.path(), &plan.batch);
-        let batch = NewBatch {
-            after: self.live.last().map_or(0, |batch| batch.number),
-            at_ms: request.now_ms,
-            batch: plan.batch.clone(),
-            receipt: receipt.to_string(),
+        let conversation = &self.conversation;
+        let head = conversation.path().seqs.last().copied();
+        let plan = |live: &[Batch], pins: &[Seq]| {
+            let fixed = request.fixed + hidden;
+            let fitting = Fitting::of(conversation, live, pins, fixed, request.meter);
+            fitting.plan(&request.budget, &request.settings, request.digest)
         };
-        match archive.commit(*session, &batch) {
-            Ok(_) => Ok(true),
-            Err(longhand_archive::ArchiveError::Conflict { .. }) => {
-                let head = self.conversation.path().seqs.last().copied();
-                self.live = archive.live(*session, head)?;
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
+        let (mut live, plan) = match &mut self.archived {
+            None => (Vec::new(), plan(&[], &[])),
+            Some(Archived { driver, .. }) => driver.planned(head, |driver, live, pins| {
+                let mut plan = plan(live, pins);
+                let fitting = Fitting::of(conversation, live, pins, Tokens::ZERO, request.meter);
+                let (archive, session) = (driver.archive(), driver.id());
+                plan.batch = fitting.with_variants(&plan.batch, archive, session, |_, _| None);
+                let batch = (!plan.is_noop()).then(|| new_batch(conversation, &plan, request));
+                Ok((batch, plan))
+            })?,
+        };
+        if !plan.is_noop() {
+            live.push(plan.batch.clone());
         }
+        let conversation = self.conversation();
+        let window = project(&conversation.path(), &live, conversation.wire());
+        let text = conversation.render(&window);
+        let thinking_removed = thinking_removed(conversation, &window);
+        Ok(Fitted { text, plan, live, thinking_removed })
+    }
+}
+
+/// A plan's batch as it is committed.
+fn new_batch(conversation: &Conversation, plan: &Plan, request: &WindowRequest) -> NewBatch {
+    let mut receipt = (request.receipt)();
+    receipt["at"] = crate::time::format(request.now_ms).into();
+    receipt["tokens_after"] = plan.tokens().0.into();
+    receipt["budget"] = request.budget.limit.0.into();
+    receipt["edits"] = reasons_json(&conversation.path(), &plan.batch);
+    NewBatch {
+        // The driver knows what it builds on.
+        after: 0,
+        at_ms: request.now_ms,
+        batch: plan.batch.clone(),
+        receipt: receipt.to_string(),
     }
 }
 

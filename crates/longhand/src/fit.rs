@@ -2,11 +2,11 @@
 
 use longhand_archive::{Archive, SessionId};
 use longhand_core::{
-    Batch, Budget, CachePrices, Clear, Digest, Economy, Edit, EditKind, Handle, History, Message,
-    Meter, Original, Path, Plan, PlanSettings, Scale, Seq, Tokens, brought_back, clear,
-    clipped_on_entry, content, original, plan_with, project, reasons, requests,
+    Batch, Budget, CachePrices, Clear, Digest, Economy, Edit, EditKind, History, Message, Meter,
+    Path, Place, Plan, PlanSettings, Scale, Seq, Tokens, brought_back, clear, clipped_on_entry,
+    content, original, plan_with, project, reasons, requests,
 };
-use longhand_dialect::Conversation;
+use longhand_dialect::{Conversation, Dialect};
 use serde_json::{Value, json};
 
 use crate::recall;
@@ -29,30 +29,34 @@ pub fn reasons_json(path: &Path, batch: &Batch) -> Value {
     lines.collect()
 }
 
-/// A conversation with the batches that hold for it.
+/// A conversation with the batches that hold for it, and what counts its tokens.
 #[derive(Clone, Copy)]
 pub struct Fitting<'f> {
-    /// The conversation, numbered.
-    pub conversation: &'f Conversation,
-    /// The live batches of its path, oldest first.
-    pub live: &'f [Batch],
-    /// Entries that always stay in the window.
-    pub pins: &'f [Seq],
-    /// What the request takes outside its messages.
-    pub fixed: Tokens,
-    /// Counts tokens.
-    pub meter: &'f dyn Meter,
+    history: History<'f>,
+    meter: &'f dyn Meter,
 }
 
 impl<'f> Fitting<'f> {
-    fn history(&self) -> History<'f> {
-        let Self { live, pins, .. } = *self;
-        History { live, pins, ..self.conversation.history(self.fixed) }
+    /// A conversation that is numbered, with the live batches of its path and the entries that always stay in the
+    /// window. `fixed` is what the request takes outside its messages.
+    pub fn of(
+        conversation: &'f Conversation,
+        live: &'f [Batch],
+        pins: &'f [Seq],
+        fixed: Tokens,
+        meter: &'f dyn Meter,
+    ) -> Self {
+        Self::new(History { live, pins, ..conversation.history(fixed) }, meter)
+    }
+
+    /// A conversation that is no request of its own.
+    pub fn new(history: History<'f>, meter: &'f dyn Meter) -> Self {
+        Self { history, meter }
     }
 
     /// What to change so that it fits.
     pub fn plan(&self, budget: &Budget, settings: &PlanSettings, digest: &dyn Digest) -> Plan {
-        plan_with(&self.history(), budget, settings, self.meter, digest)
+        plan_with(&self.history, budget, settings, self.meter, digest)
     }
 
     /// The plan whose batch is due, now that the window has `shown` tokens; `None` as long as there is room, or
@@ -75,32 +79,30 @@ impl<'f> Fitting<'f> {
     /// than its share.
     pub fn is_due(&self, shown: Tokens, budget: &Budget, settings: &PlanSettings) -> bool {
         shown > budget.high()
-            || clipped_on_entry(&self.history(), budget, settings, &Scale::new(self.meter))
-                .is_some()
+            || clipped_on_entry(&self.history, budget, settings, &Scale::new(self.meter)).is_some()
     }
 
     /// Whether a plan is worth the break of the prefix: it fits, or saves at least a tenth.
     pub fn is_worth(&self, plan: &Plan, shown: Tokens) -> bool {
         let saves = plan.tokens().0.saturating_mul(10) < shown.0.saturating_mul(9);
-        plan.fits() || self.live.is_empty() || saves
+        plan.fits() || self.history.live.is_empty() || saves
     }
 
     /// A batch that brings back what the newest results refer to and the live batches leave out.
     pub fn brought_back(&self, bytes_max: usize) -> Option<Batch> {
-        let path = self.conversation.path();
-        let now = project(&path, self.live, self.conversation.wire());
-        brought_back(&path, &now, bytes_max)
+        let History { path, live, wire, .. } = &self.history;
+        brought_back(path, &project(path, live, *wire), bytes_max)
     }
 
     /// The prices of coming requests: the conversation has grown to `total` tokens, with `overhead` in every request.
     pub fn economy(&self, prices: CachePrices, total: Tokens, overhead: Tokens) -> Economy {
-        let requests = requests(&self.conversation.messages);
+        let requests = requests(self.history.path.messages);
         Economy::of(prices, total.saturating_sub(overhead), requests)
     }
 
     /// What to change to clear old uses of tools; `None` if there is nothing to clear.
     pub fn cleared(&self, rule: &Clear) -> Option<Plan> {
-        let plan = clear(&self.history(), rule, self.meter);
+        let plan = clear(&self.history, rule, self.meter);
         (!plan.is_noop()).then_some(plan)
     }
 
@@ -115,21 +117,31 @@ impl<'f> Fitting<'f> {
         session: SessionId,
         is_form: impl Fn(Seq, &Message) -> Option<bool>,
     ) -> Batch {
-        let path = self.conversation.path();
-        let variant = |edit: &Edit| -> Option<(Handle, Original)> {
-            let (EditKind::Stub(place) | EditKind::Clip(place)) = edit.kind() else { return None };
-            let (message, part) = path.find(place)?;
-            if is_form(place.entry, &path.messages[message]) == Some(true) {
-                return None;
-            }
-            let archived = recall::part(archive, session, place).ok().flatten();
+        let path = &self.history.path;
+        let hidden: Vec<(&Edit, Place, usize, usize)> = batch
+            .edits
+            .iter()
+            .filter_map(|edit| {
+                let (EditKind::Stub(place) | EditKind::Clip(place)) = edit.kind() else {
+                    return None;
+                };
+                let (message, part) = path.find(place)?;
+                let is_same = is_form(place.entry, &path.messages[message]) == Some(true);
+                (!is_same).then_some((edit, place, message, part))
+            })
+            .collect();
+        let entries: Vec<Seq> = hidden.iter().map(|(_, place, ..)| place.entry).collect();
+        let archived = recall::messages_of(archive, session, &entries).unwrap_or_default();
+        let variants = hidden.into_iter().filter_map(|(edit, place, message, part)| {
+            let content_of = |(_, message): &(Dialect, Message)| {
+                Some(content(&message.parts[message.part_index(place.part)?]))
+            };
             let sent = content(&path.messages[message].parts[part]);
-            if archived.is_some_and(|(_, archived)| archived == sent) {
+            if archived.get(&place.entry).and_then(content_of).is_some_and(|known| known == sent) {
                 return None;
             }
-            Some((edit.handle()?, original(&path, edit)?))
-        };
-        let variants = batch.edits.iter().filter_map(variant).collect();
-        Batch { variants, ..batch.clone() }
+            Some((edit.handle()?, original(path, edit)?))
+        });
+        Batch { variants: variants.collect(), ..batch.clone() }
     }
 }

@@ -72,10 +72,11 @@
 
 mod admit;
 mod digest;
+mod driver;
 mod entry;
 mod fit;
+mod known_calls;
 mod learned;
-mod ledger;
 mod one_request;
 mod past;
 pub mod preamble;
@@ -95,14 +96,16 @@ pub mod unread;
 
 pub use admit::{Admitted, Fitted, WindowRequest};
 pub use digest::Summarised;
+pub use driver::Driver;
 pub use entry::{entry_of, entry_with, is_form, new_entry, searchable, user_words};
 pub use fit::{Fitting, reasons_json};
+pub use known_calls::{KnownCalls, Unread};
 pub use learned::{Learned, TooLong};
-pub use ledger::{Chain, Ledger, Trail};
 pub use longhand_archive::{
     self as archive, Archive, ArchiveError, MemoryArchive, Owner, SessionId, SqliteArchive,
 };
 pub use longhand_core::anchor::{Miner, Pattern};
+pub use longhand_core::session::{Chain, Trail};
 pub use longhand_core::{
     self as core, Budget, CachePrices, Framing, Handle, Image, Meter, Policy, Rolling, Scale, Seq,
     Tokens,

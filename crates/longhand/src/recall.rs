@@ -1,9 +1,12 @@
 //! Bringing back what a window left out.
 
-use longhand_archive::{Archive, Entry, Reference, Scope, SessionId};
+use std::ops::Range;
+
+use longhand_archive::{Archive, Entry, Reference, Scope, SessionId, wait};
 use longhand_core::json::quote;
-use longhand_core::{Arguments, Fold, Handle, Message, Original, Place, Seq, content, find_fold};
+use longhand_core::{Fold, Handle, Message, Original, Place, Seq, content, find_fold};
 use longhand_dialect::{Conversation, Dialect};
+use rustc_hash::FxHashMap;
 
 use crate::SessionError;
 use crate::entry::{Form, messages};
@@ -58,29 +61,36 @@ pub fn part(
     session: SessionId,
     place: Place,
 ) -> Result<Option<(Dialect, Original)>, SessionError> {
-    let found = message(archive, session, place.entry)?;
+    let found = messages_of(archive, session, &[place.entry])?.remove(&place.entry);
     Ok(found.and_then(|(dialect, message)| {
         Some((dialect, content(&message.parts[message.part_index(place.part)?])))
     }))
 }
 
-/// The arguments of an entry's calls, to compare with what a client sends back; `None` if they cannot be read.
-pub fn arguments(archive: &dyn Archive, session: SessionId, entry: Seq) -> Option<Arguments> {
-    let (_, message) = message(archive, session, entry).ok().flatten()?;
-    Some(Arguments::of(&message))
-}
-
-/// Reads the message of an entry.
-fn message(
+/// Reads the messages of entries in one call; those that there are.
+pub fn messages_of(
     archive: &dyn Archive,
     session: SessionId,
-    entry: Seq,
-) -> Result<Option<(Dialect, Message)>, SessionError> {
-    let entries = archive.entries(session, entry.0..entry.0 + 1)?;
-    Ok(entries.first().and_then(|entry| {
-        let Form::Message(dialect) = Form::parse(&entry.form)? else { return None };
-        Some((dialect, messages(dialect, &entry.raw).into_iter().next()?))
-    }))
+    entries: &[Seq],
+) -> Result<FxHashMap<Seq, (Dialect, Message)>, SessionError> {
+    let count = archive.session(session)?.map_or(0, |session| session.entries);
+    let mut seqs: Vec<Range<u64>> =
+        entries.iter().map(|seq| seq.0..seq.0 + 1).filter(|range| range.end <= count).collect();
+    seqs.sort_unstable_by_key(|range| range.start);
+    seqs.dedup();
+    if seqs.is_empty() {
+        return Ok(FxHashMap::default());
+    }
+    let records = wait(archive.bodies(session, seqs))?;
+    let messages =
+        records.iter().filter_map(|record| Some((record.entry.seq, said(&record.entry)?)));
+    Ok(messages.collect())
+}
+
+/// The message that an entry is; `None` if it is something else.
+pub fn said(entry: &Entry) -> Option<(Dialect, Message)> {
+    let Form::Message(dialect) = Form::parse(&entry.form)? else { return None };
+    Some((dialect, messages(dialect, &entry.raw).into_iter().next()?))
 }
 
 /// Reads what a fold replaced: earlier blocks first, then its entries, a line each.

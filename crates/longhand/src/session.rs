@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhand_archive::{
-    After, Archive, ArchiveError, Entry, LoggedBatch, NewBatch, NewSession, Owner, Page, SessionId,
+    After, Archive, ArchiveError, Entry, Ledger, LoggedBatch, NewBatch, NewSession, Owner,
+    SessionId,
 };
 use longhand_core::{
     Batch, Budget, CachePrices, Economy, History, Message, Meter, Plan, Policy, Rolling, Scale,
-    Seq, Size, Tokens, plan_with, requests,
+    Seq, Size, Tokens, requests,
 };
 use longhand_dialect::{Dialect, DialectError};
 use longhand_summary::{Extractive, Summariser};
@@ -22,8 +23,9 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::digest::Summarised;
+use crate::driver::{Driver, until_settled};
 use crate::entry::{Form, messages, trace};
-use crate::fit::reasons_json;
+use crate::fit::{Fitting, reasons_json};
 use crate::preamble;
 use crate::prompt::{Prompt, Window};
 use crate::redact::Redactor;
@@ -97,6 +99,7 @@ pub struct PlainRound {
 /// end. A summariser that takes its time works in the background; what it writes comes with the next batch.
 pub struct Session {
     archive: Arc<dyn Archive>,
+    driver: Driver,
     id: SessionId,
     name: String,
     settings: SessionSettings,
@@ -166,8 +169,10 @@ impl Session {
         name: &str,
         settings: SessionSettings,
     ) -> Result<Self, SessionError> {
+        let driver = Driver::open(Arc::clone(&archive), id)?;
         let mut session = Self {
             archive,
+            driver,
             id,
             name: name.to_owned(),
             settings,
@@ -195,30 +200,38 @@ impl Session {
 
     /// Reads the state of the conversation from the archive. Folded entries are not read.
     pub fn reload(&mut self) -> Result<(), SessionError> {
-        let head = self.archive.head(self.id)?.unwrap_or_default();
+        self.driver.refresh()?;
         let last = match self.place {
             After::Newest => None,
             After::Entry(last) => last,
         };
-        let live = self.archive.live(self.id, last)?;
-        self.newest_batch = live.last().map_or(0, |logged| logged.number);
-        self.live = live.into_iter().map(|logged| logged.batch).collect();
-        keep_newest_state(&mut self.live);
-        let newest = self.archive.batches(self.id, Page::first(1))?.items;
-        self.is_undone = newest.first().is_some_and(|batch| !batch.is_live);
-        (self.pins, self.entries, self.rounds) = (head.pins, head.entries, head.rounds);
         self.shown = Vec::new();
         self.weighed = None;
+        self.live.clear();
+        self.newest_batch = 0;
+        self.read_counts();
         if self.place == After::Entry(None) {
-            self.live.clear();
-            self.newest_batch = 0;
             return Ok(());
         }
+        let live = self.driver.live(last)?;
+        self.newest_batch = live.last().map_or(0, |logged| logged.number);
+        self.live = live.iter().map(|logged| logged.batch.clone()).collect();
+        keep_newest_state(&mut self.live);
         for range in self.gaps() {
-            let entries = self.archive.path(self.id, last, range)?;
+            let entries = self.driver.entries(last, range)?;
             self.shown.extend(entries.iter().map(shown));
         }
         Ok(())
+    }
+
+    /// Takes note of how much the session has.
+    fn read_counts(&mut self) {
+        let ledger = self.driver.ledger();
+        let log = ledger.map(|ledger| ledger.state.log());
+        self.is_undone = log.is_some_and(|log| log.len() > 0 && !log.is_live(log.len()));
+        self.entries = ledger.map_or(0, |ledger| ledger.state.tree().len());
+        self.rounds = ledger.map_or(0, Ledger::rounds);
+        self.pins = self.driver.pins();
     }
 
     /// The numbers of entries that are not folded.
@@ -251,8 +264,7 @@ impl Session {
             group: None,
             begun_ms: round.at_ms,
         };
-        self.archive.begin(self.id, &session)?;
-        let appended = self.archive.append(self.id, self.place, &entries)?;
+        let appended = self.driver.append(&session, self.place, &entries)?;
         let mut recorded = Recorded {
             round: appended.round,
             folded: 0,
@@ -304,13 +316,17 @@ impl Session {
         if self.place != After::Newest {
             return Ok(());
         }
-        let head = self.archive.head(self.id)?.unwrap_or_default();
-        if head.batches != self.newest_batch && !self.is_undone {
+        self.driver.refresh()?;
+        let batches = self.driver.ledger().map_or(0, |ledger| ledger.state.log().len());
+        if batches != self.newest_batch && !self.is_undone {
             return self.reload();
         }
-        let entries = self.archive.path(self.id, None, self.entries..head.entries)?;
+        let is_undone = self.is_undone;
+        let known = self.entries;
+        self.read_counts();
+        self.is_undone = is_undone;
+        let entries = self.driver.entries(None, known..self.entries)?;
         self.shown.extend(entries.iter().map(shown));
-        (self.pins, self.entries, self.rounds) = (head.pins, head.entries, head.rounds);
         Ok(())
     }
 
@@ -407,18 +423,28 @@ impl Session {
         settings: longhand_core::PlanSettings,
         commit: CommitWhen,
     ) -> Result<Window, SessionError> {
+        until_settled(|| self.try_window(message, prompt, settings, commit))
+    }
+
+    /// The same, unless another writer was first: then what that one wrote is known.
+    fn try_window(
+        &mut self,
+        message: Option<&str>,
+        prompt: &Prompt,
+        settings: longhand_core::PlanSettings,
+        commit: CommitWhen,
+    ) -> Result<Option<Window>, SessionError> {
+        let room = prompt.budget.unwrap_or(self.settings.budget);
+        let request = SessionRequest::of(self, message, prompt);
         let mut slack = Tokens::ZERO;
-        let mut conflicts = 0;
-        loop {
+        let (digest, plan, window) = loop {
             let digest = self.digest();
-            let request = SessionRequest::of(self, message, prompt);
             let plan = self.plan(&request, prompt, settings, slack, &digest);
-            let room = prompt.budget.unwrap_or(self.settings.budget);
             // If the summary would lose facts, a few more verbatim rounds are better as long as they fit.
             if matches!(settings.policy, Policy::Rolling(_)) && digest.is_lossy() {
                 let window = request.write(&self.live, prompt, &*self.settings.meter)?;
                 if window.tokens <= room {
-                    return Ok(window);
+                    return Ok(Some(window));
                 }
             }
             let known = self.live.len();
@@ -429,29 +455,22 @@ impl Session {
             self.live.truncate(known);
             let window = window?;
             // Another format may count for more than what was planned with.
-            if plan.fits() && window.tokens > room && slack < room {
-                slack += window.tokens - room;
-                continue;
+            if !plan.fits() || window.tokens <= room || slack >= room {
+                break (digest, plan, window);
             }
-            let window = Window { shortfall: window.tokens.saturating_sub(room), ..window };
-            let now_ms = match commit {
-                _ if plan.is_noop() => return Ok(window),
-                CommitWhen::Never => return Ok(window),
-                // A round that no summariser could describe stays verbatim: over budget is better than lost.
-                CommitWhen::IfSummarised(_) if digest.account().is_none() => return Ok(window),
-                CommitWhen::At(now_ms) | CommitWhen::IfSummarised(now_ms) => now_ms,
-            };
-            let reasons = reasons_json(&request.path(), &plan.batch);
-            match self.commit(&plan, &digest, &reasons, now_ms) {
-                Ok(()) => return Ok(window),
-                // Another process was first: go on from what it did.
-                Err(SessionError::Archive(ArchiveError::Conflict { .. })) if conflicts < 8 => {
-                    conflicts += 1;
-                    self.reload()?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+            slack += window.tokens - room;
+        };
+        let window = Window { shortfall: window.tokens.saturating_sub(room), ..window };
+        let now_ms = match commit {
+            _ if plan.is_noop() => return Ok(Some(window)),
+            CommitWhen::Never => return Ok(Some(window)),
+            // A round that no summariser could describe stays verbatim: over budget is better than lost.
+            CommitWhen::IfSummarised(_) if digest.account().is_none() => return Ok(Some(window)),
+            CommitWhen::At(now_ms) | CommitWhen::IfSummarised(now_ms) => now_ms,
+        };
+        let reasons = reasons_json(&request.path(), &plan.batch);
+        let is_committed = self.commit(&plan, &digest, &reasons, now_ms)?;
+        Ok(is_committed.then_some(window))
     }
 
     fn plan(
@@ -484,7 +503,7 @@ impl Session {
             }
             _ => {}
         }
-        plan_with(&history, &budget, &settings, &*self.settings.meter, digest)
+        Fitting::new(history, &*self.settings.meter).plan(&budget, &settings, digest)
     }
 
     /// The prices of coming requests, by the entries that are shown.
@@ -519,13 +538,14 @@ impl Session {
         if has_models { digest.with_story(&self.storyteller) } else { digest }
     }
 
+    /// Commits the batch of a plan; says whether no other writer was first.
     fn commit(
         &mut self,
         plan: &Plan,
         digest: &Summarised,
         reasons: &Value,
         now_ms: i64,
-    ) -> Result<(), SessionError> {
+    ) -> Result<bool, SessionError> {
         let before = self.tokens();
         let mut batch = plan.batch.clone();
         // The newest message may not be recorded yet.
@@ -548,7 +568,11 @@ impl Session {
             batch,
             receipt: receipt.to_string(),
         };
-        self.newest_batch = self.archive.commit(self.id, &new)?;
+        let Some(number) = self.driver.commit(&new)? else {
+            self.reload()?;
+            return Ok(false);
+        };
+        self.newest_batch = number;
         let batch = new.batch;
         self.weighed = None;
         if let Some(fold) = batch.fold() {
@@ -558,7 +582,7 @@ impl Session {
         self.live.push(batch);
         keep_newest_state(&mut self.live);
         self.is_undone = false;
-        Ok(())
+        Ok(true)
     }
 
     /// Has a model summarise what was just folded, in the background.

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use longhand_core::session::{Node, SessionState, Trail, Version};
+use longhand_core::session::{Node, SessionState, Trail};
 use longhand_core::{Link, Seq};
 
 use super::history;
-use crate::ledger::{self, Ledger, Undecided, change, require};
-use crate::storage::{BatchRecord, EntryRecord, Opened, Storage, Write};
+use crate::ledger::{self, Conflicts, Ledger, Undecided, change, require};
+use crate::storage::{BatchRecord, EntryRecord, Storage, Write};
 use crate::{
     Addition, After, Appended, ArchiveError, Conflict, Entry, LoggedBatch, NewBatch, NewEntry,
-    NewSession, SessionId, SessionInfo,
+    NewSession, SessionId,
 };
 
 /// See [`crate::Archive::begin`].
@@ -20,29 +20,9 @@ pub(super) async fn begin<S: Storage + ?Sized>(
     session: &NewSession,
 ) -> Result<(), ArchiveError> {
     // Most sessions are there, and looking costs no sync.
-    if is_begun(storage, id, session).await? {
-        return Ok(());
-    }
-    let expected = Some(Version::default());
-    let begin = Some(session.clone());
-    let write = Write { session: id, begin, expected, ..Write::default() };
-    match ledger::write_one(storage, write).await {
-        Err(ArchiveError::Conflict { .. }) => is_begun(storage, id, session).await.map(drop),
-        outcome => outcome.map(drop),
-    }
-}
-
-/// Whether a session is there; fails if it is another owner's.
-async fn is_begun<S: Storage + ?Sized>(
-    storage: &S,
-    id: SessionId,
-    session: &NewSession,
-) -> Result<bool, ArchiveError> {
-    match storage.open(id, Version::default()).await? {
-        None => Ok(false),
-        Some(opened) if opened.session.owner == session.owner => Ok(true),
-        Some(_) => Err(ArchiveError::NotTheOwner { session: id }),
-    }
+    let mut ledger = Ledger::open_or_begin(storage, id, session).await?;
+    ledger.change(storage, |_, _| Ok(())).await?;
+    Ledger::open_or_begin(storage, id, session).await.map(drop)
 }
 
 /// See [`crate::Archive::append`].
@@ -52,16 +32,11 @@ pub(super) async fn append<S: Storage + ?Sized>(
     after: After,
     entries: &[NewEntry],
 ) -> Result<Appended, ArchiveError> {
-    change(storage, id, |state| {
-        let mut write = Write::to(id, state.written());
-        let appended = append_to(id, state, after, entries, &mut write)?;
-        Ok((write, appended))
-    })
-    .await
+    change(storage, id, |state, write| append_to(id, state, after, entries, write)).await
 }
 
 /// Appends entries to a state, and to what is written of it.
-fn append_to(
+pub(crate) fn append_to(
     id: SessionId,
     state: &mut SessionState,
     after: After,
@@ -110,16 +85,11 @@ pub(super) async fn commit<S: Storage + ?Sized>(
     id: SessionId,
     batch: &NewBatch,
 ) -> Result<u64, ArchiveError> {
-    change(storage, id, |state| {
-        let mut write = Write::to(id, state.written());
-        let number = commit_to(id, state, batch, &mut write)?;
-        Ok((write, number))
-    })
-    .await
+    change(storage, id, |state, write| Ok(commit_to(id, state, batch, write)?)).await
 }
 
 /// Commits a batch to a state, and to what is written of it.
-fn commit_to(
+pub(crate) fn commit_to(
     id: SessionId,
     state: &mut SessionState,
     new: &NewBatch,
@@ -138,12 +108,14 @@ pub(super) async fn undo<S: Storage + ?Sized>(
     id: SessionId,
     head: Option<Seq>,
 ) -> Result<Option<LoggedBatch>, ArchiveError> {
-    let decide = |state: &mut SessionState| {
+    let decide = |state: &mut SessionState, write: &mut Write| {
         head.map_or(Ok(()), |head| require(id, state, head))?;
         let newest = state.live(state.head(head)).pop();
-        let mut write = Write::to(id, state.written());
-        write.undos.extend(newest);
-        Ok((write, newest))
+        if let Some(number) = newest {
+            state.undo(number);
+            write.undos.push(number);
+        }
+        Ok(newest)
     };
     match change(storage, id, decide).await {
         Err(ArchiveError::UnknownSession { .. }) | Ok(None) => Ok(None),
@@ -162,11 +134,13 @@ pub(super) async fn pin<S: Storage + ?Sized>(
     entry: Seq,
     is_pinned: bool,
 ) -> Result<(), ArchiveError> {
-    change(storage, id, |state| {
+    change(storage, id, |state, write| {
         require(id, state, entry)?;
-        let mut write = Write::to(id, state.written());
         write.pins = state.pinned(entry, is_pinned);
-        Ok((write, ()))
+        if let Some(pins) = &write.pins {
+            state.set_pins(pins.clone());
+        }
+        Ok(())
     })
     .await
 }
@@ -174,7 +148,6 @@ pub(super) async fn pin<S: Storage + ?Sized>(
 /// A session on its way: what is decided, and what is written of it.
 struct Pending {
     ledger: Ledger,
-    begin: Option<NewSession>,
     write: Write,
     /// The additions that are in it, with what became of them.
     added: Vec<(usize, Appended)>,
@@ -189,6 +162,7 @@ pub(super) async fn append_all<S: Storage + ?Sized>(
 ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
     let mut outcomes: Vec<Option<Result<Appended, ArchiveError>>> = Vec::new();
     outcomes.resize_with(additions.len(), || None);
+    let mut conflicts = Conflicts::default();
     while outcomes.iter().any(Option::is_none) {
         let mut pending: BTreeMap<SessionId, Pending> = BTreeMap::new();
         for (index, addition) in additions.iter().enumerate() {
@@ -201,7 +175,7 @@ pub(super) async fn append_all<S: Storage + ?Sized>(
             }
         }
         let (pending, writes): (Vec<Pending>, Vec<Write>) =
-            pending.into_values().map(Pending::ready).unzip();
+            pending.into_values().map(Pending::split).unzip();
         if writes.is_empty() {
             break;
         }
@@ -213,7 +187,8 @@ pub(super) async fn append_all<S: Storage + ?Sized>(
                     }
                 }
                 // Another writer was first: decided anew.
-                Err(ArchiveError::Conflict { conflict: Conflict::Version, .. }) => {}
+                Err(ArchiveError::Conflict { conflict: Conflict::Version, .. })
+                    if conflicts.may_retry() => {}
                 Err(error) => {
                     for (index, _) in pending.added {
                         outcomes[index] = Some(Err(ledger::same(&error)));
@@ -234,23 +209,18 @@ impl Pending {
         addition: &Addition,
     ) -> Result<Self, ArchiveError> {
         let id = addition.session;
-        let write = |version| Write::to(id, version);
-        if let Some(ledger) = Ledger::open(storage, id).await? {
-            let write = write(ledger.state.written());
-            return Ok(Self { ledger, begin: None, write, added: Vec::new() });
-        }
-        let new = addition.begin.clone().ok_or(ArchiveError::UnknownSession { session: id })?;
-        let state = SessionState::new(new.owner.root());
-        let session = SessionInfo { id, owner: new.owner, ..SessionInfo::default() };
-        let opened = Opened { session, ..Opened::default() };
-        let ledger = Ledger { opened, state };
-        let begin = Some(new);
-        Ok(Self { ledger, begin, write: write(Version::default()), added: Vec::new() })
+        let ledger = match &addition.begin {
+            Some(new) => Ledger::open_or_begin(storage, id, new).await?,
+            None => {
+                let unknown = ArchiveError::UnknownSession { session: id };
+                Ledger::open(storage, id).await?.ok_or(unknown)?
+            }
+        };
+        Ok(Self { write: ledger.write(), ledger, added: Vec::new() })
     }
 
-    fn ready(mut self) -> (Self, Write) {
-        let mut write = std::mem::take(&mut self.write);
-        write.begin = self.begin.take();
+    fn split(mut self) -> (Self, Write) {
+        let write = std::mem::take(&mut self.write);
         (self, write)
     }
 }

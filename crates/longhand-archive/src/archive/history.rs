@@ -7,7 +7,7 @@ use longhand_core::{Link, Seq};
 
 use crate::ledger::{Ledger, Undecided};
 use crate::page::{Cursor, Listing, Page};
-use crate::storage::{BatchRecord, EntryRecord, Storage};
+use crate::storage::{EntryRecord, SessionFilter, Storage};
 use crate::{ArchiveError, Entry, Found, Head, LoggedBatch, Owner, SessionId, SessionInfo};
 
 /// See [`crate::Archive::head`].
@@ -45,11 +45,8 @@ pub(super) async fn logged<S: Storage + ?Sized>(
     }
     let numbers = batches.iter().map(|(number, _)| *number).collect();
     let records = storage.read_batches(id, numbers).await?;
-    let logged = records.into_iter().zip(batches).map(|(record, (number, is_live))| {
-        let BatchRecord { line, at_ms, batch, receipt } = record;
-        LoggedBatch { number: *number, after: line.after, at_ms, batch, receipt, is_live: *is_live }
-    });
-    Ok(logged.collect())
+    let logged = records.into_iter().zip(batches);
+    Ok(logged.map(|(record, (number, is_live))| record.logged(*number, *is_live)).collect())
 }
 
 /// See [`crate::Archive::batches`].
@@ -85,12 +82,22 @@ pub(super) async fn entries<S: Storage + ?Sized>(
     id: SessionId,
     seqs: Range<u64>,
 ) -> Result<Vec<Entry>, ArchiveError> {
-    let Some(opened) = storage.open(id, Version::default()).await? else { return Ok(Vec::new()) };
-    let end = seqs.end.min(opened.session.entries);
+    let end = seqs.end.min(count(storage, id).await?);
     if seqs.start >= end {
         return Ok(Vec::new());
     }
     Ok(unrecorded(storage.bodies(id, vec![seqs.start..end]).await?))
+}
+
+/// How many entries a session has.
+async fn count<S: Storage + ?Sized>(storage: &S, id: SessionId) -> Result<u64, ArchiveError> {
+    let found = storage.list_sessions(SessionFilter::Session(id), Page::first(1)).await?;
+    match found.items.first() {
+        None => Ok(0),
+        // To read from it says what is wrong with it.
+        Some(session) if session.is_damaged => storage.nodes(id, Vec::new()).await.map(|_| 0),
+        Some(session) => Ok(session.entries),
+    }
 }
 
 fn unrecorded(records: Vec<EntryRecord>) -> Vec<Entry> {
@@ -102,8 +109,8 @@ pub(super) async fn tree<S: Storage + ?Sized>(
     storage: &S,
     id: SessionId,
 ) -> Result<Vec<Node>, ArchiveError> {
-    let Some(opened) = storage.open(id, Version::default()).await? else { return Ok(Vec::new()) };
-    storage.nodes(id, vec![0..opened.session.entries]).await
+    let entries = count(storage, id).await?;
+    storage.nodes(id, vec![0..entries]).await
 }
 
 /// See [`crate::Archive::find_path`].

@@ -1,7 +1,8 @@
 //! Money that calls of models cost, shared by all that use an archive.
 
+use crate::ledger::Conflicts;
 use crate::storage::{Key, Storage};
-use crate::{ArchiveError, Reserved, Wish};
+use crate::{ArchiveError, Conflict, Reserved, SessionId, Wish};
 
 /// Where it is noted: a line for each call, with its number, time and millionths of a dollar.
 const NAME: &str = "spending";
@@ -79,12 +80,13 @@ pub(super) async fn settle<S: Storage + ?Sized>(
     change(storage, |spending| spending.settle(number, micros)).await
 }
 
-/// Changes what is noted, again and again as long as others are first: each time one of them got on.
+/// Changes what is noted; decides anew whenever others were first.
 async fn change<S: Storage + ?Sized, T>(
     storage: &S,
     decide: impl Fn(&mut Spending) -> T,
 ) -> Result<T, ArchiveError> {
     let key = Key::Shared(NAME.to_owned());
+    let mut conflicts = Conflicts::default();
     loop {
         let before = super::one(storage, key.clone()).await?;
         let mut spending = before.as_deref().map(Spending::read).unwrap_or_default();
@@ -92,6 +94,10 @@ async fn change<S: Storage + ?Sized, T>(
         let now = spending.write();
         if before.as_ref() == Some(&now) || storage.put(key.clone(), before, now).await? {
             return Ok(answer);
+        }
+        if !conflicts.may_retry() {
+            let (session, conflict) = (SessionId::default(), Conflict::Version);
+            return Err(ArchiveError::Conflict { session, conflict });
         }
     }
 }

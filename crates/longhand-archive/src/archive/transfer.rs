@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use longhand_core::session::{Node, SessionState, Version};
 
 use super::one;
-use crate::ledger::{self, Ledger, Undecided, change, require};
+use crate::ledger::{self, Ledger, Undecided, require};
 use crate::page::Page;
-use crate::storage::{BatchRecord, EntryRecord, Key, RequestFilter, SessionFilter, Storage, Write};
+use crate::storage::{BatchRecord, EntryRecord, Key, RequestFilter, Storage, Write};
 use crate::{
     ArchiveError, NewBatch, NewSession, PreambleId, Record, Request, SessionId, SessionInfo,
 };
@@ -142,48 +142,28 @@ pub(super) async fn restore<S: Storage + ?Sized>(
         [Record::Session(new), rest @ ..] => (Some(new), rest),
         records => (None, records),
     };
-    if let Some(new) = begin
-        && let Some(write) = beginning(storage, id, new).await?
-    {
-        let mut state = SessionState::new(new.owner.root());
-        let mut write = write;
-        match restore_all(id, &mut state, records, &mut write) {
-            Ok(()) => return ledger::write_one(storage, write).await.map(drop),
-            Err(Undecided::Refused(error)) => return Err(error),
-            Err(Undecided::Lack(_)) => return Err(ledger::unsound(id)),
-        }
-    }
-    change(storage, id, |state| {
-        let (before, mut write) = (state.written(), Write::to(id, state.written()));
-        match restore_all(id, state, records, &mut write) {
-            Ok(()) => Ok((write, ())),
-            Err(undecided) => {
-                state.rewind_to(before);
-                Err(undecided)
+    let mut ledger = match begin {
+        Some(new) => {
+            let ledger = Ledger::open_or_begin(storage, id, new).await?;
+            let is_there = ledger.state.written() != Version::default();
+            if is_there && begun(&ledger.opened.session) != *new {
+                return Err(unfit(id, "the record of the session"));
             }
+            ledger
         }
-    })
-    .await
-}
-
-/// The write that begins a session; `None` if it is there, and the same.
-async fn beginning<S: Storage + ?Sized>(
-    storage: &S,
-    id: SessionId,
-    new: &NewSession,
-) -> Result<Option<Write>, ArchiveError> {
-    let found = storage.list_sessions(SessionFilter::Session(id), Page::first(1)).await?;
-    match found.items.first() {
         None => {
-            let write = Write::to(id, Version::default());
-            Ok(Some(Write { begin: Some(new.clone()), ..write }))
+            let unknown = ArchiveError::UnknownSession { session: id };
+            Ledger::open(storage, id).await?.ok_or(unknown)?
         }
-        Some(session) if session.owner != new.owner => {
-            Err(ArchiveError::NotTheOwner { session: id })
-        }
-        Some(session) if begun(session) == *new => Ok(None),
-        Some(_) => Err(unfit(id, "the record of the session")),
-    }
+    };
+    let change = |state: &mut SessionState, write: &mut Write| {
+        let before = write.clone();
+        restore_all(id, state, records, write).inspect_err(|_| {
+            state.rewind();
+            *write = before;
+        })
+    };
+    ledger.change(storage, change).await
 }
 
 /// Adds records to a state, and to what is written of it.

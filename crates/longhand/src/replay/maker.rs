@@ -108,7 +108,7 @@ impl<'m> Maker<'m> {
         let fixed = attributes.map(|text| scale.text(&text.decode())).sum();
         let planning =
             longhand_core::PlanSettings { policy, ..longhand_core::PlanSettings::default() };
-        let fitting = Fitting { fixed, ..fitting(request, &[], &**meter) };
+        let fitting = Fitting::of(request.conversation, &[], &[], fixed, &**meter);
         let plan = fitting.plan(&Budget::of(self.limit), &planning, &SilentDigest);
         let is_new = !plan.is_noop();
         MadeWindow { text: is_new.then(|| request.conversation.apply(&[plan.batch])), is_new }
@@ -120,7 +120,7 @@ fn fitting<'a>(
     live: &'a [Batch],
     meter: &'a dyn Meter,
 ) -> Fitting<'a> {
-    Fitting { conversation: request.conversation, live, pins: &[], fixed: request.fixed, meter }
+    Fitting::of(request.conversation, live, &[], request.fixed, meter)
 }
 
 /// Writes nothing about what is left out, as a client that drops its oldest messages.
