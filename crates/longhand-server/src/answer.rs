@@ -13,8 +13,8 @@ use longhand_model::http::{self, BoxError};
 use tokio::time::{Sleep, sleep};
 
 use crate::archivist::Ticket;
-use crate::listener::{Heard, Listener};
-use crate::trail::Trail;
+use crate::listener::{Listener, StoredAnswer};
+use crate::log_line::LogLine;
 
 /// A piece of an upstream's answer, or why there is no more of it.
 pub(crate) type Chunk = Result<Bytes, BoxError>;
@@ -75,12 +75,12 @@ pub(crate) struct Passing {
     /// Why the answer breaks off, and when.
     broken: Option<(BoxError, Pin<Box<Sleep>>)>,
     ended: bool,
-    trail: Trail,
+    log_line: LogLine,
 }
 
 impl Passing {
     /// Passes on what was held back, then the rest.
-    pub(crate) fn new(held: Vec<Chunk>, rest: Chunks, trail: Trail) -> Self {
+    pub(crate) fn new(held: Vec<Chunk>, rest: Chunks, log_line: LogLine) -> Self {
         Self {
             held: held.into(),
             rest,
@@ -92,7 +92,7 @@ impl Passing {
             ticket: None,
             broken: None,
             ended: false,
-            trail,
+            log_line,
         }
     }
 
@@ -144,17 +144,17 @@ impl Passing {
             return;
         }
         match heard {
-            Some(Heard::Kept(ticket)) => self.ticket = Some(ticket),
-            Some(Heard::Nothing) => self.waits = false,
-            Some(Heard::Refused) | None => self.refuse(),
+            Some(StoredAnswer::Kept(ticket)) => self.ticket = Some(ticket),
+            Some(StoredAnswer::Nothing) => self.waits = false,
+            Some(StoredAnswer::Refused) | None => self.refuse(),
         }
     }
 
     /// Tells the listener that no more comes.
-    fn hear_end(&mut self, is_cut: bool) -> Option<Heard> {
+    fn hear_end(&mut self, is_cut: bool) -> Option<StoredAnswer> {
         let (heard, notice) = self.listener.take()?.end(is_cut);
         if let Some(notice) = notice {
-            self.trail.warned(&notice);
+            self.log_line.warned(&notice);
         }
         Some(heard)
     }

@@ -8,7 +8,7 @@ mod worker;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
 use self::worker::Worker;
+use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::missing::MissingList;
-use crate::store::{Entering, now_ms};
-use crate::window::lock;
+use crate::store::{PendingWrite, now_ms};
 use crate::{ServerError, Settings};
 
 /// The most jobs that wait before requests are held back.
@@ -32,7 +32,7 @@ const LOOK_TIME: Duration = Duration::from_millis(250);
 /// Something to be archived.
 pub(crate) enum Work {
     /// Something of a session.
-    Enter(Box<Entering>),
+    Enter(Box<PendingWrite>),
     /// Something that is not said again if it is not done; it says whether it was.
     Other(Box<dyn FnOnce() -> bool + Send>),
 }
@@ -68,7 +68,7 @@ pub(crate) struct Weight {
 
 /// Why the archive takes nothing, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct ArchiveOutage {
     pub(crate) since_ms: i64,
     pub(crate) why: String,
 }
@@ -107,15 +107,15 @@ struct Queue {
     held: AtomicUsize,
     /// Told whenever a job is done.
     freed: Notify,
-    state: Mutex<State>,
+    state: Mutex<WriterState>,
     missing: MissingList,
 }
 
 #[derive(Default)]
-struct State {
+struct WriterState {
     /// Since when a write is under way.
     writing: Option<(Instant, i64)>,
-    failing: Option<Trouble>,
+    failing: Option<ArchiveOutage>,
 }
 
 /// Takes work for the archive.
@@ -158,9 +158,9 @@ impl Archivist {
         let (done, ticket) = oneshot::channel();
         let (given, number) = (Instant::now(), self.numbers.fetch_add(1, Ordering::Relaxed));
         let waiter = Waiter { number, weight, given, done: Some(done), due: given, tries: 0 };
-        if let Work::Enter(entering) = &work {
-            let (session, messages) = (entering.session(), entering.count());
-            self.queue.missing.waits(number, session, entering.at_ms(), messages);
+        if let Work::Enter(write) = &work {
+            let (session, messages) = (write.session(), write.count());
+            self.queue.missing.waits(number, session, write.at_ms(), messages);
         }
         self.queue.add(weight);
         self.metrics.archive_queued.inc();
@@ -194,12 +194,12 @@ impl Archivist {
     }
 
     /// What is wrong with the archive, if it takes nothing or does not answer.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
+    pub(crate) fn trouble(&self) -> Option<ArchiveOutage> {
         let state = lock(&self.queue.state);
         let silent = || {
             let (_, since_ms) =
                 state.writing.filter(|(at, _)| at.elapsed() > self.queue.limits.silence)?;
-            Some(Trouble { since_ms, why: "it does not answer".to_owned() })
+            Some(ArchiveOutage { since_ms, why: "it does not answer".to_owned() })
         };
         state.failing.clone().or_else(silent)
     }
@@ -216,7 +216,7 @@ impl Archivist {
 
     /// Has it begin at once: somebody waits.
     pub(crate) fn hurry(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let thread = lock(&self.thread);
         if let Some(thread) = &*thread {
             thread.thread().unpark();
         }
@@ -264,7 +264,7 @@ impl Queue {
         match (failure, &mut state.failing) {
             (None, failing) => *failing = None,
             (Some(why), Some(failing)) => failing.why = why,
-            (Some(why), failing) => *failing = Some(Trouble { since_ms: begun_ms, why }),
+            (Some(why), failing) => *failing = Some(ArchiveOutage { since_ms: begun_ms, why }),
         }
     }
 }

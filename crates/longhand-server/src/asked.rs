@@ -9,9 +9,9 @@ use longhand_dialect::{Conversation, Dialect, DialectError, Options, Reply, read
 
 use crate::archivist::Ticket;
 use crate::held::Held;
+use crate::lock::lock;
 use crate::route::Fields;
-use crate::store::{Answer, Heard, Live};
-use crate::window::lock;
+use crate::store::{AdmittedRequest, Answer, LiveBatch};
 
 pub(crate) type SharedMeter = Arc<dyn Meter + Send + Sync>;
 
@@ -40,7 +40,7 @@ pub(crate) enum Purpose {
 
 /// A request that was understood.
 pub(crate) struct Asked {
-    pub(crate) heard: Arc<Heard>,
+    pub(crate) heard: Arc<AdmittedRequest>,
     pub(crate) purpose: Purpose,
     pub(crate) meter: SharedMeter,
     pub(crate) fields: Fields,
@@ -103,7 +103,7 @@ impl Asked {
     }
 
     /// What a window counts for besides the messages up to the reach of its batches.
-    pub(crate) fn beyond(&self, newest: &Live) -> Tokens {
+    pub(crate) fn beyond(&self, newest: &LiveBatch) -> Tokens {
         self.overhead() + self.since(self.conversation().path().after(newest.reach()))
     }
 

@@ -3,7 +3,9 @@
 //! The system hands out fresh memory page by page, as it is first written to: for a body of a megabyte
 //! that takes as long as reading it does.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::lock::lock;
 
 /// Smaller ones come from memory that the process has.
 const LENGTH_MIN: usize = 128 << 10;
@@ -51,7 +53,7 @@ impl Buffers {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle)
     }
 }
 

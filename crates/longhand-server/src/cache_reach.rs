@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use longhand::{Owner, SessionId};
 use rustc_hash::FxHashMap;
 
-use crate::window::lock;
+use crate::lock::lock;
 
 /// Prefixes of fewer tokens are not cached by every provider.
 const CACHED_TOKENS_MIN: u64 = 2_048;

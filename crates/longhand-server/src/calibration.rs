@@ -11,8 +11,8 @@ use longhand_archive::Page;
 use longhand_dialect::Overflow;
 use rustc_hash::FxHashMap;
 
+use crate::lock::lock;
 use crate::store::now_ms;
-use crate::window::lock;
 
 /// What each model was found to count and to take.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use longhand_summary::{Input, Summary, SummaryError};
 
 use crate::Settings;
 use crate::asked::SharedMeter;
-use crate::store::{Session, Store};
+use crate::store::{LiveSession, Store};
 
 /// How many models are asked at the same time.
 const AT_ONCE_MAX: usize = 4;
@@ -44,7 +44,7 @@ impl Digests {
     pub(crate) fn digest(
         &self,
         store: &Store,
-        session: &Session,
+        session: &LiveSession,
         meter: &SharedMeter,
     ) -> Summarised {
         let digest = Summarised::new(self.instant.clone(), Arc::clone(meter), self.miner.clone());
@@ -64,7 +64,7 @@ impl Digests {
     }
 
     /// Has a model tell of what was just folded, in the background.
-    pub(crate) fn tell(&self, session: &Session, digest: &Summarised) {
+    pub(crate) fn tell(&self, session: &LiveSession, digest: &Summarised) {
         if let Some(teller) = &mut session.lock().teller {
             teller.tell(digest, self.slow.clone());
         }

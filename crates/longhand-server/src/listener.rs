@@ -34,7 +34,7 @@ pub(crate) struct Listener {
 }
 
 /// What came of an answer.
-pub(crate) enum Heard {
+pub(crate) enum StoredAnswer {
     /// It is being archived.
     Kept(Ticket),
     /// There is nothing to be archived.
@@ -224,7 +224,7 @@ impl Listener {
 
     /// Has the answer archived, as far as it came: the client may or may not go on from it. Gives what a user should
     /// know as well.
-    pub(crate) fn end(self, is_cut: bool) -> (Heard, Option<String>) {
+    pub(crate) fn end(self, is_cut: bool) -> (StoredAnswer, Option<String>) {
         let Self { copy, kind, asked, sent, shared, share: _share } = self;
         let was_packed = matches!(copy, Copy::Packed(..));
         let read = match copy {
@@ -245,7 +245,7 @@ impl Listener {
         });
         let part = why.map(|why| UnreadPart { why, rest, bytes, kind, is_packed });
         if reply.is_none() && part.is_none() {
-            return (Heard::Nothing, None);
+            return (StoredAnswer::Nothing, None);
         }
         let is_read = reply.is_some();
         let (ticket, notice) = shared.windows.answered(&asked, &sent, reply, part);
@@ -254,9 +254,9 @@ impl Listener {
             shared.warnings.once(&format!("session {session}: {notice}"));
         }
         let heard = match ticket {
-            Some(ticket) => Heard::Kept(ticket),
-            None if is_read => Heard::Refused,
-            None => Heard::Nothing,
+            Some(ticket) => StoredAnswer::Kept(ticket),
+            None if is_read => StoredAnswer::Refused,
+            None => StoredAnswer::Nothing,
         };
         (heard, notice)
     }

@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use longhand_core::{Message, Role, cut};
 use longhand_dialect::{Conversation, Dialect, common};
 use rustc_hash::{FxHashMap, FxHasher};
 
+use crate::lock::lock;
 use crate::route::Caller;
-use crate::store::Heard;
+use crate::store::AdmittedRequest;
 
 /// How many conversations may begin with the same bytes.
 const ALIKE_MAX: usize = 16;
@@ -25,79 +26,86 @@ const OPENING_BYTES: usize = 256;
 
 /// The newest requests of conversations, by how these begin.
 #[derive(Default)]
-pub(crate) struct Memos {
-    all: Mutex<Rack>,
+pub(crate) struct MemoCache {
+    index: Mutex<MemoIndex>,
 }
 
 #[derive(Default)]
-struct Rack {
-    requests: FxHashMap<u64, VecDeque<Arc<Heard>>>,
+struct MemoIndex {
+    requests: FxHashMap<u64, VecDeque<Arc<AdmittedRequest>>>,
     /// All of them, oldest first.
-    order: VecDeque<(u64, Weak<Heard>)>,
+    order: VecDeque<(u64, Weak<AdmittedRequest>)>,
     bytes: usize,
 }
 
-impl Memos {
+impl MemoCache {
     /// Finds the request that a new one has the most bytes in common with, and how many.
     pub(crate) fn find(
         &self,
         caller: &Caller,
         dialect: Dialect,
         text: &str,
-    ) -> Option<(Arc<Heard>, usize)> {
-        let alike: Vec<Arc<Heard>> = {
-            let rack = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-            rack.requests.get(&key(caller, text))?.iter().cloned().collect()
+    ) -> Option<(Arc<AdmittedRequest>, usize)> {
+        let alike: Vec<Arc<AdmittedRequest>> = {
+            let index = lock(&self.index);
+            index.requests.get(&key(caller, text))?.iter().cloned().collect()
         };
-        let same =
-            |heard: &Arc<Heard>| heard.conversation.dialect == dialect && heard.caller == *caller;
-        let with_common = |heard: Arc<Heard>| {
-            let common = common(heard.conversation.bytes(), text);
-            (heard, common)
+        let same = |admitted: &Arc<AdmittedRequest>| {
+            admitted.conversation.dialect == dialect && admitted.caller == *caller
+        };
+        let with_common = |admitted: Arc<AdmittedRequest>| {
+            let common = common(admitted.conversation.bytes(), text);
+            (admitted, common)
         };
         alike.into_iter().filter(same).map(with_common).max_by_key(|(_, common)| *common)
     }
 
     /// Remembers a request, in the place of the one that it goes on from.
-    pub(crate) fn keep(&self, heard: &Arc<Heard>, before: Option<&Arc<Heard>>, shared: usize) {
-        let size = size(heard);
+    pub(crate) fn keep(
+        &self,
+        admitted: &Arc<AdmittedRequest>,
+        before: Option<&Arc<AdmittedRequest>>,
+        shared: usize,
+    ) {
+        let size = size(admitted);
         if size > BYTES_MAX / 4 {
             return;
         }
-        let mut rack = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let goes_on = |own: &&Arc<Heard>| shared == after_system(&own.conversation.messages).len();
+        let mut index = lock(&self.index);
+        let goes_on =
+            |own: &&Arc<AdmittedRequest>| shared == after_system(&own.conversation.messages).len();
         if let Some(before) = before.filter(goes_on) {
-            rack.drop_request(key(&before.caller, before.conversation.bytes()), before);
+            index.drop_request(key(&before.caller, before.conversation.bytes()), before);
         }
-        let key = key(&heard.caller, heard.conversation.bytes());
-        let alike = rack.requests.entry(key).or_default();
-        alike.push_back(Arc::clone(heard));
+        let key = key(&admitted.caller, admitted.conversation.bytes());
+        let alike = index.requests.entry(key).or_default();
+        alike.push_back(Arc::clone(admitted));
         let oldest = (alike.len() > ALIKE_MAX).then(|| Arc::clone(&alike[0]));
         if let Some(oldest) = oldest {
-            rack.drop_request(key, &oldest);
+            index.drop_request(key, &oldest);
         }
-        rack.bytes += size;
-        rack.order.push_back((key, Arc::downgrade(heard)));
-        while rack.bytes > BYTES_MAX
-            && let Some((key, oldest)) = rack.order.pop_front()
+        index.bytes += size;
+        index.order.push_back((key, Arc::downgrade(admitted)));
+        while index.bytes > BYTES_MAX
+            && let Some((key, oldest)) = index.order.pop_front()
         {
             if let Some(oldest) = oldest.upgrade() {
-                rack.drop_request(key, &oldest);
+                index.drop_request(key, &oldest);
             }
         }
         // Of most in the line the request is gone already.
-        if rack.order.len() > 64 + 4 * rack.requests.len() {
-            rack.order.retain(|(_, heard)| heard.strong_count() > 0);
+        if index.order.len() > 64 + 4 * index.requests.len() {
+            index.order.retain(|(_, admitted)| admitted.strong_count() > 0);
         }
     }
 }
 
-impl Rack {
-    fn drop_request(&mut self, key: u64, heard: &Arc<Heard>) {
+impl MemoIndex {
+    fn drop_request(&mut self, key: u64, admitted: &Arc<AdmittedRequest>) {
         let Some(alike) = self.requests.get_mut(&key) else { return };
-        let Some(at) = alike.iter().position(|own| Arc::ptr_eq(own, heard)) else { return };
+        let Some(at) = alike.iter().position(|own| Arc::ptr_eq(own, admitted)) else { return };
         alike.remove(at);
-        self.bytes -= size(heard);
+        self.bytes -= size(admitted);
         if alike.is_empty() {
             self.requests.remove(&key);
         }
@@ -105,8 +113,8 @@ impl Rack {
 }
 
 /// About what a request takes in memory, its messages as they were read included.
-fn size(heard: &Heard) -> usize {
-    heard.conversation.bytes().len() + heard.conversation.messages.len() * MESSAGE_BYTES
+fn size(admitted: &AdmittedRequest) -> usize {
+    admitted.conversation.bytes().len() + admitted.conversation.messages.len() * MESSAGE_BYTES
 }
 
 /// How many messages after the system prompt two requests share; of both, so many bytes at the beginning

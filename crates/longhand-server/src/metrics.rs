@@ -62,7 +62,7 @@ pub(crate) enum Bypass {
 
 /// What becomes of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Outcome {
+pub(crate) enum RequestOutcome {
     /// It fits and went on byte for byte.
     Passed,
     /// It was shortened.
@@ -131,7 +131,7 @@ macro_rules! label_values {
     )*};
 }
 
-label_values!(Bypass, Outcome, Flow, Rung);
+label_values!(Bypass, RequestOutcome, Flow, Rung);
 
 macro_rules! label {
     ($name:ident, $field:ident: $kind:ty) => {
@@ -143,7 +143,7 @@ macro_rules! label {
 }
 
 label!(Why, why: Bypass);
-label!(Became, outcome: Outcome);
+label!(Became, outcome: RequestOutcome);
 label!(Of, kind: Flow);
 label!(By, rung: Rung);
 
@@ -266,10 +266,10 @@ impl Metrics {
 
     pub(crate) fn bypass(&self, why: Bypass) {
         self.bypasses.get_or_create(&Why { why }).inc();
-        self.became(Outcome::Bypassed);
+        self.became(RequestOutcome::Bypassed);
     }
 
-    pub(crate) fn became(&self, outcome: Outcome) {
+    pub(crate) fn became(&self, outcome: RequestOutcome) {
         self.conversations.get_or_create(&Became { outcome }).inc();
     }
 
@@ -300,12 +300,12 @@ impl Metrics {
         let flowed = |kind| self.tokens.get_or_create(&Of { kind }).get();
         Counts {
             requests: self.requests.get(),
-            refused: became(Outcome::Refused),
+            refused: became(RequestOutcome::Refused),
             unanswered: self.unanswered.get(),
             failed: self.failed.get(),
-            compacted: became(Outcome::Compacted),
+            compacted: became(RequestOutcome::Compacted),
             batches: self.batches.get(),
-            bypassed: became(Outcome::Bypassed),
+            bypassed: became(RequestOutcome::Bypassed),
             recovered: self.recovered.get(),
             archived: self.archived.get(),
             unread: self.unread_all.get(),

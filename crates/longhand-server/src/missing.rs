@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::store::Session;
-use crate::window::lock;
+use crate::lock::lock;
+use crate::store::LiveSession;
 
 /// How many sessions are named of which something was given up; what comes after them is named together.
 const NAMED_MAX: usize = 1_000;
@@ -39,14 +39,14 @@ struct Content {
 }
 
 struct Waiting {
-    session: Arc<Session>,
+    session: Arc<LiveSession>,
     at_ms: i64,
     messages: u64,
 }
 
 impl MissingList {
     /// Something is on its way.
-    pub(crate) fn waits(&self, job: u64, session: &Arc<Session>, at_ms: i64, messages: u64) {
+    pub(crate) fn waits(&self, job: u64, session: &Arc<LiveSession>, at_ms: i64, messages: u64) {
         if messages > 0 {
             let waiting = Waiting { session: Arc::clone(session), at_ms, messages };
             lock(&self.content).waiting.insert(job, waiting);

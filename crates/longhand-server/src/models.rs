@@ -8,7 +8,7 @@ use longhand_meter::{ImageRule, MeterError, ModelFacts, Price, Provider};
 
 use crate::Settings;
 use crate::asked::SharedMeter;
-use crate::window::lock;
+use crate::lock::lock;
 
 /// How many names are remembered: they come from requests.
 const NAMES_MAX: usize = 1_000;

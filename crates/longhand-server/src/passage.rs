@@ -22,14 +22,15 @@ use crate::client::Client;
 use crate::limited::Limited;
 use crate::listener::{AnswerKind, Listener};
 use crate::load::Share;
+use crate::lock::lock;
+use crate::log_line::LogLine;
 use crate::metrics::Bypass;
 use crate::proxy::Shared;
 use crate::recall::{self, Again};
 use crate::recovery::{Peeked, peek};
 use crate::route::{Caller, Route};
-use crate::trail::Trail;
 use crate::upstream::{Provider, Upstream};
-use crate::window::{Kept, Sender, Window, lock};
+use crate::window::{Kept, Sender, Window};
 use crate::{envelope, headers, memo, upstream};
 
 /// How often a request that was too long is shortened and sent again.
@@ -65,7 +66,7 @@ pub(crate) struct Passage<'s> {
     pub(crate) caller: Caller,
     /// The memory that it takes.
     pub(crate) share: Arc<Share>,
-    pub(crate) trail: Trail,
+    pub(crate) log_line: LogLine,
 }
 
 /// A text whose bytes are sent.
@@ -90,8 +91,8 @@ impl Passage<'_> {
         match self.send(headers::onward(&self.parts.headers), body).await {
             Ok(response) => {
                 let (head, rest) = split(response);
-                self.trail.upstream_status(head.status);
-                head.answer(Passing::new(Vec::new(), rest, self.trail))
+                self.log_line.upstream_status(head.status);
+                head.answer(Passing::new(Vec::new(), rest, self.log_line))
             }
             Err(error) => error,
         }
@@ -150,7 +151,7 @@ impl Passage<'_> {
             }
             Err(why) => {
                 self.bypass(why, !route.counts && !forgets);
-                self.trail.added();
+                self.log_line.added();
                 let body = self.share.with(bytes);
                 return bypassed(self.pass(http::full(body)).await);
             }
@@ -176,7 +177,7 @@ impl Passage<'_> {
                 }
             }
         }
-        self.trail.added();
+        self.log_line.added();
         let mut retries = 0;
         loop {
             // What a window leaves out is archived before it is sent, that of a smaller one, too.
@@ -191,7 +192,7 @@ impl Passage<'_> {
                 Ok(response) => response,
                 Err(error) => return error,
             };
-            self.trail.answered(sent.elapsed().as_secs_f64());
+            self.log_line.answered(sent.elapsed().as_secs_f64());
             let (mut head, mut rest) = split(response);
             let kind = AnswerKind::of(&head.headers);
             let length = number(&head.headers, &CONTENT_LENGTH);
@@ -219,11 +220,11 @@ impl Passage<'_> {
             {
                 (head, held, rest) = recall::answered(again, (head, held, rest)).await;
             }
-            self.trail.add("retries", retries);
-            self.trail.window(&window);
-            self.trail.name("model", asked.model());
-            self.trail.name("session", asked.session_name().unwrap_or_default());
-            self.trail.upstream_status(head.status);
+            self.log_line.add("retries", retries);
+            self.log_line.window(&window);
+            self.log_line.name("model", asked.model());
+            self.log_line.name("session", asked.session_name().unwrap_or_default());
+            self.log_line.upstream_status(head.status);
             let is_answer =
                 head.status.is_success() && !route.counts && asked.purpose != Purpose::Untaken;
             let kind = AnswerKind::of(&head.headers);
@@ -235,7 +236,7 @@ impl Passage<'_> {
             };
             let notice = windows.notice(&asked, &window).or_else(foreseen);
             if let Some(notice) = &notice {
-                self.trail.warned(notice);
+                self.log_line.warned(notice);
                 let session = asked.session_name().unwrap_or_default();
                 self.shared.warnings.once(&format!("session {session}: {notice}"));
             }
@@ -244,7 +245,7 @@ impl Passage<'_> {
             let notice = HeaderValue::try_from(notice).ok().filter(|notice| !notice.is_empty());
             let listener =
                 is_answer.then(|| Listener::new(&asked, window.clone(), self.shared, kind));
-            let passing = Passing::new(held, rest, self.trail);
+            let passing = Passing::new(held, rest, self.log_line);
             let waits = self.shared.settings.require_archive;
             let length = number(&head.headers, &CONTENT_LENGTH);
             let mut response = head.answer(passing.heard_by(listener, length, waits));
@@ -283,7 +284,7 @@ impl Passage<'_> {
 
     /// Takes note that a request goes on as it is, and whether words are lost by that.
     fn bypass(&mut self, why: Bypass, is_lost: bool) {
-        self.trail.bypassed(why);
+        self.log_line.bypassed(why);
         self.shared.warnings.once(&format!(
             "a request was passed on as it was: {}",
             match why {
@@ -303,8 +304,8 @@ impl Passage<'_> {
 
     /// Answers in the place of the upstream.
     pub(crate) fn refuse(mut self, status: StatusCode, message: &str) -> Response<Body> {
-        self.trail.refused(message);
-        self.trail.status(status);
+        self.log_line.refused(message);
+        self.log_line.status(status);
         envelope::error(self.provider, status, message)
     }
 
@@ -445,7 +446,7 @@ impl Passage<'_> {
             let cause = error.to_string();
             let (status, message) = match error {
                 HttpError::BrokeOff => {
-                    self.trail.name("cause", &cause);
+                    self.log_line.name("cause", &cause);
                     let message = "the request is too large or broke off";
                     return self.failed(StatusCode::PAYLOAD_TOO_LARGE, message);
                 }
@@ -454,7 +455,7 @@ impl Passage<'_> {
                 }
                 _ => (StatusCode::BAD_GATEWAY, "the upstream cannot be reached"),
             };
-            self.trail.unanswered(&cause);
+            self.log_line.unanswered(&cause);
             let shown = self.upstream.shown();
             self.shared.warnings.once(&format!("{message}: {shown}: {cause}"));
             self.failed(status, message)
@@ -462,8 +463,8 @@ impl Passage<'_> {
     }
 
     fn failed(&mut self, status: StatusCode, message: &str) -> Response<Body> {
-        self.trail.status(status);
-        self.trail.name("error", message);
+        self.log_line.status(status);
+        self.log_line.name("error", message);
         envelope::error(self.provider, status, message)
     }
 }

@@ -20,22 +20,23 @@ use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::answer::{Body, known};
-use crate::archivist::{Archivist, Limits, Trouble};
+use crate::archivist::{ArchiveOutage, Archivist, Limits};
 use crate::credentials::{Credentials, Ownership};
 use crate::guard::{Guard, Refused};
 use crate::in_place::InPlace;
+use crate::lock::lock;
+use crate::log_line::LogLine;
 use crate::metrics::{Counts, Metrics};
 use crate::missing::Missing;
 use crate::passage::Passage;
 use crate::redaction::Redaction;
 use crate::route::{Caller, is_unknown_api, rooted, route};
 use crate::store::Store;
-use crate::trail::Trail;
 use crate::turns::Turns;
 use crate::upstream::Upstreams;
 use crate::warnings::Warnings;
-use crate::window::{Windows, lock};
-use crate::{ServerError, Settings, envelope, own};
+use crate::window::Windows;
+use crate::{ServerError, Settings, envelope, status};
 
 /// The most that the head of a request may have.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -64,7 +65,7 @@ pub(crate) struct Shared {
     permits: Arc<Semaphore>,
     pub(crate) turns: Turns,
     /// What was wrong with the archive when it was looked at last.
-    trouble: Mutex<Option<Trouble>>,
+    trouble: Mutex<Option<ArchiveOutage>>,
 }
 
 /// Starts a proxy; it runs until it is stopped.
@@ -157,16 +158,16 @@ impl Proxy {
 
 impl Shared {
     /// Says what is wrong with the archive, and when that is over; gives what is.
-    pub(crate) fn look_after_archive(&self) -> Option<Trouble> {
+    pub(crate) fn look_after_archive(&self) -> Option<ArchiveOutage> {
         let store = &self.windows.store;
         let trouble = store.trouble();
         let before = std::mem::replace(&mut *lock(&self.trouble), trouble.clone());
-        if let Some(Trouble { since_ms, why }) = &trouble {
+        if let Some(ArchiveOutage { since_ms, why }) = &trouble {
             let since = time::format(*since_ms);
             self.warnings.once(&format!(
                 "the archive takes nothing since {since}: {why}; what is said is kept in memory, and tried again"
             ));
-        } else if let Some(Trouble { since_ms, .. }) = before {
+        } else if let Some(ArchiveOutage { since_ms, .. }) = before {
             let since = time::format(since_ms);
             self.warnings
                 .once(&format!("the archive, which took nothing since {since}, takes again"));
@@ -263,12 +264,12 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Bo
     let permit = Arc::clone(&shared.permits).try_acquire_owned();
     let is_busy = permit.is_err();
     let log = shared.settings.log.as_ref();
-    let mut trail = Trail::new(&shared.metrics, log, &shared.redaction, permit.ok());
-    trail.name("method", parts.method.as_str());
-    trail.name("path", &path);
+    let mut log_line = LogLine::new(&shared.metrics, log, &shared.redaction, permit.ok());
+    log_line.name("method", parts.method.as_str());
+    log_line.name("path", &path);
     let mut refuse = |status, message| {
-        trail.refused(message);
-        trail.status(status);
+        log_line.refused(message);
+        log_line.status(status);
         envelope::error(provider, status, message)
     };
     let more = &shared.settings.credential_headers;
@@ -288,13 +289,13 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Bo
     if parts.method == Method::CONNECT {
         return refuse(StatusCode::METHOD_NOT_ALLOWED, "Longhand is no tunnel");
     }
-    if path.starts_with(own::PREFIX) {
+    if path.starts_with(status::PREFIX) {
         let Parts { method, .. } = &parts;
         let required = shared.settings.require_archive;
         let names = shared.settings.keys.is_empty();
         let store = &shared.windows.store;
         shared.metrics.held_bytes.set(shared.windows.load.held().cast_signed());
-        return own::answer(method, &path, &shared.metrics, store, required, names).await;
+        return status::answer(method, &path, &shared.metrics, store, required, names).await;
     }
     if is_busy {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "Longhand has too much to do");
@@ -315,7 +316,7 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Bo
         .or_named(shared.settings.session.as_deref())
         .redacted(&shared.redaction);
     let share = shared.windows.load.share();
-    let passage = Passage { shared, provider, upstream, parts, caller, share, trail };
+    let passage = Passage { shared, provider, upstream, parts, caller, share, log_line };
     match route(&passage.parts.method, &path) {
         Some(route) => passage.converse(route, body).await,
         None if body.is_end_stream() => passage.pass(http::empty()).await,

@@ -11,7 +11,7 @@ use longhand_core::Policy;
 use longhand_model::Prices;
 
 /// Takes the lines of a log, each a JSON object.
-pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+pub type LogSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How a proxy is set up.
 #[derive(Clone)]
@@ -86,9 +86,9 @@ pub struct Settings {
     /// How long a stop waits for requests that are under way.
     pub grace: Duration,
     /// Where a line goes for each request.
-    pub log: Option<Log>,
+    pub log: Option<LogSink>,
     /// Where a line goes that a person must see: each once.
-    pub warn: Option<Log>,
+    pub warn: Option<LogSink>,
     /// The session of requests that name none; if not set, each conversation is one of its own.
     pub session: Option<String>,
     /// The program that asks; if not set, what it calls itself.

@@ -4,12 +4,12 @@
 //! memory at once and in the archive soon. Its answer is appended after it. A batch of edits is *committed*
 //! and holds for every path that has the entries which it edits.
 
-mod entering;
+mod live_session;
 mod origins;
-mod session;
+mod pending_write;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId};
@@ -18,14 +18,15 @@ use longhand_core::{Batch, Link, Message, Seq};
 use longhand_dialect::Conversation;
 use rustc_hash::FxHashMap;
 
-pub(crate) use self::entering::{Entering, Outcome, Step};
+pub(crate) use self::live_session::{LiveBatch, LiveSession};
 use self::origins::{Origin, Origins};
-pub(crate) use self::session::{Live, Session};
+pub(crate) use self::pending_write::{PendingWrite, WriteOutcome, WriteStep};
 use crate::ServerError;
-use crate::archivist::{Archivist, Limits, Ticket, Trouble, Weight, Work};
+use crate::archivist::{ArchiveOutage, Archivist, Limits, Ticket, Weight, Work};
 use crate::asked::Weights;
 use crate::client::Client;
 use crate::load::{Share, Working};
+use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::missing::Missing;
 use crate::route::Caller;
@@ -58,7 +59,7 @@ pub(crate) struct Store {
 #[derive(Default)]
 struct Index {
     /// By owner, so that nobody finds what belongs to others.
-    sessions: FxHashMap<(Owner, SessionId), Arc<Session>>,
+    sessions: FxHashMap<(Owner, SessionId), Arc<LiveSession>>,
     /// Which session has a link; of several, the one that got it last.
     links: FxHashMap<Link, SessionId>,
     origins: Origins,
@@ -83,8 +84,8 @@ pub(crate) struct Told {
     pub(crate) working: Working,
 }
 
-/// A request as it was heard.
-pub(crate) struct Heard {
+/// A request as it was admitted.
+pub(crate) struct AdmittedRequest {
     pub(crate) conversation: Conversation,
     pub(crate) chain: Chain,
     pub(crate) caller: Caller,
@@ -99,7 +100,7 @@ pub(crate) struct Heard {
     pub(crate) working: Working,
     /// Where it was admitted.
     pub(crate) store: Arc<Store>,
-    pub(crate) session: Arc<Session>,
+    pub(crate) session: Arc<LiveSession>,
     /// The entries of its messages, and all entries on its path.
     pub(crate) trail: longhand::Trail,
     /// The edition of the ledger that has these numbers.
@@ -117,7 +118,7 @@ pub(crate) struct Answer {
     pub(crate) unread: Option<(String, String)>,
 }
 
-impl Drop for Heard {
+impl Drop for AdmittedRequest {
     fn drop(&mut self) {
         if let Some(text) = self.conversation.take_source() {
             self.share.give_back(text);
@@ -125,7 +126,7 @@ impl Drop for Heard {
     }
 }
 
-impl Heard {
+impl AdmittedRequest {
     /// The messages after the preamble, and more after them.
     pub(crate) fn with<'h>(&'h self, more: &'h [Message]) -> impl Iterator<Item = &'h Message> {
         let path = self.conversation.path();
@@ -135,7 +136,7 @@ impl Heard {
 
 /// A request that was admitted.
 pub(crate) struct Admitted {
-    pub(crate) heard: Arc<Heard>,
+    pub(crate) admitted: Arc<AdmittedRequest>,
     /// Whether it is a side call: it says nothing new, under another system prompt.
     pub(crate) aside: bool,
     /// Tells when it is archived; `None` if the archive cannot take it.
@@ -210,11 +211,11 @@ impl Store {
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.index)
     }
 
     /// The session of a request as far as it is known here.
-    fn indexed(&self, caller: &Caller, chain: &Chain) -> Option<Arc<Session>> {
+    fn indexed(&self, caller: &Caller, chain: &Chain) -> Option<Arc<LiveSession>> {
         let index = self.index();
         let id = match caller.session() {
             Some(id) => id,
@@ -230,7 +231,7 @@ impl Store {
 
     /// The session of a request: the one that it names, or the one that knows most of it, or a new one.
     /// `None` if the archive has it as somebody else's.
-    pub(crate) fn session(&self, told: &Told) -> Option<Arc<Session>> {
+    pub(crate) fn session(&self, told: &Told) -> Option<Arc<LiveSession>> {
         let (caller, chain) = (&told.caller, &told.chain);
         let (owner, group) = (caller.owner(), told.client.group);
         if let Some(known) = self.indexed(caller, chain) {
@@ -258,7 +259,7 @@ impl Store {
     }
 
     /// A session of an owner by its id; `None` if the archive has it as somebody else's.
-    pub(crate) fn by_id(&self, id: SessionId, owner: Owner) -> Option<Arc<Session>> {
+    pub(crate) fn by_id(&self, id: SessionId, owner: Owner) -> Option<Arc<LiveSession>> {
         self.loaded(id, owner, None, None, None)
     }
 
@@ -270,12 +271,12 @@ impl Store {
         name: Option<&str>,
         continues: Option<SessionId>,
         group: Option<u64>,
-    ) -> Option<Arc<Session>> {
+    ) -> Option<Arc<LiveSession>> {
         let known = self.index().sessions.get(&(owner, id)).cloned();
         let session = known.unwrap_or_else(|| {
             let archived = || self.archive.session(id).ok().flatten().map(|info| info.name);
             let name = name.map(str::to_owned).or_else(archived).unwrap_or_else(|| id.to_string());
-            let new = Arc::new(Session::new(id, owner, name, continues, group));
+            let new = Arc::new(LiveSession::new(id, owner, name, continues, group));
             // Another request may have been faster.
             Arc::clone(self.index().sessions.entry((owner, id)).or_insert(new))
         });
@@ -286,7 +287,7 @@ impl Store {
     }
 
     /// Remembers which session has links.
-    fn learn(&self, session: &Session, links: Vec<Link>) {
+    fn learn(&self, session: &LiveSession, links: Vec<Link>) {
         let mut index = self.index();
         if index.links.len() + links.len() > LINKS_MAX {
             *index = Index::default();
@@ -300,7 +301,7 @@ impl Store {
     /// What is new of one that is not archived gets numbers for the moment.
     pub(crate) fn admit(
         self: &Arc<Self>,
-        session: &Arc<Session>,
+        session: &Arc<LiveSession>,
         told: Told,
         recording: Recording,
     ) -> Admitted {
@@ -321,7 +322,7 @@ impl Store {
             trail.seqs.extend((next..).take(links.len() - known).map(Seq));
         }
         conversation.number(trail.seqs.clone());
-        let heard = Arc::new(Heard {
+        let admitted = Arc::new(AdmittedRequest {
             conversation,
             chain,
             caller: told.caller,
@@ -339,33 +340,33 @@ impl Store {
         if recording != Recording::Archived {
             if recording == Recording::Untaken {
                 // Its answer comes too late to be counted by itself.
-                let messages = heard.chain.links().len() - known + 1;
+                let messages = admitted.chain.links().len() - known + 1;
                 self.metrics.unarchived.inc_by(messages as u64);
                 self.give_up(&session.name, messages as u64, "too much waits for it already");
             }
-            return Admitted { heard, aside, ticket: None };
+            return Admitted { admitted, aside, ticket: None };
         }
-        let again = state.unkept(heard.trail.path.last().copied());
+        let again = state.unkept(admitted.trail.path.last().copied());
         // Given under the lock, so that entries are in the order of their numbers.
-        let ticket = self.give(Entering::heard(&heard, known));
+        let ticket = self.give(PendingWrite::request(&admitted, known));
         for batch in again {
-            self.give(Entering::batch(session, edition, batch, false));
+            self.give(PendingWrite::batch(session, edition, batch, false));
         }
         drop(state);
-        let links = &heard.chain.links()[known..];
+        let links = &admitted.chain.links()[known..];
         if !links.is_empty() {
             self.learn(session, links.to_vec());
         }
-        let new = heard.with(&[]).zip(heard.chain.meanings()).skip(known);
+        let new = admitted.with(&[]).zip(admitted.chain.meanings()).skip(known);
         self.index().origins.hear(session, "", new);
-        Admitted { heard, aside, ticket }
+        Admitted { admitted, aside, ticket }
     }
 
     /// Reads the calls of entries with which those of a request are compared.
     ///
     /// Nobody holds the lock meanwhile: others of the session would wait for a disk. A call that was changed
     /// leads to another path, whose calls are read next.
-    fn read_calls(&self, session: &Session, conversation: &Conversation, chain: &Chain) {
+    fn read_calls(&self, session: &LiveSession, conversation: &Conversation, chain: &Chain) {
         loop {
             let unread = session.lock().unread_calls(conversation, chain);
             let arguments = |seq| longhand::recall::arguments(&*self.archive, session.id, seq);
@@ -381,16 +382,16 @@ impl Store {
     /// Appends an answer after the request that it answers, with a line for the request log.
     pub(crate) fn answered(
         self: &Arc<Self>,
-        heard: &Arc<Heard>,
+        admitted: &Arc<AdmittedRequest>,
         answer: Answer,
         request: Request,
     ) -> Option<Ticket> {
-        let session = &heard.session;
+        let session = &admitted.session;
         let mut state = session.lock();
         let links = answer.chain.links();
-        let asked = heard.chain.links().len();
-        let mut trail = if state.edition == heard.edition {
-            heard.trail.clone()
+        let asked = admitted.chain.links().len();
+        let mut trail = if state.edition == admitted.edition {
+            admitted.trail.clone()
         } else {
             state.ledger.follow(&links[..asked])
         };
@@ -399,34 +400,38 @@ impl Store {
         }
         let known = trail.seqs.len();
         let new = links[known..].to_vec();
-        state.extend_with(&mut trail, heard.with(&answer.messages).skip(known), &new);
+        state.extend_with(&mut trail, admitted.with(&answer.messages).skip(known), &new);
         let preamble =
-            (state.preamble != Some(heard.preamble)).then(|| preamble(&heard.conversation));
-        state.preamble = Some(heard.preamble);
+            (state.preamble != Some(admitted.preamble)).then(|| preamble(&admitted.conversation));
+        state.preamble = Some(admitted.preamble);
         let edition = state.edition;
         let told = answer.messages.iter().zip(&answer.chain.meanings()[asked..]);
         self.index().origins.hear(session, &answer.text, told);
-        let entering =
-            Entering::answered(heard, answer, (trail, known, edition), request, preamble);
-        let ticket = self.give(entering);
+        let write =
+            PendingWrite::answered(admitted, answer, (trail, known, edition), request, preamble);
+        let ticket = self.give(write);
         drop(state);
         self.learn(session, new);
         ticket
     }
 
     /// Adds a line to the request log of a session.
-    pub(crate) fn log(&self, heard: &Arc<Heard>, request: Request) {
-        self.give(Entering::line(heard, request));
+    pub(crate) fn log(&self, admitted: &Arc<AdmittedRequest>, request: Request) {
+        self.give(PendingWrite::line(admitted, request));
     }
 
     /// Commits a batch of edits; the ticket tells when it is durable.
-    pub(crate) fn enter(&self, heard: &Heard, commit: Commit) -> (Arc<Live>, Option<Ticket>) {
-        let session = &heard.session;
+    pub(crate) fn enter(
+        &self,
+        admitted: &AdmittedRequest,
+        commit: Commit,
+    ) -> (Arc<LiveBatch>, Option<Ticket>) {
+        let session = &admitted.session;
         let mut state = session.lock();
         let Commit { after, batch, receipt, aside } = commit;
         let new = NewBatch { after, at_ms: now_ms(), batch, receipt };
-        let live = Arc::new(Live::new(state.next_batch(), new, &state.live));
-        if state.edition != heard.edition {
+        let live = Arc::new(LiveBatch::new(state.next_batch(), new, &state.live));
+        if state.edition != admitted.edition {
             // Another process was first: the numbers are not those of the archive.
             let (refusal, ticket) = tokio::sync::oneshot::channel();
             let _ = refusal.send(false);
@@ -435,8 +440,8 @@ impl Store {
         if !aside {
             state.live.push(Arc::clone(&live));
         }
-        let entering = Entering::batch(session, state.edition, Arc::clone(&live), aside);
-        (live, self.give(entering))
+        let write = PendingWrite::batch(session, state.edition, Arc::clone(&live), aside);
+        (live, self.give(write))
     }
 
     /// Keeps something that was derived from a session.
@@ -471,7 +476,7 @@ impl Store {
     }
 
     /// What is wrong with the archive, if it takes nothing.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
+    pub(crate) fn trouble(&self) -> Option<ArchiveOutage> {
         self.archivist.trouble()
     }
 
@@ -492,10 +497,10 @@ impl Store {
         self.archivist.missing().give_up(session, now_ms(), messages, why);
     }
 
-    fn give(&self, entering: Entering) -> Option<Ticket> {
-        let session = Arc::clone(entering.session());
-        let (count, weight) = (entering.count(), entering.weight());
-        let ticket = self.archivist.give(weight, Work::Enter(Box::new(entering)));
+    fn give(&self, write: PendingWrite) -> Option<Ticket> {
+        let session = Arc::clone(write.session());
+        let (count, weight) = (write.count(), write.weight());
+        let ticket = self.archivist.give(weight, Work::Enter(Box::new(write)));
         if ticket.is_none() {
             self.metrics.unarchived.inc_by(count);
             self.give_up(&session.name, count, "the proxy has stopped");

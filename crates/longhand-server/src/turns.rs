@@ -6,7 +6,7 @@ use longhand::Owner;
 use rustc_hash::FxHashMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::window::lock;
+use crate::lock::lock;
 
 /// How many requests of conversations that begin alike are worked on at a time.
 const ALIKE_MAX: usize = 2;

@@ -3,22 +3,22 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
+use crate::lock::lock;
 use crate::redaction::Redaction;
-use crate::settings::Log;
-use crate::window::lock;
+use crate::settings::LogSink;
 
 /// How many different warnings are remembered.
 const SAID_MAX: usize = 1_000;
 
 /// Says each warning once.
 pub(crate) struct Warnings {
-    say: Option<Log>,
+    say: Option<LogSink>,
     redaction: Redaction,
     said: Mutex<HashSet<String>>,
 }
 
 impl Warnings {
-    pub(crate) fn new(say: Option<Log>, redaction: Redaction) -> Self {
+    pub(crate) fn new(say: Option<LogSink>, redaction: Redaction) -> Self {
         Self { say, redaction, said: Mutex::default() }
     }
 

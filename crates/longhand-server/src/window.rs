@@ -5,7 +5,7 @@ mod told;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::body::Bytes;
@@ -30,12 +30,13 @@ use crate::client::Client;
 use crate::digest::Digests;
 use crate::held::Held;
 use crate::load::{Load, SMALL_BYTES_MAX, Share, Working};
-use crate::memo::{self, Memos};
+use crate::lock::lock;
+use crate::memo::{self, MemoCache};
 use crate::metrics::{Bypass, Metrics, Rung};
 use crate::models::Models;
 use crate::redaction::Redaction;
 use crate::route::{Caller, Fields, Route};
-use crate::store::{Admitted, Commit, Live, Recording, Store};
+use crate::store::{Admitted, Commit, LiveBatch, Recording, Store};
 use crate::{Settings, recall};
 
 /// Makes windows.
@@ -49,7 +50,7 @@ pub(crate) struct Windows {
     digests: Digests,
     cache_reach: CacheReach,
     calibration: Calibration,
-    memos: Memos,
+    memos: MemoCache,
     models: Models,
     pub(crate) load: Arc<Load>,
     /// The sessions whose users were told that their budget is too small.
@@ -145,7 +146,7 @@ impl Windows {
             metrics,
             cache_reach: CacheReach::default(),
             calibration: Calibration::default(),
-            memos: Memos::default(),
+            memos: MemoCache::default(),
             models: Models::default(),
             load: Load::new(settings.memory_bytes_max),
             noticed: Mutex::default(),
@@ -285,7 +286,7 @@ impl Windows {
             (false, false) => Recording::Untaken,
             (false, true) => Recording::Archived,
         };
-        let Admitted { heard, aside, ticket } = store.admit(&session, told, recording);
+        let Admitted { admitted: heard, aside, ticket } = store.admit(&session, told, recording);
         self.memos.keep(&heard, before.as_ref(), shared);
         let purpose = match (recording, aside) {
             (Recording::Counted, _) => Purpose::Count,
@@ -414,7 +415,7 @@ impl Windows {
     /// The window with the batches that hold.
     fn shown(
         asked: &Asked,
-        live: &[Arc<Live>],
+        live: &[Arc<LiveBatch>],
         batches: &[Batch],
         limit: Tokens,
     ) -> Result<Window, Trouble> {
@@ -467,7 +468,7 @@ impl Windows {
     }
 
     /// Brings back what the newest results refer to and the live batches leave out.
-    fn bring_back(asked: &Asked, live: &[Arc<Live>], limit: Tokens) -> Option<Arc<Live>> {
+    fn bring_back(asked: &Asked, live: &[Arc<LiveBatch>], limit: Tokens) -> Option<Arc<LiveBatch>> {
         let after = live.last().filter(|_| asked.purpose == Purpose::Turn)?.number;
         let batches: Vec<Batch> = live.iter().map(|live| live.batch().clone()).collect();
         // A token has some three bytes; what comes back may take a quarter of the window.
@@ -479,7 +480,7 @@ impl Windows {
     }
 
     /// Has a batch committed; the window that shows it waits until it is durable.
-    fn enter(asked: &Asked, commit: Commit) -> Arc<Live> {
+    fn enter(asked: &Asked, commit: Commit) -> Arc<LiveBatch> {
         let store = &asked.heard.store;
         let (live, ticket) = store.enter(&asked.heard, commit);
         store.hurry();
@@ -568,7 +569,7 @@ impl Windows {
         window: &Window,
         limit: Tokens,
         fold: Option<&Value>,
-    ) -> Option<Arc<Live>> {
+    ) -> Option<Arc<LiveBatch>> {
         let Tally { stubs, clips, .. } = Tally::of(&plan.batch.edits);
         let folded = folded_messages(&plan.batch);
         self.metrics.batches.inc();
@@ -657,8 +658,4 @@ impl Window {
     pub(crate) fn is_compacted(&self) -> bool {
         self.edits > 0
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use super::{Job, Queue, Waiter, Work};
 use crate::metrics::Metrics;
-use crate::store::{Entering, Outcome, Step};
+use crate::store::{PendingWrite, WriteOutcome, WriteStep};
 
 /// How many jobs go into one transaction.
 const TOGETHER_MAX: usize = 1_024;
@@ -45,7 +45,7 @@ const PLACE_PATIENCE: Duration = Duration::from_secs(10);
 const FAREWELLS_MAX: u32 = 4;
 
 /// Something of a session, and who waits for it.
-type Entry = (Box<Entering>, Waiter);
+type WaitingWrite = (Box<PendingWrite>, Waiter);
 
 /// Does the work.
 pub(super) struct Worker {
@@ -54,9 +54,9 @@ pub(super) struct Worker {
     metrics: Arc<Metrics>,
     /// What waits until the ledger of its session was read again, each with the thread that does so: one long
     /// session holds up no other.
-    rereading: Vec<(JoinHandle<()>, Entry)>,
+    rereading: Vec<(JoinHandle<()>, WaitingWrite)>,
     /// What is tried again, in the order in which it came.
-    kept: Vec<Entry>,
+    kept: Vec<WaitingWrite>,
     /// When an archive that takes nothing is tried again, and how often it was.
     stalled: Option<(Instant, u32)>,
     /// The sessions that the archive did not take something of last.
@@ -136,7 +136,7 @@ impl Worker {
     }
 
     /// Takes out what can be tried now: what waited for a ledger that was read, and what is due again.
-    fn due(&mut self) -> Vec<Entry> {
+    fn due(&mut self) -> Vec<WaitingWrite> {
         let now = Instant::now();
         if self.stalled.is_some_and(|(at, _)| now < at) {
             return Vec::new();
@@ -160,11 +160,11 @@ impl Worker {
 
     /// The sessions whose ledgers are being read.
     fn blocked(&self) -> FxHashSet<SessionId> {
-        self.rereading.iter().map(|(_, (entering, _))| entering.session_id()).collect()
+        self.rereading.iter().map(|(_, (write, _))| write.session_id()).collect()
     }
 
     /// Takes out what waited for threads that are done.
-    fn reread(&mut self) -> Vec<Entry> {
+    fn reread(&mut self) -> Vec<WaitingWrite> {
         let (due, rest): (Vec<_>, Vec<_>) =
             self.rereading.drain(..).partition(|(thread, _)| thread.is_finished());
         self.rereading = rest;
@@ -185,16 +185,16 @@ impl Worker {
         }
     }
 
-    fn take(&mut self, job: Job, group: &mut Vec<Entry>) {
+    fn take(&mut self, job: Job, group: &mut Vec<WaitingWrite>) {
         match job.work {
-            Work::Enter(entering) => {
-                let id = entering.session_id();
-                let is_behind = |(kept, _): &Entry| kept.session_id() == id;
+            Work::Enter(write) => {
+                let id = write.session_id();
+                let is_behind = |(kept, _): &WaitingWrite| kept.session_id() == id;
                 let waits = self.stalled.is_some()
                     || self.kept.iter().any(is_behind)
                     || self.rereading.iter().any(|(_, entry)| is_behind(entry));
                 let entries = if waits { &mut self.kept } else { group };
-                entries.push((entering, job.waiter));
+                entries.push((write, job.waiter));
             }
             // It would take long, and then fail.
             Work::Other(_) if self.stalled.is_some() => self.finish(job.waiter, false),
@@ -209,29 +209,29 @@ impl Worker {
     }
 
     /// Has all of a group entered in one transaction.
-    fn enter(&mut self, group: Vec<Entry>) {
+    fn enter(&mut self, group: Vec<WaitingWrite>) {
         if group.is_empty() {
             return;
         }
         let mut additions = Vec::with_capacity(group.len());
         let mut left = Vec::with_capacity(group.len());
-        for (mut entering, waiter) in group {
-            match unharmed(|| entering.step()).unwrap_or(Step::Refused) {
-                Step::Add(addition) => {
+        for (mut write, waiter) in group {
+            match unharmed(|| write.step()).unwrap_or(WriteStep::Refused) {
+                WriteStep::Add(addition) => {
                     additions.push(*addition);
-                    left.push((entering, waiter));
+                    left.push((write, waiter));
                 }
-                Step::Nothing => self.finish(waiter, true),
-                Step::Later => {
+                WriteStep::Nothing => self.finish(waiter, true),
+                WriteStep::Later => {
                     // What it waits for may have come after it.
-                    if entering.session().is_doubted() {
-                        self.again((entering, waiter));
+                    if write.session().is_doubted() {
+                        self.again((write, waiter));
                     } else {
-                        self.kept.push((entering, waiter));
+                        self.kept.push((write, waiter));
                     }
                 }
-                Step::Refused => {
-                    self.give_up((entering, waiter), "its session is damaged or another owner's");
+                WriteStep::Refused => {
+                    self.give_up((write, waiter), "its session is damaged or another owner's");
                 }
             }
         }
@@ -248,52 +248,56 @@ impl Worker {
     }
 
     /// Hears what became of each.
-    fn hear(&mut self, results: Vec<Option<Result<Appended, ArchiveError>>>, group: Vec<Entry>) {
+    fn hear(
+        &mut self,
+        results: Vec<Option<Result<Appended, ArchiveError>>>,
+        group: Vec<WaitingWrite>,
+    ) {
         self.stalled = None;
-        for (result, (mut entering, waiter)) in results.into_iter().zip(group) {
+        for (result, (mut write, waiter)) in results.into_iter().zip(group) {
             let outcome = match &result {
-                Some(result) => unharmed(|| entering.entered(&*self.archive, result)),
-                None => (!entering.is_batch()).then_some(Outcome::Kept),
+                Some(result) => unharmed(|| write.entered(&*self.archive, result)),
+                None => (!write.is_batch()).then_some(WriteOutcome::Kept),
             };
             let why = || match &result {
                 Some(Err(error)) => error.to_string(),
                 _ => "the archive panicked".to_owned(),
             };
-            match outcome.unwrap_or(Outcome::Failed) {
-                Outcome::Done => {
+            match outcome.unwrap_or(WriteOutcome::Failed) {
+                WriteOutcome::Done => {
                     let new = result.and_then(Result::ok).map_or(0, |appended| appended.new);
                     self.metrics.archived.inc_by(new);
                     self.progressed = Instant::now();
-                    self.trouble(entering.session_id(), false);
+                    self.trouble(write.session_id(), false);
                     self.finish(waiter, true);
                 }
-                Outcome::Failed => self.give_up((entering, waiter), &why()),
-                Outcome::Kept => {
-                    self.trouble(entering.session_id(), true);
-                    self.keep((entering, waiter), PATIENCE);
+                WriteOutcome::Failed => self.give_up((write, waiter), &why()),
+                WriteOutcome::Kept => {
+                    self.trouble(write.session_id(), true);
+                    self.keep((write, waiter), PATIENCE);
                 }
-                Outcome::Again if entering.places().is_multiple_of(PLACES_MAX) => {
-                    self.trouble(entering.session_id(), true);
-                    self.keep((entering, waiter), PLACE_PATIENCE);
+                WriteOutcome::Again if write.places().is_multiple_of(PLACES_MAX) => {
+                    self.trouble(write.session_id(), true);
+                    self.keep((write, waiter), PLACE_PATIENCE);
                 }
-                Outcome::Again => self.again((entering, waiter)),
+                WriteOutcome::Again => self.again((write, waiter)),
             }
         }
     }
 
     /// Others were first: has the ledger of the session read again, in a thread of its own.
-    fn again(&mut self, (entering, waiter): Entry) {
-        if self.blocked().contains(&entering.session_id()) {
-            self.kept.push((entering, waiter));
+    fn again(&mut self, (write, waiter): WaitingWrite) {
+        if self.blocked().contains(&write.session_id()) {
+            self.kept.push((write, waiter));
             return;
         }
-        let (session, archive) = (Arc::clone(entering.session()), Arc::clone(&self.archive));
+        let (session, archive) = (Arc::clone(write.session()), Arc::clone(&self.archive));
         let read = move || {
             let _ = unharmed(|| session.catch_up(&*archive));
         };
         match thread::Builder::new().name("longhand-reread".to_owned()).spawn(read) {
-            Ok(thread) => self.rereading.push((thread, (entering, waiter))),
-            Err(_) => self.keep((entering, waiter), PATIENCE),
+            Ok(thread) => self.rereading.push((thread, (write, waiter))),
+            Err(_) => self.keep((write, waiter), PATIENCE),
         }
     }
 
@@ -317,26 +321,26 @@ impl Worker {
     }
 
     /// The archive took nothing: all waits, and some of it is tried again after a while.
-    fn stall(&mut self, group: Vec<Entry>) {
+    fn stall(&mut self, group: Vec<WaitingWrite>) {
         let tries = self.stalled.map_or(0, |(_, tries)| tries + 1);
         self.stalled = Some((Instant::now() + pause(tries), tries));
         self.kept.extend(group);
         for at in 0..self.kept.len() {
-            let (entering, waiter) = &mut self.kept[at];
+            let (write, waiter) = &mut self.kept[at];
             if waiter.given.elapsed() >= PATIENCE && tell(waiter, false) {
-                self.metrics.unarchived.inc_by(entering.count());
+                self.metrics.unarchived.inc_by(write.count());
             }
         }
     }
 
     /// Keeps what the archive did not take; who waited for so long waits no more.
-    fn keep(&mut self, (entering, mut waiter): Entry, patience: Duration) {
+    fn keep(&mut self, (write, mut waiter): WaitingWrite, patience: Duration) {
         waiter.due = Instant::now() + pause(waiter.tries);
         waiter.tries += 1;
         if waiter.given.elapsed() >= patience && tell(&mut waiter, false) {
-            self.metrics.unarchived.inc_by(entering.count());
+            self.metrics.unarchived.inc_by(write.count());
         }
-        self.kept.push((entering, waiter));
+        self.kept.push((write, waiter));
     }
 
     /// Whether a stop has tried for long enough.
@@ -347,9 +351,9 @@ impl Worker {
         idle >= farewell && !is_reading
     }
 
-    fn give_up_all(&mut self, group: Vec<Entry>) {
+    fn give_up_all(&mut self, group: Vec<WaitingWrite>) {
         let rereading = std::mem::take(&mut self.rereading).into_iter().map(|(_, entry)| entry);
-        let all: Vec<Entry> =
+        let all: Vec<WaitingWrite> =
             group.into_iter().chain(rereading).chain(std::mem::take(&mut self.kept)).collect();
         for entry in all {
             self.give_up(entry, "the archive did not take it before the proxy stopped");
@@ -357,13 +361,13 @@ impl Worker {
     }
 
     /// Something will not be archived unless a client sends it again.
-    fn give_up(&mut self, (entering, mut waiter): Entry, why: &str) {
-        let messages = entering.count();
-        entering.failed();
-        self.queue.missing.give_up(&entering.session().name, entering.at_ms(), messages, why);
+    fn give_up(&mut self, (write, mut waiter): WaitingWrite, why: &str) {
+        let messages = write.count();
+        write.failed();
+        self.queue.missing.give_up(&write.session().name, write.at_ms(), messages, why);
         self.metrics.lost.inc_by(messages);
         if messages > 0 {
-            self.trouble(entering.session_id(), true);
+            self.trouble(write.session_id(), true);
         }
         if tell(&mut waiter, false) {
             self.metrics.unarchived.inc_by(messages);

@@ -7,7 +7,7 @@ use longhand::{Owner, SessionId};
 use longhand_core::{Meaning, Message, Part, Role, Text};
 use rustc_hash::FxHashMap;
 
-use super::Session;
+use super::LiveSession;
 
 /// How many of the newest answers may be quoted in a summary.
 const RECENT_MAX: usize = 64;
@@ -45,7 +45,7 @@ impl Origins {
     /// Remembers an answer of a session.
     pub(super) fn hear<'m>(
         &mut self,
-        session: &Session,
+        session: &LiveSession,
         said: &str,
         messages: impl Iterator<Item = (&'m Message, &'m Meaning)>,
     ) {

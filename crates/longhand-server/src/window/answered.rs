@@ -5,11 +5,12 @@ use longhand::unread::{UnreadAnswer, UnreadContent};
 use longhand_archive::Request;
 use longhand_dialect::{Dialect, Reply, Stop, Unread, Usage};
 
-use super::{NOTICED_MAX, Window, Windows, lock};
+use super::{NOTICED_MAX, Window, Windows};
 use crate::archivist::Ticket;
 use crate::asked::{Asked, Purpose};
 use crate::calibration;
 use crate::listener::UnreadPart;
+use crate::lock::lock;
 use crate::metrics::Flow;
 use crate::store::now_ms;
 

@@ -7,12 +7,12 @@ use longhand_archive::PreambleId;
 use longhand_core::{Budget, Link, Meaning, Part};
 use longhand_dialect::Conversation;
 
-use super::lock;
 use crate::asked::Weights;
 use crate::client::Client;
 use crate::load::{Share, Working};
+use crate::lock::lock;
 use crate::route::Caller;
-use crate::store::{Heard, Told, pieces, preamble};
+use crate::store::{AdmittedRequest, Told, pieces, preamble};
 
 /// Chains a request; what it shares with an earlier one was chained before.
 pub(super) fn told(
@@ -20,7 +20,7 @@ pub(super) fn told(
     caller: Caller,
     client: Client,
     (share, working): (Arc<Share>, Working),
-    before: Option<(&Heard, usize)>,
+    before: Option<(&AdmittedRequest, usize)>,
 ) -> Told {
     let path = conversation.path();
     let root = caller.owner().root();
@@ -47,7 +47,7 @@ pub(super) fn told(
 }
 
 /// What is known of the weights of a request whose first messages an earlier one has, too.
-fn weights(before: &Heard, shared: usize) -> Option<Weights> {
+fn weights(before: &AdmittedRequest, shared: usize) -> Option<Weights> {
     let known = lock(&before.weights);
     let Weights { meter, messages, fixed } = known.as_ref()?;
     let most = shared.min(messages.len());

@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,8 @@ use longhand_core::{Arguments, Batch, Link, Message, Seq, Tokens};
 use longhand_dialect::Conversation;
 use rustc_hash::{FxHashMap, FxHasher};
 
+use crate::lock::lock;
+
 /// How long whoever plans waits for others who do.
 const TURN_TIME_MAX: Duration = Duration::from_millis(100);
 
@@ -19,7 +21,7 @@ const TURN_TIME_MAX: Duration = Duration::from_millis(100);
 const READS_MAX: usize = 3;
 
 /// A session that clients speak in.
-pub(crate) struct Session {
+pub(crate) struct LiveSession {
     pub(crate) id: SessionId,
     pub(crate) owner: Owner,
     pub(crate) name: String,
@@ -27,7 +29,7 @@ pub(crate) struct Session {
     pub(crate) continues: Option<SessionId>,
     /// A hash of what the client calls the conversation.
     pub(crate) group: Option<u64>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     /// Held by whoever plans, so that no two plan from the same window.
     planning: Mutex<()>,
     /// How often the ledger was doubted, and how many of these doubts the archive has settled.
@@ -43,7 +45,7 @@ pub(crate) struct Session {
 
 /// What is known of a session.
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct SessionState {
     pub(crate) ledger: Ledger,
     /// Counts how often the ledger was read from the archive: numbers from before are void.
     pub(crate) edition: u64,
@@ -54,11 +56,11 @@ pub(crate) struct State {
     /// Hashes of the messages as the archive has them or will have them, as far as they are known.
     forms: FxHashMap<Seq, u64>,
     /// What is known of entries that have calls.
-    calls: FxHashMap<Seq, Calls>,
+    calls: FxHashMap<Seq, EntryCalls>,
     /// Whether there may be entries with calls that only the archive knows.
     has_unread_calls: bool,
     /// The live batches of all paths, oldest first.
-    pub(crate) live: Vec<Arc<Live>>,
+    pub(crate) live: Vec<Arc<LiveBatch>>,
     /// How many batches and undos the archive had when it was asked last, and the pins.
     seen: Option<(u64, u64)>,
     pub(crate) pins: Vec<Seq>,
@@ -72,14 +74,14 @@ pub(crate) struct State {
 }
 
 /// The calls of an entry.
-struct Calls {
+struct EntryCalls {
     arguments: Arguments,
     /// The form of the message in which a client sent it back last.
     sent: Option<u64>,
 }
 
 /// A batch that holds.
-pub(crate) struct Live {
+pub(crate) struct LiveBatch {
     pub(crate) number: u64,
     pub(crate) new: NewBatch,
     /// The entries that it edits, newest first.
@@ -91,9 +93,9 @@ pub(crate) struct Live {
     counted: Mutex<Option<(String, Tokens)>>,
 }
 
-impl Live {
+impl LiveBatch {
     /// A batch on top of those that are live.
-    pub(super) fn new(number: u64, new: NewBatch, live: &[Arc<Live>]) -> Self {
+    pub(super) fn new(number: u64, new: NewBatch, live: &[Arc<LiveBatch>]) -> Self {
         let edited = new.batch.edited();
         let before = live.iter().find(|live| live.number == new.after).map(|live| live.reach);
         let reach = edited.first().copied().max(before).unwrap_or_default();
@@ -112,12 +114,12 @@ impl Live {
 
     /// What the messages up to there count for, if that is known for a model.
     pub(crate) fn counted(&self, model: &str) -> Option<Tokens> {
-        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = lock(&self.counted);
         counted.as_ref().filter(|(by, _)| by == model).map(|(_, tokens)| *tokens)
     }
 
     pub(crate) fn count(&self, model: &str, tokens: Tokens) {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = lock(&self.counted);
         *counted = Some((model.to_owned(), tokens));
     }
 
@@ -135,7 +137,7 @@ impl Live {
     }
 }
 
-impl Session {
+impl LiveSession {
     pub(super) fn new(
         id: SessionId,
         owner: Owner,
@@ -162,8 +164,8 @@ impl Session {
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SessionState> {
+        lock(&self.state)
     }
 
     /// Waits until nobody else plans, but not for ever: if two do, the archive takes one of their batches.
@@ -183,7 +185,7 @@ impl Session {
     /// edits that somebody may have taken back.
     pub(super) fn is_at_hand(&self) -> bool {
         let state = self.state.try_lock();
-        let is_known = |state: &State| state.live.is_empty() && !state.has_unread_calls;
+        let is_known = |state: &SessionState| state.live.is_empty() && !state.has_unread_calls;
         !self.is_doubted() && state.is_ok_and(|state| is_known(&state))
     }
 
@@ -207,7 +209,7 @@ impl Session {
         if !self.is_doubted() {
             return false;
         }
-        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _reading = lock(&self.reading);
         self.is_doubted() && (0..READS_MAX).any(|_| self.read(archive))
     }
 
@@ -282,13 +284,13 @@ impl Session {
     }
 
     /// The live batches of a path, oldest first, as the archive has them by now.
-    pub(crate) fn live(&self, archive: &dyn Archive, path: &[Seq]) -> Vec<Arc<Live>> {
+    pub(crate) fn live(&self, archive: &dyn Archive, path: &[Seq]) -> Vec<Arc<LiveBatch>> {
         let has_batches = !self.lock().live.is_empty();
         if has_batches {
             self.read_batches(archive);
         }
         let state = self.lock();
-        let mut live: Vec<Arc<Live>> = Vec::new();
+        let mut live: Vec<Arc<LiveBatch>> = Vec::new();
         let applies = state.live.iter().filter(|live| live.applies_to(path));
         let newest = applies.max_by_key(|live| (live.reach, live.number));
         let mut next = newest.map(|live| live.number);
@@ -313,7 +315,7 @@ impl Session {
     }
 }
 
-impl State {
+impl SessionState {
     /// Begins again with a ledger as the archive has it.
     fn begin_edition(&mut self, ledger: Ledger) {
         let before = std::mem::replace(&mut self.ledger, ledger);
@@ -347,7 +349,7 @@ impl State {
     /// The batches of a path that the archive has not, to be offered again, now that it has the entries.
     ///
     /// Those whose entries have other numbers now are given up.
-    pub(super) fn unkept(&mut self, head: Option<Seq>) -> Vec<Arc<Live>> {
+    pub(super) fn unkept(&mut self, head: Option<Seq>) -> Vec<Arc<LiveBatch>> {
         let Some(before) = self.before.take().filter(|_| head.is_some()) else { return Vec::new() };
         let ledger = &self.ledger;
         let stays = |seq: &Seq| before.link(*seq) == ledger.link(*seq);
@@ -358,7 +360,7 @@ impl State {
     /// Holds to the log as the archive has it, newest first, and to what is not in it yet.
     fn hold(&mut self, now: (u64, u64), log: Vec<LoggedBatch>) {
         let unkept = self.live.iter().filter(|live| !live.is_kept()).cloned();
-        let unkept: Vec<Arc<Live>> = unkept.filter(|live| live.number > now.0).collect();
+        let unkept: Vec<Arc<LiveBatch>> = unkept.filter(|live| live.number > now.0).collect();
         let known = std::mem::take(&mut self.live);
         for logged in log.into_iter().rev().filter(|logged| logged.is_live) {
             let same = known.iter().find(|live| live.number == logged.number);
@@ -366,7 +368,7 @@ impl State {
             self.live.push(live.unwrap_or_else(|| {
                 let LoggedBatch { number, after, at_ms, batch, receipt, .. } = logged;
                 let new = NewBatch { after, at_ms, batch, receipt };
-                let live = Live::new(number, new, &self.live);
+                let live = LiveBatch::new(number, new, &self.live);
                 live.keep();
                 Arc::new(live)
             }));
@@ -382,7 +384,7 @@ impl State {
     }
 
     /// A batch is in the log under a number, and was undone at once if it is `aside`.
-    pub(super) fn committed(&mut self, live: &Live, number: u64, aside: bool) {
+    pub(super) fn committed(&mut self, live: &LiveBatch, number: u64, aside: bool) {
         live.keep();
         let (batches, undos) = self.seen.unwrap_or_default();
         // Where others have written, the log is read again.
@@ -391,7 +393,7 @@ impl State {
     }
 
     /// A batch is not in the log and will not be.
-    pub(super) fn gave_up(&mut self, live: &Live) {
+    pub(super) fn gave_up(&mut self, live: &LiveBatch) {
         self.live.retain(|other| other.number < live.number || other.is_kept());
         self.seen = None;
     }
@@ -421,7 +423,7 @@ impl State {
     /// Takes note of the calls of entries.
     pub(super) fn learn_calls(&mut self, calls: Vec<(Seq, Arguments)>) {
         for (seq, arguments) in calls {
-            self.calls.entry(seq).or_insert(Calls { arguments, sent: None });
+            self.calls.entry(seq).or_insert(EntryCalls { arguments, sent: None });
         }
     }
 
@@ -471,7 +473,7 @@ impl State {
             self.forms.insert(*seq, form_of(message));
             if message.calls().next().is_some() {
                 let arguments = Arguments::of(message);
-                self.calls.insert(*seq, Calls { arguments, sent: None });
+                self.calls.insert(*seq, EntryCalls { arguments, sent: None });
             }
         }
     }

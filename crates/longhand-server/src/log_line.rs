@@ -8,17 +8,17 @@ use longhand::time;
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::metrics::{Bypass, Flow, Metrics, Outcome};
+use crate::metrics::{Bypass, Flow, Metrics, RequestOutcome};
 use crate::redaction::Redaction;
-use crate::settings::Log;
+use crate::settings::LogSink;
 use crate::window::Window;
 
 /// Follows a request from its head to the last byte of its answer.
 ///
-/// It is told when the trail is dropped: an answer may end in many ways.
-pub(crate) struct Trail {
+/// It is told when the log_line is dropped: an answer may end in many ways.
+pub(crate) struct LogLine {
     metrics: Arc<Metrics>,
-    log: Option<Log>,
+    log: Option<LogSink>,
     redaction: Redaction,
     started: Instant,
     fields: Map<String, Value>,
@@ -28,10 +28,10 @@ pub(crate) struct Trail {
 /// The most of a name that a line has: names come from requests.
 const NAME_CHARS_MAX: usize = 120;
 
-impl Trail {
+impl LogLine {
     pub(crate) fn new(
         metrics: &Arc<Metrics>,
-        log: Option<&Log>,
+        log: Option<&LogSink>,
         redaction: &Redaction,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Self {
@@ -83,7 +83,7 @@ impl Trail {
     /// What was made of a conversation, when that is known.
     pub(crate) fn window(&mut self, window: &Window) {
         let compacted = window.is_compacted();
-        let outcome = if compacted { Outcome::Compacted } else { Outcome::Passed };
+        let outcome = if compacted { RequestOutcome::Compacted } else { RequestOutcome::Passed };
         self.metrics.became(outcome);
         self.name("outcome", if compacted { "compacted" } else { "passed" });
         self.add("edits", window.edits);
@@ -113,7 +113,7 @@ impl Trail {
     }
 
     pub(crate) fn refused(&mut self, why: &str) {
-        self.metrics.became(Outcome::Refused);
+        self.metrics.became(RequestOutcome::Refused);
         self.name("outcome", "refused");
         self.name("why", why);
     }
@@ -132,7 +132,7 @@ impl Trail {
     }
 }
 
-impl Drop for Trail {
+impl Drop for LogLine {
     fn drop(&mut self) {
         self.metrics.open.dec();
         let Some(log) = &self.log else { return };
