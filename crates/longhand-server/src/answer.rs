@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
-use http_body_util::{Either, Full};
-use hyper::body::{Body as HttpBody, Bytes, Frame};
+use http_body_util::Full;
+use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use longhand_model::http::{self, BoxError};
 use tokio::time::{Sleep, sleep};
 
 use crate::archivist::Ticket;
 use crate::listener::{Listener, StoredAnswer};
 use crate::log_line::LogLine;
+use crate::upstream::AnswerHead;
 
 /// A piece of an upstream's answer, or why there is no more of it.
 pub(crate) type Chunk = Result<Bytes, BoxError>;
@@ -26,12 +27,61 @@ pub(crate) enum Chunks {
     Stream(BoxStream<'static, Chunk>),
 }
 
-/// What a client gets: something of ours, or an answer that is passed on.
-pub(crate) type Body = Either<Full<Bytes>, Passing>;
+/// An answer: its head, what has come of its body, and the rest.
+pub(crate) struct UpstreamAnswer {
+    pub(crate) head: AnswerHead,
+    pub(crate) held: Vec<Chunk>,
+    pub(crate) rest: Chunks,
+}
 
-/// A body of ours.
-pub(crate) fn known(text: String) -> Body {
-    Either::Left(Full::from(text))
+/// What a client gets.
+#[expect(clippy::large_enum_variant, reason = "answers that are passed on are the most frequent")]
+pub(crate) enum Body {
+    /// A text of ours.
+    Text(Full<Bytes>),
+    /// The answer of an upstream, passed on as it comes.
+    Relayed(RelayedBody),
+    /// A stream of ours, such as server-sent events.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the console and MCP will send events"))]
+    Stream(BoxStream<'static, Chunk>),
+}
+
+impl Body {
+    pub(crate) fn text(text: String) -> Self {
+        Self::Text(Full::from(text))
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut *self {
+            Self::Text(body) => Pin::new(body).poll_frame(context).map_err(BoxError::from),
+            Self::Relayed(body) => Pin::new(body).poll_frame(context),
+            Self::Stream(stream) => stream.poll_next_unpin(context).map_ok(Frame::data),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Text(body) => body.is_end_stream(),
+            Self::Relayed(body) => body.is_end_stream(),
+            Self::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Text(body) => body.size_hint(),
+            Self::Relayed(body) => body.size_hint(),
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
 }
 
 impl Chunks {
@@ -59,8 +109,8 @@ impl Stream for Chunks {
 /// How long a broken answer stays open, so that what came of it is sent on first.
 const BREAK_TIME: Duration = Duration::from_millis(20);
 
-/// Passes chunks on as they come; a listener hears them all.
-pub(crate) struct Passing {
+/// Passes chunks on as they come; a listener reads them all.
+pub(crate) struct RelayedBody {
     held: VecDeque<Chunk>,
     rest: Chunks,
     listener: Option<Listener>,
@@ -78,7 +128,7 @@ pub(crate) struct Passing {
     log_line: LogLine,
 }
 
-impl Passing {
+impl RelayedBody {
     /// Passes on what was held back, then the rest.
     pub(crate) fn new(held: Vec<Chunk>, rest: Chunks, log_line: LogLine) -> Self {
         Self {
@@ -96,8 +146,8 @@ impl Passing {
         }
     }
 
-    /// Has an answer heard; if it `waits`, its end is held back until it is archived.
-    pub(crate) fn heard_by(
+    /// Has an answer read by a listener; if it `waits`, its end is held back until it is archived.
+    pub(crate) fn listened_to(
         mut self,
         listener: Option<Listener>,
         length: Option<u64>,
@@ -116,11 +166,11 @@ impl Passing {
         }
     }
 
-    /// Has a piece heard; gives what is sent on now.
-    fn heard(&mut self, chunk: Bytes) -> Option<Bytes> {
+    /// Has a piece read. Returns what is sent on now.
+    fn relay(&mut self, chunk: Bytes) -> Option<Bytes> {
         self.came += chunk.len() as u64;
         if let Some(listener) = &mut self.listener {
-            listener.hear(&chunk);
+            listener.read(&chunk);
         }
         if !self.waits {
             return Some(chunk);
@@ -139,24 +189,24 @@ impl Passing {
 
     /// Has the answer archived; its end waits for that.
     fn end(&mut self) {
-        let heard = self.hear_end(false);
+        let stored = self.end_listening(false);
         if !self.waits {
             return;
         }
-        match heard {
-            Some(StoredAnswer::Kept(ticket)) => self.ticket = Some(ticket),
+        match stored {
+            Some(StoredAnswer::Written(ticket)) => self.ticket = Some(ticket),
             Some(StoredAnswer::Nothing) => self.waits = false,
             Some(StoredAnswer::Refused) | None => self.refuse(),
         }
     }
 
     /// Tells the listener that no more comes.
-    fn hear_end(&mut self, is_cut: bool) -> Option<StoredAnswer> {
-        let (heard, notice) = self.listener.take()?.end(is_cut);
+    fn end_listening(&mut self, is_cut: bool) -> Option<StoredAnswer> {
+        let (stored, notice) = self.listener.take()?.end(is_cut);
         if let Some(notice) = notice {
             self.log_line.warned(&notice);
         }
-        Some(heard)
+        Some(stored)
     }
 
     /// Breaks off what cannot be archived and must be.
@@ -171,7 +221,7 @@ impl Passing {
     }
 }
 
-impl HttpBody for Passing {
+impl HttpBody for RelayedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -203,7 +253,7 @@ impl HttpBody for Passing {
             }
             match ready!(self.next(context)) {
                 Some(Ok(chunk)) => {
-                    if let Some(chunk) = self.heard(chunk) {
+                    if let Some(chunk) = self.relay(chunk) {
                         return Poll::Ready(Some(Ok(Frame::data(chunk))));
                     }
                 }
@@ -217,11 +267,39 @@ impl HttpBody for Passing {
     }
 }
 
-impl Drop for Passing {
+impl Drop for RelayedBody {
     /// A client may leave as soon as it has the last event, before the stream has ended. Nobody asks for the end of
     /// what has a length.
     fn drop(&mut self) {
         let is_cut = self.length.is_none_or(|length| self.came < length);
-        self.hear_end(is_cut);
+        self.end_listening(is_cut);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    #[tokio::test]
+    async fn a_body_can_be_a_stream_of_events_of_ours() {
+        let events = ["event: one\n\n", "event: two\n\n"];
+        let pieces = events.map(|event| Ok(Bytes::from_static(event.as_bytes())));
+        let mut body = Body::Stream(stream::iter(pieces).boxed());
+        assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, None));
+        for event in events {
+            let frame = body.frame().await.unwrap().unwrap();
+            assert_eq!(frame.into_data().unwrap(), event, "each event is a frame of its own");
+        }
+        assert!(body.frame().await.is_none());
+        assert_eq!(Body::text("four".to_owned()).size_hint().exact(), Some(4));
+    }
+
+    #[tokio::test]
+    async fn a_stream_of_ours_may_break_off() {
+        let pieces = vec![Ok(Bytes::from_static(b"event: one\n\n")), Err("gone".into())];
+        let mut body = Body::Stream(stream::iter(pieces).boxed());
+        assert!(body.frame().await.unwrap().is_ok());
+        assert_eq!(body.frame().await.unwrap().unwrap_err().to_string(), "gone");
     }
 }

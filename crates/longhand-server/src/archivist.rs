@@ -185,7 +185,7 @@ impl Archivist {
                 return true;
             }
             let rest = deadline.saturating_duration_since(Instant::now());
-            if rest.is_zero() || self.trouble().is_some() {
+            if rest.is_zero() || self.outage().is_some() {
                 return false;
             }
             // Who is told is told; who is not looks again.
@@ -194,7 +194,7 @@ impl Archivist {
     }
 
     /// What is wrong with the archive, if it takes nothing or does not answer.
-    pub(crate) fn trouble(&self) -> Option<ArchiveOutage> {
+    pub(crate) fn outage(&self) -> Option<ArchiveOutage> {
         let state = lock(&self.queue.state);
         let silent = || {
             let (_, since_ms) =

@@ -45,14 +45,14 @@ impl Calibration {
     pub(crate) fn load(&self, archive: &dyn Archive, owner: Owner, model: &str) {
         let page = Page::first(SESSIONS_MAX);
         let Ok(sessions) = archive.sessions(Some(owner), page) else { return };
-        let told = sessions.items.iter().find_map(|session| {
+        let learned = sessions.items.iter().find_map(|session| {
             archive
                 .derived(session.id, &key(model))
                 .ok()
                 .flatten()
-                .and_then(|told| Learned::read(&told))
+                .and_then(|learned| Learned::read(&learned))
         });
-        self.with(owner, model, |learned| *learned = told.unwrap_or(*learned));
+        self.with(owner, model, |known| *known = learned.unwrap_or(*known));
     }
 
     /// Compares a count of ours with the one that a request of so many bytes was billed for; gives what is to
@@ -63,13 +63,13 @@ impl Calibration {
         &self,
         owner: Owner,
         model: &str,
-        own: Option<Tokens>,
+        counted: Option<Tokens>,
         (billed, bytes): (u64, u64),
     ) -> Option<String> {
         let uncounted = Tokens(billed.clamp(bytes / TOKEN_BYTES_MAX, bytes));
         self.with(owner, model, |learned| {
-            match own {
-                Some(own) => learned.saw(own, billed, now_ms()),
+            match counted {
+                Some(counted) => learned.saw(counted, billed, now_ms()),
                 None => learned.took(uncounted, now_ms()),
             }
             learned.to_keep()
@@ -112,11 +112,11 @@ impl Calibration {
         &self,
         owner: Owner,
         model: &str,
-        own: Tokens,
+        counted: Tokens,
         usage: (u64, u64),
     ) -> Option<String> {
         self.with(owner, model, |learned| {
-            learned.filled(own, usage.0, usage.1, now_ms());
+            learned.filled(counted, usage.0, usage.1, now_ms());
             learned.to_keep()
         })
     }
@@ -145,8 +145,8 @@ mod tests {
         let calibration = Calibration::default();
         let (one, other) = (Owner::of("one"), Owner::of("other"));
         let sent = TooLong { tokens: Tokens(5_000), reply: 0 };
-        let said = Overflow { limit: Some(3_000), asked: None, bytes: false };
-        let (limit, kept) = calibration.overflowed(one, "m", sent, said).unwrap();
+        let overflow = Overflow { limit: Some(3_000), asked: None, bytes: false };
+        let (limit, kept) = calibration.overflowed(one, "m", sent, overflow).unwrap();
         assert_eq!(limit, Tokens(2_700));
         assert!(kept.is_some());
         let limits = [(one, "m"), (one, "n"), (other, "m")]

@@ -11,7 +11,7 @@ use longhand_core::Scale;
 use longhand_summary::{Input, Summary, SummaryError};
 
 use crate::Settings;
-use crate::asked::SharedMeter;
+use crate::request::source::SharedMeter;
 use crate::store::{LiveSession, Store};
 
 /// How many models are asked at the same time.
@@ -34,7 +34,7 @@ impl Digests {
         }
         let under_way = Arc::new(AtomicUsize::new(0));
         let limited = |summariser: Arc<dyn Summariser>| -> Arc<dyn Summariser> {
-            Arc::new(Limited { summariser, under_way: Arc::clone(&under_way) })
+            Arc::new(LimitedSummariser { summariser, under_way: Arc::clone(&under_way) })
         };
         let slow = slow.into_iter().map(limited).collect();
         Self { instant, slow, miner: settings.miner.clone() }
@@ -54,11 +54,11 @@ impl Digests {
         }
         let mut state = session.lock();
         let teller = state.teller.get_or_insert_with(|| {
-            let told = store.archive().derived(session.id, Storyteller::KEY).ok().flatten();
-            Storyteller::new(told.as_deref())
+            let story = store.archive().derived(session.id, Storyteller::KEY).ok().flatten();
+            Storyteller::new(story.as_deref())
         });
-        if let Some(told) = teller.heard() {
-            store.derive(session.id, Storyteller::KEY.to_owned(), told);
+        if let Some(story) = teller.heard() {
+            store.derive(session.id, Storyteller::KEY.to_owned(), story);
         }
         digest.with_story(teller)
     }
@@ -72,7 +72,7 @@ impl Digests {
 }
 
 /// A summariser that takes its time, of which few may be asked at the same time.
-struct Limited {
+struct LimitedSummariser {
     summariser: Arc<dyn Summariser>,
     under_way: Arc<AtomicUsize>,
 }
@@ -86,7 +86,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-impl Summariser for Limited {
+impl Summariser for LimitedSummariser {
     fn name(&self) -> &str {
         self.summariser.name()
     }

@@ -2,12 +2,13 @@
 
 use hyper::HeaderMap;
 use hyper::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName,
-    HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST,
+    HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use longhand_dialect::BINDING_BETA;
 
-use crate::window::Window;
+use crate::request::window::RequestWindow;
 
 /// Names the session that a request belongs to, and in an answer the one it was found to belong to.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-longhand-session");
@@ -53,7 +54,7 @@ pub(crate) fn onward(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// The headers of a request that is sent as a window and whose answer we want to read.
-pub(crate) fn onward_readable(headers: &HeaderMap, window: &Window) -> HeaderMap {
+pub(crate) fn onward_readable(headers: &HeaderMap, window: &RequestWindow) -> HeaderMap {
     let mut passed = onward(headers);
     passed.remove(CONTENT_LENGTH);
     if window.body.is_some() {
@@ -66,6 +67,28 @@ pub(crate) fn onward_readable(headers: &HeaderMap, window: &Window) -> HeaderMap
     // A compressed answer is read only at its end, and not if it is compressed with brotli.
     passed.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     passed
+}
+
+/// Says in an answer that its request went on as it came.
+pub(crate) fn tell_bypassed(headers: &mut HeaderMap) {
+    let notice = HeaderValue::from_static("this request and its answer are not archived");
+    headers.insert(NOTICE, notice);
+    headers.insert(OUTCOME, HeaderValue::from_static("bypassed"));
+}
+
+/// The value of a header that is a number.
+pub(crate) fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// The type of an answer that comes in events.
+const EVENTS: &[u8] = b"text/event-stream";
+
+/// Whether an answer comes in events.
+pub(crate) fn is_events(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let beginning = kind.trim_start().as_bytes().get(..EVENTS.len());
+    beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(EVENTS))
 }
 
 /// Leaves out what concerns one connection only, and what is ours.

@@ -9,7 +9,7 @@ use hyper::body::{Body, Bytes, Frame, Incoming};
 use longhand_model::http::BoxError;
 
 /// What was read of a body already, then the rest of it.
-pub(crate) struct Limited {
+pub(crate) struct LimitedBody {
     begun: Option<Bytes>,
     rest: Incoming,
     /// How many bytes more it may have.
@@ -17,9 +17,9 @@ pub(crate) struct Limited {
     is_exceeded: Arc<AtomicBool>,
 }
 
-impl Limited {
-    pub(crate) fn new(begun: Option<Bytes>, rest: Incoming, most: u64) -> Self {
-        Self { begun, rest, left: most, is_exceeded: Arc::default() }
+impl LimitedBody {
+    pub(crate) fn new(begun: Option<Bytes>, rest: Incoming, bytes_max: u64) -> Self {
+        Self { begun, rest, left: bytes_max, is_exceeded: Arc::default() }
     }
 
     /// Is set when the body turns out to have more than it may.
@@ -28,7 +28,7 @@ impl Limited {
     }
 }
 
-impl Body for Limited {
+impl Body for LimitedBody {
     type Data = Bytes;
     type Error = BoxError;
 

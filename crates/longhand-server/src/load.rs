@@ -60,9 +60,9 @@ impl Share {
     ///
     /// All of it is at most half of what is free: a few large requests never keep out all others.
     pub(crate) fn may_grow(&self, bytes: u64) -> bool {
-        let own = self.bytes();
-        let others = self.load.held().saturating_sub(own);
-        own.saturating_add(bytes) <= self.load.most.saturating_sub(others) / 2
+        let held = self.bytes();
+        let others = self.load.held().saturating_sub(held);
+        held.saturating_add(bytes) <= self.load.most.saturating_sub(others) / 2
     }
 
     /// Takes more; says whether it may.
@@ -88,7 +88,7 @@ impl Share {
 
     /// Bytes that keep it for as long as somebody holds them.
     pub(crate) fn with(self: &Arc<Self>, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Kept { bytes, _share: Arc::clone(self) })
+        Bytes::from_owner(ReservedBytes { bytes, _share: Arc::clone(self) })
     }
 }
 
@@ -98,12 +98,13 @@ impl Drop for Share {
     }
 }
 
-struct Kept {
+/// Bytes, and the share that has the memory for them.
+struct ReservedBytes {
     bytes: Bytes,
     _share: Arc<Share>,
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for ReservedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -10,8 +10,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::metrics::{Bypass, Flow, Metrics, RequestOutcome};
 use crate::redaction::Redaction;
+use crate::request::window::RequestWindow;
 use crate::settings::LogSink;
-use crate::window::Window;
 
 /// Follows a request from its head to the last byte of its answer.
 ///
@@ -81,7 +81,7 @@ impl LogLine {
     }
 
     /// What was made of a conversation, when that is known.
-    pub(crate) fn window(&mut self, window: &Window) {
+    pub(crate) fn window(&mut self, window: &RequestWindow) {
         let compacted = window.is_compacted();
         let outcome = if compacted { RequestOutcome::Compacted } else { RequestOutcome::Passed };
         self.metrics.became(outcome);

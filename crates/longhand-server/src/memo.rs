@@ -9,8 +9,9 @@ use longhand_dialect::{Conversation, Dialect, common};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::lock::lock;
+use crate::request::admit::AdmittedRequest;
+use crate::request::chain::EarlierRequest;
 use crate::route::Caller;
-use crate::store::AdmittedRequest;
 
 /// How many conversations may begin with the same bytes.
 const ALIKE_MAX: usize = 16;
@@ -60,22 +61,18 @@ impl MemoCache {
         alike.into_iter().filter(same).map(with_common).max_by_key(|(_, common)| *common)
     }
 
-    /// Remembers a request, in the place of the one that it goes on from.
-    pub(crate) fn keep(
-        &self,
-        admitted: &Arc<AdmittedRequest>,
-        before: Option<&Arc<AdmittedRequest>>,
-        shared: usize,
-    ) {
+    /// Remembers a request, in the place of the earlier one if it has all messages of that.
+    pub(crate) fn keep(&self, admitted: &Arc<AdmittedRequest>, earlier: Option<&EarlierRequest>) {
         let size = size(admitted);
         if size > BYTES_MAX / 4 {
             return;
         }
         let mut index = lock(&self.index);
-        let goes_on =
-            |own: &&Arc<AdmittedRequest>| shared == after_system(&own.conversation.messages).len();
-        if let Some(before) = before.filter(goes_on) {
-            index.drop_request(key(&before.caller, before.conversation.bytes()), before);
+        let has_all = |earlier: &&EarlierRequest| {
+            earlier.shared == after_system(&earlier.request.conversation.messages).len()
+        };
+        if let Some(EarlierRequest { request, .. }) = earlier.filter(has_all) {
+            index.drop_request(key(&request.caller, request.conversation.bytes()), request);
         }
         let key = key(&admitted.caller, admitted.conversation.bytes());
         let alike = index.requests.entry(key).or_default();
@@ -103,7 +100,7 @@ impl MemoCache {
 impl MemoIndex {
     fn drop_request(&mut self, key: u64, admitted: &Arc<AdmittedRequest>) {
         let Some(alike) = self.requests.get_mut(&key) else { return };
-        let Some(at) = alike.iter().position(|own| Arc::ptr_eq(own, admitted)) else { return };
+        let Some(at) = alike.iter().position(|other| Arc::ptr_eq(other, admitted)) else { return };
         alike.remove(at);
         self.bytes -= size(admitted);
         if alike.is_empty() {
@@ -120,7 +117,9 @@ fn size(admitted: &AdmittedRequest) -> usize {
 /// How many messages after the system prompt two requests share; of both, so many bytes at the beginning
 /// are known to be the same.
 pub(crate) fn shared(one: &Conversation, other: &Conversation, common: usize) -> usize {
-    let leads = [one, other].map(|own| own.messages.len() - after_system(&own.messages).len());
+    let lead =
+        |request: &Conversation| request.messages.len() - after_system(&request.messages).len();
+    let leads = [one, other].map(lead);
     let messages = (leads[0]..one.messages.len()).zip(leads[1]..other.messages.len());
     messages.take_while(|(at, in_other)| one.has_same(*at, other, *in_other, common)).count()
 }

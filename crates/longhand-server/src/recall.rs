@@ -12,13 +12,14 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use longhand_dialect::{Reply, ReplyFilter};
 
-pub(crate) use self::follow::Again;
-use self::follow::Recall;
+use self::follow::RecallRounds;
+pub(crate) use self::follow::RepeatableRequest;
 pub(crate) use self::offer::offer;
-use self::stream::Joined;
-use crate::answer::{Chunk, Chunks};
+use self::stream::JoinedStream;
+use crate::answer::{Chunk, Chunks, UpstreamAnswer};
+use crate::headers::is_events;
 use crate::listener::AnswerKind;
-use crate::passage::{Head, is_events, split};
+use crate::upstream::AnswerHead;
 
 /// The name of the tool.
 pub(crate) const NAME: &str = "longhand_recall";
@@ -30,61 +31,75 @@ pub(crate) const ALREADY: &str =
 /// The most of a whole answer that is looked into.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
 
-/// An answer: its head, what has come of its body, and the rest.
-pub(crate) type Answer = (Head, Vec<Chunk>, Chunks);
-
-/// Answers the calls of ours in an answer, and gives what the client is to see.
-pub(crate) async fn answered(again: Again, answer: Answer) -> Answer {
-    let recall = Recall::new(again);
-    let (mut head, begun, rest) = answer;
-    let chunks = match unpacked(&mut head, rest.after(begun), true).await {
+/// Answers the calls of the recall tool in an answer, and gives what the client is to see.
+pub(crate) async fn answered(request: RepeatableRequest, answer: UpstreamAnswer) -> UpstreamAnswer {
+    let UpstreamAnswer { mut head, held, rest } = answer;
+    let chunks = match unpacked(&mut head, rest.after(held), true).await {
         Ok(chunks) => chunks,
-        Err((pieces, rest)) => return (head, pieces, rest),
+        Err((held, rest)) => return UpstreamAnswer { head, held, rest },
     };
+    let rounds = RecallRounds::new(request);
     if is_events(&head.headers) {
         head.headers.remove(CONTENT_LENGTH);
-        return (head, Vec::new(), Joined::new(recall, chunks).stream());
+        let rest = JoinedStream::new(rounds, chunks).stream();
+        return UpstreamAnswer { head, held: Vec::new(), rest };
     }
-    whole(recall, head, chunks).await
+    joined(rounds, head, chunks).await
 }
 
-async fn whole(mut recall: Recall, mut head: Head, mut chunks: Chunks) -> Answer {
-    let dialect = recall.dialect();
-    let mut filter = ReplyFilter::new(dialect, NAME);
+/// The last of the answers that are no streams, with what those before it said.
+async fn joined(
+    mut rounds: RecallRounds,
+    mut head: AnswerHead,
+    mut chunks: Chunks,
+) -> UpstreamAnswer {
+    let mut filter = ReplyFilter::new(rounds.dialect(), NAME);
+    let mut is_first = true;
     loop {
-        let (pieces, rest) = gather(chunks).await;
-        let body = text(&pieces);
-        let read = body.as_deref().and_then(|body| Reply::read(dialect, body).ok());
-        let (Some(body), Some(reply)) = (body, read) else {
-            return (head, pieces, rest);
-        };
-        if let Some(next) = recall.follow(&reply).await {
-            let next = match next {
-                Ok(response) => split(response),
-                Err(failure) => failure.answer(),
-            };
-            filter.go_on(&reply);
-            head = next.0;
-            chunks = match unpacked(&mut head, next.1, false).await {
-                Ok(chunks) => chunks,
-                Err((pieces, rest)) => return (head, pieces, rest),
-            };
-            if head.status.is_success() {
-                continue;
+        let (held, rest) = gather(chunks).await;
+        let Some(body) = text(&held) else { return UpstreamAnswer { head, held, rest } };
+        if is_first && !names_tool(body.as_bytes()) {
+            // There is nothing to hide: whoever archives it reads it.
+            if body.len() <= WHOLE_BYTES_MAX {
+                head.headers.insert(CONTENT_LENGTH, body.len().into());
             }
-            return (head, Vec::new(), chunks);
+            return UpstreamAnswer { head, held, rest };
         }
-        let shown = filter.whole(&body);
-        head.headers.insert(CONTENT_LENGTH, shown.len().into());
-        return (head, vec![Ok(shown.into())], Chunks::of(Vec::new()));
+        is_first = false;
+        let Ok(reply) = Reply::read(rounds.dialect(), &body) else {
+            return UpstreamAnswer { head, held, rest };
+        };
+        let Some(next) = rounds.follow(&reply).await else {
+            let shown = filter.whole(&body);
+            head.headers.insert(CONTENT_LENGTH, shown.len().into());
+            let (held, rest) = (vec![Ok(shown.into())], Chunks::of(Vec::new()));
+            return UpstreamAnswer { head, held, rest };
+        };
+        filter.go_on(&reply);
+        (head, chunks) = match next {
+            Ok(response) => AnswerHead::split(response),
+            Err(failure) => failure.answer(),
+        };
+        chunks = match unpacked(&mut head, chunks, false).await {
+            Ok(chunks) => chunks,
+            Err((held, rest)) => return UpstreamAnswer { head, held, rest },
+        };
+        if !head.status.is_success() {
+            return UpstreamAnswer { head, held: Vec::new(), rest: chunks };
+        }
     }
+}
+
+/// Whether the recall tool is named anywhere in a body.
+fn names_tool(body: &[u8]) -> bool {
+    memchr::memmem::find(body, NAME.as_bytes()).is_some()
 }
 
 /// Unpacks an answer, so that calls of ours can be found in it; gives it back as it came where that cannot be done.
 ///
 /// One that has no such call is given back, too, if nobody has to read it.
 async fn unpacked(
-    head: &mut Head,
+    head: &mut AnswerHead,
     chunks: Chunks,
     only_with_calls: bool,
 ) -> Result<Chunks, (Vec<Chunk>, Chunks)> {
@@ -94,8 +109,7 @@ async fn unpacked(
     }
     let (pieces, rest) = gather(chunks).await;
     let plain = bytes(&pieces).and_then(|bytes| kind.unpacked(&bytes));
-    let calls = |plain: &Vec<u8>| memchr::memmem::find(plain, NAME.as_bytes()).is_some();
-    let Some(plain) = plain.filter(|plain| !only_with_calls || calls(plain)) else {
+    let Some(plain) = plain.filter(|plain| !only_with_calls || names_tool(plain)) else {
         return Err((pieces, rest));
     };
     head.headers.remove(CONTENT_ENCODING);

@@ -2,7 +2,7 @@
 //!
 //! What comes in besides a request's body is a name in a header, a path, an answer, and what a model asks to
 //! have brought back. All of it goes through here before an archive, a log or a terminal gets it. The body
-//! has a redacted twin (`Windows::prepare`).
+//! has two forms (`Twin`).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,12 +19,17 @@ impl Redaction {
         Self(redactor.cloned())
     }
 
+    /// What finds the secrets, if they are to be found.
+    pub(crate) fn redactor(&self) -> Option<&Redactor> {
+        self.0.as_deref()
+    }
+
     /// A text as it is written.
     pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.0.as_ref().map_or(Cow::Borrowed(text), |redactor| redactor.redact(text))
     }
 
-    /// The same for a text of one's own.
+    /// The same for a text that is not needed otherwise.
     pub(crate) fn owned(&self, text: String) -> String {
         match self.text(&text) {
             Cow::Owned(redacted) => redacted,

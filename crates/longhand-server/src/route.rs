@@ -8,6 +8,31 @@ use longhand_dialect::{Conversation, Dialect};
 
 use crate::headers::SESSION;
 use crate::redaction::Redaction;
+use crate::status;
+
+/// Where a request belongs, by its method and path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// A path of ours: health, readiness and metrics.
+    Status,
+    /// A conversation, which is archived and made to fit.
+    Conversation(Route),
+    /// Anything else goes on to the upstream as it is.
+    PassThrough,
+}
+
+impl Destination {
+    pub(crate) fn of(method: &Method, uri: &Uri) -> Self {
+        if uri.path().starts_with(status::PREFIX) {
+            return Self::Status;
+        }
+        let rooted = rooted(uri);
+        match route(method, rooted.as_ref().unwrap_or(uri).path()) {
+            Some(route) => Self::Conversation(route),
+            None => Self::PassThrough,
+        }
+    }
+}
 
 /// What a path does with a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +41,10 @@ pub(crate) struct Route {
     pub(crate) dialect: Dialect,
     /// Whether it is only counted.
     pub(crate) counts: bool,
-    /// Whether it is sent as it is.
-    pub(crate) as_is: bool,
-    /// Whether it is left out of the archive.
-    pub(crate) forgets: bool,
 }
 
 /// What happens to a conversation that is posted to a path; `None` if the path takes none.
-pub(crate) fn route(method: &Method, path: &str) -> Option<Route> {
+fn route(method: &Method, path: &str) -> Option<Route> {
     if method != Method::POST {
         return None;
     }
@@ -39,7 +60,7 @@ pub(crate) fn route(method: &Method, path: &str) -> Option<Route> {
     } else {
         return None;
     };
-    Some(Route { dialect, counts: path.ends_with("/count_tokens"), as_is: false, forgets: false })
+    Some(Route { dialect, counts: path.ends_with("/count_tokens") })
 }
 
 /// The same address below `/v1`, for clients that leave that out.
@@ -149,7 +170,7 @@ impl Caller {
     /// The same for history that only the provider has: its requests are a session of their own.
     ///
     /// No client can choose its name: headers have no such letter.
-    pub(crate) fn holding(&self, history: &str) -> Self {
+    fn holding(&self, history: &str) -> Self {
         let name = self.name.as_deref().unwrap_or_default();
         Self { owner: self.owner, name: Some(format!("{name}›{history}")) }
     }
@@ -157,7 +178,7 @@ impl Caller {
 
 /// What matters of a request besides its messages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fields {
+pub(crate) struct RequestFields {
     /// The most tokens that the reply may have.
     pub(crate) reply_max: Option<u64>,
     /// The answer that it goes on from, of which the provider holds the history.
@@ -166,13 +187,22 @@ pub(crate) struct Fields {
     pub(crate) stored: Option<String>,
 }
 
-impl Fields {
+impl RequestFields {
     /// The same with names of histories as they are written.
     pub(crate) fn redacted(mut self, redaction: &Redaction) -> Self {
         for id in [&mut self.previous, &mut self.stored] {
             *id = id.take().map(|id| redaction.owned(id));
         }
         self
+    }
+
+    /// The caller of the request: history that the provider holds is a session of its own until it is found in the
+    /// archive.
+    pub(crate) fn caller(&self, caller: &Caller) -> Caller {
+        match self.previous.as_ref().or(self.stored.as_ref()) {
+            Some(id) => caller.holding(id),
+            None => caller.clone(),
+        }
     }
 
     pub(crate) fn of(conversation: &Conversation) -> Self {

@@ -13,22 +13,25 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId};
-use longhand_archive::{NewBatch, NewSession, Page, PreambleId, Request};
+use longhand_archive::{NewBatch, NewSession, Page, Request};
 use longhand_core::{Batch, Link, Message, Seq};
 use longhand_dialect::Conversation;
 use rustc_hash::FxHashMap;
 
+use self::live_session::SessionState;
 pub(crate) use self::live_session::{LiveBatch, LiveSession};
 use self::origins::{Origin, Origins};
 pub(crate) use self::pending_write::{PendingWrite, WriteOutcome, WriteStep};
 use crate::ServerError;
 use crate::archivist::{ArchiveOutage, Archivist, Limits, Ticket, Weight, Work};
-use crate::asked::Weights;
 use crate::client::Client;
-use crate::load::{Share, Working};
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::missing::Missing;
+use crate::request::Recording;
+use crate::request::admit::{AdmittedRequest, SessionPlace};
+use crate::request::chain::preamble;
+use crate::request::parse::ParsedRequest;
 use crate::route::Caller;
 
 /// A full index is emptied rather than aged: what is needed is read from the archive again.
@@ -56,6 +59,19 @@ pub(crate) struct Store {
     admitted: AtomicUsize,
 }
 
+/// The store of what is archived, and the one of what is not.
+pub(crate) struct Stores {
+    pub(crate) archived: Arc<Store>,
+    /// Has the conversations that are left out of the archive.
+    pub(crate) forgetful: Arc<Store>,
+}
+
+impl Stores {
+    pub(crate) fn of(&self, forgets: bool) -> &Arc<Store> {
+        if forgets { &self.forgetful } else { &self.archived }
+    }
+}
+
 #[derive(Default)]
 struct Index {
     /// By owner, so that nobody finds what belongs to others.
@@ -65,50 +81,8 @@ struct Index {
     origins: Origins,
 }
 
-/// A request that was read and is not yet admitted.
-pub(crate) struct Told {
-    pub(crate) conversation: Conversation,
-    pub(crate) chain: Chain,
-    /// How many of its messages an earlier request had, byte for byte.
-    pub(crate) shared: usize,
-    pub(crate) caller: Caller,
-    pub(crate) client: Client,
-    /// What the leading system messages say, so that side calls can be told.
-    pub(crate) system: Link,
-    /// The system prompt, the tools and the model.
-    pub(crate) preamble: PreambleId,
-    pub(crate) weights: Option<Weights>,
-    /// The memory that it takes.
-    pub(crate) share: Arc<Share>,
-    /// How that was counted.
-    pub(crate) working: Working,
-}
-
-/// A request as it was admitted.
-pub(crate) struct AdmittedRequest {
-    pub(crate) conversation: Conversation,
-    pub(crate) chain: Chain,
-    pub(crate) caller: Caller,
-    pub(crate) client: Client,
-    pub(crate) system: Link,
-    pub(crate) preamble: PreambleId,
-    /// What it counts for, once that was asked for.
-    pub(crate) weights: Mutex<Option<Weights>>,
-    /// The memory that it takes.
-    pub(crate) share: Arc<Share>,
-    /// How that was counted.
-    pub(crate) working: Working,
-    /// Where it was admitted.
-    pub(crate) store: Arc<Store>,
-    pub(crate) session: Arc<LiveSession>,
-    /// The entries of its messages, and all entries on its path.
-    pub(crate) trail: longhand::Trail,
-    /// The edition of the ledger that has these numbers.
-    edition: u64,
-}
-
-/// An answer to a request.
-pub(crate) struct Answer {
+/// An answer that is to be appended after its request.
+pub(crate) struct NewAnswer {
     pub(crate) messages: Vec<Message>,
     /// The chain of the request and the answer.
     pub(crate) chain: Chain,
@@ -116,42 +90,6 @@ pub(crate) struct Answer {
     pub(crate) text: String,
     /// What of it could not be read, under the key by which the archive keeps that.
     pub(crate) unread: Option<(String, String)>,
-}
-
-impl Drop for AdmittedRequest {
-    fn drop(&mut self) {
-        if let Some(text) = self.conversation.take_source() {
-            self.share.give_back(text);
-        }
-    }
-}
-
-impl AdmittedRequest {
-    /// The messages after the preamble, and more after them.
-    pub(crate) fn with<'h>(&'h self, more: &'h [Message]) -> impl Iterator<Item = &'h Message> {
-        let path = self.conversation.path();
-        path.messages[path.lead..].iter().chain(more)
-    }
-}
-
-/// A request that was admitted.
-pub(crate) struct Admitted {
-    pub(crate) admitted: Arc<AdmittedRequest>,
-    /// Whether it is a side call: it says nothing new, under another system prompt.
-    pub(crate) aside: bool,
-    /// Tells when it is archived; `None` if the archive cannot take it.
-    pub(crate) ticket: Option<Ticket>,
-}
-
-/// What is done with a request that is admitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recording {
-    /// It is archived.
-    Archived,
-    /// It is only counted.
-    Counted,
-    /// It is answered, and not archived: nothing more can wait for an archive that fails.
-    Untaken,
 }
 
 /// A batch on its way into the log.
@@ -231,9 +169,9 @@ impl Store {
 
     /// The session of a request: the one that it names, or the one that knows most of it, or a new one.
     /// `None` if the archive has it as somebody else's.
-    pub(crate) fn session(&self, told: &Told) -> Option<Arc<LiveSession>> {
-        let (caller, chain) = (&told.caller, &told.chain);
-        let (owner, group) = (caller.owner(), told.client.group);
+    pub(crate) fn session(&self, parsed: &ParsedRequest) -> Option<Arc<LiveSession>> {
+        let (caller, chain) = (&parsed.caller, &parsed.chained.chain);
+        let (owner, group) = (caller.owner(), parsed.client.group);
         if let Some(known) = self.indexed(caller, chain) {
             return Some(known);
         }
@@ -248,7 +186,7 @@ impl Store {
         }
         let name = short(*first);
         let id = SessionId::named(owner, &name);
-        let path = told.conversation.path();
+        let path = parsed.conversation().path();
         let messages = &path.messages[path.lead..];
         let origin = self.index().origins.of(owner, messages);
         match origin {
@@ -292,65 +230,63 @@ impl Store {
         if index.links.len() + links.len() > LINKS_MAX {
             *index = Index::default();
         }
-        let said = links.into_iter().filter(|link| !link.is_silent());
-        index.links.extend(said.map(|link| (link, session.id)));
+        let audible = links.into_iter().filter(|link| !link.is_silent());
+        index.links.extend(audible.map(|link| (link, session.id)));
     }
 
     /// Finds the messages of a request in its session, and appends those that are new there.
     ///
-    /// What is new of one that is not archived gets numbers for the moment.
+    /// The new messages of a request that is not archived get numbers for as long as it takes.
     pub(crate) fn admit(
         self: &Arc<Self>,
         session: &Arc<LiveSession>,
-        told: Told,
+        mut parsed: ParsedRequest,
         recording: Recording,
-    ) -> Admitted {
+    ) -> SessionPlace {
         self.forget();
         session.catch_up(&*self.archive);
-        let Told { mut conversation, mut chain, .. } = told;
-        self.read_calls(session, &conversation, &chain);
+        self.read_calls(session, parsed.twin.stored(), &parsed.chained.chain);
         let mut state = session.lock();
-        let mut trail = state.follow(&conversation, &mut chain, told.shared);
+        let shared = parsed.earlier.as_ref().map_or(0, |earlier| earlier.shared);
+        let (conversation, chain) = (parsed.twin.stored(), &mut parsed.chained.chain);
+        let mut trail = state.follow(conversation, chain, shared);
         let links = chain.links();
         let known = trail.seqs.len();
-        let aside = state.is_aside(known == links.len(), told.system);
-        let edition = state.edition;
+        let is_aside = state.is_aside(known == links.len(), parsed.chained.system);
         if recording == Recording::Archived {
-            state.extend(&mut trail, &conversation, links);
+            state.extend(&mut trail, conversation, links);
         } else {
             let next = state.ledger.len();
             trail.seqs.extend((next..).take(links.len() - known).map(Seq));
         }
-        conversation.number(trail.seqs.clone());
-        let admitted = Arc::new(AdmittedRequest {
-            conversation,
-            chain,
-            caller: told.caller,
-            client: told.client,
-            system: told.system,
-            preamble: told.preamble,
-            weights: Mutex::new(told.weights),
-            share: told.share,
-            working: told.working,
-            store: Arc::clone(self),
-            session: Arc::clone(session),
-            trail,
-            edition,
-        });
-        if recording != Recording::Archived {
-            if recording == Recording::Untaken {
-                // Its answer comes too late to be counted by itself.
-                let messages = admitted.chain.links().len() - known + 1;
-                self.metrics.unarchived.inc_by(messages as u64);
-                self.give_up(&session.name, messages as u64, "too much waits for it already");
+        parsed.twin.change(|conversation| conversation.number(trail.seqs.clone()));
+        let (edition, home) = (state.edition, (Arc::clone(self), Arc::clone(session)));
+        let (admitted, twin) = AdmittedRequest::new(parsed, home, trail, edition);
+        let ticket = match recording {
+            Recording::Archived => self.append(state, &admitted, known),
+            Recording::Counted => None,
+            Recording::Untaken => {
+                drop(state);
+                self.leave_out(&admitted, known);
+                None
             }
-            return Admitted { admitted, aside, ticket: None };
-        }
-        let again = state.unkept(admitted.trail.path.last().copied());
+        };
+        SessionPlace { admitted, twin, is_aside, ticket }
+    }
+
+    /// Has the new messages of a request archived, all after the first `known` ones.
+    fn append(
+        &self,
+        mut state: MutexGuard<'_, SessionState>,
+        admitted: &Arc<AdmittedRequest>,
+        known: usize,
+    ) -> Option<Ticket> {
+        let session = &admitted.session;
+        let unkept = state.unkept(admitted.trail.path.last().copied());
         // Given under the lock, so that entries are in the order of their numbers.
-        let ticket = self.give(PendingWrite::request(&admitted, known));
-        for batch in again {
-            self.give(PendingWrite::batch(session, edition, batch, false));
+        let ticket = self.give(PendingWrite::request(admitted, known));
+        for batch in unkept {
+            self.give(PendingWrite::batch(session, state.edition, batch, false));
         }
         drop(state);
         let links = &admitted.chain.links()[known..];
@@ -358,8 +294,16 @@ impl Store {
             self.learn(session, links.to_vec());
         }
         let new = admitted.with(&[]).zip(admitted.chain.meanings()).skip(known);
-        self.index().origins.hear(session, "", new);
-        Admitted { admitted, aside, ticket }
+        self.index().origins.remember(session, "", new);
+        ticket
+    }
+
+    /// Notes that the new messages of a request and its answer will not be archived.
+    fn leave_out(&self, admitted: &AdmittedRequest, known: usize) {
+        // Its answer comes too late to be counted by itself.
+        let messages = (admitted.chain.links().len() - known + 1) as u64;
+        self.metrics.unarchived.inc_by(messages);
+        self.give_up(&admitted.session.name, messages, "too much waits for it already");
     }
 
     /// Reads the calls of entries with which those of a request are compared.
@@ -383,20 +327,20 @@ impl Store {
     pub(crate) fn answered(
         self: &Arc<Self>,
         admitted: &Arc<AdmittedRequest>,
-        answer: Answer,
+        answer: NewAnswer,
         request: Request,
     ) -> Option<Ticket> {
         let session = &admitted.session;
         let mut state = session.lock();
         let links = answer.chain.links();
-        let asked = admitted.chain.links().len();
+        let count = admitted.chain.links().len();
         let mut trail = if state.edition == admitted.edition {
             admitted.trail.clone()
         } else {
-            state.ledger.follow(&links[..asked])
+            state.ledger.follow(&links[..count])
         };
-        if trail.seqs.len() == asked {
-            state.ledger.follow_on(&mut trail, &links[asked..]);
+        if trail.seqs.len() == count {
+            state.ledger.follow_on(&mut trail, &links[count..]);
         }
         let known = trail.seqs.len();
         let new = links[known..].to_vec();
@@ -405,8 +349,8 @@ impl Store {
             (state.preamble != Some(admitted.preamble)).then(|| preamble(&admitted.conversation));
         state.preamble = Some(admitted.preamble);
         let edition = state.edition;
-        let told = answer.messages.iter().zip(&answer.chain.meanings()[asked..]);
-        self.index().origins.hear(session, &answer.text, told);
+        let new_messages = answer.messages.iter().zip(&answer.chain.meanings()[count..]);
+        self.index().origins.remember(session, &answer.text, new_messages);
         let write =
             PendingWrite::answered(admitted, answer, (trail, known, edition), request, preamble);
         let ticket = self.give(write);
@@ -476,8 +420,8 @@ impl Store {
     }
 
     /// What is wrong with the archive, if it takes nothing.
-    pub(crate) fn trouble(&self) -> Option<ArchiveOutage> {
-        self.archivist.trouble()
+    pub(crate) fn outage(&self) -> Option<ArchiveOutage> {
+        self.archivist.outage()
     }
 
     /// What was said and is not in the archive.
@@ -535,19 +479,6 @@ impl Store {
     pub(crate) fn close(&self) {
         self.archivist.close();
     }
-}
-
-/// What a request has besides its messages, as it is kept.
-pub(crate) fn preamble(conversation: &Conversation) -> String {
-    let model = conversation.model.as_deref().unwrap_or_default();
-    longhand::preamble::write(model, pieces(conversation))
-}
-
-/// What a request has besides messages, piece by piece.
-pub(crate) fn pieces(conversation: &Conversation) -> impl Iterator<Item = &str> {
-    let path = conversation.path();
-    let system = path.messages[..path.lead].iter().map(|message| message.raw.raw());
-    system.chain(conversation.attributes.iter().map(longhand_core::Text::raw))
 }
 
 /// The name of a session that nobody named.

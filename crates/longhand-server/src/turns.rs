@@ -12,7 +12,7 @@ use crate::lock::lock;
 const ALIKE_MAX: usize = 2;
 
 /// How many requests of one owner are worked on at a time; a proxy has twice as many threads for it.
-const OWN_MAX: usize = 8;
+const OWNER_MAX: usize = 8;
 
 /// How many are remembered before those are forgotten that nobody waits for.
 const REMEMBERED_MAX: usize = 1_000;
@@ -35,8 +35,8 @@ impl Turns {
     /// Waits for a turn of an owner in a conversation, which is known by how it begins.
     pub(crate) async fn wait(&self, owner: Owner, opening: u64) -> Turn {
         let alike = self.of((owner, Some(opening)), ALIKE_MAX).acquire_owned().await.ok();
-        let own = self.of((owner, None), OWN_MAX).acquire_owned().await.ok();
-        Turn { _permits: [alike, own] }
+        let by_owner = self.of((owner, None), OWNER_MAX).acquire_owned().await.ok();
+        Turn { _permits: [alike, by_owner] }
     }
 
     fn of(&self, key: Key, most: usize) -> Arc<Semaphore> {
@@ -66,7 +66,7 @@ mod tests {
         };
         assert_eq!([take(one, 1), take(one, 1), take(one, 1)], [true, true, false]);
         let more: Vec<bool> = (2..10).map(|opening| take(one, opening)).collect();
-        assert_eq!(more.iter().filter(|is_taken| **is_taken).count(), OWN_MAX - ALIKE_MAX);
+        assert_eq!(more.iter().filter(|is_taken| **is_taken).count(), OWNER_MAX - ALIKE_MAX);
         assert!(take(other, 1));
         held.clear();
         assert!(turns.wait(one, 1).now_or_never().is_some());

@@ -4,14 +4,38 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use hyper::http::uri;
-use hyper::{HeaderMap, Method, Request, Uri};
+use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
 use longhand_model::http::{self, HttpClient, HttpError, RequestBody};
 
+use crate::answer::{Body, Chunks, RelayedBody};
 use crate::route::{plain, unescaped};
-use crate::{ServerError, Settings};
+use crate::{ServerError, Settings, headers};
 
 /// An answer as it comes.
 pub(crate) type Response = hyper::Response<http::Body>;
+
+/// The status of an answer, and its headers that are passed on.
+pub(crate) struct AnswerHead {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+}
+
+impl AnswerHead {
+    /// The head of an answer, and its body.
+    pub(crate) fn split(response: Response) -> (Self, Chunks) {
+        let (parts, body) = response.into_parts();
+        let head = Self { status: parts.status, headers: headers::end_to_end(&parts.headers) };
+        (head, Chunks::Upstream(body))
+    }
+
+    /// The same head for a client, with a body.
+    pub(crate) fn response(self, body: RelayedBody) -> hyper::Response<Body> {
+        let mut response = hyper::Response::new(Body::Relayed(body));
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
 
 /// Whose format a request has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

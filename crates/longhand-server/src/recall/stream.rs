@@ -5,14 +5,15 @@ use std::collections::VecDeque;
 use futures_util::{StreamExt, stream};
 use longhand_dialect::ReplyFilter;
 
-use super::follow::{Failure, Recall};
+use super::follow::{RecallFailure, RecallRounds};
 use super::{NAME, unpacked};
 use crate::answer::{Chunk, Chunks};
-use crate::passage::{is_events, split};
+use crate::headers::is_events;
+use crate::upstream::AnswerHead;
 
 /// A stream that goes on where a call of ours was answered.
-pub(super) struct Joined {
-    recall: Recall,
+pub(super) struct JoinedStream {
+    rounds: RecallRounds,
     chunks: Chunks,
     filter: ReplyFilter,
     out: VecDeque<Chunk>,
@@ -21,10 +22,10 @@ pub(super) struct Joined {
     ended: bool,
 }
 
-impl Joined {
-    pub(super) fn new(recall: Recall, chunks: Chunks) -> Self {
-        let filter = ReplyFilter::new(recall.dialect(), NAME);
-        Self { recall, chunks, filter, out: VecDeque::new(), goes_on: false, ended: false }
+impl JoinedStream {
+    pub(super) fn new(rounds: RecallRounds, chunks: Chunks) -> Self {
+        let filter = ReplyFilter::new(rounds.dialect(), NAME);
+        Self { rounds, chunks, filter, out: VecDeque::new(), goes_on: false, ended: false }
     }
 
     /// What the client sees.
@@ -91,11 +92,11 @@ impl Joined {
     async fn turn(&mut self) {
         let reply = self.filter.reply();
         let next = match &reply {
-            Some(reply) => self.recall.follow(reply).await,
+            Some(reply) => self.rounds.follow(reply).await,
             None => None,
         };
         let (Some(reply), Some(next)) = (reply, next) else { return self.end() };
-        match next.map(split) {
+        match next.map(AnswerHead::split) {
             Ok((mut head, chunks)) if is_events(&head.headers) => {
                 let Ok(chunks) = unpacked(&mut head, chunks, false).await else {
                     return self.fail(b"{}");
@@ -105,7 +106,7 @@ impl Joined {
                 self.chunks = chunks;
             }
             Ok(_) => self.fail(b"{}"),
-            Err(Failure { body, .. }) => self.fail(&body),
+            Err(RecallFailure { body, .. }) => self.fail(&body),
         }
     }
 

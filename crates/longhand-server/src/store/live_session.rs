@@ -405,12 +405,12 @@ impl SessionState {
     }
 
     /// The entries whose calls must be compared with those of a request and are not known.
-    pub(super) fn unread_calls(&mut self, told: &Conversation, chain: &Chain) -> Vec<Seq> {
+    pub(super) fn unread_calls(&mut self, conversation: &Conversation, chain: &Chain) -> Vec<Seq> {
         if !self.has_unread_calls {
             return Vec::new();
         }
-        let path = told.path();
-        let entries = self.follow(told, &mut chain.clone(), 0).seqs;
+        let path = conversation.path();
+        let entries = self.follow(conversation, &mut chain.clone(), 0).seqs;
         let called =
             entries.into_iter().zip(&path.messages[path.lead..]).filter(|(seq, message)| {
                 message.calls().next().is_some()
@@ -430,11 +430,11 @@ impl SessionState {
     /// Finds the messages of a request; those whose calls were changed are new.
     pub(super) fn follow(
         &mut self,
-        told: &Conversation,
+        conversation: &Conversation,
         chain: &mut Chain,
         shared: usize,
     ) -> Trail {
-        let path = told.path();
+        let path = conversation.path();
         let messages = &path.messages[path.lead..];
         let calls = &mut self.calls;
         let has_same_calls = |seq, message: &Message| {
@@ -453,9 +453,14 @@ impl SessionState {
     }
 
     /// Appends the messages of a request that are new.
-    pub(super) fn extend(&mut self, trail: &mut Trail, told: &Conversation, links: &[Link]) {
+    pub(super) fn extend(
+        &mut self,
+        trail: &mut Trail,
+        conversation: &Conversation,
+        links: &[Link],
+    ) {
         let known = trail.seqs.len();
-        let path = told.path();
+        let path = conversation.path();
         let messages = path.messages[path.lead..].iter().skip(known);
         self.extend_with(trail, messages, &links[known..]);
     }

@@ -43,16 +43,16 @@ pub(super) enum Origin {
 
 impl Origins {
     /// Remembers an answer of a session.
-    pub(super) fn hear<'m>(
+    pub(super) fn remember<'m>(
         &mut self,
         session: &LiveSession,
-        said: &str,
+        words: &str,
         messages: impl Iterator<Item = (&'m Message, &'m Meaning)>,
     ) {
-        let said = said.trim();
-        if (WORDS_BYTES_MIN..=QUOTE_BYTES_MAX).contains(&said.len()) {
+        let words = words.trim();
+        if (WORDS_BYTES_MIN..=QUOTE_BYTES_MAX).contains(&words.len()) {
             self.quotes.retain(|(_, id, _)| *id != session.id);
-            self.quotes.push_back((session.owner, session.id, said.to_owned()));
+            self.quotes.push_back((session.owner, session.id, words.to_owned()));
             if self.quotes.len() > RECENT_MAX {
                 self.quotes.pop_front();
             }
@@ -72,8 +72,8 @@ impl Origins {
             return Some(Origin::Same(*id));
         }
         let opening: Vec<String> = messages.iter().take(6).map(words).collect();
-        let quoted = |(of, _, said): &&(Owner, SessionId, String)| {
-            *of == owner && opening.iter().any(|words| words.contains(said.as_str()))
+        let quoted = |(of, _, quote): &&(Owner, SessionId, String)| {
+            *of == owner && opening.iter().any(|words| words.contains(quote.as_str()))
         };
         self.quotes.iter().rev().find(quoted).map(|(_, id, _)| Origin::Quoted(*id))
     }

@@ -9,8 +9,9 @@ use longhand_archive::{
 use longhand_core::{Link, Seq};
 
 use super::live_session::SessionState;
-use super::{AdmittedRequest, Answer, LiveBatch, LiveSession, now_ms};
+use super::{LiveBatch, LiveSession, NewAnswer, now_ms};
 use crate::archivist::Weight;
+use crate::request::admit::AdmittedRequest;
 
 /// About what a message takes besides its text, and something else that is new.
 const MESSAGE_BYTES: usize = 1 << 10;
@@ -31,7 +32,7 @@ pub(crate) struct PendingWrite {
 /// Messages, some of which are new.
 struct PendingMessages {
     admitted: Arc<AdmittedRequest>,
-    answer: Option<Answer>,
+    answer: Option<NewAnswer>,
     /// Where all of them are, in an edition of the ledger, and how many were known.
     trail: Trail,
     known: usize,
@@ -93,7 +94,7 @@ impl PendingWrite {
     /// An answer, the line of its request, and what the request had besides messages if that is new.
     pub(super) fn answered(
         admitted: &Arc<AdmittedRequest>,
-        answer: Answer,
+        answer: NewAnswer,
         (trail, known, edition): (Trail, usize, u64),
         request: Request,
         preamble: Option<String>,
