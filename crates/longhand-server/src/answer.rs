@@ -30,7 +30,7 @@ pub(crate) enum Chunks {
 /// An answer: its head, what has come of its body, and the rest.
 pub(crate) struct UpstreamAnswer {
     pub(crate) head: AnswerHead,
-    pub(crate) held: Vec<Chunk>,
+    pub(crate) begun: Vec<Chunk>,
     pub(crate) rest: Chunks,
 }
 

@@ -39,8 +39,8 @@ impl Client {
     /// What the headers of a request tell.
     pub(crate) fn of(headers: &HeaderMap, settings: &Settings) -> Self {
         let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let told = header(USER_AGENT).unwrap_or_default();
-        let agent = settings.agent.as_deref().unwrap_or(told);
+        let name = header(USER_AGENT).unwrap_or_default();
+        let agent = settings.agent.as_deref().unwrap_or(name);
         // As a whole, and before it is cut: a piece of a key is not known as one.
         let agent = match Redaction::new(settings.redactor.as_ref()).text(agent) {
             Cow::Borrowed(agent) if settings.agent.is_none() => {

@@ -54,8 +54,8 @@ impl Digests {
         }
         let mut state = session.lock();
         let teller = state.teller.get_or_insert_with(|| {
-            let story = store.archive().derived(session.id, Storyteller::KEY).ok().flatten();
-            Storyteller::new(story.as_deref())
+            let known = store.archive().derived(session.id, Storyteller::KEY).ok().flatten();
+            Storyteller::new(known.as_deref())
         });
         if let Some(story) = teller.heard() {
             store.derive(session.id, Storyteller::KEY.to_owned(), story);

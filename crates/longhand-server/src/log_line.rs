@@ -13,9 +13,9 @@ use crate::redaction::Redaction;
 use crate::request::window::RequestWindow;
 use crate::settings::LogSink;
 
-/// Follows a request from its head to the last byte of its answer.
+/// Gathers the log line of a request, from its head to the last byte of its answer.
 ///
-/// It is told when the log_line is dropped: an answer may end in many ways.
+/// The line is written when this is dropped: an answer may end in many ways.
 pub(crate) struct LogLine {
     metrics: Arc<Metrics>,
     log: Option<LogSink>,

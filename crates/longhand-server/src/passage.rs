@@ -49,7 +49,7 @@ pub(crate) enum Exit {
         has_more: bool,
     },
     /// The upstream did not answer, and we do in its place.
-    Unanswered(Response<Body>),
+    Unanswered(Box<Response<Body>>),
 }
 
 impl Passage<'_> {
@@ -105,7 +105,7 @@ impl Passage<'_> {
     async fn leave(mut self, exit: Exit, rest: Incoming) -> Response<Body> {
         let (why, is_lost, begun, has_more) = match exit {
             Exit::Refused(status, message) => return self.refuse(status, message),
-            Exit::Unanswered(response) => return response,
+            Exit::Unanswered(response) => return *response,
             Exit::PassedOn { why, is_lost, begun, has_more } => (why, is_lost, begun, has_more),
         };
         self.note_bypass(why, is_lost);

@@ -33,16 +33,16 @@ const WHOLE_BYTES_MAX: usize = 32 << 20;
 
 /// Answers the calls of the recall tool in an answer, and gives what the client is to see.
 pub(crate) async fn answered(request: RepeatableRequest, answer: UpstreamAnswer) -> UpstreamAnswer {
-    let UpstreamAnswer { mut head, held, rest } = answer;
-    let chunks = match unpacked(&mut head, rest.after(held), true).await {
+    let UpstreamAnswer { mut head, begun, rest } = answer;
+    let chunks = match unpacked(&mut head, rest.after(begun), true).await {
         Ok(chunks) => chunks,
-        Err((held, rest)) => return UpstreamAnswer { head, held, rest },
+        Err((begun, rest)) => return UpstreamAnswer { head, begun, rest },
     };
     let rounds = RecallRounds::new(request);
     if is_events(&head.headers) {
         head.headers.remove(CONTENT_LENGTH);
         let rest = JoinedStream::new(rounds, chunks).stream();
-        return UpstreamAnswer { head, held: Vec::new(), rest };
+        return UpstreamAnswer { head, begun: Vec::new(), rest };
     }
     joined(rounds, head, chunks).await
 }
@@ -56,24 +56,24 @@ async fn joined(
     let mut filter = ReplyFilter::new(rounds.dialect(), NAME);
     let mut is_first = true;
     loop {
-        let (held, rest) = gather(chunks).await;
-        let Some(body) = text(&held) else { return UpstreamAnswer { head, held, rest } };
+        let (begun, rest) = gather(chunks).await;
+        let Some(body) = text(&begun) else { return UpstreamAnswer { head, begun, rest } };
         if is_first && !names_tool(body.as_bytes()) {
             // There is nothing to hide: whoever archives it reads it.
             if body.len() <= WHOLE_BYTES_MAX {
                 head.headers.insert(CONTENT_LENGTH, body.len().into());
             }
-            return UpstreamAnswer { head, held, rest };
+            return UpstreamAnswer { head, begun, rest };
         }
         is_first = false;
         let Ok(reply) = Reply::read(rounds.dialect(), &body) else {
-            return UpstreamAnswer { head, held, rest };
+            return UpstreamAnswer { head, begun, rest };
         };
         let Some(next) = rounds.follow(&reply).await else {
             let shown = filter.whole(&body);
             head.headers.insert(CONTENT_LENGTH, shown.len().into());
-            let (held, rest) = (vec![Ok(shown.into())], Chunks::of(Vec::new()));
-            return UpstreamAnswer { head, held, rest };
+            let (begun, rest) = (vec![Ok(shown.into())], Chunks::of(Vec::new()));
+            return UpstreamAnswer { head, begun, rest };
         };
         filter.go_on(&reply);
         (head, chunks) = match next {
@@ -82,10 +82,10 @@ async fn joined(
         };
         chunks = match unpacked(&mut head, chunks, false).await {
             Ok(chunks) => chunks,
-            Err((held, rest)) => return UpstreamAnswer { head, held, rest },
+            Err((begun, rest)) => return UpstreamAnswer { head, begun, rest },
         };
         if !head.status.is_success() {
-            return UpstreamAnswer { head, held: Vec::new(), rest: chunks };
+            return UpstreamAnswer { head, begun: Vec::new(), rest: chunks };
         }
     }
 }

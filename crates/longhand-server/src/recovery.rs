@@ -42,13 +42,13 @@ pub(crate) async fn peek(
     let is_error = status.is_client_error() || status.is_server_error();
     let is_short = length.is_some_and(|length| length <= HELD_BYTES_MAX as u64);
     if is_error || (!kind.in_events && is_short) {
-        let held = gather(rest, if is_error { ERROR_TIME_MAX } else { HELD_TIME_MAX }).await;
-        let bytes: Vec<&[u8]> = held.iter().flatten().map(AsRef::as_ref).collect();
+        let begun = gather(rest, if is_error { ERROR_TIME_MAX } else { HELD_TIME_MAX }).await;
+        let bytes: Vec<&[u8]> = begun.iter().flatten().map(AsRef::as_ref).collect();
         let bytes = bytes.concat();
         let body = kind.text(&bytes);
         let overflow =
             recognise_for(status.as_u16(), &body, request).or_else(|| full(dialect, &body));
-        return (held, overflow);
+        return (begun, overflow);
     }
     // What is packed is read at its end.
     if kind.in_events && status.is_success() && !kind.is_packed() {
@@ -70,15 +70,15 @@ fn full(dialect: Dialect, body: &str) -> Option<Overflow> {
 
 async fn gather(rest: &mut Chunks, time: Duration) -> Vec<Chunk> {
     let end = Instant::now() + time;
-    let mut held = Vec::new();
+    let mut begun = Vec::new();
     let mut bytes = 0;
     while bytes <= HELD_BYTES_MAX
         && let Ok(Some(chunk)) = timeout_at(end, rest.next()).await
     {
         bytes += chunk.as_ref().map_or(0, Bytes::len);
-        held.push(chunk);
+        begun.push(chunk);
     }
-    held
+    begun
 }
 
 /// Reads the beginning of a stream, up to the first event that is part of an answer.
@@ -88,24 +88,24 @@ async fn opening(
     request: &str,
 ) -> (Vec<Chunk>, Option<Overflow>) {
     let end = Instant::now() + HELD_TIME_MAX;
-    let mut held = Vec::new();
+    let mut begun = Vec::new();
     let (mut events, mut reply) = (SseReader::new(HELD_BYTES_MAX), ReplyReader::new(dialect));
     while let Ok(Some(chunk)) = timeout_at(end, rest.next()).await {
         let new = chunk.as_ref().ok().and_then(|chunk| events.push(chunk).ok());
-        held.push(chunk);
-        let Some(new) = new else { return (held, None) };
+        begun.push(chunk);
+        let Some(new) = new else { return (begun, None) };
         for event in new {
             match reply.push(&event) {
                 Ok(None) if is_preamble(&event.data) => {}
                 Err(ReplyError::Provider { overflow, .. }) => {
                     let is_ours = |status| recognise_for(status, &event.data, request).is_some();
-                    return (held, overflow.filter(|_| is_ours(200) || is_ours(400)));
+                    return (begun, overflow.filter(|_| is_ours(200) || is_ours(400)));
                 }
-                _ => return (held, None),
+                _ => return (begun, None),
             }
         }
     }
-    (held, None)
+    (begun, None)
 }
 
 /// Whether an event only says that an answer is to come.

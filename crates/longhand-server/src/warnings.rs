@@ -8,18 +8,18 @@ use crate::redaction::Redaction;
 use crate::settings::LogSink;
 
 /// How many different warnings are remembered.
-const SAID_MAX: usize = 1_000;
+const SHOWN_MAX: usize = 1_000;
 
 /// Says each warning once.
 pub(crate) struct Warnings {
     say: Option<LogSink>,
     redaction: Redaction,
-    said: Mutex<HashSet<String>>,
+    shown: Mutex<HashSet<String>>,
 }
 
 impl Warnings {
     pub(crate) fn new(say: Option<LogSink>, redaction: Redaction) -> Self {
-        Self { say, redaction, said: Mutex::default() }
+        Self { say, redaction, shown: Mutex::default() }
     }
 
     /// Says something unless it was said before.
@@ -27,12 +27,12 @@ impl Warnings {
         let Some(say) = &self.say else { return };
         let warning = self.redaction.text(warning);
         let is_new = {
-            let mut said = lock(&self.said);
-            if said.len() >= SAID_MAX {
+            let mut shown = lock(&self.shown);
+            if shown.len() >= SHOWN_MAX {
                 // Better twice than never.
-                said.clear();
+                shown.clear();
             }
-            said.insert(warning.clone().into_owned())
+            shown.insert(warning.clone().into_owned())
         };
         // A terminal may be stopped: nobody else waits for it.
         if is_new {

@@ -79,8 +79,8 @@ impl Parser {
         let mut working =
             Working::of(text, counted, &context.share).ok_or(PrepareError::TooCostly)?;
         let working_bytes = working.bytes;
-        let (changed, changes) = self.change(context, text);
-        let texts = self.redact(changed);
+        let (adapted, changes) = self.change(context, text);
+        let texts = self.redact(adapted);
         let is_as_it_came = Arc::ptr_eq(text, texts.stored());
         let memo = if is_as_it_came {
             memo

@@ -17,7 +17,7 @@ impl Passage<'_> {
     /// The response to a client: the upstream's answer, and a listener that has it archived.
     pub(crate) fn respond(mut self, answered: AnsweredRequest) -> Response<Body> {
         let AnsweredRequest { prepared, answer, retries, recording } = answered;
-        let UpstreamAnswer { head, held, rest } = answer;
+        let UpstreamAnswer { head, begun, rest } = answer;
         self.log_line.add("retries", retries);
         self.log_line.window(&prepared.window);
         self.log_line.name("model", prepared.source.model());
@@ -27,12 +27,12 @@ impl Passage<'_> {
         let mut listener =
             is_listened_to.then(|| Listener::new(&prepared, self.shared, &head.headers));
         let length = headers::number(&head.headers, &CONTENT_LENGTH);
-        let unread = listener.as_mut().and_then(|listener| listener.foresee(&held, length));
+        let unread = listener.as_mut().and_then(|listener| listener.foresee(&begun, length));
         let unread =
             unread.map(|why| format!("this answer cannot be read, or not all of it: {why}"));
         let notice = self.notice(&prepared, unread);
         let waits = self.shared.settings.require_archive;
-        let body = RelayedBody::new(held, rest, self.log_line);
+        let body = RelayedBody::new(begun, rest, self.log_line);
         let mut response = head.response(body.listened_to(listener, length, waits));
         tell_window(response.headers_mut(), &prepared);
         if let Some(notice) = notice {

@@ -89,11 +89,12 @@ impl Passage<'_> {
         let onward = headers::onward_readable(&self.parts.headers, window);
         let body = window.body.clone().unwrap_or_else(|| body.clone());
         let sent = Instant::now();
-        let response = self.forward(onward, http::full(body)).await.map_err(Exit::Unanswered)?;
+        let response = self.forward(onward, http::full(body)).await;
+        let response = response.map_err(|error| Exit::Unanswered(Box::new(error)))?;
         self.log_line.answered(sent.elapsed().as_secs_f64());
         let (head, mut rest) = AnswerHead::split(response);
-        let (held, overflow) = peek(&head, source, &mut rest).await;
-        Ok((UpstreamAnswer { head, held, rest }, overflow))
+        let (begun, overflow) = peek(&head, source, &mut rest).await;
+        Ok((UpstreamAnswer { head, begun, rest }, overflow))
     }
 
     /// A smaller window, if it is made in time.
