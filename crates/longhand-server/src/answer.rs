@@ -1,4 +1,4 @@
-//! An answer on its way back, and a copy of it for the archive.
+//! The bodies that clients get.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -17,13 +17,13 @@ use crate::listener::{Listener, StoredAnswer};
 use crate::log_line::LogLine;
 use crate::upstream::AnswerHead;
 
-/// A piece of an upstream's answer, or why there is no more of it.
+/// A piece of an answer, or the error that ends it.
 pub(crate) type Chunk = Result<Bytes, BoxError>;
 
-/// The pieces in their order.
+/// The pieces of an answer.
 pub(crate) enum Chunks {
     Upstream(http::Body),
-    /// What was made of an upstream's answer.
+    /// Several answers of an upstream, joined.
     Stream(BoxStream<'static, Chunk>),
 }
 
@@ -106,7 +106,7 @@ impl Stream for Chunks {
     }
 }
 
-/// How long a broken answer stays open, so that what came of it is sent on first.
+/// How long a broken answer stays open, so that what has come of it is sent first.
 const BREAK_TIME: Duration = Duration::from_millis(20);
 
 /// Passes chunks on as they come; a listener reads them all.
@@ -114,7 +114,7 @@ pub(crate) struct RelayedBody {
     held: VecDeque<Chunk>,
     rest: Chunks,
     listener: Option<Listener>,
-    /// How many bytes the answer has, where its head says so, and how many have come.
+    /// The length of the answer, if its head names it, and how many bytes have come.
     length: Option<u64>,
     came: u64,
     /// Whether the end of the answer waits until all is archived.
@@ -182,7 +182,7 @@ impl RelayedBody {
                 self.end();
                 None
             }
-            // The last piece of a whole answer is known by what follows it.
+            // Which piece is the last is known only when nothing follows.
             _ => self.last.replace(chunk),
         }
     }
@@ -209,7 +209,7 @@ impl RelayedBody {
         Some(stored)
     }
 
-    /// Breaks off what cannot be archived and must be.
+    /// Breaks off an answer that must be archived and cannot be.
     fn refuse(&mut self) {
         self.last = None;
         self.break_off("the answer could not be archived".into());
@@ -268,8 +268,8 @@ impl HttpBody for RelayedBody {
 }
 
 impl Drop for RelayedBody {
-    /// A client may leave as soon as it has the last event, before the stream has ended. Nobody asks for the end of
-    /// what has a length.
+    /// Ends the listening: a client may close the connection right after the last event, and hyper does not poll
+    /// for the end of a body that has a length.
     fn drop(&mut self) {
         let is_cut = self.length.is_none_or(|length| self.came < length);
         self.end_listening(is_cut);

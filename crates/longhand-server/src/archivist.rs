@@ -1,8 +1,7 @@
-//! The thread that archives, so that no request waits for a disk.
+//! The thread that writes to the archive, so that no request waits for a disk.
 //!
-//! What it was given it keeps until it is written, however long that takes: an archive that fails is tried
-//! again and again. So nothing is refused here; while too much waits, requests are held back before they
-//! are read (`room`).
+//! Its queue keeps every job until it is written: an archive that fails is tried again and again. The queue refuses
+//! nothing; while it is too long, requests are held back before they are read (`room`).
 
 mod worker;
 
@@ -26,18 +25,18 @@ use crate::{ServerError, Settings};
 /// The most jobs that wait before requests are held back.
 const JOBS_MAX: usize = 16_384;
 
-/// How often whoever waits for room looks whether the archive fails.
+/// How often a request that waits for room checks whether the archive fails.
 const LOOK_TIME: Duration = Duration::from_millis(250);
 
-/// Something to be archived.
+/// A job of the archivist.
 pub(crate) enum Work {
-    /// Something of a session.
+    /// Writes to a session.
     Enter(Box<PendingWrite>),
-    /// Something that is not said again if it is not done; it says whether it was.
+    /// Any other work, which is not tried again. Returns whether it was done.
     Other(Box<dyn FnOnce() -> bool + Send>),
 }
 
-/// Tells whether work was done: it is durable then. If it was not, it may be later.
+/// Tells whether a job is durable. A job that is not may be later.
 pub(crate) type Ticket = oneshot::Receiver<bool>;
 
 struct Job {
@@ -45,43 +44,43 @@ struct Job {
     waiter: Waiter,
 }
 
-/// Who waits for a job, since when, and what it holds meanwhile.
+/// Who waits for a job, since when, and how much memory the job holds.
 struct Waiter {
     number: u64,
     weight: Weight,
     given: Instant,
-    /// Nobody, once it is known that it takes long.
+    /// `None` once the waiter was told that it takes long.
     done: Option<oneshot::Sender<bool>>,
-    /// When it is tried again, and how often it was.
+    /// When it is tried again, and how often it was tried.
     due: Instant,
     tries: u32,
 }
 
-/// What a job takes.
+/// The memory of a job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weight {
-    /// What is new, in bytes.
+    /// The bytes of new messages.
     pub(crate) new: usize,
-    /// All that it keeps in memory: the whole request.
+    /// All bytes that it keeps in memory, with the rest of its request.
     pub(crate) held: usize,
 }
 
-/// Why the archive takes nothing, and since when.
+/// Why writing to the archive fails, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ArchiveOutage {
     pub(crate) since_ms: i64,
     pub(crate) why: String,
 }
 
-/// How an archivist is set up.
+/// The limits of an archivist.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// How long work may gather.
     pub(crate) linger: Duration,
-    /// The most of what is new that may wait, and of what is held for it, in bytes.
+    /// How many bytes of new messages may wait, and how many may be held in memory for them.
     pub(crate) new_max: usize,
     pub(crate) held_max: usize,
-    /// How long a write may take before the archive is said not to answer.
+    /// How long a write may take before the archive counts as failing.
     pub(crate) silence: Duration,
     /// How long a stop tries to write to an archive that fails.
     pub(crate) farewell: Duration,
@@ -99,13 +98,13 @@ impl Limits {
     }
 }
 
-/// What waits, and how the archive does.
+/// The size of the queue, and the state of the archive.
 struct Queue {
     limits: Limits,
     jobs: AtomicUsize,
     new: AtomicUsize,
     held: AtomicUsize,
-    /// Told whenever a job is done.
+    /// Notified whenever a job is done.
     freed: Notify,
     state: Mutex<WriterState>,
     missing: MissingList,
@@ -153,7 +152,7 @@ impl Archivist {
         Ok(Self { jobs, thread, queue, numbers: AtomicU64::new(0), metrics })
     }
 
-    /// Has work done; `None` once it is closed.
+    /// Queues a job; `None` once the archivist is closed.
     pub(crate) fn give(&self, weight: Weight, work: Work) -> Option<Ticket> {
         let (done, ticket) = oneshot::channel();
         let (given, number) = (Instant::now(), self.numbers.fetch_add(1, Ordering::Relaxed));
@@ -174,9 +173,9 @@ impl Archivist {
         is_given.then_some(ticket)
     }
 
-    /// Waits until there is room for what another request brings; says whether there is.
+    /// Waits until the queue has room for another request. Returns whether it has.
     ///
-    /// Nobody waits for an archive that fails.
+    /// It does not wait for an archive that fails.
     pub(crate) async fn room(&self, time_max: Duration) -> bool {
         let deadline = Instant::now() + time_max;
         loop {
@@ -188,12 +187,12 @@ impl Archivist {
             if rest.is_zero() || self.outage().is_some() {
                 return false;
             }
-            // Who is told is told; who is not looks again.
+            // A notification may be missed: then it looks again.
             let _ = timeout(rest.min(LOOK_TIME), freed).await;
         }
     }
 
-    /// What is wrong with the archive, if it takes nothing or does not answer.
+    /// What is wrong with the archive, if it fails or does not answer.
     pub(crate) fn outage(&self) -> Option<ArchiveOutage> {
         let state = lock(&self.queue.state);
         let silent = || {
@@ -204,17 +203,17 @@ impl Archivist {
         state.failing.clone().or_else(silent)
     }
 
-    /// Whether the archive took what it was given last.
+    /// Whether the last write succeeded.
     pub(crate) fn is_writing(&self) -> bool {
         lock(&self.queue.state).failing.is_none()
     }
 
-    /// What is not in the archive.
+    /// The messages that are not in the archive.
     pub(crate) fn missing(&self) -> &MissingList {
         &self.queue.missing
     }
 
-    /// Has it begin at once: somebody waits.
+    /// Has the queue written at once: somebody waits.
     pub(crate) fn hurry(&self) {
         let thread = lock(&self.thread);
         if let Some(thread) = &*thread {
@@ -222,7 +221,7 @@ impl Archivist {
         }
     }
 
-    /// Waits until all is done, or given up since the archive fails; takes nothing more.
+    /// Waits until all jobs are done, or given up since the archive fails. Takes no more jobs.
     pub(crate) fn close(&self) {
         drop(lock(&self.jobs).take());
         let thread = lock(&self.thread).take();
@@ -252,12 +251,12 @@ impl Queue {
         self.freed.notify_waiters();
     }
 
-    /// A write begins.
+    /// Notes that a write begins.
     fn begin(&self) {
         lock(&self.state).writing = Some((Instant::now(), now_ms()));
     }
 
-    /// A write has ended; if it failed, for a reason.
+    /// Notes that a write has ended, and why it failed if it did.
     fn end(&self, failure: Option<String>) {
         let mut state = lock(&self.state);
         let begun_ms = state.writing.take().map_or_else(now_ms, |(_, since_ms)| since_ms);

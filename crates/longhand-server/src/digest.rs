@@ -1,7 +1,7 @@
-//! What a fold says of the messages that it takes.
+//! The summaries of folds.
 //!
-//! A request never waits for a model: what is folded is told at once by summarisers that need none. A
-//! model that is asked meanwhile has its say with the next batch, which breaks the prefix anyway.
+//! A request never waits for a model: folds are summarised at once without one. A model is asked in the background,
+//! and the next batch uses its summary: that breaks the prefix anyway.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::store::{LiveSession, Store};
 /// How many models are asked at the same time.
 const AT_ONCE_MAX: usize = 4;
 
-/// Makes digests.
+/// Summarises what is folded.
 pub(crate) struct Digests {
     instant: Vec<Arc<dyn Summariser>>,
     slow: Vec<Arc<dyn Summariser>>,
@@ -40,7 +40,7 @@ impl Digests {
         Self { instant, slow, miner: settings.miner.clone() }
     }
 
-    /// The digest of what is folded now in a session, with what a model has told of it so far.
+    /// The digest for a new fold of a session, with what a model has written so far.
     pub(crate) fn digest(
         &self,
         store: &Store,
@@ -63,7 +63,7 @@ impl Digests {
         digest.with_story(teller)
     }
 
-    /// Has a model tell of what was just folded, in the background.
+    /// Has a model summarise what was just folded, in the background.
     pub(crate) fn tell(&self, session: &LiveSession, digest: &Summarised) {
         if let Some(teller) = &mut session.lock().teller {
             teller.tell(digest, self.slow.clone());
@@ -71,13 +71,13 @@ impl Digests {
     }
 }
 
-/// A summariser that takes its time, of which few may be asked at the same time.
+/// A slow summariser, of which few may run at the same time.
 struct LimitedSummariser {
     summariser: Arc<dyn Summariser>,
     under_way: Arc<AtomicUsize>,
 }
 
-/// Somebody who is being asked.
+/// Counts a summariser as running until it is dropped.
 struct Asking<'a>(&'a AtomicUsize);
 
 impl Drop for Asking<'_> {

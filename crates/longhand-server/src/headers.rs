@@ -1,4 +1,4 @@
-//! Which headers pass through a proxy.
+//! The headers of Longhand, and which headers are passed on.
 
 use hyper::HeaderMap;
 use hyper::header::{
@@ -10,7 +10,7 @@ use longhand_dialect::BINDING_BETA;
 
 use crate::request::window::RequestWindow;
 
-/// Names the session that a request belongs to, and in an answer the one it was found to belong to.
+/// Names the session of a request; in an answer, the session that was found.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-longhand-session");
 /// What was done with a request: `passed`, `compacted` or `bypassed`.
 pub(crate) const OUTCOME: HeaderName = HeaderName::from_static("x-longhand");
@@ -38,7 +38,7 @@ pub(crate) const KEY: HeaderName = HeaderName::from_static("x-longhand-key");
 /// How all headers of ours begin; none of them is passed on.
 const OURS: &str = "x-longhand";
 
-/// Where Anthropic is told of what a request makes use of.
+/// Names the beta features that a request to Anthropic uses.
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
 const HOP_BY_HOP: [HeaderName; 7] =
@@ -48,7 +48,7 @@ const HOP_BY_HOP: [HeaderName; 7] =
 pub(crate) fn onward(headers: &HeaderMap) -> HeaderMap {
     let mut passed = end_to_end(headers);
     passed.remove(HOST);
-    // It was met when the body was asked for.
+    // It was answered when the body was read.
     passed.remove(EXPECT);
     passed
 }
@@ -91,7 +91,7 @@ pub(crate) fn is_events(headers: &HeaderMap) -> bool {
     beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(EVENTS))
 }
 
-/// Leaves out what concerns one connection only, and what is ours.
+/// The headers without those of one connection, and without ours.
 pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let listed: Vec<String> = headers
         .get_all(CONNECTION)

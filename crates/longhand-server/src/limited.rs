@@ -1,4 +1,4 @@
-//! A body that is passed on as it comes, as far as it may go.
+//! A body that is passed on as it comes, up to a limit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use longhand_model::http::BoxError;
 
-/// What was read of a body already, then the rest of it.
+/// The part of a body that was read already, then the rest.
 pub(crate) struct LimitedBody {
     begun: Option<Bytes>,
     rest: Incoming,
@@ -22,7 +22,7 @@ impl LimitedBody {
         Self { begun, rest, left: bytes_max, is_exceeded: Arc::default() }
     }
 
-    /// Is set when the body turns out to have more than it may.
+    /// A flag that is set when the body exceeds its limit.
     pub(crate) fn is_exceeded(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_exceeded)
     }

@@ -1,4 +1,4 @@
-//! A copy of an answer, read for the archive.
+//! Reading a copy of an answer for the archive while it is passed on.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -16,7 +16,7 @@ use crate::load::Share;
 use crate::proxy::Shared;
 use crate::request::prepare::PreparedRequest;
 
-/// The most of a packed answer that is kept until its end, and the most that is unpacked.
+/// The limits for a packed answer: it is unpacked at its end.
 const PACKED_BYTES_MAX: usize = 16 << 20;
 const UNPACKED_BYTES_MAX: u64 = 128 << 20;
 const UNPACK_BYTES: usize = 64 << 10;
@@ -49,22 +49,22 @@ enum AnswerCopy {
     Read(Box<ReadAnswer>),
 }
 
-/// What the head of an answer says of its body.
+/// The format of an answer's body, as its head says.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerKind {
     content_type: String,
-    /// How it is packed; empty if it is not.
+    /// Its content encoding; empty if it has none.
     coding: String,
     pub(crate) in_events: bool,
 }
 
-/// Something of an answer that could not be read.
+/// The part of an answer that could not be read.
 pub(crate) struct UnreadPart {
     pub(crate) why: Unread,
     pub(crate) rest: Vec<u8>,
     pub(crate) bytes: u64,
     pub(crate) kind: AnswerKind,
-    /// Whether the rest is still packed: no secret can be looked for in it.
+    /// Whether the rest is still packed: no secret can be found in it.
     is_packed: bool,
 }
 
@@ -88,12 +88,12 @@ impl AnswerKind {
         !self.coding.is_empty()
     }
 
-    /// The body as it is when it is unpacked; `None` if that cannot be done, or is too much.
+    /// Unpacks a body; `None` if that fails, or if it is too large.
     pub(crate) fn unpacked(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         decode(bytes, &self.coding, PACKED_BYTES_MAX as u64).ok()
     }
 
-    /// As much of a body as can be read as a text.
+    /// The text of a body, as far as it is one.
     pub(crate) fn text<'b>(&self, bytes: &'b [u8]) -> Cow<'b, str> {
         match self.unpacked(bytes).filter(|_| self.is_packed()) {
             Some(unpacked) => Cow::Owned(String::from_utf8_lossy(&unpacked).into_owned()),
@@ -105,7 +105,7 @@ impl AnswerKind {
         decoder(&[], &self.coding).is_ok()
     }
 
-    /// Reads an answer that has come.
+    /// Reads an answer that is complete.
     fn read(&self, dialect: Dialect, bytes: &[u8]) -> ReadAnswer {
         let mut reader = AnswerReader::new(dialect, self.in_events);
         if !self.is_packed() {
@@ -136,7 +136,7 @@ impl AnswerKind {
 }
 
 impl UnreadPart {
-    /// A message that is none in its format.
+    /// A message that is not valid in its format.
     pub(crate) fn message(message: String) -> Self {
         let kind = AnswerKind::of(&HeaderMap::new());
         let bytes = message.len() as u64;

@@ -1,4 +1,4 @@
-//! What is told of a request: counters, and a line in the log without any of its text.
+//! The line that a request leaves in the log, and what it counts for. It has none of the request's text.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,7 +25,7 @@ pub(crate) struct LogLine {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// The most of a name that a line has: names come from requests.
+/// Longer names are cut: they come from requests.
 const NAME_CHARS_MAX: usize = 120;
 
 impl LogLine {
@@ -47,10 +47,10 @@ impl LogLine {
         }
     }
 
-    /// Adds something that has a name.
+    /// Adds a text that comes from the request.
     pub(crate) fn name(&mut self, key: &str, name: &str) {
         if self.log.is_some() {
-            // Before it is cut: the beginning of a key is not known as one.
+            // Before it is cut: half a key would not be recognised.
             let name: String = self.redaction.text(name).chars().take(NAME_CHARS_MAX).collect();
             self.fields.insert(key.to_owned(), name.into());
         }
@@ -66,7 +66,7 @@ impl LogLine {
         self.add("status", status.as_u16());
     }
 
-    /// The status that the upstream answered with.
+    /// Adds the status that the upstream answered with.
     pub(crate) fn upstream_status(&mut self, status: StatusCode) {
         if status.is_client_error() || status.is_server_error() {
             self.metrics.failed.inc();
@@ -74,13 +74,13 @@ impl LogLine {
         self.status(status);
     }
 
-    /// The upstream did not answer.
+    /// Notes that the upstream did not answer.
     pub(crate) fn unanswered(&mut self, cause: &str) {
         self.metrics.unanswered.inc();
         self.name("cause", cause);
     }
 
-    /// What was made of a conversation, when that is known.
+    /// Adds the window that was sent.
     pub(crate) fn window(&mut self, window: &RequestWindow) {
         let compacted = window.is_compacted();
         let outcome = if compacted { RequestOutcome::Compacted } else { RequestOutcome::Passed };
@@ -106,7 +106,7 @@ impl LogLine {
         self.add("level", "warn");
     }
 
-    /// What a user should know.
+    /// Adds a notice to the user.
     pub(crate) fn warned(&mut self, notice: &str) {
         self.name("notice", notice);
         self.add("level", "warn");
@@ -118,14 +118,14 @@ impl LogLine {
         self.name("why", why);
     }
 
-    /// Our part is done.
+    /// Notes that the request is about to be sent: all time so far is ours.
     pub(crate) fn added(&mut self) {
         let seconds = self.started.elapsed().as_secs_f64();
         self.metrics.added.observe(seconds);
         self.add("added_ms", millis(seconds));
     }
 
-    /// The head of an answer came after so many seconds.
+    /// Notes how long the head of the answer took.
     pub(crate) fn answered(&mut self, seconds: f64) {
         self.metrics.upstream.observe(seconds);
         self.add("upstream_ms", millis(seconds));

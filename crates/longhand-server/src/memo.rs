@@ -1,4 +1,4 @@
-//! What the newest requests said, so that only what is new has to be read closely.
+//! A cache of the newest requests: what a new request has in common with one of them is not parsed again.
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -13,19 +13,19 @@ use crate::request::admit::AdmittedRequest;
 use crate::request::chain::EarlierRequest;
 use crate::route::Caller;
 
-/// How many conversations may begin with the same bytes.
+/// How many requests with the same beginning are kept.
 const ALIKE_MAX: usize = 16;
 
-/// The most memory that requests may take which are remembered.
+/// The memory for all requests in the cache.
 const BYTES_MAX: usize = 48 << 20;
 
-/// About what a message takes besides its text.
+/// The approximate memory of a message besides its text.
 const MESSAGE_BYTES: usize = 1 << 10;
 
-/// How much of a request tells conversations apart at first sight.
+/// How many bytes at the beginning of a request are its key.
 const OPENING_BYTES: usize = 256;
 
-/// The newest requests of conversations, by how these begin.
+/// The newest requests, by their beginning.
 #[derive(Default)]
 pub(crate) struct MemoCache {
     index: Mutex<MemoIndex>,
@@ -90,7 +90,7 @@ impl MemoCache {
                 index.drop_request(key, &oldest);
             }
         }
-        // Of most in the line the request is gone already.
+        // Most requests in this list are dropped already.
         if index.order.len() > 64 + 4 * index.requests.len() {
             index.order.retain(|(_, admitted)| admitted.strong_count() > 0);
         }
@@ -109,13 +109,12 @@ impl MemoIndex {
     }
 }
 
-/// About what a request takes in memory, its messages as they were read included.
+/// The approximate memory of a request with its parsed messages.
 fn size(admitted: &AdmittedRequest) -> usize {
     admitted.conversation.bytes().len() + admitted.conversation.messages.len() * MESSAGE_BYTES
 }
 
-/// How many messages after the system prompt two requests share; of both, so many bytes at the beginning
-/// are known to be the same.
+/// How many messages after the system prompt two requests share. Their first `common` bytes are known to be the same.
 pub(crate) fn shared(one: &Conversation, other: &Conversation, common: usize) -> usize {
     let lead =
         |request: &Conversation| request.messages.len() - after_system(&request.messages).len();
@@ -124,13 +123,13 @@ pub(crate) fn shared(one: &Conversation, other: &Conversation, common: usize) ->
     messages.take_while(|(at, in_other)| one.has_same(*at, other, *in_other, common)).count()
 }
 
-/// The messages after the system prompt that leads.
+/// The messages after the leading system messages.
 fn after_system(messages: &[Message]) -> &[Message] {
     let lead = messages.iter().take_while(|message| message.role == Role::System).count();
     &messages[lead..]
 }
 
-/// By what conversations are told apart at first sight.
+/// The key of a conversation: its owner, its name, and the hash of its beginning.
 pub(crate) fn key(caller: &Caller, text: &str) -> u64 {
     let opening = cut::head(text, OPENING_BYTES);
     let mut hasher = FxHasher::default();

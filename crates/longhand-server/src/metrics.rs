@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-/// How often what happened.
+/// What was counted since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests that came in.
@@ -48,7 +48,7 @@ pub struct Counts {
 /// Why a request went on as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Bypass {
-    /// It is larger than what is looked into, or would take too much memory.
+    /// It is larger than what is parsed, or would take too much memory.
     TooLarge,
     /// Its session belongs to somebody else.
     NotTheOwner,
@@ -90,7 +90,7 @@ pub(crate) enum Flow {
     Output,
 }
 
-/// How content made way.
+/// How content was left out of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Rung {
     Stub,
@@ -101,7 +101,7 @@ pub(crate) enum Rung {
     ModelFold,
 }
 
-/// What a model asked to have brought back, by how it was asked for and what came of it.
+/// A recall, by what was looked for and whether it was found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Recall {
     kind: String,
@@ -147,7 +147,7 @@ label!(Became, outcome: RequestOutcome);
 label!(Of, kind: Flow);
 label!(By, rung: Rung);
 
-/// All that is counted; many threads share it.
+/// All counters; they are updated without a lock.
 pub(crate) struct Metrics {
     registry: Registry,
     pub(crate) requests: Counter,
@@ -162,7 +162,7 @@ pub(crate) struct Metrics {
     pub(crate) folds: Family<By, Counter>,
     pub(crate) recalls: Family<Recall, Counter>,
     pub(crate) unread: Family<UnreadWhy, Counter>,
-    /// How many there were, whatever the reason.
+    /// Their sum over all reasons.
     unread_all: Counter,
     pub(crate) foreign_events: Counter,
     pub(crate) archived: Counter,

@@ -21,7 +21,7 @@ pub(crate) struct Models {
     windows: HashMap<String, Tokens>,
     prices: Prices,
     known: Mutex<HashMap<String, Arc<KnownModel>>>,
-    /// By vocabulary and picture formula, which many models share.
+    /// Meters by vocabulary and picture formula, which many models share.
     meters: Mutex<HashMap<String, SharedMeter>>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Models {
 pub(crate) struct KnownModel {
     pub(crate) facts: ModelFacts,
     pub(crate) price: Option<Price>,
-    /// For requests in the format of Anthropic, and in the others.
+    /// The meter for requests in the other formats, and in Anthropic's.
     meters: [Mutex<Option<SharedMeter>>; 2],
 }
 

@@ -1,4 +1,4 @@
-//! The server: connections in, requests to where they belong.
+//! The server: accepts connections, and dispatches requests.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -46,7 +46,7 @@ use crate::{ServerError, Settings, envelope, status};
 /// The most that the head of a request may have.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// How often a timer is due that does nothing.
+/// How often the archive is looked after. The timer also saves wake-ups, see [`accept`].
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// A proxy that listens.
@@ -119,20 +119,21 @@ impl Proxy {
         self.shared.metrics.counts()
     }
 
-    /// Tells what it has done by then, even when it is over.
+    /// A function that returns the counts at the time of its call, even after the proxy has stopped.
     pub fn counter(&self) -> impl Fn() -> Counts + 'static {
         let metrics = Arc::clone(&self.shared.metrics);
         move || metrics.counts()
     }
 
-    /// Tells what was said and is not in the archive by then: what waits for it, and what it will not get.
+    /// A function that lists the messages that are not in the archive at the time of its call: those that wait to be
+    /// written, and those that were given up.
     pub fn missing(&self) -> impl Fn() -> Vec<Missing> + 'static {
         let store = Arc::clone(&self.shared.stores.archived);
         move || store.missing()
     }
 
-    /// Takes no more requests, finishes those under way if that takes no longer than the grace period, and
-    /// waits until all is archived, or given up since the archive takes nothing.
+    /// Takes no more requests, finishes those under way within the grace period, and waits until everything is
+    /// archived, or given up since the archive fails.
     pub async fn stop(self) {
         let _ = self.stop.send(());
         let _ = self.task.await;
@@ -230,7 +231,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot
             _ = &mut stopped => break,
         };
         let Ok((stream, _)) = accepted else {
-            // Too many files are open, perhaps: some will be closed.
+            // Perhaps too many files are open: some will be closed soon.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -266,11 +267,11 @@ fn talk(
     }
 }
 
-/// What the person at the terminal is told of callers without the secret.
+/// The warning about callers without the secret.
 const STRANGER: &str = "a request without the secret of this run was refused: another program of this machine made it, \
      or the agent changes the path of its base URL";
 
-/// The answer for whoever does not have the secret of a private proxy: not even what this is.
+/// The answer to a caller without the secret of a private proxy: it does not even say what this is.
 fn stranger() -> Response<Body> {
     let mut response = Response::new(Body::text(String::new()));
     *response.status_mut() = StatusCode::UNAUTHORIZED;

@@ -28,7 +28,7 @@ pub(crate) const NAME: &str = "longhand_recall";
 pub(crate) const ALREADY: &str =
     "[longhand recall: what you asked for with longhand_recall stands above already]";
 
-/// The most of a whole answer that is looked into.
+/// The largest answer that is searched for calls, if it is no stream.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
 
 /// Answers the calls of the recall tool in an answer, and gives what the client is to see.
@@ -95,9 +95,9 @@ fn names_tool(body: &[u8]) -> bool {
     memchr::memmem::find(body, NAME.as_bytes()).is_some()
 }
 
-/// Unpacks an answer, so that calls of ours can be found in it; gives it back as it came where that cannot be done.
+/// Unpacks an answer, so that its calls can be found. Fails with the answer as it came.
 ///
-/// One that has no such call is given back, too, if nobody has to read it.
+/// With `only_with_calls`, it fails for an answer that does not name the tool as well: nobody has to read that.
 async fn unpacked(
     head: &mut AnswerHead,
     chunks: Chunks,
@@ -117,7 +117,7 @@ async fn unpacked(
     Ok(Chunks::of(vec![Ok(plain.into())]))
 }
 
-/// Reads an answer to its end, or as much of it as is looked into.
+/// Reads an answer to its end, or up to the largest size that is searched.
 async fn gather(mut chunks: Chunks) -> (Vec<Chunk>, Chunks) {
     let (mut pieces, mut bytes) = (Vec::new(), 0);
     while bytes <= WHOLE_BYTES_MAX
@@ -133,12 +133,12 @@ async fn gather(mut chunks: Chunks) -> (Vec<Chunk>, Chunks) {
     (pieces, chunks)
 }
 
-/// The pieces of an answer as a text; `None` if it broke off or is none.
+/// The text of the pieces; `None` if the answer broke off or is no text.
 fn text(pieces: &[Chunk]) -> Option<String> {
     String::from_utf8(bytes(pieces)?).ok()
 }
 
-/// The pieces of an answer as one; `None` if it broke off.
+/// The bytes of the pieces; `None` if the answer broke off.
 fn bytes(pieces: &[Chunk]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     for piece in pieces {

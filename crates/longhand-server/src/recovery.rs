@@ -1,4 +1,4 @@
-//! Whether an upstream finds a request too long.
+//! Recognising an answer that says that the request was too long.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(crate) async fn peek(
     }
 }
 
-/// An answer that has not a word, since the window was full.
+/// Recognises an empty answer that stopped because the window was full.
 fn full(dialect: Dialect, body: &str) -> Option<Overflow> {
     if !body.contains(FULL) {
         return None;

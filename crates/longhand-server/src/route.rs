@@ -1,4 +1,4 @@
-//! What a request is about, before anything is done with it.
+//! Where a request belongs, who sent it, and which fields of it matter.
 
 use std::borrow::Cow;
 
@@ -74,7 +74,7 @@ pub(crate) fn rooted(uri: &Uri) -> Option<Uri> {
     format!("/v1{path}{query}").parse().ok()
 }
 
-/// What paths of other APIs have that a conversation is posted to.
+/// Pieces of paths to which other APIs post conversations.
 const OTHER_APIS: [&str; 6] =
     ["generatecontent", "/completions", "/converse", "/invoke", "/api/chat", "/api/generate"];
 
@@ -142,13 +142,13 @@ impl Caller {
         Self { owner, name }
     }
 
-    /// The same with a session for what names none.
+    /// The same; a caller that names no session gets this one.
     pub(crate) fn or_named(mut self, name: Option<&str>) -> Self {
         self.name = self.name.or_else(|| name.map(str::to_owned));
         self
     }
 
-    /// The same with a name that may be written.
+    /// The same without secrets in the name.
     pub(crate) fn redacted(mut self, redaction: &Redaction) -> Self {
         self.name = self.name.map(|name| redaction.owned(name));
         self
@@ -167,16 +167,16 @@ impl Caller {
         self.name.as_ref().map(|name| SessionId::named(self.owner, name))
     }
 
-    /// The same for history that only the provider has: its requests are a session of their own.
+    /// The same for history that only the provider has: its requests get their own session.
     ///
-    /// No client can choose its name: headers have no such letter.
+    /// No client can choose such a name: headers do not have that letter.
     fn holding(&self, history: &str) -> Self {
         let name = self.name.as_deref().unwrap_or_default();
         Self { owner: self.owner, name: Some(format!("{name}›{history}")) }
     }
 }
 
-/// What matters of a request besides its messages.
+/// The fields of a request that matter besides its messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestFields {
     /// The most tokens that the reply may have.
@@ -188,7 +188,7 @@ pub(crate) struct RequestFields {
 }
 
 impl RequestFields {
-    /// The same with names of histories as they are written.
+    /// The same without secrets in the names of histories.
     pub(crate) fn redacted(mut self, redaction: &Redaction) -> Self {
         for id in [&mut self.previous, &mut self.stored] {
             *id = id.take().map(|id| redaction.owned(id));
@@ -196,8 +196,8 @@ impl RequestFields {
         self
     }
 
-    /// The caller of the request: history that the provider holds is a session of its own until it is found in the
-    /// archive.
+    /// The caller of the request. One that continues history of the provider gets its own session, until that history
+    /// is found in the archive.
     pub(crate) fn caller(&self, caller: &Caller) -> Caller {
         match self.previous.as_ref().or(self.stored.as_ref()) {
             Some(id) => caller.holding(id),

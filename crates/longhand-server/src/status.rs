@@ -18,10 +18,10 @@ use crate::store::Store;
 /// How all paths of ours begin; no provider has such a path.
 pub(crate) const PREFIX: &str = "/longhand/";
 
-/// The longest that an archive may take to say that it is there.
+/// How long the archive may take to answer a readiness check.
 const ARCHIVE_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How many sessions are named of which something is missing.
+/// How many sessions with missing messages are listed.
 const MISSING_MAX: usize = 100;
 
 /// Answers a request to a path of ours.

@@ -1,4 +1,4 @@
-//! The sessions that clients speak in, each behind a lock of its own.
+//! The sessions in memory, each behind its own lock.
 //!
 //! A request is *admitted*: its messages are found in the ledger of its session or appended there, in
 //! memory at once and in the archive soon. Its answer is appended after it. A batch of edits is *committed*
@@ -37,23 +37,23 @@ use crate::route::Caller;
 /// A full index is emptied rather than aged: what is needed is read from the archive again.
 const LINKS_MAX: usize = 500_000;
 
-/// What sessions that are left out of the archive may take, and how often that is looked at.
+/// The memory for sessions that are left out of the archive, and after how many requests it is checked.
 const FORGETFUL_BYTES_MAX: u64 = 64 << 20;
 const FORGETTING_STEP: usize = 32;
 
-/// About what an entry takes besides its text.
+/// The approximate memory of an entry besides its text.
 const ENTRY_BYTES: u64 = 512;
 
-/// The session that has the request log of what could not be read; it has no entries.
+/// The session whose request log lists what was passed on unread; it has no entries.
 const UNREAD: &str = "(passed on unread)";
 
-/// The sessions that clients speak in.
+/// The sessions of one archive.
 pub(crate) struct Store {
     archive: Arc<dyn Archive>,
     archivist: Archivist,
     metrics: Arc<Metrics>,
     index: Mutex<Index>,
-    /// Whether its archive is memory that is forgotten in time.
+    /// Whether its archive is in memory, and drops the oldest sessions.
     pub(crate) forgets: bool,
     /// How many requests were admitted.
     admitted: AtomicUsize,
@@ -74,9 +74,9 @@ impl Stores {
 
 #[derive(Default)]
 struct Index {
-    /// By owner, so that nobody finds what belongs to others.
+    /// By owner: nobody finds the sessions of others.
     sessions: FxHashMap<(Owner, SessionId), Arc<LiveSession>>,
-    /// Which session has a link; of several, the one that got it last.
+    /// The session that has a link; if several have, the latest.
     links: FxHashMap<Link, SessionId>,
     origins: Origins,
 }
@@ -86,9 +86,9 @@ pub(crate) struct NewAnswer {
     pub(crate) messages: Vec<Message>,
     /// The chain of the request and the answer.
     pub(crate) chain: Chain,
-    /// Its words.
+    /// Its text, by which a later summary is recognised.
     pub(crate) text: String,
-    /// What of it could not be read, under the key by which the archive keeps that.
+    /// The key and the record of what could not be read.
     pub(crate) unread: Option<(String, String)>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Commit {
     pub(crate) after: u64,
     pub(crate) batch: Batch,
     pub(crate) receipt: String,
-    /// Whether it is for this request alone; the log has it, so that its handles open.
+    /// Whether it is for this request alone: it is written, so that its handles open, and undone at once.
     pub(crate) aside: bool,
 }
 
@@ -127,7 +127,7 @@ impl Store {
         Ok(Self { forgets: true, ..Self::new(archive, archivist, metrics) })
     }
 
-    /// Forgets the sessions that were not spoken in for longest, beyond what memory there is for them.
+    /// Drops the sessions that were unused for longest, if all take too much memory.
     fn forget(&self) {
         let count = self.admitted.fetch_add(1, Ordering::Relaxed);
         if !self.forgets || !count.is_multiple_of(FORGETTING_STEP) {
@@ -152,7 +152,7 @@ impl Store {
         lock(&self.index)
     }
 
-    /// The session of a request as far as it is known here.
+    /// The session of a request, if it is in memory.
     fn indexed(&self, caller: &Caller, chain: &Chain) -> Option<Arc<LiveSession>> {
         let index = self.index();
         let id = match caller.session() {
@@ -167,8 +167,8 @@ impl Store {
         self.indexed(caller, chain).is_some_and(|session| session.is_at_hand())
     }
 
-    /// The session of a request: the one that it names, or the one that knows most of it, or a new one.
-    /// `None` if the archive has it as somebody else's.
+    /// The session of a request: the one that it names, the one that has the longest part of its path, or a new one.
+    /// `None` if that belongs to another owner.
     pub(crate) fn session(&self, parsed: &ParsedRequest) -> Option<Arc<LiveSession>> {
         let (caller, chain) = (&parsed.caller, &parsed.chained.chain);
         let (owner, group) = (caller.owner(), parsed.client.group);
@@ -196,12 +196,12 @@ impl Store {
         }
     }
 
-    /// A session of an owner by its id; `None` if the archive has it as somebody else's.
+    /// A session of an owner by its id; `None` if it belongs to another owner.
     pub(crate) fn by_id(&self, id: SessionId, owner: Owner) -> Option<Arc<LiveSession>> {
         self.loaded(id, owner, None, None, None)
     }
 
-    /// A session with its ledger as the archive has it; `None` if it is somebody else's there.
+    /// A session with its ledger from the archive; `None` if it belongs to another owner.
     fn loaded(
         &self,
         id: SessionId,
@@ -236,7 +236,7 @@ impl Store {
 
     /// Finds the messages of a request in its session, and appends those that are new there.
     ///
-    /// The new messages of a request that is not archived get numbers for as long as it takes.
+    /// The new messages of a request that is not archived get numbers that only this request uses.
     pub(crate) fn admit(
         self: &Arc<Self>,
         session: &Arc<LiveSession>,
@@ -274,7 +274,7 @@ impl Store {
         SessionPlace { admitted, twin, is_aside, ticket }
     }
 
-    /// Has the new messages of a request archived, all after the first `known` ones.
+    /// Has all messages of a request archived after the first `known` ones.
     fn append(
         &self,
         mut state: MutexGuard<'_, SessionState>,
@@ -283,7 +283,7 @@ impl Store {
     ) -> Option<Ticket> {
         let session = &admitted.session;
         let unkept = state.unkept(admitted.trail.path.last().copied());
-        // Given under the lock, so that entries are in the order of their numbers.
+        // Queued under the lock, so that entries are written in the order of their numbers.
         let ticket = self.give(PendingWrite::request(admitted, known));
         for batch in unkept {
             self.give(PendingWrite::batch(session, state.edition, batch, false));
@@ -300,16 +300,16 @@ impl Store {
 
     /// Notes that the new messages of a request and its answer will not be archived.
     fn leave_out(&self, admitted: &AdmittedRequest, known: usize) {
-        // Its answer comes too late to be counted by itself.
+        // Its answer is counted with it.
         let messages = (admitted.chain.links().len() - known + 1) as u64;
         self.metrics.unarchived.inc_by(messages);
         self.give_up(&admitted.session.name, messages, "too much waits for it already");
     }
 
-    /// Reads the calls of entries with which those of a request are compared.
+    /// Reads the tool calls of entries that are compared with those of a request.
     ///
-    /// Nobody holds the lock meanwhile: others of the session would wait for a disk. A call that was changed
-    /// leads to another path, whose calls are read next.
+    /// The lock is not held while the archive is read. A changed call leads to another path, whose calls are read
+    /// next.
     fn read_calls(&self, session: &LiveSession, conversation: &Conversation, chain: &Chain) {
         loop {
             let unread = session.lock().unread_calls(conversation, chain);
@@ -388,7 +388,7 @@ impl Store {
         (live, self.give(write))
     }
 
-    /// Keeps something that was derived from a session.
+    /// Has something archived that was derived from a session.
     pub(crate) fn derive(&self, session: SessionId, key: String, value: String) {
         let archive = Arc::clone(&self.archive);
         let weight = Weight { new: value.len(), held: value.len() };
@@ -396,7 +396,7 @@ impl Store {
         self.archivist.give(weight, Work::Other(Box::new(work)));
     }
 
-    /// Notes that a request of an owner was passed on as it was: nobody knows of which session it is.
+    /// Logs a request that was passed on unread: its session is not known.
     pub(crate) fn bypassed(&self, owner: Owner, client: Client) {
         let archive = Arc::clone(&self.archive);
         let id = SessionId::named(owner, UNREAD);
@@ -414,28 +414,28 @@ impl Store {
         self.give_up(UNREAD, 1, "it was passed on as it was");
     }
 
-    /// Waits until there is room for what another request brings; says whether there is.
+    /// Waits until the queue has room for another request. Returns whether it has.
     pub(crate) async fn room(&self, time_max: Duration) -> bool {
         self.archivist.room(time_max).await
     }
 
-    /// What is wrong with the archive, if it takes nothing.
+    /// What is wrong with the archive, if writing fails.
     pub(crate) fn outage(&self) -> Option<ArchiveOutage> {
         self.archivist.outage()
     }
 
-    /// What was said and is not in the archive.
+    /// The messages that are not in the archive.
     pub(crate) fn missing(&self) -> Vec<Missing> {
         self.archivist.missing().all()
     }
 
-    /// Of these, what the archive will not get.
+    /// The messages that were given up.
     pub(crate) fn given_up(&self) -> Vec<Missing> {
         let missing = self.archivist.missing();
         if missing.has_given_up() { missing.given_up() } else { Vec::new() }
     }
 
-    /// Messages of a session that was named will not be archived.
+    /// Notes that messages of a session will not be archived.
     pub(crate) fn give_up(&self, session: &str, messages: u64, why: &str) {
         self.metrics.lost.inc_by(messages);
         self.archivist.missing().give_up(session, now_ms(), messages, why);
@@ -454,14 +454,14 @@ impl Store {
         ticket
     }
 
-    /// Whether the archive can be read, and took what it was given last or would take something now.
+    /// Whether the archive can be read and written.
     pub(crate) fn is_sound(&self) -> bool {
         let can_write = || self.archive.keep_preamble(Owner::LOCAL, "").is_ok();
         self.archive.head(SessionId::default()).is_ok()
             && (self.archivist.is_writing() || can_write())
     }
 
-    /// Waits until what was given so far is done.
+    /// Waits until everything that was queued so far is written.
     pub(crate) fn settle(&self) {
         if let Some(ticket) = self.archivist.give(Weight::default(), Work::Other(Box::new(|| true)))
         {
@@ -470,18 +470,18 @@ impl Store {
         }
     }
 
-    /// Has the archivist begin at once: somebody waits.
+    /// Has the queue written at once: somebody waits.
     pub(crate) fn hurry(&self) {
         self.archivist.hurry();
     }
 
-    /// Waits until all is archived; takes nothing more.
+    /// Waits until everything is written, and takes nothing more.
     pub(crate) fn close(&self) {
         self.archivist.close();
     }
 }
 
-/// The name of a session that nobody named.
+/// The name of a session that no client named.
 fn short(first: Link) -> String {
     format!("{:016x}", (first.0 >> 64) as u64)
 }

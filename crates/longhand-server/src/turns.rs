@@ -1,4 +1,4 @@
-//! Who may work on a request when: nobody's requests take all threads.
+//! Fairness: no owner and no conversation takes all threads that parse and plan.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ const ALIKE_MAX: usize = 2;
 /// How many requests of one owner are worked on at a time; a proxy has twice as many threads for it.
 const OWNER_MAX: usize = 8;
 
-/// How many are remembered before those are forgotten that nobody waits for.
+/// How many semaphores are kept before the unused ones are dropped.
 const REMEMBERED_MAX: usize = 1_000;
 
 /// An owner, or one of the owner's conversations by how it begins.
@@ -26,13 +26,13 @@ pub(crate) struct Turns {
     turns: Mutex<FxHashMap<Key, Arc<Semaphore>>>,
 }
 
-/// A turn; it ends when it is dropped.
+/// The right to use a thread, until it is dropped.
 pub(crate) struct Turn {
     _permits: [Option<OwnedSemaphorePermit>; 2],
 }
 
 impl Turns {
-    /// Waits for a turn of an owner in a conversation, which is known by how it begins.
+    /// Waits for a turn of an owner in a conversation, which is identified by a hash of its beginning.
     pub(crate) async fn wait(&self, owner: Owner, opening: u64) -> Turn {
         let alike = self.of((owner, Some(opening)), ALIKE_MAX).acquire_owned().await.ok();
         let by_owner = self.of((owner, None), OWNER_MAX).acquire_owned().await.ok();

@@ -58,7 +58,7 @@ pub(crate) struct Upstream {
     /// The path of its address without `/v1`, without a slash at its end.
     path: String,
     client: HttpClient,
-    /// The longest that it may say nothing.
+    /// The longest that it may send nothing.
     silence: Duration,
     /// Whether it knows the options by which a client has its provider shorten conversations.
     pub(crate) knows_options: bool,
@@ -79,7 +79,7 @@ impl Upstreams {
         Ok(upstreams)
     }
 
-    /// Tells by path and headers whose request it is.
+    /// Tells the provider by path and headers.
     ///
     /// Where only one server is configured, everything is for that one.
     pub(crate) fn provider(&self, uri: &Uri, headers: &HeaderMap) -> Provider {
@@ -108,7 +108,7 @@ impl Upstreams {
 impl Upstream {
     fn new(url: &str, settings: &Settings) -> Result<Self, ServerError> {
         let base = http::parse(url).map_err(|what| {
-            // Nobody but its server is to see a password.
+            // An address may have a password, which must not be shown.
             let shown = url.rsplit_once('@').map_or(url, |(_, place)| place);
             ServerError::Upstream { url: shown.to_owned(), what }
         })?;
@@ -167,7 +167,7 @@ impl Upstream {
 /// How often a path is unescaped: a server may do so behind another one.
 const UNESCAPED_MAX: usize = 4;
 
-/// Whether a path may lead to the folder above, for any server that understands it in its own way.
+/// Whether any server might take a path for one that leads to the folder above.
 fn leads_upwards(path: &str) -> bool {
     let mut path = Cow::Borrowed(path);
     for _ in 0..UNESCAPED_MAX {

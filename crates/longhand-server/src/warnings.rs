@@ -1,4 +1,4 @@
-//! What the person in front of the terminal must know, said once.
+//! Warnings for the person at the terminal.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use crate::settings::LogSink;
 /// How many different warnings are remembered.
 const SHOWN_MAX: usize = 1_000;
 
-/// Says each warning once.
+/// Shows each warning once.
 pub(crate) struct Warnings {
     say: Option<LogSink>,
     redaction: Redaction,
@@ -22,7 +22,7 @@ impl Warnings {
         Self { say, redaction, shown: Mutex::default() }
     }
 
-    /// Says something unless it was said before.
+    /// Shows a warning unless it was shown before.
     pub(crate) fn once(&self, warning: &str) {
         let Some(say) = &self.say else { return };
         let warning = self.redaction.text(warning);
@@ -34,7 +34,7 @@ impl Warnings {
             }
             shown.insert(warning.clone().into_owned())
         };
-        // A terminal may be stopped: nobody else waits for it.
+        // Without the lock: a terminal may be stopped, and others must not wait for it.
         if is_new {
             say(&warning);
         }

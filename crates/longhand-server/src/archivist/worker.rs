@@ -1,4 +1,4 @@
-//! Takes what has come in the meantime together: one transaction for all of it.
+//! The loop of the archivist: writes all jobs that have gathered in one transaction.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -16,54 +16,53 @@ use crate::store::{PendingWrite, WriteOutcome, WriteStep};
 /// How many jobs go into one transaction.
 const TOGETHER_MAX: usize = 1_024;
 
-/// How many jobs are tried while the archive takes nothing.
+/// How many jobs are tried while the archive fails.
 const PROBE: usize = 8;
 
-/// If so many came together, the next ones gather for longer: a transaction reads and writes where each of
-/// its sessions stands, however much of a session there is in it.
+/// After a group of so many jobs, the next ones gather for longer: a transaction has a fixed cost for each of its
+/// sessions, however many jobs of the session are in it.
 const CROWD: usize = 32;
 const CROWD_LINGER: u32 = 3;
 
-/// How often it is looked whether a ledger was read.
+/// How often a thread that reads a ledger is checked.
 const REREAD_TIME: Duration = Duration::from_millis(5);
 
-/// How long work that may depend on it waits for a ledger that is read.
+/// How long other work waits for ledgers that are being read: it may depend on them.
 const REREADING_TIME_MAX: Duration = Duration::from_millis(50);
 
-/// How often something looks for its place at once when others were first; then it waits as after a failure.
+/// How often a write that lost a race is placed anew at once; then it waits as after a failure.
 const PLACES_MAX: usize = 8;
 
-/// How long after a failure something is tried again; longer each time.
+/// The pause after a failure; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How long somebody waits for what fails, or for its place, before it is said that it is not done.
+/// How long a waiter waits for a write that fails, or that loses races, before it is told so.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 const PLACE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many times the usual farewell a stop waits for a ledger that is read.
+/// How many times the usual time a stop waits for a ledger that is being read.
 const FAREWELLS_MAX: u32 = 4;
 
-/// Something of a session, and who waits for it.
+/// A write to a session, and who waits for it.
 type WaitingWrite = (Box<PendingWrite>, Waiter);
 
-/// Does the work.
+/// The thread's state.
 pub(super) struct Worker {
     archive: Arc<dyn Archive>,
     queue: Arc<Queue>,
     metrics: Arc<Metrics>,
-    /// What waits until the ledger of its session was read again, each with the thread that does so: one long
-    /// session holds up no other.
+    /// The writes whose ledger is read again, each with the thread that reads it: one long session holds up no other.
     rereading: Vec<(JoinHandle<()>, WaitingWrite)>,
-    /// What is tried again, in the order in which it came.
+    /// The writes that are tried again, in the order in which they came.
     kept: Vec<WaitingWrite>,
-    /// When an archive that takes nothing is tried again, and how often it was.
+    /// When an archive that fails is tried again, and how often it was.
     stalled: Option<(Instant, u32)>,
-    /// The sessions that the archive did not take something of last.
+    /// The sessions whose last write failed.
     troubled: FxHashSet<SessionId>,
     /// How many jobs came together last.
     last: usize,
-    /// When something was done last; since when nothing more comes.
+    /// When something was written last; since when no more jobs come.
     progressed: Instant,
     closed: Option<Instant>,
 }
@@ -247,7 +246,7 @@ impl Worker {
         self.kept.sort_by_key(|(_, waiter)| waiter.number);
     }
 
-    /// Hears what became of each.
+    /// Handles the result of each write.
     fn hear(
         &mut self,
         results: Vec<Option<Result<Appended, ArchiveError>>>,
@@ -285,7 +284,7 @@ impl Worker {
         }
     }
 
-    /// Others were first: has the ledger of the session read again, in a thread of its own.
+    /// Has the ledger of a session read again, in its own thread, since another process has written to it.
     fn again(&mut self, (write, waiter): WaitingWrite) {
         if self.blocked().contains(&write.session_id()) {
             self.kept.push((write, waiter));
@@ -301,8 +300,7 @@ impl Worker {
         }
     }
 
-    /// Adds all in one transaction; if that panics, each in one of its own, so that none suffers for
-    /// another. What cannot be added has no result.
+    /// Adds all in one transaction; if that panics, each in its own. An addition that panics has no result.
     fn append(
         &self,
         additions: &[Addition],
@@ -320,7 +318,7 @@ impl Worker {
         }
     }
 
-    /// The archive took nothing: all waits, and some of it is tried again after a while.
+    /// Keeps all writes since the archive failed; some are tried again after a pause.
     fn stall(&mut self, group: Vec<WaitingWrite>) {
         let tries = self.stalled.map_or(0, |(_, tries)| tries + 1);
         self.stalled = Some((Instant::now() + pause(tries), tries));
@@ -333,7 +331,7 @@ impl Worker {
         }
     }
 
-    /// Keeps what the archive did not take; who waited for so long waits no more.
+    /// Keeps a write that failed; a waiter that waited for long is told.
     fn keep(&mut self, (write, mut waiter): WaitingWrite, patience: Duration) {
         waiter.due = Instant::now() + pause(waiter.tries);
         waiter.tries += 1;
@@ -360,7 +358,7 @@ impl Worker {
         }
     }
 
-    /// Something will not be archived unless a client sends it again.
+    /// Gives a write up: it is not archived unless a client sends it again.
     fn give_up(&mut self, (write, mut waiter): WaitingWrite, why: &str) {
         let messages = write.count();
         write.failed();
@@ -375,7 +373,7 @@ impl Worker {
         self.finish(waiter, false);
     }
 
-    /// Takes note of whether the archive took something of a session.
+    /// Notes whether the last write of a session failed.
     fn trouble(&mut self, session: SessionId, is_troubled: bool) {
         if is_troubled {
             self.troubled.insert(session);
@@ -394,7 +392,7 @@ impl Worker {
     }
 }
 
-/// Tells who waits whether it was done; says whether anybody was still to be told.
+/// Tells the waiter whether the write was done. Returns whether it was not told before.
 fn tell(waiter: &mut Waiter, done: bool) -> bool {
     let teller = waiter.done.take();
     let is_new = teller.is_some();
@@ -408,7 +406,7 @@ fn pause(tries: u32) -> Duration {
     (PAUSE_MIN * 2_u32.pow(tries.min(8))).min(PAUSE_MAX)
 }
 
-/// Does something that may panic; that must not end the thread, or all later work would be lost.
+/// Runs work that may panic: a panic must not end the thread, or all later work would be lost.
 fn unharmed<T>(work: impl FnOnce() -> T) -> Option<T> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
 }

@@ -1,4 +1,4 @@
-//! The requests that go on from a call of ours.
+//! Answering calls of the recall tool, and repeating the request.
 
 use std::sync::Arc;
 
@@ -25,16 +25,16 @@ use crate::request::source::WindowSource;
 use crate::request::window::RequestWindow;
 use crate::upstream::{AnswerHead, Response, Upstream};
 
-/// How often calls of ours are answered for one request.
+/// How many rounds of calls are answered for one request.
 const ROUNDS_MAX: usize = 4;
 
 /// The most that a call brings back.
 const BROUGHT_MAX: Tokens = Tokens(4_000);
 
-/// The least room in which something can be brought back.
+/// The least room that is enough to bring something back.
 const ROOM_MIN: Tokens = Tokens(60);
 
-/// What stands above what is brought back: the model does not see that it asked.
+/// The headline of what is brought back: the model does not see its call.
 const HEAD: &str = "[longhand recall: what you asked for with longhand_recall, as quotes]";
 
 const ENOUGH: &str =
@@ -77,10 +77,10 @@ impl RecallRounds {
         &self.request.prepared.source
     }
 
-    /// Brings back what an answer calls for and has the model answer again; `None` if that was the last.
+    /// Brings back what an answer calls for and has the model answer again; `None` if the answer is the last.
     ///
-    /// What is brought back follows the request in its window, from now on. A call that came with others
-    /// is answered with the next request.
+    /// What is brought back follows the request in this window and all later ones. If the answer also calls tools of
+    /// the client, the model sees it with the client's next request.
     pub(super) async fn follow(
         &mut self,
         reply: &Reply,
@@ -121,7 +121,7 @@ impl RecallRounds {
         if smaller.is_some() { self.send().await } else { sent }
     }
 
-    /// Whether the client has begun the answer itself: nothing can come before it any more.
+    /// Whether the client has begun the answer itself: nothing can be inserted before that.
     fn is_begun(&self) -> bool {
         let last = self.source().conversation().messages.last();
         last.is_some_and(|last| last.role == Role::Assistant)
@@ -178,7 +178,7 @@ impl RecallRounds {
         limit.saturating_sub(self.request.prepared.window.after.unwrap_or(limit))
     }
 
-    /// What calls ask for, as it is to stand in the window.
+    /// What calls ask for, as the window shows it.
     async fn brought(&self, calls: &[ReplyCall]) -> String {
         let share = Tokens((self.left().0 / 4).min(BROUGHT_MAX.0) / calls.len().max(1) as u64);
         let note = if self.rounds >= ROUNDS_MAX {
@@ -195,7 +195,7 @@ impl RecallRounds {
         format!("{HEAD}\n{}", texts.join("\n\n"))
     }
 
-    /// Looks up what calls ask for; it takes no longer than our part may.
+    /// Looks up what calls ask for, within the deadline.
     async fn look_up(&self, calls: &[ReplyCall], limit: Tokens) -> Vec<String> {
         let (source, shared) = (Arc::clone(self.source()), Arc::clone(&self.request.shared));
         let calls: Vec<String> = calls.iter().map(|call| call.arguments.clone()).collect();
@@ -206,7 +206,7 @@ impl RecallRounds {
         }
     }
 
-    /// What a failure says of a request that was too long.
+    /// The overflow that a failure reports, if it does.
     fn overflow(&self, failure: Option<&RecallFailure>) -> Option<Overflow> {
         let RecallFailure { status, body, .. } = failure?;
         let request = self.source().conversation().bytes();
@@ -241,7 +241,7 @@ fn looked_up(
     limit: Tokens,
 ) -> Vec<String> {
     let AdmittedRequest { store, session, trail, .. } = &*source.admitted;
-    // What was just taken out of sight may still be on its way into the archive.
+    // What was just left out of the window may not be written yet.
     store.settle();
     let past = Past::of(&**store.archive(), session.owner, session.id, &trail.path);
     let scale = Scale::new(&*source.meter);

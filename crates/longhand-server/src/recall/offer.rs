@@ -20,7 +20,7 @@ stands for.",
     parameters: r#"{"type":"object","properties":{"handle":{"type":"string","description":"The handle of a mark"},"query":{"type":"string","description":"Words to search for"}}}"#,
 };
 
-/// Lists the tool after the client's own; `None` where that has such a tool itself or can have none.
+/// Adds the tool to those of the client; `None` if the client has such a tool itself, or the request can have none.
 pub(crate) fn offer(dialect: Dialect, request: &str) -> Option<Offer> {
     let request = with_tool(dialect, request, &TOOL)?;
     let switched = (dialect == Dialect::Anthropic).then(|| keep_thinking(&request)).flatten();

@@ -1,4 +1,4 @@
-//! Streams of answers, joined to one.
+//! Joining the streams of several answers.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::answer::{Chunk, Chunks};
 use crate::headers::is_events;
 use crate::upstream::AnswerHead;
 
-/// A stream that goes on where a call of ours was answered.
+/// A stream that continues with the next answer after a call of the recall tool.
 pub(super) struct JoinedStream {
     rounds: RecallRounds,
     chunks: Chunks,
@@ -38,7 +38,7 @@ impl JoinedStream {
         loop {
             let is_over = !self.ended && self.filter.is_done();
             if is_over && self.goes_on && !self.filter.hides() {
-                // Who has the last event may leave at once.
+                // A client may close the connection right after the last event.
                 self.turn().await;
             }
             if let Some(chunk) = self.out.pop_front() {
@@ -75,7 +75,7 @@ impl JoinedStream {
         }
     }
 
-    /// Shows what came last, even if it is no whole event.
+    /// Shows the last bytes, even if they are no complete event.
     fn close(&mut self) {
         let seen = self.filter.close();
         self.show(seen);

@@ -14,28 +14,28 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::lock::lock;
 
-/// How long whoever plans waits for others who do.
+/// How long a plan waits for another plan of the same session.
 const TURN_TIME_MAX: Duration = Duration::from_millis(100);
 
-/// How often a ledger is read that is written to meanwhile.
+/// How often a ledger is read again because it was written to in the meantime.
 const READS_MAX: usize = 3;
 
-/// A session that clients speak in.
+/// A session in memory.
 pub(crate) struct LiveSession {
     pub(crate) id: SessionId,
     pub(crate) owner: Owner,
     pub(crate) name: String,
-    /// The session that it goes on from in a client's own words.
+    /// The session that a client summarised at the beginning of this one.
     pub(crate) continues: Option<SessionId>,
     /// A hash of what the client calls the conversation.
     pub(crate) group: Option<u64>,
     state: Mutex<SessionState>,
-    /// Held by whoever plans, so that no two plan from the same window.
+    /// Held while a window is planned, so that no two plans start from the same window.
     planning: Mutex<()>,
     /// How often the ledger was doubted, and how many of these doubts the archive has settled.
     doubts: AtomicU64,
     settled: AtomicU64,
-    /// Held by whoever reads the ledger from the archive, so that nobody puts an older one in its place.
+    /// Held while the ledger is read from the archive, so that no older one replaces it.
     reading: Mutex<()>,
     /// Whether the archive has a session of this id that belongs to somebody else.
     is_foreign: AtomicBool,
@@ -43,11 +43,11 @@ pub(crate) struct LiveSession {
     is_damaged: AtomicBool,
 }
 
-/// What is known of a session.
+/// The ledger of a session, its live batches, and what is known of its entries.
 #[derive(Default)]
 pub(crate) struct SessionState {
     pub(crate) ledger: Ledger,
-    /// Counts how often the ledger was read from the archive: numbers from before are void.
+    /// Counts how often the ledger was read from the archive: numbers of an earlier edition are invalid.
     pub(crate) edition: u64,
     /// How many of its entries are known to be in the archive: the first ones.
     durable: u64,
@@ -80,7 +80,7 @@ struct EntryCalls {
     sent: Option<u64>,
 }
 
-/// A batch that holds.
+/// A batch that is not undone.
 pub(crate) struct LiveBatch {
     pub(crate) number: u64,
     pub(crate) new: NewBatch,
@@ -89,7 +89,7 @@ pub(crate) struct LiveBatch {
     /// The newest entry that it or a batch before it edits.
     reach: Seq,
     is_kept: AtomicBool,
-    /// What the messages up to its reach count for, and by which model's meter.
+    /// The size of the messages up to its reach, and the model whose meter counted them.
     counted: Mutex<Option<(String, Tokens)>>,
 }
 
@@ -131,7 +131,7 @@ impl LiveBatch {
         self.is_kept.load(Ordering::Relaxed)
     }
 
-    /// All that it and those before it edit lies on the way to where they reach.
+    /// A path that has the newest edited entry has all that lie before it.
     fn applies_to(&self, path: &[Seq]) -> bool {
         path.binary_search(&self.reach).is_ok()
     }
@@ -168,7 +168,7 @@ impl LiveSession {
         lock(&self.state)
     }
 
-    /// Waits until nobody else plans, but not for ever: if two do, the archive takes one of their batches.
+    /// Waits until no other plan is made, for a while: if two are made, the archive takes one of their batches.
     pub(crate) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         let started = Instant::now();
         while started.elapsed() < TURN_TIME_MAX {
@@ -181,8 +181,8 @@ impl LiveSession {
         None
     }
 
-    /// Whether it can be used without asking the archive, and without waiting for who does: there are no
-    /// edits that somebody may have taken back.
+    /// Whether it can be used without asking the archive or waiting for a lock. A session with edits cannot: another
+    /// process may have undone them.
     pub(super) fn is_at_hand(&self) -> bool {
         let state = self.state.try_lock();
         let is_known = |state: &SessionState| state.live.is_empty() && !state.has_unread_calls;
@@ -203,8 +203,8 @@ impl LiveSession {
         self.doubts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reads the ledger from the archive if it is doubted; says whether that was done. While it is
-    /// impossible, memory counts.
+    /// Reads the ledger from the archive if it is doubted. Returns whether it did. If that fails, what is in memory
+    /// counts.
     pub(crate) fn catch_up(&self, archive: &dyn Archive) -> bool {
         if !self.is_doubted() {
             return false;
@@ -213,9 +213,9 @@ impl LiveSession {
         self.is_doubted() && (0..READS_MAX).any(|_| self.read(archive))
     }
 
-    /// Reads the ledger from the archive; says whether that was possible, and all of it.
+    /// Reads the ledger from the archive. Returns whether all of it could be read.
     ///
-    /// Nobody holds the lock meanwhile: others of the session would wait for a disk.
+    /// The lock is not held while the archive is read.
     fn read(&self, archive: &dyn Archive) -> bool {
         let (doubts, writes) = (self.doubts.load(Ordering::Relaxed), self.lock().writes);
         let Ok(info) = archive.session(self.id) else { return false };
@@ -346,9 +346,9 @@ impl SessionState {
         }
     }
 
-    /// The batches of a path that the archive has not, to be offered again, now that it has the entries.
+    /// The batches that the archive does not have yet, to be written again now that it has their entries.
     ///
-    /// Those whose entries have other numbers now are given up.
+    /// A batch is given up if its entries have other numbers now.
     pub(super) fn unkept(&mut self, head: Option<Seq>) -> Vec<Arc<LiveBatch>> {
         let Some(before) = self.before.take().filter(|_| head.is_some()) else { return Vec::new() };
         let ledger = &self.ledger;
@@ -357,7 +357,7 @@ impl SessionState {
         self.live.iter().filter(|live| !live.is_kept()).cloned().collect()
     }
 
-    /// Holds to the log as the archive has it, newest first, and to what is not in it yet.
+    /// Takes over the batches of the archive, newest first, and keeps those that are not written yet.
     fn hold(&mut self, now: (u64, u64), log: Vec<LoggedBatch>) {
         let unkept = self.live.iter().filter(|live| !live.is_kept()).cloned();
         let unkept: Vec<Arc<LiveBatch>> = unkept.filter(|live| live.number > now.0).collect();

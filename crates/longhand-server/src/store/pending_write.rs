@@ -1,4 +1,4 @@
-//! What is on its way into a session of the archive.
+//! Writes to a session that wait for the archive.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use super::{LiveBatch, LiveSession, NewAnswer, now_ms};
 use crate::archivist::Weight;
 use crate::request::admit::AdmittedRequest;
 
-/// About what a message takes besides its text, and something else that is new.
+/// The approximate memory of a message besides its text, and of a write without messages.
 const MESSAGE_BYTES: usize = 1 << 10;
 const OTHER_BYTES: usize = 256;
 
-/// What is on its way into a session.
+/// A write that waits for the archive.
 pub(crate) struct PendingWrite {
     session: Arc<LiveSession>,
     messages: Option<PendingMessages>,
@@ -25,7 +25,7 @@ pub(crate) struct PendingWrite {
     preamble: Option<String>,
     request: Option<Request>,
     at_ms: i64,
-    /// How often it has looked for its place since others were first.
+    /// How often it was placed anew since another process was first.
     places: usize,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct PendingWrite {
 struct PendingMessages {
     admitted: Arc<AdmittedRequest>,
     answer: Option<NewAnswer>,
-    /// Where all of them are, in an edition of the ledger, and how many were known.
+    /// The entries of all of them in an edition of the ledger, and how many were known.
     trail: Trail,
     known: usize,
     edition: u64,
@@ -47,25 +47,25 @@ struct PendingBatch {
     aside: bool,
 }
 
-/// What is to be done for it.
+/// What to do for a write now.
 pub(crate) enum WriteStep {
     Add(Box<Addition>),
-    /// It is all there.
+    /// Everything is in the archive.
     Nothing,
-    /// Something else has all of it and is not written yet.
+    /// Another write has all of it and is not done yet.
     Later,
     /// It cannot be added any more.
     Refused,
 }
 
-/// What came of it.
+/// What came of a write.
 pub(crate) enum WriteOutcome {
     Done,
-    /// It will not be taken, however often it is tried.
+    /// It fails however often it is tried.
     Failed,
-    /// It was not taken now.
+    /// It failed and is tried again.
     Kept,
-    /// Others were first: it has another place once the ledger was read again.
+    /// Another process was first: it gets another place once the ledger was read again.
     Again,
 }
 
@@ -138,7 +138,7 @@ impl PendingWrite {
         self.places
     }
 
-    /// Whether it has no words: it is made anew if it is lost.
+    /// Whether it is a batch: that is made anew if it is lost.
     pub(crate) fn is_batch(&self) -> bool {
         self.batch.is_some()
     }
@@ -167,7 +167,7 @@ impl PendingWrite {
         Weight { new, held: held.max(new) }
     }
 
-    /// What is to be added, where it belongs by now.
+    /// What to do for it now, by the current edition of the ledger.
     pub(crate) fn step(&mut self) -> WriteStep {
         // Others were first, and nobody can read what they wrote.
         let is_lost = self.places > 0 && self.session.is_damaged();
@@ -215,7 +215,7 @@ impl PendingWrite {
         if is_empty { WriteStep::Nothing } else { WriteStep::Add(Box::new(addition)) }
     }
 
-    /// Hears what the archive made of it.
+    /// Takes the result of the archive.
     pub(crate) fn entered(
         &mut self,
         archive: &dyn Archive,
@@ -269,7 +269,7 @@ impl PendingWrite {
         }
     }
 
-    /// The archive will not take it; its words are new again with the next request.
+    /// Notes that it was given up: its messages are new again with the next request.
     pub(crate) fn failed(&self) {
         if !self.is_batch() {
             self.session.doubt_later();
@@ -297,7 +297,7 @@ impl PendingMessages {
         (self.trail, self.edition) = (trail, state.edition);
     }
 
-    /// The session as it begins with it.
+    /// The new session, if these are its first messages.
     fn beginning(&self, session: &LiveSession, at_ms: i64) -> NewSession {
         NewSession {
             owner: session.owner,
