@@ -21,7 +21,7 @@ use crate::upstream::AnswerHead;
 pub(crate) type Chunk = Result<Bytes, BoxError>;
 
 /// The pieces of an answer.
-pub(crate) enum Chunks {
+pub(crate) enum AnswerChunks {
     Upstream(http::Body),
     /// Several answers of an upstream, joined.
     Stream(BoxStream<'static, Chunk>),
@@ -31,12 +31,12 @@ pub(crate) enum Chunks {
 pub(crate) struct UpstreamAnswer {
     pub(crate) head: AnswerHead,
     pub(crate) begun: Vec<Chunk>,
-    pub(crate) rest: Chunks,
+    pub(crate) rest: AnswerChunks,
 }
 
 /// What a client gets.
 #[expect(clippy::large_enum_variant, reason = "answers that are passed on are the most frequent")]
-pub(crate) enum Body {
+pub(crate) enum ResponseBody {
     /// A text of ours.
     Text(Full<Bytes>),
     /// The answer of an upstream, passed on as it comes.
@@ -46,13 +46,13 @@ pub(crate) enum Body {
     Stream(BoxStream<'static, Chunk>),
 }
 
-impl Body {
+impl ResponseBody {
     pub(crate) fn text(text: String) -> Self {
         Self::Text(Full::from(text))
     }
 }
 
-impl HttpBody for Body {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -84,7 +84,7 @@ impl HttpBody for Body {
     }
 }
 
-impl Chunks {
+impl AnswerChunks {
     pub(crate) fn of(pieces: Vec<Chunk>) -> Self {
         Self::Stream(stream::iter(pieces).boxed())
     }
@@ -95,7 +95,7 @@ impl Chunks {
     }
 }
 
-impl Stream for Chunks {
+impl Stream for AnswerChunks {
     type Item = Chunk;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<Option<Chunk>> {
@@ -112,7 +112,7 @@ const BREAK_TIME: Duration = Duration::from_millis(20);
 /// Passes chunks on as they come; a listener reads them all.
 pub(crate) struct RelayedBody {
     held: VecDeque<Chunk>,
-    rest: Chunks,
+    rest: AnswerChunks,
     listener: Option<Listener>,
     /// The length of the answer, if its head names it, and how many bytes have come.
     length: Option<u64>,
@@ -130,7 +130,7 @@ pub(crate) struct RelayedBody {
 
 impl RelayedBody {
     /// Passes on what was held back, then the rest.
-    pub(crate) fn new(held: Vec<Chunk>, rest: Chunks, log_line: LogLine) -> Self {
+    pub(crate) fn new(held: Vec<Chunk>, rest: AnswerChunks, log_line: LogLine) -> Self {
         Self {
             held: held.into(),
             rest,
@@ -285,20 +285,20 @@ mod tests {
     async fn a_body_can_be_a_stream_of_events_of_ours() {
         let events = ["event: one\n\n", "event: two\n\n"];
         let pieces = events.map(|event| Ok(Bytes::from_static(event.as_bytes())));
-        let mut body = Body::Stream(stream::iter(pieces).boxed());
+        let mut body = ResponseBody::Stream(stream::iter(pieces).boxed());
         assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, None));
         for event in events {
             let frame = body.frame().await.unwrap().unwrap();
             assert_eq!(frame.into_data().unwrap(), event, "each event is a frame of its own");
         }
         assert!(body.frame().await.is_none());
-        assert_eq!(Body::text("four".to_owned()).size_hint().exact(), Some(4));
+        assert_eq!(ResponseBody::text("four".to_owned()).size_hint().exact(), Some(4));
     }
 
     #[tokio::test]
     async fn a_stream_of_ours_may_break_off() {
         let pieces = vec![Ok(Bytes::from_static(b"event: one\n\n")), Err("gone".into())];
-        let mut body = Body::Stream(stream::iter(pieces).boxed());
+        let mut body = ResponseBody::Stream(stream::iter(pieces).boxed());
         assert!(body.frame().await.unwrap().is_ok());
         assert_eq!(body.frame().await.unwrap().unwrap_err().to_string(), "gone");
     }

@@ -15,7 +15,7 @@ use longhand::Archive;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-use self::worker::Worker;
+use self::worker::ArchiveWorker;
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::missing::MissingList;
@@ -29,7 +29,7 @@ const JOBS_MAX: usize = 16_384;
 const LOOK_TIME: Duration = Duration::from_millis(250);
 
 /// A job of the archivist.
-pub(crate) enum Work {
+pub(crate) enum ArchiveWork {
     /// Writes to a session.
     Enter(Box<PendingWrite>),
     /// Any other work, which is not tried again. Returns whether it was done.
@@ -39,15 +39,15 @@ pub(crate) enum Work {
 /// Tells whether a job is durable. A job that is not may be later.
 pub(crate) type Ticket = oneshot::Receiver<bool>;
 
-struct Job {
-    work: Work,
-    waiter: Waiter,
+struct ArchiveJob {
+    work: ArchiveWork,
+    waiter: JobWaiter,
 }
 
 /// Who waits for a job, since when, and how much memory the job holds.
-struct Waiter {
+struct JobWaiter {
     number: u64,
-    weight: Weight,
+    weight: JobWeight,
     given: Instant,
     /// `None` once the waiter was told that it takes long.
     done: Option<oneshot::Sender<bool>>,
@@ -58,7 +58,7 @@ struct Waiter {
 
 /// The memory of a job.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Weight {
+pub(crate) struct JobWeight {
     /// The bytes of new messages.
     pub(crate) new: usize,
     /// All bytes that it keeps in memory, with the rest of its request.
@@ -74,7 +74,7 @@ pub(crate) struct ArchiveOutage {
 
 /// The limits of an archivist.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ArchivistLimits {
     /// How long work may gather.
     pub(crate) linger: Duration,
     /// How many bytes of new messages may wait, and how many may be held in memory for them.
@@ -86,7 +86,7 @@ pub(crate) struct Limits {
     pub(crate) farewell: Duration,
 }
 
-impl Limits {
+impl ArchivistLimits {
     pub(crate) fn of(settings: &Settings) -> Self {
         Self {
             linger: settings.archive_linger(),
@@ -99,8 +99,8 @@ impl Limits {
 }
 
 /// The size of the queue, and the state of the archive.
-struct Queue {
-    limits: Limits,
+struct ArchiveQueue {
+    limits: ArchivistLimits,
     jobs: AtomicUsize,
     new: AtomicUsize,
     held: AtomicUsize,
@@ -119,9 +119,9 @@ struct WriterState {
 
 /// Takes work for the archive.
 pub(crate) struct Archivist {
-    jobs: Mutex<Option<Sender<Job>>>,
+    jobs: Mutex<Option<Sender<ArchiveJob>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    queue: Arc<Queue>,
+    queue: Arc<ArchiveQueue>,
     numbers: AtomicU64,
     metrics: Arc<Metrics>,
 }
@@ -130,11 +130,11 @@ impl Archivist {
     /// Starts the thread.
     pub(crate) fn start(
         archive: Arc<dyn Archive>,
-        limits: Limits,
+        limits: ArchivistLimits,
         metrics: Arc<Metrics>,
     ) -> Result<Self, ServerError> {
         let (sender, jobs) = channel();
-        let queue = Arc::new(Queue {
+        let queue = Arc::new(ArchiveQueue {
             limits,
             jobs: AtomicUsize::new(0),
             new: AtomicUsize::new(0),
@@ -143,7 +143,7 @@ impl Archivist {
             state: Mutex::default(),
             missing: MissingList::default(),
         });
-        let mut worker = Worker::new(archive, Arc::clone(&queue), Arc::clone(&metrics));
+        let mut worker = ArchiveWorker::new(archive, Arc::clone(&queue), Arc::clone(&metrics));
         let thread = thread::Builder::new()
             .name("longhand-archivist".to_owned())
             .spawn(move || worker.run(&jobs))
@@ -153,18 +153,19 @@ impl Archivist {
     }
 
     /// Queues a job; `None` once the archivist is closed.
-    pub(crate) fn give(&self, weight: Weight, work: Work) -> Option<Ticket> {
+    pub(crate) fn give(&self, weight: JobWeight, work: ArchiveWork) -> Option<Ticket> {
         let (done, ticket) = oneshot::channel();
         let (given, number) = (Instant::now(), self.numbers.fetch_add(1, Ordering::Relaxed));
-        let waiter = Waiter { number, weight, given, done: Some(done), due: given, tries: 0 };
-        if let Work::Enter(write) = &work {
+        let waiter = JobWaiter { number, weight, given, done: Some(done), due: given, tries: 0 };
+        if let ArchiveWork::Enter(write) = &work {
             let (session, messages) = (write.session(), write.count());
             self.queue.missing.waits(number, session, write.at_ms(), messages);
         }
         self.queue.add(weight);
         self.metrics.archive_queued.inc();
         let jobs = lock(&self.jobs);
-        let is_given = jobs.as_ref().is_some_and(|jobs| jobs.send(Job { work, waiter }).is_ok());
+        let is_given =
+            jobs.as_ref().is_some_and(|jobs| jobs.send(ArchiveJob { work, waiter }).is_ok());
         if !is_given {
             self.queue.missing.ends(number);
             self.queue.free(weight);
@@ -231,20 +232,20 @@ impl Archivist {
     }
 }
 
-impl Queue {
+impl ArchiveQueue {
     fn has_room(&self) -> bool {
         self.jobs.load(Ordering::Relaxed) < JOBS_MAX
             && self.new.load(Ordering::Relaxed) < self.limits.new_max
             && self.held.load(Ordering::Relaxed) < self.limits.held_max
     }
 
-    fn add(&self, weight: Weight) {
+    fn add(&self, weight: JobWeight) {
         self.jobs.fetch_add(1, Ordering::Relaxed);
         self.new.fetch_add(weight.new, Ordering::Relaxed);
         self.held.fetch_add(weight.held, Ordering::Relaxed);
     }
 
-    fn free(&self, weight: Weight) {
+    fn free(&self, weight: JobWeight) {
         self.jobs.fetch_sub(1, Ordering::Relaxed);
         self.new.fetch_sub(weight.new, Ordering::Relaxed);
         self.held.fetch_sub(weight.held, Ordering::Relaxed);

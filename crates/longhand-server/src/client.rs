@@ -28,14 +28,14 @@ const ID_HEADERS: [HeaderName; 5] = [
 
 /// The program that sends a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Client {
+pub(crate) struct ClientProgram {
     /// Its name; empty if it sends none.
     pub(crate) agent: String,
     /// A hash of what it calls the conversation: side calls and sub-agents of one have the same.
     pub(crate) group: Option<u64>,
 }
 
-impl Client {
+impl ClientProgram {
     /// The client as the headers of a request name it.
     pub(crate) fn of(headers: &HeaderMap, settings: &Settings) -> Self {
         let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
@@ -94,14 +94,14 @@ mod tests {
     use longhand_dialect::{Dialect, read};
     use std::sync::Arc;
 
-    fn client(headers: &[(&'static str, &'static str)], body: &str) -> Client {
+    fn client(headers: &[(&'static str, &'static str)], body: &str) -> ClientProgram {
         let settings = Settings::new(Arc::new(MemoryArchive::default()));
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
         let conversation = read(body.as_bytes().to_vec(), Some(Dialect::Anthropic)).unwrap();
-        Client::of(&map, &settings).with(&conversation)
+        ClientProgram::of(&map, &settings).with(&conversation)
     }
 
     #[test]

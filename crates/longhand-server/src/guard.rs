@@ -13,12 +13,12 @@ use self::pages::PageRule;
 use crate::Settings;
 use crate::credentials::Credentials;
 use crate::route::Destination;
-use crate::secret::Secret;
+use crate::secret::RunSecret;
 
 /// The guards of all kinds of paths.
 pub(crate) struct Guards {
     /// What every request must have, whatever its path: it is a piece of the path itself.
-    secret: Option<Secret>,
+    secret: Option<RunSecret>,
     status: Guard,
     conversation: Guard,
     pass_through: Guard,
@@ -50,7 +50,7 @@ impl Guards {
         let keys = Arc::new(Keys::new(&settings.keys));
         let guard = Guard { pages: PageRule::new(address), keys };
         Self {
-            secret: settings.secret.as_deref().map(Secret::new),
+            secret: settings.secret.as_deref().map(RunSecret::new),
             status: guard.clone(),
             conversation: guard.clone(),
             pass_through: guard,

@@ -7,14 +7,14 @@ use longhand_dialect::Options;
 use crate::Settings;
 use crate::cache_reach::CacheReach;
 use crate::calibration::{self, Calibration};
-use crate::models::Models;
+use crate::models::ModelCatalogue;
 use crate::request::source::WindowSource;
 use crate::route::RequestFields;
 use crate::store::Store;
 
 /// What is known of the models that requests name.
 pub(crate) struct ModelKnowledge {
-    pub(crate) models: Models,
+    pub(crate) models: ModelCatalogue,
     pub(crate) calibration: Calibration,
     pub(crate) cache_reach: CacheReach,
     /// The most tokens of a request by the settings; if not set, the model's window counts.
@@ -24,7 +24,7 @@ pub(crate) struct ModelKnowledge {
 impl ModelKnowledge {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
-            models: Models::new(settings),
+            models: ModelCatalogue::new(settings),
             calibration: Calibration::default(),
             cache_reach: CacheReach::default(),
             budget: settings.budget,

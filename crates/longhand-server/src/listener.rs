@@ -12,7 +12,7 @@ use longhand_dialect::{AnswerReader, Dialect, ReadAnswer, Unread, decode, decode
 use crate::answer::Chunk;
 use crate::archivist::Ticket;
 use crate::headers::is_events;
-use crate::load::Share;
+use crate::load::MemoryShare;
 use crate::proxy::Shared;
 use crate::request::prepare::PreparedRequest;
 
@@ -25,7 +25,7 @@ const UNPACK_BYTES: usize = 64 << 10;
 pub(crate) struct Listener {
     copy: AnswerCopy,
     /// The memory that the copy takes.
-    share: Arc<Share>,
+    share: Arc<MemoryShare>,
     kind: AnswerKind,
     prepared: PreparedRequest,
     shared: Arc<Shared>,

@@ -31,7 +31,7 @@ pub(crate) struct Load {
 
 /// The memory that one request has reserved; dropping it gives the memory back.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct MemoryShare {
     load: Arc<Load>,
     bytes: AtomicU64,
 }
@@ -46,12 +46,12 @@ impl Load {
     }
 
     /// A share of nothing yet.
-    pub(crate) fn share(self: &Arc<Self>) -> Arc<Share> {
-        Arc::new(Share { load: Arc::clone(self), bytes: AtomicU64::new(0) })
+    pub(crate) fn share(self: &Arc<Self>) -> Arc<MemoryShare> {
+        Arc::new(MemoryShare { load: Arc::clone(self), bytes: AtomicU64::new(0) })
     }
 }
 
-impl Share {
+impl MemoryShare {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -92,7 +92,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
         self.load.held.fetch_sub(self.bytes(), Ordering::Relaxed);
     }
@@ -101,7 +101,7 @@ impl Drop for Share {
 /// Bytes, and the share that has the memory for them.
 struct ReservedBytes {
     bytes: Bytes,
-    _share: Arc<Share>,
+    _share: Arc<MemoryShare>,
 }
 
 impl AsRef<[u8]> for ReservedBytes {
@@ -115,12 +115,12 @@ impl AsRef<[u8]> for ReservedBytes {
 pub(crate) struct Working {
     pub(crate) bytes: u64,
     /// The places from which the count of a later request can continue, in order.
-    places: Vec<Place>,
+    places: Vec<CountPlace>,
 }
 
 /// How far a text was counted.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct CountPlace {
     at: usize,
     depth: usize,
     /// For each depth, whether it is in a list.
@@ -143,7 +143,11 @@ impl Working {
     /// A message of twenty bytes takes a thousand in memory, so elements are counted before any is parsed. Counting
     /// commas is much faster and gives an upper bound: if that is small, it is good enough. The bytes that an earlier
     /// request has in `common` with this one are not counted again.
-    pub(crate) fn of(text: &str, before: Option<(&Self, usize)>, share: &Share) -> Option<Self> {
+    pub(crate) fn of(
+        text: &str,
+        before: Option<(&Self, usize)>,
+        share: &MemoryShare,
+    ) -> Option<Self> {
         let known = before.map_or(&[][..], |(before, common)| before.within(common));
         let commas = || memchr_iter(b',', text.as_bytes()).count() as u64;
         let most =
@@ -157,12 +161,12 @@ impl Working {
     }
 
     /// The places within so many bytes of the beginning.
-    fn within(&self, bytes: usize) -> &[Place] {
+    fn within(&self, bytes: usize) -> &[CountPlace] {
         &self.places[..self.places.partition_point(|place| place.at <= bytes)]
     }
 
     /// Counts from the last of the places on.
-    fn counted(text: &str, mut places: Vec<Place>) -> Self {
+    fn counted(text: &str, mut places: Vec<CountPlace>) -> Self {
         let length = text.len() as u64;
         let text = text.as_bytes();
         let mut place = places.last().copied().unwrap_or_default();
@@ -198,8 +202,8 @@ impl Working {
     }
 }
 
-impl Place {
-    fn remember(self, places: &mut Vec<Place>) {
+impl CountPlace {
+    fn remember(self, places: &mut Vec<CountPlace>) {
         if places.len() - self.first == PLACES_OF_LIST {
             places.remove(self.first);
         }
@@ -279,7 +283,7 @@ mod tests {
         Working::counted(text, Vec::new()).bytes
     }
 
-    fn working_bytes(text: &str, share: &Share) -> Option<u64> {
+    fn working_bytes(text: &str, share: &MemoryShare) -> Option<u64> {
         Working::of(text, None, share).map(|working| working.bytes)
     }
 

@@ -8,7 +8,7 @@ use longhand::time;
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::metrics::{Bypass, Flow, Metrics, RequestOutcome};
+use crate::metrics::{Bypass, Metrics, RequestOutcome, TokenFlow};
 use crate::redaction::Redaction;
 use crate::request::window::RequestWindow;
 use crate::settings::LogSink;
@@ -88,9 +88,9 @@ impl LogLine {
         self.name("outcome", if compacted { "compacted" } else { "passed" });
         self.add("edits", window.edits);
         if let (Some(before), Some(after)) = (window.before, window.after) {
-            self.metrics.flow(Flow::In, before.0);
-            self.metrics.flow(Flow::Sent, after.0);
-            self.metrics.flow(Flow::Saved, before.saturating_sub(after).0);
+            self.metrics.flow(TokenFlow::In, before.0);
+            self.metrics.flow(TokenFlow::Sent, after.0);
+            self.metrics.flow(TokenFlow::Saved, before.saturating_sub(after).0);
             self.add("tokens_before", before.0);
             self.add("tokens_after", after.0);
         }

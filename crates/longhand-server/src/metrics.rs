@@ -75,7 +75,7 @@ pub(crate) enum RequestOutcome {
 
 /// What tokens were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Flow {
+pub(crate) enum TokenFlow {
     /// They came in.
     In,
     /// They were sent.
@@ -103,14 +103,14 @@ pub(crate) enum Rung {
 
 /// A recall, by what was looked for and whether it was found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Recall {
+pub(crate) struct RecallLabel {
     kind: String,
     outcome: String,
 }
 
 /// Why an answer, or some of it, could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct UnreadWhy {
+pub(crate) struct UnreadLabel {
     why: String,
 }
 
@@ -131,7 +131,7 @@ macro_rules! label_values {
     )*};
 }
 
-label_values!(Bypass, RequestOutcome, Flow, Rung);
+label_values!(Bypass, RequestOutcome, TokenFlow, Rung);
 
 macro_rules! label {
     ($name:ident, $field:ident: $kind:ty) => {
@@ -142,10 +142,10 @@ macro_rules! label {
     };
 }
 
-label!(Why, why: Bypass);
-label!(Became, outcome: RequestOutcome);
-label!(Of, kind: Flow);
-label!(By, rung: Rung);
+label!(BypassLabel, why: Bypass);
+label!(OutcomeLabel, outcome: RequestOutcome);
+label!(TokensLabel, kind: TokenFlow);
+label!(RungLabel, rung: Rung);
 
 /// All counters; they are updated without a lock.
 pub(crate) struct Metrics {
@@ -153,15 +153,15 @@ pub(crate) struct Metrics {
     pub(crate) requests: Counter,
     pub(crate) unanswered: Counter,
     pub(crate) failed: Counter,
-    pub(crate) conversations: Family<Became, Counter>,
-    pub(crate) bypasses: Family<Why, Counter>,
+    pub(crate) conversations: Family<OutcomeLabel, Counter>,
+    pub(crate) bypasses: Family<BypassLabel, Counter>,
     pub(crate) batches: Counter,
     pub(crate) recovered: Counter,
-    pub(crate) tokens: Family<Of, Counter>,
+    pub(crate) tokens: Family<TokensLabel, Counter>,
     pub(crate) cost: Counter<f64, AtomicU64>,
-    pub(crate) folds: Family<By, Counter>,
-    pub(crate) recalls: Family<Recall, Counter>,
-    pub(crate) unread: Family<UnreadWhy, Counter>,
+    pub(crate) folds: Family<RungLabel, Counter>,
+    pub(crate) recalls: Family<RecallLabel, Counter>,
+    pub(crate) unread: Family<UnreadLabel, Counter>,
     /// Their sum over all reasons.
     unread_all: Counter,
     pub(crate) foreign_events: Counter,
@@ -265,39 +265,39 @@ impl Metrics {
     }
 
     pub(crate) fn bypass(&self, why: Bypass) {
-        self.bypasses.get_or_create(&Why { why }).inc();
+        self.bypasses.get_or_create(&BypassLabel { why }).inc();
         self.became(RequestOutcome::Bypassed);
     }
 
     pub(crate) fn became(&self, outcome: RequestOutcome) {
-        self.conversations.get_or_create(&Became { outcome }).inc();
+        self.conversations.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
-    pub(crate) fn flow(&self, kind: Flow, tokens: u64) {
-        self.tokens.get_or_create(&Of { kind }).inc_by(tokens);
+    pub(crate) fn flow(&self, kind: TokenFlow, tokens: u64) {
+        self.tokens.get_or_create(&TokensLabel { kind }).inc_by(tokens);
     }
 
     pub(crate) fn fold(&self, rung: Rung, count: u64) {
         if count > 0 {
-            self.folds.get_or_create(&By { rung }).inc_by(count);
+            self.folds.get_or_create(&RungLabel { rung }).inc_by(count);
         }
     }
 
     pub(crate) fn recalled(&self, found: &Found) {
         let name = |variant: &dyn fmt::Debug| format!("{variant:?}").to_lowercase();
-        let recall = Recall { kind: name(&found.sought), outcome: name(&found.outcome) };
+        let recall = RecallLabel { kind: name(&found.sought), outcome: name(&found.outcome) };
         self.recalls.get_or_create(&recall).inc();
     }
 
     pub(crate) fn unread(&self, why: Unread) {
         let why = format!("{why:?}").to_lowercase();
-        self.unread.get_or_create(&UnreadWhy { why }).inc();
+        self.unread.get_or_create(&UnreadLabel { why }).inc();
         self.unread_all.inc();
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        let became = |outcome| self.conversations.get_or_create(&Became { outcome }).get();
-        let flowed = |kind| self.tokens.get_or_create(&Of { kind }).get();
+        let became = |outcome| self.conversations.get_or_create(&OutcomeLabel { outcome }).get();
+        let flowed = |kind| self.tokens.get_or_create(&TokensLabel { kind }).get();
         Counts {
             requests: self.requests.get(),
             refused: became(RequestOutcome::Refused),
@@ -311,8 +311,8 @@ impl Metrics {
             unread: self.unread_all.get(),
             unarchived: self.unarchived.get(),
             late: self.late.get(),
-            saved: flowed(Flow::Saved),
-            billed: flowed(Flow::Billed),
+            saved: flowed(TokenFlow::Saved),
+            billed: flowed(TokenFlow::Billed),
         }
     }
 }

@@ -28,11 +28,11 @@ pub struct Missing {
 /// All messages that are missing.
 #[derive(Default)]
 pub(crate) struct MissingList {
-    content: Mutex<Content>,
+    content: Mutex<MissingMessages>,
 }
 
 #[derive(Default)]
-struct Content {
+struct MissingMessages {
     /// By the number of the job that writes them.
     waiting: BTreeMap<u64, Waiting>,
     given_up: Vec<Missing>,

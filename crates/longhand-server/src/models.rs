@@ -16,7 +16,7 @@ use crate::request::source::SharedMeter;
 const NAMES_MAX: usize = 1_000;
 
 /// The models that requests have named.
-pub(crate) struct Models {
+pub(crate) struct ModelCatalogue {
     /// The windows that the settings name, before those of the catalogue.
     windows: HashMap<String, Tokens>,
     prices: Prices,
@@ -33,7 +33,7 @@ pub(crate) struct KnownModel {
     meters: [Mutex<Option<SharedMeter>>; 2],
 }
 
-impl Models {
+impl ModelCatalogue {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             windows: settings.windows.clone(),

@@ -7,9 +7,9 @@ use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use longhand_model::http;
 
-use crate::answer::Body;
-use crate::client::Client;
-use crate::load::Share;
+use crate::answer::ResponseBody;
+use crate::client::ClientProgram;
+use crate::load::MemoryShare;
 use crate::log_line::LogLine;
 use crate::metrics::Bypass;
 use crate::proxy::Shared;
@@ -30,7 +30,7 @@ pub(crate) struct Passage<'s> {
     pub(crate) parts: Parts,
     pub(crate) caller: Caller,
     /// The memory that it takes.
-    pub(crate) share: Arc<Share>,
+    pub(crate) share: Arc<MemoryShare>,
     pub(crate) log_line: LogLine,
 }
 
@@ -49,12 +49,16 @@ pub(crate) enum Exit {
         has_more: bool,
     },
     /// The upstream did not answer, and we do in its place.
-    Unanswered(Box<Response<Body>>),
+    Unanswered(Box<Response<ResponseBody>>),
 }
 
 impl Passage<'_> {
     /// Takes a request to a conversation through all steps.
-    pub(crate) async fn converse(mut self, route: Route, mut body: Incoming) -> Response<Body> {
+    pub(crate) async fn converse(
+        mut self,
+        route: Route,
+        mut body: Incoming,
+    ) -> Response<ResponseBody> {
         match self.ask(route, &mut body).await {
             Ok(answered) => self.respond(answered),
             Err(exit) => self.leave(exit, body).await,
@@ -90,7 +94,7 @@ impl Passage<'_> {
             as_is: has(headers::BYPASS),
             forgets,
             caller: self.caller.clone(),
-            client: Client::of(&self.parts.headers, settings),
+            client: ClientProgram::of(&self.parts.headers, settings),
             share: Arc::clone(&self.share),
             upstream_knows_options: self.upstream.knows_options,
         })
@@ -102,7 +106,7 @@ impl Passage<'_> {
     }
 
     /// Ends the way of a request that got no answer by its steps.
-    async fn leave(mut self, exit: Exit, rest: Incoming) -> Response<Body> {
+    async fn leave(mut self, exit: Exit, rest: Incoming) -> Response<ResponseBody> {
         let (why, is_lost, begun, has_more) = match exit {
             Exit::Refused(status, message) => return self.refuse(status, message),
             Exit::Unanswered(response) => return *response,
@@ -133,13 +137,13 @@ impl Passage<'_> {
             }
         ));
         if is_lost {
-            let client = Client::of(&self.parts.headers, &self.shared.settings);
+            let client = ClientProgram::of(&self.parts.headers, &self.shared.settings);
             self.shared.stores.archived.bypassed(self.caller.owner(), client);
         }
     }
 
     /// Answers in the place of the upstream.
-    pub(crate) fn refuse(mut self, status: StatusCode, message: &str) -> Response<Body> {
+    pub(crate) fn refuse(mut self, status: StatusCode, message: &str) -> Response<ResponseBody> {
         self.log_line.refused(message);
         self.log_line.status(status);
         envelope::error(self.provider, status, message)

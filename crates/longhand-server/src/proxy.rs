@@ -19,8 +19,8 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
-use crate::answer::Body;
-use crate::archivist::{ArchiveOutage, Archivist, Limits};
+use crate::answer::ResponseBody;
+use crate::archivist::{ArchiveOutage, Archivist, ArchivistLimits};
 use crate::credentials::{Credentials, Ownership};
 use crate::guard::{Guards, Refused};
 use crate::in_place::InPlace;
@@ -154,7 +154,7 @@ impl Shared {
     ) -> Result<Self, ServerError> {
         let metrics = Arc::new(Metrics::new());
         let archive = Arc::clone(&settings.archive);
-        let limits = Limits::of(&settings);
+        let limits = ArchivistLimits::of(&settings);
         let archivist = Archivist::start(Arc::clone(&archive), limits, Arc::clone(&metrics))?;
         let archived = Store::new(archive, archivist, Arc::clone(&metrics));
         let forgetful = Arc::new(Store::forgetful()?);
@@ -272,13 +272,13 @@ const STRANGER: &str = "a request without the secret of this run was refused: an
      or the agent changes the path of its base URL";
 
 /// The answer to a caller without the secret of a private proxy: it does not even say what this is.
-fn stranger() -> Response<Body> {
-    let mut response = Response::new(Body::text(String::new()));
+fn stranger() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::text(String::new()));
     *response.status_mut() = StatusCode::UNAUTHORIZED;
     response
 }
 
-async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Body> {
+async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<ResponseBody> {
     let (mut parts, body) = request.into_parts();
     if shared.guards.take_secret(&mut parts).is_err() {
         shared.warnings.once(STRANGER);
@@ -361,7 +361,7 @@ fn refuse(
     provider: Provider,
     status: StatusCode,
     message: &str,
-) -> Response<Body> {
+) -> Response<ResponseBody> {
     log_line.refused(message);
     log_line.status(status);
     envelope::error(provider, status, message)

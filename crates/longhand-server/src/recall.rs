@@ -16,7 +16,7 @@ use self::follow::RecallRounds;
 pub(crate) use self::follow::RepeatableRequest;
 pub(crate) use self::offer::offer;
 use self::stream::JoinedStream;
-use crate::answer::{Chunk, Chunks, UpstreamAnswer};
+use crate::answer::{AnswerChunks, Chunk, UpstreamAnswer};
 use crate::headers::is_events;
 use crate::listener::AnswerKind;
 use crate::upstream::AnswerHead;
@@ -51,7 +51,7 @@ pub(crate) async fn answered(request: RepeatableRequest, answer: UpstreamAnswer)
 async fn joined(
     mut rounds: RecallRounds,
     mut head: AnswerHead,
-    mut chunks: Chunks,
+    mut chunks: AnswerChunks,
 ) -> UpstreamAnswer {
     let mut filter = ReplyFilter::new(rounds.dialect(), NAME);
     let mut is_first = true;
@@ -72,7 +72,7 @@ async fn joined(
         let Some(next) = rounds.follow(&reply).await else {
             let shown = filter.whole(&body);
             head.headers.insert(CONTENT_LENGTH, shown.len().into());
-            let (begun, rest) = (vec![Ok(shown.into())], Chunks::of(Vec::new()));
+            let (begun, rest) = (vec![Ok(shown.into())], AnswerChunks::of(Vec::new()));
             return UpstreamAnswer { head, begun, rest };
         };
         filter.go_on(&reply);
@@ -100,9 +100,9 @@ fn names_tool(body: &[u8]) -> bool {
 /// With `only_with_calls`, it fails for an answer that does not name the tool as well: nobody has to read that.
 async fn unpacked(
     head: &mut AnswerHead,
-    chunks: Chunks,
+    chunks: AnswerChunks,
     only_with_calls: bool,
-) -> Result<Chunks, (Vec<Chunk>, Chunks)> {
+) -> Result<AnswerChunks, (Vec<Chunk>, AnswerChunks)> {
     let kind = AnswerKind::of(&head.headers);
     if !kind.is_packed() {
         return Ok(chunks);
@@ -114,11 +114,11 @@ async fn unpacked(
     };
     head.headers.remove(CONTENT_ENCODING);
     head.headers.remove(CONTENT_LENGTH);
-    Ok(Chunks::of(vec![Ok(plain.into())]))
+    Ok(AnswerChunks::of(vec![Ok(plain.into())]))
 }
 
 /// Reads an answer to its end, or up to the largest size that is searched.
-async fn gather(mut chunks: Chunks) -> (Vec<Chunk>, Chunks) {
+async fn gather(mut chunks: AnswerChunks) -> (Vec<Chunk>, AnswerChunks) {
     let (mut pieces, mut bytes) = (Vec::new(), 0);
     while bytes <= WHOLE_BYTES_MAX
         && let Some(chunk) = chunks.next().await

@@ -9,7 +9,7 @@ use longhand_dialect::{Dialect, Reply, Stop, Usage};
 use crate::archivist::Ticket;
 use crate::knowledge::{ModelKnowledge, keep_learned};
 use crate::listener::UnreadPart;
-use crate::metrics::{Flow, Metrics};
+use crate::metrics::{Metrics, TokenFlow};
 use crate::notices::Notices;
 use crate::redaction::Redaction;
 use crate::request::prepare::PreparedRequest;
@@ -100,9 +100,9 @@ impl AnswerRecorder {
         let model = self.redaction.text(reply.model.as_deref().unwrap_or_else(|| source.model()));
         let price = self.knowledge.models.get(&model).price;
         let cost_micros = price.map(|price| longhand_model::cost_micros(&price, &usage));
-        self.metrics.flow(Flow::Billed, usage.input);
-        self.metrics.flow(Flow::Cached, usage.cached_input);
-        self.metrics.flow(Flow::Output, usage.output);
+        self.metrics.flow(TokenFlow::Billed, usage.input);
+        self.metrics.flow(TokenFlow::Cached, usage.cached_input);
+        self.metrics.flow(TokenFlow::Output, usage.output);
         if let Some(micros) = cost_micros {
             self.metrics.cost.inc_by(micros as f64 / 1e6);
         }

@@ -10,7 +10,7 @@ use longhand_dialect::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::answer::{Chunk, Chunks};
+use crate::answer::{AnswerChunks, Chunk};
 use crate::headers;
 use crate::listener::AnswerKind;
 use crate::request::source::WindowSource;
@@ -34,7 +34,7 @@ const FULL: &str = "model_context_window_exceeded";
 pub(crate) async fn peek(
     head: &AnswerHead,
     source: &WindowSource,
-    rest: &mut Chunks,
+    rest: &mut AnswerChunks,
 ) -> (Vec<Chunk>, Option<Overflow>) {
     let (status, kind) = (head.status, AnswerKind::of(&head.headers));
     let length = headers::number(&head.headers, &CONTENT_LENGTH);
@@ -68,7 +68,7 @@ fn full(dialect: Dialect, body: &str) -> Option<Overflow> {
     is_full.then_some(Overflow { limit: None, asked: None, bytes: false })
 }
 
-async fn gather(rest: &mut Chunks, time: Duration) -> Vec<Chunk> {
+async fn gather(rest: &mut AnswerChunks, time: Duration) -> Vec<Chunk> {
     let end = Instant::now() + time;
     let mut begun = Vec::new();
     let mut bytes = 0;
@@ -83,7 +83,7 @@ async fn gather(rest: &mut Chunks, time: Duration) -> Vec<Chunk> {
 
 /// Reads the beginning of a stream, up to the first event that is part of an answer.
 async fn opening(
-    rest: &mut Chunks,
+    rest: &mut AnswerChunks,
     dialect: Dialect,
     request: &str,
 ) -> (Vec<Chunk>, Option<Overflow>) {

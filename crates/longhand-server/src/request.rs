@@ -34,8 +34,8 @@ use std::sync::Arc;
 use longhand_dialect::{Dialect, DialectError};
 use longhand_meter::MeterError;
 
-use crate::client::Client;
-use crate::load::Share;
+use crate::client::ClientProgram;
+use crate::load::MemoryShare;
 use crate::metrics::Bypass;
 use crate::route::Caller;
 
@@ -50,9 +50,9 @@ pub(crate) struct RequestContext {
     /// Whether it is left out of the archive.
     pub(crate) forgets: bool,
     pub(crate) caller: Caller,
-    pub(crate) client: Client,
+    pub(crate) client: ClientProgram,
     /// The memory that it takes.
-    pub(crate) share: Arc<Share>,
+    pub(crate) share: Arc<MemoryShare>,
     /// Whether the upstream knows the options by which a client has its provider shorten conversations.
     pub(crate) upstream_knows_options: bool,
 }

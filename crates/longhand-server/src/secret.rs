@@ -14,13 +14,13 @@ const PROJECT: HeaderName = HeaderName::from_static("openai-project");
 const SEPARATOR: u8 = b'.';
 
 /// The secret that every request must have, as the first piece of its path or in a header.
-pub(crate) struct Secret {
+pub(crate) struct RunSecret {
     /// Hashes compare in constant time.
     hash: blake3::Hash,
     length: usize,
 }
 
-impl Secret {
+impl RunSecret {
     pub(crate) fn new(secret: &str) -> Self {
         Self { hash: blake3::hash(secret.as_bytes()), length: secret.len() }
     }
@@ -84,7 +84,7 @@ mod tests {
         if let Some(project) = project {
             parts.headers.insert(PROJECT, project.parse().unwrap());
         }
-        let is_there = Secret::new("s3cret").take(&mut parts);
+        let is_there = RunSecret::new("s3cret").take(&mut parts);
         let project = parts.headers.get(PROJECT).map(|value| value.to_str().unwrap().to_owned());
         is_there.then(|| (parts.uri.to_string(), project))
     }

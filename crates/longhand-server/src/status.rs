@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::answer::Body;
+use crate::answer::ResponseBody;
 use crate::proxy::Shared;
 use crate::store::Store;
 
@@ -25,7 +25,7 @@ const ARCHIVE_TIME_MAX: Duration = Duration::from_secs(2);
 const MISSING_MAX: usize = 100;
 
 /// Answers a request to a path of ours.
-pub(crate) async fn answer(shared: &Shared, parts: &Parts) -> Response<Body> {
+pub(crate) async fn answer(shared: &Shared, parts: &Parts) -> Response<ResponseBody> {
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET\n".to_owned());
     }
@@ -45,7 +45,7 @@ pub(crate) async fn answer(shared: &Shared, parts: &Parts) -> Response<Body> {
 }
 
 /// Whether requests are taken, how the archive does, and what is missing in it.
-async fn ready(shared: &Shared) -> Response<Body> {
+async fn ready(shared: &Shared) -> Response<ResponseBody> {
     let (metrics, store) = (&shared.metrics, &shared.stores.archived);
     let archive = is_there(Arc::clone(store)).await;
     let ready = archive || !shared.settings.require_archive;
@@ -79,8 +79,8 @@ async fn is_there(store: Arc<Store>) -> bool {
 const JSON: &str = "application/json";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
-    let mut response = Response::new(Body::text(body));
+fn text(status: StatusCode, kind: &'static str, body: String) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::text(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response

@@ -23,8 +23,8 @@ pub(crate) use self::live_session::{LiveBatch, LiveSession};
 use self::origins::{Origin, Origins};
 pub(crate) use self::pending_write::{PendingWrite, WriteOutcome, WriteStep};
 use crate::ServerError;
-use crate::archivist::{ArchiveOutage, Archivist, Limits, Ticket, Weight, Work};
-use crate::client::Client;
+use crate::archivist::{ArchiveOutage, ArchiveWork, Archivist, ArchivistLimits, JobWeight, Ticket};
+use crate::client::ClientProgram;
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::missing::Missing;
@@ -52,7 +52,7 @@ pub(crate) struct Store {
     archive: Arc<dyn Archive>,
     archivist: Archivist,
     metrics: Arc<Metrics>,
-    index: Mutex<Index>,
+    index: Mutex<SessionIndex>,
     /// Whether its archive is in memory, and drops the oldest sessions.
     pub(crate) forgets: bool,
     /// How many requests were admitted.
@@ -73,7 +73,7 @@ impl Stores {
 }
 
 #[derive(Default)]
-struct Index {
+struct SessionIndex {
     /// By owner: nobody finds the sessions of others.
     sessions: FxHashMap<(Owner, SessionId), Arc<LiveSession>>,
     /// The session that has a link; if several have, the latest.
@@ -93,7 +93,7 @@ pub(crate) struct NewAnswer {
 }
 
 /// A batch on its way into the log.
-pub(crate) struct Commit {
+pub(crate) struct BatchCommit {
     /// The newest live batch on the path; 0 if there is none.
     pub(crate) after: u64,
     pub(crate) batch: Batch,
@@ -116,7 +116,7 @@ impl Store {
     pub(crate) fn forgetful() -> Result<Self, ServerError> {
         let metrics = Arc::new(Metrics::new());
         let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-        let limits = Limits {
+        let limits = ArchivistLimits {
             linger: Duration::ZERO,
             new_max: usize::MAX,
             held_max: usize::MAX,
@@ -148,7 +148,7 @@ impl Store {
         &self.archive
     }
 
-    fn index(&self) -> MutexGuard<'_, Index> {
+    fn index(&self) -> MutexGuard<'_, SessionIndex> {
         lock(&self.index)
     }
 
@@ -228,7 +228,7 @@ impl Store {
     fn learn(&self, session: &LiveSession, links: Vec<Link>) {
         let mut index = self.index();
         if index.links.len() + links.len() > LINKS_MAX {
-            *index = Index::default();
+            *index = SessionIndex::default();
         }
         let audible = links.into_iter().filter(|link| !link.is_silent());
         index.links.extend(audible.map(|link| (link, session.id)));
@@ -368,11 +368,11 @@ impl Store {
     pub(crate) fn enter(
         &self,
         admitted: &AdmittedRequest,
-        commit: Commit,
+        commit: BatchCommit,
     ) -> (Arc<LiveBatch>, Option<Ticket>) {
         let session = &admitted.session;
         let mut state = session.lock();
-        let Commit { after, batch, receipt, aside } = commit;
+        let BatchCommit { after, batch, receipt, aside } = commit;
         let new = NewBatch { after, at_ms: now_ms(), batch, receipt };
         let live = Arc::new(LiveBatch::new(state.next_batch(), new, &state.live));
         if state.edition != admitted.edition {
@@ -391,13 +391,13 @@ impl Store {
     /// Has something archived that was derived from a session.
     pub(crate) fn derive(&self, session: SessionId, key: String, value: String) {
         let archive = Arc::clone(&self.archive);
-        let weight = Weight { new: value.len(), held: value.len() };
+        let weight = JobWeight { new: value.len(), held: value.len() };
         let work = move || archive.put_derived(session, &key, &value).is_ok();
-        self.archivist.give(weight, Work::Other(Box::new(work)));
+        self.archivist.give(weight, ArchiveWork::Other(Box::new(work)));
     }
 
     /// Logs a request that was passed on unread: its session is not known.
-    pub(crate) fn bypassed(&self, owner: Owner, client: Client) {
+    pub(crate) fn bypassed(&self, owner: Owner, client: ClientProgram) {
         let archive = Arc::clone(&self.archive);
         let id = SessionId::named(owner, UNREAD);
         let new = NewSession { owner, name: UNREAD.to_owned(), ..NewSession::default() };
@@ -410,7 +410,7 @@ impl Store {
         let work = move || {
             archive.begin(id, &new).and_then(|()| archive.log_request(id, &request)).is_ok()
         };
-        self.archivist.give(Weight::default(), Work::Other(Box::new(work)));
+        self.archivist.give(JobWeight::default(), ArchiveWork::Other(Box::new(work)));
         self.give_up(UNREAD, 1, "it was passed on as it was");
     }
 
@@ -444,7 +444,7 @@ impl Store {
     fn give(&self, write: PendingWrite) -> Option<Ticket> {
         let session = Arc::clone(write.session());
         let (count, weight) = (write.count(), write.weight());
-        let ticket = self.archivist.give(weight, Work::Enter(Box::new(write)));
+        let ticket = self.archivist.give(weight, ArchiveWork::Enter(Box::new(write)));
         if ticket.is_none() {
             self.metrics.unarchived.inc_by(count);
             self.give_up(&session.name, count, "the proxy has stopped");
@@ -463,7 +463,8 @@ impl Store {
 
     /// Waits until everything that was queued so far is written.
     pub(crate) fn settle(&self) {
-        if let Some(ticket) = self.archivist.give(Weight::default(), Work::Other(Box::new(|| true)))
+        if let Some(ticket) =
+            self.archivist.give(JobWeight::default(), ArchiveWork::Other(Box::new(|| true)))
         {
             self.archivist.hurry();
             let _ = ticket.blocking_recv();

@@ -18,28 +18,28 @@ const OWNER_MAX: usize = 8;
 const REMEMBERED_MAX: usize = 1_000;
 
 /// An owner, or one of the owner's conversations by how it begins.
-type Key = (Owner, Option<u64>);
+type TurnKey = (Owner, Option<u64>);
 
 /// The turns of all owners and conversations.
 #[derive(Default)]
 pub(crate) struct Turns {
-    turns: Mutex<FxHashMap<Key, Arc<Semaphore>>>,
+    turns: Mutex<FxHashMap<TurnKey, Arc<Semaphore>>>,
 }
 
 /// The right to use a thread, until it is dropped.
-pub(crate) struct Turn {
+pub(crate) struct ThreadTurn {
     _permits: [Option<OwnedSemaphorePermit>; 2],
 }
 
 impl Turns {
     /// Waits for a turn of an owner in a conversation, which is identified by a hash of its beginning.
-    pub(crate) async fn wait(&self, owner: Owner, opening: u64) -> Turn {
+    pub(crate) async fn wait(&self, owner: Owner, opening: u64) -> ThreadTurn {
         let alike = self.of((owner, Some(opening)), ALIKE_MAX).acquire_owned().await.ok();
         let by_owner = self.of((owner, None), OWNER_MAX).acquire_owned().await.ok();
-        Turn { _permits: [alike, by_owner] }
+        ThreadTurn { _permits: [alike, by_owner] }
     }
 
-    fn of(&self, key: Key, most: usize) -> Arc<Semaphore> {
+    fn of(&self, key: TurnKey, most: usize) -> Arc<Semaphore> {
         let mut turns = lock(&self.turns);
         if turns.len() > REMEMBERED_MAX {
             turns.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use hyper::http::uri;
 use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
+pub(crate) use longhand_meter::Provider;
 use longhand_model::http::{self, HttpClient, HttpError, RequestBody};
 
-use crate::answer::{Body, Chunks, RelayedBody};
+use crate::answer::{AnswerChunks, RelayedBody, ResponseBody};
 use crate::route::{plain, unescaped};
 use crate::{ServerError, Settings, headers};
 
 /// An answer as it comes.
-pub(crate) type Response = hyper::Response<http::Body>;
+pub(crate) type UpstreamResponse = hyper::Response<http::Body>;
 
 /// The status of an answer, and its headers that are passed on.
 pub(crate) struct AnswerHead {
@@ -22,26 +23,19 @@ pub(crate) struct AnswerHead {
 
 impl AnswerHead {
     /// The head of an answer, and its body.
-    pub(crate) fn split(response: Response) -> (Self, Chunks) {
+    pub(crate) fn split(response: UpstreamResponse) -> (Self, AnswerChunks) {
         let (parts, body) = response.into_parts();
         let head = Self { status: parts.status, headers: headers::end_to_end(&parts.headers) };
-        (head, Chunks::Upstream(body))
+        (head, AnswerChunks::Upstream(body))
     }
 
     /// The same head for a client, with a body.
-    pub(crate) fn response(self, body: RelayedBody) -> hyper::Response<Body> {
-        let mut response = hyper::Response::new(Body::Relayed(body));
+    pub(crate) fn response(self, body: RelayedBody) -> hyper::Response<ResponseBody> {
+        let mut response = hyper::Response::new(ResponseBody::Relayed(body));
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;
         response
     }
-}
-
-/// Whose format a request has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Provider {
-    OpenAi,
-    Anthropic,
 }
 
 /// The configured servers, and the clients that reach them.
@@ -155,7 +149,7 @@ impl Upstream {
         address: Uri,
         headers: HeaderMap,
         body: RequestBody,
-    ) -> Result<Response, HttpError> {
+    ) -> Result<UpstreamResponse, HttpError> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = address;

@@ -9,7 +9,7 @@ use longhand::{Archive, SessionId};
 use longhand_archive::{Addition, Appended, ArchiveError};
 use rustc_hash::FxHashSet;
 
-use super::{Job, Queue, Waiter, Work};
+use super::{ArchiveJob, ArchiveQueue, ArchiveWork, JobWaiter};
 use crate::metrics::Metrics;
 use crate::store::{PendingWrite, WriteOutcome, WriteStep};
 
@@ -45,12 +45,12 @@ const PLACE_PATIENCE: Duration = Duration::from_secs(10);
 const FAREWELLS_MAX: u32 = 4;
 
 /// A write to a session, and who waits for it.
-type WaitingWrite = (Box<PendingWrite>, Waiter);
+type WaitingWrite = (Box<PendingWrite>, JobWaiter);
 
 /// The thread's state.
-pub(super) struct Worker {
+pub(super) struct ArchiveWorker {
     archive: Arc<dyn Archive>,
-    queue: Arc<Queue>,
+    queue: Arc<ArchiveQueue>,
     metrics: Arc<Metrics>,
     /// The writes whose ledger is read again, each with the thread that reads it: one long session holds up no other.
     rereading: Vec<(JoinHandle<()>, WaitingWrite)>,
@@ -67,8 +67,12 @@ pub(super) struct Worker {
     closed: Option<Instant>,
 }
 
-impl Worker {
-    pub(super) fn new(archive: Arc<dyn Archive>, queue: Arc<Queue>, metrics: Arc<Metrics>) -> Self {
+impl ArchiveWorker {
+    pub(super) fn new(
+        archive: Arc<dyn Archive>,
+        queue: Arc<ArchiveQueue>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             archive,
             queue,
@@ -83,7 +87,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn run(&mut self, jobs: &Receiver<Job>) {
+    pub(super) fn run(&mut self, jobs: &Receiver<ArchiveJob>) {
         loop {
             let first = match self.rest() {
                 None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -184,9 +188,9 @@ impl Worker {
         }
     }
 
-    fn take(&mut self, job: Job, group: &mut Vec<WaitingWrite>) {
+    fn take(&mut self, job: ArchiveJob, group: &mut Vec<WaitingWrite>) {
         match job.work {
-            Work::Enter(write) => {
+            ArchiveWork::Enter(write) => {
                 let id = write.session_id();
                 let is_behind = |(kept, _): &WaitingWrite| kept.session_id() == id;
                 let waits = self.stalled.is_some()
@@ -196,8 +200,8 @@ impl Worker {
                 entries.push((write, job.waiter));
             }
             // It would take long, and then fail.
-            Work::Other(_) if self.stalled.is_some() => self.finish(job.waiter, false),
-            Work::Other(work) => {
+            ArchiveWork::Other(_) if self.stalled.is_some() => self.finish(job.waiter, false),
+            ArchiveWork::Other(work) => {
                 // It may need what was given before.
                 self.enter(std::mem::take(group));
                 self.wait_for_rereading();
@@ -383,7 +387,7 @@ impl Worker {
         self.metrics.troubled.set((self.troubled.len() as u64).cast_signed());
     }
 
-    fn finish(&self, mut waiter: Waiter, done: bool) {
+    fn finish(&self, mut waiter: JobWaiter, done: bool) {
         self.queue.missing.ends(waiter.number);
         self.queue.free(waiter.weight);
         self.metrics.archive_queued.dec();
@@ -393,7 +397,7 @@ impl Worker {
 }
 
 /// Tells the waiter whether the write was done. Returns whether it was not told before.
-fn tell(waiter: &mut Waiter, done: bool) -> bool {
+fn tell(waiter: &mut JobWaiter, done: bool) -> bool {
     let teller = waiter.done.take();
     let is_new = teller.is_some();
     // Few wait for it.

@@ -25,7 +25,7 @@ pub(super) struct PageRule {
 
 /// The host and the port of an address.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct HostAndPort {
     host: Host,
     port: u16,
 }
@@ -59,7 +59,9 @@ impl PageRule {
     /// Who reaches a loopback address calls it by a name that nobody else can give.
     fn allows_host(&self, host: Option<&str>) -> bool {
         !self.address.ip().is_loopback()
-            || host.is_none_or(|host| Place::of(host).is_some_and(|place| place.host.is_loopback()))
+            || host.is_none_or(|host| {
+                HostAndPort::of(host).is_some_and(|place| place.host.is_loopback())
+            })
     }
 
     /// Whether an origin is that of this proxy: the scheme, the host and the port.
@@ -69,16 +71,16 @@ impl PageRule {
     /// the request was sent to.
     fn is_ours(&self, origin: &str, host: Option<&str>) -> bool {
         let Some((scheme, authority)) = origin.split_once("://") else { return false };
-        let Some(place) = Place::of(authority) else { return false };
+        let Some(place) = HostAndPort::of(authority) else { return false };
         let is_our_host = match self.address.ip() {
             ip if ip.is_loopback() => place.host == Host::Ip(ip) || place.host.is_localhost(),
-            _ => host.and_then(Place::of).as_ref() == Some(&place),
+            _ => host.and_then(HostAndPort::of).as_ref() == Some(&place),
         };
         scheme.eq_ignore_ascii_case("http") && place.port == self.address.port() && is_our_host
     }
 }
 
-impl Place {
+impl HostAndPort {
     /// Reads `host` or `host:port`.
     fn of(authority: &str) -> Option<Self> {
         let authority = authority.parse::<Authority>().ok()?;

@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::NAME;
-use crate::answer::Chunks;
+use crate::answer::AnswerChunks;
 use crate::headers;
 use crate::metrics::Metrics;
 use crate::proxy::Shared;
@@ -23,7 +23,7 @@ use crate::request::admit::AdmittedRequest;
 use crate::request::prepare::PreparedRequest;
 use crate::request::source::WindowSource;
 use crate::request::window::RequestWindow;
-use crate::upstream::{AnswerHead, Response, Upstream};
+use crate::upstream::{AnswerHead, Upstream, UpstreamResponse};
 
 /// How many rounds of calls are answered for one request.
 const ROUNDS_MAX: usize = 4;
@@ -84,7 +84,7 @@ impl RecallRounds {
     pub(super) async fn follow(
         &mut self,
         reply: &Reply,
-    ) -> Option<Result<Response, RecallFailure>> {
+    ) -> Option<Result<UpstreamResponse, RecallFailure>> {
         if self.rounds > 0 {
             self.request.shared.recorder.record_recall(&self.request.prepared, reply);
         }
@@ -110,7 +110,7 @@ impl RecallRounds {
     }
 
     /// Sends the request, and once more with a smaller window if it is too long.
-    async fn send_within_limit(&mut self) -> Result<Response, RecallFailure> {
+    async fn send_within_limit(&mut self) -> Result<UpstreamResponse, RecallFailure> {
         let sent = self.send().await;
         let Some(overflow) = self.overflow(sent.as_ref().err()) else { return sent };
         let smaller = self
@@ -213,7 +213,7 @@ impl RecallRounds {
         recognise_for(status.as_u16(), &String::from_utf8_lossy(body), request)
     }
 
-    async fn send(&self) -> Result<Response, RecallFailure> {
+    async fn send(&self) -> Result<UpstreamResponse, RecallFailure> {
         let RepeatableRequest { upstream, method, address, headers, prepared, shared } =
             &self.request;
         if !shared.windows.writer.may_send(&prepared.source).await {
@@ -263,8 +263,8 @@ impl RecallFailure {
     }
 
     /// The failure as an answer.
-    pub(super) fn answer(self) -> (AnswerHead, Chunks) {
+    pub(super) fn answer(self) -> (AnswerHead, AnswerChunks) {
         let head = AnswerHead { status: self.status, headers: self.headers };
-        (head, Chunks::of(vec![Ok(self.body)]))
+        (head, AnswerChunks::of(vec![Ok(self.body)]))
     }
 }

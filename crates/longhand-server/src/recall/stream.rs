@@ -7,14 +7,14 @@ use longhand_dialect::ReplyFilter;
 
 use super::follow::{RecallFailure, RecallRounds};
 use super::{NAME, unpacked};
-use crate::answer::{Chunk, Chunks};
+use crate::answer::{AnswerChunks, Chunk};
 use crate::headers::is_events;
 use crate::upstream::AnswerHead;
 
 /// A stream that continues with the next answer after a call of the recall tool.
 pub(super) struct JoinedStream {
     rounds: RecallRounds,
-    chunks: Chunks,
+    chunks: AnswerChunks,
     filter: ReplyFilter,
     out: VecDeque<Chunk>,
     /// Whether this is not the first answer.
@@ -23,15 +23,15 @@ pub(super) struct JoinedStream {
 }
 
 impl JoinedStream {
-    pub(super) fn new(rounds: RecallRounds, chunks: Chunks) -> Self {
+    pub(super) fn new(rounds: RecallRounds, chunks: AnswerChunks) -> Self {
         let filter = ReplyFilter::new(rounds.dialect(), NAME);
         Self { rounds, chunks, filter, out: VecDeque::new(), goes_on: false, ended: false }
     }
 
     /// What the client sees.
-    pub(super) fn stream(self) -> Chunks {
+    pub(super) fn stream(self) -> AnswerChunks {
         let next = |mut joined: Self| async move { Some((joined.next().await?, joined)) };
-        Chunks::Stream(stream::unfold(self, next).boxed())
+        AnswerChunks::Stream(stream::unfold(self, next).boxed())
     }
 
     async fn next(&mut self) -> Option<Chunk> {

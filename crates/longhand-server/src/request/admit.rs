@@ -8,8 +8,8 @@ use longhand_core::{Link, Message};
 use longhand_dialect::{Conversation, Dialect, Reply, read};
 
 use crate::archivist::Ticket;
-use crate::client::Client;
-use crate::load::{Share, Working};
+use crate::client::ClientProgram;
+use crate::load::{MemoryShare, Working};
 use crate::request::chain::ChainedRequest;
 use crate::request::parse::ParsedRequest;
 use crate::request::source::{Purpose, SharedMeter, TokenCounts, WindowSource};
@@ -26,14 +26,14 @@ pub(crate) struct AdmittedRequest {
     pub(crate) conversation: Arc<Conversation>,
     pub(crate) chain: Chain,
     pub(crate) caller: Caller,
-    pub(crate) client: Client,
+    pub(crate) client: ClientProgram,
     /// A hash of the leading system messages.
     pub(crate) system: Link,
     pub(crate) preamble: PreambleId,
     /// The size of its messages, as far as they were counted.
     pub(crate) counts: Mutex<Option<TokenCounts>>,
     /// The memory that it takes.
-    pub(crate) share: Arc<Share>,
+    pub(crate) share: Arc<MemoryShare>,
     /// How that was counted.
     pub(crate) working: Working,
     /// Where it was admitted.

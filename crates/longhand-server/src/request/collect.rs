@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
 use crate::headers::number;
-use crate::load::Share;
+use crate::load::MemoryShare;
 use crate::metrics::Bypass;
 use crate::passage::{Exit, Passage};
 use crate::request::RequestContext;
@@ -164,7 +164,7 @@ fn unpacked(
     packed: &[u8],
     coding: &str,
     bytes_max: u64,
-    share: &Share,
+    share: &MemoryShare,
 ) -> Result<Arc<String>, Bypass> {
     let mut reserved = 0;
     let mut room = |more: u64| {

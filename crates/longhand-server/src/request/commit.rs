@@ -13,7 +13,7 @@ use crate::lock::lock;
 use crate::metrics::{Metrics, Rung};
 use crate::request::source::{Purpose, WindowSource};
 use crate::request::window::RequestWindow;
-use crate::store::{Commit, LiveBatch};
+use crate::store::{BatchCommit, LiveBatch};
 
 /// How long a window waits until its new batch is durable.
 const BATCH_TIME_MAX: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ pub(crate) enum BatchDurability {
 }
 
 /// Has a batch written; the window that shows it waits until it is durable.
-pub(crate) fn enter(source: &WindowSource, commit: Commit) -> Arc<LiveBatch> {
+pub(crate) fn enter(source: &WindowSource, commit: BatchCommit) -> Arc<LiveBatch> {
     let store = &source.admitted.store;
     let (live, ticket) = store.enter(&source.admitted, commit);
     store.hurry();
@@ -87,7 +87,7 @@ impl BatchWriter {
         );
         let receipt = self.receipt(source, plan, shown, limit, fold);
         let aside = source.purpose == Purpose::Aside;
-        let live = enter(source, Commit { after: shown.batch, batch, receipt, aside });
+        let live = enter(source, BatchCommit { after: shown.batch, batch, receipt, aside });
         live.count(source.model(), plan.tokens().saturating_sub(source.beyond(&live)));
         Some(live)
     }

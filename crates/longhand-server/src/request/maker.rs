@@ -18,7 +18,7 @@ use crate::request::commit::{self, BatchWriter};
 use crate::request::plan::{LiveEdits, Planner, Review};
 use crate::request::source::WindowSource;
 use crate::request::window::RequestWindow;
-use crate::store::Commit;
+use crate::store::BatchCommit;
 
 /// Makes windows.
 pub(crate) struct WindowMaker {
@@ -140,7 +140,7 @@ impl WindowMaker {
         let batch = Batch::inserting(newest, self.redaction.owned(text));
         let receipt = json!({"why": "recall", "budget": limit.0}).to_string();
         let after = edits.newest_number();
-        edits.push(commit::enter(source, Commit { after, batch, receipt, aside: false }));
+        edits.push(commit::enter(source, BatchCommit { after, batch, receipt, aside: false }));
         edits.window(source, limit)
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use longhand_dialect::{Conversation, Dialect, Options, read_on, read_shared, without_options};
 
-use crate::client::Client;
-use crate::load::{Load, SMALL_BYTES_MAX, Share, Working};
+use crate::client::ClientProgram;
+use crate::load::{Load, MemoryShare, SMALL_BYTES_MAX, Working};
 use crate::memo::{self, MemoCache};
 use crate::recall;
 use crate::redaction::Redaction;
@@ -37,9 +37,9 @@ pub(crate) struct ParsedRequest {
     /// The history before it that the provider holds, if the archive has it.
     pub(crate) history: Option<ProviderHistory>,
     pub(crate) caller: Caller,
-    pub(crate) client: Client,
+    pub(crate) client: ClientProgram,
     /// The memory that it takes.
-    pub(crate) share: Arc<Share>,
+    pub(crate) share: Arc<MemoryShare>,
     /// How that was counted, for the next request that begins like it.
     pub(crate) working: Working,
     /// About what it takes in memory besides its text.
@@ -60,7 +60,7 @@ pub(crate) struct ProviderChanges {
 }
 
 /// The request of the cache that begins like a new one, and how many bytes both have in common.
-type Memo = (Arc<AdmittedRequest>, usize);
+type MemoMatch = (Arc<AdmittedRequest>, usize);
 
 impl Parser {
     pub(crate) fn new(offers_recall: bool, redaction: Redaction) -> Self {
@@ -150,7 +150,7 @@ impl Parser {
 /// Reads both forms of a request; the stored one is read on from what is known of an earlier request.
 fn read_twin(
     texts: Twin<Arc<String>>,
-    memo: Option<&Memo>,
+    memo: Option<&MemoMatch>,
     dialect: Dialect,
 ) -> Result<Twin<Conversation>, PrepareError> {
     let mut memo = memo;
@@ -166,13 +166,13 @@ fn read_twin(
 
 /// The request that a new one goes on from, if both are of one caller and one store.
 fn earlier(
-    memo: Option<Memo>,
+    memo: Option<MemoMatch>,
     caller: &Caller,
     forgets: bool,
     conversation: &Conversation,
 ) -> Option<EarlierRequest> {
     let is_same =
-        |(request, _): &Memo| request.caller == *caller && request.store.forgets == forgets;
+        |(request, _): &MemoMatch| request.caller == *caller && request.store.forgets == forgets;
     let (request, common) = memo.filter(is_same)?;
     let shared = memo::shared(&request.conversation, conversation, common);
     Some(EarlierRequest { request, shared })
@@ -188,7 +188,7 @@ impl ParsedRequest {
     }
 
     /// Reserves the memory for what was read, and for a plan: the latter as long as its share is held.
-    pub(crate) fn reserve(&self, load: &Arc<Load>) -> Result<Arc<Share>, PrepareError> {
+    pub(crate) fn reserve(&self, load: &Arc<Load>) -> Result<Arc<MemoryShare>, PrepareError> {
         // Planning takes twice as much again, for a moment.
         let planning = load.share();
         let bytes = self.working_bytes;

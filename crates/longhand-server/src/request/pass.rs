@@ -7,15 +7,15 @@ use hyper::header::CONTENT_LENGTH;
 use hyper::{HeaderMap, Response, StatusCode};
 use longhand_model::http::{self, HttpError, RequestBody};
 
-use crate::answer::{Body, RelayedBody};
+use crate::answer::{RelayedBody, ResponseBody};
 use crate::limited::LimitedBody;
 use crate::passage::Passage;
-use crate::upstream::{self, AnswerHead};
+use crate::upstream::{AnswerHead, UpstreamResponse};
 use crate::{envelope, headers};
 
 impl Passage<'_> {
     /// Passes a request on as it is.
-    pub(crate) async fn pass(mut self, body: RequestBody) -> Response<Body> {
+    pub(crate) async fn pass(mut self, body: RequestBody) -> Response<ResponseBody> {
         match self.forward(headers::onward(&self.parts.headers), body).await {
             Ok(response) => {
                 let (head, rest) = AnswerHead::split(response);
@@ -27,7 +27,11 @@ impl Passage<'_> {
     }
 
     /// Passes a body on as it comes, as far as it may go, after what was read of it.
-    pub(crate) async fn pass_stream(self, begun: Option<Bytes>, rest: Incoming) -> Response<Body> {
+    pub(crate) async fn pass_stream(
+        self,
+        begun: Option<Bytes>,
+        rest: Incoming,
+    ) -> Response<ResponseBody> {
         let bytes_max = self.shared.settings.body_bytes_max;
         let length = headers::number(&self.parts.headers, &CONTENT_LENGTH);
         if length.is_some_and(|length| length > bytes_max) {
@@ -49,7 +53,7 @@ impl Passage<'_> {
         &mut self,
         headers: HeaderMap,
         body: RequestBody,
-    ) -> Result<upstream::Response, Response<Body>> {
+    ) -> Result<UpstreamResponse, Response<ResponseBody>> {
         let Some(address) = self.upstream.address(&self.parts.uri) else {
             let message = "the path is not one of the upstream's";
             return Err(self.failed(StatusCode::BAD_REQUEST, message));
@@ -59,7 +63,7 @@ impl Passage<'_> {
     }
 
     /// The answer for a request that the upstream did not answer.
-    fn unanswered(&mut self, error: &HttpError) -> Response<Body> {
+    fn unanswered(&mut self, error: &HttpError) -> Response<ResponseBody> {
         let cause = error.to_string();
         let (status, message) = match error {
             HttpError::BrokeOff => {
@@ -78,7 +82,7 @@ impl Passage<'_> {
         self.failed(status, message)
     }
 
-    fn failed(&mut self, status: StatusCode, message: &str) -> Response<Body> {
+    fn failed(&mut self, status: StatusCode, message: &str) -> Response<ResponseBody> {
         self.log_line.status(status);
         self.log_line.name("error", message);
         envelope::error(self.provider, status, message)

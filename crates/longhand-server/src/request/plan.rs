@@ -13,7 +13,7 @@ use crate::request::PrepareError;
 use crate::request::parse::ParsedRequest;
 use crate::request::source::{Purpose, WindowSource};
 use crate::request::window::RequestWindow;
-use crate::store::{Commit, LiveBatch};
+use crate::store::{BatchCommit, LiveBatch};
 
 /// Decides whether a window must come down, and by which edits.
 pub(crate) struct Planner {
@@ -97,13 +97,13 @@ impl LiveEdits {
     }
 
     /// A batch that shows what the newest results refer to and these edits leave out.
-    pub(crate) fn referenced(&self, source: &WindowSource, limit: Tokens) -> Option<Commit> {
+    pub(crate) fn referenced(&self, source: &WindowSource, limit: Tokens) -> Option<BatchCommit> {
         let after = self.live.last().filter(|_| source.purpose == Purpose::Turn)?.number;
         // A token has some three bytes; what comes back may take a quarter of the window.
         let bytes_max = usize::try_from(limit.0).map_or(usize::MAX, |limit| limit / 4 * 3);
         let batch = source.fitting(&self.batches, &[]).brought_back(bytes_max)?;
         let receipt = json!({"why": "reference", "budget": limit.0}).to_string();
-        Some(Commit { after, batch, receipt, aside: false })
+        Some(BatchCommit { after, batch, receipt, aside: false })
     }
 }
 

@@ -4,7 +4,7 @@ use hyper::header::{CONTENT_LENGTH, HeaderValue};
 use hyper::{HeaderMap, Response};
 use longhand::time;
 
-use crate::answer::{Body, RelayedBody, UpstreamAnswer};
+use crate::answer::{RelayedBody, ResponseBody, UpstreamAnswer};
 use crate::headers;
 use crate::listener::Listener;
 use crate::passage::Passage;
@@ -15,7 +15,7 @@ use crate::request::source::{Purpose, WindowSource};
 
 impl Passage<'_> {
     /// The response to a client: the upstream's answer, and a listener that has it archived.
-    pub(crate) fn respond(mut self, answered: AnsweredRequest) -> Response<Body> {
+    pub(crate) fn respond(mut self, answered: AnsweredRequest) -> Response<ResponseBody> {
         let AnsweredRequest { prepared, answer, retries, recording } = answered;
         let UpstreamAnswer { head, begun, rest } = answer;
         self.log_line.add("retries", retries);

@@ -10,7 +10,7 @@ use longhand_core::{Link, Seq};
 
 use super::live_session::SessionState;
 use super::{LiveBatch, LiveSession, NewAnswer, now_ms};
-use crate::archivist::Weight;
+use crate::archivist::JobWeight;
 use crate::request::admit::AdmittedRequest;
 
 /// The approximate memory of a message besides its text, and of a write without messages.
@@ -156,15 +156,15 @@ impl PendingWrite {
     }
 
     /// About what it takes in memory.
-    pub(super) fn weight(&self) -> Weight {
+    pub(super) fn weight(&self) -> JobWeight {
         let Some(messages) = &self.messages else {
-            return Weight { new: OTHER_BYTES, held: OTHER_BYTES };
+            return JobWeight { new: OTHER_BYTES, held: OTHER_BYTES };
         };
         let sizes = messages.new_messages().map(|message| message.raw.raw().len() + MESSAGE_BYTES);
         let unread = self.unread().map_or(0, |(_, value)| value.len());
         let new = OTHER_BYTES + unread + sizes.sum::<usize>();
         let held = usize::try_from(messages.admitted.share.bytes()).unwrap_or(usize::MAX);
-        Weight { new, held: held.max(new) }
+        JobWeight { new, held: held.max(new) }
     }
 
     /// What to do for it now, by the current edition of the ledger.
