@@ -67,5 +67,6 @@ pub use metrics::Counts;
 pub use missing::Missing;
 pub use proxy::{Proxy, serve};
 pub use settings::LogSink;
+/// The former name of [`LogSink`].
 pub use settings::LogSink as Log;
 pub use settings::Settings;

@@ -1,4 +1,4 @@
-//! The way of one request through the proxy; each step has a file in [`request`](crate::request).
+//! One request on its way through the proxy; each step has a file in [`request`](crate::request).
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) struct Passage<'s> {
     pub(crate) log_line: LogLine,
 }
 
-/// How a request leaves the way before its answer.
+/// Why a request does not go through all steps.
 pub(crate) enum Exit {
     /// We refuse it.
     Refused(StatusCode, &'static str),
@@ -105,7 +105,7 @@ impl Passage<'_> {
         self.shared.stores.archived.outage().is_none()
     }
 
-    /// Ends the way of a request that got no answer by its steps.
+    /// Answers a request that does not go through all steps.
     async fn leave(mut self, exit: Exit, rest: Incoming) -> Response<ResponseBody> {
         let (why, is_lost, begun, has_more) = match exit {
             Exit::Refused(status, message) => return self.refuse(status, message),
@@ -123,7 +123,7 @@ impl Passage<'_> {
         response
     }
 
-    /// Takes note that a request goes on as it is, and whether words are lost by that.
+    /// Logs that a request is passed on as it is, and whether its messages are lost for the archive.
     fn note_bypass(&mut self, why: Bypass, is_lost: bool) {
         self.log_line.bypassed(why);
         self.shared.warnings.once(&format!(

@@ -91,16 +91,16 @@ mod tests {
 
     #[test]
     fn the_secret_is_taken_out_of_path_and_header() {
-        let project = || Some("proj_1".to_owned());
+        let kept = || Some("proj_1".to_owned());
         for (uri, sent, expected) in [
             ("/s3cret/v1/models?a=1", None, Some(("/v1/models?a=1", None))),
             ("/s3cret", None, Some(("/", None))),
             ("/s3cret//v1/", None, Some(("//v1/", None))),
             ("http://a:1/s3cret/v1", None, Some(("http://a:1/v1", None))),
-            ("/s3cret/v1", Some("proj_1"), Some(("/v1", project()))),
-            ("/s3cret/v1", Some("s3cret.proj_1"), Some(("/v1", project()))),
+            ("/s3cret/v1", Some("proj_1"), Some(("/v1", kept()))),
+            ("/s3cret/v1", Some("s3cret.proj_1"), Some(("/v1", kept()))),
             ("/v1/models", Some("s3cret"), Some(("/v1/models", None))),
-            ("/v1/models", Some("s3cret.proj_1"), Some(("/v1/models", project()))),
+            ("/v1/models", Some("s3cret.proj_1"), Some(("/v1/models", kept()))),
             ("/v1/models", None, None),
             ("/v1/models", Some("proj_1"), None),
             ("/v1/models", Some("s3cre"), None),

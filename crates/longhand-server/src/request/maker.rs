@@ -135,7 +135,7 @@ impl WindowMaker {
         let newest = source.admitted.trail.path.last().copied().ok_or(PrepareError::Empty)?;
         let _turn = source.admitted.session.turn();
         let mut edits = live_edits(source);
-        let text = if edits.insert(&text) { recall::ALREADY.to_owned() } else { text };
+        let text = if edits.has_insert(&text) { recall::ALREADY.to_owned() } else { text };
         // It may quote what the model asked for.
         let batch = Batch::inserting(newest, self.redaction.owned(text));
         let receipt = json!({"why": "recall", "budget": limit.0}).to_string();

@@ -199,3 +199,72 @@ impl ParsedRequest {
         Ok(planning)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::HeaderMap;
+    use longhand::{Owner, Redactor};
+
+    const KEY: &str = "sk-ant-api03-Zk3Qm8Rt1Vx6Yb2Nc7Wd4Hf9Jg5Ls0Pq";
+
+    fn context(dialect: Dialect) -> RequestContext {
+        RequestContext {
+            dialect,
+            recording: Recording::Archived,
+            as_is: false,
+            forgets: false,
+            caller: Caller::new(Owner::LOCAL, &HeaderMap::new()),
+            client: ClientProgram::default(),
+            share: Load::new(64 << 20).share(),
+            upstream_knows_options: false,
+        }
+    }
+
+    fn parsed(parser: &Parser, dialect: Dialect, text: &str) -> ParsedRequest {
+        parser.parse(&context(dialect), &Arc::new(text.to_owned())).unwrap()
+    }
+
+    #[test]
+    fn secrets_stay_in_what_is_sent_and_are_not_stored() {
+        let redactor = Arc::new(Redactor::new([7; 32]));
+        let parser = Parser::new(false, Redaction::new(Some(&redactor)));
+        let text = |key: &str| {
+            format!(r#"{{"model":"m","messages":[{{"role":"user","content":"Use {key} now."}}]}}"#)
+        };
+        let request = parsed(&parser, Dialect::Chat, &text(KEY));
+        assert!(request.twin.is_redacted());
+        assert_eq!(request.twin.sent().bytes(), text(KEY), "not a byte is changed");
+        assert!(!request.twin.stored().bytes().contains(KEY));
+        let request = parsed(&parser, Dialect::Chat, &text("it"));
+        assert!(!request.twin.is_redacted(), "there is no secret in it");
+    }
+
+    #[test]
+    fn the_recall_tool_is_offered_where_something_can_be_brought_back() {
+        let parser = Parser::new(true, Redaction::default());
+        let text = r#"{"model":"m","messages":[{"role":"user","content":"Hello."}]}"#;
+        let request = parsed(&parser, Dialect::Chat, text);
+        assert!(request.changes.offers_recall);
+        let body = request.changes.body.unwrap();
+        assert_eq!(*body, *request.twin.stored().bytes().as_bytes(), "it is what was parsed");
+        for context in [
+            RequestContext { as_is: true, ..context(Dialect::Chat) },
+            RequestContext { forgets: true, ..context(Dialect::Chat) },
+            RequestContext { recording: Recording::Untaken, ..context(Dialect::Chat) },
+        ] {
+            let request = parser.parse(&context, &Arc::new(text.to_owned())).unwrap();
+            assert!(!request.changes.offers_recall && request.changes.body.is_none());
+        }
+    }
+
+    #[test]
+    fn a_request_that_goes_on_from_an_unknown_answer_is_a_session_of_its_own() {
+        let parser = Parser::new(false, Redaction::default());
+        let text = r#"{"model":"m","previous_response_id":"resp_1","input":"Go on."}"#;
+        let request = parsed(&parser, Dialect::Responses, text);
+        assert_eq!(request.fields.previous.as_deref(), Some("resp_1"));
+        assert!(request.history.is_none(), "parsing asks nobody for the history");
+        assert_eq!(request.caller.name(), Some("›resp_1"));
+    }
+}

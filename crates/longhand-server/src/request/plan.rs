@@ -59,7 +59,7 @@ impl LiveEdits {
     }
 
     /// Whether a text was inserted by one of the batches.
-    pub(crate) fn insert(&self, text: &str) -> bool {
+    pub(crate) fn has_insert(&self, text: &str) -> bool {
         self.batches.iter().any(|batch| batch.inserts(text))
     }
 

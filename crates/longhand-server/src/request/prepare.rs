@@ -51,7 +51,7 @@ impl Passage<'_> {
         body: &CollectedBody,
     ) -> Result<PreparedRequest, Exit> {
         let attempt = match &body.text {
-            Ok(text) => self.prepared(context, text).await,
+            Ok(text) => self.prepare_in_time(context, text).await,
             Err(why) => Err(*why),
         };
         let prepared = match attempt {
@@ -84,7 +84,7 @@ impl Passage<'_> {
         while writer.durability(&prepared.source).await == BatchDurability::Refused {
             let again = match &body.text {
                 Ok(text) if conflicts < CONFLICTS_MAX && self.archive_works() => {
-                    self.prepared(context, text).await.ok()
+                    self.prepare_in_time(context, text).await.ok()
                 }
                 _ => None,
             };
@@ -104,7 +104,7 @@ impl Passage<'_> {
     }
 
     /// Prepares a request here if that is quick, else on a thread that may wait, within the deadline.
-    async fn prepared(
+    async fn prepare_in_time(
         &self,
         context: &RequestContext,
         text: &Arc<String>,
@@ -127,7 +127,7 @@ impl Passage<'_> {
                     Some(parsed) => *parsed,
                     None => shared.parser.parse(&context, &text)?,
                 };
-                shared.prepare(&context, parsed)
+                shared.prepare_waiting(&context, parsed)
             };
             spawn_blocking(prepare).await
         };
@@ -169,7 +169,7 @@ impl Shared {
     }
 
     /// Prepares a request; it may wait for the archive.
-    fn prepare(
+    fn prepare_waiting(
         &self,
         context: &RequestContext,
         parsed: ParsedRequest,
