@@ -1,4 +1,4 @@
-//! An answer on its way back, and a copy of it for the archive.
+//! The bodies that clients get.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -7,34 +7,84 @@ use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
-use http_body_util::{Either, Full};
-use hyper::body::{Body as HttpBody, Bytes, Frame};
+use http_body_util::Full;
+use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use longhand_model::http::{self, BoxError};
 use tokio::time::{Sleep, sleep};
 
 use crate::archivist::Ticket;
-use crate::listener::{Heard, Listener};
-use crate::trail::Trail;
+use crate::listener::{Listener, StoredAnswer};
+use crate::log_line::LogLine;
+use crate::upstream::AnswerHead;
 
-/// A piece of an upstream's answer, or why there is no more of it.
+/// A piece of an answer, or the error that ends it.
 pub(crate) type Chunk = Result<Bytes, BoxError>;
 
-/// The pieces in their order.
-pub(crate) enum Chunks {
+/// The pieces of an answer.
+pub(crate) enum AnswerChunks {
     Upstream(http::Body),
-    /// What was made of an upstream's answer.
+    /// Several answers of an upstream, joined.
     Stream(BoxStream<'static, Chunk>),
 }
 
-/// What a client gets: something of ours, or an answer that is passed on.
-pub(crate) type Body = Either<Full<Bytes>, Passing>;
-
-/// A body of ours.
-pub(crate) fn known(text: String) -> Body {
-    Either::Left(Full::from(text))
+/// An answer: its head, what has come of its body, and the rest.
+pub(crate) struct UpstreamAnswer {
+    pub(crate) head: AnswerHead,
+    pub(crate) begun: Vec<Chunk>,
+    pub(crate) rest: AnswerChunks,
 }
 
-impl Chunks {
+/// What a client gets.
+#[expect(clippy::large_enum_variant, reason = "answers that are passed on are the most frequent")]
+pub(crate) enum ResponseBody {
+    /// A text of ours.
+    Text(Full<Bytes>),
+    /// The answer of an upstream, passed on as it comes.
+    Relayed(RelayedBody),
+    /// A stream of ours, such as server-sent events.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the console and MCP will send events"))]
+    Stream(BoxStream<'static, Chunk>),
+}
+
+impl ResponseBody {
+    pub(crate) fn text(text: String) -> Self {
+        Self::Text(Full::from(text))
+    }
+}
+
+impl HttpBody for ResponseBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut *self {
+            Self::Text(body) => Pin::new(body).poll_frame(context).map_err(BoxError::from),
+            Self::Relayed(body) => Pin::new(body).poll_frame(context),
+            Self::Stream(stream) => stream.poll_next_unpin(context).map_ok(Frame::data),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Text(body) => body.is_end_stream(),
+            Self::Relayed(body) => body.is_end_stream(),
+            Self::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Text(body) => body.size_hint(),
+            Self::Relayed(body) => body.size_hint(),
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl AnswerChunks {
     pub(crate) fn of(pieces: Vec<Chunk>) -> Self {
         Self::Stream(stream::iter(pieces).boxed())
     }
@@ -45,7 +95,7 @@ impl Chunks {
     }
 }
 
-impl Stream for Chunks {
+impl Stream for AnswerChunks {
     type Item = Chunk;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<Option<Chunk>> {
@@ -56,15 +106,15 @@ impl Stream for Chunks {
     }
 }
 
-/// How long a broken answer stays open, so that what came of it is sent on first.
+/// How long a broken answer stays open, so that what has come of it is sent first.
 const BREAK_TIME: Duration = Duration::from_millis(20);
 
-/// Passes chunks on as they come; a listener hears them all.
-pub(crate) struct Passing {
+/// Passes chunks on as they come; a listener reads them all.
+pub(crate) struct RelayedBody {
     held: VecDeque<Chunk>,
-    rest: Chunks,
+    rest: AnswerChunks,
     listener: Option<Listener>,
-    /// How many bytes the answer has, where its head says so, and how many have come.
+    /// The length of the answer, if its head names it, and how many bytes have come.
     length: Option<u64>,
     came: u64,
     /// Whether the end of the answer waits until all is archived.
@@ -75,12 +125,12 @@ pub(crate) struct Passing {
     /// Why the answer breaks off, and when.
     broken: Option<(BoxError, Pin<Box<Sleep>>)>,
     ended: bool,
-    trail: Trail,
+    log_line: LogLine,
 }
 
-impl Passing {
+impl RelayedBody {
     /// Passes on what was held back, then the rest.
-    pub(crate) fn new(held: Vec<Chunk>, rest: Chunks, trail: Trail) -> Self {
+    pub(crate) fn new(held: Vec<Chunk>, rest: AnswerChunks, log_line: LogLine) -> Self {
         Self {
             held: held.into(),
             rest,
@@ -92,12 +142,12 @@ impl Passing {
             ticket: None,
             broken: None,
             ended: false,
-            trail,
+            log_line,
         }
     }
 
-    /// Has an answer heard; if it `waits`, its end is held back until it is archived.
-    pub(crate) fn heard_by(
+    /// Has an answer read by a listener; if it `waits`, its end is held back until it is archived.
+    pub(crate) fn listened_to(
         mut self,
         listener: Option<Listener>,
         length: Option<u64>,
@@ -116,11 +166,11 @@ impl Passing {
         }
     }
 
-    /// Has a piece heard; gives what is sent on now.
-    fn heard(&mut self, chunk: Bytes) -> Option<Bytes> {
+    /// Has a piece read. Returns what is sent on now.
+    fn relay(&mut self, chunk: Bytes) -> Option<Bytes> {
         self.came += chunk.len() as u64;
         if let Some(listener) = &mut self.listener {
-            listener.hear(&chunk);
+            listener.read(&chunk);
         }
         if !self.waits {
             return Some(chunk);
@@ -132,34 +182,34 @@ impl Passing {
                 self.end();
                 None
             }
-            // The last piece of a whole answer is known by what follows it.
+            // Which piece is the last is known only when nothing follows.
             _ => self.last.replace(chunk),
         }
     }
 
     /// Has the answer archived; its end waits for that.
     fn end(&mut self) {
-        let heard = self.hear_end(false);
+        let stored = self.end_listening(false);
         if !self.waits {
             return;
         }
-        match heard {
-            Some(Heard::Kept(ticket)) => self.ticket = Some(ticket),
-            Some(Heard::Nothing) => self.waits = false,
-            Some(Heard::Refused) | None => self.refuse(),
+        match stored {
+            Some(StoredAnswer::Written(ticket)) => self.ticket = Some(ticket),
+            Some(StoredAnswer::Nothing) => self.waits = false,
+            Some(StoredAnswer::Refused) | None => self.refuse(),
         }
     }
 
     /// Tells the listener that no more comes.
-    fn hear_end(&mut self, is_cut: bool) -> Option<Heard> {
-        let (heard, notice) = self.listener.take()?.end(is_cut);
+    fn end_listening(&mut self, is_cut: bool) -> Option<StoredAnswer> {
+        let (stored, notice) = self.listener.take()?.end(is_cut);
         if let Some(notice) = notice {
-            self.trail.warned(&notice);
+            self.log_line.warned(&notice);
         }
-        Some(heard)
+        Some(stored)
     }
 
-    /// Breaks off what cannot be archived and must be.
+    /// Breaks off an answer that must be archived and cannot be.
     fn refuse(&mut self) {
         self.last = None;
         self.break_off("the answer could not be archived".into());
@@ -171,7 +221,7 @@ impl Passing {
     }
 }
 
-impl HttpBody for Passing {
+impl HttpBody for RelayedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -203,7 +253,7 @@ impl HttpBody for Passing {
             }
             match ready!(self.next(context)) {
                 Some(Ok(chunk)) => {
-                    if let Some(chunk) = self.heard(chunk) {
+                    if let Some(chunk) = self.relay(chunk) {
                         return Poll::Ready(Some(Ok(Frame::data(chunk))));
                     }
                 }
@@ -217,11 +267,39 @@ impl HttpBody for Passing {
     }
 }
 
-impl Drop for Passing {
-    /// A client may leave as soon as it has the last event, before the stream has ended. Nobody asks for the end of
-    /// what has a length.
+impl Drop for RelayedBody {
+    /// Ends the listening: a client may close the connection right after the last event, and hyper does not poll
+    /// for the end of a body that has a length.
     fn drop(&mut self) {
         let is_cut = self.length.is_none_or(|length| self.came < length);
-        self.hear_end(is_cut);
+        self.end_listening(is_cut);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    #[tokio::test]
+    async fn a_body_can_be_a_stream_of_events_of_ours() {
+        let events = ["event: one\n\n", "event: two\n\n"];
+        let pieces = events.map(|event| Ok(Bytes::from_static(event.as_bytes())));
+        let mut body = ResponseBody::Stream(stream::iter(pieces).boxed());
+        assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, None));
+        for event in events {
+            let frame = body.frame().await.unwrap().unwrap();
+            assert_eq!(frame.into_data().unwrap(), event, "each event is a frame of its own");
+        }
+        assert!(body.frame().await.is_none());
+        assert_eq!(ResponseBody::text("four".to_owned()).size_hint().exact(), Some(4));
+    }
+
+    #[tokio::test]
+    async fn a_stream_of_ours_may_break_off() {
+        let pieces = vec![Ok(Bytes::from_static(b"event: one\n\n")), Err("gone".into())];
+        let mut body = ResponseBody::Stream(stream::iter(pieces).boxed());
+        assert!(body.frame().await.unwrap().is_ok());
+        assert_eq!(body.frame().await.unwrap().unwrap_err().to_string(), "gone");
     }
 }

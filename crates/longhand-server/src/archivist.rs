@@ -1,14 +1,13 @@
-//! The thread that archives, so that no request waits for a disk.
+//! The thread that writes to the archive, so that no request waits for a disk.
 //!
-//! What it was given it keeps until it is written, however long that takes: an archive that fails is tried
-//! again and again. So nothing is refused here; while too much waits, requests are held back before they
-//! are read (`room`).
+//! Its queue keeps every job until it is written: an archive that fails is tried again and again. The queue refuses
+//! nothing; while it is too long, requests are held back before they are read (`room`).
 
 mod worker;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -16,78 +15,78 @@ use longhand::Archive;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-use self::worker::Worker;
+use self::worker::ArchiveWorker;
+use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::missing::MissingList;
-use crate::store::{Entering, now_ms};
-use crate::window::lock;
+use crate::store::{PendingWrite, now_ms};
 use crate::{ServerError, Settings};
 
 /// The most jobs that wait before requests are held back.
 const JOBS_MAX: usize = 16_384;
 
-/// How often whoever waits for room looks whether the archive fails.
+/// How often a request that waits for room checks whether the archive fails.
 const LOOK_TIME: Duration = Duration::from_millis(250);
 
-/// Something to be archived.
-pub(crate) enum Work {
-    /// Something of a session.
-    Enter(Box<Entering>),
-    /// Something that is not said again if it is not done; it says whether it was.
+/// A job of the archivist.
+pub(crate) enum ArchiveWork {
+    /// Writes to a session.
+    Enter(Box<PendingWrite>),
+    /// Any other work, which is not tried again. Returns whether it was done.
     Other(Box<dyn FnOnce() -> bool + Send>),
 }
 
-/// Tells whether work was done: it is durable then. If it was not, it may be later.
+/// Tells whether a job is durable. A job that is not may be later.
 pub(crate) type Ticket = oneshot::Receiver<bool>;
 
-struct Job {
-    work: Work,
-    waiter: Waiter,
+struct ArchiveJob {
+    work: ArchiveWork,
+    waiter: JobWaiter,
 }
 
-/// Who waits for a job, since when, and what it holds meanwhile.
-struct Waiter {
+/// Who waits for a job, since when, and how much memory the job holds.
+struct JobWaiter {
     number: u64,
-    weight: Weight,
+    weight: JobWeight,
     given: Instant,
-    /// Nobody, once it is known that it takes long.
+    /// `None` once the waiter was told that it takes long.
     done: Option<oneshot::Sender<bool>>,
-    /// When it is tried again, and how often it was.
+    /// When it is tried again, and how often it was tried.
     due: Instant,
     tries: u32,
 }
 
-/// What a job takes.
+/// The memory of a job.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Weight {
-    /// What is new, in bytes.
+pub(crate) struct JobWeight {
+    /// The bytes of new messages.
     pub(crate) new: usize,
-    /// All that it keeps in memory: the whole request.
+    /// All bytes that it keeps in memory, with the rest of its request.
     pub(crate) held: usize,
 }
 
-/// Why the archive takes nothing, and since when.
+/// Why writing to the archive fails, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct ArchiveOutage {
     pub(crate) since_ms: i64,
     pub(crate) why: String,
 }
 
-/// How an archivist is set up.
+/// The limits of an archivist.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ArchivistLimits {
     /// How long work may gather.
     pub(crate) linger: Duration,
-    /// The most of what is new that may wait, and of what is held for it, in bytes.
+    /// How many bytes of new messages may wait, and how many may be held in memory for them.
     pub(crate) new_max: usize,
     pub(crate) held_max: usize,
-    /// How long a write may take before the archive is said not to answer.
+    /// How long a write may take before the archive counts as failing.
     pub(crate) silence: Duration,
     /// How long a stop tries to write to an archive that fails.
     pub(crate) farewell: Duration,
 }
 
-impl Limits {
+impl ArchivistLimits {
     pub(crate) fn of(settings: &Settings) -> Self {
         Self {
             linger: settings.archive_linger(),
@@ -99,30 +98,30 @@ impl Limits {
     }
 }
 
-/// What waits, and how the archive does.
-struct Queue {
-    limits: Limits,
+/// The size of the queue, and the state of the archive.
+struct ArchiveQueue {
+    limits: ArchivistLimits,
     jobs: AtomicUsize,
     new: AtomicUsize,
     held: AtomicUsize,
-    /// Told whenever a job is done.
+    /// Notified whenever a job is done.
     freed: Notify,
-    state: Mutex<State>,
+    state: Mutex<WriterState>,
     missing: MissingList,
 }
 
 #[derive(Default)]
-struct State {
+struct WriterState {
     /// Since when a write is under way.
     writing: Option<(Instant, i64)>,
-    failing: Option<Trouble>,
+    failing: Option<ArchiveOutage>,
 }
 
 /// Takes work for the archive.
 pub(crate) struct Archivist {
-    jobs: Mutex<Option<Sender<Job>>>,
+    jobs: Mutex<Option<Sender<ArchiveJob>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    queue: Arc<Queue>,
+    queue: Arc<ArchiveQueue>,
     numbers: AtomicU64,
     metrics: Arc<Metrics>,
 }
@@ -131,11 +130,11 @@ impl Archivist {
     /// Starts the thread.
     pub(crate) fn start(
         archive: Arc<dyn Archive>,
-        limits: Limits,
+        limits: ArchivistLimits,
         metrics: Arc<Metrics>,
     ) -> Result<Self, ServerError> {
         let (sender, jobs) = channel();
-        let queue = Arc::new(Queue {
+        let queue = Arc::new(ArchiveQueue {
             limits,
             jobs: AtomicUsize::new(0),
             new: AtomicUsize::new(0),
@@ -144,7 +143,7 @@ impl Archivist {
             state: Mutex::default(),
             missing: MissingList::default(),
         });
-        let mut worker = Worker::new(archive, Arc::clone(&queue), Arc::clone(&metrics));
+        let mut worker = ArchiveWorker::new(archive, Arc::clone(&queue), Arc::clone(&metrics));
         let thread = thread::Builder::new()
             .name("longhand-archivist".to_owned())
             .spawn(move || worker.run(&jobs))
@@ -153,19 +152,20 @@ impl Archivist {
         Ok(Self { jobs, thread, queue, numbers: AtomicU64::new(0), metrics })
     }
 
-    /// Has work done; `None` once it is closed.
-    pub(crate) fn give(&self, weight: Weight, work: Work) -> Option<Ticket> {
+    /// Queues a job; `None` once the archivist is closed.
+    pub(crate) fn give(&self, weight: JobWeight, work: ArchiveWork) -> Option<Ticket> {
         let (done, ticket) = oneshot::channel();
         let (given, number) = (Instant::now(), self.numbers.fetch_add(1, Ordering::Relaxed));
-        let waiter = Waiter { number, weight, given, done: Some(done), due: given, tries: 0 };
-        if let Work::Enter(entering) = &work {
-            let (session, messages) = (entering.session(), entering.count());
-            self.queue.missing.waits(number, session, entering.at_ms(), messages);
+        let waiter = JobWaiter { number, weight, given, done: Some(done), due: given, tries: 0 };
+        if let ArchiveWork::Enter(write) = &work {
+            let (session, messages) = (write.session(), write.count());
+            self.queue.missing.waits(number, session, write.at_ms(), messages);
         }
         self.queue.add(weight);
         self.metrics.archive_queued.inc();
         let jobs = lock(&self.jobs);
-        let is_given = jobs.as_ref().is_some_and(|jobs| jobs.send(Job { work, waiter }).is_ok());
+        let is_given =
+            jobs.as_ref().is_some_and(|jobs| jobs.send(ArchiveJob { work, waiter }).is_ok());
         if !is_given {
             self.queue.missing.ends(number);
             self.queue.free(weight);
@@ -174,9 +174,9 @@ impl Archivist {
         is_given.then_some(ticket)
     }
 
-    /// Waits until there is room for what another request brings; says whether there is.
+    /// Waits until the queue has room for another request. Returns whether it has.
     ///
-    /// Nobody waits for an archive that fails.
+    /// It does not wait for an archive that fails.
     pub(crate) async fn room(&self, time_max: Duration) -> bool {
         let deadline = Instant::now() + time_max;
         loop {
@@ -185,44 +185,44 @@ impl Archivist {
                 return true;
             }
             let rest = deadline.saturating_duration_since(Instant::now());
-            if rest.is_zero() || self.trouble().is_some() {
+            if rest.is_zero() || self.outage().is_some() {
                 return false;
             }
-            // Who is told is told; who is not looks again.
+            // A notification may be missed: then it looks again.
             let _ = timeout(rest.min(LOOK_TIME), freed).await;
         }
     }
 
-    /// What is wrong with the archive, if it takes nothing or does not answer.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
+    /// What is wrong with the archive, if it fails or does not answer.
+    pub(crate) fn outage(&self) -> Option<ArchiveOutage> {
         let state = lock(&self.queue.state);
         let silent = || {
             let (_, since_ms) =
                 state.writing.filter(|(at, _)| at.elapsed() > self.queue.limits.silence)?;
-            Some(Trouble { since_ms, why: "it does not answer".to_owned() })
+            Some(ArchiveOutage { since_ms, why: "it does not answer".to_owned() })
         };
         state.failing.clone().or_else(silent)
     }
 
-    /// Whether the archive took what it was given last.
+    /// Whether the last write succeeded.
     pub(crate) fn is_writing(&self) -> bool {
         lock(&self.queue.state).failing.is_none()
     }
 
-    /// What is not in the archive.
+    /// The messages that are not in the archive.
     pub(crate) fn missing(&self) -> &MissingList {
         &self.queue.missing
     }
 
-    /// Has it begin at once: somebody waits.
+    /// Has the queue written at once: somebody waits.
     pub(crate) fn hurry(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let thread = lock(&self.thread);
         if let Some(thread) = &*thread {
             thread.thread().unpark();
         }
     }
 
-    /// Waits until all is done, or given up since the archive fails; takes nothing more.
+    /// Waits until all jobs are done, or given up since the archive fails. Takes no more jobs.
     pub(crate) fn close(&self) {
         drop(lock(&self.jobs).take());
         let thread = lock(&self.thread).take();
@@ -232,39 +232,39 @@ impl Archivist {
     }
 }
 
-impl Queue {
+impl ArchiveQueue {
     fn has_room(&self) -> bool {
         self.jobs.load(Ordering::Relaxed) < JOBS_MAX
             && self.new.load(Ordering::Relaxed) < self.limits.new_max
             && self.held.load(Ordering::Relaxed) < self.limits.held_max
     }
 
-    fn add(&self, weight: Weight) {
+    fn add(&self, weight: JobWeight) {
         self.jobs.fetch_add(1, Ordering::Relaxed);
         self.new.fetch_add(weight.new, Ordering::Relaxed);
         self.held.fetch_add(weight.held, Ordering::Relaxed);
     }
 
-    fn free(&self, weight: Weight) {
+    fn free(&self, weight: JobWeight) {
         self.jobs.fetch_sub(1, Ordering::Relaxed);
         self.new.fetch_sub(weight.new, Ordering::Relaxed);
         self.held.fetch_sub(weight.held, Ordering::Relaxed);
         self.freed.notify_waiters();
     }
 
-    /// A write begins.
+    /// Notes that a write begins.
     fn begin(&self) {
         lock(&self.state).writing = Some((Instant::now(), now_ms()));
     }
 
-    /// A write has ended; if it failed, for a reason.
+    /// Notes that a write has ended, and why it failed if it did.
     fn end(&self, failure: Option<String>) {
         let mut state = lock(&self.state);
         let begun_ms = state.writing.take().map_or_else(now_ms, |(_, since_ms)| since_ms);
         match (failure, &mut state.failing) {
             (None, failing) => *failing = None,
             (Some(why), Some(failing)) => failing.why = why,
-            (Some(why), failing) => *failing = Some(Trouble { since_ms: begun_ms, why }),
+            (Some(why), failing) => *failing = Some(ArchiveOutage { since_ms: begun_ms, why }),
         }
     }
 }

@@ -1,17 +1,19 @@
-//! Buffers of large bodies, which are used again.
+//! A pool of buffers for large bodies.
 //!
 //! The system hands out fresh memory page by page, as it is first written to: for a body of a megabyte
 //! that takes as long as reading it does.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-/// Smaller ones come from memory that the process has.
+use crate::lock::lock;
+
+/// Smaller buffers are allocated: the allocator has memory for them.
 const LENGTH_MIN: usize = 128 << 10;
 
-/// Capacities are multiples of this, so that the next request of a session fits, which is longer.
+/// Capacities are multiples of this, so that the next request of a session fits, which is a little longer.
 const STEP: usize = 256 << 10;
 
-/// The most that one may have to be kept, and all of them together.
+/// The largest buffer that is kept, and the limit for all of them together.
 const CAPACITY_MAX: usize = 4 << 20;
 const IDLE_BYTES_MAX: usize = 16 << 20;
 
@@ -22,7 +24,7 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// An empty buffer for so many bytes, and not for many more than twice as many.
+    /// An empty buffer for so many bytes; its capacity is at most about twice that.
     pub(crate) fn take(&self, length: usize) -> Vec<u8> {
         if length < LENGTH_MIN {
             return Vec::with_capacity(length);
@@ -36,7 +38,7 @@ impl Buffers {
         found.unwrap_or_else(|| Vec::with_capacity(capacity))
     }
 
-    /// Keeps a buffer for the next one, unless there are enough.
+    /// Keeps a buffer for the next request, unless there are enough.
     pub(crate) fn give(&self, mut buffer: Vec<u8>) {
         if !(LENGTH_MIN..=CAPACITY_MAX).contains(&buffer.capacity()) {
             return;
@@ -51,7 +53,7 @@ impl Buffers {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle)
     }
 }
 

@@ -1,4 +1,4 @@
-//! How much of what should come from a provider's cache does, as its answers say.
+//! How much of a prefix really comes from a provider's cache, as its answers say.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use longhand::{Owner, SessionId};
 use rustc_hash::FxHashMap;
 
-use crate::window::lock;
+use crate::lock::lock;
 
 /// Prefixes of fewer tokens are not cached by every provider.
 const CACHED_TOKENS_MIN: u64 = 2_048;
 
-/// How many sessions are remembered by what they were billed for, and how many models of owners.
+/// How many sessions and models are remembered.
 const SESSIONS_MAX: usize = 10_000;
 const MODELS_MAX: usize = 10_000;
 
@@ -25,9 +25,9 @@ pub(crate) struct CacheReach {
 }
 
 impl CacheReach {
-    /// Compares what came from the cache with the request before, which should all be in it.
+    /// Compares the cached tokens of a request with the size of the request before it, which should all be cached.
     ///
-    /// `request` is its session and newest batch, `usage` what it was billed for and what of that was cached.
+    /// `request` is the session and its newest batch, `usage` the input tokens and how many of them were cached.
     pub(crate) fn saw(
         &self,
         owner: Owner,
@@ -52,13 +52,13 @@ impl CacheReach {
         }
         let key = (owner, model.to_owned());
         let known = models.get(&key).copied();
-        // Whoever never reports cached tokens may not report them at all.
+        // A provider that never reported cached tokens may not report them at all.
         if known.is_some() || cached > 0 {
             models.insert(key, (known.unwrap_or(100) * 7 + percent).div_ceil(8));
         }
     }
 
-    /// How much of what should come from a model's cache does, in percent.
+    /// How much of a prefix comes from a model's cache, in percent.
     pub(crate) fn percent(&self, owner: Owner, model: &str) -> u64 {
         lock(&self.models).get(&(owner, model.to_owned())).copied().unwrap_or(100)
     }

@@ -1,7 +1,7 @@
-//! What is learned of models while they answer, for each owner of sessions.
+//! How models count and how much they take, learned from their answers, for each owner of sessions.
 //!
-//! One caller's requests teach nothing about another's. What was learned is kept with the session that
-//! taught it, so that it survives a restart, and is forgotten in time.
+//! Owners learn nothing from each other. What was learned is kept with the session that it came from, so that it
+//! survives a restart, and it expires.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,8 +11,8 @@ use longhand_archive::Page;
 use longhand_dialect::Overflow;
 use rustc_hash::FxHashMap;
 
+use crate::lock::lock;
 use crate::store::now_ms;
-use crate::window::lock;
 
 /// What each model was found to count and to take.
 #[derive(Debug, Default)]
@@ -20,63 +20,62 @@ pub(crate) struct Calibration {
     owners: Mutex<FxHashMap<Owner, HashMap<String, Learned>>>,
 }
 
-/// How many of an owner's newest sessions are asked what was learned before a restart.
+/// How many of an owner's newest sessions are searched for what was learned before a restart.
 const SESSIONS_MAX: usize = 32;
 
-/// Names come from requests, and owners from keys.
+/// Limits on what is remembered: model names come from requests, owners from keys.
 const OWNERS_MAX: usize = 10_000;
 const MODELS_MAX: usize = 1_000;
 
-/// No text has longer tokens on average; none has less than a byte.
+/// The most bytes per token, on average; a token has at least one.
 const TOKEN_BYTES_MAX: u64 = 8;
 
-/// Under which key an archive has what a session taught of a model.
+/// The key under which the archive keeps what was learned about a model.
 pub(crate) fn key(model: &str) -> String {
     format!("calibration {model}")
 }
 
 impl Calibration {
-    /// Whether it was asked what is known of a model.
+    /// Whether the archive was asked about a model.
     pub(crate) fn knows(&self, owner: Owner, model: &str) -> bool {
         lock(&self.owners).get(&owner).is_some_and(|models| models.contains_key(model))
     }
 
-    /// Reads what the owner's newest sessions taught of a model; nothing if the archive cannot be read.
+    /// Reads what was learned about a model from the archive; nothing if that fails.
     pub(crate) fn load(&self, archive: &dyn Archive, owner: Owner, model: &str) {
         let page = Page::first(SESSIONS_MAX);
         let Ok(sessions) = archive.sessions(Some(owner), page) else { return };
-        let told = sessions.items.iter().find_map(|session| {
+        let learned = sessions.items.iter().find_map(|session| {
             archive
                 .derived(session.id, &key(model))
                 .ok()
                 .flatten()
-                .and_then(|told| Learned::read(&told))
+                .and_then(|learned| Learned::read(&learned))
         });
-        self.with(owner, model, |learned| *learned = told.unwrap_or(*learned));
+        self.with(owner, model, |known| *known = learned.unwrap_or(*known));
     }
 
-    /// Compares a count of ours with the one that a request of so many bytes was billed for; gives what is to
-    /// be kept.
+    /// Compares our count with the tokens that a request was billed for. Returns what is to be kept.
     ///
-    /// Where nobody counted, what was billed is believed within what the bytes allow.
+    /// If we did not count, the billed tokens are believed as far as the number of bytes allows.
     pub(crate) fn saw(
         &self,
         owner: Owner,
         model: &str,
-        own: Option<Tokens>,
+        counted: Option<Tokens>,
         (billed, bytes): (u64, u64),
     ) -> Option<String> {
         let uncounted = Tokens(billed.clamp(bytes / TOKEN_BYTES_MAX, bytes));
         self.with(owner, model, |learned| {
-            match own {
-                Some(own) => learned.saw(own, billed, now_ms()),
+            match counted {
+                Some(counted) => learned.saw(counted, billed, now_ms()),
                 None => learned.took(uncounted, now_ms()),
             }
             learned.to_keep()
         })
     }
 
-    /// The most by our count for a request with such a reply, given the most by the model's.
+    /// The limit by our count for a request with such a reply, given the limit by the model's count.
     pub(crate) fn limit(
         &self,
         owner: Owner,
@@ -89,10 +88,10 @@ impl Calibration {
         learned.unwrap_or_default().at(now_ms()).limit(limit, reply)
     }
 
-    /// The most by our count after a request was found too long, and what is to be kept; `None` if no
-    /// shorter one would do, since it asks for too long a reply.
+    /// The new limit by our count after a request was too long, and what is to be kept; `None` if shortening cannot
+    /// help, since the request asks for too long a reply.
     ///
-    /// What the upstream says of its limit is remembered, unless more than that has passed of late.
+    /// The limit that the upstream names is remembered, unless a longer request has passed of late.
     pub(crate) fn overflowed(
         &self,
         owner: Owner,
@@ -106,17 +105,17 @@ impl Calibration {
         })
     }
 
-    /// Learns from a reply that broke off because the window was full, with what its request has by our
-    /// count and both by the model's; gives what is to be kept.
+    /// Learns from a reply that stopped because the window was full: `counted` is its request by our count, `usage`
+    /// both by the model's. Returns what is to be kept.
     pub(crate) fn filled(
         &self,
         owner: Owner,
         model: &str,
-        own: Tokens,
+        counted: Tokens,
         usage: (u64, u64),
     ) -> Option<String> {
         self.with(owner, model, |learned| {
-            learned.filled(own, usage.0, usage.1, now_ms());
+            learned.filled(counted, usage.0, usage.1, now_ms());
             learned.to_keep()
         })
     }
@@ -145,8 +144,8 @@ mod tests {
         let calibration = Calibration::default();
         let (one, other) = (Owner::of("one"), Owner::of("other"));
         let sent = TooLong { tokens: Tokens(5_000), reply: 0 };
-        let said = Overflow { limit: Some(3_000), asked: None, bytes: false };
-        let (limit, kept) = calibration.overflowed(one, "m", sent, said).unwrap();
+        let overflow = Overflow { limit: Some(3_000), asked: None, bytes: false };
+        let (limit, kept) = calibration.overflowed(one, "m", sent, overflow).unwrap();
         assert_eq!(limit, Tokens(2_700));
         assert!(kept.is_some());
         let limits = [(one, "m"), (one, "n"), (other, "m")]

@@ -1,4 +1,4 @@
-//! The program that asks, as far as it tells.
+//! The program that sends a request, as its headers and its body name it.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ const NAME_CHARS_MAX: usize = 40;
 const ID_CHARS_MIN: usize = 16;
 const ID_DIGITS_MIN: usize = 4;
 
-/// Headers in which programs name their conversation; a sub-agent's own comes after that of its parent.
+/// Headers in which programs name their conversation; that of the parent comes before the sub-agent's.
 const ID_HEADERS: [HeaderName; 5] = [
     HeaderName::from_static("x-parent-session-id"),
     HeaderName::from_static("x-claude-code-session-id"),
@@ -26,22 +26,22 @@ const ID_HEADERS: [HeaderName; 5] = [
     HeaderName::from_static("x-session-id"),
 ];
 
-/// The program that asks.
+/// The program that sends a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Client {
-    /// Its name; empty if it tells none.
+pub(crate) struct ClientProgram {
+    /// Its name; empty if it sends none.
     pub(crate) agent: String,
     /// A hash of what it calls the conversation: side calls and sub-agents of one have the same.
     pub(crate) group: Option<u64>,
 }
 
-impl Client {
-    /// What the headers of a request tell.
+impl ClientProgram {
+    /// The client as the headers of a request name it.
     pub(crate) fn of(headers: &HeaderMap, settings: &Settings) -> Self {
         let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let told = header(USER_AGENT).unwrap_or_default();
-        let agent = settings.agent.as_deref().unwrap_or(told);
-        // As a whole, and before it is cut: a piece of a key is not known as one.
+        let name = header(USER_AGENT).unwrap_or_default();
+        let agent = settings.agent.as_deref().unwrap_or(name);
+        // Before it is cut: half a key would not be recognised.
         let agent = match Redaction::new(settings.redactor.as_ref()).text(agent) {
             Cow::Borrowed(agent) if settings.agent.is_none() => {
                 agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
@@ -53,7 +53,7 @@ impl Client {
         Self { agent, group }
     }
 
-    /// The same with what the request itself tells.
+    /// The same with the conversation's name from the body.
     pub(crate) fn with(mut self, conversation: &Conversation) -> Self {
         let field = |key: &str| serde_json::from_str::<Value>(conversation.field(key)?).ok();
         let in_metadata = || {
@@ -77,8 +77,8 @@ fn session_in(user: &str) -> Option<String> {
     Some(id.trim_start_matches(['_', '-', ':']).to_owned())
 }
 
-/// The group of the sessions of a conversation, by the id that its program gave it, if it looks as if no two
-/// conversations had it.
+/// The group of sessions that belong to one conversation, by the id that its program gave it; `None` if the id does
+/// not look unique.
 pub fn group_of(id: &str) -> Option<u64> {
     let digits = id.chars().filter(char::is_ascii_digit).count();
     let is_unique = id.len() >= ID_CHARS_MIN && digits >= ID_DIGITS_MIN;
@@ -94,14 +94,14 @@ mod tests {
     use longhand_dialect::{Dialect, read};
     use std::sync::Arc;
 
-    fn client(headers: &[(&'static str, &'static str)], body: &str) -> Client {
+    fn client(headers: &[(&'static str, &'static str)], body: &str) -> ClientProgram {
         let settings = Settings::new(Arc::new(MemoryArchive::default()));
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
         let conversation = read(body.as_bytes().to_vec(), Some(Dialect::Anthropic)).unwrap();
-        Client::of(&map, &settings).with(&conversation)
+        ClientProgram::of(&map, &settings).with(&conversation)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The keys that a caller shows, wherever providers take one, and whose its sessions are.
+//! The keys of a request, and the owner that they stand for.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -61,7 +61,7 @@ impl Credentials {
     }
 }
 
-/// Says whose the sessions of a request are: the one place that decides it.
+/// Decides who owns the sessions of a request; nothing else does.
 ///
 /// 1. The owner that the settings name: `run` serves the local user alone.
 /// 2. Longhand's own key, where keys are set; the provider's keys then say nothing.
@@ -81,7 +81,7 @@ impl Ownership {
         Self { only: settings.owner, our_keys, is_local: settings.listen.ip().is_loopback() }
     }
 
-    /// Whose a request is that shows these keys, of which only a hash is kept.
+    /// The owner of a request with these keys. Only a hash of them is kept.
     pub(crate) fn owner(&self, credentials: &Credentials) -> Owner {
         if let Some(only) = self.only {
             return only;
@@ -95,12 +95,12 @@ impl Ownership {
         match (accounts.is_empty(), self.is_local) {
             (false, _) => hashed(accounts.iter().map(Vec::as_slice)),
             (true, true) => Owner::LOCAL,
-            // Strangers do not get at what this machine's own commands keep.
+            // The sessions of the commands on this machine are not for strangers.
             (true, false) => Owner::of(""),
         }
     }
 
-    /// What stays the same of a provider's key; `None` if nothing does.
+    /// The part of a provider's key that stays the same when it is renewed; `None` if nothing does.
     ///
     /// What a token says of itself is not verified, so it counts only where all callers are on this machine.
     fn account(&self, key: &[u8]) -> Option<Vec<u8>> {
@@ -122,7 +122,7 @@ impl Ownership {
     }
 }
 
-/// How tokens begin that their owners' programs renew: Anthropic's and Google's, GitHub's for apps and Copilot.
+/// The prefixes of tokens that programs renew: Anthropic's, Google's, and GitHub's for apps and Copilot.
 const SHORT_LIVED: [&[u8]; 5] = [b"sk-ant-oat", b"ya29.", b"ghu_", b"ghs_", b"tid="];
 
 /// What a JSON web token says; keys without an end may have the same form.

@@ -1,7 +1,7 @@
-//! What a fold says of the messages that it takes.
+//! The summaries of folds.
 //!
-//! A request never waits for a model: what is folded is told at once by summarisers that need none. A
-//! model that is asked meanwhile has its say with the next batch, which breaks the prefix anyway.
+//! A request never waits for a model: folds are summarised at once without one. A model is asked in the background,
+//! and the next batch uses its summary: that breaks the prefix anyway.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,13 +11,13 @@ use longhand_core::Scale;
 use longhand_summary::{Input, Summary, SummaryError};
 
 use crate::Settings;
-use crate::asked::SharedMeter;
-use crate::store::{Session, Store};
+use crate::request::source::SharedMeter;
+use crate::store::{LiveSession, Store};
 
 /// How many models are asked at the same time.
 const AT_ONCE_MAX: usize = 4;
 
-/// Makes digests.
+/// Summarises what is folded.
 pub(crate) struct Digests {
     instant: Vec<Arc<dyn Summariser>>,
     slow: Vec<Arc<dyn Summariser>>,
@@ -34,17 +34,17 @@ impl Digests {
         }
         let under_way = Arc::new(AtomicUsize::new(0));
         let limited = |summariser: Arc<dyn Summariser>| -> Arc<dyn Summariser> {
-            Arc::new(Limited { summariser, under_way: Arc::clone(&under_way) })
+            Arc::new(LimitedSummariser { summariser, under_way: Arc::clone(&under_way) })
         };
         let slow = slow.into_iter().map(limited).collect();
         Self { instant, slow, miner: settings.miner.clone() }
     }
 
-    /// The digest of what is folded now in a session, with what a model has told of it so far.
+    /// The digest for a new fold of a session, with what a model has written so far.
     pub(crate) fn digest(
         &self,
         store: &Store,
-        session: &Session,
+        session: &LiveSession,
         meter: &SharedMeter,
     ) -> Summarised {
         let digest = Summarised::new(self.instant.clone(), Arc::clone(meter), self.miner.clone());
@@ -54,30 +54,30 @@ impl Digests {
         }
         let mut state = session.lock();
         let teller = state.teller.get_or_insert_with(|| {
-            let told = store.archive().derived(session.id, Storyteller::KEY).ok().flatten();
-            Storyteller::new(told.as_deref())
+            let known = store.archive().derived(session.id, Storyteller::KEY).ok().flatten();
+            Storyteller::new(known.as_deref())
         });
-        if let Some(told) = teller.heard() {
-            store.derive(session.id, Storyteller::KEY.to_owned(), told);
+        if let Some(story) = teller.heard() {
+            store.derive(session.id, Storyteller::KEY.to_owned(), story);
         }
         digest.with_story(teller)
     }
 
-    /// Has a model tell of what was just folded, in the background.
-    pub(crate) fn tell(&self, session: &Session, digest: &Summarised) {
+    /// Has a model summarise what was just folded, in the background.
+    pub(crate) fn tell(&self, session: &LiveSession, digest: &Summarised) {
         if let Some(teller) = &mut session.lock().teller {
             teller.tell(digest, self.slow.clone());
         }
     }
 }
 
-/// A summariser that takes its time, of which few may be asked at the same time.
-struct Limited {
+/// A slow summariser, of which few may run at the same time.
+struct LimitedSummariser {
     summariser: Arc<dyn Summariser>,
     under_way: Arc<AtomicUsize>,
 }
 
-/// Somebody who is being asked.
+/// Counts a summariser as running until it is dropped.
 struct Asking<'a>(&'a AtomicUsize);
 
 impl Drop for Asking<'_> {
@@ -86,7 +86,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-impl Summariser for Limited {
+impl Summariser for LimitedSummariser {
     fn name(&self) -> &str {
         self.summariser.name()
     }

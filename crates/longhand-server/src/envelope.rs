@@ -4,11 +4,15 @@ use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde_json::json;
 
-use crate::answer::{Body, known};
+use crate::answer::ResponseBody;
 use crate::upstream::Provider;
 
 /// An error of ours in the envelope of a provider.
-pub(crate) fn error(provider: Provider, status: StatusCode, message: &str) -> Response<Body> {
+pub(crate) fn error(
+    provider: Provider,
+    status: StatusCode,
+    message: &str,
+) -> Response<ResponseBody> {
     let kind = match status {
         StatusCode::UNAUTHORIZED => "authentication_error",
         StatusCode::FORBIDDEN => "permission_error",
@@ -25,7 +29,7 @@ pub(crate) fn error(provider: Provider, status: StatusCode, message: &str) -> Re
             json!({"type": "error", "error": {"type": kind, "message": message}})
         }
     };
-    let mut response = Response::new(known(body.to_string()));
+    let mut response = Response::new(ResponseBody::text(body.to_string()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if status == StatusCode::SERVICE_UNAVAILABLE {

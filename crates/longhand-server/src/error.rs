@@ -1,11 +1,11 @@
-//! What keeps a proxy from starting.
+//! The errors of a proxy that cannot start.
 
 use std::io;
 use std::net::SocketAddr;
 
 use longhand_model::http::{AddressError, HttpError};
 
-/// Why there is no proxy.
+/// Why a proxy cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {

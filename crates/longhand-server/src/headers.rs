@@ -1,15 +1,16 @@
-//! Which headers pass through a proxy.
+//! The headers of Longhand, and which headers are passed on.
 
 use hyper::HeaderMap;
 use hyper::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName,
-    HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST,
+    HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use longhand_dialect::BINDING_BETA;
 
-use crate::window::Window;
+use crate::request::window::RequestWindow;
 
-/// Names the session that a request belongs to, and in an answer the one it was found to belong to.
+/// Names the session of a request; in an answer, the session that was found.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-longhand-session");
 /// What was done with a request: `passed`, `compacted` or `bypassed`.
 pub(crate) const OUTCOME: HeaderName = HeaderName::from_static("x-longhand");
@@ -37,7 +38,7 @@ pub(crate) const KEY: HeaderName = HeaderName::from_static("x-longhand-key");
 /// How all headers of ours begin; none of them is passed on.
 const OURS: &str = "x-longhand";
 
-/// Where Anthropic is told of what a request makes use of.
+/// Names the beta features that a request to Anthropic uses.
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
 const HOP_BY_HOP: [HeaderName; 7] =
@@ -47,13 +48,13 @@ const HOP_BY_HOP: [HeaderName; 7] =
 pub(crate) fn onward(headers: &HeaderMap) -> HeaderMap {
     let mut passed = end_to_end(headers);
     passed.remove(HOST);
-    // It was met when the body was asked for.
+    // It was answered when the body was read.
     passed.remove(EXPECT);
     passed
 }
 
 /// The headers of a request that is sent as a window and whose answer we want to read.
-pub(crate) fn onward_readable(headers: &HeaderMap, window: &Window) -> HeaderMap {
+pub(crate) fn onward_readable(headers: &HeaderMap, window: &RequestWindow) -> HeaderMap {
     let mut passed = onward(headers);
     passed.remove(CONTENT_LENGTH);
     if window.body.is_some() {
@@ -68,7 +69,29 @@ pub(crate) fn onward_readable(headers: &HeaderMap, window: &Window) -> HeaderMap
     passed
 }
 
-/// Leaves out what concerns one connection only, and what is ours.
+/// Says in an answer that its request went on as it came.
+pub(crate) fn tell_bypassed(headers: &mut HeaderMap) {
+    let notice = HeaderValue::from_static("this request and its answer are not archived");
+    headers.insert(NOTICE, notice);
+    headers.insert(OUTCOME, HeaderValue::from_static("bypassed"));
+}
+
+/// The value of a header that is a number.
+pub(crate) fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// The type of an answer that comes in events.
+const EVENTS: &[u8] = b"text/event-stream";
+
+/// Whether an answer comes in events.
+pub(crate) fn is_events(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let beginning = kind.trim_start().as_bytes().get(..EVENTS.len());
+    beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(EVENTS))
+}
+
+/// The headers without those of one connection, and without ours.
 pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let listed: Vec<String> = headers
         .get_all(CONNECTION)

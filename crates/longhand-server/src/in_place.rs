@@ -20,20 +20,20 @@ const WOKEN: u8 = 2;
 /// Polls a future again if it was woken while it was polled.
 pub(crate) struct InPlace<F> {
     future: Pin<Box<F>>,
-    signal: Arc<Signal>,
+    signal: Arc<WakeSignal>,
     waker: Waker,
 }
 
 /// Takes the wakes of the future.
 #[derive(Default)]
-struct Signal {
+struct WakeSignal {
     state: AtomicU8,
     task: AtomicWaker,
 }
 
 impl<F: Future> InPlace<F> {
     pub(crate) fn new(future: F) -> Self {
-        let signal = Arc::<Signal>::default();
+        let signal = Arc::<WakeSignal>::default();
         let waker = Waker::from(Arc::clone(&signal));
         Self { future: Box::pin(future), signal, waker }
     }
@@ -61,7 +61,7 @@ impl<F: Future> Future for InPlace<F> {
     }
 }
 
-impl Wake for Signal {
+impl Wake for WakeSignal {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

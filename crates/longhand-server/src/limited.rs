@@ -1,4 +1,4 @@
-//! A body that is passed on as it comes, as far as it may go.
+//! A body that is passed on as it comes, up to a limit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use longhand_model::http::BoxError;
 
-/// What was read of a body already, then the rest of it.
-pub(crate) struct Limited {
+/// The part of a body that was read already, then the rest.
+pub(crate) struct LimitedBody {
     begun: Option<Bytes>,
     rest: Incoming,
     /// How many bytes more it may have.
@@ -17,18 +17,18 @@ pub(crate) struct Limited {
     is_exceeded: Arc<AtomicBool>,
 }
 
-impl Limited {
-    pub(crate) fn new(begun: Option<Bytes>, rest: Incoming, most: u64) -> Self {
-        Self { begun, rest, left: most, is_exceeded: Arc::default() }
+impl LimitedBody {
+    pub(crate) fn new(begun: Option<Bytes>, rest: Incoming, bytes_max: u64) -> Self {
+        Self { begun, rest, left: bytes_max, is_exceeded: Arc::default() }
     }
 
-    /// Is set when the body turns out to have more than it may.
+    /// A flag that is set when the body exceeds its limit.
     pub(crate) fn is_exceeded(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_exceeded)
     }
 }
 
-impl Body for Limited {
+impl Body for LimitedBody {
     type Data = Bytes;
     type Error = BoxError;
 

@@ -1,4 +1,4 @@
-//! A copy of an answer, read for the archive.
+//! Reading a copy of an answer for the archive while it is passed on.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -11,60 +11,60 @@ use longhand_dialect::{AnswerReader, Dialect, ReadAnswer, Unread, decode, decode
 
 use crate::answer::Chunk;
 use crate::archivist::Ticket;
-use crate::asked::Asked;
-use crate::load::Share;
-use crate::passage::is_events;
+use crate::headers::is_events;
+use crate::load::MemoryShare;
 use crate::proxy::Shared;
-use crate::window::Window;
+use crate::request::prepare::PreparedRequest;
 
-/// The most of a packed answer that is kept until its end, and the most that is unpacked.
+/// The limits for a packed answer: it is unpacked at its end.
 const PACKED_BYTES_MAX: usize = 16 << 20;
 const UNPACKED_BYTES_MAX: u64 = 128 << 20;
 const UNPACK_BYTES: usize = 64 << 10;
 
 /// Reads a copy of an answer.
 pub(crate) struct Listener {
-    copy: Copy,
+    copy: AnswerCopy,
     /// The memory that the copy takes.
-    share: Arc<Share>,
+    share: Arc<MemoryShare>,
     kind: AnswerKind,
-    asked: Arc<Asked>,
-    sent: Window,
+    prepared: PreparedRequest,
     shared: Arc<Shared>,
 }
 
-/// What came of an answer.
-pub(crate) enum Heard {
-    /// It is being archived.
-    Kept(Ticket),
+/// Whether an answer is archived.
+pub(crate) enum StoredAnswer {
+    /// It is being written.
+    Written(Ticket),
     /// There is nothing to be archived.
     Nothing,
     /// The archive cannot take it.
     Refused,
 }
 
-enum Copy {
+enum AnswerCopy {
     Plain(Box<AnswerReader>),
     /// The bytes as they came, and how many there were.
     Packed(Vec<u8>, u64),
+    /// All of it was read before it is sent on.
+    Read(Box<ReadAnswer>),
 }
 
-/// What the head of an answer says of its body.
+/// The format of an answer's body, as its head says.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerKind {
     content_type: String,
-    /// How it is packed; empty if it is not.
+    /// Its content encoding; empty if it has none.
     coding: String,
     pub(crate) in_events: bool,
 }
 
-/// Something of an answer that could not be read.
+/// The part of an answer that could not be read.
 pub(crate) struct UnreadPart {
     pub(crate) why: Unread,
     pub(crate) rest: Vec<u8>,
     pub(crate) bytes: u64,
     pub(crate) kind: AnswerKind,
-    /// Whether the rest is still packed: no secret can be looked for in it.
+    /// Whether the rest is still packed: no secret can be found in it.
     is_packed: bool,
 }
 
@@ -88,12 +88,12 @@ impl AnswerKind {
         !self.coding.is_empty()
     }
 
-    /// The body as it is when it is unpacked; `None` if that cannot be done, or is too much.
+    /// Unpacks a body; `None` if that fails, or if it is too large.
     pub(crate) fn unpacked(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         decode(bytes, &self.coding, PACKED_BYTES_MAX as u64).ok()
     }
 
-    /// As much of a body as can be read as a text.
+    /// The text of a body, as far as it is one.
     pub(crate) fn text<'b>(&self, bytes: &'b [u8]) -> Cow<'b, str> {
         match self.unpacked(bytes).filter(|_| self.is_packed()) {
             Some(unpacked) => Cow::Owned(String::from_utf8_lossy(&unpacked).into_owned()),
@@ -105,24 +105,7 @@ impl AnswerKind {
         decoder(&[], &self.coding).is_ok()
     }
 
-    /// Why an answer cannot be read, where that is known before it is sent on: `held` is all of it, if it is whole.
-    pub(crate) fn foreseen(
-        &self,
-        dialect: Dialect,
-        held: &[Chunk],
-        is_whole: bool,
-    ) -> Option<Unread> {
-        if !self.can_be_unpacked() {
-            return Some(Unread::Packing);
-        }
-        if !is_whole {
-            return None;
-        }
-        let bytes: Vec<&[u8]> = held.iter().flatten().map(AsRef::as_ref).collect();
-        self.read(dialect, &bytes.concat()).unread
-    }
-
-    /// Reads an answer that has come.
+    /// Reads an answer that is complete.
     fn read(&self, dialect: Dialect, bytes: &[u8]) -> ReadAnswer {
         let mut reader = AnswerReader::new(dialect, self.in_events);
         if !self.is_packed() {
@@ -153,7 +136,7 @@ impl AnswerKind {
 }
 
 impl UnreadPart {
-    /// A message that is none in its format.
+    /// A message that is not valid in its format.
     pub(crate) fn message(message: String) -> Self {
         let kind = AnswerKind::of(&HeaderMap::new());
         let bytes = message.len() as u64;
@@ -179,30 +162,53 @@ impl UnreadPart {
 
 impl Listener {
     pub(crate) fn new(
-        asked: &Arc<Asked>,
-        sent: Window,
+        prepared: &PreparedRequest,
         shared: &Arc<Shared>,
-        kind: AnswerKind,
+        headers: &HeaderMap,
     ) -> Self {
+        let kind = AnswerKind::of(headers);
         let copy = if kind.is_packed() {
-            Copy::Packed(Vec::new(), 0)
+            AnswerCopy::Packed(Vec::new(), 0)
         } else {
-            Copy::Plain(Box::new(AnswerReader::new(asked.dialect(), kind.in_events)))
+            let reader = AnswerReader::new(prepared.source.dialect(), kind.in_events);
+            AnswerCopy::Plain(Box::new(reader))
         };
-        let share = shared.windows.load.share();
-        Self { copy, share, kind, asked: Arc::clone(asked), sent, shared: Arc::clone(shared) }
+        let (share, shared) = (shared.load.share(), Arc::clone(shared));
+        Self { copy, share, kind, prepared: prepared.clone(), shared }
     }
 
-    pub(crate) fn hear(&mut self, chunk: &[u8]) {
+    /// Says why an answer cannot be read, where that is known before it is sent on.
+    ///
+    /// If `held` is all of it, it is read here, and not again as it is sent on.
+    pub(crate) fn foresee(&mut self, held: &[Chunk], length: Option<u64>) -> Option<Unread> {
+        if !self.kind.can_be_unpacked() {
+            return Some(Unread::Packing);
+        }
+        let bytes: Option<u64> =
+            held.iter().map(|chunk| Some(chunk.as_ref().ok()?.len() as u64)).sum();
+        if bytes.is_none() || bytes != length {
+            return None;
+        }
+        for chunk in held.iter().flatten() {
+            self.read(chunk);
+        }
+        let read = self.finish();
+        let unread = read.unread;
+        self.copy = AnswerCopy::Read(Box::new(read));
+        unread
+    }
+
+    /// Reads the next piece of an answer.
+    pub(crate) fn read(&mut self, chunk: &[u8]) {
         match &mut self.copy {
-            Copy::Plain(reader) => {
+            AnswerCopy::Plain(reader) => {
                 reader.push(chunk);
                 let more = (reader.held() as u64).saturating_sub(self.share.bytes());
                 if more > 0 && !self.share.grow(more) {
                     reader.stop();
                 }
             }
-            Copy::Packed(bytes, count) => {
+            AnswerCopy::Packed(bytes, count) => {
                 let has_room = *count == bytes.len() as u64
                     && bytes.len() + chunk.len() <= PACKED_BYTES_MAX
                     && self.share.grow(chunk.len() as u64);
@@ -211,53 +217,61 @@ impl Listener {
                     bytes.extend_from_slice(chunk);
                 }
             }
+            AnswerCopy::Read(_) => {}
         }
     }
 
-    /// Whether the last event was heard; `None` for what comes whole or packed.
+    /// Whether the last event was read; `None` for an answer that is no stream, or packed, or was read before.
     pub(crate) fn is_at_end(&self) -> Option<bool> {
         match &self.copy {
-            Copy::Plain(reader) => reader.is_done(),
-            Copy::Packed(..) => None,
+            AnswerCopy::Plain(reader) => reader.is_done(),
+            AnswerCopy::Packed(..) | AnswerCopy::Read(_) => None,
         }
     }
 
-    /// Has the answer archived, as far as it came: the client may or may not go on from it. Gives what a user should
-    /// know as well.
-    pub(crate) fn end(self, is_cut: bool) -> (Heard, Option<String>) {
-        let Self { copy, kind, asked, sent, shared, share: _share } = self;
-        let was_packed = matches!(copy, Copy::Packed(..));
-        let read = match copy {
-            Copy::Plain(reader) => reader.finish(),
-            Copy::Packed(bytes, count) => {
+    /// The answer as far as it came. Nothing more is read after that.
+    fn finish(&mut self) -> ReadAnswer {
+        let dialect = self.prepared.source.dialect();
+        match std::mem::replace(&mut self.copy, AnswerCopy::Packed(Vec::new(), 0)) {
+            AnswerCopy::Plain(reader) => reader.finish(),
+            AnswerCopy::Packed(bytes, count) => {
                 let is_all = count == bytes.len() as u64;
-                let read = kind.read(asked.dialect(), &bytes);
+                let read = self.kind.read(dialect, &bytes);
                 let unread = if is_all { read.unread } else { Some(Unread::Size) };
                 ReadAnswer { bytes: count, unread, ..read }
             }
-        };
+            AnswerCopy::Read(read) => *read,
+        }
+    }
+
+    /// Has the answer archived as far as it came: the client may go on from it. Returns what a user should know as
+    /// well.
+    pub(crate) fn end(mut self, is_cut: bool) -> (StoredAnswer, Option<String>) {
+        let has_all = matches!(self.copy, AnswerCopy::Read(_));
+        let read = self.finish();
+        let Self { kind, prepared, shared, share: _share, .. } = self;
         shared.metrics.foreign_events.inc_by(read.foreign_events);
         let ReadAnswer { reply, unread, rest, bytes, .. } = read;
-        let is_packed = was_packed && matches!(unread, Some(Unread::Packing | Unread::Size));
+        let is_packed = kind.is_packed() && matches!(unread, Some(Unread::Packing | Unread::Size));
         let why = unread.map(|why| match why {
-            Unread::Format | Unread::Packing if is_cut => Unread::Cut,
+            Unread::Format | Unread::Packing if is_cut && !has_all => Unread::Cut,
             why => why,
         });
         let part = why.map(|why| UnreadPart { why, rest, bytes, kind, is_packed });
         if reply.is_none() && part.is_none() {
-            return (Heard::Nothing, None);
+            return (StoredAnswer::Nothing, None);
         }
         let is_read = reply.is_some();
-        let (ticket, notice) = shared.windows.answered(&asked, &sent, reply, part);
+        let (ticket, notice) = shared.recorder.record(&prepared, reply, part);
         if let Some(notice) = &notice {
-            let session = asked.session_name().unwrap_or_default();
+            let session = prepared.source.session_name().unwrap_or_default();
             shared.warnings.once(&format!("session {session}: {notice}"));
         }
-        let heard = match ticket {
-            Some(ticket) => Heard::Kept(ticket),
-            None if is_read => Heard::Refused,
-            None => Heard::Nothing,
+        let stored = match ticket {
+            Some(ticket) => StoredAnswer::Written(ticket),
+            None if is_read => StoredAnswer::Refused,
+            None => StoredAnswer::Nothing,
         };
-        (heard, notice)
+        (stored, notice)
     }
 }

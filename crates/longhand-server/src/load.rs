@@ -8,17 +8,17 @@ use memchr::{memchr, memchr_iter};
 
 use crate::buffers::Buffers;
 
-/// About what a message or a part of one takes while it is worked on, besides its text.
+/// The approximate memory of a parsed message or part, besides its text.
 const ELEMENT_BYTES: u64 = 1 << 10;
 
-/// About what a field of an object takes.
+/// The approximate memory of a parsed field of an object.
 const FIELD_BYTES: u64 = 64;
 
 /// How deep the lists lie whose elements are messages or parts: `messages`, `content`, and that of a result.
 const LIST_DEPTH_MAX: usize = 6;
 const LEVELS_MAX: u64 = LIST_DEPTH_MAX as u64;
 
-/// What takes less is not looked at closely.
+/// Requests that take less are not counted exactly.
 pub(crate) const SMALL_BYTES_MAX: u64 = 1 << 20;
 
 /// The memory that all requests have together.
@@ -29,9 +29,9 @@ pub(crate) struct Load {
     pub(crate) buffers: Buffers,
 }
 
-/// What one request has of it; given back when it is dropped.
+/// The memory that one request has reserved; dropping it gives the memory back.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct MemoryShare {
     load: Arc<Load>,
     bytes: AtomicU64,
 }
@@ -46,26 +46,26 @@ impl Load {
     }
 
     /// A share of nothing yet.
-    pub(crate) fn share(self: &Arc<Self>) -> Arc<Share> {
-        Arc::new(Share { load: Arc::clone(self), bytes: AtomicU64::new(0) })
+    pub(crate) fn share(self: &Arc<Self>) -> Arc<MemoryShare> {
+        Arc::new(MemoryShare { load: Arc::clone(self), bytes: AtomicU64::new(0) })
     }
 }
 
-impl Share {
+impl MemoryShare {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether it may have so many bytes more.
+    /// Whether it may reserve so many bytes more.
     ///
-    /// All of it is at most half of what is free: a few large requests never keep out all others.
+    /// A share has at most half of what is free, so that a few large requests never keep out all others.
     pub(crate) fn may_grow(&self, bytes: u64) -> bool {
-        let own = self.bytes();
-        let others = self.load.held().saturating_sub(own);
-        own.saturating_add(bytes) <= self.load.most.saturating_sub(others) / 2
+        let held = self.bytes();
+        let others = self.load.held().saturating_sub(held);
+        held.saturating_add(bytes) <= self.load.most.saturating_sub(others) / 2
     }
 
-    /// Takes more; says whether it may.
+    /// Reserves more bytes. Returns whether there is room for them.
     pub(crate) fn grow(&self, bytes: u64) -> bool {
         if !self.may_grow(bytes) {
             return false;
@@ -81,45 +81,46 @@ impl Share {
         self.load.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Keeps the memory of a text that nobody reads any more for another one.
+    /// Keeps the buffer of a text that is no longer needed for the next request.
     pub(crate) fn give_back(&self, text: String) {
         self.load.buffers.give(text.into_bytes());
     }
 
-    /// Bytes that keep it for as long as somebody holds them.
+    /// The same bytes; the share lives as long as they do.
     pub(crate) fn with(self: &Arc<Self>, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Kept { bytes, _share: Arc::clone(self) })
+        Bytes::from_owner(ReservedBytes { bytes, _share: Arc::clone(self) })
     }
 }
 
-impl Drop for Share {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
         self.load.held.fetch_sub(self.bytes(), Ordering::Relaxed);
     }
 }
 
-struct Kept {
+/// Bytes, and the share that has the memory for them.
+struct ReservedBytes {
     bytes: Bytes,
-    _share: Arc<Share>,
+    _share: Arc<MemoryShare>,
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for ReservedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// About what it takes to work on a request, besides its text: a window of it, and what is read from it.
+/// The approximate memory for a request besides its text: a window, and what was parsed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Working {
     pub(crate) bytes: u64,
-    /// Where the count of a later request may go on, in order.
-    places: Vec<Place>,
+    /// The places from which the count of a later request can continue, in order.
+    places: Vec<CountPlace>,
 }
 
 /// How far a text was counted.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct CountPlace {
     at: usize,
     depth: usize,
     /// For each depth, whether it is in a list.
@@ -129,7 +130,7 @@ struct Place {
     first: usize,
 }
 
-/// How many places of a list are remembered, before its last elements: clients change these.
+/// How many places before the end of a list are remembered: clients change its last elements.
 const PLACES_OF_LIST: usize = 4;
 const PLACES_MAX: usize = 32;
 
@@ -137,12 +138,16 @@ const PLACES_MAX: usize = 32;
 const MESSAGES_DEPTH: usize = 2;
 
 impl Working {
-    /// What a request takes; `None` if that is more than it may have.
+    /// Counts what a request takes; `None` if that is more than its share may have.
     ///
-    /// A message can have twenty bytes and takes a thousand in memory, so they are counted before any is read.
-    /// Commas are counted many times as fast, and there are no more elements than these: if that is little, it
-    /// will do. What an earlier request has in `common` with this one was counted with it.
-    pub(crate) fn of(text: &str, before: Option<(&Self, usize)>, share: &Share) -> Option<Self> {
+    /// A message of twenty bytes takes a thousand in memory, so elements are counted before any is parsed. Counting
+    /// commas is much faster and gives an upper bound: if that is small, it is good enough. The bytes that an earlier
+    /// request has in `common` with this one are not counted again.
+    pub(crate) fn of(
+        text: &str,
+        before: Option<(&Self, usize)>,
+        share: &MemoryShare,
+    ) -> Option<Self> {
         let known = before.map_or(&[][..], |(before, common)| before.within(common));
         let commas = || memchr_iter(b',', text.as_bytes()).count() as u64;
         let most =
@@ -155,13 +160,13 @@ impl Working {
         share.may_grow(working.bytes).then_some(working)
     }
 
-    /// The places in the first so many bytes.
-    fn within(&self, bytes: usize) -> &[Place] {
+    /// The places within so many bytes of the beginning.
+    fn within(&self, bytes: usize) -> &[CountPlace] {
         &self.places[..self.places.partition_point(|place| place.at <= bytes)]
     }
 
     /// Counts from the last of the places on.
-    fn counted(text: &str, mut places: Vec<Place>) -> Self {
+    fn counted(text: &str, mut places: Vec<CountPlace>) -> Self {
         let length = text.len() as u64;
         let text = text.as_bytes();
         let mut place = places.last().copied().unwrap_or_default();
@@ -197,8 +202,8 @@ impl Working {
     }
 }
 
-impl Place {
-    fn remember(self, places: &mut Vec<Place>) {
+impl CountPlace {
+    fn remember(self, places: &mut Vec<CountPlace>) {
         if places.len() - self.first == PLACES_OF_LIST {
             places.remove(self.first);
         }
@@ -208,9 +213,9 @@ impl Place {
     }
 }
 
-/// Where a string ends that begins at an index.
+/// The index after the end of a string that begins at `from`.
 ///
-/// Quotes are rarer than backslashes, so that these are looked at only where they stand before a quote.
+/// Quotes are rarer than backslashes, so backslashes are counted only before a quote.
 fn after_string(text: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(next) = text.get(at..).and_then(|rest| memchr(b'"', rest)) {
@@ -278,7 +283,7 @@ mod tests {
         Working::counted(text, Vec::new()).bytes
     }
 
-    fn working_bytes(text: &str, share: &Share) -> Option<u64> {
+    fn working_bytes(text: &str, share: &MemoryShare) -> Option<u64> {
         Working::of(text, None, share).map(|working| working.bytes)
     }
 

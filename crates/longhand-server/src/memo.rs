@@ -1,129 +1,135 @@
-//! What the newest requests said, so that only what is new has to be read closely.
+//! A cache of the newest requests: what a new request has in common with one of them is not parsed again.
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use longhand_core::{Message, Role, cut};
 use longhand_dialect::{Conversation, Dialect, common};
 use rustc_hash::{FxHashMap, FxHasher};
 
+use crate::lock::lock;
+use crate::request::admit::AdmittedRequest;
+use crate::request::chain::EarlierRequest;
 use crate::route::Caller;
-use crate::store::Heard;
 
-/// How many conversations may begin with the same bytes.
+/// How many requests with the same beginning are kept.
 const ALIKE_MAX: usize = 16;
 
-/// The most memory that requests may take which are remembered.
+/// The memory for all requests in the cache.
 const BYTES_MAX: usize = 48 << 20;
 
-/// About what a message takes besides its text.
+/// The approximate memory of a message besides its text.
 const MESSAGE_BYTES: usize = 1 << 10;
 
-/// How much of a request tells conversations apart at first sight.
+/// How many bytes at the beginning of a request are its key.
 const OPENING_BYTES: usize = 256;
 
-/// The newest requests of conversations, by how these begin.
+/// The newest requests, by their beginning.
 #[derive(Default)]
-pub(crate) struct Memos {
-    all: Mutex<Rack>,
+pub(crate) struct MemoCache {
+    index: Mutex<MemoIndex>,
 }
 
 #[derive(Default)]
-struct Rack {
-    requests: FxHashMap<u64, VecDeque<Arc<Heard>>>,
+struct MemoIndex {
+    requests: FxHashMap<u64, VecDeque<Arc<AdmittedRequest>>>,
     /// All of them, oldest first.
-    order: VecDeque<(u64, Weak<Heard>)>,
+    order: VecDeque<(u64, Weak<AdmittedRequest>)>,
     bytes: usize,
 }
 
-impl Memos {
+impl MemoCache {
     /// Finds the request that a new one has the most bytes in common with, and how many.
     pub(crate) fn find(
         &self,
         caller: &Caller,
         dialect: Dialect,
         text: &str,
-    ) -> Option<(Arc<Heard>, usize)> {
-        let alike: Vec<Arc<Heard>> = {
-            let rack = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-            rack.requests.get(&key(caller, text))?.iter().cloned().collect()
+    ) -> Option<(Arc<AdmittedRequest>, usize)> {
+        let alike: Vec<Arc<AdmittedRequest>> = {
+            let index = lock(&self.index);
+            index.requests.get(&key(caller, text))?.iter().cloned().collect()
         };
-        let same =
-            |heard: &Arc<Heard>| heard.conversation.dialect == dialect && heard.caller == *caller;
-        let with_common = |heard: Arc<Heard>| {
-            let common = common(heard.conversation.bytes(), text);
-            (heard, common)
+        let same = |admitted: &Arc<AdmittedRequest>| {
+            admitted.conversation.dialect == dialect && admitted.caller == *caller
+        };
+        let with_common = |admitted: Arc<AdmittedRequest>| {
+            let common = common(admitted.conversation.bytes(), text);
+            (admitted, common)
         };
         alike.into_iter().filter(same).map(with_common).max_by_key(|(_, common)| *common)
     }
 
-    /// Remembers a request, in the place of the one that it goes on from.
-    pub(crate) fn keep(&self, heard: &Arc<Heard>, before: Option<&Arc<Heard>>, shared: usize) {
-        let size = size(heard);
+    /// Remembers a request, in the place of the earlier one if it has all messages of that.
+    pub(crate) fn keep(&self, admitted: &Arc<AdmittedRequest>, earlier: Option<&EarlierRequest>) {
+        let size = size(admitted);
         if size > BYTES_MAX / 4 {
             return;
         }
-        let mut rack = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let goes_on = |own: &&Arc<Heard>| shared == after_system(&own.conversation.messages).len();
-        if let Some(before) = before.filter(goes_on) {
-            rack.drop_request(key(&before.caller, before.conversation.bytes()), before);
+        let mut index = lock(&self.index);
+        let has_all = |earlier: &&EarlierRequest| {
+            earlier.shared == after_system(&earlier.request.conversation.messages).len()
+        };
+        if let Some(EarlierRequest { request, .. }) = earlier.filter(has_all) {
+            index.drop_request(key(&request.caller, request.conversation.bytes()), request);
         }
-        let key = key(&heard.caller, heard.conversation.bytes());
-        let alike = rack.requests.entry(key).or_default();
-        alike.push_back(Arc::clone(heard));
+        let key = key(&admitted.caller, admitted.conversation.bytes());
+        let alike = index.requests.entry(key).or_default();
+        alike.push_back(Arc::clone(admitted));
         let oldest = (alike.len() > ALIKE_MAX).then(|| Arc::clone(&alike[0]));
         if let Some(oldest) = oldest {
-            rack.drop_request(key, &oldest);
+            index.drop_request(key, &oldest);
         }
-        rack.bytes += size;
-        rack.order.push_back((key, Arc::downgrade(heard)));
-        while rack.bytes > BYTES_MAX
-            && let Some((key, oldest)) = rack.order.pop_front()
+        index.bytes += size;
+        index.order.push_back((key, Arc::downgrade(admitted)));
+        while index.bytes > BYTES_MAX
+            && let Some((key, oldest)) = index.order.pop_front()
         {
             if let Some(oldest) = oldest.upgrade() {
-                rack.drop_request(key, &oldest);
+                index.drop_request(key, &oldest);
             }
         }
-        // Of most in the line the request is gone already.
-        if rack.order.len() > 64 + 4 * rack.requests.len() {
-            rack.order.retain(|(_, heard)| heard.strong_count() > 0);
+        // Most requests in this list are dropped already.
+        if index.order.len() > 64 + 4 * index.requests.len() {
+            index.order.retain(|(_, admitted)| admitted.strong_count() > 0);
         }
     }
 }
 
-impl Rack {
-    fn drop_request(&mut self, key: u64, heard: &Arc<Heard>) {
+impl MemoIndex {
+    fn drop_request(&mut self, key: u64, admitted: &Arc<AdmittedRequest>) {
         let Some(alike) = self.requests.get_mut(&key) else { return };
-        let Some(at) = alike.iter().position(|own| Arc::ptr_eq(own, heard)) else { return };
+        let Some(at) = alike.iter().position(|other| Arc::ptr_eq(other, admitted)) else { return };
         alike.remove(at);
-        self.bytes -= size(heard);
+        self.bytes -= size(admitted);
         if alike.is_empty() {
             self.requests.remove(&key);
         }
     }
 }
 
-/// About what a request takes in memory, its messages as they were read included.
-fn size(heard: &Heard) -> usize {
-    heard.conversation.bytes().len() + heard.conversation.messages.len() * MESSAGE_BYTES
+/// The approximate memory of a request with its parsed messages.
+fn size(admitted: &AdmittedRequest) -> usize {
+    admitted.conversation.bytes().len() + admitted.conversation.messages.len() * MESSAGE_BYTES
 }
 
-/// How many messages after the system prompt two requests share; of both, so many bytes at the beginning
-/// are known to be the same.
+/// How many messages after the system prompt two requests share. Their first `common` bytes are known to be the same.
 pub(crate) fn shared(one: &Conversation, other: &Conversation, common: usize) -> usize {
-    let leads = [one, other].map(|own| own.messages.len() - after_system(&own.messages).len());
+    let lead =
+        |request: &Conversation| request.messages.len() - after_system(&request.messages).len();
+    let leads = [one, other].map(lead);
     let messages = (leads[0]..one.messages.len()).zip(leads[1]..other.messages.len());
     messages.take_while(|(at, in_other)| one.has_same(*at, other, *in_other, common)).count()
 }
 
-/// The messages after the system prompt that leads.
+/// The messages after the leading system messages.
 fn after_system(messages: &[Message]) -> &[Message] {
     let lead = messages.iter().take_while(|message| message.role == Role::System).count();
     &messages[lead..]
 }
 
-/// By what conversations are told apart at first sight.
+/// The key of a conversation: its owner, its name, and the hash of its beginning.
 pub(crate) fn key(caller: &Caller, text: &str) -> u64 {
     let opening = cut::head(text, OPENING_BYTES);
     let mut hasher = FxHasher::default();

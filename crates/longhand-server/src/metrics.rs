@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-/// How often what happened.
+/// What was counted since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests that came in.
@@ -48,7 +48,7 @@ pub struct Counts {
 /// Why a request went on as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Bypass {
-    /// It is larger than what is looked into, or would take too much memory.
+    /// It is larger than what is parsed, or would take too much memory.
     TooLarge,
     /// Its session belongs to somebody else.
     NotTheOwner,
@@ -62,7 +62,7 @@ pub(crate) enum Bypass {
 
 /// What becomes of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Outcome {
+pub(crate) enum RequestOutcome {
     /// It fits and went on byte for byte.
     Passed,
     /// It was shortened.
@@ -75,7 +75,7 @@ pub(crate) enum Outcome {
 
 /// What tokens were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Flow {
+pub(crate) enum TokenFlow {
     /// They came in.
     In,
     /// They were sent.
@@ -90,7 +90,7 @@ pub(crate) enum Flow {
     Output,
 }
 
-/// How content made way.
+/// How content was left out of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Rung {
     Stub,
@@ -101,16 +101,16 @@ pub(crate) enum Rung {
     ModelFold,
 }
 
-/// What a model asked to have brought back, by how it was asked for and what came of it.
+/// A recall, by what was looked for and whether it was found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Recall {
+pub(crate) struct RecallLabel {
     kind: String,
     outcome: String,
 }
 
 /// Why an answer, or some of it, could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct UnreadWhy {
+pub(crate) struct UnreadLabel {
     why: String,
 }
 
@@ -131,7 +131,7 @@ macro_rules! label_values {
     )*};
 }
 
-label_values!(Bypass, Outcome, Flow, Rung);
+label_values!(Bypass, RequestOutcome, TokenFlow, Rung);
 
 macro_rules! label {
     ($name:ident, $field:ident: $kind:ty) => {
@@ -142,27 +142,27 @@ macro_rules! label {
     };
 }
 
-label!(Why, why: Bypass);
-label!(Became, outcome: Outcome);
-label!(Of, kind: Flow);
-label!(By, rung: Rung);
+label!(BypassLabel, why: Bypass);
+label!(OutcomeLabel, outcome: RequestOutcome);
+label!(TokensLabel, kind: TokenFlow);
+label!(RungLabel, rung: Rung);
 
-/// All that is counted; many threads share it.
+/// All counters; they are updated without a lock.
 pub(crate) struct Metrics {
     registry: Registry,
     pub(crate) requests: Counter,
     pub(crate) unanswered: Counter,
     pub(crate) failed: Counter,
-    pub(crate) conversations: Family<Became, Counter>,
-    pub(crate) bypasses: Family<Why, Counter>,
+    pub(crate) conversations: Family<OutcomeLabel, Counter>,
+    pub(crate) bypasses: Family<BypassLabel, Counter>,
     pub(crate) batches: Counter,
     pub(crate) recovered: Counter,
-    pub(crate) tokens: Family<Of, Counter>,
+    pub(crate) tokens: Family<TokensLabel, Counter>,
     pub(crate) cost: Counter<f64, AtomicU64>,
-    pub(crate) folds: Family<By, Counter>,
-    pub(crate) recalls: Family<Recall, Counter>,
-    pub(crate) unread: Family<UnreadWhy, Counter>,
-    /// How many there were, whatever the reason.
+    pub(crate) folds: Family<RungLabel, Counter>,
+    pub(crate) recalls: Family<RecallLabel, Counter>,
+    pub(crate) unread: Family<UnreadLabel, Counter>,
+    /// Their sum over all reasons.
     unread_all: Counter,
     pub(crate) foreign_events: Counter,
     pub(crate) archived: Counter,
@@ -265,54 +265,54 @@ impl Metrics {
     }
 
     pub(crate) fn bypass(&self, why: Bypass) {
-        self.bypasses.get_or_create(&Why { why }).inc();
-        self.became(Outcome::Bypassed);
+        self.bypasses.get_or_create(&BypassLabel { why }).inc();
+        self.became(RequestOutcome::Bypassed);
     }
 
-    pub(crate) fn became(&self, outcome: Outcome) {
-        self.conversations.get_or_create(&Became { outcome }).inc();
+    pub(crate) fn became(&self, outcome: RequestOutcome) {
+        self.conversations.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
-    pub(crate) fn flow(&self, kind: Flow, tokens: u64) {
-        self.tokens.get_or_create(&Of { kind }).inc_by(tokens);
+    pub(crate) fn flow(&self, kind: TokenFlow, tokens: u64) {
+        self.tokens.get_or_create(&TokensLabel { kind }).inc_by(tokens);
     }
 
     pub(crate) fn fold(&self, rung: Rung, count: u64) {
         if count > 0 {
-            self.folds.get_or_create(&By { rung }).inc_by(count);
+            self.folds.get_or_create(&RungLabel { rung }).inc_by(count);
         }
     }
 
     pub(crate) fn recalled(&self, found: &Found) {
         let name = |variant: &dyn fmt::Debug| format!("{variant:?}").to_lowercase();
-        let recall = Recall { kind: name(&found.sought), outcome: name(&found.outcome) };
+        let recall = RecallLabel { kind: name(&found.sought), outcome: name(&found.outcome) };
         self.recalls.get_or_create(&recall).inc();
     }
 
     pub(crate) fn unread(&self, why: Unread) {
         let why = format!("{why:?}").to_lowercase();
-        self.unread.get_or_create(&UnreadWhy { why }).inc();
+        self.unread.get_or_create(&UnreadLabel { why }).inc();
         self.unread_all.inc();
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        let became = |outcome| self.conversations.get_or_create(&Became { outcome }).get();
-        let flowed = |kind| self.tokens.get_or_create(&Of { kind }).get();
+        let became = |outcome| self.conversations.get_or_create(&OutcomeLabel { outcome }).get();
+        let flowed = |kind| self.tokens.get_or_create(&TokensLabel { kind }).get();
         Counts {
             requests: self.requests.get(),
-            refused: became(Outcome::Refused),
+            refused: became(RequestOutcome::Refused),
             unanswered: self.unanswered.get(),
             failed: self.failed.get(),
-            compacted: became(Outcome::Compacted),
+            compacted: became(RequestOutcome::Compacted),
             batches: self.batches.get(),
-            bypassed: became(Outcome::Bypassed),
+            bypassed: became(RequestOutcome::Bypassed),
             recovered: self.recovered.get(),
             archived: self.archived.get(),
             unread: self.unread_all.get(),
             unarchived: self.unarchived.get(),
             late: self.late.get(),
-            saved: flowed(Flow::Saved),
-            billed: flowed(Flow::Billed),
+            saved: flowed(TokenFlow::Saved),
+            billed: flowed(TokenFlow::Billed),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What was said and is not in the archive: what still waits for it, and what it will not get.
+//! The messages that are not in the archive: those that wait to be written, and those that were given up.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::store::Session;
-use crate::window::lock;
+use crate::lock::lock;
+use crate::store::LiveSession;
 
-/// How many sessions are named of which something was given up; what comes after them is named together.
+/// How many sessions with lost messages are listed by name; the rest is listed together.
 const NAMED_MAX: usize = 1_000;
 const OTHERS: &str = "(other sessions)";
 
@@ -17,48 +17,48 @@ pub struct Missing {
     pub session: String,
     /// How many there are.
     pub messages: u64,
-    /// When the first of them was said, in milliseconds since 1970.
+    /// When the first of them came, in milliseconds since 1970.
     pub first_ms: i64,
-    /// When the last of them was said.
+    /// When the last of them came.
     pub last_ms: i64,
-    /// Why the archive will not get them; `None` if they wait for it.
+    /// Why they were given up; `None` if they wait to be written.
     pub given_up: Option<String>,
 }
 
-/// Knows what is missing.
+/// All messages that are missing.
 #[derive(Default)]
 pub(crate) struct MissingList {
-    content: Mutex<Content>,
+    content: Mutex<MissingMessages>,
 }
 
 #[derive(Default)]
-struct Content {
-    /// By the number of the job that has it.
+struct MissingMessages {
+    /// By the number of the job that writes them.
     waiting: BTreeMap<u64, Waiting>,
     given_up: Vec<Missing>,
 }
 
 struct Waiting {
-    session: Arc<Session>,
+    session: Arc<LiveSession>,
     at_ms: i64,
     messages: u64,
 }
 
 impl MissingList {
-    /// Something is on its way.
-    pub(crate) fn waits(&self, job: u64, session: &Arc<Session>, at_ms: i64, messages: u64) {
+    /// Notes that messages wait to be written.
+    pub(crate) fn waits(&self, job: u64, session: &Arc<LiveSession>, at_ms: i64, messages: u64) {
         if messages > 0 {
             let waiting = Waiting { session: Arc::clone(session), at_ms, messages };
             lock(&self.content).waiting.insert(job, waiting);
         }
     }
 
-    /// Something is no longer on its way: it is in the archive, or was given up.
+    /// Notes that messages no longer wait: they are written, or were given up.
     pub(crate) fn ends(&self, job: u64) {
         lock(&self.content).waiting.remove(&job);
     }
 
-    /// The archive will not get something.
+    /// Notes that messages will not be archived.
     pub(crate) fn give_up(&self, session: &str, at_ms: i64, messages: u64, why: &str) {
         if messages == 0 {
             return;
@@ -106,7 +106,7 @@ impl MissingList {
     }
 }
 
-/// Adds something to what is known of its session.
+/// Adds messages to those of the same session.
 fn add(list: &mut Vec<Missing>, missing: Missing) {
     match list.iter_mut().find(|known| known.session == missing.session) {
         Some(known) => {

@@ -3,21 +3,25 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use longhand::Tokens;
 use longhand_dialect::{Conversation, Dialect};
 use longhand_meter::{ImageRule, MeterError, ModelFacts, Price, Provider};
+use longhand_model::Prices;
 
 use crate::Settings;
-use crate::asked::SharedMeter;
-use crate::window::lock;
+use crate::lock::lock;
+use crate::request::source::SharedMeter;
 
 /// How many names are remembered: they come from requests.
 const NAMES_MAX: usize = 1_000;
 
 /// The models that requests have named.
-#[derive(Default)]
-pub(crate) struct Models {
+pub(crate) struct ModelCatalogue {
+    /// The windows that the settings name, before those of the catalogue.
+    windows: HashMap<String, Tokens>,
+    prices: Prices,
     known: Mutex<HashMap<String, Arc<KnownModel>>>,
-    /// By vocabulary and picture formula, which many models share.
+    /// Meters by vocabulary and picture formula, which many models share.
     meters: Mutex<HashMap<String, SharedMeter>>,
 }
 
@@ -25,12 +29,21 @@ pub(crate) struct Models {
 pub(crate) struct KnownModel {
     pub(crate) facts: ModelFacts,
     pub(crate) price: Option<Price>,
-    /// For requests in the format of Anthropic, and in the others.
+    /// The meter for requests in the other formats, and in Anthropic's.
     meters: [Mutex<Option<SharedMeter>>; 2],
 }
 
-impl Models {
-    pub(crate) fn get(&self, name: &str, settings: &Settings) -> Arc<KnownModel> {
+impl ModelCatalogue {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            windows: settings.windows.clone(),
+            prices: settings.prices.clone(),
+            known: Mutex::default(),
+            meters: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Arc<KnownModel> {
         let mut known = lock(&self.known);
         if let Some(model) = known.get(name) {
             return Arc::clone(model);
@@ -39,27 +52,23 @@ impl Models {
             known.clear();
         }
         let facts = ModelFacts::of(name);
-        let facts = match settings.windows.get(name) {
+        let facts = match self.windows.get(name) {
             Some(window) => facts.with_window(*window),
             None => facts,
         };
-        let price = settings.prices.named(name);
+        let price = self.prices.named(name);
         let model = Arc::new(KnownModel { facts, price, meters: Default::default() });
         known.insert(name.to_owned(), Arc::clone(&model));
         model
     }
 
     /// The meter for a request.
-    pub(crate) fn meter(
-        &self,
-        conversation: &Conversation,
-        settings: &Settings,
-    ) -> Result<SharedMeter, MeterError> {
+    pub(crate) fn meter(&self, conversation: &Conversation) -> Result<SharedMeter, MeterError> {
         let model = conversation.model.as_deref();
-        let known = self.get(model.unwrap_or_default(), settings);
+        let known = self.get(model.unwrap_or_default());
         let is_anthropic = conversation.dialect == Dialect::Anthropic;
-        let mut own = lock(&known.meters[usize::from(is_anthropic)]);
-        if let Some(meter) = &*own {
+        let mut slot = lock(&known.meters[usize::from(is_anthropic)]);
+        if let Some(meter) = &*slot {
             return Ok(Arc::clone(meter));
         }
         let provider = if is_anthropic { Provider::Anthropic } else { Provider::OpenAi };
@@ -71,7 +80,7 @@ impl Models {
             None => Arc::from(spec.open(images)?),
         };
         meters.insert(name, Arc::clone(&meter));
-        *own = Some(Arc::clone(&meter));
+        *slot = Some(Arc::clone(&meter));
         Ok(meter)
     }
 }

@@ -1,4 +1,4 @@
-//! The server: connections in, requests to where they belong.
+//! The server: accepts connections, and dispatches requests.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,28 +19,34 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
-use crate::answer::{Body, known};
-use crate::archivist::{Archivist, Limits, Trouble};
+use crate::answer::ResponseBody;
+use crate::archivist::{ArchiveOutage, Archivist, ArchivistLimits};
 use crate::credentials::{Credentials, Ownership};
-use crate::guard::{Guard, Refused};
+use crate::guard::{Guards, Refused};
 use crate::in_place::InPlace;
+use crate::knowledge::ModelKnowledge;
+use crate::load::Load;
+use crate::lock::lock;
+use crate::log_line::LogLine;
 use crate::metrics::{Counts, Metrics};
 use crate::missing::Missing;
+use crate::notices::Notices;
 use crate::passage::Passage;
+use crate::record::AnswerRecorder;
 use crate::redaction::Redaction;
-use crate::route::{Caller, is_unknown_api, rooted, route};
-use crate::store::Store;
-use crate::trail::Trail;
+use crate::request::maker::WindowMaker;
+use crate::request::parse::Parser;
+use crate::route::{Caller, Destination, is_unknown_api, rooted};
+use crate::store::{Store, Stores};
 use crate::turns::Turns;
-use crate::upstream::Upstreams;
+use crate::upstream::{Provider, Upstreams};
 use crate::warnings::Warnings;
-use crate::window::{Windows, lock};
-use crate::{ServerError, Settings, envelope, own};
+use crate::{ServerError, Settings, envelope, status};
 
 /// The most that the head of a request may have.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// How often a timer is due that does nothing.
+/// How often the archive is looked after. The timer also saves wake-ups, see [`accept`].
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// A proxy that listens.
@@ -51,20 +57,26 @@ pub struct Proxy {
     task: JoinHandle<()>,
 }
 
-/// What all requests share.
+/// What all requests share, each part with its job.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     upstreams: Upstreams,
-    pub(crate) windows: Arc<Windows>,
+    pub(crate) stores: Stores,
+    pub(crate) parser: Parser,
+    pub(crate) knowledge: Arc<ModelKnowledge>,
+    pub(crate) windows: WindowMaker,
+    pub(crate) recorder: AnswerRecorder,
+    pub(crate) notices: Arc<Notices>,
+    pub(crate) load: Arc<Load>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) warnings: Warnings,
-    guard: Guard,
+    guards: Guards,
     ownership: Ownership,
     redaction: Redaction,
     permits: Arc<Semaphore>,
     pub(crate) turns: Turns,
     /// What was wrong with the archive when it was looked at last.
-    trouble: Mutex<Option<Trouble>>,
+    outage: Mutex<Option<ArchiveOutage>>,
 }
 
 /// Starts a proxy; it runs until it is stopped.
@@ -77,31 +89,7 @@ pub async fn serve(settings: Settings) -> Result<Proxy, ServerError> {
     let upstreams = Upstreams::new(&settings)?;
     let listener = TcpListener::bind(settings.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    let metrics = Arc::new(Metrics::new());
-    let archive = Arc::clone(&settings.archive);
-    let archivist = Archivist::start(archive, Limits::of(&settings), Arc::clone(&metrics))?;
-    let store = Store::new(Arc::clone(&settings.archive), archivist, Arc::clone(&metrics));
-    let forgetful = Store::forgetful()?;
-    let windows = Windows::new(&settings, store, forgetful, Arc::clone(&metrics));
-    let windows = Arc::new(windows);
-    let guard = Guard::new(&settings.keys, settings.secret.as_deref(), is_local);
-    let permits = Arc::new(Semaphore::new(settings.requests_max));
-    let redaction = Redaction::new(settings.redactor.as_ref());
-    let warnings = Warnings::new(settings.warn.clone(), redaction.clone());
-    let (ownership, turns) = (Ownership::new(&settings), Turns::default());
-    let shared = Arc::new(Shared {
-        settings,
-        upstreams,
-        windows,
-        metrics,
-        warnings,
-        guard,
-        ownership,
-        redaction,
-        permits,
-        turns,
-        trouble: Mutex::default(),
-    });
+    let shared = Arc::new(Shared::new(settings, upstreams, address)?);
     let (stop, stopped) = oneshot::channel::<()>();
     let task = start(listener, Arc::clone(&shared), stopped);
     Ok(Proxy { address, shared, stop, task })
@@ -131,42 +119,80 @@ impl Proxy {
         self.shared.metrics.counts()
     }
 
-    /// Tells what it has done by then, even when it is over.
+    /// A function that returns the counts at the time of its call, even after the proxy has stopped.
     pub fn counter(&self) -> impl Fn() -> Counts + 'static {
         let metrics = Arc::clone(&self.shared.metrics);
         move || metrics.counts()
     }
 
-    /// Tells what was said and is not in the archive by then: what waits for it, and what it will not get.
+    /// A function that lists the messages that are not in the archive at the time of its call: those that wait to be
+    /// written, and those that were given up.
     pub fn missing(&self) -> impl Fn() -> Vec<Missing> + 'static {
-        let store = Arc::clone(&self.shared.windows.store);
+        let store = Arc::clone(&self.shared.stores.archived);
         move || store.missing()
     }
 
-    /// Takes no more requests, finishes those under way if that takes no longer than the grace period, and
-    /// waits until all is archived, or given up since the archive takes nothing.
+    /// Takes no more requests, finishes those under way within the grace period, and waits until everything is
+    /// archived, or given up since the archive fails.
     pub async fn stop(self) {
         let _ = self.stop.send(());
         let _ = self.task.await;
-        let windows = Arc::clone(&self.shared.windows);
-        let close =
-            move || [&windows.store, &windows.forgetful].into_iter().for_each(|own| own.close());
+        let shared = self.shared;
+        let close = move || {
+            shared.stores.archived.close();
+            shared.stores.forgetful.close();
+        };
         let _ = spawn_blocking(close).await;
     }
 }
 
 impl Shared {
-    /// Says what is wrong with the archive, and when that is over; gives what is.
-    pub(crate) fn look_after_archive(&self) -> Option<Trouble> {
-        let store = &self.windows.store;
-        let trouble = store.trouble();
-        let before = std::mem::replace(&mut *lock(&self.trouble), trouble.clone());
-        if let Some(Trouble { since_ms, why }) = &trouble {
+    fn new(
+        settings: Settings,
+        upstreams: Upstreams,
+        address: SocketAddr,
+    ) -> Result<Self, ServerError> {
+        let metrics = Arc::new(Metrics::new());
+        let archive = Arc::clone(&settings.archive);
+        let limits = ArchivistLimits::of(&settings);
+        let archivist = Archivist::start(Arc::clone(&archive), limits, Arc::clone(&metrics))?;
+        let archived = Store::new(archive, archivist, Arc::clone(&metrics));
+        let forgetful = Arc::new(Store::forgetful()?);
+        let redaction = Redaction::new(settings.redactor.as_ref());
+        let knowledge = Arc::new(ModelKnowledge::new(&settings));
+        let notices = Arc::<Notices>::default();
+        Ok(Self {
+            upstreams,
+            stores: Stores { archived: Arc::new(archived), forgetful },
+            parser: Parser::new(settings.expand_tool, redaction.clone()),
+            windows: WindowMaker::new(&settings, &knowledge, &metrics, &redaction),
+            recorder: AnswerRecorder::new(&knowledge, &metrics, &redaction, &notices),
+            knowledge,
+            notices,
+            load: Load::new(settings.memory_bytes_max),
+            metrics,
+            warnings: Warnings::new(settings.warn.clone(), redaction.clone()),
+            guards: Guards::new(&settings, address),
+            ownership: Ownership::new(&settings),
+            redaction,
+            permits: Arc::new(Semaphore::new(settings.requests_max)),
+            turns: Turns::default(),
+            outage: Mutex::default(),
+            settings,
+        })
+    }
+
+    /// Says what is wrong with the archive, and when that is over. Returns what is wrong now.
+    pub(crate) fn look_after_archive(&self) -> Option<ArchiveOutage> {
+        let store = &self.stores.archived;
+        let outage = store.outage();
+        let before = std::mem::replace(&mut *lock(&self.outage), outage.clone());
+        if let Some(ArchiveOutage { since_ms, why }) = &outage {
             let since = time::format(*since_ms);
             self.warnings.once(&format!(
                 "the archive takes nothing since {since}: {why}; what is said is kept in memory, and tried again"
             ));
-        } else if let Some(Trouble { since_ms, .. }) = before {
+        } else if let Some(ArchiveOutage { since_ms, .. }) = before {
             let since = time::format(since_ms);
             self.warnings
                 .once(&format!("the archive, which took nothing since {since}, takes again"));
@@ -177,7 +203,7 @@ impl Shared {
                 "session {session}: what was said from {at} on is not all archived: {why}"
             ));
         }
-        trouble
+        outage
     }
 }
 
@@ -205,7 +231,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot
             _ = &mut stopped => break,
         };
         let Ok((stream, _)) = accepted else {
-            // Too many files are open, perhaps: some will be closed.
+            // Perhaps too many files are open: some will be closed soon.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -224,9 +250,9 @@ fn talk(
 ) -> impl Future<Output = ()> + Send + 'static {
     // Small pieces are passed on at once.
     let _ = stream.set_nodelay(true);
-    let own = Arc::clone(shared);
+    let for_all = Arc::clone(shared);
     let service = service_fn(move |request: Request<Incoming>| {
-        let shared = Arc::clone(&own);
+        let shared = Arc::clone(&for_all);
         async move { Ok::<_, Infallible>(handle(&shared, request).await) }
     });
     let connection = http1::Builder::new()
@@ -241,84 +267,102 @@ fn talk(
     }
 }
 
-/// What the person at the terminal is told of callers without the secret.
+/// The warning about callers without the secret.
 const STRANGER: &str = "a request without the secret of this run was refused: another program of this machine made it, \
      or the agent changes the path of its base URL";
 
-/// The answer for whoever does not have the secret of a private proxy: not even what this is.
-fn stranger() -> Response<Body> {
-    let mut response = Response::new(known(String::new()));
+/// The answer to a caller without the secret of a private proxy: it does not even say what this is.
+fn stranger() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::text(String::new()));
     *response.status_mut() = StatusCode::UNAUTHORIZED;
     response
 }
 
-async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Body> {
+async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<ResponseBody> {
     let (mut parts, body) = request.into_parts();
-    if shared.guard.take_secret(&mut parts).is_err() {
+    if shared.guards.take_secret(&mut parts).is_err() {
         shared.warnings.once(STRANGER);
         return stranger();
     }
     let provider = shared.upstreams.provider(&parts.uri, &parts.headers);
-    let path = parts.uri.path().to_owned();
     let permit = Arc::clone(&shared.permits).try_acquire_owned();
     let is_busy = permit.is_err();
     let log = shared.settings.log.as_ref();
-    let mut trail = Trail::new(&shared.metrics, log, &shared.redaction, permit.ok());
-    trail.name("method", parts.method.as_str());
-    trail.name("path", &path);
-    let mut refuse = |status, message| {
-        trail.refused(message);
-        trail.status(status);
-        envelope::error(provider, status, message)
-    };
-    let more = &shared.settings.credential_headers;
-    let credentials = Credentials::of(&parts.uri, &parts.headers, more);
-    match shared.guard.check(&mut parts, &credentials) {
-        Ok(()) => {}
-        Err(Refused::KeyInPath) => {
-            return refuse(StatusCode::BAD_REQUEST, "the path has a key of Longhand in it");
-        }
-        Err(Refused::Foreign) => {
-            return refuse(StatusCode::FORBIDDEN, "Longhand answers only programs of this machine");
-        }
-        Err(Refused::NoKey | Refused::NoSecret) => {
-            return refuse(StatusCode::UNAUTHORIZED, "Longhand wants its key in x-longhand-key");
-        }
+    let mut log_line = LogLine::new(&shared.metrics, log, &shared.redaction, permit.ok());
+    log_line.name("method", parts.method.as_str());
+    log_line.name("path", parts.uri.path());
+    let destination = Destination::of(&parts.method, &parts.uri);
+    let credentials =
+        Credentials::of(&parts.uri, &parts.headers, &shared.settings.credential_headers);
+    if let Err((status, message)) = check(shared, destination, &mut parts, &credentials) {
+        return refuse(log_line, provider, status, message);
     }
-    if parts.method == Method::CONNECT {
-        return refuse(StatusCode::METHOD_NOT_ALLOWED, "Longhand is no tunnel");
-    }
-    if path.starts_with(own::PREFIX) {
-        let Parts { method, .. } = &parts;
-        let required = shared.settings.require_archive;
-        let names = shared.settings.keys.is_empty();
-        let store = &shared.windows.store;
-        shared.metrics.held_bytes.set(shared.windows.load.held().cast_signed());
-        return own::answer(method, &path, &shared.metrics, store, required, names).await;
+    if destination == Destination::Status {
+        return status::answer(shared, &parts).await;
     }
     if is_busy {
-        return refuse(StatusCode::SERVICE_UNAVAILABLE, "Longhand has too much to do");
+        let message = "Longhand has too much to do";
+        return refuse(log_line, provider, StatusCode::SERVICE_UNAVAILABLE, message);
     }
     let Some(upstream) = shared.upstreams.get(provider) else {
-        return refuse(StatusCode::NOT_FOUND, "Longhand has no upstream for this request");
+        let message = "Longhand has no upstream for this request";
+        return refuse(log_line, provider, StatusCode::NOT_FOUND, message);
     };
+    prepare_path(shared, &mut parts);
+    let caller = Caller::new(shared.ownership.owner(&credentials), &parts.headers)
+        .or_named(shared.settings.session.as_deref())
+        .redacted(&shared.redaction);
+    let share = shared.load.share();
+    let passage = Passage { shared, provider, upstream, parts, caller, share, log_line };
+    match destination {
+        Destination::Conversation(route) => passage.converse(route, body).await,
+        _ if body.is_end_stream() => passage.pass(http::empty()).await,
+        _ => passage.pass_stream(None, body).await,
+    }
+}
+
+/// Has a request checked by the guard of its path, which takes our keys out of it.
+fn check(
+    shared: &Shared,
+    destination: Destination,
+    parts: &mut Parts,
+    credentials: &Credentials,
+) -> Result<(), (StatusCode, &'static str)> {
+    shared.guards.of(destination).check(parts, credentials).map_err(|refused| match refused {
+        Refused::KeyInPath => (StatusCode::BAD_REQUEST, "the path has a key of Longhand in it"),
+        Refused::Foreign => {
+            (StatusCode::FORBIDDEN, "Longhand answers only programs of this machine")
+        }
+        Refused::NoKey | Refused::NoSecret => {
+            (StatusCode::UNAUTHORIZED, "Longhand wants its key in x-longhand-key")
+        }
+    })?;
+    if parts.method == Method::CONNECT {
+        return Err((StatusCode::METHOD_NOT_ALLOWED, "Longhand is no tunnel"));
+    }
+    Ok(())
+}
+
+/// Puts a path below `/v1` where a client left that out, and warns of APIs that are not known.
+fn prepare_path(shared: &Shared, parts: &mut Parts) {
     if let Some(rooted) = rooted(&parts.uri) {
         parts.uri = rooted;
     }
-    let path = parts.uri.path().to_owned();
-    if is_unknown_api(&parts.method, &path) {
+    let path = parts.uri.path();
+    if is_unknown_api(&parts.method, path) {
         shared.warnings.once(&format!(
             "requests to {path} are passed on as they are: Longhand does not know that API"
         ));
     }
-    let caller = Caller::new(shared.ownership.owner(&credentials), &parts.headers)
-        .or_named(shared.settings.session.as_deref())
-        .redacted(&shared.redaction);
-    let share = shared.windows.load.share();
-    let passage = Passage { shared, provider, upstream, parts, caller, share, trail };
-    match route(&passage.parts.method, &path) {
-        Some(route) => passage.converse(route, body).await,
-        None if body.is_end_stream() => passage.pass(http::empty()).await,
-        None => passage.pass_stream(None, body).await,
-    }
+}
+
+fn refuse(
+    mut log_line: LogLine,
+    provider: Provider,
+    status: StatusCode,
+    message: &str,
+) -> Response<ResponseBody> {
+    log_line.refused(message);
+    log_line.status(status);
+    envelope::error(provider, status, message)
 }

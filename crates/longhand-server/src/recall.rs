@@ -12,13 +12,14 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use longhand_dialect::{Reply, ReplyFilter};
 
-pub(crate) use self::follow::Again;
-use self::follow::Recall;
+use self::follow::RecallRounds;
+pub(crate) use self::follow::RepeatableRequest;
 pub(crate) use self::offer::offer;
-use self::stream::Joined;
-use crate::answer::{Chunk, Chunks};
+use self::stream::JoinedStream;
+use crate::answer::{AnswerChunks, Chunk, UpstreamAnswer};
+use crate::headers::is_events;
 use crate::listener::AnswerKind;
-use crate::passage::{Head, is_events, split};
+use crate::upstream::AnswerHead;
 
 /// The name of the tool.
 pub(crate) const NAME: &str = "longhand_recall";
@@ -27,84 +28,97 @@ pub(crate) const NAME: &str = "longhand_recall";
 pub(crate) const ALREADY: &str =
     "[longhand recall: what you asked for with longhand_recall stands above already]";
 
-/// The most of a whole answer that is looked into.
+/// The largest answer that is searched for calls, if it is no stream.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
 
-/// An answer: its head, what has come of its body, and the rest.
-pub(crate) type Answer = (Head, Vec<Chunk>, Chunks);
-
-/// Answers the calls of ours in an answer, and gives what the client is to see.
-pub(crate) async fn answered(again: Again, answer: Answer) -> Answer {
-    let recall = Recall::new(again);
-    let (mut head, begun, rest) = answer;
+/// Answers the calls of the recall tool in an answer, and gives what the client is to see.
+pub(crate) async fn answered(request: RepeatableRequest, answer: UpstreamAnswer) -> UpstreamAnswer {
+    let UpstreamAnswer { mut head, begun, rest } = answer;
     let chunks = match unpacked(&mut head, rest.after(begun), true).await {
         Ok(chunks) => chunks,
-        Err((pieces, rest)) => return (head, pieces, rest),
+        Err((begun, rest)) => return UpstreamAnswer { head, begun, rest },
     };
+    let rounds = RecallRounds::new(request);
     if is_events(&head.headers) {
         head.headers.remove(CONTENT_LENGTH);
-        return (head, Vec::new(), Joined::new(recall, chunks).stream());
+        let rest = JoinedStream::new(rounds, chunks).stream();
+        return UpstreamAnswer { head, begun: Vec::new(), rest };
     }
-    whole(recall, head, chunks).await
+    joined(rounds, head, chunks).await
 }
 
-async fn whole(mut recall: Recall, mut head: Head, mut chunks: Chunks) -> Answer {
-    let dialect = recall.dialect();
-    let mut filter = ReplyFilter::new(dialect, NAME);
+/// The last of the answers that are no streams, with what those before it said.
+async fn joined(
+    mut rounds: RecallRounds,
+    mut head: AnswerHead,
+    mut chunks: AnswerChunks,
+) -> UpstreamAnswer {
+    let mut filter = ReplyFilter::new(rounds.dialect(), NAME);
+    let mut is_first = true;
     loop {
-        let (pieces, rest) = gather(chunks).await;
-        let body = text(&pieces);
-        let read = body.as_deref().and_then(|body| Reply::read(dialect, body).ok());
-        let (Some(body), Some(reply)) = (body, read) else {
-            return (head, pieces, rest);
-        };
-        if let Some(next) = recall.follow(&reply).await {
-            let next = match next {
-                Ok(response) => split(response),
-                Err(failure) => failure.answer(),
-            };
-            filter.go_on(&reply);
-            head = next.0;
-            chunks = match unpacked(&mut head, next.1, false).await {
-                Ok(chunks) => chunks,
-                Err((pieces, rest)) => return (head, pieces, rest),
-            };
-            if head.status.is_success() {
-                continue;
+        let (begun, rest) = gather(chunks).await;
+        let Some(body) = text(&begun) else { return UpstreamAnswer { head, begun, rest } };
+        if is_first && !names_tool(body.as_bytes()) {
+            // There is nothing to hide: whoever archives it reads it.
+            if body.len() <= WHOLE_BYTES_MAX {
+                head.headers.insert(CONTENT_LENGTH, body.len().into());
             }
-            return (head, Vec::new(), chunks);
+            return UpstreamAnswer { head, begun, rest };
         }
-        let shown = filter.whole(&body);
-        head.headers.insert(CONTENT_LENGTH, shown.len().into());
-        return (head, vec![Ok(shown.into())], Chunks::of(Vec::new()));
+        is_first = false;
+        let Ok(reply) = Reply::read(rounds.dialect(), &body) else {
+            return UpstreamAnswer { head, begun, rest };
+        };
+        let Some(next) = rounds.follow(&reply).await else {
+            let shown = filter.whole(&body);
+            head.headers.insert(CONTENT_LENGTH, shown.len().into());
+            let (begun, rest) = (vec![Ok(shown.into())], AnswerChunks::of(Vec::new()));
+            return UpstreamAnswer { head, begun, rest };
+        };
+        filter.go_on(&reply);
+        (head, chunks) = match next {
+            Ok(response) => AnswerHead::split(response),
+            Err(failure) => failure.answer(),
+        };
+        chunks = match unpacked(&mut head, chunks, false).await {
+            Ok(chunks) => chunks,
+            Err((begun, rest)) => return UpstreamAnswer { head, begun, rest },
+        };
+        if !head.status.is_success() {
+            return UpstreamAnswer { head, begun: Vec::new(), rest: chunks };
+        }
     }
 }
 
-/// Unpacks an answer, so that calls of ours can be found in it; gives it back as it came where that cannot be done.
+/// Whether the recall tool is named anywhere in a body.
+fn names_tool(body: &[u8]) -> bool {
+    memchr::memmem::find(body, NAME.as_bytes()).is_some()
+}
+
+/// Unpacks an answer, so that its calls can be found. Fails with the answer as it came.
 ///
-/// One that has no such call is given back, too, if nobody has to read it.
+/// With `only_with_calls`, it fails for an answer that does not name the tool as well: nobody has to read that.
 async fn unpacked(
-    head: &mut Head,
-    chunks: Chunks,
+    head: &mut AnswerHead,
+    chunks: AnswerChunks,
     only_with_calls: bool,
-) -> Result<Chunks, (Vec<Chunk>, Chunks)> {
+) -> Result<AnswerChunks, (Vec<Chunk>, AnswerChunks)> {
     let kind = AnswerKind::of(&head.headers);
     if !kind.is_packed() {
         return Ok(chunks);
     }
     let (pieces, rest) = gather(chunks).await;
     let plain = bytes(&pieces).and_then(|bytes| kind.unpacked(&bytes));
-    let calls = |plain: &Vec<u8>| memchr::memmem::find(plain, NAME.as_bytes()).is_some();
-    let Some(plain) = plain.filter(|plain| !only_with_calls || calls(plain)) else {
+    let Some(plain) = plain.filter(|plain| !only_with_calls || names_tool(plain)) else {
         return Err((pieces, rest));
     };
     head.headers.remove(CONTENT_ENCODING);
     head.headers.remove(CONTENT_LENGTH);
-    Ok(Chunks::of(vec![Ok(plain.into())]))
+    Ok(AnswerChunks::of(vec![Ok(plain.into())]))
 }
 
-/// Reads an answer to its end, or as much of it as is looked into.
-async fn gather(mut chunks: Chunks) -> (Vec<Chunk>, Chunks) {
+/// Reads an answer to its end, or up to the largest size that is searched.
+async fn gather(mut chunks: AnswerChunks) -> (Vec<Chunk>, AnswerChunks) {
     let (mut pieces, mut bytes) = (Vec::new(), 0);
     while bytes <= WHOLE_BYTES_MAX
         && let Some(chunk) = chunks.next().await
@@ -119,12 +133,12 @@ async fn gather(mut chunks: Chunks) -> (Vec<Chunk>, Chunks) {
     (pieces, chunks)
 }
 
-/// The pieces of an answer as a text; `None` if it broke off or is none.
+/// The text of the pieces; `None` if the answer broke off or is no text.
 fn text(pieces: &[Chunk]) -> Option<String> {
     String::from_utf8(bytes(pieces)?).ok()
 }
 
-/// The pieces of an answer as one; `None` if it broke off.
+/// The bytes of the pieces; `None` if the answer broke off.
 fn bytes(pieces: &[Chunk]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     for piece in pieces {

@@ -1,18 +1,20 @@
-//! Whether an upstream finds a request too long.
+//! Recognising an answer that says that the request was too long.
 
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use hyper::StatusCode;
 use hyper::body::Bytes;
+use hyper::header::CONTENT_LENGTH;
 use longhand_dialect::{
     Dialect, Overflow, Reply, ReplyError, ReplyReader, SseReader, Stop, recognise_for,
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::answer::{Chunk, Chunks};
-use crate::asked::Asked;
+use crate::answer::{AnswerChunks, Chunk};
+use crate::headers;
 use crate::listener::AnswerKind;
+use crate::request::source::WindowSource;
+use crate::upstream::AnswerHead;
 
 /// The most of an answer that is held back to see what it is.
 const HELD_BYTES_MAX: usize = 64 << 10;
@@ -26,44 +28,37 @@ const ERROR_TIME_MAX: Duration = Duration::from_secs(10);
 /// How providers say that the window was full; nothing else is taken for [`Stop::Window`].
 const FULL: &str = "model_context_window_exceeded";
 
-/// What came of an answer so far.
-#[derive(Default)]
-pub(crate) struct Peeked {
-    pub(crate) held: Vec<Chunk>,
-    pub(crate) overflow: Option<Overflow>,
-}
-
 /// Reads as much of an answer as it takes to know whether it says that the request was too long.
 ///
-/// Of a stream that is what comes before the first word; of a whole answer, all of it if it is short.
+/// Of a stream that is what comes before the first word; of another answer, all of it if it is short.
 pub(crate) async fn peek(
-    status: StatusCode,
-    kind: &AnswerKind,
-    length: Option<u64>,
-    asked: &Asked,
-    rest: &mut Chunks,
-) -> Peeked {
-    let (dialect, request) = (asked.dialect(), asked.conversation().bytes());
-    let in_events = kind.in_events;
+    head: &AnswerHead,
+    source: &WindowSource,
+    rest: &mut AnswerChunks,
+) -> (Vec<Chunk>, Option<Overflow>) {
+    let (status, kind) = (head.status, AnswerKind::of(&head.headers));
+    let length = headers::number(&head.headers, &CONTENT_LENGTH);
+    let (dialect, request) = (source.dialect(), source.conversation().bytes());
     let is_error = status.is_client_error() || status.is_server_error();
-    if is_error || (!in_events && length.is_some_and(|length| length <= HELD_BYTES_MAX as u64)) {
-        let held = gather(rest, if is_error { ERROR_TIME_MAX } else { HELD_TIME_MAX }).await;
-        let bytes: Vec<&[u8]> = held.iter().flatten().map(AsRef::as_ref).collect();
+    let is_short = length.is_some_and(|length| length <= HELD_BYTES_MAX as u64);
+    if is_error || (!kind.in_events && is_short) {
+        let begun = gather(rest, if is_error { ERROR_TIME_MAX } else { HELD_TIME_MAX }).await;
+        let bytes: Vec<&[u8]> = begun.iter().flatten().map(AsRef::as_ref).collect();
         let bytes = bytes.concat();
         let body = kind.text(&bytes);
         let overflow =
             recognise_for(status.as_u16(), &body, request).or_else(|| full(dialect, &body));
-        return Peeked { held, overflow };
+        return (begun, overflow);
     }
     // What is packed is read at its end.
-    if in_events && status.is_success() && !kind.is_packed() {
+    if kind.in_events && status.is_success() && !kind.is_packed() {
         opening(rest, dialect, request).await
     } else {
-        Peeked::default()
+        (Vec::new(), None)
     }
 }
 
-/// An answer that has not a word, since the window was full.
+/// Recognises an empty answer that stopped because the window was full.
 fn full(dialect: Dialect, body: &str) -> Option<Overflow> {
     if !body.contains(FULL) {
         return None;
@@ -73,41 +68,44 @@ fn full(dialect: Dialect, body: &str) -> Option<Overflow> {
     is_full.then_some(Overflow { limit: None, asked: None, bytes: false })
 }
 
-async fn gather(rest: &mut Chunks, time: Duration) -> Vec<Chunk> {
+async fn gather(rest: &mut AnswerChunks, time: Duration) -> Vec<Chunk> {
     let end = Instant::now() + time;
-    let mut held = Vec::new();
+    let mut begun = Vec::new();
     let mut bytes = 0;
     while bytes <= HELD_BYTES_MAX
         && let Ok(Some(chunk)) = timeout_at(end, rest.next()).await
     {
         bytes += chunk.as_ref().map_or(0, Bytes::len);
-        held.push(chunk);
+        begun.push(chunk);
     }
-    held
+    begun
 }
 
 /// Reads the beginning of a stream, up to the first event that is part of an answer.
-async fn opening(rest: &mut Chunks, dialect: Dialect, request: &str) -> Peeked {
+async fn opening(
+    rest: &mut AnswerChunks,
+    dialect: Dialect,
+    request: &str,
+) -> (Vec<Chunk>, Option<Overflow>) {
     let end = Instant::now() + HELD_TIME_MAX;
-    let mut peeked = Peeked::default();
+    let mut begun = Vec::new();
     let (mut events, mut reply) = (SseReader::new(HELD_BYTES_MAX), ReplyReader::new(dialect));
     while let Ok(Some(chunk)) = timeout_at(end, rest.next()).await {
         let new = chunk.as_ref().ok().and_then(|chunk| events.push(chunk).ok());
-        peeked.held.push(chunk);
-        let Some(new) = new else { return peeked };
+        begun.push(chunk);
+        let Some(new) = new else { return (begun, None) };
         for event in new {
             match reply.push(&event) {
                 Ok(None) if is_preamble(&event.data) => {}
                 Err(ReplyError::Provider { overflow, .. }) => {
-                    let is_own = |status| recognise_for(status, &event.data, request).is_some();
-                    peeked.overflow = overflow.filter(|_| is_own(200) || is_own(400));
-                    return peeked;
+                    let is_ours = |status| recognise_for(status, &event.data, request).is_some();
+                    return (begun, overflow.filter(|_| is_ours(200) || is_ours(400)));
                 }
-                _ => return peeked,
+                _ => return (begun, None),
             }
         }
     }
-    peeked
+    (begun, None)
 }
 
 /// Whether an event only says that an answer is to come.

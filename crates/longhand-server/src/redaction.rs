@@ -1,8 +1,7 @@
-//! Secrets are taken out of all that is written, where it comes in.
+//! Taking secrets out of everything that is written.
 //!
-//! What comes in besides a request's body is a name in a header, a path, an answer, and what a model asks to
-//! have brought back. All of it goes through here before an archive, a log or a terminal gets it. The body
-//! has a redacted twin (`Windows::prepare`).
+//! Besides the body of a request these are names in headers, paths, answers, and what a model asks to have brought
+//! back. All of it goes through here before an archive, a log or a terminal gets it. The body has two forms (`Twin`).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::sync::Arc;
 use longhand::Redactor;
 use longhand_dialect::Reply;
 
-/// Takes secrets out of what is written, if that is wanted.
+/// Takes secrets out of texts, if the settings ask for it.
 #[derive(Clone, Default)]
 pub(crate) struct Redaction(Option<Arc<Redactor>>);
 
@@ -19,12 +18,17 @@ impl Redaction {
         Self(redactor.cloned())
     }
 
-    /// A text as it is written.
+    /// The redactor, if the settings ask for one.
+    pub(crate) fn redactor(&self) -> Option<&Redactor> {
+        self.0.as_deref()
+    }
+
+    /// A text without secrets.
     pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.0.as_ref().map_or(Cow::Borrowed(text), |redactor| redactor.redact(text))
     }
 
-    /// The same for a text of one's own.
+    /// The same for a text that the caller no longer needs.
     pub(crate) fn owned(&self, text: String) -> String {
         match self.text(&text) {
             Cow::Owned(redacted) => redacted,
@@ -32,7 +36,7 @@ impl Redaction {
         }
     }
 
-    /// An answer as it is written; what it took and why it ended stay as they are.
+    /// An answer without secrets; its usage and its end stay as they are.
     pub(crate) fn reply(&self, reply: Reply) -> Reply {
         Reply {
             id: reply.id.map(|id| self.owned(id)),

@@ -1,4 +1,4 @@
-//! What a request is about, before anything is done with it.
+//! Where a request belongs, who sent it, and which fields of it matter.
 
 use std::borrow::Cow;
 
@@ -8,6 +8,31 @@ use longhand_dialect::{Conversation, Dialect};
 
 use crate::headers::SESSION;
 use crate::redaction::Redaction;
+use crate::status;
+
+/// Where a request belongs, by its method and path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// A path of ours: health, readiness and metrics.
+    Status,
+    /// A conversation, which is archived and made to fit.
+    Conversation(Route),
+    /// Anything else goes on to the upstream as it is.
+    PassThrough,
+}
+
+impl Destination {
+    pub(crate) fn of(method: &Method, uri: &Uri) -> Self {
+        if uri.path().starts_with(status::PREFIX) {
+            return Self::Status;
+        }
+        let rooted = rooted(uri);
+        match route(method, rooted.as_ref().unwrap_or(uri).path()) {
+            Some(route) => Self::Conversation(route),
+            None => Self::PassThrough,
+        }
+    }
+}
 
 /// What a path does with a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +41,10 @@ pub(crate) struct Route {
     pub(crate) dialect: Dialect,
     /// Whether it is only counted.
     pub(crate) counts: bool,
-    /// Whether it is sent as it is.
-    pub(crate) as_is: bool,
-    /// Whether it is left out of the archive.
-    pub(crate) forgets: bool,
 }
 
 /// What happens to a conversation that is posted to a path; `None` if the path takes none.
-pub(crate) fn route(method: &Method, path: &str) -> Option<Route> {
+fn route(method: &Method, path: &str) -> Option<Route> {
     if method != Method::POST {
         return None;
     }
@@ -39,7 +60,7 @@ pub(crate) fn route(method: &Method, path: &str) -> Option<Route> {
     } else {
         return None;
     };
-    Some(Route { dialect, counts: path.ends_with("/count_tokens"), as_is: false, forgets: false })
+    Some(Route { dialect, counts: path.ends_with("/count_tokens") })
 }
 
 /// The same address below `/v1`, for clients that leave that out.
@@ -53,7 +74,7 @@ pub(crate) fn rooted(uri: &Uri) -> Option<Uri> {
     format!("/v1{path}{query}").parse().ok()
 }
 
-/// What paths of other APIs have that a conversation is posted to.
+/// Pieces of paths to which other APIs post conversations.
 const OTHER_APIS: [&str; 6] =
     ["generatecontent", "/completions", "/converse", "/invoke", "/api/chat", "/api/generate"];
 
@@ -121,13 +142,13 @@ impl Caller {
         Self { owner, name }
     }
 
-    /// The same with a session for what names none.
+    /// The same; a caller that names no session gets this one.
     pub(crate) fn or_named(mut self, name: Option<&str>) -> Self {
         self.name = self.name.or_else(|| name.map(str::to_owned));
         self
     }
 
-    /// The same with a name that may be written.
+    /// The same without secrets in the name.
     pub(crate) fn redacted(mut self, redaction: &Redaction) -> Self {
         self.name = self.name.map(|name| redaction.owned(name));
         self
@@ -146,18 +167,18 @@ impl Caller {
         self.name.as_ref().map(|name| SessionId::named(self.owner, name))
     }
 
-    /// The same for history that only the provider has: its requests are a session of their own.
+    /// The same for history that only the provider has: its requests get their own session.
     ///
-    /// No client can choose its name: headers have no such letter.
-    pub(crate) fn holding(&self, history: &str) -> Self {
+    /// No client can choose such a name: headers do not have that letter.
+    fn holding(&self, history: &str) -> Self {
         let name = self.name.as_deref().unwrap_or_default();
         Self { owner: self.owner, name: Some(format!("{name}›{history}")) }
     }
 }
 
-/// What matters of a request besides its messages.
+/// The fields of a request that matter besides its messages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fields {
+pub(crate) struct RequestFields {
     /// The most tokens that the reply may have.
     pub(crate) reply_max: Option<u64>,
     /// The answer that it goes on from, of which the provider holds the history.
@@ -166,13 +187,22 @@ pub(crate) struct Fields {
     pub(crate) stored: Option<String>,
 }
 
-impl Fields {
-    /// The same with names of histories as they are written.
+impl RequestFields {
+    /// The same without secrets in the names of histories.
     pub(crate) fn redacted(mut self, redaction: &Redaction) -> Self {
         for id in [&mut self.previous, &mut self.stored] {
             *id = id.take().map(|id| redaction.owned(id));
         }
         self
+    }
+
+    /// The caller of the request. One that continues history of the provider gets its own session, until that history
+    /// is found in the archive.
+    pub(crate) fn caller(&self, caller: &Caller) -> Caller {
+        match self.previous.as_ref().or(self.stored.as_ref()) {
+            Some(id) => caller.holding(id),
+            None => caller.clone(),
+        }
     }
 
     pub(crate) fn of(conversation: &Conversation) -> Self {

@@ -14,13 +14,13 @@ const PROJECT: HeaderName = HeaderName::from_static("openai-project");
 const SEPARATOR: u8 = b'.';
 
 /// The secret that every request must have, as the first piece of its path or in a header.
-pub(crate) struct Secret {
+pub(crate) struct RunSecret {
     /// Hashes compare in constant time.
     hash: blake3::Hash,
     length: usize,
 }
 
-impl Secret {
+impl RunSecret {
     pub(crate) fn new(secret: &str) -> Self {
         Self { hash: blake3::hash(secret.as_bytes()), length: secret.len() }
     }
@@ -84,23 +84,23 @@ mod tests {
         if let Some(project) = project {
             parts.headers.insert(PROJECT, project.parse().unwrap());
         }
-        let is_there = Secret::new("s3cret").take(&mut parts);
+        let is_there = RunSecret::new("s3cret").take(&mut parts);
         let project = parts.headers.get(PROJECT).map(|value| value.to_str().unwrap().to_owned());
         is_there.then(|| (parts.uri.to_string(), project))
     }
 
     #[test]
     fn the_secret_is_taken_out_of_path_and_header() {
-        let own = || Some("proj_1".to_owned());
-        for (uri, project, expected) in [
+        let kept = || Some("proj_1".to_owned());
+        for (uri, sent, expected) in [
             ("/s3cret/v1/models?a=1", None, Some(("/v1/models?a=1", None))),
             ("/s3cret", None, Some(("/", None))),
             ("/s3cret//v1/", None, Some(("//v1/", None))),
             ("http://a:1/s3cret/v1", None, Some(("http://a:1/v1", None))),
-            ("/s3cret/v1", Some("proj_1"), Some(("/v1", own()))),
-            ("/s3cret/v1", Some("s3cret.proj_1"), Some(("/v1", own()))),
+            ("/s3cret/v1", Some("proj_1"), Some(("/v1", kept()))),
+            ("/s3cret/v1", Some("s3cret.proj_1"), Some(("/v1", kept()))),
             ("/v1/models", Some("s3cret"), Some(("/v1/models", None))),
-            ("/v1/models", Some("s3cret.proj_1"), Some(("/v1/models", own()))),
+            ("/v1/models", Some("s3cret.proj_1"), Some(("/v1/models", kept()))),
             ("/v1/models", None, None),
             ("/v1/models", Some("proj_1"), None),
             ("/v1/models", Some("s3cre"), None),
@@ -112,7 +112,7 @@ mod tests {
             ("/?s3cret", None, None),
         ] {
             let expected = expected.map(|(uri, project)| (uri.to_owned(), project));
-            assert_eq!(taken(uri, project), expected, "{uri} {project:?}");
+            assert_eq!(taken(uri, sent), expected, "{uri} {sent:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ use longhand_core::Policy;
 use longhand_model::Prices;
 
 /// Takes the lines of a log, each a JSON object.
-pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+pub type LogSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How a proxy is set up.
 #[derive(Clone)]
@@ -21,14 +21,14 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The keys of which a caller must have one; none are needed on a loopback address.
     pub keys: Vec<String>,
-    /// What every request must have as the first piece of its path, or before a dot in `openai-project`; it is
-    /// for callers of one run, and nobody else gets an answer that says anything.
+    /// The secret of a private proxy, such as that of `longhand run`. Every request must have it as the first piece of
+    /// its path, or before a dot in `openai-project`; without it, the answer is an empty 401.
     pub secret: Option<String>,
     /// Whether others than this machine may call without a key.
     pub open_to_all: bool,
-    /// Whose all sessions are; if not set, that of the keys that a caller shows.
+    /// The owner of all sessions; if not set, a caller's keys decide.
     pub owner: Option<Owner>,
-    /// Headers with keys of callers, besides those that well-known providers use.
+    /// Headers that hold keys of callers, besides those of well-known providers.
     pub credential_headers: Vec<HeaderName>,
     /// Where requests in the formats of `OpenAI` go, with or without `/v1` at its end.
     pub upstream_openai: Option<String>,
@@ -36,17 +36,17 @@ pub struct Settings {
     pub upstream_anthropic: Option<String>,
     /// The most tokens of a request; if not set, the model's known window less the reply.
     pub budget: Option<Tokens>,
-    /// The windows of models, by name, before those that are known anyway.
+    /// The windows of models by name; they override the built-in catalogue.
     pub windows: HashMap<String, Tokens>,
-    /// What share of the budget a window is brought down to when it is full, in percent.
+    /// The share of the budget that a full window is brought down to, in percent.
     pub low_water_percent: u64,
-    /// Beyond what share of the budget a new tool result is clipped as it enters, in percent.
+    /// The share of the budget beyond which a new tool result is clipped at once, in percent.
     pub clip_new_percent: Option<u64>,
     /// How a window is brought down.
     pub policy: Policy,
-    /// Who tells of what is folded, in this order; those that take their time are asked in the background.
+    /// The summarisers of folds, in order of preference; slow ones run in the background.
     pub summarisers: Vec<Arc<dyn Summariser>>,
-    /// Knows the ids of this project.
+    /// Finds the ids of this project in texts, so that folds keep them.
     pub miner: Miner,
     /// What models cost.
     pub prices: Prices,
@@ -54,44 +54,44 @@ pub struct Settings {
     pub expand_tool: bool,
     /// Where every message is kept.
     pub archive: Arc<dyn Archive>,
-    /// Whether nothing is archived: what a window leaves out is kept in memory for a while, and no handles
-    /// stand for it.
+    /// Whether nothing is archived: what a window leaves out is kept in memory for a while, without handles.
     pub no_archive: bool,
-    /// Whether an answer waits until all of it is archived, and a request is refused that cannot be.
+    /// Whether every message must be archived: a request is refused if it cannot be, and the end of an answer waits
+    /// until all of it is.
     pub require_archive: bool,
     /// The most bytes of new messages that may wait for the archive before requests are held back.
     pub archive_bytes_max: usize,
     /// The longest that a request is held back while these are written; then it is refused.
     pub archive_wait: Duration,
-    /// How long a write may take before the archive is said not to answer.
+    /// How long a write may take before the archive counts as failing.
     pub archive_silence: Duration,
-    /// How long a stop tries to write to an archive that takes nothing.
+    /// How long a stop keeps trying to write to an archive that fails.
     pub archive_farewell: Duration,
-    /// The longest that our part may take before the request goes on as it is.
+    /// The longest that Longhand may work on a request before it is passed on as it is.
     pub deadline: Duration,
     /// The longest wait for a connection to an upstream.
     pub connect: Duration,
-    /// The longest that an upstream may say nothing.
+    /// The longest that an upstream may send nothing.
     pub upstream_silence: Duration,
     /// The longest that a client may take for the head of a request, and for each 64 KiB of its body.
     pub client_silence: Duration,
-    /// The largest request that is looked into; a larger one goes on as it is.
+    /// The largest request that is parsed; a larger one is passed on as it is.
     pub request_bytes_max: usize,
     /// The largest request that is passed on at all.
     pub body_bytes_max: u64,
     /// How many requests may be under way.
     pub requests_max: usize,
-    /// About how much memory all requests under way may take together, what is read from them included.
+    /// The memory for all requests under way, with what was parsed from them; approximate.
     pub memory_bytes_max: u64,
     /// How long a stop waits for requests that are under way.
     pub grace: Duration,
-    /// Where a line goes for each request.
-    pub log: Option<Log>,
-    /// Where a line goes that a person must see: each once.
-    pub warn: Option<Log>,
-    /// The session of requests that name none; if not set, each conversation is one of its own.
+    /// Takes a line for each request.
+    pub log: Option<LogSink>,
+    /// Takes the warnings that a person must see, each once.
+    pub warn: Option<LogSink>,
+    /// The session of requests that name none; if not set, each conversation gets its own session.
     pub session: Option<String>,
-    /// The program that asks; if not set, what it calls itself.
+    /// The name of the calling program; if not set, its user agent.
     pub agent: Option<String>,
     /// Takes secrets out of what is archived; what is sent on keeps them.
     pub redactor: Option<Arc<Redactor>>,
@@ -142,8 +142,7 @@ impl Settings {
         }
     }
 
-    /// How long work for the archive may gather: less than a client would notice, and not at all if it
-    /// waits for it.
+    /// How long writes may gather before they share a transaction: not at all if clients wait for them.
     pub(crate) fn archive_linger(&self) -> Duration {
         if self.require_archive { Duration::ZERO } else { Duration::from_millis(20) }
     }

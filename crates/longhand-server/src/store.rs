@@ -1,165 +1,104 @@
-//! The sessions that clients speak in, each behind a lock of its own.
+//! The sessions in memory, each behind its own lock.
 //!
 //! A request is *admitted*: its messages are found in the ledger of its session or appended there, in
 //! memory at once and in the archive soon. Its answer is appended after it. A batch of edits is *committed*
 //! and holds for every path that has the entries which it edits.
 
-mod entering;
+mod live_session;
 mod origins;
-mod session;
+mod pending_write;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId};
-use longhand_archive::{NewBatch, NewSession, Page, PreambleId, Request};
+use longhand_archive::{NewBatch, NewSession, Page, Request};
 use longhand_core::{Batch, Link, Message, Seq};
 use longhand_dialect::Conversation;
 use rustc_hash::FxHashMap;
 
-pub(crate) use self::entering::{Entering, Outcome, Step};
+use self::live_session::SessionState;
+pub(crate) use self::live_session::{LiveBatch, LiveSession};
 use self::origins::{Origin, Origins};
-pub(crate) use self::session::{Live, Session};
+pub(crate) use self::pending_write::{PendingWrite, WriteOutcome, WriteStep};
 use crate::ServerError;
-use crate::archivist::{Archivist, Limits, Ticket, Trouble, Weight, Work};
-use crate::asked::Weights;
-use crate::client::Client;
-use crate::load::{Share, Working};
+use crate::archivist::{ArchiveOutage, ArchiveWork, Archivist, ArchivistLimits, JobWeight, Ticket};
+use crate::client::ClientProgram;
+use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::missing::Missing;
+use crate::request::Recording;
+use crate::request::admit::{AdmittedRequest, SessionPlace};
+use crate::request::chain::preamble;
+use crate::request::parse::ParsedRequest;
 use crate::route::Caller;
 
 /// A full index is emptied rather than aged: what is needed is read from the archive again.
 const LINKS_MAX: usize = 500_000;
 
-/// What sessions that are left out of the archive may take, and how often that is looked at.
+/// The memory for sessions that are left out of the archive, and after how many requests it is checked.
 const FORGETFUL_BYTES_MAX: u64 = 64 << 20;
 const FORGETTING_STEP: usize = 32;
 
-/// About what an entry takes besides its text.
+/// The approximate memory of an entry besides its text.
 const ENTRY_BYTES: u64 = 512;
 
-/// The session that has the request log of what could not be read; it has no entries.
+/// The session whose request log lists what was passed on unread; it has no entries.
 const UNREAD: &str = "(passed on unread)";
 
-/// The sessions that clients speak in.
+/// The sessions of one archive.
 pub(crate) struct Store {
     archive: Arc<dyn Archive>,
     archivist: Archivist,
     metrics: Arc<Metrics>,
-    index: Mutex<Index>,
-    /// Whether its archive is memory that is forgotten in time.
+    index: Mutex<SessionIndex>,
+    /// Whether its archive is in memory, and drops the oldest sessions.
     pub(crate) forgets: bool,
     /// How many requests were admitted.
     admitted: AtomicUsize,
 }
 
+/// The store of what is archived, and the one of what is not.
+pub(crate) struct Stores {
+    pub(crate) archived: Arc<Store>,
+    /// Has the conversations that are left out of the archive.
+    pub(crate) forgetful: Arc<Store>,
+}
+
+impl Stores {
+    pub(crate) fn of(&self, forgets: bool) -> &Arc<Store> {
+        if forgets { &self.forgetful } else { &self.archived }
+    }
+}
+
 #[derive(Default)]
-struct Index {
-    /// By owner, so that nobody finds what belongs to others.
-    sessions: FxHashMap<(Owner, SessionId), Arc<Session>>,
-    /// Which session has a link; of several, the one that got it last.
+struct SessionIndex {
+    /// By owner: nobody finds the sessions of others.
+    sessions: FxHashMap<(Owner, SessionId), Arc<LiveSession>>,
+    /// The session that has a link; if several have, the latest.
     links: FxHashMap<Link, SessionId>,
     origins: Origins,
 }
 
-/// A request that was read and is not yet admitted.
-pub(crate) struct Told {
-    pub(crate) conversation: Conversation,
-    pub(crate) chain: Chain,
-    /// How many of its messages an earlier request had, byte for byte.
-    pub(crate) shared: usize,
-    pub(crate) caller: Caller,
-    pub(crate) client: Client,
-    /// What the leading system messages say, so that side calls can be told.
-    pub(crate) system: Link,
-    /// The system prompt, the tools and the model.
-    pub(crate) preamble: PreambleId,
-    pub(crate) weights: Option<Weights>,
-    /// The memory that it takes.
-    pub(crate) share: Arc<Share>,
-    /// How that was counted.
-    pub(crate) working: Working,
-}
-
-/// A request as it was heard.
-pub(crate) struct Heard {
-    pub(crate) conversation: Conversation,
-    pub(crate) chain: Chain,
-    pub(crate) caller: Caller,
-    pub(crate) client: Client,
-    pub(crate) system: Link,
-    pub(crate) preamble: PreambleId,
-    /// What it counts for, once that was asked for.
-    pub(crate) weights: Mutex<Option<Weights>>,
-    /// The memory that it takes.
-    pub(crate) share: Arc<Share>,
-    /// How that was counted.
-    pub(crate) working: Working,
-    /// Where it was admitted.
-    pub(crate) store: Arc<Store>,
-    pub(crate) session: Arc<Session>,
-    /// The entries of its messages, and all entries on its path.
-    pub(crate) trail: longhand::Trail,
-    /// The edition of the ledger that has these numbers.
-    edition: u64,
-}
-
-/// An answer to a request.
-pub(crate) struct Answer {
+/// An answer that is to be appended after its request.
+pub(crate) struct NewAnswer {
     pub(crate) messages: Vec<Message>,
     /// The chain of the request and the answer.
     pub(crate) chain: Chain,
-    /// Its words.
+    /// Its text, by which a later summary is recognised.
     pub(crate) text: String,
-    /// What of it could not be read, under the key by which the archive keeps that.
+    /// The key and the record of what could not be read.
     pub(crate) unread: Option<(String, String)>,
 }
 
-impl Drop for Heard {
-    fn drop(&mut self) {
-        if let Some(text) = self.conversation.take_source() {
-            self.share.give_back(text);
-        }
-    }
-}
-
-impl Heard {
-    /// The messages after the preamble, and more after them.
-    pub(crate) fn with<'h>(&'h self, more: &'h [Message]) -> impl Iterator<Item = &'h Message> {
-        let path = self.conversation.path();
-        path.messages[path.lead..].iter().chain(more)
-    }
-}
-
-/// A request that was admitted.
-pub(crate) struct Admitted {
-    pub(crate) heard: Arc<Heard>,
-    /// Whether it is a side call: it says nothing new, under another system prompt.
-    pub(crate) aside: bool,
-    /// Tells when it is archived; `None` if the archive cannot take it.
-    pub(crate) ticket: Option<Ticket>,
-}
-
-/// What is done with a request that is admitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recording {
-    /// It is archived.
-    Archived,
-    /// It is only counted.
-    Counted,
-    /// It is answered, and not archived: nothing more can wait for an archive that fails.
-    Untaken,
-}
-
 /// A batch on its way into the log.
-pub(crate) struct Commit {
+pub(crate) struct BatchCommit {
     /// The newest live batch on the path; 0 if there is none.
     pub(crate) after: u64,
     pub(crate) batch: Batch,
     pub(crate) receipt: String,
-    /// Whether it is for this request alone; the log has it, so that its handles open.
+    /// Whether it is for this request alone: it is written, so that its handles open, and undone at once.
     pub(crate) aside: bool,
 }
 
@@ -177,7 +116,7 @@ impl Store {
     pub(crate) fn forgetful() -> Result<Self, ServerError> {
         let metrics = Arc::new(Metrics::new());
         let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-        let limits = Limits {
+        let limits = ArchivistLimits {
             linger: Duration::ZERO,
             new_max: usize::MAX,
             held_max: usize::MAX,
@@ -188,7 +127,7 @@ impl Store {
         Ok(Self { forgets: true, ..Self::new(archive, archivist, metrics) })
     }
 
-    /// Forgets the sessions that were not spoken in for longest, beyond what memory there is for them.
+    /// Drops the sessions that were unused for longest, if all take too much memory.
     fn forget(&self) {
         let count = self.admitted.fetch_add(1, Ordering::Relaxed);
         if !self.forgets || !count.is_multiple_of(FORGETTING_STEP) {
@@ -209,12 +148,12 @@ impl Store {
         &self.archive
     }
 
-    fn index(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    fn index(&self) -> MutexGuard<'_, SessionIndex> {
+        lock(&self.index)
     }
 
-    /// The session of a request as far as it is known here.
-    fn indexed(&self, caller: &Caller, chain: &Chain) -> Option<Arc<Session>> {
+    /// The session of a request, if it is in memory.
+    fn indexed(&self, caller: &Caller, chain: &Chain) -> Option<Arc<LiveSession>> {
         let index = self.index();
         let id = match caller.session() {
             Some(id) => id,
@@ -228,11 +167,11 @@ impl Store {
         self.indexed(caller, chain).is_some_and(|session| session.is_at_hand())
     }
 
-    /// The session of a request: the one that it names, or the one that knows most of it, or a new one.
-    /// `None` if the archive has it as somebody else's.
-    pub(crate) fn session(&self, told: &Told) -> Option<Arc<Session>> {
-        let (caller, chain) = (&told.caller, &told.chain);
-        let (owner, group) = (caller.owner(), told.client.group);
+    /// The session of a request: the one that it names, the one that has the longest part of its path, or a new one.
+    /// `None` if that belongs to another owner.
+    pub(crate) fn session(&self, parsed: &ParsedRequest) -> Option<Arc<LiveSession>> {
+        let (caller, chain) = (&parsed.caller, &parsed.chained.chain);
+        let (owner, group) = (caller.owner(), parsed.client.group);
         if let Some(known) = self.indexed(caller, chain) {
             return Some(known);
         }
@@ -247,7 +186,7 @@ impl Store {
         }
         let name = short(*first);
         let id = SessionId::named(owner, &name);
-        let path = told.conversation.path();
+        let path = parsed.conversation().path();
         let messages = &path.messages[path.lead..];
         let origin = self.index().origins.of(owner, messages);
         match origin {
@@ -257,12 +196,12 @@ impl Store {
         }
     }
 
-    /// A session of an owner by its id; `None` if the archive has it as somebody else's.
-    pub(crate) fn by_id(&self, id: SessionId, owner: Owner) -> Option<Arc<Session>> {
+    /// A session of an owner by its id; `None` if it belongs to another owner.
+    pub(crate) fn by_id(&self, id: SessionId, owner: Owner) -> Option<Arc<LiveSession>> {
         self.loaded(id, owner, None, None, None)
     }
 
-    /// A session with its ledger as the archive has it; `None` if it is somebody else's there.
+    /// A session with its ledger from the archive; `None` if it belongs to another owner.
     fn loaded(
         &self,
         id: SessionId,
@@ -270,12 +209,12 @@ impl Store {
         name: Option<&str>,
         continues: Option<SessionId>,
         group: Option<u64>,
-    ) -> Option<Arc<Session>> {
+    ) -> Option<Arc<LiveSession>> {
         let known = self.index().sessions.get(&(owner, id)).cloned();
         let session = known.unwrap_or_else(|| {
             let archived = || self.archive.session(id).ok().flatten().map(|info| info.name);
             let name = name.map(str::to_owned).or_else(archived).unwrap_or_else(|| id.to_string());
-            let new = Arc::new(Session::new(id, owner, name, continues, group));
+            let new = Arc::new(LiveSession::new(id, owner, name, continues, group));
             // Another request may have been faster.
             Arc::clone(self.index().sessions.entry((owner, id)).or_insert(new))
         });
@@ -286,86 +225,92 @@ impl Store {
     }
 
     /// Remembers which session has links.
-    fn learn(&self, session: &Session, links: Vec<Link>) {
+    fn learn(&self, session: &LiveSession, links: Vec<Link>) {
         let mut index = self.index();
         if index.links.len() + links.len() > LINKS_MAX {
-            *index = Index::default();
+            *index = SessionIndex::default();
         }
-        let said = links.into_iter().filter(|link| !link.is_silent());
-        index.links.extend(said.map(|link| (link, session.id)));
+        let audible = links.into_iter().filter(|link| !link.is_silent());
+        index.links.extend(audible.map(|link| (link, session.id)));
     }
 
     /// Finds the messages of a request in its session, and appends those that are new there.
     ///
-    /// What is new of one that is not archived gets numbers for the moment.
+    /// The new messages of a request that is not archived get numbers that only this request uses.
     pub(crate) fn admit(
         self: &Arc<Self>,
-        session: &Arc<Session>,
-        told: Told,
+        session: &Arc<LiveSession>,
+        mut parsed: ParsedRequest,
         recording: Recording,
-    ) -> Admitted {
+    ) -> SessionPlace {
         self.forget();
         session.catch_up(&*self.archive);
-        let Told { mut conversation, mut chain, .. } = told;
-        self.read_calls(session, &conversation, &chain);
+        self.read_calls(session, parsed.twin.stored(), &parsed.chained.chain);
         let mut state = session.lock();
-        let mut trail = state.follow(&conversation, &mut chain, told.shared);
+        let shared = parsed.earlier.as_ref().map_or(0, |earlier| earlier.shared);
+        let (conversation, chain) = (parsed.twin.stored(), &mut parsed.chained.chain);
+        let mut trail = state.follow(conversation, chain, shared);
         let links = chain.links();
         let known = trail.seqs.len();
-        let aside = state.is_aside(known == links.len(), told.system);
-        let edition = state.edition;
+        let is_aside = state.is_aside(known == links.len(), parsed.chained.system);
         if recording == Recording::Archived {
-            state.extend(&mut trail, &conversation, links);
+            state.extend(&mut trail, conversation, links);
         } else {
             let next = state.ledger.len();
             trail.seqs.extend((next..).take(links.len() - known).map(Seq));
         }
-        conversation.number(trail.seqs.clone());
-        let heard = Arc::new(Heard {
-            conversation,
-            chain,
-            caller: told.caller,
-            client: told.client,
-            system: told.system,
-            preamble: told.preamble,
-            weights: Mutex::new(told.weights),
-            share: told.share,
-            working: told.working,
-            store: Arc::clone(self),
-            session: Arc::clone(session),
-            trail,
-            edition,
-        });
-        if recording != Recording::Archived {
-            if recording == Recording::Untaken {
-                // Its answer comes too late to be counted by itself.
-                let messages = heard.chain.links().len() - known + 1;
-                self.metrics.unarchived.inc_by(messages as u64);
-                self.give_up(&session.name, messages as u64, "too much waits for it already");
+        parsed.twin.change(|conversation| conversation.number(trail.seqs.clone()));
+        let (edition, home) = (state.edition, (Arc::clone(self), Arc::clone(session)));
+        let (admitted, twin) = AdmittedRequest::new(parsed, home, trail, edition);
+        let ticket = match recording {
+            Recording::Archived => self.append(state, &admitted, known),
+            Recording::Counted => None,
+            Recording::Untaken => {
+                drop(state);
+                self.leave_out(&admitted, known);
+                None
             }
-            return Admitted { heard, aside, ticket: None };
-        }
-        let again = state.unkept(heard.trail.path.last().copied());
-        // Given under the lock, so that entries are in the order of their numbers.
-        let ticket = self.give(Entering::heard(&heard, known));
-        for batch in again {
-            self.give(Entering::batch(session, edition, batch, false));
+        };
+        SessionPlace { admitted, twin, is_aside, ticket }
+    }
+
+    /// Has all messages of a request archived after the first `known` ones.
+    fn append(
+        &self,
+        mut state: MutexGuard<'_, SessionState>,
+        admitted: &Arc<AdmittedRequest>,
+        known: usize,
+    ) -> Option<Ticket> {
+        let session = &admitted.session;
+        let unkept = state.unkept(admitted.trail.path.last().copied());
+        // Queued under the lock, so that entries are written in the order of their numbers.
+        let ticket = self.give(PendingWrite::request(admitted, known));
+        for batch in unkept {
+            self.give(PendingWrite::batch(session, state.edition, batch, false));
         }
         drop(state);
-        let links = &heard.chain.links()[known..];
+        let links = &admitted.chain.links()[known..];
         if !links.is_empty() {
             self.learn(session, links.to_vec());
         }
-        let new = heard.with(&[]).zip(heard.chain.meanings()).skip(known);
-        self.index().origins.hear(session, "", new);
-        Admitted { heard, aside, ticket }
+        let new = admitted.with(&[]).zip(admitted.chain.meanings()).skip(known);
+        self.index().origins.remember(session, "", new);
+        ticket
     }
 
-    /// Reads the calls of entries with which those of a request are compared.
+    /// Notes that the new messages of a request and its answer will not be archived.
+    fn leave_out(&self, admitted: &AdmittedRequest, known: usize) {
+        // Its answer is counted with it.
+        let messages = (admitted.chain.links().len() - known + 1) as u64;
+        self.metrics.unarchived.inc_by(messages);
+        self.give_up(&admitted.session.name, messages, "too much waits for it already");
+    }
+
+    /// Reads the tool calls of entries that are compared with those of a request.
     ///
-    /// Nobody holds the lock meanwhile: others of the session would wait for a disk. A call that was changed
-    /// leads to another path, whose calls are read next.
-    fn read_calls(&self, session: &Session, conversation: &Conversation, chain: &Chain) {
+    /// The lock is not held while the archive is read. A changed call leads to another path, whose calls are read
+    /// next.
+    fn read_calls(&self, session: &LiveSession, conversation: &Conversation, chain: &Chain) {
         loop {
             let unread = session.lock().unread_calls(conversation, chain);
             let arguments = |seq| longhand::recall::arguments(&*self.archive, session.id, seq);
@@ -381,52 +326,56 @@ impl Store {
     /// Appends an answer after the request that it answers, with a line for the request log.
     pub(crate) fn answered(
         self: &Arc<Self>,
-        heard: &Arc<Heard>,
-        answer: Answer,
+        admitted: &Arc<AdmittedRequest>,
+        answer: NewAnswer,
         request: Request,
     ) -> Option<Ticket> {
-        let session = &heard.session;
+        let session = &admitted.session;
         let mut state = session.lock();
         let links = answer.chain.links();
-        let asked = heard.chain.links().len();
-        let mut trail = if state.edition == heard.edition {
-            heard.trail.clone()
+        let count = admitted.chain.links().len();
+        let mut trail = if state.edition == admitted.edition {
+            admitted.trail.clone()
         } else {
-            state.ledger.follow(&links[..asked])
+            state.ledger.follow(&links[..count])
         };
-        if trail.seqs.len() == asked {
-            state.ledger.follow_on(&mut trail, &links[asked..]);
+        if trail.seqs.len() == count {
+            state.ledger.follow_on(&mut trail, &links[count..]);
         }
         let known = trail.seqs.len();
         let new = links[known..].to_vec();
-        state.extend_with(&mut trail, heard.with(&answer.messages).skip(known), &new);
+        state.extend_with(&mut trail, admitted.with(&answer.messages).skip(known), &new);
         let preamble =
-            (state.preamble != Some(heard.preamble)).then(|| preamble(&heard.conversation));
-        state.preamble = Some(heard.preamble);
+            (state.preamble != Some(admitted.preamble)).then(|| preamble(&admitted.conversation));
+        state.preamble = Some(admitted.preamble);
         let edition = state.edition;
-        let told = answer.messages.iter().zip(&answer.chain.meanings()[asked..]);
-        self.index().origins.hear(session, &answer.text, told);
-        let entering =
-            Entering::answered(heard, answer, (trail, known, edition), request, preamble);
-        let ticket = self.give(entering);
+        let new_messages = answer.messages.iter().zip(&answer.chain.meanings()[count..]);
+        self.index().origins.remember(session, &answer.text, new_messages);
+        let write =
+            PendingWrite::answered(admitted, answer, (trail, known, edition), request, preamble);
+        let ticket = self.give(write);
         drop(state);
         self.learn(session, new);
         ticket
     }
 
     /// Adds a line to the request log of a session.
-    pub(crate) fn log(&self, heard: &Arc<Heard>, request: Request) {
-        self.give(Entering::line(heard, request));
+    pub(crate) fn log(&self, admitted: &Arc<AdmittedRequest>, request: Request) {
+        self.give(PendingWrite::line(admitted, request));
     }
 
     /// Commits a batch of edits; the ticket tells when it is durable.
-    pub(crate) fn enter(&self, heard: &Heard, commit: Commit) -> (Arc<Live>, Option<Ticket>) {
-        let session = &heard.session;
+    pub(crate) fn enter(
+        &self,
+        admitted: &AdmittedRequest,
+        commit: BatchCommit,
+    ) -> (Arc<LiveBatch>, Option<Ticket>) {
+        let session = &admitted.session;
         let mut state = session.lock();
-        let Commit { after, batch, receipt, aside } = commit;
+        let BatchCommit { after, batch, receipt, aside } = commit;
         let new = NewBatch { after, at_ms: now_ms(), batch, receipt };
-        let live = Arc::new(Live::new(state.next_batch(), new, &state.live));
-        if state.edition != heard.edition {
+        let live = Arc::new(LiveBatch::new(state.next_batch(), new, &state.live));
+        if state.edition != admitted.edition {
             // Another process was first: the numbers are not those of the archive.
             let (refusal, ticket) = tokio::sync::oneshot::channel();
             let _ = refusal.send(false);
@@ -435,20 +384,20 @@ impl Store {
         if !aside {
             state.live.push(Arc::clone(&live));
         }
-        let entering = Entering::batch(session, state.edition, Arc::clone(&live), aside);
-        (live, self.give(entering))
+        let write = PendingWrite::batch(session, state.edition, Arc::clone(&live), aside);
+        (live, self.give(write))
     }
 
-    /// Keeps something that was derived from a session.
+    /// Has something archived that was derived from a session.
     pub(crate) fn derive(&self, session: SessionId, key: String, value: String) {
         let archive = Arc::clone(&self.archive);
-        let weight = Weight { new: value.len(), held: value.len() };
+        let weight = JobWeight { new: value.len(), held: value.len() };
         let work = move || archive.put_derived(session, &key, &value).is_ok();
-        self.archivist.give(weight, Work::Other(Box::new(work)));
+        self.archivist.give(weight, ArchiveWork::Other(Box::new(work)));
     }
 
-    /// Notes that a request of an owner was passed on as it was: nobody knows of which session it is.
-    pub(crate) fn bypassed(&self, owner: Owner, client: Client) {
+    /// Logs a request that was passed on unread: its session is not known.
+    pub(crate) fn bypassed(&self, owner: Owner, client: ClientProgram) {
         let archive = Arc::clone(&self.archive);
         let id = SessionId::named(owner, UNREAD);
         let new = NewSession { owner, name: UNREAD.to_owned(), ..NewSession::default() };
@@ -461,41 +410,41 @@ impl Store {
         let work = move || {
             archive.begin(id, &new).and_then(|()| archive.log_request(id, &request)).is_ok()
         };
-        self.archivist.give(Weight::default(), Work::Other(Box::new(work)));
+        self.archivist.give(JobWeight::default(), ArchiveWork::Other(Box::new(work)));
         self.give_up(UNREAD, 1, "it was passed on as it was");
     }
 
-    /// Waits until there is room for what another request brings; says whether there is.
+    /// Waits until the queue has room for another request. Returns whether it has.
     pub(crate) async fn room(&self, time_max: Duration) -> bool {
         self.archivist.room(time_max).await
     }
 
-    /// What is wrong with the archive, if it takes nothing.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
-        self.archivist.trouble()
+    /// What is wrong with the archive, if writing fails.
+    pub(crate) fn outage(&self) -> Option<ArchiveOutage> {
+        self.archivist.outage()
     }
 
-    /// What was said and is not in the archive.
+    /// The messages that are not in the archive.
     pub(crate) fn missing(&self) -> Vec<Missing> {
         self.archivist.missing().all()
     }
 
-    /// Of these, what the archive will not get.
+    /// The messages that were given up.
     pub(crate) fn given_up(&self) -> Vec<Missing> {
         let missing = self.archivist.missing();
         if missing.has_given_up() { missing.given_up() } else { Vec::new() }
     }
 
-    /// Messages of a session that was named will not be archived.
+    /// Notes that messages of a session will not be archived.
     pub(crate) fn give_up(&self, session: &str, messages: u64, why: &str) {
         self.metrics.lost.inc_by(messages);
         self.archivist.missing().give_up(session, now_ms(), messages, why);
     }
 
-    fn give(&self, entering: Entering) -> Option<Ticket> {
-        let session = Arc::clone(entering.session());
-        let (count, weight) = (entering.count(), entering.weight());
-        let ticket = self.archivist.give(weight, Work::Enter(Box::new(entering)));
+    fn give(&self, write: PendingWrite) -> Option<Ticket> {
+        let session = Arc::clone(write.session());
+        let (count, weight) = (write.count(), write.weight());
+        let ticket = self.archivist.give(weight, ArchiveWork::Enter(Box::new(write)));
         if ticket.is_none() {
             self.metrics.unarchived.inc_by(count);
             self.give_up(&session.name, count, "the proxy has stopped");
@@ -505,47 +454,35 @@ impl Store {
         ticket
     }
 
-    /// Whether the archive can be read, and took what it was given last or would take something now.
+    /// Whether the archive can be read and written.
     pub(crate) fn is_sound(&self) -> bool {
         let can_write = || self.archive.keep_preamble(Owner::LOCAL, "").is_ok();
         self.archive.head(SessionId::default()).is_ok()
             && (self.archivist.is_writing() || can_write())
     }
 
-    /// Waits until what was given so far is done.
+    /// Waits until everything that was queued so far is written.
     pub(crate) fn settle(&self) {
-        if let Some(ticket) = self.archivist.give(Weight::default(), Work::Other(Box::new(|| true)))
+        if let Some(ticket) =
+            self.archivist.give(JobWeight::default(), ArchiveWork::Other(Box::new(|| true)))
         {
             self.archivist.hurry();
             let _ = ticket.blocking_recv();
         }
     }
 
-    /// Has the archivist begin at once: somebody waits.
+    /// Has the queue written at once: somebody waits.
     pub(crate) fn hurry(&self) {
         self.archivist.hurry();
     }
 
-    /// Waits until all is archived; takes nothing more.
+    /// Waits until everything is written, and takes nothing more.
     pub(crate) fn close(&self) {
         self.archivist.close();
     }
 }
 
-/// What a request has besides its messages, as it is kept.
-pub(crate) fn preamble(conversation: &Conversation) -> String {
-    let model = conversation.model.as_deref().unwrap_or_default();
-    longhand::preamble::write(model, pieces(conversation))
-}
-
-/// What a request has besides messages, piece by piece.
-pub(crate) fn pieces(conversation: &Conversation) -> impl Iterator<Item = &str> {
-    let path = conversation.path();
-    let system = path.messages[..path.lead].iter().map(|message| message.raw.raw());
-    system.chain(conversation.attributes.iter().map(longhand_core::Text::raw))
-}
-
-/// The name of a session that nobody named.
+/// The name of a session that no client named.
 fn short(first: Link) -> String {
     format!("{:016x}", (first.0 >> 64) as u64)
 }

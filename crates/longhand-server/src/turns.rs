@@ -1,4 +1,4 @@
-//! Who may work on a request when: nobody's requests take all threads.
+//! Fairness: no owner and no conversation takes all threads that parse and plan.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,40 +6,40 @@ use longhand::Owner;
 use rustc_hash::FxHashMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::window::lock;
+use crate::lock::lock;
 
 /// How many requests of conversations that begin alike are worked on at a time.
 const ALIKE_MAX: usize = 2;
 
 /// How many requests of one owner are worked on at a time; a proxy has twice as many threads for it.
-const OWN_MAX: usize = 8;
+const OWNER_MAX: usize = 8;
 
-/// How many are remembered before those are forgotten that nobody waits for.
+/// How many semaphores are kept before the unused ones are dropped.
 const REMEMBERED_MAX: usize = 1_000;
 
 /// An owner, or one of the owner's conversations by how it begins.
-type Key = (Owner, Option<u64>);
+type TurnKey = (Owner, Option<u64>);
 
 /// The turns of all owners and conversations.
 #[derive(Default)]
 pub(crate) struct Turns {
-    turns: Mutex<FxHashMap<Key, Arc<Semaphore>>>,
+    turns: Mutex<FxHashMap<TurnKey, Arc<Semaphore>>>,
 }
 
-/// A turn; it ends when it is dropped.
-pub(crate) struct Turn {
+/// The right to use a thread, until it is dropped.
+pub(crate) struct ThreadTurn {
     _permits: [Option<OwnedSemaphorePermit>; 2],
 }
 
 impl Turns {
-    /// Waits for a turn of an owner in a conversation, which is known by how it begins.
-    pub(crate) async fn wait(&self, owner: Owner, opening: u64) -> Turn {
+    /// Waits for a turn of an owner in a conversation, which is identified by a hash of its beginning.
+    pub(crate) async fn wait(&self, owner: Owner, opening: u64) -> ThreadTurn {
         let alike = self.of((owner, Some(opening)), ALIKE_MAX).acquire_owned().await.ok();
-        let own = self.of((owner, None), OWN_MAX).acquire_owned().await.ok();
-        Turn { _permits: [alike, own] }
+        let by_owner = self.of((owner, None), OWNER_MAX).acquire_owned().await.ok();
+        ThreadTurn { _permits: [alike, by_owner] }
     }
 
-    fn of(&self, key: Key, most: usize) -> Arc<Semaphore> {
+    fn of(&self, key: TurnKey, most: usize) -> Arc<Semaphore> {
         let mut turns = lock(&self.turns);
         if turns.len() > REMEMBERED_MAX {
             turns.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
@@ -66,7 +66,7 @@ mod tests {
         };
         assert_eq!([take(one, 1), take(one, 1), take(one, 1)], [true, true, false]);
         let more: Vec<bool> = (2..10).map(|opening| take(one, opening)).collect();
-        assert_eq!(more.iter().filter(|is_taken| **is_taken).count(), OWN_MAX - ALIKE_MAX);
+        assert_eq!(more.iter().filter(|is_taken| **is_taken).count(), OWNER_MAX - ALIKE_MAX);
         assert!(take(other, 1));
         held.clear();
         assert!(turns.wait(one, 1).now_or_never().is_some());

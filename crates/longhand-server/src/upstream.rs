@@ -4,20 +4,38 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use hyper::http::uri;
-use hyper::{HeaderMap, Method, Request, Uri};
+use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
+pub(crate) use longhand_meter::Provider;
 use longhand_model::http::{self, HttpClient, HttpError, RequestBody};
 
+use crate::answer::{AnswerChunks, RelayedBody, ResponseBody};
 use crate::route::{plain, unescaped};
-use crate::{ServerError, Settings};
+use crate::{ServerError, Settings, headers};
 
 /// An answer as it comes.
-pub(crate) type Response = hyper::Response<http::Body>;
+pub(crate) type UpstreamResponse = hyper::Response<http::Body>;
 
-/// Whose format a request has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Provider {
-    OpenAi,
-    Anthropic,
+/// The status of an answer, and its headers that are passed on.
+pub(crate) struct AnswerHead {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+}
+
+impl AnswerHead {
+    /// The head of an answer, and its body.
+    pub(crate) fn split(response: UpstreamResponse) -> (Self, AnswerChunks) {
+        let (parts, body) = response.into_parts();
+        let head = Self { status: parts.status, headers: headers::end_to_end(&parts.headers) };
+        (head, AnswerChunks::Upstream(body))
+    }
+
+    /// The same head for a client, with a body.
+    pub(crate) fn response(self, body: RelayedBody) -> hyper::Response<ResponseBody> {
+        let mut response = hyper::Response::new(ResponseBody::Relayed(body));
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
 }
 
 /// The configured servers, and the clients that reach them.
@@ -34,7 +52,7 @@ pub(crate) struct Upstream {
     /// The path of its address without `/v1`, without a slash at its end.
     path: String,
     client: HttpClient,
-    /// The longest that it may say nothing.
+    /// The longest that it may send nothing.
     silence: Duration,
     /// Whether it knows the options by which a client has its provider shorten conversations.
     pub(crate) knows_options: bool,
@@ -55,7 +73,7 @@ impl Upstreams {
         Ok(upstreams)
     }
 
-    /// Tells by path and headers whose request it is.
+    /// Tells the provider by path and headers.
     ///
     /// Where only one server is configured, everything is for that one.
     pub(crate) fn provider(&self, uri: &Uri, headers: &HeaderMap) -> Provider {
@@ -84,7 +102,7 @@ impl Upstreams {
 impl Upstream {
     fn new(url: &str, settings: &Settings) -> Result<Self, ServerError> {
         let base = http::parse(url).map_err(|what| {
-            // Nobody but its server is to see a password.
+            // An address may have a password, which must not be shown.
             let shown = url.rsplit_once('@').map_or(url, |(_, place)| place);
             ServerError::Upstream { url: shown.to_owned(), what }
         })?;
@@ -131,7 +149,7 @@ impl Upstream {
         address: Uri,
         headers: HeaderMap,
         body: RequestBody,
-    ) -> Result<Response, HttpError> {
+    ) -> Result<UpstreamResponse, HttpError> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = address;
@@ -143,7 +161,7 @@ impl Upstream {
 /// How often a path is unescaped: a server may do so behind another one.
 const UNESCAPED_MAX: usize = 4;
 
-/// Whether a path may lead to the folder above, for any server that understands it in its own way.
+/// Whether any server might take a path for one that leads to the folder above.
 fn leads_upwards(path: &str) -> bool {
     let mut path = Cow::Borrowed(path);
     for _ in 0..UNESCAPED_MAX {

@@ -1,40 +1,40 @@
-//! What the person in front of the terminal must know, said once.
+//! Warnings for the person at the terminal.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
 
+use crate::lock::lock;
 use crate::redaction::Redaction;
-use crate::settings::Log;
-use crate::window::lock;
+use crate::settings::LogSink;
 
 /// How many different warnings are remembered.
-const SAID_MAX: usize = 1_000;
+const SHOWN_MAX: usize = 1_000;
 
-/// Says each warning once.
+/// Shows each warning once.
 pub(crate) struct Warnings {
-    say: Option<Log>,
+    say: Option<LogSink>,
     redaction: Redaction,
-    said: Mutex<HashSet<String>>,
+    shown: Mutex<HashSet<String>>,
 }
 
 impl Warnings {
-    pub(crate) fn new(say: Option<Log>, redaction: Redaction) -> Self {
-        Self { say, redaction, said: Mutex::default() }
+    pub(crate) fn new(say: Option<LogSink>, redaction: Redaction) -> Self {
+        Self { say, redaction, shown: Mutex::default() }
     }
 
-    /// Says something unless it was said before.
+    /// Shows a warning unless it was shown before.
     pub(crate) fn once(&self, warning: &str) {
         let Some(say) = &self.say else { return };
         let warning = self.redaction.text(warning);
         let is_new = {
-            let mut said = lock(&self.said);
-            if said.len() >= SAID_MAX {
+            let mut shown = lock(&self.shown);
+            if shown.len() >= SHOWN_MAX {
                 // Better twice than never.
-                said.clear();
+                shown.clear();
             }
-            said.insert(warning.clone().into_owned())
+            shown.insert(warning.clone().into_owned())
         };
-        // A terminal may be stopped: nobody else waits for it.
+        // Without the lock: a terminal may be stopped, and others must not wait for it.
         if is_new {
             say(&warning);
         }

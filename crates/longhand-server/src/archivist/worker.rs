@@ -1,4 +1,4 @@
-//! Takes what has come in the meantime together: one transaction for all of it.
+//! The loop of the archivist: writes all jobs that have gathered in one transaction.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -9,67 +9,70 @@ use longhand::{Archive, SessionId};
 use longhand_archive::{Addition, Appended, ArchiveError};
 use rustc_hash::FxHashSet;
 
-use super::{Job, Queue, Waiter, Work};
+use super::{ArchiveJob, ArchiveQueue, ArchiveWork, JobWaiter};
 use crate::metrics::Metrics;
-use crate::store::{Entering, Outcome, Step};
+use crate::store::{PendingWrite, WriteOutcome, WriteStep};
 
 /// How many jobs go into one transaction.
 const TOGETHER_MAX: usize = 1_024;
 
-/// How many jobs are tried while the archive takes nothing.
+/// How many jobs are tried while the archive fails.
 const PROBE: usize = 8;
 
-/// If so many came together, the next ones gather for longer: a transaction reads and writes where each of
-/// its sessions stands, however much of a session there is in it.
+/// After a group of so many jobs, the next ones gather for longer: a transaction has a fixed cost for each of its
+/// sessions, however many jobs of the session are in it.
 const CROWD: usize = 32;
 const CROWD_LINGER: u32 = 3;
 
-/// How often it is looked whether a ledger was read.
+/// How often a thread that reads a ledger is checked.
 const REREAD_TIME: Duration = Duration::from_millis(5);
 
-/// How long work that may depend on it waits for a ledger that is read.
+/// How long other work waits for ledgers that are being read: it may depend on them.
 const REREADING_TIME_MAX: Duration = Duration::from_millis(50);
 
-/// How often something looks for its place at once when others were first; then it waits as after a failure.
+/// How often a write that lost a race is placed anew at once; then it waits as after a failure.
 const PLACES_MAX: usize = 8;
 
-/// How long after a failure something is tried again; longer each time.
+/// The pause after a failure; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How long somebody waits for what fails, or for its place, before it is said that it is not done.
+/// How long a waiter waits for a write that fails, or that loses races, before it is told so.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 const PLACE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many times the usual farewell a stop waits for a ledger that is read.
+/// How many times the usual time a stop waits for a ledger that is being read.
 const FAREWELLS_MAX: u32 = 4;
 
-/// Something of a session, and who waits for it.
-type Entry = (Box<Entering>, Waiter);
+/// A write to a session, and who waits for it.
+type WaitingWrite = (Box<PendingWrite>, JobWaiter);
 
-/// Does the work.
-pub(super) struct Worker {
+/// The thread's state.
+pub(super) struct ArchiveWorker {
     archive: Arc<dyn Archive>,
-    queue: Arc<Queue>,
+    queue: Arc<ArchiveQueue>,
     metrics: Arc<Metrics>,
-    /// What waits until the ledger of its session was read again, each with the thread that does so: one long
-    /// session holds up no other.
-    rereading: Vec<(JoinHandle<()>, Entry)>,
-    /// What is tried again, in the order in which it came.
-    kept: Vec<Entry>,
-    /// When an archive that takes nothing is tried again, and how often it was.
+    /// The writes whose ledger is read again, each with the thread that reads it: one long session holds up no other.
+    rereading: Vec<(JoinHandle<()>, WaitingWrite)>,
+    /// The writes that are tried again, in the order in which they came.
+    kept: Vec<WaitingWrite>,
+    /// When an archive that fails is tried again, and how often it was.
     stalled: Option<(Instant, u32)>,
-    /// The sessions that the archive did not take something of last.
+    /// The sessions whose last write failed.
     troubled: FxHashSet<SessionId>,
     /// How many jobs came together last.
     last: usize,
-    /// When something was done last; since when nothing more comes.
+    /// When something was written last; since when no more jobs come.
     progressed: Instant,
     closed: Option<Instant>,
 }
 
-impl Worker {
-    pub(super) fn new(archive: Arc<dyn Archive>, queue: Arc<Queue>, metrics: Arc<Metrics>) -> Self {
+impl ArchiveWorker {
+    pub(super) fn new(
+        archive: Arc<dyn Archive>,
+        queue: Arc<ArchiveQueue>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             archive,
             queue,
@@ -84,7 +87,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn run(&mut self, jobs: &Receiver<Job>) {
+    pub(super) fn run(&mut self, jobs: &Receiver<ArchiveJob>) {
         loop {
             let first = match self.rest() {
                 None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -136,7 +139,7 @@ impl Worker {
     }
 
     /// Takes out what can be tried now: what waited for a ledger that was read, and what is due again.
-    fn due(&mut self) -> Vec<Entry> {
+    fn due(&mut self) -> Vec<WaitingWrite> {
         let now = Instant::now();
         if self.stalled.is_some_and(|(at, _)| now < at) {
             return Vec::new();
@@ -160,11 +163,11 @@ impl Worker {
 
     /// The sessions whose ledgers are being read.
     fn blocked(&self) -> FxHashSet<SessionId> {
-        self.rereading.iter().map(|(_, (entering, _))| entering.session_id()).collect()
+        self.rereading.iter().map(|(_, (write, _))| write.session_id()).collect()
     }
 
     /// Takes out what waited for threads that are done.
-    fn reread(&mut self) -> Vec<Entry> {
+    fn reread(&mut self) -> Vec<WaitingWrite> {
         let (due, rest): (Vec<_>, Vec<_>) =
             self.rereading.drain(..).partition(|(thread, _)| thread.is_finished());
         self.rereading = rest;
@@ -185,20 +188,20 @@ impl Worker {
         }
     }
 
-    fn take(&mut self, job: Job, group: &mut Vec<Entry>) {
+    fn take(&mut self, job: ArchiveJob, group: &mut Vec<WaitingWrite>) {
         match job.work {
-            Work::Enter(entering) => {
-                let id = entering.session_id();
-                let is_behind = |(kept, _): &Entry| kept.session_id() == id;
+            ArchiveWork::Enter(write) => {
+                let id = write.session_id();
+                let is_behind = |(kept, _): &WaitingWrite| kept.session_id() == id;
                 let waits = self.stalled.is_some()
                     || self.kept.iter().any(is_behind)
                     || self.rereading.iter().any(|(_, entry)| is_behind(entry));
                 let entries = if waits { &mut self.kept } else { group };
-                entries.push((entering, job.waiter));
+                entries.push((write, job.waiter));
             }
             // It would take long, and then fail.
-            Work::Other(_) if self.stalled.is_some() => self.finish(job.waiter, false),
-            Work::Other(work) => {
+            ArchiveWork::Other(_) if self.stalled.is_some() => self.finish(job.waiter, false),
+            ArchiveWork::Other(work) => {
                 // It may need what was given before.
                 self.enter(std::mem::take(group));
                 self.wait_for_rereading();
@@ -209,29 +212,29 @@ impl Worker {
     }
 
     /// Has all of a group entered in one transaction.
-    fn enter(&mut self, group: Vec<Entry>) {
+    fn enter(&mut self, group: Vec<WaitingWrite>) {
         if group.is_empty() {
             return;
         }
         let mut additions = Vec::with_capacity(group.len());
         let mut left = Vec::with_capacity(group.len());
-        for (mut entering, waiter) in group {
-            match unharmed(|| entering.step()).unwrap_or(Step::Refused) {
-                Step::Add(addition) => {
+        for (mut write, waiter) in group {
+            match unharmed(|| write.step()).unwrap_or(WriteStep::Refused) {
+                WriteStep::Add(addition) => {
                     additions.push(*addition);
-                    left.push((entering, waiter));
+                    left.push((write, waiter));
                 }
-                Step::Nothing => self.finish(waiter, true),
-                Step::Later => {
+                WriteStep::Nothing => self.finish(waiter, true),
+                WriteStep::Later => {
                     // What it waits for may have come after it.
-                    if entering.session().is_doubted() {
-                        self.again((entering, waiter));
+                    if write.session().is_doubted() {
+                        self.again((write, waiter));
                     } else {
-                        self.kept.push((entering, waiter));
+                        self.kept.push((write, waiter));
                     }
                 }
-                Step::Refused => {
-                    self.give_up((entering, waiter), "its session is damaged or another owner's");
+                WriteStep::Refused => {
+                    self.give_up((write, waiter), "its session is damaged or another owner's");
                 }
             }
         }
@@ -247,58 +250,61 @@ impl Worker {
         self.kept.sort_by_key(|(_, waiter)| waiter.number);
     }
 
-    /// Hears what became of each.
-    fn hear(&mut self, results: Vec<Option<Result<Appended, ArchiveError>>>, group: Vec<Entry>) {
+    /// Handles the result of each write.
+    fn hear(
+        &mut self,
+        results: Vec<Option<Result<Appended, ArchiveError>>>,
+        group: Vec<WaitingWrite>,
+    ) {
         self.stalled = None;
-        for (result, (mut entering, waiter)) in results.into_iter().zip(group) {
+        for (result, (mut write, waiter)) in results.into_iter().zip(group) {
             let outcome = match &result {
-                Some(result) => unharmed(|| entering.entered(&*self.archive, result)),
-                None => (!entering.is_batch()).then_some(Outcome::Kept),
+                Some(result) => unharmed(|| write.entered(&*self.archive, result)),
+                None => (!write.is_batch()).then_some(WriteOutcome::Kept),
             };
             let why = || match &result {
                 Some(Err(error)) => error.to_string(),
                 _ => "the archive panicked".to_owned(),
             };
-            match outcome.unwrap_or(Outcome::Failed) {
-                Outcome::Done => {
+            match outcome.unwrap_or(WriteOutcome::Failed) {
+                WriteOutcome::Done => {
                     let new = result.and_then(Result::ok).map_or(0, |appended| appended.new);
                     self.metrics.archived.inc_by(new);
                     self.progressed = Instant::now();
-                    self.trouble(entering.session_id(), false);
+                    self.trouble(write.session_id(), false);
                     self.finish(waiter, true);
                 }
-                Outcome::Failed => self.give_up((entering, waiter), &why()),
-                Outcome::Kept => {
-                    self.trouble(entering.session_id(), true);
-                    self.keep((entering, waiter), PATIENCE);
+                WriteOutcome::Failed => self.give_up((write, waiter), &why()),
+                WriteOutcome::Kept => {
+                    self.trouble(write.session_id(), true);
+                    self.keep((write, waiter), PATIENCE);
                 }
-                Outcome::Again if entering.places().is_multiple_of(PLACES_MAX) => {
-                    self.trouble(entering.session_id(), true);
-                    self.keep((entering, waiter), PLACE_PATIENCE);
+                WriteOutcome::Again if write.places().is_multiple_of(PLACES_MAX) => {
+                    self.trouble(write.session_id(), true);
+                    self.keep((write, waiter), PLACE_PATIENCE);
                 }
-                Outcome::Again => self.again((entering, waiter)),
+                WriteOutcome::Again => self.again((write, waiter)),
             }
         }
     }
 
-    /// Others were first: has the ledger of the session read again, in a thread of its own.
-    fn again(&mut self, (entering, waiter): Entry) {
-        if self.blocked().contains(&entering.session_id()) {
-            self.kept.push((entering, waiter));
+    /// Has the ledger of a session read again, in its own thread, since another process has written to it.
+    fn again(&mut self, (write, waiter): WaitingWrite) {
+        if self.blocked().contains(&write.session_id()) {
+            self.kept.push((write, waiter));
             return;
         }
-        let (session, archive) = (Arc::clone(entering.session()), Arc::clone(&self.archive));
+        let (session, archive) = (Arc::clone(write.session()), Arc::clone(&self.archive));
         let read = move || {
             let _ = unharmed(|| session.catch_up(&*archive));
         };
         match thread::Builder::new().name("longhand-reread".to_owned()).spawn(read) {
-            Ok(thread) => self.rereading.push((thread, (entering, waiter))),
-            Err(_) => self.keep((entering, waiter), PATIENCE),
+            Ok(thread) => self.rereading.push((thread, (write, waiter))),
+            Err(_) => self.keep((write, waiter), PATIENCE),
         }
     }
 
-    /// Adds all in one transaction; if that panics, each in one of its own, so that none suffers for
-    /// another. What cannot be added has no result.
+    /// Adds all in one transaction; if that panics, each in its own. An addition that panics has no result.
     fn append(
         &self,
         additions: &[Addition],
@@ -316,27 +322,27 @@ impl Worker {
         }
     }
 
-    /// The archive took nothing: all waits, and some of it is tried again after a while.
-    fn stall(&mut self, group: Vec<Entry>) {
+    /// Keeps all writes since the archive failed; some are tried again after a pause.
+    fn stall(&mut self, group: Vec<WaitingWrite>) {
         let tries = self.stalled.map_or(0, |(_, tries)| tries + 1);
         self.stalled = Some((Instant::now() + pause(tries), tries));
         self.kept.extend(group);
         for at in 0..self.kept.len() {
-            let (entering, waiter) = &mut self.kept[at];
+            let (write, waiter) = &mut self.kept[at];
             if waiter.given.elapsed() >= PATIENCE && tell(waiter, false) {
-                self.metrics.unarchived.inc_by(entering.count());
+                self.metrics.unarchived.inc_by(write.count());
             }
         }
     }
 
-    /// Keeps what the archive did not take; who waited for so long waits no more.
-    fn keep(&mut self, (entering, mut waiter): Entry, patience: Duration) {
+    /// Keeps a write that failed; a waiter that waited for long is told.
+    fn keep(&mut self, (write, mut waiter): WaitingWrite, patience: Duration) {
         waiter.due = Instant::now() + pause(waiter.tries);
         waiter.tries += 1;
         if waiter.given.elapsed() >= patience && tell(&mut waiter, false) {
-            self.metrics.unarchived.inc_by(entering.count());
+            self.metrics.unarchived.inc_by(write.count());
         }
-        self.kept.push((entering, waiter));
+        self.kept.push((write, waiter));
     }
 
     /// Whether a stop has tried for long enough.
@@ -347,23 +353,23 @@ impl Worker {
         idle >= farewell && !is_reading
     }
 
-    fn give_up_all(&mut self, group: Vec<Entry>) {
+    fn give_up_all(&mut self, group: Vec<WaitingWrite>) {
         let rereading = std::mem::take(&mut self.rereading).into_iter().map(|(_, entry)| entry);
-        let all: Vec<Entry> =
+        let all: Vec<WaitingWrite> =
             group.into_iter().chain(rereading).chain(std::mem::take(&mut self.kept)).collect();
         for entry in all {
             self.give_up(entry, "the archive did not take it before the proxy stopped");
         }
     }
 
-    /// Something will not be archived unless a client sends it again.
-    fn give_up(&mut self, (entering, mut waiter): Entry, why: &str) {
-        let messages = entering.count();
-        entering.failed();
-        self.queue.missing.give_up(&entering.session().name, entering.at_ms(), messages, why);
+    /// Gives a write up: it is not archived unless a client sends it again.
+    fn give_up(&mut self, (write, mut waiter): WaitingWrite, why: &str) {
+        let messages = write.count();
+        write.failed();
+        self.queue.missing.give_up(&write.session().name, write.at_ms(), messages, why);
         self.metrics.lost.inc_by(messages);
         if messages > 0 {
-            self.trouble(entering.session_id(), true);
+            self.trouble(write.session_id(), true);
         }
         if tell(&mut waiter, false) {
             self.metrics.unarchived.inc_by(messages);
@@ -371,7 +377,7 @@ impl Worker {
         self.finish(waiter, false);
     }
 
-    /// Takes note of whether the archive took something of a session.
+    /// Notes whether the last write of a session failed.
     fn trouble(&mut self, session: SessionId, is_troubled: bool) {
         if is_troubled {
             self.troubled.insert(session);
@@ -381,7 +387,7 @@ impl Worker {
         self.metrics.troubled.set((self.troubled.len() as u64).cast_signed());
     }
 
-    fn finish(&self, mut waiter: Waiter, done: bool) {
+    fn finish(&self, mut waiter: JobWaiter, done: bool) {
         self.queue.missing.ends(waiter.number);
         self.queue.free(waiter.weight);
         self.metrics.archive_queued.dec();
@@ -390,8 +396,8 @@ impl Worker {
     }
 }
 
-/// Tells who waits whether it was done; says whether anybody was still to be told.
-fn tell(waiter: &mut Waiter, done: bool) -> bool {
+/// Tells the waiter whether the write was done. Returns whether it was not told before.
+fn tell(waiter: &mut JobWaiter, done: bool) -> bool {
     let teller = waiter.done.take();
     let is_new = teller.is_some();
     // Few wait for it.
@@ -404,7 +410,7 @@ fn pause(tries: u32) -> Duration {
     (PAUSE_MIN * 2_u32.pow(tries.min(8))).min(PAUSE_MAX)
 }
 
-/// Does something that may panic; that must not end the thread, or all later work would be lost.
+/// Runs work that may panic: a panic must not end the thread, or all later work would be lost.
 fn unharmed<T>(work: impl FnOnce() -> T) -> Option<T> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
 }

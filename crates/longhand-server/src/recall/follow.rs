@@ -1,7 +1,6 @@
-//! The requests that go on from a call of ours.
+//! Answering calls of the recall tool, and repeating the request.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -16,71 +15,78 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::NAME;
-use crate::answer::Chunks;
-use crate::asked::Asked;
+use crate::answer::AnswerChunks;
 use crate::headers;
-use crate::passage::Head;
-use crate::upstream::{Response, Upstream};
-use crate::window::{Window, Windows};
+use crate::metrics::Metrics;
+use crate::proxy::Shared;
+use crate::request::admit::AdmittedRequest;
+use crate::request::prepare::PreparedRequest;
+use crate::request::source::WindowSource;
+use crate::request::window::RequestWindow;
+use crate::upstream::{AnswerHead, Upstream, UpstreamResponse};
 
-/// How often calls of ours are answered for one request.
+/// How many rounds of calls are answered for one request.
 const ROUNDS_MAX: usize = 4;
 
 /// The most that a call brings back.
 const BROUGHT_MAX: Tokens = Tokens(4_000);
 
-/// The least room in which something can be brought back.
+/// The least room that is enough to bring something back.
 const ROOM_MIN: Tokens = Tokens(60);
 
-/// What stands above what is brought back: the model does not see that it asked.
+/// The headline of what is brought back: the model does not see its call.
 const HEAD: &str = "[longhand recall: what you asked for with longhand_recall, as quotes]";
 
 const ENOUGH: &str =
     "That is enough: nothing more is brought back in this turn. Answer with what you have.";
 const NO_ROOM: &str = "There is no room for it now. Answer with what you have.";
 
-/// How a request can be sent once more.
-pub(crate) struct Again {
+/// A request that can be sent once more.
+pub(crate) struct RepeatableRequest {
     pub(crate) upstream: Upstream,
     pub(crate) method: Method,
     pub(crate) address: Uri,
     pub(crate) headers: HeaderMap,
-    pub(crate) asked: Arc<Asked>,
-    pub(crate) window: Window,
-    pub(crate) windows: Arc<Windows>,
-    /// The longest that our part may take.
-    pub(crate) deadline: Duration,
+    pub(crate) prepared: PreparedRequest,
+    pub(crate) shared: Arc<Shared>,
 }
 
-/// Answers the calls of one request.
-pub(super) struct Recall {
-    again: Again,
+/// Answers the calls of one request, round by round.
+pub(super) struct RecallRounds {
+    request: RepeatableRequest,
     rounds: usize,
 }
 
 /// Why there is no next answer.
-pub(super) struct Failure {
+pub(super) struct RecallFailure {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-impl Recall {
-    pub(super) fn new(again: Again) -> Self {
-        Self { again, rounds: 0 }
+impl RecallRounds {
+    pub(super) fn new(request: RepeatableRequest) -> Self {
+        Self { request, rounds: 0 }
     }
 
     pub(super) fn dialect(&self) -> Dialect {
-        self.again.asked.dialect()
+        self.source().dialect()
     }
 
-    /// Brings back what an answer calls for and has the model answer again; `None` if that was the last.
+    fn source(&self) -> &Arc<WindowSource> {
+        &self.request.prepared.source
+    }
+
+    /// Brings back what an answer calls for and has the model answer again; `None` if the answer is the last.
     ///
-    /// What is brought back follows the request in its window, from now on. A call that came with others
-    /// is answered with the next request.
-    pub(super) async fn follow(&mut self, reply: &Reply) -> Option<Result<Response, Failure>> {
+    /// What is brought back follows the request in this window and all later ones. If the answer also calls tools of
+    /// the client, the model sees it with the client's next request.
+    pub(super) async fn follow(
+        &mut self,
+        reply: &Reply,
+    ) -> Option<Result<UpstreamResponse, RecallFailure>> {
         if self.rounds > 0 {
-            self.again.windows.followed(&self.again.asked, &self.again.window, reply);
+            self.request.shared.recorder.record_recall(&self.request.prepared, reply);
         }
         let calls = reply.calls(self.dialect()).into_iter();
         let (ours, others): (Vec<_>, Vec<_>) = calls.partition(|call| call.name == NAME);
@@ -94,76 +100,85 @@ impl Recall {
         self.count().await;
         self.make_room().await;
         let text = self.brought(&ours).await;
-        let windows = Arc::clone(&self.again.windows);
-        self.replace(move |asked| windows.bring(asked, text).ok()).await?;
+        self.replace(move |shared, prepared| shared.windows.insert(&prepared.source, text).ok())
+            .await?;
         if !goes_on {
             return None;
         }
         self.rounds += 1;
-        let mut sent = self.send().await;
-        if let Some(overflow) = self.overflow(sent.as_ref().err()) {
-            let (windows, window) = (Arc::clone(&self.again.windows), self.again.window.clone());
-            let harder = move |asked: &Asked| windows.harder(asked, &window, overflow);
-            if self.replace(harder).await.is_some() {
-                sent = self.send().await;
-            }
-        }
-        Some(sent)
+        Some(self.send_within_limit().await)
     }
 
-    /// Whether the client has begun the answer itself: nothing can come before it any more.
+    /// Sends the request, and once more with a smaller window if it is too long.
+    async fn send_within_limit(&mut self) -> Result<UpstreamResponse, RecallFailure> {
+        let sent = self.send().await;
+        let Some(overflow) = self.overflow(sent.as_ref().err()) else { return sent };
+        let smaller = self
+            .replace(move |shared, PreparedRequest { source, window }| {
+                shared.windows.smaller(source, window, overflow)
+            })
+            .await;
+        if smaller.is_some() { self.send().await } else { sent }
+    }
+
+    /// Whether the client has begun the answer itself: nothing can be inserted before that.
     fn is_begun(&self) -> bool {
-        let last = self.again.asked.conversation().messages.last();
+        let last = self.source().conversation().messages.last();
         last.is_some_and(|last| last.role == Role::Assistant)
     }
 
     /// Whether one answer was asked for and not several.
     fn is_one_answer(&self) -> bool {
-        let count = self.again.asked.conversation().field("n");
+        let count = self.source().conversation().field("n");
         count.and_then(|count| count.parse::<u64>().ok()).is_none_or(|count| count <= 1)
     }
 
     /// Makes another window, on a thread that may wait; `None` if there is none.
     async fn replace(
         &mut self,
-        make: impl FnOnce(&Asked) -> Option<Window> + Send + 'static,
+        make: impl FnOnce(&Shared, &PreparedRequest) -> Option<RequestWindow> + Send + 'static,
     ) -> Option<()> {
-        let asked = Arc::clone(&self.again.asked);
-        let window = timeout(self.again.deadline, spawn_blocking(move || make(&asked))).await;
-        self.again.window = window.ok()?.ok()??;
+        let shared = Arc::clone(&self.request.shared);
+        let prepared = self.request.prepared.clone();
+        let work = spawn_blocking(move || make(&shared, &prepared));
+        let window = timeout(self.request.shared.settings.deadline, work).await;
+        self.request.prepared.window = window.ok()?.ok()??;
         Some(())
     }
 
     /// Counts a window that was sent uncounted.
     async fn count(&mut self) {
-        if self.again.window.after.is_none() {
-            let asked = Arc::clone(&self.again.asked);
-            let total = timeout(self.again.deadline, spawn_blocking(move || asked.total())).await;
-            self.again.window.after = total.ok().and_then(Result::ok);
+        if self.request.prepared.window.after.is_none() {
+            let source = Arc::clone(self.source());
+            let work = spawn_blocking(move || source.total());
+            let total = timeout(self.request.shared.settings.deadline, work).await;
+            self.request.prepared.window.after = total.ok().and_then(Result::ok);
         }
     }
 
     /// Has a window that is nearly full made smaller, so that something can be brought back into it.
     async fn make_room(&mut self) {
-        let (windows, own) = (Arc::clone(&self.again.windows), self.again.window.after);
-        let Some(limit) = windows.limit(&self.again.asked) else { return };
+        let Some(limit) = self.limit() else { return };
+        let Some(tokens) = self.request.prepared.window.after else { return };
         if self.left() >= Tokens(limit.0 / 8) {
             return;
         }
         let lower = Tokens(limit.0 / 4 * 3);
-        let is_smaller = move |window: &Window| window.body.is_some() && window.after < own;
-        self.replace(move |asked| windows.within(asked, lower, false).ok().filter(is_smaller))
+        self.replace(move |shared, prepared| shared.windows.below(&prepared.source, lower, tokens))
             .await;
+    }
+
+    fn limit(&self) -> Option<Tokens> {
+        self.request.shared.knowledge.limit_of(self.source())
     }
 
     /// What is left of the budget.
     fn left(&self) -> Tokens {
-        let Again { asked, windows, window, .. } = &self.again;
-        let limit = windows.limit(asked).unwrap_or(Tokens::MAX);
-        limit.saturating_sub(window.after.unwrap_or(limit))
+        let limit = self.limit().unwrap_or(Tokens::MAX);
+        limit.saturating_sub(self.request.prepared.window.after.unwrap_or(limit))
     }
 
-    /// What calls ask for, as it is to stand in the window.
+    /// What calls ask for, as the window shows it.
     async fn brought(&self, calls: &[ReplyCall]) -> String {
         let share = Tokens((self.left().0 / 4).min(BROUGHT_MAX.0) / calls.len().max(1) as u64);
         let note = if self.rounds >= ROUNDS_MAX {
@@ -180,56 +195,65 @@ impl Recall {
         format!("{HEAD}\n{}", texts.join("\n\n"))
     }
 
-    /// Looks up what calls ask for; it takes no longer than our part may.
+    /// Looks up what calls ask for, within the deadline.
     async fn look_up(&self, calls: &[ReplyCall], limit: Tokens) -> Vec<String> {
-        let (asked, windows) = (Arc::clone(&self.again.asked), Arc::clone(&self.again.windows));
+        let (source, shared) = (Arc::clone(self.source()), Arc::clone(&self.request.shared));
         let calls: Vec<String> = calls.iter().map(|call| call.arguments.clone()).collect();
-        let work = move || {
-            let (store, scale) = (&asked.heard.store, Scale::new(&*asked.meter));
-            let archive = &**store.archive();
-            // What was just taken out of sight may still be on its way into the archive.
-            store.settle();
-            let session = &asked.heard.session;
-            let past = Past::of(archive, session.owner, session.id, &asked.heard.trail.path);
-            let found = calls.iter().map(|arguments| {
-                let found = past.look_up(asked.dialect(), arguments, &scale, limit);
-                windows.metrics.recalled(&found);
-                found.text
-            });
-            found.collect()
-        };
-        match timeout(self.again.deadline, spawn_blocking(work)).await {
+        let work = spawn_blocking(move || looked_up(&source, &shared.metrics, &calls, limit));
+        match timeout(self.request.shared.settings.deadline, work).await {
             Ok(Ok(texts)) => texts,
             _ => vec![UNREADABLE.to_owned()],
         }
     }
 
-    /// What a failure says of a request that was too long.
-    fn overflow(&self, failure: Option<&Failure>) -> Option<Overflow> {
-        let Failure { status, body, .. } = failure?;
-        let request = self.again.asked.conversation().bytes();
+    /// The overflow that a failure reports, if it does.
+    fn overflow(&self, failure: Option<&RecallFailure>) -> Option<Overflow> {
+        let RecallFailure { status, body, .. } = failure?;
+        let request = self.source().conversation().bytes();
         recognise_for(status.as_u16(), &String::from_utf8_lossy(body), request)
     }
 
-    async fn send(&self) -> Result<Response, Failure> {
-        let Again { upstream, method, address, headers, asked, window, windows, .. } = &self.again;
-        if !windows.is_kept(asked).await {
-            return Err(Failure::new("the archive could not take what was brought back"));
+    async fn send(&self) -> Result<UpstreamResponse, RecallFailure> {
+        let RepeatableRequest { upstream, method, address, headers, prepared, shared } =
+            &self.request;
+        if !shared.windows.writer.may_send(&prepared.source).await {
+            let message = "the archive could not take what was brought back";
+            return Err(RecallFailure::new(message));
         }
         let (method, address, headers) = (method.clone(), address.clone(), headers.clone());
-        let body = http::full(window.body.clone().unwrap_or_default());
+        let body = http::full(prepared.window.body.clone().unwrap_or_default());
         let sent = upstream.send(method, address, headers, body).await;
-        let response = sent.map_err(|_| Failure::new("the upstream cannot be reached"))?;
+        let response = sent.map_err(|_| RecallFailure::new("the upstream cannot be reached"))?;
         if response.status().is_success() {
             return Ok(response);
         }
         let (status, headers) = (response.status(), headers::end_to_end(response.headers()));
         let body = response.into_body().bytes().await.unwrap_or_default();
-        Err(Failure { status, headers, body: body.into() })
+        Err(RecallFailure { status, headers, body: body.into() })
     }
 }
 
-impl Failure {
+/// Looks up what calls ask for in the session of a request.
+fn looked_up(
+    source: &WindowSource,
+    metrics: &Metrics,
+    calls: &[String],
+    limit: Tokens,
+) -> Vec<String> {
+    let AdmittedRequest { store, session, trail, .. } = &*source.admitted;
+    // What was just left out of the window may not be written yet.
+    store.settle();
+    let past = Past::of(&**store.archive(), session.owner, session.id, &trail.path);
+    let scale = Scale::new(&*source.meter);
+    let found = calls.iter().map(|arguments| {
+        let found = past.look_up(source.dialect(), arguments, &scale, limit);
+        metrics.recalled(&found);
+        found.text
+    });
+    found.collect()
+}
+
+impl RecallFailure {
     fn new(message: &str) -> Self {
         let error = json!({"type": "api_error", "message": message, "code": "longhand"});
         let body = json!({"type": "error", "error": error}).to_string();
@@ -239,8 +263,8 @@ impl Failure {
     }
 
     /// The failure as an answer.
-    pub(super) fn answer(self) -> (Head, Chunks) {
-        let head = Head { status: self.status, headers: self.headers };
-        (head, Chunks::of(vec![Ok(self.body)]))
+    pub(super) fn answer(self) -> (AnswerHead, AnswerChunks) {
+        let head = AnswerHead { status: self.status, headers: self.headers };
+        (head, AnswerChunks::of(vec![Ok(self.body)]))
     }
 }

@@ -5,7 +5,7 @@ use longhand_dialect::{Dialect, ToolOffer, keep_thinking, with_tool};
 use super::NAME;
 
 /// A request with the tool in it.
-pub(crate) struct Offer {
+pub(crate) struct RecallOffer {
     pub(crate) request: String,
     /// Whether the provider is told to drop thinking that a hidden call voids.
     pub(crate) drops_thinking: bool,
@@ -20,10 +20,10 @@ stands for.",
     parameters: r#"{"type":"object","properties":{"handle":{"type":"string","description":"The handle of a mark"},"query":{"type":"string","description":"Words to search for"}}}"#,
 };
 
-/// Lists the tool after the client's own; `None` where that has such a tool itself or can have none.
-pub(crate) fn offer(dialect: Dialect, request: &str) -> Option<Offer> {
+/// Adds the tool to those of the client; `None` if the client has such a tool itself, or the request can have none.
+pub(crate) fn offer(dialect: Dialect, request: &str) -> Option<RecallOffer> {
     let request = with_tool(dialect, request, &TOOL)?;
     let switched = (dialect == Dialect::Anthropic).then(|| keep_thinking(&request)).flatten();
     let drops_thinking = switched.is_some();
-    Some(Offer { request: switched.unwrap_or(request), drops_thinking })
+    Some(RecallOffer { request: switched.unwrap_or(request), drops_thinking })
 }

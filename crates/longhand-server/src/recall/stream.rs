@@ -1,19 +1,20 @@
-//! Streams of answers, joined to one.
+//! Joining the streams of several answers.
 
 use std::collections::VecDeque;
 
 use futures_util::{StreamExt, stream};
 use longhand_dialect::ReplyFilter;
 
-use super::follow::{Failure, Recall};
+use super::follow::{RecallFailure, RecallRounds};
 use super::{NAME, unpacked};
-use crate::answer::{Chunk, Chunks};
-use crate::passage::{is_events, split};
+use crate::answer::{AnswerChunks, Chunk};
+use crate::headers::is_events;
+use crate::upstream::AnswerHead;
 
-/// A stream that goes on where a call of ours was answered.
-pub(super) struct Joined {
-    recall: Recall,
-    chunks: Chunks,
+/// A stream that continues with the next answer after a call of the recall tool.
+pub(super) struct JoinedStream {
+    rounds: RecallRounds,
+    chunks: AnswerChunks,
     filter: ReplyFilter,
     out: VecDeque<Chunk>,
     /// Whether this is not the first answer.
@@ -21,23 +22,23 @@ pub(super) struct Joined {
     ended: bool,
 }
 
-impl Joined {
-    pub(super) fn new(recall: Recall, chunks: Chunks) -> Self {
-        let filter = ReplyFilter::new(recall.dialect(), NAME);
-        Self { recall, chunks, filter, out: VecDeque::new(), goes_on: false, ended: false }
+impl JoinedStream {
+    pub(super) fn new(rounds: RecallRounds, chunks: AnswerChunks) -> Self {
+        let filter = ReplyFilter::new(rounds.dialect(), NAME);
+        Self { rounds, chunks, filter, out: VecDeque::new(), goes_on: false, ended: false }
     }
 
     /// What the client sees.
-    pub(super) fn stream(self) -> Chunks {
+    pub(super) fn stream(self) -> AnswerChunks {
         let next = |mut joined: Self| async move { Some((joined.next().await?, joined)) };
-        Chunks::Stream(stream::unfold(self, next).boxed())
+        AnswerChunks::Stream(stream::unfold(self, next).boxed())
     }
 
     async fn next(&mut self) -> Option<Chunk> {
         loop {
             let is_over = !self.ended && self.filter.is_done();
             if is_over && self.goes_on && !self.filter.hides() {
-                // Who has the last event may leave at once.
+                // A client may close the connection right after the last event.
                 self.turn().await;
             }
             if let Some(chunk) = self.out.pop_front() {
@@ -74,7 +75,7 @@ impl Joined {
         }
     }
 
-    /// Shows what came last, even if it is no whole event.
+    /// Shows the last bytes, even if they are no complete event.
     fn close(&mut self) {
         let seen = self.filter.close();
         self.show(seen);
@@ -91,11 +92,11 @@ impl Joined {
     async fn turn(&mut self) {
         let reply = self.filter.reply();
         let next = match &reply {
-            Some(reply) => self.recall.follow(reply).await,
+            Some(reply) => self.rounds.follow(reply).await,
             None => None,
         };
         let (Some(reply), Some(next)) = (reply, next) else { return self.end() };
-        match next.map(split) {
+        match next.map(AnswerHead::split) {
             Ok((mut head, chunks)) if is_events(&head.headers) => {
                 let Ok(chunks) = unpacked(&mut head, chunks, false).await else {
                     return self.fail(b"{}");
@@ -105,7 +106,7 @@ impl Joined {
                 self.chunks = chunks;
             }
             Ok(_) => self.fail(b"{}"),
-            Err(Failure { body, .. }) => self.fail(&body),
+            Err(RecallFailure { body, .. }) => self.fail(&body),
         }
     }
 

@@ -1,5 +1,5 @@
-//! By what a conversation is known whose beginning nobody knows: a client dropped its oldest messages, or
-//! wrote a summary of them.
+//! Finding the session of a conversation whose beginning is unknown: the client dropped its oldest messages, or
+//! replaced them by a summary.
 
 use std::collections::VecDeque;
 
@@ -7,24 +7,24 @@ use longhand::{Owner, SessionId};
 use longhand_core::{Meaning, Message, Part, Role, Text};
 use rustc_hash::FxHashMap;
 
-use super::Session;
+use super::LiveSession;
 
 /// How many of the newest answers may be quoted in a summary.
 const RECENT_MAX: usize = 64;
 
-/// How many answers are remembered by what they mean.
+/// How many answers are remembered by a hash of their meaning.
 const ANSWERS_MAX: usize = 250_000;
 
-/// Shorter answers are said in many conversations.
+/// Shorter answers occur in many conversations.
 const WORDS_BYTES_MIN: usize = 80;
 
-/// The most of an answer that is known again in a summary.
+/// Longer answers are not looked for in summaries.
 const QUOTE_BYTES_MAX: usize = 64 << 10;
 
 /// Shorter ids of calls are not unique enough.
 const ID_BYTES_MIN: usize = 12;
 
-/// Knows what a conversation without a known beginning goes on from.
+/// Finds the session that a conversation with an unknown beginning continues.
 #[derive(Default)]
 pub(super) struct Origins {
     answers: FxHashMap<(Owner, Meaning), SessionId>,
@@ -32,7 +32,7 @@ pub(super) struct Origins {
     quotes: VecDeque<(Owner, SessionId, String)>,
 }
 
-/// What a conversation goes on from.
+/// The session that a conversation continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// It has messages of this session: it is another path of it.
@@ -43,16 +43,16 @@ pub(super) enum Origin {
 
 impl Origins {
     /// Remembers an answer of a session.
-    pub(super) fn hear<'m>(
+    pub(super) fn remember<'m>(
         &mut self,
-        session: &Session,
-        said: &str,
+        session: &LiveSession,
+        words: &str,
         messages: impl Iterator<Item = (&'m Message, &'m Meaning)>,
     ) {
-        let said = said.trim();
-        if (WORDS_BYTES_MIN..=QUOTE_BYTES_MAX).contains(&said.len()) {
+        let words = words.trim();
+        if (WORDS_BYTES_MIN..=QUOTE_BYTES_MAX).contains(&words.len()) {
             self.quotes.retain(|(_, id, _)| *id != session.id);
-            self.quotes.push_back((session.owner, session.id, said.to_owned()));
+            self.quotes.push_back((session.owner, session.id, words.to_owned()));
             if self.quotes.len() > RECENT_MAX {
                 self.quotes.pop_front();
             }
@@ -64,7 +64,7 @@ impl Origins {
         self.answers.extend(telling.map(|(_, meaning)| ((session.owner, *meaning), session.id)));
     }
 
-    /// What a new conversation of an owner goes on from.
+    /// The session that a new conversation of an owner continues.
     pub(super) fn of(&self, owner: Owner, messages: &[Message]) -> Option<Origin> {
         let telling = messages.iter().filter(|message| is_telling(message));
         let mut meanings = telling.map(|message| (owner, Meaning::of(message)));
@@ -72,14 +72,14 @@ impl Origins {
             return Some(Origin::Same(*id));
         }
         let opening: Vec<String> = messages.iter().take(6).map(words).collect();
-        let quoted = |(of, _, said): &&(Owner, SessionId, String)| {
-            *of == owner && opening.iter().any(|words| words.contains(said.as_str()))
+        let quoted = |(of, _, quote): &&(Owner, SessionId, String)| {
+            *of == owner && opening.iter().any(|words| words.contains(quote.as_str()))
         };
         self.quotes.iter().rev().find(quoted).map(|(_, id, _)| Origin::Quoted(*id))
     }
 }
 
-/// Whether an answer is known again by what it means: it is long, or has a call with an id of its own.
+/// Whether an answer identifies its conversation: it is long, or has a call with a unique id.
 fn is_telling(message: &Message) -> bool {
     let has_id = || message.calls().any(|call| call.id.decode().trim().len() >= ID_BYTES_MIN);
     message.role == Role::Assistant && (has_id() || words(message).trim().len() >= WORDS_BYTES_MIN)

@@ -347,6 +347,35 @@ async fn a_web_page_cannot_drive_it() {
 }
 
 #[tokio::test]
+async fn only_pages_of_the_proxy_itself_may_call_it() {
+    let stage = Stage::new(None, vec![Step::Answer("yes".to_owned()); 8]).await;
+    let port = stage.proxy.address().port();
+    for (origin, expected) in [
+        (format!("http://127.0.0.1:{port}"), true),
+        (format!("http://localhost:{port}"), true),
+        (format!("HTTP://LOCALHOST:{port}"), true),
+        (format!("https://localhost:{port}"), false),
+        (format!("http://localhost:{}", port - 1), false),
+        // Another user may listen on the same port of another loopback address.
+        (format!("http://[::1]:{port}"), false),
+        ("http://localhost".to_owned(), false),
+        ("null".to_owned(), false),
+    ] {
+        // Each kind of path has a guard of its own.
+        let path = "/v1/chat/completions";
+        let body = request(path, &messages(path, 1), false);
+        for call in [
+            stage.client.get(stage.url("/longhand/health")),
+            stage.client.get(stage.url("/v1/models")),
+            stage.client.post(stage.url(path)).body(body),
+        ] {
+            let status = call.header("origin", &origin).send().await.unwrap().status();
+            assert_eq!(status, if expected { 200 } else { 403 }, "{origin}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn thinking_and_marks_do_not_break_the_chain() {
     let path = "/v1/messages";
     let stage = Stage::new(Some(3_000), vec![Step::Answer("Go on.".to_owned()); 30]).await;

@@ -10,7 +10,7 @@ use longhand::{Archive, MemoryArchive, Owner, SessionId, Tokens};
 use longhand_archive::{LoggedBatch, Page, Scope, SessionInfo, SqliteArchive};
 use longhand_core::{Handle, Part, Seq};
 use longhand_dialect::{Conversation, Dialect, Finding, read};
-use longhand_server::{Log, Proxy, Settings, serve};
+use longhand_server::{LogSink, Proxy, Settings, serve};
 use longhand_testkit::scripted::{ScriptedServer, Step};
 use serde_json::{Value, json};
 
@@ -241,7 +241,7 @@ pub(crate) fn opened(archive: &dyn Archive, handle: Handle) -> Option<String> {
 }
 
 /// A log, and the lines that it has taken.
-pub(crate) fn log() -> (Log, Arc<Mutex<Vec<String>>>) {
+pub(crate) fn log() -> (LogSink, Arc<Mutex<Vec<String>>>) {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let own = Arc::clone(&lines);
     (Arc::new(move |line| own.lock().unwrap().push(line.to_owned())), lines)

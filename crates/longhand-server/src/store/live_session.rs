@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,28 +12,30 @@ use longhand_core::{Arguments, Batch, Link, Message, Seq, Tokens};
 use longhand_dialect::Conversation;
 use rustc_hash::{FxHashMap, FxHasher};
 
-/// How long whoever plans waits for others who do.
+use crate::lock::lock;
+
+/// How long a plan waits for another plan of the same session.
 const TURN_TIME_MAX: Duration = Duration::from_millis(100);
 
-/// How often a ledger is read that is written to meanwhile.
+/// How often a ledger is read again because it was written to in the meantime.
 const READS_MAX: usize = 3;
 
-/// A session that clients speak in.
-pub(crate) struct Session {
+/// A session in memory.
+pub(crate) struct LiveSession {
     pub(crate) id: SessionId,
     pub(crate) owner: Owner,
     pub(crate) name: String,
-    /// The session that it goes on from in a client's own words.
+    /// The session that a client summarised at the beginning of this one.
     pub(crate) continues: Option<SessionId>,
     /// A hash of what the client calls the conversation.
     pub(crate) group: Option<u64>,
-    state: Mutex<State>,
-    /// Held by whoever plans, so that no two plan from the same window.
+    state: Mutex<SessionState>,
+    /// Held while a window is planned, so that no two plans start from the same window.
     planning: Mutex<()>,
     /// How often the ledger was doubted, and how many of these doubts the archive has settled.
     doubts: AtomicU64,
     settled: AtomicU64,
-    /// Held by whoever reads the ledger from the archive, so that nobody puts an older one in its place.
+    /// Held while the ledger is read from the archive, so that no older one replaces it.
     reading: Mutex<()>,
     /// Whether the archive has a session of this id that belongs to somebody else.
     is_foreign: AtomicBool,
@@ -41,11 +43,11 @@ pub(crate) struct Session {
     is_damaged: AtomicBool,
 }
 
-/// What is known of a session.
+/// The ledger of a session, its live batches, and what is known of its entries.
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct SessionState {
     pub(crate) ledger: Ledger,
-    /// Counts how often the ledger was read from the archive: numbers from before are void.
+    /// Counts how often the ledger was read from the archive: numbers of an earlier edition are invalid.
     pub(crate) edition: u64,
     /// How many of its entries are known to be in the archive: the first ones.
     durable: u64,
@@ -54,11 +56,11 @@ pub(crate) struct State {
     /// Hashes of the messages as the archive has them or will have them, as far as they are known.
     forms: FxHashMap<Seq, u64>,
     /// What is known of entries that have calls.
-    calls: FxHashMap<Seq, Calls>,
+    calls: FxHashMap<Seq, EntryCalls>,
     /// Whether there may be entries with calls that only the archive knows.
     has_unread_calls: bool,
     /// The live batches of all paths, oldest first.
-    pub(crate) live: Vec<Arc<Live>>,
+    pub(crate) live: Vec<Arc<LiveBatch>>,
     /// How many batches and undos the archive had when it was asked last, and the pins.
     seen: Option<(u64, u64)>,
     pub(crate) pins: Vec<Seq>,
@@ -72,14 +74,14 @@ pub(crate) struct State {
 }
 
 /// The calls of an entry.
-struct Calls {
+struct EntryCalls {
     arguments: Arguments,
     /// The form of the message in which a client sent it back last.
     sent: Option<u64>,
 }
 
-/// A batch that holds.
-pub(crate) struct Live {
+/// A batch that is not undone.
+pub(crate) struct LiveBatch {
     pub(crate) number: u64,
     pub(crate) new: NewBatch,
     /// The entries that it edits, newest first.
@@ -87,13 +89,13 @@ pub(crate) struct Live {
     /// The newest entry that it or a batch before it edits.
     reach: Seq,
     is_kept: AtomicBool,
-    /// What the messages up to its reach count for, and by which model's meter.
+    /// The size of the messages up to its reach, and the model whose meter counted them.
     counted: Mutex<Option<(String, Tokens)>>,
 }
 
-impl Live {
+impl LiveBatch {
     /// A batch on top of those that are live.
-    pub(super) fn new(number: u64, new: NewBatch, live: &[Arc<Live>]) -> Self {
+    pub(super) fn new(number: u64, new: NewBatch, live: &[Arc<LiveBatch>]) -> Self {
         let edited = new.batch.edited();
         let before = live.iter().find(|live| live.number == new.after).map(|live| live.reach);
         let reach = edited.first().copied().max(before).unwrap_or_default();
@@ -112,12 +114,12 @@ impl Live {
 
     /// What the messages up to there count for, if that is known for a model.
     pub(crate) fn counted(&self, model: &str) -> Option<Tokens> {
-        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = lock(&self.counted);
         counted.as_ref().filter(|(by, _)| by == model).map(|(_, tokens)| *tokens)
     }
 
     pub(crate) fn count(&self, model: &str, tokens: Tokens) {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = lock(&self.counted);
         *counted = Some((model.to_owned(), tokens));
     }
 
@@ -129,13 +131,13 @@ impl Live {
         self.is_kept.load(Ordering::Relaxed)
     }
 
-    /// All that it and those before it edit lies on the way to where they reach.
+    /// A path that has the newest edited entry has all that lie before it.
     fn applies_to(&self, path: &[Seq]) -> bool {
         path.binary_search(&self.reach).is_ok()
     }
 }
 
-impl Session {
+impl LiveSession {
     pub(super) fn new(
         id: SessionId,
         owner: Owner,
@@ -162,11 +164,11 @@ impl Session {
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SessionState> {
+        lock(&self.state)
     }
 
-    /// Waits until nobody else plans, but not for ever: if two do, the archive takes one of their batches.
+    /// Waits until no other plan is made, for a while: if two are made, the archive takes one of their batches.
     pub(crate) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         let started = Instant::now();
         while started.elapsed() < TURN_TIME_MAX {
@@ -179,11 +181,11 @@ impl Session {
         None
     }
 
-    /// Whether it can be used without asking the archive, and without waiting for who does: there are no
-    /// edits that somebody may have taken back.
+    /// Whether it can be used without asking the archive or waiting for a lock. A session with edits cannot: another
+    /// process may have undone them.
     pub(super) fn is_at_hand(&self) -> bool {
         let state = self.state.try_lock();
-        let is_known = |state: &State| state.live.is_empty() && !state.has_unread_calls;
+        let is_known = |state: &SessionState| state.live.is_empty() && !state.has_unread_calls;
         !self.is_doubted() && state.is_ok_and(|state| is_known(&state))
     }
 
@@ -201,19 +203,19 @@ impl Session {
         self.doubts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reads the ledger from the archive if it is doubted; says whether that was done. While it is
-    /// impossible, memory counts.
+    /// Reads the ledger from the archive if it is doubted. Returns whether it did. If that fails, what is in memory
+    /// counts.
     pub(crate) fn catch_up(&self, archive: &dyn Archive) -> bool {
         if !self.is_doubted() {
             return false;
         }
-        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _reading = lock(&self.reading);
         self.is_doubted() && (0..READS_MAX).any(|_| self.read(archive))
     }
 
-    /// Reads the ledger from the archive; says whether that was possible, and all of it.
+    /// Reads the ledger from the archive. Returns whether all of it could be read.
     ///
-    /// Nobody holds the lock meanwhile: others of the session would wait for a disk.
+    /// The lock is not held while the archive is read.
     fn read(&self, archive: &dyn Archive) -> bool {
         let (doubts, writes) = (self.doubts.load(Ordering::Relaxed), self.lock().writes);
         let Ok(info) = archive.session(self.id) else { return false };
@@ -282,13 +284,13 @@ impl Session {
     }
 
     /// The live batches of a path, oldest first, as the archive has them by now.
-    pub(crate) fn live(&self, archive: &dyn Archive, path: &[Seq]) -> Vec<Arc<Live>> {
+    pub(crate) fn live(&self, archive: &dyn Archive, path: &[Seq]) -> Vec<Arc<LiveBatch>> {
         let has_batches = !self.lock().live.is_empty();
         if has_batches {
             self.read_batches(archive);
         }
         let state = self.lock();
-        let mut live: Vec<Arc<Live>> = Vec::new();
+        let mut live: Vec<Arc<LiveBatch>> = Vec::new();
         let applies = state.live.iter().filter(|live| live.applies_to(path));
         let newest = applies.max_by_key(|live| (live.reach, live.number));
         let mut next = newest.map(|live| live.number);
@@ -313,7 +315,7 @@ impl Session {
     }
 }
 
-impl State {
+impl SessionState {
     /// Begins again with a ledger as the archive has it.
     fn begin_edition(&mut self, ledger: Ledger) {
         let before = std::mem::replace(&mut self.ledger, ledger);
@@ -344,10 +346,10 @@ impl State {
         }
     }
 
-    /// The batches of a path that the archive has not, to be offered again, now that it has the entries.
+    /// The batches that the archive does not have yet, to be written again now that it has their entries.
     ///
-    /// Those whose entries have other numbers now are given up.
-    pub(super) fn unkept(&mut self, head: Option<Seq>) -> Vec<Arc<Live>> {
+    /// A batch is given up if its entries have other numbers now.
+    pub(super) fn unkept(&mut self, head: Option<Seq>) -> Vec<Arc<LiveBatch>> {
         let Some(before) = self.before.take().filter(|_| head.is_some()) else { return Vec::new() };
         let ledger = &self.ledger;
         let stays = |seq: &Seq| before.link(*seq) == ledger.link(*seq);
@@ -355,10 +357,10 @@ impl State {
         self.live.iter().filter(|live| !live.is_kept()).cloned().collect()
     }
 
-    /// Holds to the log as the archive has it, newest first, and to what is not in it yet.
+    /// Takes over the batches of the archive, newest first, and keeps those that are not written yet.
     fn hold(&mut self, now: (u64, u64), log: Vec<LoggedBatch>) {
         let unkept = self.live.iter().filter(|live| !live.is_kept()).cloned();
-        let unkept: Vec<Arc<Live>> = unkept.filter(|live| live.number > now.0).collect();
+        let unkept: Vec<Arc<LiveBatch>> = unkept.filter(|live| live.number > now.0).collect();
         let known = std::mem::take(&mut self.live);
         for logged in log.into_iter().rev().filter(|logged| logged.is_live) {
             let same = known.iter().find(|live| live.number == logged.number);
@@ -366,7 +368,7 @@ impl State {
             self.live.push(live.unwrap_or_else(|| {
                 let LoggedBatch { number, after, at_ms, batch, receipt, .. } = logged;
                 let new = NewBatch { after, at_ms, batch, receipt };
-                let live = Live::new(number, new, &self.live);
+                let live = LiveBatch::new(number, new, &self.live);
                 live.keep();
                 Arc::new(live)
             }));
@@ -382,7 +384,7 @@ impl State {
     }
 
     /// A batch is in the log under a number, and was undone at once if it is `aside`.
-    pub(super) fn committed(&mut self, live: &Live, number: u64, aside: bool) {
+    pub(super) fn committed(&mut self, live: &LiveBatch, number: u64, aside: bool) {
         live.keep();
         let (batches, undos) = self.seen.unwrap_or_default();
         // Where others have written, the log is read again.
@@ -391,7 +393,7 @@ impl State {
     }
 
     /// A batch is not in the log and will not be.
-    pub(super) fn gave_up(&mut self, live: &Live) {
+    pub(super) fn gave_up(&mut self, live: &LiveBatch) {
         self.live.retain(|other| other.number < live.number || other.is_kept());
         self.seen = None;
     }
@@ -403,12 +405,12 @@ impl State {
     }
 
     /// The entries whose calls must be compared with those of a request and are not known.
-    pub(super) fn unread_calls(&mut self, told: &Conversation, chain: &Chain) -> Vec<Seq> {
+    pub(super) fn unread_calls(&mut self, conversation: &Conversation, chain: &Chain) -> Vec<Seq> {
         if !self.has_unread_calls {
             return Vec::new();
         }
-        let path = told.path();
-        let entries = self.follow(told, &mut chain.clone(), 0).seqs;
+        let path = conversation.path();
+        let entries = self.follow(conversation, &mut chain.clone(), 0).seqs;
         let called =
             entries.into_iter().zip(&path.messages[path.lead..]).filter(|(seq, message)| {
                 message.calls().next().is_some()
@@ -421,18 +423,18 @@ impl State {
     /// Takes note of the calls of entries.
     pub(super) fn learn_calls(&mut self, calls: Vec<(Seq, Arguments)>) {
         for (seq, arguments) in calls {
-            self.calls.entry(seq).or_insert(Calls { arguments, sent: None });
+            self.calls.entry(seq).or_insert(EntryCalls { arguments, sent: None });
         }
     }
 
     /// Finds the messages of a request; those whose calls were changed are new.
     pub(super) fn follow(
         &mut self,
-        told: &Conversation,
+        conversation: &Conversation,
         chain: &mut Chain,
         shared: usize,
     ) -> Trail {
-        let path = told.path();
+        let path = conversation.path();
         let messages = &path.messages[path.lead..];
         let calls = &mut self.calls;
         let has_same_calls = |seq, message: &Message| {
@@ -451,9 +453,14 @@ impl State {
     }
 
     /// Appends the messages of a request that are new.
-    pub(super) fn extend(&mut self, trail: &mut Trail, told: &Conversation, links: &[Link]) {
+    pub(super) fn extend(
+        &mut self,
+        trail: &mut Trail,
+        conversation: &Conversation,
+        links: &[Link],
+    ) {
         let known = trail.seqs.len();
-        let path = told.path();
+        let path = conversation.path();
         let messages = path.messages[path.lead..].iter().skip(known);
         self.extend_with(trail, messages, &links[known..]);
     }
@@ -471,7 +478,7 @@ impl State {
             self.forms.insert(*seq, form_of(message));
             if message.calls().next().is_some() {
                 let arguments = Arguments::of(message);
-                self.calls.insert(*seq, Calls { arguments, sent: None });
+                self.calls.insert(*seq, EntryCalls { arguments, sent: None });
             }
         }
     }

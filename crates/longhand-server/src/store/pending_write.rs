@@ -1,4 +1,4 @@
-//! What is on its way into a session of the archive.
+//! Writes to a session that wait for the archive.
 
 use std::sync::Arc;
 
@@ -8,71 +8,72 @@ use longhand_archive::{
 };
 use longhand_core::{Link, Seq};
 
-use super::session::State;
-use super::{Answer, Heard, Live, Session, now_ms};
-use crate::archivist::Weight;
+use super::live_session::SessionState;
+use super::{LiveBatch, LiveSession, NewAnswer, now_ms};
+use crate::archivist::JobWeight;
+use crate::request::admit::AdmittedRequest;
 
-/// About what a message takes besides its text, and something else that is new.
+/// The approximate memory of a message besides its text, and of a write without messages.
 const MESSAGE_BYTES: usize = 1 << 10;
 const OTHER_BYTES: usize = 256;
 
-/// What is on its way into a session.
-pub(crate) struct Entering {
-    session: Arc<Session>,
-    said: Option<Said>,
-    batch: Option<Entered>,
+/// A write that waits for the archive.
+pub(crate) struct PendingWrite {
+    session: Arc<LiveSession>,
+    messages: Option<PendingMessages>,
+    batch: Option<PendingBatch>,
     preamble: Option<String>,
     request: Option<Request>,
     at_ms: i64,
-    /// How often it has looked for its place since others were first.
+    /// How often it was placed anew since another process was first.
     places: usize,
 }
 
 /// Messages, some of which are new.
-struct Said {
-    heard: Arc<Heard>,
-    answer: Option<Answer>,
-    /// Where all of them are, in an edition of the ledger, and how many were known.
+struct PendingMessages {
+    admitted: Arc<AdmittedRequest>,
+    answer: Option<NewAnswer>,
+    /// The entries of all of them in an edition of the ledger, and how many were known.
     trail: Trail,
     known: usize,
     edition: u64,
 }
 
 /// A batch, with the edition of the ledger that has its numbers.
-struct Entered {
-    live: Arc<Live>,
+struct PendingBatch {
+    live: Arc<LiveBatch>,
     edition: u64,
     /// Whether it is undone at once.
     aside: bool,
 }
 
-/// What is to be done for it.
-pub(crate) enum Step {
+/// What to do for a write now.
+pub(crate) enum WriteStep {
     Add(Box<Addition>),
-    /// It is all there.
+    /// Everything is in the archive.
     Nothing,
-    /// Something else has all of it and is not written yet.
+    /// Another write has all of it and is not done yet.
     Later,
     /// It cannot be added any more.
     Refused,
 }
 
-/// What came of it.
-pub(crate) enum Outcome {
+/// What came of a write.
+pub(crate) enum WriteOutcome {
     Done,
-    /// It will not be taken, however often it is tried.
+    /// It fails however often it is tried.
     Failed,
-    /// It was not taken now.
+    /// It failed and is tried again.
     Kept,
-    /// Others were first: it has another place once the ledger was read again.
+    /// Another process was first: it gets another place once the ledger was read again.
     Again,
 }
 
-impl Entering {
-    fn of(session: &Arc<Session>) -> Self {
+impl PendingWrite {
+    fn of(session: &Arc<LiveSession>) -> Self {
         Self {
             session: Arc::clone(session),
-            said: None,
+            messages: None,
             batch: None,
             preamble: None,
             request: None,
@@ -82,45 +83,46 @@ impl Entering {
     }
 
     /// A request of which so many messages were known.
-    pub(super) fn heard(heard: &Arc<Heard>, known: usize) -> Self {
-        let (trail, edition) = (heard.trail.clone(), heard.edition);
-        let heard = Arc::clone(heard);
-        let session = Arc::clone(&heard.session);
-        let said = Some(Said { heard, answer: None, trail, known, edition });
-        Self { said, ..Self::of(&session) }
+    pub(super) fn request(admitted: &Arc<AdmittedRequest>, known: usize) -> Self {
+        let (trail, edition) = (admitted.trail.clone(), admitted.edition);
+        let admitted = Arc::clone(admitted);
+        let session = Arc::clone(&admitted.session);
+        let messages = Some(PendingMessages { admitted, answer: None, trail, known, edition });
+        Self { messages, ..Self::of(&session) }
     }
 
     /// An answer, the line of its request, and what the request had besides messages if that is new.
     pub(super) fn answered(
-        heard: &Arc<Heard>,
-        answer: Answer,
+        admitted: &Arc<AdmittedRequest>,
+        answer: NewAnswer,
         (trail, known, edition): (Trail, usize, u64),
         request: Request,
         preamble: Option<String>,
     ) -> Self {
-        let heard = Arc::clone(heard);
-        let session = Arc::clone(&heard.session);
-        let said = Some(Said { heard, answer: Some(answer), trail, known, edition });
-        Self { said, preamble, request: Some(request), ..Self::of(&session) }
+        let admitted = Arc::clone(admitted);
+        let session = Arc::clone(&admitted.session);
+        let messages =
+            Some(PendingMessages { admitted, answer: Some(answer), trail, known, edition });
+        Self { messages, preamble, request: Some(request), ..Self::of(&session) }
     }
 
     /// A batch, which is undone at once if it is `aside`.
     pub(super) fn batch(
-        session: &Arc<Session>,
+        session: &Arc<LiveSession>,
         edition: u64,
-        live: Arc<Live>,
+        live: Arc<LiveBatch>,
         aside: bool,
     ) -> Self {
-        Self { batch: Some(Entered { live, edition, aside }), ..Self::of(session) }
+        Self { batch: Some(PendingBatch { live, edition, aside }), ..Self::of(session) }
     }
 
     /// A line for the request log, after the request that it tells of.
-    pub(super) fn line(heard: &Arc<Heard>, request: Request) -> Self {
-        let known = heard.chain.links().len();
-        Self { request: Some(request), ..Self::heard(heard, known) }
+    pub(super) fn line(admitted: &Arc<AdmittedRequest>, request: Request) -> Self {
+        let known = admitted.chain.links().len();
+        Self { request: Some(request), ..Self::request(admitted, known) }
     }
 
-    pub(crate) fn session(&self) -> &Arc<Session> {
+    pub(crate) fn session(&self) -> &Arc<LiveSession> {
         &self.session
     }
 
@@ -136,38 +138,41 @@ impl Entering {
         self.places
     }
 
-    /// Whether it has no words: it is made anew if it is lost.
+    /// Whether it is a batch: that is made anew if it is lost.
     pub(crate) fn is_batch(&self) -> bool {
         self.batch.is_some()
     }
 
     /// How many entries it has, an answer that could not be read among them.
     pub(crate) fn count(&self) -> u64 {
-        let entries = self.said.as_ref().map_or(0, |said| said.links().len() - said.known);
+        let entries =
+            self.messages.as_ref().map_or(0, |messages| messages.links().len() - messages.known);
         entries as u64 + u64::from(self.unread().is_some())
     }
 
     /// What of an answer could not be read.
     fn unread(&self) -> Option<&(String, String)> {
-        self.said.as_ref()?.answer.as_ref()?.unread.as_ref()
+        self.messages.as_ref()?.answer.as_ref()?.unread.as_ref()
     }
 
     /// About what it takes in memory.
-    pub(super) fn weight(&self) -> Weight {
-        let Some(said) = &self.said else { return Weight { new: OTHER_BYTES, held: OTHER_BYTES } };
-        let messages = said.new_messages().map(|message| message.raw.raw().len() + MESSAGE_BYTES);
+    pub(super) fn weight(&self) -> JobWeight {
+        let Some(messages) = &self.messages else {
+            return JobWeight { new: OTHER_BYTES, held: OTHER_BYTES };
+        };
+        let sizes = messages.new_messages().map(|message| message.raw.raw().len() + MESSAGE_BYTES);
         let unread = self.unread().map_or(0, |(_, value)| value.len());
-        let new = OTHER_BYTES + unread + messages.sum::<usize>();
-        let held = usize::try_from(said.heard.share.bytes()).unwrap_or(usize::MAX);
-        Weight { new, held: held.max(new) }
+        let new = OTHER_BYTES + unread + sizes.sum::<usize>();
+        let held = usize::try_from(messages.admitted.share.bytes()).unwrap_or(usize::MAX);
+        JobWeight { new, held: held.max(new) }
     }
 
-    /// What is to be added, where it belongs by now.
-    pub(crate) fn step(&mut self) -> Step {
+    /// What to do for it now, by the current edition of the ledger.
+    pub(crate) fn step(&mut self) -> WriteStep {
         // Others were first, and nobody can read what they wrote.
         let is_lost = self.places > 0 && self.session.is_damaged();
         if self.session.is_foreign() || is_lost {
-            return Step::Refused;
+            return WriteStep::Refused;
         }
         let mut state = self.session.lock();
         let mut addition = Addition {
@@ -178,27 +183,28 @@ impl Entering {
         if let Some(batch) = &self.batch {
             if batch.edition != state.edition {
                 state.gave_up(&batch.live);
-                return Step::Refused;
+                return WriteStep::Refused;
             }
             addition.batch = Some(batch.live.new.clone());
         }
-        if let Some(said) = &mut self.said {
-            if said.edition != state.edition {
-                said.place(&mut state);
+        if let Some(messages) = &mut self.messages {
+            if messages.edition != state.edition {
+                messages.place(&mut state);
             }
-            let newest = said.trail.path.last().copied();
-            if said.known == said.links().len() && !state.is_durable(newest) {
+            let newest = messages.trail.path.last().copied();
+            if messages.known == messages.links().len() && !state.is_durable(newest) {
                 // What a damaged session lacks never comes.
                 let is_damaged = self.session.is_damaged();
-                return if is_damaged { Step::Refused } else { Step::Later };
+                return if is_damaged { WriteStep::Refused } else { WriteStep::Later };
             }
-            said.add(&state, self.at_ms, &mut addition);
+            messages.add(&state, self.at_ms, &mut addition);
             if !state.is_durable(Some(Seq(0))) {
-                addition.begin = Some(said.beginning(&self.session, self.at_ms));
+                addition.begin = Some(messages.beginning(&self.session, self.at_ms));
             }
         }
         addition.request = self.request.clone().map(|request| {
-            let head = self.said.as_ref().and_then(|said| said.trail.path.last().copied());
+            let head =
+                self.messages.as_ref().and_then(|messages| messages.trail.path.last().copied());
             Request { head: head.or(request.head), ..request }
         });
         addition.derived = self.unread().cloned();
@@ -206,32 +212,34 @@ impl Entering {
             && addition.batch.is_none()
             && addition.request.is_none()
             && addition.preamble.is_none();
-        if is_empty { Step::Nothing } else { Step::Add(Box::new(addition)) }
+        if is_empty { WriteStep::Nothing } else { WriteStep::Add(Box::new(addition)) }
     }
 
-    /// Hears what the archive made of it.
+    /// Takes the result of the archive.
     pub(crate) fn entered(
         &mut self,
         archive: &dyn Archive,
         result: &Result<Appended, ArchiveError>,
-    ) -> Outcome {
+    ) -> WriteOutcome {
         match result {
             Ok(appended) => {
-                if let Some(said) = &self.said {
-                    self.session.lock().wrote(said.edition, said.trail.path.last().copied());
+                if let Some(messages) = &self.messages {
+                    self.session
+                        .lock()
+                        .wrote(messages.edition, messages.trail.path.last().copied());
                 }
-                if let (Some(entered), Some(number)) = (&self.batch, appended.batch) {
-                    let aside = entered.aside
-                        && archive.undo(self.session.id, Some(entered.live.new.batch.head)).is_ok();
-                    self.session.lock().committed(&entered.live, number, aside);
+                if let (Some(batch), Some(number)) = (&self.batch, appended.batch) {
+                    let aside = batch.aside
+                        && archive.undo(self.session.id, Some(batch.live.new.batch.head)).is_ok();
+                    self.session.lock().committed(&batch.live, number, aside);
                 }
-                Outcome::Done
+                WriteOutcome::Done
             }
             Err(ArchiveError::Conflict { conflict: Conflict::Batch { .. }, .. }) => {
                 if let Some(batch) = &self.batch {
                     self.session.lock().gave_up(&batch.live);
                 }
-                Outcome::Failed
+                WriteOutcome::Failed
             }
             // Another process has written there, or has removed the session: then it begins anew.
             Err(
@@ -242,26 +250,26 @@ impl Entering {
                 self.session.doubt_later();
                 if let Some(batch) = &self.batch {
                     self.session.lock().gave_up(&batch.live);
-                    return Outcome::Failed;
+                    return WriteOutcome::Failed;
                 }
                 self.places += 1;
-                Outcome::Again
+                WriteOutcome::Again
             }
             Err(
                 ArchiveError::Damaged { .. }
                 | ArchiveError::NotTheOwner { .. }
                 | ArchiveError::NotOnPath { .. },
-            ) => Outcome::Failed,
+            ) => WriteOutcome::Failed,
             Err(_) if self.is_batch() => {
                 // It is offered again with the next request.
                 self.session.doubt_later();
-                Outcome::Failed
+                WriteOutcome::Failed
             }
-            Err(_) => Outcome::Kept,
+            Err(_) => WriteOutcome::Kept,
         }
     }
 
-    /// The archive will not take it; its words are new again with the next request.
+    /// Notes that it was given up: its messages are new again with the next request.
     pub(crate) fn failed(&self) {
         if !self.is_batch() {
             self.session.doubt_later();
@@ -269,18 +277,18 @@ impl Entering {
     }
 }
 
-impl Said {
+impl PendingMessages {
     fn links(&self) -> &[Link] {
-        self.answer.as_ref().map_or(&self.heard.chain, |answer| &answer.chain).links()
+        self.answer.as_ref().map_or(&self.admitted.chain, |answer| &answer.chain).links()
     }
 
     fn new_messages(&self) -> impl Iterator<Item = &longhand_core::Message> {
         let more = self.answer.as_ref().map_or(&[][..], |answer| &answer.messages);
-        self.heard.with(more).skip(self.known)
+        self.admitted.with(more).skip(self.known)
     }
 
     /// Finds its place in a ledger that was read again.
-    fn place(&mut self, state: &mut State) {
+    fn place(&mut self, state: &mut SessionState) {
         let links = self.links().to_vec();
         self.trail = state.ledger.follow(&links);
         self.known = self.trail.seqs.len();
@@ -289,11 +297,11 @@ impl Said {
         (self.trail, self.edition) = (trail, state.edition);
     }
 
-    /// The session as it begins with it.
-    fn beginning(&self, session: &Session, at_ms: i64) -> NewSession {
+    /// The new session, if these are its first messages.
+    fn beginning(&self, session: &LiveSession, at_ms: i64) -> NewSession {
         NewSession {
             owner: session.owner,
-            dialect: self.heard.conversation.dialect.as_str().to_owned(),
+            dialect: self.admitted.conversation.dialect.as_str().to_owned(),
             name: session.name.clone(),
             continues: session.continues,
             group: session.group,
@@ -302,16 +310,16 @@ impl Said {
     }
 
     /// Adds what is new.
-    fn add(&self, state: &State, at_ms: i64, addition: &mut Addition) {
+    fn add(&self, state: &SessionState, at_ms: i64, addition: &mut Addition) {
         let Some(first) = self.trail.seqs.get(self.known).copied() else { return };
         let at = self.trail.path.partition_point(|seq| *seq < first);
         let before = at.checked_sub(1).map(|at| self.trail.path[at]);
-        let heard = &self.heard;
-        let dialect = heard.conversation.dialect;
+        let admitted = &self.admitted;
+        let dialect = admitted.conversation.dialect;
         addition.after = After::Entry(before);
         let before = before.and_then(|before| state.ledger.link(before));
         addition.expected = Some(Expected { first, before });
-        let chain = self.answer.as_ref().map_or(&heard.chain, |answer| &answer.chain);
+        let chain = self.answer.as_ref().map_or(&admitted.chain, |answer| &answer.chain);
         let meanings = &chain.meanings()[self.known..];
         let new = self.new_messages().zip(meanings);
         let entries = new.map(|(message, meaning)| entry_with(dialect, message, *meaning, at_ms));

@@ -1,4 +1,4 @@
-//! What is told of a request: counters, and a line in the log without any of its text.
+//! The line that a request leaves in the log, and what it counts for. It has none of the request's text.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,30 +8,30 @@ use longhand::time;
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::metrics::{Bypass, Flow, Metrics, Outcome};
+use crate::metrics::{Bypass, Metrics, RequestOutcome, TokenFlow};
 use crate::redaction::Redaction;
-use crate::settings::Log;
-use crate::window::Window;
+use crate::request::window::RequestWindow;
+use crate::settings::LogSink;
 
-/// Follows a request from its head to the last byte of its answer.
+/// Gathers the log line of a request, from its head to the last byte of its answer.
 ///
-/// It is told when the trail is dropped: an answer may end in many ways.
-pub(crate) struct Trail {
+/// The line is written when this is dropped: an answer may end in many ways.
+pub(crate) struct LogLine {
     metrics: Arc<Metrics>,
-    log: Option<Log>,
+    log: Option<LogSink>,
     redaction: Redaction,
     started: Instant,
     fields: Map<String, Value>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// The most of a name that a line has: names come from requests.
+/// Longer names are cut: they come from requests.
 const NAME_CHARS_MAX: usize = 120;
 
-impl Trail {
+impl LogLine {
     pub(crate) fn new(
         metrics: &Arc<Metrics>,
-        log: Option<&Log>,
+        log: Option<&LogSink>,
         redaction: &Redaction,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Self {
@@ -47,10 +47,10 @@ impl Trail {
         }
     }
 
-    /// Adds something that has a name.
+    /// Adds a text that comes from the request.
     pub(crate) fn name(&mut self, key: &str, name: &str) {
         if self.log.is_some() {
-            // Before it is cut: the beginning of a key is not known as one.
+            // Before it is cut: half a key would not be recognised.
             let name: String = self.redaction.text(name).chars().take(NAME_CHARS_MAX).collect();
             self.fields.insert(key.to_owned(), name.into());
         }
@@ -66,7 +66,7 @@ impl Trail {
         self.add("status", status.as_u16());
     }
 
-    /// The status that the upstream answered with.
+    /// Adds the status that the upstream answered with.
     pub(crate) fn upstream_status(&mut self, status: StatusCode) {
         if status.is_client_error() || status.is_server_error() {
             self.metrics.failed.inc();
@@ -74,23 +74,23 @@ impl Trail {
         self.status(status);
     }
 
-    /// The upstream did not answer.
+    /// Notes that the upstream did not answer.
     pub(crate) fn unanswered(&mut self, cause: &str) {
         self.metrics.unanswered.inc();
         self.name("cause", cause);
     }
 
-    /// What was made of a conversation, when that is known.
-    pub(crate) fn window(&mut self, window: &Window) {
+    /// Adds the window that was sent.
+    pub(crate) fn window(&mut self, window: &RequestWindow) {
         let compacted = window.is_compacted();
-        let outcome = if compacted { Outcome::Compacted } else { Outcome::Passed };
+        let outcome = if compacted { RequestOutcome::Compacted } else { RequestOutcome::Passed };
         self.metrics.became(outcome);
         self.name("outcome", if compacted { "compacted" } else { "passed" });
         self.add("edits", window.edits);
         if let (Some(before), Some(after)) = (window.before, window.after) {
-            self.metrics.flow(Flow::In, before.0);
-            self.metrics.flow(Flow::Sent, after.0);
-            self.metrics.flow(Flow::Saved, before.saturating_sub(after).0);
+            self.metrics.flow(TokenFlow::In, before.0);
+            self.metrics.flow(TokenFlow::Sent, after.0);
+            self.metrics.flow(TokenFlow::Saved, before.saturating_sub(after).0);
             self.add("tokens_before", before.0);
             self.add("tokens_after", after.0);
         }
@@ -106,33 +106,33 @@ impl Trail {
         self.add("level", "warn");
     }
 
-    /// What a user should know.
+    /// Adds a notice to the user.
     pub(crate) fn warned(&mut self, notice: &str) {
         self.name("notice", notice);
         self.add("level", "warn");
     }
 
     pub(crate) fn refused(&mut self, why: &str) {
-        self.metrics.became(Outcome::Refused);
+        self.metrics.became(RequestOutcome::Refused);
         self.name("outcome", "refused");
         self.name("why", why);
     }
 
-    /// Our part is done.
+    /// Notes that the request is about to be sent: all time so far is ours.
     pub(crate) fn added(&mut self) {
         let seconds = self.started.elapsed().as_secs_f64();
         self.metrics.added.observe(seconds);
         self.add("added_ms", millis(seconds));
     }
 
-    /// The head of an answer came after so many seconds.
+    /// Notes how long the head of the answer took.
     pub(crate) fn answered(&mut self, seconds: f64) {
         self.metrics.upstream.observe(seconds);
         self.add("upstream_ms", millis(seconds));
     }
 }
 
-impl Drop for Trail {
+impl Drop for LogLine {
     fn drop(&mut self) {
         self.metrics.open.dec();
         let Some(log) = &self.log else { return };

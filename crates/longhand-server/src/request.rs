@@ -1,0 +1,103 @@
+//! The way of a request to a conversation, one file for each step.
+//!
+//! | step | what comes of it | touches |
+//! |---|---|---|
+//! | `collect` | `CollectedBody`: the bytes and their text | the connection |
+//! | `parse` | `ParsedRequest`: the conversation, read and chained | nothing: it only computes |
+//! | `history` | the same, with the history that the provider holds before it | the archive |
+//! | `admit` | `AdmittedRequest`: it has its place in a session | the session and the archive |
+//! | `prepare` | `PreparedRequest`: with the window that is sent for it | see below |
+//! | `send` | `AnsweredRequest`: with the head of its answer | the upstream |
+//! | `respond` | the response that the client gets | nothing |
+//!
+//! A window is made from a `WindowSource` by the `WindowMaker`: it reads the live edits of the path, has the
+//! `Planner` compute what to edit, and has the `BatchWriter` write that down.
+
+pub(crate) mod admit;
+pub(crate) mod chain;
+pub(crate) mod collect;
+pub(crate) mod commit;
+pub(crate) mod history;
+pub(crate) mod maker;
+pub(crate) mod parse;
+pub(crate) mod pass;
+pub(crate) mod plan;
+pub(crate) mod prepare;
+pub(crate) mod respond;
+pub(crate) mod send;
+pub(crate) mod source;
+pub(crate) mod twin;
+pub(crate) mod window;
+
+use std::sync::Arc;
+
+use longhand_dialect::{Dialect, DialectError};
+use longhand_meter::MeterError;
+
+use crate::client::ClientProgram;
+use crate::load::MemoryShare;
+use crate::metrics::Bypass;
+use crate::route::Caller;
+
+/// What is known of a request before its body is read.
+#[derive(Clone)]
+pub(crate) struct RequestContext {
+    /// The format of the conversation.
+    pub(crate) dialect: Dialect,
+    pub(crate) recording: Recording,
+    /// Whether it is sent as it is.
+    pub(crate) as_is: bool,
+    /// Whether it is left out of the archive.
+    pub(crate) forgets: bool,
+    pub(crate) caller: Caller,
+    pub(crate) client: ClientProgram,
+    /// The memory that it takes.
+    pub(crate) share: Arc<MemoryShare>,
+    /// Whether the upstream knows the options by which a client has its provider shorten conversations.
+    pub(crate) upstream_knows_options: bool,
+}
+
+/// What is done with the messages of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recording {
+    /// They are archived.
+    Archived,
+    /// They are only counted.
+    Counted,
+    /// They are answered and not archived: too much waits for an archive that fails.
+    Untaken,
+}
+
+impl RequestContext {
+    /// Whether messages are lost for the archive if the request is passed on as it is.
+    pub(crate) fn is_lost_unread(&self) -> bool {
+        self.recording != Recording::Counted && !self.forgets
+    }
+}
+
+/// Why no window can be made for a request.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PrepareError {
+    #[error(transparent)]
+    Dialect(#[from] DialectError),
+    #[error(transparent)]
+    Meter(#[from] MeterError),
+    #[error("the request has no messages")]
+    Empty,
+    #[error("the session belongs to another owner")]
+    NotTheOwner,
+    #[error("the request has more messages than there is memory for")]
+    TooCostly,
+}
+
+impl From<PrepareError> for Bypass {
+    fn from(error: PrepareError) -> Self {
+        match error {
+            PrepareError::TooCostly => Bypass::TooLarge,
+            PrepareError::NotTheOwner => Bypass::NotTheOwner,
+            PrepareError::Dialect(_) | PrepareError::Meter(_) | PrepareError::Empty => {
+                Bypass::Unreadable
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! By what a request is found again: the chain of its messages, and what stands around them.
+
+use std::sync::Arc;
+
+use longhand::{Chain, Owner};
+use longhand_archive::PreambleId;
+use longhand_core::{Link, Meaning, Path, Text};
+use longhand_dialect::Conversation;
+
+use crate::lock::lock;
+use crate::request::admit::AdmittedRequest;
+use crate::request::source::TokenCounts;
+
+/// The chain of a request, and the hashes of what it has besides messages.
+pub(crate) struct ChainedRequest {
+    pub(crate) chain: Chain,
+    /// A hash of the leading system messages, by which side calls are told apart.
+    pub(crate) system: Link,
+    /// The system prompt, the tools and the model.
+    pub(crate) preamble: PreambleId,
+    /// The token counts that an earlier request has for the messages that both share.
+    pub(crate) counts: Option<TokenCounts>,
+}
+
+/// An earlier request that a new one goes on from.
+#[derive(Clone)]
+pub(crate) struct EarlierRequest {
+    pub(crate) request: Arc<AdmittedRequest>,
+    /// How many messages after the system prompt both have, byte for byte.
+    pub(crate) shared: usize,
+}
+
+impl ChainedRequest {
+    /// Chains a conversation; what it shares with an earlier request is not hashed again.
+    pub(crate) fn new(
+        conversation: &Conversation,
+        owner: Owner,
+        earlier: Option<&EarlierRequest>,
+    ) -> Self {
+        let path = conversation.path();
+        let shared = earlier.map_or(0, |earlier| earlier.shared);
+        let mut chain = match earlier {
+            Some(earlier) => earlier.request.chain.beginning(shared),
+            None => Chain::new(owner.root()),
+        };
+        chain.extend(&path.messages[path.lead + shared..]);
+        let same = earlier.map(|earlier| &earlier.request).filter(|earlier| {
+            earlier.conversation.model == conversation.model
+                && pieces(&earlier.conversation).eq(pieces(conversation))
+        });
+        let (system, preamble) = match same {
+            Some(same) => (same.system, same.preamble),
+            None => (system_link(&path), PreambleId::of(&preamble(conversation))),
+        };
+        let counts = same.and_then(|earlier| counts_of(earlier, path.lead + shared));
+        Self { chain, system, preamble, counts }
+    }
+}
+
+fn system_link(path: &Path) -> Link {
+    let lead = path.messages[..path.lead].iter();
+    lead.fold(Link::root(b""), |link, message| link.next(Meaning::of(message)))
+}
+
+/// What is known of the size of the first messages of a request.
+fn counts_of(request: &AdmittedRequest, messages_max: usize) -> Option<TokenCounts> {
+    let known = lock(&request.counts);
+    let TokenCounts { meter, messages, fixed } = known.as_ref()?;
+    let count = messages_max.min(messages.len());
+    let messages = messages[..count].to_vec();
+    Some(TokenCounts { meter: Arc::clone(meter), messages, fixed: *fixed })
+}
+
+/// What a request has besides its messages, as it is archived.
+pub(crate) fn preamble(conversation: &Conversation) -> String {
+    let model = conversation.model.as_deref().unwrap_or_default();
+    longhand::preamble::write(model, pieces(conversation))
+}
+
+/// What a request has besides its messages, piece by piece.
+fn pieces(conversation: &Conversation) -> impl Iterator<Item = &str> {
+    let path = conversation.path();
+    let system = path.messages[..path.lead].iter().map(|message| message.raw.raw());
+    system.chain(conversation.attributes.iter().map(Text::raw))
+}

@@ -1,0 +1,91 @@
+//! History that a provider holds, by the id of its last answer.
+//!
+//! A request that goes on from such an answer brings only what is new. What it goes on from is in our
+//! archive, so that it can be counted, and sent whole and shortened once it no longer fits.
+
+use longhand::{Archive, Owner, SessionId};
+use longhand_archive::Entry;
+use longhand_core::Seq;
+use longhand_dialect::{items_of, read, with_history};
+
+use crate::load::Working;
+use crate::request::chain::ChainedRequest;
+use crate::request::parse::ParsedRequest;
+use crate::request::twin::Twin;
+use crate::request::{PrepareError, RequestContext};
+use crate::store::Store;
+
+/// Where the history of an answer ends, and how the provider has it.
+#[derive(Clone, Debug)]
+pub(crate) struct ProviderHistory {
+    pub(crate) session: SessionId,
+    head: Seq,
+    /// The newest batch with which the provider has it; 0 if it has it as it is.
+    pub(crate) batch: u64,
+}
+
+impl ProviderHistory {
+    /// Finds an answer of an owner.
+    fn find(archive: &dyn Archive, owner: Owner, id: &str) -> Option<Self> {
+        let (session, request) = archive.answer(owner, id).ok()??;
+        Some(Self { session, head: request.head?, batch: request.batch })
+    }
+
+    /// The history as items of a request, oldest first.
+    fn items(&self, archive: &dyn Archive) -> Option<Vec<String>> {
+        let entries = archive.path(self.session, Some(self.head), 0..self.head.0 + 1).ok()?;
+        // Nothing is read of a session that is unknown.
+        entries.last()?;
+        let items = |entry: &Entry| items_of(entry.form.parse().ok()?, &entry.raw);
+        Some(entries.iter().filter_map(items).collect())
+    }
+}
+
+impl ParsedRequest {
+    /// Puts the history before a request that its provider holds; nothing changes where the archive has none.
+    pub(crate) fn with_history(
+        self,
+        context: &RequestContext,
+        store: &Store,
+    ) -> Result<Self, PrepareError> {
+        let Some(id) = &self.fields.previous else { return Ok(self) };
+        // The answer may still be on its way into the archive.
+        store.settle();
+        let (archive, owner) = (&**store.archive(), context.caller.owner());
+        let Some(history) = ProviderHistory::find(archive, owner, id) else { return Ok(self) };
+        let Some(items) = history.items(archive) else { return Ok(self) };
+        let texts = self
+            .twin
+            .as_ref()
+            .try_map(|request| with_history(request.bytes(), &items).ok_or(PrepareError::Empty));
+        match texts {
+            Ok(texts) => self.reread(context, history, texts),
+            Err(_) => Ok(self),
+        }
+    }
+
+    /// Reads the request again, with its history.
+    ///
+    /// Of the history only the redacted form is known, so both forms of the request have that.
+    fn reread(
+        self,
+        context: &RequestContext,
+        history: ProviderHistory,
+        texts: Twin<String>,
+    ) -> Result<Self, PrepareError> {
+        let working =
+            Working::of(texts.stored(), None, &self.share).ok_or(PrepareError::TooCostly)?;
+        if !self.share.grow(texts.stored().len() as u64 + working.bytes) {
+            return Err(PrepareError::TooCostly);
+        }
+        let mut twin = texts.try_map(|text| read(text.into_bytes(), Some(context.dialect)))?;
+        twin.change(|conversation| {
+            conversation.keep_thinking();
+        });
+        // It belongs to the session that has the history, and goes on from no request in memory.
+        let (caller, earlier) = (context.caller.clone(), None);
+        let chained = ChainedRequest::new(twin.stored(), caller.owner(), None);
+        let (history, working) = (Some(history), Working::default());
+        Ok(Self { twin, chained, earlier, history, caller, working, ..self })
+    }
+}

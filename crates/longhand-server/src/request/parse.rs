@@ -1,0 +1,270 @@
+//! Reading a request: only computing, nothing is asked of a session or the archive.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hyper::body::Bytes;
+use longhand_dialect::{Conversation, Dialect, Options, read_on, read_shared, without_options};
+
+use crate::client::ClientProgram;
+use crate::load::{Load, MemoryShare, SMALL_BYTES_MAX, Working};
+use crate::memo::{self, MemoCache};
+use crate::recall;
+use crate::redaction::Redaction;
+use crate::request::admit::AdmittedRequest;
+use crate::request::chain::{ChainedRequest, EarlierRequest};
+use crate::request::history::ProviderHistory;
+use crate::request::twin::Twin;
+use crate::request::{PrepareError, Recording, RequestContext};
+use crate::route::{Caller, RequestFields};
+
+/// Reads requests.
+pub(crate) struct Parser {
+    /// Whether models are offered the recall tool.
+    offers_recall: bool,
+    redaction: Redaction,
+    pub(crate) memos: MemoCache,
+}
+
+/// A request that was read.
+pub(crate) struct ParsedRequest {
+    pub(crate) twin: Twin<Conversation>,
+    pub(crate) chained: ChainedRequest,
+    /// The request that it goes on from, if that is still in memory.
+    pub(crate) earlier: Option<EarlierRequest>,
+    pub(crate) fields: RequestFields,
+    pub(crate) changes: ProviderChanges,
+    /// The history before it that the provider holds, if the archive has it.
+    pub(crate) history: Option<ProviderHistory>,
+    pub(crate) caller: Caller,
+    pub(crate) client: ClientProgram,
+    /// The memory that it takes.
+    pub(crate) share: Arc<MemoryShare>,
+    /// How that was counted, for the next request that begins like it.
+    pub(crate) working: Working,
+    /// About what it takes in memory besides its text.
+    pub(crate) working_bytes: u64,
+}
+
+/// What Longhand changes in a request before it makes a window of it.
+#[derive(Default)]
+pub(crate) struct ProviderChanges {
+    /// What it asks of its provider and gets from us.
+    pub(crate) options: Options,
+    /// Whether it offers the recall tool.
+    pub(crate) offers_recall: bool,
+    /// Whether the provider is told to drop thinking before any edit, since hidden calls may void it.
+    pub(crate) drops_thinking: bool,
+    /// The changed request; `None` if nothing was changed.
+    pub(crate) body: Option<Bytes>,
+}
+
+/// The request of the cache that begins like a new one, and how many bytes both have in common.
+type MemoMatch = (Arc<AdmittedRequest>, usize);
+
+impl Parser {
+    pub(crate) fn new(offers_recall: bool, redaction: Redaction) -> Self {
+        Self { offers_recall, redaction, memos: MemoCache::default() }
+    }
+
+    /// Reads a request: takes options out, offers the recall tool, takes secrets out of what is stored, and chains
+    /// the messages.
+    pub(crate) fn parse(
+        &self,
+        context: &RequestContext,
+        text: &Arc<String>,
+    ) -> Result<ParsedRequest, PrepareError> {
+        let memo = self.memos.find(&context.caller, context.dialect, text);
+        let counted = memo.as_ref().map(|(earlier, common)| (&earlier.working, *common));
+        let mut working =
+            Working::of(text, counted, &context.share).ok_or(PrepareError::TooCostly)?;
+        let working_bytes = working.bytes;
+        let (adapted, changes) = self.change(context, text);
+        let texts = self.redact(adapted);
+        let is_as_it_came = Arc::ptr_eq(text, texts.stored());
+        let memo = if is_as_it_came {
+            memo
+        } else {
+            // The working memory was counted in another text.
+            working = Working::default();
+            self.memos.find(&context.caller, context.dialect, texts.stored())
+        };
+        let twin = read_twin(texts, memo.as_ref(), context.dialect)?;
+        let fields = RequestFields::of(twin.sent()).redacted(&self.redaction);
+        let caller = fields.caller(&context.caller);
+        let earlier = earlier(memo, &caller, context.forgets, twin.stored());
+        let chained = ChainedRequest::new(twin.stored(), caller.owner(), earlier.as_ref());
+        let client = context.client.clone().with(twin.stored());
+        let (share, history) = (Arc::clone(&context.share), None);
+        Ok(ParsedRequest {
+            twin,
+            chained,
+            earlier,
+            fields,
+            changes,
+            history,
+            caller,
+            client,
+            share,
+            working,
+            working_bytes,
+        })
+    }
+
+    /// Takes out what we do in the place of the provider, and offers the recall tool.
+    fn change(
+        &self,
+        context: &RequestContext,
+        text: &Arc<String>,
+    ) -> (Arc<String>, ProviderChanges) {
+        let dialect = context.dialect;
+        let mut options = Options::default();
+        if !context.upstream_knows_options && !context.as_is {
+            options = Options::of(dialect, text);
+        }
+        let without = if options.is_empty() { None } else { without_options(dialect, text) };
+        let text = without.map_or_else(|| Arc::clone(text), Arc::new);
+        // Where nothing is kept, nothing can be brought back.
+        let may_recall = self.offers_recall
+            && !context.as_is
+            && !context.forgets
+            && context.recording != Recording::Untaken;
+        let offer = may_recall.then(|| recall::offer(dialect, &text)).flatten();
+        let offers_recall = offer.is_some();
+        let drops_thinking = offer.as_ref().is_some_and(|offer| offer.drops_thinking);
+        let text = offer.map_or(text, |offer| Arc::new(offer.request));
+        let is_changed = !options.is_empty() || offers_recall;
+        let body = is_changed.then(|| Bytes::from(text.as_bytes().to_vec()));
+        (text, ProviderChanges { options, offers_recall, drops_thinking, body })
+    }
+
+    /// The text as it is sent, and as it is stored.
+    fn redact(&self, text: Arc<String>) -> Twin<Arc<String>> {
+        match self.redaction.text(&text) {
+            Cow::Borrowed(_) => Twin::same(text),
+            Cow::Owned(redacted) => Twin::redacted(text, Arc::new(redacted)),
+        }
+    }
+}
+
+/// Reads both forms of a request; the stored one is read on from what is known of an earlier request.
+fn read_twin(
+    texts: Twin<Arc<String>>,
+    memo: Option<&MemoMatch>,
+    dialect: Dialect,
+) -> Result<Twin<Conversation>, PrepareError> {
+    let mut memo = memo;
+    let mut twin = texts.try_map(|text| match memo.take() {
+        Some((earlier, common)) => read_on(text, &earlier.conversation, *common),
+        None => read_shared(text, Some(dialect)),
+    })?;
+    twin.change(|conversation| {
+        conversation.keep_thinking();
+    });
+    Ok(twin)
+}
+
+/// The request that a new one goes on from, if both are of one caller and one store.
+fn earlier(
+    memo: Option<MemoMatch>,
+    caller: &Caller,
+    forgets: bool,
+    conversation: &Conversation,
+) -> Option<EarlierRequest> {
+    let is_same =
+        |(request, _): &MemoMatch| request.caller == *caller && request.store.forgets == forgets;
+    let (request, common) = memo.filter(is_same)?;
+    let shared = memo::shared(&request.conversation, conversation, common);
+    Some(EarlierRequest { request, shared })
+}
+
+impl ParsedRequest {
+    pub(crate) fn conversation(&self) -> &Conversation {
+        self.twin.stored()
+    }
+
+    pub(crate) fn model(&self) -> &str {
+        self.conversation().model.as_deref().unwrap_or_default()
+    }
+
+    /// Reserves the memory for what was read, and for a plan: the latter as long as its share is held.
+    pub(crate) fn reserve(&self, load: &Arc<Load>) -> Result<Arc<MemoryShare>, PrepareError> {
+        // Planning takes twice as much again, for a moment.
+        let planning = load.share();
+        let bytes = self.working_bytes;
+        let is_small = bytes < SMALL_BYTES_MAX;
+        if !self.share.grow(bytes) || !(is_small || planning.grow(2 * bytes)) {
+            return Err(PrepareError::TooCostly);
+        }
+        Ok(planning)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::HeaderMap;
+    use longhand::{Owner, Redactor};
+
+    const KEY: &str = "sk-ant-api03-Zk3Qm8Rt1Vx6Yb2Nc7Wd4Hf9Jg5Ls0Pq";
+
+    fn context(dialect: Dialect) -> RequestContext {
+        RequestContext {
+            dialect,
+            recording: Recording::Archived,
+            as_is: false,
+            forgets: false,
+            caller: Caller::new(Owner::LOCAL, &HeaderMap::new()),
+            client: ClientProgram::default(),
+            share: Load::new(64 << 20).share(),
+            upstream_knows_options: false,
+        }
+    }
+
+    fn parsed(parser: &Parser, dialect: Dialect, text: &str) -> ParsedRequest {
+        parser.parse(&context(dialect), &Arc::new(text.to_owned())).unwrap()
+    }
+
+    #[test]
+    fn secrets_stay_in_what_is_sent_and_are_not_stored() {
+        let redactor = Arc::new(Redactor::new([7; 32]));
+        let parser = Parser::new(false, Redaction::new(Some(&redactor)));
+        let text = |key: &str| {
+            format!(r#"{{"model":"m","messages":[{{"role":"user","content":"Use {key} now."}}]}}"#)
+        };
+        let request = parsed(&parser, Dialect::Chat, &text(KEY));
+        assert!(request.twin.is_redacted());
+        assert_eq!(request.twin.sent().bytes(), text(KEY), "not a byte is changed");
+        assert!(!request.twin.stored().bytes().contains(KEY));
+        let request = parsed(&parser, Dialect::Chat, &text("it"));
+        assert!(!request.twin.is_redacted(), "there is no secret in it");
+    }
+
+    #[test]
+    fn the_recall_tool_is_offered_where_something_can_be_brought_back() {
+        let parser = Parser::new(true, Redaction::default());
+        let text = r#"{"model":"m","messages":[{"role":"user","content":"Hello."}]}"#;
+        let request = parsed(&parser, Dialect::Chat, text);
+        assert!(request.changes.offers_recall);
+        let body = request.changes.body.unwrap();
+        assert_eq!(*body, *request.twin.stored().bytes().as_bytes(), "it is what was parsed");
+        for context in [
+            RequestContext { as_is: true, ..context(Dialect::Chat) },
+            RequestContext { forgets: true, ..context(Dialect::Chat) },
+            RequestContext { recording: Recording::Untaken, ..context(Dialect::Chat) },
+        ] {
+            let request = parser.parse(&context, &Arc::new(text.to_owned())).unwrap();
+            assert!(!request.changes.offers_recall && request.changes.body.is_none());
+        }
+    }
+
+    #[test]
+    fn a_request_that_goes_on_from_an_unknown_answer_is_a_session_of_its_own() {
+        let parser = Parser::new(false, Redaction::default());
+        let text = r#"{"model":"m","previous_response_id":"resp_1","input":"Go on."}"#;
+        let request = parsed(&parser, Dialect::Responses, text);
+        assert_eq!(request.fields.previous.as_deref(), Some("resp_1"));
+        assert!(request.history.is_none(), "parsing asks nobody for the history");
+        assert_eq!(request.caller.name(), Some("›resp_1"));
+    }
+}

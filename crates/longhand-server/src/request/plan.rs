@@ -1,0 +1,224 @@
+//! Deciding what a window shows: only computing, nothing is read from the archive or written down.
+
+use std::sync::Arc;
+
+use longhand::{Summarised, Tokens};
+use longhand_core::{Batch, Budget, Economy, Part, Plan, Seq};
+use longhand_dialect::Conversation;
+use serde_json::json;
+
+use crate::Settings;
+use crate::knowledge::ModelKnowledge;
+use crate::request::PrepareError;
+use crate::request::parse::ParsedRequest;
+use crate::request::source::{Purpose, WindowSource};
+use crate::request::window::RequestWindow;
+use crate::store::{BatchCommit, LiveBatch};
+
+/// Decides whether a window must come down, and by which edits.
+pub(crate) struct Planner {
+    settings: longhand_core::Settings,
+    /// What share of the budget a full window is brought down to, in percent.
+    low_water_percent: u64,
+    knowledge: Arc<ModelKnowledge>,
+}
+
+/// The batches that hold for the path of a request, oldest first.
+pub(crate) struct LiveEdits {
+    live: Vec<Arc<LiveBatch>>,
+    batches: Vec<Batch>,
+}
+
+/// A window with the live edits, and whether that will do.
+pub(crate) struct Review {
+    pub(crate) window: RequestWindow,
+    budget: Budget,
+    /// The plan that clears tool uses, as the request asks its provider to.
+    cleared: Option<Plan>,
+    is_due: bool,
+}
+
+impl LiveEdits {
+    pub(crate) fn new(live: Vec<Arc<LiveBatch>>) -> Self {
+        let batches = live.iter().map(|live| live.batch().clone()).collect();
+        Self { live, batches }
+    }
+
+    pub(crate) fn push(&mut self, live: Arc<LiveBatch>) {
+        self.batches.push(live.batch().clone());
+        self.live.push(live);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live.is_empty()
+    }
+
+    /// The number of the newest batch; 0 if there is none.
+    pub(crate) fn newest_number(&self) -> u64 {
+        self.live.last().map_or(0, |live| live.number)
+    }
+
+    /// Whether a text was inserted by one of the batches.
+    pub(crate) fn has_insert(&self, text: &str) -> bool {
+        self.batches.iter().any(|batch| batch.inserts(text))
+    }
+
+    /// The window with these edits.
+    pub(crate) fn window(
+        &self,
+        source: &WindowSource,
+        limit: Tokens,
+    ) -> Result<RequestWindow, PrepareError> {
+        let Some(newest) = self.live.last() else {
+            return Ok(RequestWindow::counted(source, limit));
+        };
+        let text = source.sent().apply(&self.batches);
+        let tokens = size(source, newest, &text)?;
+        let mut window = RequestWindow::edited(source, &self.batches, text, tokens, limit);
+        window.batch = newest.number;
+        if source.history.as_ref().is_some_and(|history| history.batch == newest.number) {
+            // The provider holds the history with the same edits: it is not sent again.
+            window.body.clone_from(&source.changes.body);
+        }
+        Ok(window)
+    }
+
+    /// The window with these edits and those of a new plan.
+    pub(crate) fn with_plan(
+        mut self,
+        source: &WindowSource,
+        plan: Plan,
+        limit: Tokens,
+    ) -> RequestWindow {
+        let tokens = plan.size.tokens;
+        self.batches.push(plan.batch);
+        let text = source.sent().apply(&self.batches);
+        RequestWindow::edited(source, &self.batches, text, tokens, limit)
+    }
+
+    /// A batch that shows what the newest results refer to and these edits leave out.
+    pub(crate) fn referenced(&self, source: &WindowSource, limit: Tokens) -> Option<BatchCommit> {
+        let after = self.live.last().filter(|_| source.purpose == Purpose::Turn)?.number;
+        // A token has some three bytes; what comes back may take a quarter of the window.
+        let bytes_max = usize::try_from(limit.0).map_or(usize::MAX, |limit| limit / 4 * 3);
+        let batch = source.fitting(&self.batches, &[]).brought_back(bytes_max)?;
+        let receipt = json!({"why": "reference", "budget": limit.0}).to_string();
+        Some(BatchCommit { after, batch, receipt, aside: false })
+    }
+}
+
+/// The size of a window, which is counted only if it was not before.
+fn size(source: &WindowSource, newest: &LiveBatch, text: &str) -> Result<Tokens, PrepareError> {
+    let conversation = source.conversation();
+    let rest = source.beyond(newest);
+    // Which thinking is shown depends on where the batch was made.
+    let is_alike = !conversation.wire().binds_thinking
+        || conversation.path().message(newest.batch().head).is_some();
+    let counted = newest.counted(source.model()).filter(|_| is_alike);
+    let tokens = counted.map_or_else(|| source.weigh(text), |counted| Ok(counted + rest))?;
+    if is_alike {
+        newest.count(source.model(), tokens.saturating_sub(rest));
+    }
+    Ok(tokens)
+}
+
+impl Review {
+    /// Whether the window can be sent as it is.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.is_due && self.cleared.is_none()
+    }
+
+    fn tokens(&self) -> Tokens {
+        self.window.after.unwrap_or(Tokens::MAX)
+    }
+}
+
+impl Planner {
+    pub(crate) fn new(settings: &Settings, knowledge: Arc<ModelKnowledge>) -> Self {
+        let low_water_percent = settings.low_water_percent;
+        let settings = longhand_core::Settings {
+            policy: settings.policy,
+            clip_new_percent: settings.clip_new_percent,
+            ..longhand_core::Settings::default()
+        };
+        Self { settings, low_water_percent, knowledge }
+    }
+
+    /// Whether a request without live edits needs no window: it fits by its bytes alone, and nothing in it is to be
+    /// cleared or clipped.
+    pub(crate) fn fits_untouched(&self, parsed: &ParsedRequest, limit: Option<Tokens>) -> bool {
+        let stored = parsed.conversation();
+        parsed.changes.options.clear.is_none()
+            && surely_fits(stored, limit)
+            && surely_fits(parsed.twin.sent(), limit)
+            && limit.is_none_or(|limit| {
+                !self.settings.may_clip_new(&stored.messages, &Budget::of(limit))
+            })
+    }
+
+    /// Makes the window with the live edits, and looks whether it must come down.
+    pub(crate) fn review(
+        &self,
+        source: &WindowSource,
+        edits: &LiveEdits,
+        limit: Tokens,
+    ) -> Result<Review, PrepareError> {
+        let window = edits.window(source, limit)?;
+        let fitting = source.fitting(&edits.batches, &[]);
+        let clear = source.changes.options.clear.as_ref();
+        let cleared = clear.and_then(|rule| fitting.cleared(rule));
+        let budget = self.budget(source, limit);
+        let tokens = window.after.unwrap_or(Tokens::MAX);
+        let is_due = fitting.is_due(tokens, &budget, &self.settings);
+        Ok(Review { window, budget, cleared, is_due })
+    }
+
+    /// Plans new edits on top of the live ones; `None` if there are none that are worth it.
+    pub(crate) fn plan(
+        &self,
+        source: &WindowSource,
+        edits: &LiveEdits,
+        review: &mut Review,
+        pins: &[Seq],
+        digest: &Summarised,
+    ) -> Option<Plan> {
+        let fitting = source.fitting(&edits.batches, pins);
+        let limit = review.budget.limit;
+        let cleared = review.cleared.take().filter(|plan| plan.tokens() <= limit);
+        let mut plan = match cleared {
+            Some(plan) => Some(plan).filter(|plan| fitting.is_worth(plan, review.tokens())),
+            None => fitting.due(review.tokens(), &review.budget, &self.settings, digest),
+        }?;
+        if source.admitted.store.forgets {
+            plan.batch = plan.batch.without_handles();
+        }
+        Some(plan)
+    }
+
+    fn budget(&self, source: &WindowSource, limit: Tokens) -> Budget {
+        let overhead = source.overhead();
+        let budget = Budget::of(limit).with_low_water(self.low_water_percent, overhead);
+        let prices = self.knowledge.cache_prices(source.model());
+        let economy = source.fitting(&[], &[]).economy(prices, source.total(), overhead);
+        let owner = source.admitted.caller.owner();
+        let reach_percent = self.knowledge.cache_reach.percent(owner, source.model());
+        budget.with_economy(Economy { reach_percent, ..economy })
+    }
+}
+
+/// About what a message takes besides its bytes, in tokens, and generously.
+const MESSAGE_TOKENS_MAX: u64 = 16;
+
+/// Whether a request fits by its bytes alone: no token has less than one, but pictures have many tokens.
+fn surely_fits(conversation: &Conversation, limit: Option<Tokens>) -> bool {
+    let Some(limit) = limit else { return true };
+    let messages = &conversation.messages;
+    let bytes = conversation.bytes().len() as u64;
+    let parts = || messages.iter().flat_map(|message| &message.parts);
+    let is_text = |part: &Part| match part {
+        Part::Image(_) | Part::Media(_) | Part::File(_) | Part::Other(_) => false,
+        Part::Result(result) => result.content.iter().all(|part| part.text().is_some()),
+        _ => true,
+    };
+    bytes + MESSAGE_TOKENS_MAX * (messages.len() as u64 + 1) <= limit.0 && parts().all(is_text)
+}

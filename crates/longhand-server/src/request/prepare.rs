@@ -1,0 +1,220 @@
+//! From the text of a request to its window.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use longhand::Tokens;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::memo;
+use crate::metrics::Bypass;
+use crate::passage::{Exit, Passage};
+use crate::proxy::Shared;
+use crate::request::admit::admit;
+use crate::request::collect::CollectedBody;
+use crate::request::commit::BatchDurability;
+use crate::request::parse::ParsedRequest;
+use crate::request::source::WindowSource;
+use crate::request::window::RequestWindow;
+use crate::request::{PrepareError, RequestContext};
+
+/// Why a request is refused that must be archived.
+pub(crate) const NOT_ARCHIVED: &str = "Longhand could not archive the request, and must";
+
+/// How often a window is made anew when other processes edit its session at the same time.
+const CONFLICTS_MAX: usize = 8;
+
+/// Smaller requests are prepared at once; handing them to another thread would take longer.
+const AT_ONCE_BYTES_MAX: usize = 64 << 10;
+
+/// A request with the window that is sent for it.
+#[derive(Clone)]
+pub(crate) struct PreparedRequest {
+    pub(crate) source: Arc<WindowSource>,
+    pub(crate) window: RequestWindow,
+}
+
+/// What comes of an attempt to prepare a request without waiting.
+enum AtOnce {
+    Prepared(PreparedRequest),
+    /// The archive must be asked, or a window must be planned. A request that was admitted already is parsed again.
+    NotYet(Option<Box<ParsedRequest>>),
+}
+
+impl Passage<'_> {
+    /// Parses and admits a request, and makes a window of which every edit is written down.
+    pub(crate) async fn prepare(
+        &mut self,
+        context: &RequestContext,
+        body: &CollectedBody,
+    ) -> Result<PreparedRequest, Exit> {
+        let attempt = match &body.text {
+            Ok(text) => self.prepare_in_time(context, text).await,
+            Err(why) => Err(*why),
+        };
+        let prepared = match attempt {
+            Ok(prepared) => self.without_conflict(context, body, prepared).await?,
+            Err(_) if self.shared.settings.require_archive => {
+                return Err(Exit::Refused(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED));
+            }
+            Err(why) => {
+                return Err(Exit::PassedOn {
+                    why,
+                    is_lost: context.is_lost_unread(),
+                    begun: self.share.with(body.bytes.clone()),
+                    has_more: false,
+                });
+            }
+        };
+        self.log_line.added();
+        Ok(prepared)
+    }
+
+    /// Makes the window anew while its batch is refused: another process has edited the session, or undone an edit.
+    async fn without_conflict(
+        &self,
+        context: &RequestContext,
+        body: &CollectedBody,
+        mut prepared: PreparedRequest,
+    ) -> Result<PreparedRequest, Exit> {
+        let writer = &self.shared.windows.writer;
+        let mut conflicts = 0;
+        while writer.durability(&prepared.source).await == BatchDurability::Refused {
+            let again = match &body.text {
+                Ok(text) if conflicts < CONFLICTS_MAX && self.archive_works() => {
+                    self.prepare_in_time(context, text).await.ok()
+                }
+                _ => None,
+            };
+            conflicts += 1;
+            match again {
+                Some(again) => prepared = again,
+                None if self.shared.settings.require_archive => {
+                    return Err(Exit::Refused(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED));
+                }
+                None => {
+                    self.shared.metrics.late.inc();
+                    break;
+                }
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// Prepares a request here if that is quick, else on a thread that may wait, within the deadline.
+    async fn prepare_in_time(
+        &self,
+        context: &RequestContext,
+        text: &Arc<String>,
+    ) -> Result<PreparedRequest, Bypass> {
+        let mut parsed = None;
+        if text.len() <= AT_ONCE_BYTES_MAX {
+            match caught(|| self.shared.prepare_at_once(context, text))? {
+                AtOnce::Prepared(prepared) => return Ok(prepared),
+                AtOnce::NotYet(request) => parsed = request,
+            }
+        }
+        let (shared, context, text) = (Arc::clone(self.shared), context.clone(), Arc::clone(text));
+        let work = async {
+            let key = memo::key(&context.caller, &text);
+            let turn = self.shared.turns.wait(context.caller.owner(), key).await;
+            let prepare = move || {
+                // Work that is late still takes a thread.
+                let _turn = turn;
+                let parsed = match parsed {
+                    Some(parsed) => *parsed,
+                    None => shared.parser.parse(&context, &text)?,
+                };
+                shared.prepare_waiting(&context, parsed)
+            };
+            spawn_blocking(prepare).await
+        };
+        match timeout(self.shared.settings.deadline, work).await {
+            Ok(Ok(prepared)) => Ok(prepared?),
+            Ok(Err(_)) => Err(Bypass::Panicked),
+            Err(_) => Err(Bypass::Late),
+        }
+    }
+}
+
+impl Shared {
+    /// Prepares a request that fits as it is, and whose session is in memory.
+    fn prepare_at_once(
+        &self,
+        context: &RequestContext,
+        text: &Arc<String>,
+    ) -> Result<AtOnce, PrepareError> {
+        let parsed = self.parser.parse(context, text)?;
+        let store = self.stores.of(context.forgets);
+        let is_known = parsed.fields.previous.is_none()
+            && self.knowledge.is_loaded(parsed.caller.owner(), parsed.model());
+        let is_at_hand = || {
+            let limit = self.limit(context, &parsed);
+            self.windows.planner.fits_untouched(&parsed, limit)
+                && store.is_at_hand(&parsed.caller, &parsed.chained.chain)
+        };
+        if !is_known || !is_at_hand() {
+            return Ok(AtOnce::NotYet(Some(Box::new(parsed))));
+        }
+        let _planning = parsed.reserve(&self.load)?;
+        let source = self.admit(context, parsed)?;
+        if !context.as_is && !source.admitted.session.is_unedited() {
+            // Somebody has just edited it.
+            return Ok(AtOnce::NotYet(None));
+        }
+        let window = RequestWindow::untouched(&source);
+        Ok(AtOnce::Prepared(PreparedRequest { source: Arc::new(source), window }))
+    }
+
+    /// Prepares a request; it may wait for the archive.
+    fn prepare_waiting(
+        &self,
+        context: &RequestContext,
+        parsed: ParsedRequest,
+    ) -> Result<PreparedRequest, PrepareError> {
+        let store = self.stores.of(context.forgets);
+        let parsed = parsed.with_history(context, store)?;
+        self.knowledge.load(store, parsed.caller.owner(), parsed.model());
+        let limit = self.limit(context, &parsed);
+        let fits = self.windows.planner.fits_untouched(&parsed, limit);
+        let _planning = parsed.reserve(&self.load)?;
+        let source = self.admit(context, parsed)?;
+        let window = if context.as_is {
+            RequestWindow::untouched(&source)
+        } else {
+            self.windows.window(&source, limit.unwrap_or(Tokens::MAX), fits)?
+        };
+        Ok(PreparedRequest { source: Arc::new(source), window })
+    }
+
+    /// The most that a window may have, if there is a most.
+    fn limit(&self, context: &RequestContext, parsed: &ParsedRequest) -> Option<Tokens> {
+        let (owner, options) = (parsed.caller.owner(), &parsed.changes.options);
+        let limit = self.knowledge.limit(owner, parsed.model(), &parsed.fields, options);
+        limit.filter(|_| !context.as_is)
+    }
+
+    /// Admits a request, and remembers what was read of it for the next one.
+    fn admit(
+        &self,
+        context: &RequestContext,
+        parsed: ParsedRequest,
+    ) -> Result<WindowSource, PrepareError> {
+        let store = self.stores.of(context.forgets);
+        let meter = self.knowledge.models.meter(parsed.conversation())?;
+        let earlier = parsed.earlier.clone();
+        let source = admit(store, parsed, context.recording, meter)?;
+        self.parser.memos.keep(&source.admitted, earlier.as_ref());
+        Ok(source)
+    }
+}
+
+/// Does something that may panic.
+fn caught<T>(work: impl FnOnce() -> Result<T, PrepareError>) -> Result<T, Bypass> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => Ok(result?),
+        Err(_) => Err(Bypass::Panicked),
+    }
+}
