@@ -116,20 +116,39 @@ mod tests {
         Ok(format!("{} [{}]", parts.uri, values.join(" ")))
     }
 
-    #[test]
-    fn every_kind_of_path_is_guarded() {
-        let guards = guards(&["one"]);
-        for (method, path) in [
+    /// A request to each kind of path, with the guard of that.
+    fn each(guards: &Guards) -> [(&'static str, &Guard); 3] {
+        [
             (Method::GET, "/longhand/metrics"),
             (Method::POST, "/v1/chat/completions"),
             (Method::GET, "/v1/models"),
-        ] {
-            let guard = guards.of(Destination::of(&method, &path.parse().unwrap()));
-            let key = ("x-longhand-key", "one");
-            let page = ("origin", "https://evil.example");
+        ]
+        .map(|(method, path)| (path, guards.of(Destination::of(&method, &path.parse().unwrap()))))
+    }
+
+    #[test]
+    fn web_pages_are_kept_out() {
+        for (path, guard) in each(&guards(&[])) {
+            for page in [
+                ("origin", "https://evil.example"),
+                ("origin", "http://longhand.lan:3000"),
+                ("origin", "null"),
+                ("sec-fetch-site", "cross-site"),
+            ] {
+                let host = ("host", "longhand.lan:4141");
+                let found = checked(guard, path, &[host, page]);
+                assert_eq!(found, Err(Refused::Foreign), "{path} {page:?}");
+                assert!(checked(guard, path, &[host]).is_ok(), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_kind_of_path_wants_a_key() {
+        for (path, guard) in each(&guards(&["one"])) {
             assert_eq!(checked(guard, path, &[]), Err(Refused::NoKey), "{path}");
-            assert_eq!(checked(guard, path, &[key, page]), Err(Refused::Foreign), "{path}");
-            assert_eq!(checked(guard, path, &[key]), Ok(format!("{path} []")), "{path}");
+            let found = checked(guard, path, &[("x-longhand-key", "one")]);
+            assert_eq!(found, Ok(format!("{path} []")), "{path}");
         }
     }
 

@@ -69,7 +69,7 @@ impl MemoCache {
         }
         let mut index = lock(&self.index);
         let has_all = |earlier: &&EarlierRequest| {
-            earlier.shared == after_system(&earlier.request.conversation.messages).len()
+            earlier.shared_messages == after_system(&earlier.request.conversation.messages).len()
         };
         if let Some(EarlierRequest { request, .. }) = earlier.filter(has_all) {
             index.drop_request(key(&request.caller, request.conversation.bytes()), request);

@@ -247,7 +247,7 @@ impl Store {
         session.catch_up(&*self.archive);
         self.read_calls(session, parsed.twin.stored(), &parsed.chained.chain);
         let mut state = session.lock();
-        let shared = parsed.earlier.as_ref().map_or(0, |earlier| earlier.shared);
+        let shared = parsed.earlier.as_ref().map_or(0, |earlier| earlier.shared_messages);
         let (conversation, chain) = (parsed.twin.stored(), &mut parsed.chained.chain);
         let mut trail = state.follow(conversation, chain, shared);
         let links = chain.links();

@@ -27,7 +27,7 @@ pub(crate) struct ChainedRequest {
 pub(crate) struct EarlierRequest {
     pub(crate) request: Arc<AdmittedRequest>,
     /// How many messages after the system prompt both have, byte for byte.
-    pub(crate) shared: usize,
+    pub(crate) shared_messages: usize,
 }
 
 impl ChainedRequest {
@@ -38,7 +38,7 @@ impl ChainedRequest {
         earlier: Option<&EarlierRequest>,
     ) -> Self {
         let path = conversation.path();
-        let shared = earlier.map_or(0, |earlier| earlier.shared);
+        let shared = earlier.map_or(0, |earlier| earlier.shared_messages);
         let mut chain = match earlier {
             Some(earlier) => earlier.request.chain.beginning(shared),
             None => Chain::new(owner.root()),

@@ -174,8 +174,8 @@ fn earlier(
     let is_same =
         |(request, _): &MemoMatch| request.caller == *caller && request.store.forgets == forgets;
     let (request, common) = memo.filter(is_same)?;
-    let shared = memo::shared(&request.conversation, conversation, common);
-    Some(EarlierRequest { request, shared })
+    let shared_messages = memo::shared(&request.conversation, conversation, common);
+    Some(EarlierRequest { request, shared_messages })
 }
 
 impl ParsedRequest {

@@ -44,7 +44,9 @@ impl<T> Twin<T> {
     /// Changes both forms in the same way.
     pub(crate) fn change(&mut self, mut change: impl FnMut(&mut T)) {
         change(&mut self.stored);
-        self.sent.as_mut().map(change);
+        if let Some(sent) = &mut self.sent {
+            change(sent);
+        }
     }
 
     /// Makes another twin from both forms.
