@@ -373,6 +373,15 @@ impl<S: Storage + ?Sized> Archive for S {
     }
 }
 
+/// See [`Archive::find_path`].
+pub async fn find_path<S: Storage + ?Sized>(
+    storage: &S,
+    owner: Owner,
+    links: &[Link],
+) -> Result<Option<Found>, ArchiveError> {
+    history::find_path(storage, owner, links).await
+}
+
 /// One value by its key.
 async fn one<S: Storage + ?Sized>(storage: &S, key: Key) -> Result<Option<String>, ArchiveError> {
     Ok(storage.get(vec![key]).await?.into_iter().next().flatten())

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 pub use self::chain::{Chain, Trail};
 pub use self::log::{BatchLine, BatchLog};
 pub use self::tree::Tree;
-use crate::{Batch, Link, Message, Seq};
+use crate::{Batch, Link, Seq};
 
 /// How much a session has of everything. Entries, batches and undos are only appended, so two states of
 /// one session are equal if their versions are.
@@ -315,31 +315,6 @@ impl SessionState {
             }
         }
         Ok(())
-    }
-
-    /// Follows a conversation as far as the session has it, and branches where the arguments of a call were
-    /// changed.
-    ///
-    /// `has_same_calls` says whether a message calls its tools as an entry does; for the first `compared`
-    /// messages that is known.
-    pub fn follow_messages(
-        &self,
-        chain: &mut Chain,
-        messages: &[Message],
-        compared: usize,
-        mut has_same_calls: impl FnMut(Seq, &Message) -> bool,
-    ) -> Result<Trail, Lack> {
-        let mut trail = Trail::default();
-        self.follow(&mut trail, chain.links())?;
-        for (index, message) in messages.iter().enumerate().skip(compared) {
-            let Some(seq) = trail.seqs.get(index) else { break };
-            if message.calls().next().is_some() && !has_same_calls(*seq, message) {
-                chain.tell_apart(index, message);
-                trail.cut(index);
-                self.follow(&mut trail, &chain.links()[index..])?;
-            }
-        }
-        Ok(trail)
     }
 
     /// The entries that must be known to follow a conversation of so many messages which is known up to an

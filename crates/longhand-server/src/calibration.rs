@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use longhand::{Archive, Learned, Owner, Tokens, TooLong};
-use longhand_archive::Page;
+use longhand_archive::{Key, Page, SessionFilter};
 use longhand_dialect::Overflow;
 use rustc_hash::FxHashMap;
 
@@ -42,16 +42,12 @@ impl Calibration {
     }
 
     /// Reads what was learned about a model from the archive; nothing if that fails.
-    pub(crate) fn load(&self, archive: &dyn Archive, owner: Owner, model: &str) {
-        let page = Page::first(SESSIONS_MAX);
-        let Ok(sessions) = archive.sessions(Some(owner), page) else { return };
-        let learned = sessions.items.iter().find_map(|session| {
-            archive
-                .derived(session.id, &key(model))
-                .ok()
-                .flatten()
-                .and_then(|learned| Learned::read(&learned))
-        });
+    pub(crate) async fn load(&self, archive: &dyn Archive, owner: Owner, model: &str) {
+        let (of, page) = (SessionFilter::Owner(owner), Page::first(SESSIONS_MAX));
+        let Ok(sessions) = archive.list_sessions(of, page).await else { return };
+        let keys = sessions.items.iter().map(|session| Key::Derived(session.id, key(model)));
+        let Ok(values) = archive.get(keys.collect()).await else { return };
+        let learned = values.iter().flatten().find_map(|learned| Learned::read(learned));
         self.with(owner, model, |known| *known = learned.unwrap_or(*known));
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use longhand::{Extractive, Miner, Storyteller, Summarised, Summariser, Tokens};
+use longhand_archive::Key;
 use longhand_core::Scale;
 use longhand_summary::{Input, Summary, SummaryError};
 
@@ -41,7 +42,7 @@ impl Digests {
     }
 
     /// The digest for a new fold of a session, with what a model has written so far.
-    pub(crate) fn digest(
+    pub(crate) async fn digest(
         &self,
         store: &Store,
         session: &LiveSession,
@@ -52,11 +53,10 @@ impl Digests {
         if self.slow.is_empty() {
             return digest;
         }
-        let mut state = session.lock();
-        let teller = state.teller.get_or_insert_with(|| {
-            let known = store.archive().derived(session.id, Storyteller::KEY).ok().flatten();
-            Storyteller::new(known.as_deref())
-        });
+        let is_loaded = session.lock().teller.is_some();
+        let known = if is_loaded { None } else { written_story(store, session).await };
+        let mut memory = session.lock();
+        let teller = memory.teller.get_or_insert_with(|| Storyteller::new(known.as_deref()));
         if let Some(story) = teller.heard() {
             store.derive(session.id, Storyteller::KEY.to_owned(), story);
         }
@@ -69,6 +69,12 @@ impl Digests {
             teller.tell(digest, self.slow.clone());
         }
     }
+}
+
+/// What a model has written about a session before.
+async fn written_story(store: &Store, session: &LiveSession) -> Option<String> {
+    let key = Key::Derived(session.id, Storyteller::KEY.to_owned());
+    store.archive().get(vec![key]).await.ok()?.into_iter().next().flatten()
 }
 
 /// A slow summariser, of which few may run at the same time.

@@ -37,9 +37,9 @@ impl ModelKnowledge {
     }
 
     /// Reads from the archive what an owner's sessions taught about a model, once.
-    pub(crate) fn load(&self, store: &Store, owner: Owner, model: &str) {
+    pub(crate) async fn load(&self, store: &Store, owner: Owner, model: &str) {
         if !self.is_loaded(owner, model) {
-            self.calibration.load(&**store.archive(), owner, model);
+            self.calibration.load(&**store.archive(), owner, model).await;
         }
     }
 

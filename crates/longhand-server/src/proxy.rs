@@ -74,7 +74,7 @@ pub(crate) struct Shared {
     ownership: Ownership,
     redaction: Redaction,
     permits: Arc<Semaphore>,
-    pub(crate) turns: Turns,
+    pub(crate) turns: Arc<Turns>,
     /// What was wrong with the archive when it was looked at last.
     outage: Mutex<Option<ArchiveOutage>>,
 }
@@ -176,7 +176,7 @@ impl Shared {
             ownership: Ownership::new(&settings),
             redaction,
             permits: Arc::new(Semaphore::new(settings.requests_max)),
-            turns: Turns::default(),
+            turns: Arc::default(),
             outage: Mutex::default(),
             settings,
         })

@@ -8,7 +8,6 @@ use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use longhand::time;
 use serde_json::json;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::answer::ResponseBody;
@@ -72,8 +71,7 @@ async fn ready(shared: &Shared) -> Response<ResponseBody> {
 
 /// Whether the archive answers and takes what it is given.
 async fn is_there(store: Arc<Store>) -> bool {
-    let ask = spawn_blocking(move || store.is_sound());
-    matches!(timeout(ARCHIVE_TIME_MAX, ask).await, Ok(Ok(true)))
+    matches!(timeout(ARCHIVE_TIME_MAX, store.is_sound()).await, Ok(true))
 }
 
 const JSON: &str = "application/json";

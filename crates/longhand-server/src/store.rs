@@ -12,26 +12,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId};
-use longhand_archive::{NewBatch, NewSession, Page, Request};
+use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId, Unread};
+use longhand_archive::{
+    Key, NewBatch, NewSession, Page, PreambleId, Request, SessionFilter, find_path,
+};
+use longhand_core::session::{Node, Version};
 use longhand_core::{Batch, Link, Message, Seq};
-use longhand_dialect::Conversation;
 use rustc_hash::FxHashMap;
 
-use self::live_session::SessionState;
 pub(crate) use self::live_session::{LiveBatch, LiveSession};
+use self::live_session::{Patience, SessionMemory};
 use self::origins::{Origin, Origins};
-pub(crate) use self::pending_write::{PendingWrite, WriteOutcome, WriteStep};
+use self::pending_write::placed_at_once;
+pub(crate) use self::pending_write::{PendingWrite, SessionWrite, WriteOutcome, WriteStep};
 use crate::ServerError;
 use crate::archivist::{ArchiveOutage, ArchiveWork, Archivist, ArchivistLimits, JobWeight, Ticket};
 use crate::client::ClientProgram;
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::missing::Missing;
-use crate::request::Recording;
 use crate::request::admit::{AdmittedRequest, SessionPlace};
 use crate::request::chain::preamble;
 use crate::request::parse::ParsedRequest;
+use crate::request::{PrepareError, Recording};
 use crate::route::Caller;
 
 /// A full index is emptied rather than aged: what is needed is read from the archive again.
@@ -128,17 +131,18 @@ impl Store {
     }
 
     /// Drops the sessions that were unused for longest, if all take too much memory.
-    fn forget(&self) {
+    async fn forget(&self) {
         let count = self.admitted.fetch_add(1, Ordering::Relaxed);
         if !self.forgets || !count.is_multiple_of(FORGETTING_STEP) {
             return;
         }
-        let Ok(sessions) = self.archive.sessions(None, Page::ALL) else { return };
+        let sessions = self.archive.list_sessions(SessionFilter::All, Page::ALL).await;
+        let Ok(sessions) = sessions else { return };
         let mut bytes = 0;
         for (at, session) in sessions.items.iter().enumerate() {
             bytes += session.bytes + ENTRY_BYTES * session.entries;
             if at > 0 && bytes > FORGETFUL_BYTES_MAX {
-                let _ = self.archive.remove(session.id);
+                let _ = self.archive.erase(session.id).await;
                 self.index().sessions.remove(&(session.owner, session.id));
             }
         }
@@ -162,47 +166,54 @@ impl Store {
         index.sessions.get(&(caller.owner(), id)).filter(|session| !session.is_foreign()).cloned()
     }
 
-    /// Whether a request can be admitted without asking the archive.
-    pub(crate) fn is_at_hand(&self, caller: &Caller, chain: &Chain) -> bool {
-        self.indexed(caller, chain).is_some_and(|session| session.is_at_hand())
+    /// The session of a request, if it can be used without asking the archive.
+    pub(crate) fn at_hand(&self, caller: &Caller, chain: &Chain) -> Option<Arc<LiveSession>> {
+        self.indexed(caller, chain).filter(|session| session.is_at_hand())
     }
 
     /// The session of a request: the one that it names, the one that has the longest part of its path, or a new one.
     /// `None` if that belongs to another owner.
-    pub(crate) fn session(&self, parsed: &ParsedRequest) -> Option<Arc<LiveSession>> {
+    pub(crate) async fn session(&self, parsed: &ParsedRequest) -> Option<Arc<LiveSession>> {
         let (caller, chain) = (&parsed.caller, &parsed.chained.chain);
         let (owner, group) = (caller.owner(), parsed.client.group);
         if let Some(known) = self.indexed(caller, chain) {
             return Some(known);
         }
         if let Some(id) = caller.session() {
-            return self.loaded(id, owner, caller.name(), None, group);
+            return self.loaded(id, owner, caller.name(), None, group).await;
         }
         let links: Vec<Link> = chain.said().collect();
-        let first = links.first()?;
+        let first = *links.first()?;
         // An archive that fails is asked again when the request is to be written down.
-        if let Ok(Some(found)) = self.archive.find_path(owner, &links) {
-            return self.loaded(found.session, owner, None, None, group);
+        if let Ok(Some(found)) = find_path(&*self.archive, owner, &links).await {
+            let session = self.loaded(found.session, owner, None, None, group).await?;
+            // What the request needs of it is read at once.
+            let lack = session.lock().state.lack_to(found.seq, chain.links().len());
+            if !lack.0.is_empty() {
+                session.load(&*self.archive, Unread::Nodes(lack)).await;
+            }
+            return Some(session);
         }
-        let name = short(*first);
+        let name = short(first);
         let id = SessionId::named(owner, &name);
-        let path = parsed.conversation().path();
-        let messages = &path.messages[path.lead..];
-        let origin = self.index().origins.of(owner, messages);
+        let origin = {
+            let path = parsed.conversation().path();
+            self.index().origins.of(owner, &path.messages[path.lead..])
+        };
         match origin {
-            Some(Origin::Same(same)) => self.loaded(same, owner, None, None, group),
-            Some(Origin::Quoted(of)) => self.loaded(id, owner, Some(&name), Some(of), group),
-            None => self.loaded(id, owner, Some(&name), None, group),
+            Some(Origin::Same(same)) => self.loaded(same, owner, None, None, group).await,
+            Some(Origin::Quoted(of)) => self.loaded(id, owner, Some(&name), Some(of), group).await,
+            None => self.loaded(id, owner, Some(&name), None, group).await,
         }
     }
 
     /// A session of an owner by its id; `None` if it belongs to another owner.
-    pub(crate) fn by_id(&self, id: SessionId, owner: Owner) -> Option<Arc<LiveSession>> {
-        self.loaded(id, owner, None, None, None)
+    pub(crate) async fn by_id(&self, id: SessionId, owner: Owner) -> Option<Arc<LiveSession>> {
+        self.loaded(id, owner, None, None, None).await
     }
 
-    /// A session with its ledger from the archive; `None` if it belongs to another owner.
-    fn loaded(
+    /// A session with its state from the archive; `None` if it belongs to another owner.
+    async fn loaded(
         &self,
         id: SessionId,
         owner: Owner,
@@ -211,87 +222,141 @@ impl Store {
         group: Option<u64>,
     ) -> Option<Arc<LiveSession>> {
         let known = self.index().sessions.get(&(owner, id)).cloned();
-        let session = known.unwrap_or_else(|| {
-            let archived = || self.archive.session(id).ok().flatten().map(|info| info.name);
-            let name = name.map(str::to_owned).or_else(archived).unwrap_or_else(|| id.to_string());
-            let new = Arc::new(LiveSession::new(id, owner, name, continues, group));
-            // Another request may have been faster.
-            Arc::clone(self.index().sessions.entry((owner, id)).or_insert(new))
-        });
-        if session.catch_up(&*self.archive) {
-            self.learn(&session, session.links());
-        }
+        let session = match known {
+            Some(session) => session,
+            None => {
+                let name = match name {
+                    Some(name) => name.to_owned(),
+                    None => self.name_of(id).await,
+                };
+                let new = Arc::new(LiveSession::new(id, owner, name, continues, group));
+                // Another request may have been faster.
+                Arc::clone(self.index().sessions.entry((owner, id)).or_insert(new))
+            }
+        };
+        session.catch_up(&*self.archive).await;
         (!session.is_foreign()).then_some(session)
     }
 
+    /// What people call a session, as far as the archive knows.
+    async fn name_of(&self, id: SessionId) -> String {
+        let found = self.archive.list_sessions(SessionFilter::Session(id), Page::first(1)).await;
+        let name = found.ok().and_then(|found| Some(found.items.into_iter().next()?.name));
+        name.unwrap_or_else(|| id.to_string())
+    }
+
     /// Remembers which session has links.
-    fn learn(&self, session: &LiveSession, links: Vec<Link>) {
+    fn learn(&self, session: &LiveSession, links: &[Link]) {
         let mut index = self.index();
         if index.links.len() + links.len() > LINKS_MAX {
             *index = SessionIndex::default();
         }
-        let audible = links.into_iter().filter(|link| !link.is_silent());
-        index.links.extend(audible.map(|link| (link, session.id)));
+        let audible = links.iter().filter(|link| !link.is_silent());
+        index.links.extend(audible.map(|link| (*link, session.id)));
     }
 
     /// Finds the messages of a request in its session, and appends those that are new there.
     ///
     /// The new messages of a request that is not archived get numbers that only this request uses.
-    pub(crate) fn admit(
+    pub(crate) async fn admit(
         self: &Arc<Self>,
         session: &Arc<LiveSession>,
-        mut parsed: ParsedRequest,
+        parsed: ParsedRequest,
         recording: Recording,
-    ) -> SessionPlace {
-        self.forget();
-        session.catch_up(&*self.archive);
-        self.read_calls(session, parsed.twin.stored(), &parsed.chained.chain);
-        let mut state = session.lock();
-        let shared = parsed.earlier.as_ref().map_or(0, |earlier| earlier.shared_messages);
-        let (conversation, chain) = (parsed.twin.stored(), &mut parsed.chained.chain);
-        let mut trail = state.follow(conversation, chain, shared);
-        let links = chain.links();
-        let known = trail.seqs.len();
-        let is_aside = state.is_aside(known == links.len(), parsed.chained.system);
-        if recording == Recording::Archived {
-            state.extend(&mut trail, conversation, links);
-        } else {
-            let next = state.ledger.len();
-            trail.seqs.extend((next..).take(links.len() - known).map(Seq));
-        }
+    ) -> Result<SessionPlace, PrepareError> {
+        self.forget().await;
+        session.catch_up(&*self.archive).await;
+        let mut parsed = Some(parsed);
+        let place = session.followed(&*self.archive, |memory, patience| {
+            self.place(session, memory, &mut parsed, recording, patience)
+        });
+        place.await.ok_or(PrepareError::Empty)
+    }
+
+    /// The same without asking the archive; gives the request back if that is not possible.
+    pub(crate) fn admit_at_once(
+        self: &Arc<Self>,
+        session: &Arc<LiveSession>,
+        parsed: ParsedRequest,
+        recording: Recording,
+    ) -> Result<SessionPlace, Option<ParsedRequest>> {
+        let mut parsed = Some(parsed);
+        let memory = &mut session.lock();
+        let place = self.place(session, memory, &mut parsed, recording, Patience::Ask);
+        place.map_err(|_| parsed)
+    }
+
+    /// Gives a request its place. Nothing has changed if something must be read first.
+    fn place(
+        self: &Arc<Self>,
+        session: &Arc<LiveSession>,
+        memory: &mut SessionMemory,
+        request: &mut Option<ParsedRequest>,
+        recording: Recording,
+        patience: Patience,
+    ) -> Result<SessionPlace, Unread> {
+        let Some(mut parsed) = request.take() else { return Err(Unread::Calls(Vec::new())) };
+        let is_new = memory.state.written() == Version::default() || parsed.earlier.is_none();
+        let followed = {
+            let path = parsed.twin.stored().path();
+            let compared = parsed.earlier.as_ref().map_or(0, |earlier| earlier.shared_messages);
+            let messages = &path.messages[path.lead..];
+            let chain = &mut parsed.chained.chain;
+            memory.follow(messages, chain, compared, patience).and_then(|mut trail| {
+                let (known, links) = (trail.seqs.len(), chain.links());
+                if recording == Recording::Archived {
+                    let new = messages[known..].iter();
+                    let nodes = memory.extend(&mut trail, new, &links[known..])?;
+                    return Ok((trail, nodes, known));
+                }
+                let next = memory.state.tree().len();
+                trail.seqs.extend((next..).take(links.len() - known).map(Seq));
+                Ok((trail, Vec::new(), known))
+            })
+        };
+        let (trail, nodes, known) = match followed {
+            Ok(followed) => followed,
+            Err(unread) => {
+                *request = Some(parsed);
+                return Err(unread);
+            }
+        };
+        let is_known = known == parsed.chained.chain.links().len();
+        let is_aside = memory.is_aside(is_known, parsed.chained.system);
         parsed.twin.change(|conversation| conversation.number(trail.seqs.clone()));
-        let (edition, home) = (state.edition, (Arc::clone(self), Arc::clone(session)));
+        let (edition, home) = (memory.edition, (Arc::clone(self), Arc::clone(session)));
         let (admitted, twin) = AdmittedRequest::new(parsed, home, trail, edition);
         let ticket = match recording {
-            Recording::Archived => self.append(state, &admitted, known),
+            Recording::Archived => self.append(memory, &admitted, nodes, known, is_new),
             Recording::Counted => None,
             Recording::Untaken => {
-                drop(state);
                 self.leave_out(&admitted, known);
                 None
             }
         };
-        SessionPlace { admitted, twin, is_aside, ticket }
+        Ok(SessionPlace { admitted, twin, is_aside, ticket })
     }
 
-    /// Has all messages of a request archived after the first `known` ones.
+    /// Has the new messages of a request archived. It is called under the lock of the session, so that entries are
+    /// queued in the order of their numbers.
     fn append(
         &self,
-        mut state: MutexGuard<'_, SessionState>,
+        memory: &mut SessionMemory,
         admitted: &Arc<AdmittedRequest>,
+        nodes: Vec<Node>,
         known: usize,
+        is_new: bool,
     ) -> Option<Ticket> {
         let session = &admitted.session;
-        let unkept = state.unkept(admitted.trail.path.last().copied());
-        // Queued under the lock, so that entries are written in the order of their numbers.
-        let ticket = self.give(PendingWrite::request(admitted, known));
-        for batch in unkept {
-            self.give(PendingWrite::batch(session, state.edition, batch, false));
+        let ticket = self.give(PendingWrite::request(admitted, nodes));
+        for batch in memory.adopted() {
+            self.give(PendingWrite::batch(session, memory.edition, batch, false));
         }
-        drop(state);
-        let links = &admitted.chain.links()[known..];
+        let links = admitted.chain.links();
+        // Of a conversation that goes on in memory, the rest is known.
+        let links = if is_new { links } else { &links[known..] };
         if !links.is_empty() {
-            self.learn(session, links.to_vec());
+            self.learn(session, links);
         }
         let new = admitted.with(&[]).zip(admitted.chain.meanings()).skip(known);
         self.index().origins.remember(session, "", new);
@@ -306,23 +371,6 @@ impl Store {
         self.give_up(&admitted.session.name, messages, "too much waits for it already");
     }
 
-    /// Reads the tool calls of entries that are compared with those of a request.
-    ///
-    /// The lock is not held while the archive is read. A changed call leads to another path, whose calls are read
-    /// next.
-    fn read_calls(&self, session: &LiveSession, conversation: &Conversation, chain: &Chain) {
-        loop {
-            let unread = session.lock().unread_calls(conversation, chain);
-            let arguments = |seq| longhand::recall::arguments(&*self.archive, session.id, seq);
-            let read = unread.into_iter().filter_map(|seq| Some((seq, arguments(seq)?)));
-            let read: Vec<_> = read.collect();
-            if read.is_empty() {
-                return;
-            }
-            session.lock().learn_calls(read);
-        }
-    }
-
     /// Appends an answer after the request that it answers, with a line for the request log.
     pub(crate) fn answered(
         self: &Arc<Self>,
@@ -331,31 +379,19 @@ impl Store {
         request: Request,
     ) -> Option<Ticket> {
         let session = &admitted.session;
-        let mut state = session.lock();
-        let links = answer.chain.links();
         let count = admitted.chain.links().len();
-        let mut trail = if state.edition == admitted.edition {
-            admitted.trail.clone()
-        } else {
-            state.ledger.follow(&links[..count])
-        };
-        if trail.seqs.len() == count {
-            state.ledger.follow_on(&mut trail, &links[count..]);
-        }
-        let known = trail.seqs.len();
-        let new = links[known..].to_vec();
-        state.extend_with(&mut trail, admitted.with(&answer.messages).skip(known), &new);
+        let new = answer.chain.links()[count..].to_vec();
+        let mut memory = session.lock();
+        let placed = placed_at_once(&mut memory, admitted, &answer);
         let preamble =
-            (state.preamble != Some(admitted.preamble)).then(|| preamble(&admitted.conversation));
-        state.preamble = Some(admitted.preamble);
-        let edition = state.edition;
+            (memory.preamble != Some(admitted.preamble)).then(|| preamble(&admitted.conversation));
+        memory.preamble = Some(admitted.preamble);
         let new_messages = answer.messages.iter().zip(&answer.chain.meanings()[count..]);
         self.index().origins.remember(session, &answer.text, new_messages);
-        let write =
-            PendingWrite::answered(admitted, answer, (trail, known, edition), request, preamble);
+        let write = PendingWrite::answered(admitted, answer, placed, request, preamble);
         let ticket = self.give(write);
-        drop(state);
-        self.learn(session, new);
+        drop(memory);
+        self.learn(session, &new);
         ticket
     }
 
@@ -371,20 +407,19 @@ impl Store {
         commit: BatchCommit,
     ) -> (Arc<LiveBatch>, Option<Ticket>) {
         let session = &admitted.session;
-        let mut state = session.lock();
+        let mut memory = session.lock();
         let BatchCommit { after, batch, receipt, aside } = commit;
         let new = NewBatch { after, at_ms: now_ms(), batch, receipt };
-        let live = Arc::new(LiveBatch::new(state.next_batch(), new, &state.live));
-        if state.edition != admitted.edition {
+        let is_current = memory.edition == admitted.edition;
+        let committed = is_current.then(|| memory.commit(new.clone(), aside).ok()).flatten();
+        let Some(live) = committed else {
             // Another process was first: the numbers are not those of the archive.
+            session.doubt_later();
             let (refusal, ticket) = tokio::sync::oneshot::channel();
             let _ = refusal.send(false);
-            return (live, Some(ticket));
-        }
-        if !aside {
-            state.live.push(Arc::clone(&live));
-        }
-        let write = PendingWrite::batch(session, state.edition, Arc::clone(&live), aside);
+            return (memory.uncommitted(new), Some(ticket));
+        };
+        let write = PendingWrite::batch(session, memory.edition, Arc::clone(&live), aside);
         (live, self.give(write))
     }
 
@@ -455,19 +490,24 @@ impl Store {
     }
 
     /// Whether the archive can be read and written.
-    pub(crate) fn is_sound(&self) -> bool {
-        let can_write = || self.archive.keep_preamble(Owner::LOCAL, "").is_ok();
-        self.archive.head(SessionId::default()).is_ok()
-            && (self.archivist.is_writing() || can_write())
+    pub(crate) async fn is_sound(&self) -> bool {
+        let can_read = self.archive.open(SessionId::default(), Version::default()).await.is_ok();
+        can_read && (self.archivist.is_writing() || self.can_write().await)
+    }
+
+    /// Whether the archive takes a value that means nothing.
+    async fn can_write(&self) -> bool {
+        let key = Key::Preamble(Owner::LOCAL, PreambleId::of(""));
+        self.archive.put(key, None, String::new()).await.is_ok()
     }
 
     /// Waits until everything that was queued so far is written.
-    pub(crate) fn settle(&self) {
+    pub(crate) async fn settle(&self) {
         if let Some(ticket) =
             self.archivist.give(JobWeight::default(), ArchiveWork::Other(Box::new(|| true)))
         {
             self.archivist.hurry();
-            let _ = ticket.blocking_recv();
+            let _ = ticket.await;
         }
     }
 
@@ -510,7 +550,7 @@ mod tests {
             let entry = new_entry("chat", raw, true, 0).unwrap();
             store.archive.append(*id, After::Newest, &[entry]).unwrap();
         }
-        store.forget();
+        longhand_archive::wait(store.forget());
         let is_there = |id: &SessionId| store.archive.session(*id).unwrap().is_some();
         let left: Vec<bool> = ids.iter().map(is_there).collect();
         assert_eq!(left.iter().filter(|is_there| **is_there).count(), 12, "{left:?}");

@@ -1,10 +1,12 @@
 //! Fairness: no owner and no conversation takes all threads that parse and plan.
 
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 
 use longhand::Owner;
 use rustc_hash::FxHashMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
 
 use crate::lock::lock;
 
@@ -45,6 +47,40 @@ impl Turns {
             turns.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         }
         Arc::clone(turns.entry(key).or_insert_with(|| Arc::new(Semaphore::new(most))))
+    }
+}
+
+/// What a request computes, in turn with the others of its owner and its conversation.
+///
+/// Nobody has a turn while waiting for the archive: one slow session holds up no other.
+#[derive(Clone)]
+pub(crate) struct Workers {
+    turns: Arc<Turns>,
+    owner: Owner,
+    /// How the conversation begins.
+    opening: u64,
+}
+
+impl Workers {
+    pub(crate) fn new(turns: &Arc<Turns>, owner: Owner, opening: u64) -> Self {
+        Self { turns: Arc::clone(turns), owner, opening }
+    }
+
+    /// Computes something on a thread that may take its time. A panic goes on here.
+    pub(crate) async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        let turn = self.turns.wait(self.owner, self.opening).await;
+        let done = spawn_blocking(move || {
+            // Work that nobody waits for any more still takes a thread.
+            let _turn = turn;
+            work()
+        });
+        match done.await {
+            Ok(done) => done,
+            Err(error) => resume_unwind(error.try_into_panic().unwrap_or_else(|_| Box::new(()))),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::SessionError;
 use crate::driver::Driver;
 use crate::entry::entry_with;
 use crate::fit::{Fitting, reasons_json};
+use crate::recall;
 use crate::redact::hidden_tokens;
 
 /// A conversation whose messages are entries of a ledger, in an archive or in memory.
@@ -149,8 +150,10 @@ impl Admitted {
             Some(Archived { driver, .. }) => driver.planned(head, |driver, live, pins| {
                 let mut plan = plan(live, pins);
                 let fitting = Fitting::of(conversation, live, pins, Tokens::ZERO, request.meter);
-                let (archive, session) = (driver.archive(), driver.id());
-                plan.batch = fitting.with_variants(&plan.batch, archive, session, |_, _| None);
+                let unsure = fitting.unsure(&plan.batch, |_, _| None);
+                let archived = recall::messages_of(driver.archive(), driver.id(), &unsure);
+                let archived = archived.unwrap_or_default();
+                plan.batch = fitting.with_variants(&plan.batch, &unsure, &archived);
                 let batch = (!plan.is_noop()).then(|| new_batch(conversation, &plan, request));
                 Ok((batch, plan))
             })?,

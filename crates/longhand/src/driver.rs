@@ -70,15 +70,12 @@ impl Driver {
         loop {
             match self.calls.follow(&ledger.state, chain, messages, 0) {
                 Ok(trail) => return Ok(trail),
-                Err(Unread::State(undecided)) => {
-                    wait(ledger.settle(&*self.archive, undecided))?;
-                }
+                Err(Unread::Nodes(lack)) => wait(ledger.load(&*self.archive, lack))?,
                 Err(Unread::Calls(seqs)) => {
                     let read = recall::messages_of(&*self.archive, self.id, &seqs);
                     let read = read.unwrap_or_default();
                     for seq in seqs {
-                        let message = read.get(&seq).map(|(_, message)| message);
-                        self.calls.learn(seq, message.map(longhand_core::Arguments::of));
+                        self.calls.learn(seq, read.get(&seq).map(|(_, message)| message));
                     }
                 }
             }

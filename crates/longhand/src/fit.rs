@@ -1,15 +1,13 @@
 //! Makes a conversation fit: the part that files, sessions and the proxy share.
 
-use longhand_archive::{Archive, SessionId};
 use longhand_core::{
     Batch, Budget, CachePrices, Clear, Digest, Economy, Edit, EditKind, History, Message, Meter,
     Path, Place, Plan, PlanSettings, Scale, Seq, Tokens, brought_back, clear, clipped_on_entry,
     content, original, plan_with, project, reasons, requests,
 };
 use longhand_dialect::{Conversation, Dialect};
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
-
-use crate::recall;
 
 /// Why each edit of a batch was made, for its receipt: where, what and why.
 pub fn reasons_json(path: &Path, batch: &Batch) -> Value {
@@ -106,33 +104,37 @@ impl<'f> Fitting<'f> {
         (!plan.is_noop()).then_some(plan)
     }
 
-    /// Adds the originals that a batch hides and that the archive has only in another form.
+    /// The entries of which a batch hides something that the archive may have in another form: a client may send
+    /// back more than it was given.
     ///
-    /// A client may send back more than it was given, and then the archived form is not what the batch
-    /// hides. `is_form` says whether the archive has a message byte for byte; `None` if that is not known.
+    /// `is_form` says whether the archive has a message byte for byte; `None` if that is not known.
+    pub fn unsure(
+        &self,
+        batch: &Batch,
+        is_form: impl Fn(Seq, &Message) -> Option<bool>,
+    ) -> Vec<Seq> {
+        let path = &self.history.path;
+        let unsure = batch.edits.iter().filter_map(|edit| {
+            let place = hidden_place(edit)?;
+            let (message, _) = path.find(place)?;
+            let is_same = is_form(place.entry, &path.messages[message]) == Some(true);
+            (!is_same).then_some(place.entry)
+        });
+        unsure.collect()
+    }
+
+    /// Adds the originals that a batch hides of entries that were unsure and that the archive has in another form, or
+    /// not at all.
     pub fn with_variants(
         &self,
         batch: &Batch,
-        archive: &dyn Archive,
-        session: SessionId,
-        is_form: impl Fn(Seq, &Message) -> Option<bool>,
+        unsure: &[Seq],
+        archived: &FxHashMap<Seq, (Dialect, Message)>,
     ) -> Batch {
         let path = &self.history.path;
-        let hidden: Vec<(&Edit, Place, usize, usize)> = batch
-            .edits
-            .iter()
-            .filter_map(|edit| {
-                let (EditKind::Stub(place) | EditKind::Clip(place)) = edit.kind() else {
-                    return None;
-                };
-                let (message, part) = path.find(place)?;
-                let is_same = is_form(place.entry, &path.messages[message]) == Some(true);
-                (!is_same).then_some((edit, place, message, part))
-            })
-            .collect();
-        let entries: Vec<Seq> = hidden.iter().map(|(_, place, ..)| place.entry).collect();
-        let archived = recall::messages_of(archive, session, &entries).unwrap_or_default();
-        let variants = hidden.into_iter().filter_map(|(edit, place, message, part)| {
+        let variants = batch.edits.iter().filter_map(|edit| {
+            let place = hidden_place(edit).filter(|place| unsure.contains(&place.entry))?;
+            let (message, part) = path.find(place)?;
             let content_of = |(_, message): &(Dialect, Message)| {
                 Some(content(&message.parts[message.part_index(place.part)?]))
             };
@@ -143,5 +145,13 @@ impl<'f> Fitting<'f> {
             Some((edit.handle()?, original(path, edit)?))
         });
         Batch { variants: variants.collect(), ..batch.clone() }
+    }
+}
+
+/// The part that an edit takes out of sight, if it is one part.
+fn hidden_place(edit: &Edit) -> Option<Place> {
+    match edit.kind() {
+        EditKind::Stub(place) | EditKind::Clip(place) => Some(place),
+        EditKind::Fold(_) | EditKind::Insert => None,
     }
 }

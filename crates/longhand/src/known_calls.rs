@@ -2,8 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use longhand_archive::Undecided;
-use longhand_core::session::{Chain, SessionState, Trail};
+use longhand_core::session::{Chain, Lack, SessionState, Trail};
 use longhand_core::{Arguments, Message, Seq};
 use rustc_hash::{FxHashMap, FxHasher};
 
@@ -26,9 +25,10 @@ struct Calls {
 }
 
 /// Why the way of a conversation is not known yet.
+#[derive(Debug)]
 pub enum Unread {
-    /// Something else must be known first, or is wrong.
-    State(Undecided),
+    /// These entries must be known first.
+    Nodes(Lack),
     /// The calls of these entries must be read first.
     Calls(Vec<Seq>),
 }
@@ -38,12 +38,13 @@ impl KnownCalls {
     pub fn remember(&mut self, seq: Seq, message: &Message) {
         self.forms.insert(seq, form_of(message));
         if message.calls().next().is_some() {
-            self.learn(seq, Some(Arguments::of(message)));
+            self.learn(seq, Some(message));
         }
     }
 
-    /// Takes note of the calls of an entry, as the archive has them.
-    pub fn learn(&mut self, seq: Seq, arguments: Option<Arguments>) {
+    /// Takes note of the calls of an entry, as the archive has them; without a message, they cannot be compared.
+    pub fn learn(&mut self, seq: Seq, message: Option<&Message>) {
+        let arguments = message.map(Arguments::of);
         self.calls.entry(seq).or_insert(Calls { arguments, sent: None });
     }
 
@@ -67,23 +68,39 @@ impl KnownCalls {
         messages: &[Message],
         compared: usize,
     ) -> Result<Trail, Unread> {
-        let mut unread = Vec::new();
-        let has_same_calls = |seq, message: &Message| {
-            let same = self.has_same_calls(seq, message);
-            if same.is_none() {
-                unread.push(seq);
-            }
-            // What cannot be compared is taken for the same.
-            same.unwrap_or(true)
-        };
-        let mut way = chain.clone();
-        let trail = state.follow_messages(&mut way, messages, compared, has_same_calls);
-        let trail = trail.map_err(|lack| Unread::State(lack.into()))?;
-        if !unread.is_empty() {
-            return Err(Unread::Calls(unread));
+        let mut trail = Trail::default();
+        state.follow(&mut trail, chain.links()).map_err(Unread::Nodes)?;
+        let mut next = compared;
+        while let Some(changed) = self.first_changed(&trail, messages, next)? {
+            chain.tell_apart(changed, &messages[changed]);
+            trail.cut(changed);
+            state.follow(&mut trail, &chain.links()[changed..]).map_err(Unread::Nodes)?;
+            next = changed + 1;
         }
-        *chain = way;
         Ok(trail)
+    }
+
+    /// The first message from an index on whose calls are not those of its entry.
+    fn first_changed(
+        &mut self,
+        trail: &Trail,
+        messages: &[Message],
+        first: usize,
+    ) -> Result<Option<usize>, Unread> {
+        let mut unread = Vec::new();
+        let known = messages.iter().zip(&trail.seqs).enumerate().skip(first);
+        for (index, (message, seq)) in known {
+            if message.calls().next().is_none() {
+                continue;
+            }
+            match self.has_same_calls(*seq, message) {
+                Some(true) => {}
+                Some(false) if unread.is_empty() => return Ok(Some(index)),
+                Some(false) => break,
+                None => unread.push(*seq),
+            }
+        }
+        if unread.is_empty() { Ok(None) } else { Err(Unread::Calls(unread)) }
     }
 
     /// Whether a message calls its tools as an entry does; `None` if the calls of the entry are not known.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::SessionError;
 use crate::quote::{entry, hits, messages, quoted};
-use crate::recall::open;
+use crate::recall::{messages_of, open};
 
 /// A conversation with all the sessions that it continues.
 pub struct Past<'a> {
@@ -144,16 +144,15 @@ impl<'a> Past<'a> {
     fn searched(&self, query: &str) -> Result<Option<Vec<(String, String)>>, SessionError> {
         let mut hits = Vec::new();
         for (back, (session, scope)) in self.sessions.iter().enumerate() {
-            for hit in self.archive.search(scope, query, HITS_MAX * 4)? {
-                let seq = hit.seq.0;
-                if hits.len() >= HITS_MAX {
-                    continue;
-                }
-                let entries = self.archive.entries(*session, seq..seq + 1)?;
-                if entries.first().is_some_and(is_said) {
-                    let back = if back == 0 { String::new() } else { format!("/{back}") };
-                    hits.push((format!("e:{seq}{back}"), hit.snippet));
-                }
+            let found = self.archive.search(scope, query, HITS_MAX * 4)?;
+            let seqs: Vec<Seq> = found.iter().map(|hit| hit.seq).collect();
+            let said = messages_of(self.archive, *session, &seqs)?;
+            let back = if back == 0 { String::new() } else { format!("/{back}") };
+            let found = found.into_iter().filter(|hit| said.contains_key(&hit.seq));
+            let found = found.map(|hit| (format!("e:{}{back}", hit.seq.0), hit.snippet));
+            hits.extend(found.take(HITS_MAX - hits.len()));
+            if hits.len() >= HITS_MAX {
+                break;
             }
         }
         Ok((!hits.is_empty()).then_some(hits))

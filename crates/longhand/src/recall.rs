@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use longhand_archive::{Archive, Entry, Reference, Scope, SessionId, wait};
+use longhand_archive::{
+    Archive, ArchiveError, Entry, Page, Reference, Scope, SessionFilter, SessionId, wait,
+};
 use longhand_core::json::quote;
 use longhand_core::{Fold, Handle, Message, Original, Place, Seq, content, find_fold};
 use longhand_dialect::{Conversation, Dialect};
@@ -67,24 +69,36 @@ pub fn part(
     }))
 }
 
+/// Messages of entries, with their formats.
+pub type EntryMessages = FxHashMap<Seq, (Dialect, Message)>;
+
 /// Reads the messages of entries in one call; those that there are.
 pub fn messages_of(
     archive: &dyn Archive,
     session: SessionId,
     entries: &[Seq],
-) -> Result<FxHashMap<Seq, (Dialect, Message)>, SessionError> {
-    let count = archive.session(session)?.map_or(0, |session| session.entries);
+) -> Result<EntryMessages, SessionError> {
+    Ok(wait(read_messages(archive, session, entries))?)
+}
+
+/// The same for whoever must not wait.
+pub async fn read_messages(
+    archive: &dyn Archive,
+    session: SessionId,
+    entries: &[Seq],
+) -> Result<EntryMessages, ArchiveError> {
+    if entries.is_empty() {
+        return Ok(FxHashMap::default());
+    }
+    let found = archive.list_sessions(SessionFilter::Session(session), Page::first(1)).await?;
+    let count = found.items.first().map_or(0, |session| session.entries);
     let mut seqs: Vec<Range<u64>> =
         entries.iter().map(|seq| seq.0..seq.0 + 1).filter(|range| range.end <= count).collect();
     seqs.sort_unstable_by_key(|range| range.start);
     seqs.dedup();
-    if seqs.is_empty() {
-        return Ok(FxHashMap::default());
-    }
-    let records = wait(archive.bodies(session, seqs))?;
-    let messages =
-        records.iter().filter_map(|record| Some((record.entry.seq, said(&record.entry)?)));
-    Ok(messages.collect())
+    let records = archive.bodies(session, seqs).await?;
+    let messages = records.iter().map(|record| Some((record.entry.seq, said(&record.entry)?)));
+    Ok(messages.flatten().collect())
 }
 
 /// The message that an entry is; `None` if it is something else.

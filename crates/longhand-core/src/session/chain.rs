@@ -51,7 +51,7 @@ impl Chain {
     }
 
     /// Distinguishes a message from one that differs only in the arguments of its calls.
-    pub(super) fn tell_apart(&mut self, index: usize, message: &Message) {
+    pub fn tell_apart(&mut self, index: usize, message: &Message) {
         let mut meanings = self.meanings[index..].to_vec();
         self.truncate(index);
         meanings[0] = Meaning::with_arguments(message);
@@ -97,7 +97,7 @@ impl Trail {
     }
 
     /// Leaves out all from a message on.
-    pub(super) fn cut(&mut self, index: usize) {
+    pub fn cut(&mut self, index: usize) {
         self.seqs.truncate(index);
         let last = self.seqs.last();
         self.path.truncate(last.map_or(0, |last| self.path.partition_point(|seq| seq <= last)));

@@ -6,12 +6,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use longhand::{Archive, SessionId};
-use longhand_archive::{Addition, Appended, ArchiveError};
+use longhand_archive::{ArchiveError, Version, Write, wait};
 use rustc_hash::FxHashSet;
 
 use super::{ArchiveJob, ArchiveQueue, ArchiveWork, JobWaiter};
 use crate::metrics::Metrics;
-use crate::store::{PendingWrite, WriteOutcome, WriteStep};
+use crate::store::{PendingWrite, SessionWrite, WriteOutcome, WriteStep};
 
 /// How many jobs go into one transaction.
 const TOGETHER_MAX: usize = 1_024;
@@ -62,6 +62,8 @@ pub(super) struct ArchiveWorker {
     troubled: FxHashSet<SessionId>,
     /// How many jobs came together last.
     last: usize,
+    /// Whether a write has panicked.
+    is_careful: bool,
     /// When something was written last; since when no more jobs come.
     progressed: Instant,
     closed: Option<Instant>,
@@ -82,6 +84,7 @@ impl ArchiveWorker {
             stalled: None,
             troubled: FxHashSet::default(),
             last: 0,
+            is_careful: false,
             progressed: Instant::now(),
             closed: None,
         }
@@ -216,87 +219,105 @@ impl ArchiveWorker {
         if group.is_empty() {
             return;
         }
-        let mut additions = Vec::with_capacity(group.len());
-        let mut left = Vec::with_capacity(group.len());
+        // All writes to a session are one, in the order in which they came.
+        let mut targets: Vec<(SessionWrite, Vec<WaitingWrite>)> = Vec::new();
         for (mut write, waiter) in group {
-            match unharmed(|| write.step()).unwrap_or(WriteStep::Refused) {
-                WriteStep::Add(addition) => {
-                    additions.push(*addition);
-                    left.push((write, waiter));
-                }
+            let id = write.session_id();
+            let index = targets.iter().position(|(target, _)| target.session.id == id);
+            let index = index.unwrap_or_else(|| {
+                targets.push((SessionWrite::new(write.session()), Vec::new()));
+                targets.len() - 1
+            });
+            let (target, added) = &mut targets[index];
+            match unharmed(|| write.step(target)).unwrap_or(WriteStep::Refused) {
+                WriteStep::Added => added.push((write, waiter)),
                 WriteStep::Nothing => self.finish(waiter, true),
-                WriteStep::Later => {
-                    // What it waits for may have come after it.
-                    if write.session().is_doubted() {
-                        self.again((write, waiter));
-                    } else {
-                        self.kept.push((write, waiter));
-                    }
+                WriteStep::Later => self.kept.push((write, waiter)),
+                WriteStep::Replace
+                    if write.places() > 0 && write.places().is_multiple_of(PLACES_MAX) =>
+                {
+                    self.trouble(write.session_id(), true);
+                    self.keep((write, waiter), PLACE_PATIENCE);
                 }
+                WriteStep::Replace => self.again((write, waiter)),
                 WriteStep::Refused => {
                     self.give_up((write, waiter), "its session is damaged or another owner's");
                 }
             }
         }
-        if !additions.is_empty() {
+        targets.retain(|(_, added)| !added.is_empty());
+        if !targets.is_empty() {
             self.queue.begin();
-            let results = self.append(&additions);
+            let writes = targets.iter_mut().map(|(target, _)| target.begin()).collect();
+            let results = self.write(writes);
             self.queue.end(results.as_ref().err().map(ToString::to_string));
             match results {
-                Ok(results) => self.hear(results, left),
-                Err(_) => self.stall(left),
+                Ok(results) => self.hear(results, targets),
+                Err(_) => {
+                    targets.iter().for_each(|(target, _)| target.end(None));
+                    self.stall(targets.into_iter().flat_map(|(_, added)| added).collect());
+                }
             }
         }
         self.kept.sort_by_key(|(_, waiter)| waiter.number);
     }
 
-    /// Handles the result of each write.
+    /// Handles the result of the write to each session.
     fn hear(
         &mut self,
-        results: Vec<Option<Result<Appended, ArchiveError>>>,
-        group: Vec<WaitingWrite>,
+        results: Vec<Option<Result<Version, ArchiveError>>>,
+        targets: Vec<(SessionWrite, Vec<WaitingWrite>)>,
     ) {
         self.stalled = None;
-        for (result, (mut write, waiter)) in results.into_iter().zip(group) {
-            let outcome = match &result {
-                Some(result) => unharmed(|| write.entered(&*self.archive, result)),
-                None => (!write.is_batch()).then_some(WriteOutcome::Kept),
-            };
-            let why = || match &result {
-                Some(Err(error)) => error.to_string(),
-                _ => "the archive panicked".to_owned(),
-            };
-            match outcome.unwrap_or(WriteOutcome::Failed) {
-                WriteOutcome::Done => {
-                    let new = result.and_then(Result::ok).map_or(0, |appended| appended.new);
-                    self.metrics.archived.inc_by(new);
-                    self.progressed = Instant::now();
-                    self.trouble(write.session_id(), false);
-                    self.finish(waiter, true);
-                }
-                WriteOutcome::Failed => self.give_up((write, waiter), &why()),
-                WriteOutcome::Kept => {
-                    self.trouble(write.session_id(), true);
-                    self.keep((write, waiter), PATIENCE);
-                }
-                WriteOutcome::Again if write.places().is_multiple_of(PLACES_MAX) => {
-                    self.trouble(write.session_id(), true);
-                    self.keep((write, waiter), PLACE_PATIENCE);
-                }
-                WriteOutcome::Again => self.again((write, waiter)),
+        for (result, (target, group)) in results.into_iter().zip(targets) {
+            target.end(result.as_ref());
+            for write in group {
+                self.hear_one(result.as_ref(), write);
             }
         }
     }
 
-    /// Has the ledger of a session read again, in its own thread, since another process has written to it.
-    fn again(&mut self, (write, waiter): WaitingWrite) {
+    fn hear_one(
+        &mut self,
+        result: Option<&Result<Version, ArchiveError>>,
+        (mut write, waiter): WaitingWrite,
+    ) {
+        let outcome = match result {
+            Some(result) => unharmed(|| write.entered(result)),
+            None => (!write.is_batch()).then_some(WriteOutcome::Kept),
+        };
+        match outcome.unwrap_or(WriteOutcome::Failed) {
+            WriteOutcome::Done => {
+                self.metrics.archived.inc_by(write.new_entries());
+                self.progressed = Instant::now();
+                self.trouble(write.session_id(), false);
+                self.finish(waiter, true);
+            }
+            WriteOutcome::Failed => {
+                let why = match result {
+                    Some(Err(error)) => error.to_string(),
+                    _ => "the archive panicked".to_owned(),
+                };
+                self.give_up((write, waiter), &why);
+            }
+            WriteOutcome::Kept => {
+                self.trouble(write.session_id(), true);
+                self.keep((write, waiter), PATIENCE);
+            }
+            WriteOutcome::Again => self.again((write, waiter)),
+        }
+    }
+
+    /// Has a session read again, in its own thread, since another process has written to it.
+    fn again(&mut self, (mut write, waiter): WaitingWrite) {
         if self.blocked().contains(&write.session_id()) {
             self.kept.push((write, waiter));
             return;
         }
         let (session, archive) = (Arc::clone(write.session()), Arc::clone(&self.archive));
+        let links = write.links();
         let read = move || {
-            let _ = unharmed(|| session.catch_up(&*archive));
+            let _ = unharmed(|| wait(session.ready_for(&*archive, &links)));
         };
         match thread::Builder::new().name("longhand-reread".to_owned()).spawn(read) {
             Ok(thread) => self.rereading.push((thread, (write, waiter))),
@@ -304,22 +325,28 @@ impl ArchiveWorker {
         }
     }
 
-    /// Adds all in one transaction; if that panics, each in its own. An addition that panics has no result.
-    fn append(
-        &self,
-        additions: &[Addition],
-    ) -> Result<Vec<Option<Result<Appended, ArchiveError>>>, ArchiveError> {
-        match unharmed(|| self.archive.append_all(additions)) {
-            Some(results) => Ok(results?.into_iter().map(Some).collect()),
-            None if additions.len() > 1 => {
-                let mut all = Vec::with_capacity(additions.len());
-                for single in additions.chunks(1) {
-                    all.extend(self.append(single)?);
-                }
-                Ok(all)
-            }
-            None => Ok(vec![None]),
+    /// Makes all writes in one transaction. One that panics has no result, and then all are made one by one for a
+    /// while.
+    fn write(
+        &mut self,
+        writes: Vec<Write>,
+    ) -> Result<Vec<Option<Result<Version, ArchiveError>>>, ArchiveError> {
+        let count = writes.len();
+        if !self.is_careful {
+            let results = unharmed(|| wait(self.archive.write(writes)));
+            self.is_careful = results.is_none();
+            return match results {
+                Some(results) => Ok(results?.into_iter().map(Some).collect()),
+                None => Ok((0..count).map(|_| None).collect()),
+            };
         }
+        let mut all = Vec::with_capacity(count);
+        for write in writes {
+            let result = unharmed(|| wait(self.archive.write(vec![write]))).transpose()?;
+            all.push(result.and_then(|mut results| results.pop()));
+        }
+        self.is_careful = all.iter().any(Option::is_none);
+        Ok(all)
     }
 
     /// Keeps all writes since the archive failed; some are tried again after a pause.

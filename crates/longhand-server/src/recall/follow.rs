@@ -11,7 +11,6 @@ use longhand_core::{Role, Scale};
 use longhand_dialect::{Dialect, Overflow, Reply, ReplyCall, Stop, recognise_for};
 use longhand_model::http;
 use serde_json::json;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::NAME;
@@ -20,6 +19,7 @@ use crate::headers;
 use crate::metrics::Metrics;
 use crate::proxy::Shared;
 use crate::request::admit::AdmittedRequest;
+use crate::request::maker;
 use crate::request::prepare::PreparedRequest;
 use crate::request::source::WindowSource;
 use crate::request::window::RequestWindow;
@@ -100,8 +100,10 @@ impl RecallRounds {
         self.count().await;
         self.make_room().await;
         let text = self.brought(&ours).await;
-        self.replace(move |shared, prepared| shared.windows.insert(&prepared.source, text).ok())
-            .await?;
+        self.replace(async move |shared, prepared| {
+            shared.windows.insert(&prepared.source, text).await.ok()
+        })
+        .await?;
         if !goes_on {
             return None;
         }
@@ -114,8 +116,8 @@ impl RecallRounds {
         let sent = self.send().await;
         let Some(overflow) = self.overflow(sent.as_ref().err()) else { return sent };
         let smaller = self
-            .replace(move |shared, PreparedRequest { source, window }| {
-                shared.windows.smaller(source, window, overflow)
+            .replace(async move |shared, PreparedRequest { source, window }| {
+                shared.windows.smaller(&source, &window, overflow).await
             })
             .await;
         if smaller.is_some() { self.send().await } else { sent }
@@ -133,14 +135,16 @@ impl RecallRounds {
         count.and_then(|count| count.parse::<u64>().ok()).is_none_or(|count| count <= 1)
     }
 
-    /// Makes another window, on a thread that may wait; `None` if there is none.
-    async fn replace(
+    /// Makes another window, in a task of its own; `None` if there is none.
+    async fn replace<F>(
         &mut self,
-        make: impl FnOnce(&Shared, &PreparedRequest) -> Option<RequestWindow> + Send + 'static,
-    ) -> Option<()> {
+        make: impl FnOnce(Arc<Shared>, PreparedRequest) -> F,
+    ) -> Option<()>
+    where
+        F: Future<Output = Option<RequestWindow>> + Send + 'static,
+    {
         let shared = Arc::clone(&self.request.shared);
-        let prepared = self.request.prepared.clone();
-        let work = spawn_blocking(move || make(&shared, &prepared));
+        let work = tokio::spawn(make(shared, self.request.prepared.clone()));
         let window = timeout(self.request.shared.settings.deadline, work).await;
         self.request.prepared.window = window.ok()?.ok()??;
         Some(())
@@ -150,7 +154,7 @@ impl RecallRounds {
     async fn count(&mut self) {
         if self.request.prepared.window.after.is_none() {
             let source = Arc::clone(self.source());
-            let work = spawn_blocking(move || source.total());
+            let work = tokio::spawn(async move { maker::total(&source).await });
             let total = timeout(self.request.shared.settings.deadline, work).await;
             self.request.prepared.window.after = total.ok().and_then(Result::ok);
         }
@@ -164,8 +168,10 @@ impl RecallRounds {
             return;
         }
         let lower = Tokens(limit.0 / 4 * 3);
-        self.replace(move |shared, prepared| shared.windows.below(&prepared.source, lower, tokens))
-            .await;
+        self.replace(async move |shared, prepared| {
+            shared.windows.below(&prepared.source, lower, tokens).await
+        })
+        .await;
     }
 
     fn limit(&self) -> Option<Tokens> {
@@ -199,8 +205,13 @@ impl RecallRounds {
     async fn look_up(&self, calls: &[ReplyCall], limit: Tokens) -> Vec<String> {
         let (source, shared) = (Arc::clone(self.source()), Arc::clone(&self.request.shared));
         let calls: Vec<String> = calls.iter().map(|call| call.arguments.clone()).collect();
-        let work = spawn_blocking(move || looked_up(&source, &shared.metrics, &calls, limit));
-        match timeout(self.request.shared.settings.deadline, work).await {
+        let work = async move {
+            // What was just left out of the window may not be written yet.
+            source.admitted.store.settle().await;
+            let workers = source.workers.clone();
+            workers.compute(move || looked_up(&source, &shared.metrics, &calls, limit)).await
+        };
+        match timeout(self.request.shared.settings.deadline, tokio::spawn(work)).await {
             Ok(Ok(texts)) => texts,
             _ => vec![UNREADABLE.to_owned()],
         }
@@ -241,8 +252,6 @@ fn looked_up(
     limit: Tokens,
 ) -> Vec<String> {
     let AdmittedRequest { store, session, trail, .. } = &*source.admitted;
-    // What was just left out of the window may not be written yet.
-    store.settle();
     let past = Past::of(&**store.archive(), session.owner, session.id, &trail.path);
     let scale = Scale::new(&*source.meter);
     let found = calls.iter().map(|arguments| {

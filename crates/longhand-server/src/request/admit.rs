@@ -11,12 +11,14 @@ use crate::archivist::Ticket;
 use crate::client::ClientProgram;
 use crate::load::{MemoryShare, Working};
 use crate::request::chain::ChainedRequest;
-use crate::request::parse::ParsedRequest;
+use crate::request::history::ProviderHistory;
+use crate::request::parse::{ParsedRequest, ProviderChanges};
 use crate::request::source::{Purpose, SharedMeter, TokenCounts, WindowSource};
 use crate::request::twin::Twin;
 use crate::request::{PrepareError, Recording};
-use crate::route::Caller;
+use crate::route::{Caller, RequestFields};
 use crate::store::{LiveSession, NewAnswer, Store};
+use crate::turns::Workers;
 
 /// A request that has its place in a session.
 ///
@@ -57,44 +59,99 @@ pub(crate) struct SessionPlace {
 }
 
 /// Finds the session of a request, and appends the messages that are new there.
-pub(crate) fn admit(
+pub(crate) async fn admit(
     store: &Arc<Store>,
     mut parsed: ParsedRequest,
     recording: Recording,
     meter: SharedMeter,
+    workers: Workers,
 ) -> Result<WindowSource, PrepareError> {
     if parsed.chained.chain.said().next().is_none() {
         return Err(PrepareError::Empty);
     }
     let session = match &parsed.history {
-        Some(history) => store.by_id(history.session, parsed.caller.owner()),
-        None => store.session(&parsed),
+        Some(history) => store.by_id(history.session, parsed.caller.owner()).await,
+        None => store.session(&parsed).await,
     };
     let session = session.ok_or(PrepareError::NotTheOwner)?;
-    let fields = std::mem::take(&mut parsed.fields);
-    let changes = std::mem::take(&mut parsed.changes);
-    let history = parsed.history.take();
-    let SessionPlace { admitted, twin, is_aside, ticket } =
-        store.admit(&session, parsed, recording);
-    let purpose = Purpose::of(recording, is_aside);
-    let tickets = if recording == Recording::Archived { vec![ticket] } else { Vec::new() };
-    let hidden = if twin.is_redacted() {
-        hidden_tokens(twin.sent(), twin.stored(), &*meter)
+    let rest = RequestRest::take(&mut parsed);
+    let place = store.admit(&session, parsed, recording).await?;
+    let hidden = if place.twin.is_redacted() {
+        let (twin, meter) = (place.twin.clone(), Arc::clone(&meter));
+        workers.compute(move || hidden_tokens(twin.sent(), twin.stored(), &*meter)).await
     } else {
         Tokens::ZERO
     };
-    Ok(WindowSource {
-        twin,
-        admitted,
-        purpose,
-        meter,
-        fields,
-        hidden,
-        changes,
-        history,
-        tickets: Mutex::new(tickets),
-        batch_ticket: Mutex::default(),
-    })
+    Ok(rest.source(place, recording, (meter, workers), hidden))
+}
+
+/// The same without asking the archive; gives the request back if that is not possible.
+pub(crate) fn admit_at_once(
+    store: &Arc<Store>,
+    session: &Arc<LiveSession>,
+    mut parsed: ParsedRequest,
+    recording: Recording,
+    (meter, workers): (SharedMeter, Workers),
+) -> Result<WindowSource, Option<ParsedRequest>> {
+    let rest = RequestRest::take(&mut parsed);
+    match store.admit_at_once(session, parsed, recording) {
+        Ok(place) => {
+            let twin = &place.twin;
+            let hidden = if twin.is_redacted() {
+                hidden_tokens(twin.sent(), twin.stored(), &*meter)
+            } else {
+                Tokens::ZERO
+            };
+            Ok(rest.source(place, recording, (meter, workers), hidden))
+        }
+        Err(parsed) => Err(parsed.map(|parsed| rest.give_back(parsed))),
+    }
+}
+
+/// What of a request is needed after it was admitted.
+struct RequestRest {
+    fields: RequestFields,
+    changes: ProviderChanges,
+    history: Option<ProviderHistory>,
+}
+
+impl RequestRest {
+    fn take(parsed: &mut ParsedRequest) -> Self {
+        Self {
+            fields: std::mem::take(&mut parsed.fields),
+            changes: std::mem::take(&mut parsed.changes),
+            history: parsed.history.take(),
+        }
+    }
+
+    fn give_back(self, parsed: ParsedRequest) -> ParsedRequest {
+        let Self { fields, changes, history } = self;
+        ParsedRequest { fields, changes, history, ..parsed }
+    }
+
+    fn source(
+        self,
+        place: SessionPlace,
+        recording: Recording,
+        (meter, workers): (SharedMeter, Workers),
+        hidden: Tokens,
+    ) -> WindowSource {
+        let SessionPlace { admitted, twin, is_aside, ticket } = place;
+        let tickets = if recording == Recording::Archived { vec![ticket] } else { Vec::new() };
+        WindowSource {
+            twin,
+            admitted,
+            purpose: Purpose::of(recording, is_aside),
+            meter,
+            workers,
+            fields: self.fields,
+            hidden,
+            changes: self.changes,
+            history: self.history,
+            tickets: Mutex::new(tickets),
+            batch_ticket: Mutex::default(),
+        }
+    }
 }
 
 impl AdmittedRequest {
@@ -134,7 +191,10 @@ impl AdmittedRequest {
     }
 
     /// The messages after the preamble, and more after them.
-    pub(crate) fn with<'h>(&'h self, more: &'h [Message]) -> impl Iterator<Item = &'h Message> {
+    pub(crate) fn with<'h>(
+        &'h self,
+        more: &'h [Message],
+    ) -> impl DoubleEndedIterator<Item = &'h Message> {
         let path = self.conversation.path();
         path.messages[path.lead..].iter().chain(more)
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhand::{Tokens, reasons_json};
-use longhand_core::{Plan, Policy, Tally, folded_messages};
+use longhand::{Tokens, reasons_json, recall};
+use longhand_core::{Message, Plan, Policy, Tally, folded_messages};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -66,7 +66,7 @@ impl BatchWriter {
 
     /// Has the batch of a plan written with its receipt, unless the request is not recorded: then it is for that
     /// request alone. `shown` is the window before it, `fold` tells how its fold was written.
-    pub(crate) fn write(
+    pub(crate) async fn write(
         &self,
         source: &WindowSource,
         plan: &Plan,
@@ -79,12 +79,11 @@ impl BatchWriter {
             return None;
         }
         let (session, store) = (&source.admitted.session, &source.admitted.store);
-        let batch = source.fitting(&[], &[]).with_variants(
-            &plan.batch,
-            &**store.archive(),
-            session.id,
-            |seq, message| session.is_form(seq, message),
-        );
+        let is_form = |seq, message: &Message| session.is_form(seq, message);
+        let unsure = source.fitting(&[], &[]).unsure(&plan.batch, is_form);
+        let archived = recall::read_messages(&**store.archive(), session.id, &unsure).await;
+        let archived = archived.unwrap_or_default();
+        let batch = source.fitting(&[], &[]).with_variants(&plan.batch, &unsure, &archived);
         let receipt = self.receipt(source, plan, shown, limit, fold);
         let aside = source.purpose == Purpose::Aside;
         let live = enter(source, BatchCommit { after: shown.batch, batch, receipt, aside });

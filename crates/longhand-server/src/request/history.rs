@@ -4,7 +4,7 @@
 //! archive, so that it can be counted, and sent whole and shortened once it no longer fits.
 
 use longhand::{Archive, Owner, SessionId};
-use longhand_archive::Entry;
+use longhand_archive::{Entry, Ledger, Page, RequestFilter};
 use longhand_core::Seq;
 use longhand_dialect::{items_of, read, with_history};
 
@@ -26,34 +26,39 @@ pub(crate) struct ProviderHistory {
 
 impl ProviderHistory {
     /// Finds an answer of an owner.
-    fn find(archive: &dyn Archive, owner: Owner, id: &str) -> Option<Self> {
-        let (session, request) = archive.answer(owner, id).ok()??;
+    async fn find(archive: &dyn Archive, owner: Owner, id: &str) -> Option<Self> {
+        let filter = RequestFilter::Answer(owner, id.to_owned());
+        let found = archive.list_requests(filter, Page::first(1)).await.ok()?;
+        let (session, request) = found.items.into_iter().next()?;
         Some(Self { session, head: request.head?, batch: request.batch })
     }
 
     /// The history as items of a request, oldest first.
-    fn items(&self, archive: &dyn Archive) -> Option<Vec<String>> {
-        let entries = archive.path(self.session, Some(self.head), 0..self.head.0 + 1).ok()?;
-        // Nothing is read of a session that is unknown.
-        entries.last()?;
+    async fn items(&self, archive: &dyn Archive) -> Option<Vec<String>> {
+        let ledger = Ledger::open(archive, self.session).await.ok()??;
+        ledger.require(self.head).ok()?;
+        let seqs = ledger.state.tree().path(self.head, 0..self.head.0 + 1);
+        let records = archive.bodies(self.session, seqs).await.ok()?;
         let items = |entry: &Entry| items_of(entry.form.parse().ok()?, &entry.raw);
-        Some(entries.iter().filter_map(items).collect())
+        Some(records.iter().filter_map(|record| items(&record.entry)).collect())
     }
 }
 
 impl ParsedRequest {
     /// Puts the history before a request that its provider holds; nothing changes where the archive has none.
-    pub(crate) fn with_history(
+    pub(crate) async fn with_history(
         self,
         context: &RequestContext,
         store: &Store,
     ) -> Result<Self, PrepareError> {
         let Some(id) = &self.fields.previous else { return Ok(self) };
         // The answer may still be on its way into the archive.
-        store.settle();
+        store.settle().await;
         let (archive, owner) = (&**store.archive(), context.caller.owner());
-        let Some(history) = ProviderHistory::find(archive, owner, id) else { return Ok(self) };
-        let Some(items) = history.items(archive) else { return Ok(self) };
+        let Some(history) = ProviderHistory::find(archive, owner, id).await else {
+            return Ok(self);
+        };
+        let Some(items) = history.items(archive).await else { return Ok(self) };
         let texts = self
             .twin
             .as_ref()

@@ -15,14 +15,14 @@ use crate::recall;
 use crate::redaction::Redaction;
 use crate::request::PrepareError;
 use crate::request::commit::{self, BatchWriter};
-use crate::request::plan::{LiveEdits, Planner, Review};
+use crate::request::plan::{LiveEdits, Planner};
 use crate::request::source::WindowSource;
 use crate::request::window::RequestWindow;
 use crate::store::BatchCommit;
 
 /// Makes windows.
 pub(crate) struct WindowMaker {
-    pub(crate) planner: Planner,
+    pub(crate) planner: Arc<Planner>,
     pub(crate) writer: BatchWriter,
     digests: Digests,
     knowledge: Arc<ModelKnowledge>,
@@ -37,7 +37,7 @@ impl WindowMaker {
         redaction: &Redaction,
     ) -> Self {
         Self {
-            planner: Planner::new(settings, Arc::clone(knowledge)),
+            planner: Arc::new(Planner::new(settings, Arc::clone(knowledge))),
             writer: BatchWriter::new(settings, metrics),
             digests: Digests::new(settings),
             knowledge: Arc::clone(knowledge),
@@ -48,49 +48,60 @@ impl WindowMaker {
     /// The window within a limit: with the live edits as long as that fits, then with a new batch.
     ///
     /// If the request `fits` for certain, it is not counted unless there are live edits.
-    pub(crate) fn window(
+    pub(crate) async fn window(
         &self,
-        source: &WindowSource,
+        source: &Arc<WindowSource>,
         limit: Tokens,
         fits: bool,
     ) -> Result<RequestWindow, PrepareError> {
-        let _turn = source.admitted.session.turn();
-        let mut edits = live_edits(source);
+        let _turn = source.admitted.session.turn().await;
+        let mut edits = live_edits(source).await;
         if edits.is_empty() && fits {
             return Ok(RequestWindow::untouched(source));
         }
-        if let Some(referenced) = edits.referenced(source, limit) {
-            edits.push(commit::enter(source, referenced));
-        }
-        let review = self.planner.review(source, &edits, limit)?;
+        let (planner, planned) = (Arc::clone(&self.planner), Arc::clone(source));
+        let review = source.workers.compute(move || {
+            if let Some(referenced) = edits.referenced(&planned, limit) {
+                edits.push(commit::enter(&planned, referenced));
+            }
+            planner.review(&planned, &edits, limit)
+        });
+        let review = review.await?;
         if review.is_settled() {
             return Ok(review.window);
         }
-        self.compacted(source, limit)
+        self.compacted(source, limit).await
     }
 
     /// The window with a new batch, as the session is now: another process may have pinned, edited or undone
     /// something.
-    fn compacted(
+    async fn compacted(
         &self,
-        source: &WindowSource,
+        source: &Arc<WindowSource>,
         limit: Tokens,
     ) -> Result<RequestWindow, PrepareError> {
         let (session, store) = (&source.admitted.session, &source.admitted.store);
-        let pins = session.pins(&**store.archive());
-        let edits = live_edits(source);
-        let mut review = self.planner.review(source, &edits, limit)?;
-        if review.is_settled() {
-            return Ok(review.window);
-        }
-        let digest = self.digests.digest(store, session, &source.meter);
-        let plan = self.planner.plan(source, &edits, &mut review, &pins, &digest);
-        let Review { window: shown, .. } = review;
+        let pins = session.pins(&**store.archive()).await;
+        let edits = live_edits(source).await;
+        let digest = self.digests.digest(store, session, &source.meter).await;
+        let (planner, planned) = (Arc::clone(&self.planner), Arc::clone(source));
+        let planned = source.workers.compute(move || {
+            let mut review = planner.review(&planned, &edits, limit)?;
+            let plan = if review.is_settled() {
+                None
+            } else {
+                planner.plan(&planned, &edits, &mut review, &pins, &digest)
+            };
+            let fold = plan.as_ref().and_then(|_| digest.account());
+            Ok::<_, PrepareError>((review.window, plan, fold, edits, digest))
+        });
+        let (shown, plan, fold, edits, digest) = planned.await?;
         let Some(plan) = plan else { return Ok(shown) };
-        let fold = digest.account();
-        let live = self.writer.write(source, &plan, &shown, limit, fold.as_ref());
+        let live = self.writer.write(source, &plan, &shown, limit, fold.as_ref()).await;
         self.digests.tell(session, &digest);
-        let mut window = edits.with_plan(source, plan, limit);
+        let planned = Arc::clone(source);
+        let window = source.workers.compute(move || edits.with_plan(&planned, plan, limit));
+        let mut window = window.await;
         window.batch = live.map_or(shown.batch, |live| live.number);
         Ok(window)
     }
@@ -98,55 +109,65 @@ impl WindowMaker {
     /// A smaller window after an upstream has found one too long; `None` if there is none.
     ///
     /// What the upstream says of its limit and its count is remembered for the model.
-    pub(crate) fn smaller(
+    pub(crate) async fn smaller(
         &self,
-        source: &WindowSource,
+        source: &Arc<WindowSource>,
         sent: &RequestWindow,
         overflow: Overflow,
     ) -> Option<RequestWindow> {
-        let tokens = sent.after.unwrap_or_else(|| source.total());
+        let tokens = match sent.after {
+            Some(tokens) => tokens,
+            None => total(source).await,
+        };
         let too_long = TooLong { tokens, reply: source.fields.reply_max.unwrap_or(0) };
         let (owner, model) = (source.admitted.caller.owner(), source.model());
         let calibration = &self.knowledge.calibration;
         let (limit, learned) = calibration.overflowed(owner, model, too_long, overflow)?;
         keep_learned(source, learned);
-        self.below(source, limit, tokens)
+        self.below(source, limit, tokens).await
     }
 
     /// The window within a limit, if it has less than so many tokens.
-    pub(crate) fn below(
+    pub(crate) async fn below(
         &self,
-        source: &WindowSource,
+        source: &Arc<WindowSource>,
         limit: Tokens,
         tokens: Tokens,
     ) -> Option<RequestWindow> {
-        let window = self.window(source, limit, false).ok()?;
+        let window = self.window(source, limit, false).await.ok()?;
         let is_smaller = window.body.is_some() && window.after.is_some_and(|after| after < tokens);
         is_smaller.then_some(window)
     }
 
     /// Has a text follow the request that was brought back, in this window and in those that come.
-    pub(crate) fn insert(
+    pub(crate) async fn insert(
         &self,
-        source: &WindowSource,
+        source: &Arc<WindowSource>,
         text: String,
     ) -> Result<RequestWindow, PrepareError> {
         let limit = self.knowledge.limit_of(source).unwrap_or(Tokens::MAX);
         let newest = source.admitted.trail.path.last().copied().ok_or(PrepareError::Empty)?;
-        let _turn = source.admitted.session.turn();
-        let mut edits = live_edits(source);
+        let _turn = source.admitted.session.turn().await;
+        let mut edits = live_edits(source).await;
         let text = if edits.has_insert(&text) { recall::ALREADY.to_owned() } else { text };
         // It may quote what the model asked for.
         let batch = Batch::inserting(newest, self.redaction.owned(text));
         let receipt = json!({"why": "recall", "budget": limit.0}).to_string();
         let after = edits.newest_number();
         edits.push(commit::enter(source, BatchCommit { after, batch, receipt, aside: false }));
-        edits.window(source, limit)
+        let shown = Arc::clone(source);
+        source.workers.compute(move || edits.window(&shown, limit)).await
     }
 }
 
+/// The size of a request by our count.
+pub(crate) async fn total(source: &Arc<WindowSource>) -> Tokens {
+    let counted = Arc::clone(source);
+    source.workers.compute(move || counted.total()).await
+}
+
 /// The edits that hold for the path of a request, as the archive has them by now.
-fn live_edits(source: &WindowSource) -> LiveEdits {
+async fn live_edits(source: &WindowSource) -> LiveEdits {
     let archive = &**source.admitted.store.archive();
-    LiveEdits::new(source.admitted.session.live(archive, &source.admitted.trail.path))
+    LiveEdits::new(source.admitted.session.live(archive, &source.admitted.trail.path).await)
 }

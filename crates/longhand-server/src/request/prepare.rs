@@ -5,26 +5,24 @@ use std::sync::Arc;
 
 use hyper::StatusCode;
 use longhand::Tokens;
-use tokio::task::spawn_blocking;
+use longhand_archive::Conflicts;
 use tokio::time::timeout;
 
 use crate::memo;
 use crate::metrics::Bypass;
 use crate::passage::{Exit, Passage};
 use crate::proxy::Shared;
-use crate::request::admit::admit;
+use crate::request::admit::{admit, admit_at_once};
 use crate::request::collect::CollectedBody;
 use crate::request::commit::BatchDurability;
 use crate::request::parse::ParsedRequest;
 use crate::request::source::WindowSource;
 use crate::request::window::RequestWindow;
 use crate::request::{PrepareError, RequestContext};
+use crate::turns::Workers;
 
 /// Why a request is refused that must be archived.
 pub(crate) const NOT_ARCHIVED: &str = "Longhand could not archive the request, and must";
-
-/// How often a window is made anew when other processes edit its session at the same time.
-const CONFLICTS_MAX: usize = 8;
 
 /// Smaller requests are prepared at once; handing them to another thread would take longer.
 const AT_ONCE_BYTES_MAX: usize = 64 << 10;
@@ -38,7 +36,7 @@ pub(crate) struct PreparedRequest {
 
 /// What comes of an attempt to prepare a request without waiting.
 enum AtOnce {
-    Prepared(PreparedRequest),
+    Prepared(Box<PreparedRequest>),
     /// The archive must be asked, or a window must be planned. A request that was admitted already is parsed again.
     NotYet(Option<Box<ParsedRequest>>),
 }
@@ -80,15 +78,14 @@ impl Passage<'_> {
         mut prepared: PreparedRequest,
     ) -> Result<PreparedRequest, Exit> {
         let writer = &self.shared.windows.writer;
-        let mut conflicts = 0;
+        let mut conflicts = Conflicts::default();
         while writer.durability(&prepared.source).await == BatchDurability::Refused {
             let again = match &body.text {
-                Ok(text) if conflicts < CONFLICTS_MAX && self.archive_works() => {
+                Ok(text) if conflicts.may_retry() && self.archive_works() => {
                     self.prepare_in_time(context, text).await.ok()
                 }
                 _ => None,
             };
-            conflicts += 1;
             match again {
                 Some(again) => prepared = again,
                 None if self.shared.settings.require_archive => {
@@ -103,34 +100,24 @@ impl Passage<'_> {
         Ok(prepared)
     }
 
-    /// Prepares a request here if that is quick, else on a thread that may wait, within the deadline.
+    /// Prepares a request here if that is quick, else in a task of its own, within the deadline.
     async fn prepare_in_time(
         &self,
         context: &RequestContext,
         text: &Arc<String>,
     ) -> Result<PreparedRequest, Bypass> {
+        let opening = memo::key(&context.caller, text);
+        let workers = Workers::new(&self.shared.turns, context.caller.owner(), opening);
         let mut parsed = None;
         if text.len() <= AT_ONCE_BYTES_MAX {
-            match caught(|| self.shared.prepare_at_once(context, text))? {
-                AtOnce::Prepared(prepared) => return Ok(prepared),
+            match caught(|| self.shared.prepare_at_once(context, text, &workers))? {
+                AtOnce::Prepared(prepared) => return Ok(*prepared),
                 AtOnce::NotYet(request) => parsed = request,
             }
         }
         let (shared, context, text) = (Arc::clone(self.shared), context.clone(), Arc::clone(text));
-        let work = async {
-            let key = memo::key(&context.caller, &text);
-            let turn = self.shared.turns.wait(context.caller.owner(), key).await;
-            let prepare = move || {
-                // Work that is late still takes a thread.
-                let _turn = turn;
-                let parsed = match parsed {
-                    Some(parsed) => *parsed,
-                    None => shared.parser.parse(&context, &text)?,
-                };
-                shared.prepare_waiting(&context, parsed)
-            };
-            spawn_blocking(prepare).await
-        };
+        // What is late goes on: its words are to be archived.
+        let work = tokio::spawn(shared.prepare_waiting(context, text, parsed, workers));
         match timeout(self.shared.settings.deadline, work).await {
             Ok(Ok(prepared)) => Ok(prepared?),
             Ok(Err(_)) => Err(Bypass::Panicked),
@@ -145,48 +132,67 @@ impl Shared {
         &self,
         context: &RequestContext,
         text: &Arc<String>,
+        workers: &Workers,
     ) -> Result<AtOnce, PrepareError> {
         let parsed = self.parser.parse(context, text)?;
         let store = self.stores.of(context.forgets);
         let is_known = parsed.fields.previous.is_none()
+            && parsed.chained.chain.said().next().is_some()
             && self.knowledge.is_loaded(parsed.caller.owner(), parsed.model());
-        let is_at_hand = || {
+        let at_hand = || {
             let limit = self.limit(context, &parsed);
-            self.windows.planner.fits_untouched(&parsed, limit)
-                && store.is_at_hand(&parsed.caller, &parsed.chained.chain)
+            let fits = self.windows.planner.fits_untouched(&parsed, limit);
+            fits.then(|| store.at_hand(&parsed.caller, &parsed.chained.chain)).flatten()
         };
-        if !is_known || !is_at_hand() {
+        let session = if is_known { at_hand() } else { None };
+        let Some(session) = session else {
             return Ok(AtOnce::NotYet(Some(Box::new(parsed))));
-        }
+        };
         let _planning = parsed.reserve(&self.load)?;
-        let source = self.admit(context, parsed)?;
+        let meter = self.knowledge.models.meter(parsed.conversation())?;
+        let earlier = parsed.earlier.clone();
+        let tools = (meter, workers.clone());
+        let source = match admit_at_once(store, &session, parsed, context.recording, tools) {
+            Ok(source) => source,
+            Err(parsed) => return Ok(AtOnce::NotYet(parsed.map(Box::new))),
+        };
+        self.parser.memos.keep(&source.admitted, earlier.as_ref());
         if !context.as_is && !source.admitted.session.is_unedited() {
             // Somebody has just edited it.
             return Ok(AtOnce::NotYet(None));
         }
         let window = RequestWindow::untouched(&source);
-        Ok(AtOnce::Prepared(PreparedRequest { source: Arc::new(source), window }))
+        Ok(AtOnce::Prepared(Box::new(PreparedRequest { source: Arc::new(source), window })))
     }
 
-    /// Prepares a request; it may wait for the archive.
-    fn prepare_waiting(
-        &self,
-        context: &RequestContext,
-        parsed: ParsedRequest,
+    /// Prepares a request; it may wait for the archive, but no thread does.
+    async fn prepare_waiting(
+        self: Arc<Self>,
+        context: RequestContext,
+        text: Arc<String>,
+        parsed: Option<Box<ParsedRequest>>,
+        workers: Workers,
     ) -> Result<PreparedRequest, PrepareError> {
+        let parsed = match parsed {
+            Some(parsed) => *parsed,
+            None => {
+                let (shared, context) = (Arc::clone(&self), context.clone());
+                workers.compute(move || shared.parser.parse(&context, &text)).await?
+            }
+        };
         let store = self.stores.of(context.forgets);
-        let parsed = parsed.with_history(context, store)?;
-        self.knowledge.load(store, parsed.caller.owner(), parsed.model());
-        let limit = self.limit(context, &parsed);
+        let parsed = parsed.with_history(&context, store).await?;
+        self.knowledge.load(store, parsed.caller.owner(), parsed.model()).await;
+        let limit = self.limit(&context, &parsed);
         let fits = self.windows.planner.fits_untouched(&parsed, limit);
         let _planning = parsed.reserve(&self.load)?;
-        let source = self.admit(context, parsed)?;
+        let source = Arc::new(self.admit(&context, parsed, workers).await?);
         let window = if context.as_is {
             RequestWindow::untouched(&source)
         } else {
-            self.windows.window(&source, limit.unwrap_or(Tokens::MAX), fits)?
+            self.windows.window(&source, limit.unwrap_or(Tokens::MAX), fits).await?
         };
-        Ok(PreparedRequest { source: Arc::new(source), window })
+        Ok(PreparedRequest { source, window })
     }
 
     /// The most that a window may have, if there is a most.
@@ -197,15 +203,16 @@ impl Shared {
     }
 
     /// Admits a request, and remembers what was read of it for the next one.
-    fn admit(
+    async fn admit(
         &self,
         context: &RequestContext,
         parsed: ParsedRequest,
+        workers: Workers,
     ) -> Result<WindowSource, PrepareError> {
         let store = self.stores.of(context.forgets);
         let meter = self.knowledge.models.meter(parsed.conversation())?;
         let earlier = parsed.earlier.clone();
-        let source = admit(store, parsed, context.recording, meter)?;
+        let source = admit(store, parsed, context.recording, meter, workers).await?;
         self.parser.memos.keep(&source.admitted, earlier.as_ref());
         Ok(source)
     }

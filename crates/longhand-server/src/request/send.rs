@@ -7,7 +7,6 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use longhand_dialect::Overflow;
 use longhand_model::http;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::answer::UpstreamAnswer;
@@ -104,8 +103,10 @@ impl Passage<'_> {
         overflow: Overflow,
     ) -> Option<RequestWindow> {
         let (shared, prepared) = (Arc::clone(self.shared), prepared.clone());
-        let make = move || shared.windows.smaller(&prepared.source, &prepared.window, overflow);
-        timeout(self.shared.settings.deadline, spawn_blocking(make)).await.ok()?.ok()?
+        let make = async move {
+            shared.windows.smaller(&prepared.source, &prepared.window, overflow).await
+        };
+        timeout(self.shared.settings.deadline, tokio::spawn(make)).await.ok()?.ok()?
     }
 
     /// The request as it can be sent once more after a recall.

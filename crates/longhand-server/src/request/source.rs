@@ -15,6 +15,7 @@ use crate::request::parse::ProviderChanges;
 use crate::request::twin::Twin;
 use crate::route::RequestFields;
 use crate::store::LiveBatch;
+use crate::turns::Workers;
 
 pub(crate) type SharedMeter = Arc<dyn Meter + Send + Sync>;
 
@@ -59,6 +60,8 @@ pub(crate) struct WindowSource {
     pub(crate) admitted: Arc<AdmittedRequest>,
     pub(crate) purpose: Purpose,
     pub(crate) meter: SharedMeter,
+    /// Where it is planned.
+    pub(crate) workers: Workers,
     pub(crate) fields: RequestFields,
     /// How many tokens more its sent form has than its stored one.
     pub(crate) hidden: Tokens,
@@ -163,6 +166,6 @@ impl WindowSource {
     /// The request with the batches that hold for it.
     pub(crate) fn fitting<'a>(&'a self, live: &'a [Batch], pins: &'a [Seq]) -> Fitting<'a> {
         let (conversation, meter) = (self.conversation(), &*self.meter);
-        Fitting { conversation, live, pins, fixed: self.fixed(), meter }
+        Fitting::of(conversation, live, pins, self.fixed(), meter)
     }
 }

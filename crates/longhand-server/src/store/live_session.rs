@@ -1,23 +1,28 @@
-//! One session: where its entries are, and which edits its paths have.
+//! One session in memory: its state, and what was read of it.
+//!
+//! Requests change the state at once, and the archive hears of it soon. When another process was first, or
+//! something was not written, the session is *doubted*: what is not in the archive is forgotten, what others
+//! wrote is taken in, and a new *edition* of the numbers begins. Whatever still waits for the archive is placed
+//! anew then. No lock is held while the archive is asked.
 
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
-use longhand::{Archive, Chain, Ledger, Owner, SessionId, Storyteller, Trail};
-use longhand_archive::{ArchiveError, LoggedBatch, NewBatch, Page, PreambleId, SessionInfo};
-use longhand_core::{Arguments, Batch, Link, Message, Seq, Tokens};
-use longhand_dialect::Conversation;
-use rustc_hash::{FxHashMap, FxHasher};
+use longhand::{Archive, Chain, KnownCalls, Owner, SessionId, Storyteller, Trail, Unread, recall};
+use longhand_archive::{ArchiveError, NewBatch, Opened, PreambleId};
+use longhand_core::session::{CommitError, Node, SessionState, Version};
+use longhand_core::{Batch, Link, Message, Seq, Tokens};
+use rustc_hash::FxHashMap;
+use tokio::sync::MutexGuard as TurnGuard;
+use tokio::time::timeout;
 
 use crate::lock::lock;
 
 /// How long a plan waits for another plan of the same session.
 const TURN_TIME_MAX: Duration = Duration::from_millis(100);
 
-/// How often a ledger is read again because it was written to in the meantime.
+/// How often a session is read again because it was written to in the meantime.
 const READS_MAX: usize = 3;
 
 /// A session in memory.
@@ -29,78 +34,56 @@ pub(crate) struct LiveSession {
     pub(crate) continues: Option<SessionId>,
     /// A hash of what the client calls the conversation.
     pub(crate) group: Option<u64>,
-    state: Mutex<SessionState>,
+    memory: Mutex<SessionMemory>,
     /// Held while a window is planned, so that no two plans start from the same window.
-    planning: Mutex<()>,
-    /// How often the ledger was doubted, and how many of these doubts the archive has settled.
+    planning: tokio::sync::Mutex<()>,
+    /// How often the session was doubted, and how many of these doubts the archive has settled.
     doubts: AtomicU64,
     settled: AtomicU64,
-    /// Held while the ledger is read from the archive, so that no older one replaces it.
-    reading: Mutex<()>,
+    /// Held while the session is read from the archive, so that no older state replaces a newer one.
+    reading: tokio::sync::Mutex<()>,
     /// Whether the archive has a session of this id that belongs to somebody else.
     is_foreign: AtomicBool,
-    /// Whether its ledger could not be read when that was tried last, since it is damaged.
+    /// Whether it could not be read when that was tried last, since it is damaged.
     is_damaged: AtomicBool,
 }
 
-/// The ledger of a session, its live batches, and what is known of its entries.
-#[derive(Default)]
-pub(crate) struct SessionState {
-    pub(crate) ledger: Ledger,
-    /// Counts how often the ledger was read from the archive: numbers of an earlier edition are invalid.
+/// The state of a session, and what was read of its entries and batches.
+pub(crate) struct SessionMemory {
+    pub(crate) state: SessionState,
+    /// Counts how often the state was put back to what the archive has: numbers of an earlier edition are invalid.
     pub(crate) edition: u64,
-    /// How many of its entries are known to be in the archive: the first ones.
-    durable: u64,
-    /// How often something of it was written.
-    writes: u64,
-    /// Hashes of the messages as the archive has them or will have them, as far as they are known.
-    forms: FxHashMap<Seq, u64>,
-    /// What is known of entries that have calls.
-    calls: FxHashMap<Seq, EntryCalls>,
-    /// Whether there may be entries with calls that only the archive knows.
-    has_unread_calls: bool,
-    /// The live batches of all paths, oldest first.
-    pub(crate) live: Vec<Arc<LiveBatch>>,
-    /// How many batches and undos the archive had when it was asked last, and the pins.
-    seen: Option<(u64, u64)>,
-    pub(crate) pins: Vec<Seq>,
+    calls: KnownCalls,
+    /// The batches that were made here or read, by number.
+    batches: FxHashMap<u64, Arc<LiveBatch>>,
+    /// Batches that were made here and lost their numbers before they were written.
+    orphans: Vec<Arc<LiveBatch>>,
+    /// The version that the archive has once the write that is under way is made.
+    under_way: Option<Version>,
     /// The system prompt of the first request that said something new.
     system: Option<Link>,
     /// What the newest request had besides messages.
     pub(crate) preamble: Option<PreambleId>,
     pub(crate) teller: Option<Storyteller>,
-    /// The ledger before it was read again, while there are batches that the archive has not.
-    before: Option<Ledger>,
 }
 
-/// The calls of an entry.
-struct EntryCalls {
-    arguments: Arguments,
-    /// The form of the message in which a client sent it back last.
-    sent: Option<u64>,
-}
-
-/// A batch that is not undone.
+/// A batch of edits with what is known of it.
 pub(crate) struct LiveBatch {
     pub(crate) number: u64,
     pub(crate) new: NewBatch,
-    /// The entries that it edits, newest first.
-    edited: Vec<Seq>,
     /// The newest entry that it or a batch before it edits.
     reach: Seq,
-    is_kept: AtomicBool,
+    /// The entries that it edits, with their links.
+    edited: Vec<(Seq, Option<Link>)>,
     /// The size of the messages up to its reach, and the model whose meter counted them.
     counted: Mutex<Option<(String, Tokens)>>,
 }
 
 impl LiveBatch {
-    /// A batch on top of those that are live.
-    pub(super) fn new(number: u64, new: NewBatch, live: &[Arc<LiveBatch>]) -> Self {
-        let edited = new.batch.edited();
-        let before = live.iter().find(|live| live.number == new.after).map(|live| live.reach);
-        let reach = edited.first().copied().max(before).unwrap_or_default();
-        let (is_kept, counted) = (AtomicBool::new(false), Mutex::default());
-        Self { number, new, edited, reach, is_kept, counted }
+    fn new(number: u64, new: NewBatch, state: &SessionState) -> Self {
+        let edited = new.batch.edited().into_iter().map(|seq| (seq, state.link(seq))).collect();
+        let reach = state.log().line(number).and_then(|line| line.reach).unwrap_or_default();
+        Self { number, new, reach, edited, counted: Mutex::default() }
     }
 
     pub(crate) fn batch(&self) -> &Batch {
@@ -122,19 +105,6 @@ impl LiveBatch {
         let mut counted = lock(&self.counted);
         *counted = Some((model.to_owned(), tokens));
     }
-
-    pub(super) fn keep(&self) {
-        self.is_kept.store(true, Ordering::Relaxed);
-    }
-
-    fn is_kept(&self) -> bool {
-        self.is_kept.load(Ordering::Relaxed)
-    }
-
-    /// A path that has the newest edited entry has all that lie before it.
-    fn applies_to(&self, path: &[Seq]) -> bool {
-        path.binary_search(&self.reach).is_ok()
-    }
 }
 
 impl LiveSession {
@@ -145,53 +115,41 @@ impl LiveSession {
         continues: Option<SessionId>,
         group: Option<u64>,
     ) -> Self {
-        let (state, planning) = (Mutex::default(), Mutex::default());
-        let (doubts, settled) = (AtomicU64::new(1), AtomicU64::new(0));
-        let (is_foreign, is_damaged) = (AtomicBool::new(false), AtomicBool::new(false));
         Self {
             id,
             owner,
             name,
             continues,
             group,
-            state,
-            planning,
-            doubts,
-            settled,
-            reading: Mutex::default(),
-            is_foreign,
-            is_damaged,
+            memory: Mutex::new(SessionMemory::new(owner)),
+            planning: tokio::sync::Mutex::default(),
+            doubts: AtomicU64::new(1),
+            settled: AtomicU64::new(0),
+            reading: tokio::sync::Mutex::default(),
+            is_foreign: AtomicBool::new(false),
+            is_damaged: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, SessionState> {
-        lock(&self.state)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SessionMemory> {
+        lock(&self.memory)
     }
 
     /// Waits until no other plan is made, for a while: if two are made, the archive takes one of their batches.
-    pub(crate) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
-        let started = Instant::now();
-        while started.elapsed() < TURN_TIME_MAX {
-            match self.planning.try_lock() {
-                Ok(turn) => return Some(turn),
-                Err(TryLockError::Poisoned(turn)) => return Some(turn.into_inner()),
-                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
-            }
-        }
-        None
+    pub(crate) async fn turn(&self) -> Option<TurnGuard<'_, ()>> {
+        timeout(TURN_TIME_MAX, self.planning.lock()).await.ok()
     }
 
     /// Whether it can be used without asking the archive or waiting for a lock. A session with edits cannot: another
     /// process may have undone them.
     pub(super) fn is_at_hand(&self) -> bool {
-        let state = self.state.try_lock();
-        let is_known = |state: &SessionState| state.live.is_empty() && !state.has_unread_calls;
-        !self.is_doubted() && state.is_ok_and(|state| is_known(&state))
+        !self.is_doubted()
+            && self.memory.try_lock().is_ok_and(|memory| memory.state.log().is_empty())
     }
 
     /// Whether no path of it has edits, as far as that is known.
     pub(crate) fn is_unedited(&self) -> bool {
-        self.lock().live.is_empty()
+        self.lock().state.log().is_empty()
     }
 
     pub(crate) fn is_doubted(&self) -> bool {
@@ -203,57 +161,7 @@ impl LiveSession {
         self.doubts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reads the ledger from the archive if it is doubted. Returns whether it did. If that fails, what is in memory
-    /// counts.
-    pub(crate) fn catch_up(&self, archive: &dyn Archive) -> bool {
-        if !self.is_doubted() {
-            return false;
-        }
-        let _reading = lock(&self.reading);
-        self.is_doubted() && (0..READS_MAX).any(|_| self.read(archive))
-    }
-
-    /// Reads the ledger from the archive. Returns whether all of it could be read.
-    ///
-    /// The lock is not held while the archive is read.
-    fn read(&self, archive: &dyn Archive) -> bool {
-        let (doubts, writes) = (self.doubts.load(Ordering::Relaxed), self.lock().writes);
-        let Ok(info) = archive.session(self.id) else { return false };
-        if !self.is_ours(info.as_ref()) {
-            return false;
-        }
-        // What is new has neither entries nor batches.
-        let nodes = if info.is_some() { archive.tree(self.id) } else { Ok(Vec::new()) };
-        let is_damaged = matches!(nodes, Err(ArchiveError::Damaged { .. }));
-        self.is_damaged.store(is_damaged, Ordering::Relaxed);
-        let Ok(nodes) = nodes else { return false };
-        let ledger = Ledger::of(nodes);
-        {
-            let mut state = self.lock();
-            if state.writes != writes {
-                return false;
-            }
-            state.begin_edition(ledger);
-        }
-        self.settled.store(doubts, Ordering::Relaxed);
-        if info.is_some() {
-            self.read_batches(archive);
-        }
-        true
-    }
-
-    /// Whether the owner may read what the archive has of it.
-    ///
-    /// A record that failed its checksum proves nothing.
-    fn is_ours(&self, info: Option<&SessionInfo>) -> bool {
-        let is_foreign = info.is_some_and(|info| info.owner != self.owner);
-        self.is_foreign.store(is_foreign, Ordering::Relaxed);
-        let is_damaged = info.is_some_and(|info| info.is_damaged);
-        self.is_damaged.store(is_damaged, Ordering::Relaxed);
-        !is_foreign && !is_damaged
-    }
-
-    /// Whether its ledger is damaged, as far as that was asked.
+    /// Whether it is damaged, as far as that was asked.
     pub(super) fn is_damaged(&self) -> bool {
         self.is_damaged.load(Ordering::Relaxed)
     }
@@ -263,139 +171,296 @@ impl LiveSession {
         self.is_foreign.load(Ordering::Relaxed)
     }
 
-    /// Reads the log of batches and the pins if somebody has changed them.
-    fn read_batches(&self, archive: &dyn Archive) {
-        let Ok(Some(head)) = archive.head(self.id) else { return };
-        let now = (head.batches, head.undos);
-        {
-            let mut state = self.lock();
-            state.pins = head.pins;
-            if state.seen == Some(now) {
+    /// Puts the session to what the archive has if it is doubted. If that fails, what is in memory counts.
+    pub(crate) async fn catch_up(&self, archive: &dyn Archive) {
+        if self.is_doubted() {
+            let _reading = self.reading.lock().await;
+            for _ in 0..READS_MAX {
+                if !self.is_doubted() || self.read(archive, true).await {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes in what other processes have written.
+    async fn refresh(&self, archive: &dyn Archive) {
+        if self.is_doubted() {
+            return self.catch_up(archive).await;
+        }
+        let _reading = self.reading.lock().await;
+        for _ in 0..READS_MAX {
+            if self.read(archive, false).await {
                 return;
             }
         }
-        if let Ok(log) = archive.batches(self.id, Page::ALL) {
-            self.lock().hold(now, log.items);
+    }
+
+    /// Reads what is new from the archive. With `anew`, a new edition begins in any case, without what is not
+    /// written. Returns false if something was written meanwhile, or nothing could be read.
+    async fn read(&self, archive: &dyn Archive, anew: bool) -> bool {
+        let doubts = self.doubts.load(Ordering::Relaxed);
+        let since = self.lock().state.written();
+        let opened = archive.open(self.id, since).await;
+        let is_damaged = matches!(opened, Err(ArchiveError::Damaged { .. }));
+        self.is_damaged.store(is_damaged, Ordering::Relaxed);
+        let Ok(opened) = opened else { return false };
+        let owner = opened.as_ref().map_or(self.owner, |opened| opened.session.owner);
+        self.is_foreign.store(owner != self.owner, Ordering::Relaxed);
+        if owner != self.owner {
+            return false;
+        }
+        let mut memory = self.lock();
+        if memory.state.written() != since {
+            return false;
+        }
+        let now = opened.as_ref().map_or(Version::default(), |opened| opened.news.version);
+        // What we are writing ourselves is no news.
+        let is_known = now == since || memory.under_way == Some(now);
+        if (anew || !is_known) && !memory.begin_edition(opened) {
+            self.is_damaged.store(true, Ordering::Relaxed);
+            return false;
+        }
+        self.settled.store(doubts, Ordering::Relaxed);
+        true
+    }
+
+    /// Finds where the messages of a conversation are, and does something with that while nothing can change. What is
+    /// not known is read first; if that fails, the session is doubted, and what is known counts.
+    pub(super) async fn followed<T>(
+        &self,
+        archive: &dyn Archive,
+        mut take: impl FnMut(&mut SessionMemory, Patience) -> Result<T, Unread>,
+    ) -> Option<T> {
+        loop {
+            let unread = match take(&mut self.lock(), Patience::Ask) {
+                Ok(taken) => return Some(taken),
+                Err(unread) => unread,
+            };
+            if !self.load(archive, unread).await {
+                self.doubt_later();
+                return take(&mut self.lock(), Patience::Guess).ok();
+            }
         }
     }
 
-    pub(super) fn links(&self) -> Vec<Link> {
-        self.lock().ledger.links().collect()
+    /// Reads what it takes to place a conversation with these links in the session as the archive has it now.
+    pub(crate) async fn ready_for(&self, archive: &dyn Archive, links: &[Link]) {
+        self.catch_up(archive).await;
+        let lacking = || {
+            let memory = self.lock();
+            let mut trail = Trail::default();
+            memory.state.follow(&mut trail, links)?;
+            trail.head().map_or(Ok(0), |head| memory.state.round(head))
+        };
+        while let Err(lack) = lacking() {
+            if !self.load(archive, Unread::Nodes(lack)).await {
+                return;
+            }
+        }
+    }
+
+    /// Reads what a question needs; says whether it could be read.
+    pub(super) async fn load(&self, archive: &dyn Archive, unread: Unread) -> bool {
+        match unread {
+            Unread::Nodes(lack) => match archive.nodes(self.id, lack.0).await {
+                Ok(nodes) => self.lock().state.learn(&nodes).is_ok(),
+                Err(error) => {
+                    let is_damaged = matches!(error, ArchiveError::Damaged { .. });
+                    self.is_damaged.fetch_or(is_damaged, Ordering::Relaxed);
+                    false
+                }
+            },
+            Unread::Calls(seqs) => {
+                let ranges = seqs.iter().map(|seq| seq.0..seq.0 + 1).collect();
+                // What cannot be read is taken for the same.
+                let records = archive.bodies(self.id, ranges).await.unwrap_or_default();
+                let messages: FxHashMap<Seq, Message> = records
+                    .iter()
+                    .filter_map(|record| Some((record.entry.seq, recall::said(&record.entry)?.1)))
+                    .collect();
+                let mut memory = self.lock();
+                for seq in seqs {
+                    memory.calls.learn(seq, messages.get(&seq));
+                }
+                true
+            }
+        }
     }
 
     /// The live batches of a path, oldest first, as the archive has them by now.
-    pub(crate) fn live(&self, archive: &dyn Archive, path: &[Seq]) -> Vec<Arc<LiveBatch>> {
-        let has_batches = !self.lock().live.is_empty();
-        if has_batches {
-            self.read_batches(archive);
+    pub(crate) async fn live(&self, archive: &dyn Archive, path: &[Seq]) -> Vec<Arc<LiveBatch>> {
+        if !self.is_unedited() {
+            self.refresh(archive).await;
         }
-        let state = self.lock();
-        let mut live: Vec<Arc<LiveBatch>> = Vec::new();
-        let applies = state.live.iter().filter(|live| live.applies_to(path));
-        let newest = applies.max_by_key(|live| (live.reach, live.number));
-        let mut next = newest.map(|live| live.number);
-        while let Some(number) = next.filter(|number| *number > 0) {
-            let Some(batch) = state.live.iter().find(|live| live.number == number) else { break };
-            next = Some(batch.new.after);
-            live.push(Arc::clone(batch));
+        let (edition, live, unread) = {
+            let memory = self.lock();
+            let live = memory.state.live(path.last().copied());
+            let is_unread = |number: &u64| !memory.batches.contains_key(number);
+            let unread: Vec<u64> = live.iter().copied().filter(is_unread).collect();
+            (memory.edition, live, unread)
+        };
+        if !unread.is_empty() {
+            let Ok(records) = archive.read_batches(self.id, unread.clone()).await else {
+                self.doubt_later();
+                return Vec::new();
+            };
+            let mut memory = self.lock();
+            if memory.edition == edition {
+                for (number, record) in unread.into_iter().zip(records) {
+                    let longhand_archive::LoggedBatch { after, at_ms, batch, receipt, .. } =
+                        record.logged(number, true);
+                    let new = NewBatch { after, at_ms, batch, receipt };
+                    let live = LiveBatch::new(number, new, &memory.state);
+                    memory.batches.insert(number, Arc::new(live));
+                }
+            }
         }
-        live.reverse();
-        live
+        let memory = self.lock();
+        live.iter().filter_map(|number| memory.batches.get(number).cloned()).collect()
     }
 
     /// The pinned entries, as the archive has them by now.
-    pub(crate) fn pins(&self, archive: &dyn Archive) -> Vec<Seq> {
-        self.read_batches(archive);
-        self.lock().pins.clone()
+    pub(crate) async fn pins(&self, archive: &dyn Archive) -> Vec<Seq> {
+        self.refresh(archive).await;
+        self.lock().state.pins().to_vec()
     }
 
     /// Whether a message is, byte for byte, the one that the archive has; `None` if that is not known.
     pub(crate) fn is_form(&self, seq: Seq, message: &Message) -> Option<bool> {
-        self.lock().forms.get(&seq).map(|form| *form == form_of(message))
+        self.lock().calls.is_form(seq, message)
+    }
+
+    /// Takes note of a write that is under way to a version.
+    pub(super) fn writing(&self, version: Version) {
+        self.lock().under_way = Some(version);
+    }
+
+    /// Takes note of what became of a write that was made in an edition.
+    pub(super) fn wrote(&self, edition: u64, version: Option<Version>) {
+        let mut memory = self.lock();
+        memory.under_way = None;
+        if let Some(version) = version.filter(|_| memory.edition == edition) {
+            memory.state.wrote(version);
+        }
     }
 }
 
-impl SessionState {
-    /// Begins again with a ledger as the archive has it.
-    fn begin_edition(&mut self, ledger: Ledger) {
-        let before = std::mem::replace(&mut self.ledger, ledger);
+/// What to do about what is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// It is asked for.
+    Ask,
+    /// It cannot be read: what is known counts.
+    Guess,
+}
+
+impl SessionMemory {
+    fn new(owner: Owner) -> Self {
+        Self {
+            state: SessionState::new(owner.root()),
+            edition: 0,
+            calls: KnownCalls::default(),
+            batches: FxHashMap::default(),
+            orphans: Vec::new(),
+            under_way: None,
+            system: None,
+            preamble: None,
+            teller: None,
+        }
+    }
+
+    /// Puts the state to what the archive has; `None` if it does not have the session. Says whether that was sound.
+    fn begin_edition(&mut self, opened: Option<Opened>) -> bool {
         self.edition += 1;
-        self.durable = self.ledger.len();
-        self.forms.clear();
-        self.calls.clear();
-        self.has_unread_calls = !self.ledger.is_empty();
+        let written = self.state.written();
+        let unwritten = (written.batches + 1..=self.state.log().len())
+            .filter(|number| self.state.log().is_live(*number));
+        let orphans: Vec<Arc<LiveBatch>> =
+            unwritten.filter_map(|number| self.batches.get(&number).cloned()).collect();
+        self.orphans.extend(orphans);
         self.preamble = None;
-        self.live.retain(|live| !live.is_kept());
-        self.before = (!self.live.is_empty()).then_some(before);
-        if self.ledger.is_empty() {
-            self.pins.clear();
+        self.under_way = None;
+        self.state.rewind();
+        let birth = opened.as_ref().map_or(0, |opened| opened.news.version.birth);
+        if birth != written.birth {
+            // Another session of that id, or none.
+            self.state = SessionState::new(self.state.root());
         }
-        self.seen = self.ledger.is_empty().then_some((0, 0));
+        let entries = self.state.tree().len();
+        self.calls.forget_from(Seq(entries));
+        let batches = self.state.log().len();
+        self.batches.retain(|number, _| *number <= batches);
+        opened.is_none_or(|opened| self.state.apply(opened.news).is_ok())
     }
 
-    /// Whether an entry is known to be in the archive; without one there is nothing to know.
-    pub(super) fn is_durable(&self, seq: Option<Seq>) -> bool {
-        seq.is_none_or(|seq| seq.0 < self.durable)
-    }
-
-    /// Entries of an edition are in the archive, up to this one.
-    pub(super) fn wrote(&mut self, edition: u64, newest: Option<Seq>) {
-        self.writes += 1;
-        if edition == self.edition {
-            self.durable = self.durable.max(newest.map_or(0, |newest| newest.0 + 1));
+    /// Finds the messages of a request; those whose calls were changed are new.
+    pub(super) fn follow(
+        &mut self,
+        messages: &[Message],
+        chain: &mut Chain,
+        compared: usize,
+        patience: Patience,
+    ) -> Result<Trail, Unread> {
+        match self.calls.follow(&self.state, chain, messages, compared) {
+            Err(_) if patience == Patience::Guess => Ok(Trail::default()),
+            followed => followed,
         }
     }
 
-    /// The batches that the archive does not have yet, to be written again now that it has their entries.
-    ///
-    /// A batch is given up if its entries have other numbers now.
-    pub(super) fn unkept(&mut self, head: Option<Seq>) -> Vec<Arc<LiveBatch>> {
-        let Some(before) = self.before.take().filter(|_| head.is_some()) else { return Vec::new() };
-        let ledger = &self.ledger;
-        let stays = |seq: &Seq| before.link(*seq) == ledger.link(*seq);
-        self.live.retain(|live| live.is_kept() || live.edited.iter().all(stays));
-        self.live.iter().filter(|live| !live.is_kept()).cloned().collect()
-    }
-
-    /// Takes over the batches of the archive, newest first, and keeps those that are not written yet.
-    fn hold(&mut self, now: (u64, u64), log: Vec<LoggedBatch>) {
-        let unkept = self.live.iter().filter(|live| !live.is_kept()).cloned();
-        let unkept: Vec<Arc<LiveBatch>> = unkept.filter(|live| live.number > now.0).collect();
-        let known = std::mem::take(&mut self.live);
-        for logged in log.into_iter().rev().filter(|logged| logged.is_live) {
-            let same = known.iter().find(|live| live.number == logged.number);
-            let live = same.filter(|live| live.new.batch == logged.batch).cloned();
-            self.live.push(live.unwrap_or_else(|| {
-                let LoggedBatch { number, after, at_ms, batch, receipt, .. } = logged;
-                let new = NewBatch { after, at_ms, batch, receipt };
-                let live = LiveBatch::new(number, new, &self.live);
-                live.keep();
-                Arc::new(live)
-            }));
+    /// Appends messages with their links. Returns the new entries.
+    pub(super) fn extend<'m>(
+        &mut self,
+        trail: &mut Trail,
+        messages: impl Iterator<Item = &'m Message>,
+        links: &[Link],
+    ) -> Result<Vec<Node>, Unread> {
+        let messages: Vec<&Message> = messages.take(links.len()).collect();
+        let new = links.iter().zip(&messages);
+        let new = new.map(|(link, message)| (*link, message.is_user_turn()));
+        let nodes = self.state.extend(trail, new).map_err(Unread::Nodes)?;
+        for (node, message) in nodes.iter().zip(messages) {
+            self.calls.remember(node.seq, message);
         }
-        self.live.extend(unkept);
-        self.seen = Some(now);
+        Ok(nodes)
     }
 
-    /// The number that the next batch gets.
-    pub(super) fn next_batch(&self) -> u64 {
-        let newest = self.live.last().map_or(0, |live| live.number);
-        newest.max(self.seen.map_or(0, |(batches, _)| batches)) + 1
+    /// Commits a batch. One that is `aside` is undone at once: it is there so that its handles open.
+    pub(super) fn commit(
+        &mut self,
+        new: NewBatch,
+        aside: bool,
+    ) -> Result<Arc<LiveBatch>, CommitError> {
+        let line = self.state.check_commit(&new.batch, new.after)?;
+        let number = self.state.commit(line);
+        if aside {
+            self.state.undo(number);
+        }
+        let live = Arc::new(LiveBatch::new(number, new, &self.state));
+        self.batches.insert(number, Arc::clone(&live));
+        Ok(live)
     }
 
-    /// A batch is in the log under a number, and was undone at once if it is `aside`.
-    pub(super) fn committed(&mut self, live: &LiveBatch, number: u64, aside: bool) {
-        live.keep();
-        let (batches, undos) = self.seen.unwrap_or_default();
-        // Where others have written, the log is read again.
-        let is_next = number == live.number && (batches + 1 == number || self.seen.is_none());
-        self.seen = is_next.then_some((number, undos + u64::from(aside)));
+    /// A batch that the log does not have.
+    pub(super) fn uncommitted(&self, new: NewBatch) -> Arc<LiveBatch> {
+        Arc::new(LiveBatch::new(self.state.log().len() + 1, new, &self.state))
     }
 
-    /// A batch is not in the log and will not be.
-    pub(super) fn gave_up(&mut self, live: &LiveBatch) {
-        self.live.retain(|other| other.number < live.number || other.is_kept());
-        self.seen = None;
+    /// Commits the batches again that lost their numbers, now that there are entries again. Those whose entries have
+    /// other numbers are given up.
+    pub(super) fn adopted(&mut self) -> Vec<Arc<LiveBatch>> {
+        let mut adopted = Vec::new();
+        for orphan in std::mem::take(&mut self.orphans) {
+            let stays = |(seq, link): &(Seq, Option<Link>)| self.state.link(*seq) == *link;
+            let head = orphan.new.batch.head;
+            if !orphan.edited.iter().all(stays) || !self.state.tree().contains(head) {
+                continue;
+            }
+            let after = self.state.live(Some(head)).last().copied().unwrap_or(0);
+            let new = NewBatch { after, ..orphan.new.clone() };
+            adopted.extend(self.commit(new, false));
+        }
+        adopted
     }
 
     /// Whether a request is a side call: nothing of it is new, and its system prompt is another one.
@@ -403,89 +468,4 @@ impl SessionState {
         let first = *self.system.get_or_insert(system);
         is_known && first != system
     }
-
-    /// The entries whose calls must be compared with those of a request and are not known.
-    pub(super) fn unread_calls(&mut self, conversation: &Conversation, chain: &Chain) -> Vec<Seq> {
-        if !self.has_unread_calls {
-            return Vec::new();
-        }
-        let path = conversation.path();
-        let entries = self.follow(conversation, &mut chain.clone(), 0).seqs;
-        let called =
-            entries.into_iter().zip(&path.messages[path.lead..]).filter(|(seq, message)| {
-                message.calls().next().is_some()
-                    && !self.calls.contains_key(seq)
-                    && self.forms.get(seq) != Some(&form_of(message))
-            });
-        called.map(|(seq, _)| seq).collect()
-    }
-
-    /// Takes note of the calls of entries.
-    pub(super) fn learn_calls(&mut self, calls: Vec<(Seq, Arguments)>) {
-        for (seq, arguments) in calls {
-            self.calls.entry(seq).or_insert(EntryCalls { arguments, sent: None });
-        }
-    }
-
-    /// Finds the messages of a request; those whose calls were changed are new.
-    pub(super) fn follow(
-        &mut self,
-        conversation: &Conversation,
-        chain: &mut Chain,
-        shared: usize,
-    ) -> Trail {
-        let path = conversation.path();
-        let messages = &path.messages[path.lead..];
-        let calls = &mut self.calls;
-        let has_same_calls = |seq, message: &Message| {
-            let form = form_of(message);
-            if self.forms.get(&seq) == Some(&form) {
-                return true;
-            }
-            // What cannot be compared is taken for the same.
-            let Some(calls) = calls.get_mut(&seq) else { return true };
-            if calls.sent != Some(form) && calls.arguments.agree(&Arguments::of(message)) {
-                calls.sent = Some(form);
-            }
-            calls.sent == Some(form)
-        };
-        self.ledger.follow_told(chain, messages, shared, has_same_calls)
-    }
-
-    /// Appends the messages of a request that are new.
-    pub(super) fn extend(
-        &mut self,
-        trail: &mut Trail,
-        conversation: &Conversation,
-        links: &[Link],
-    ) {
-        let known = trail.seqs.len();
-        let path = conversation.path();
-        let messages = path.messages[path.lead..].iter().skip(known);
-        self.extend_with(trail, messages, &links[known..]);
-    }
-
-    /// Appends messages.
-    pub(super) fn extend_with<'m>(
-        &mut self,
-        trail: &mut Trail,
-        messages: impl Iterator<Item = &'m Message>,
-        links: &[Link],
-    ) {
-        let first = trail.seqs.len();
-        self.ledger.extend(trail, links);
-        for (seq, message) in trail.seqs[first..].iter().zip(messages) {
-            self.forms.insert(*seq, form_of(message));
-            if message.calls().next().is_some() {
-                let arguments = Arguments::of(message);
-                self.calls.insert(*seq, EntryCalls { arguments, sent: None });
-            }
-        }
-    }
-}
-
-fn form_of(message: &Message) -> u64 {
-    let mut hasher = FxHasher::default();
-    message.raw.raw().hash(&mut hasher);
-    hasher.finish()
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use longhand::{Archive, SessionId, Trail, entry_with};
+use longhand::{SessionId, Trail, Unread, entry_with};
 use longhand_archive::{
-    Addition, After, Appended, ArchiveError, Conflict, Expected, NewSession, Request,
+    ArchiveError, BatchRecord, Conflict, Entry, EntryRecord, NewEntry, NewSession, Request, Write,
 };
-use longhand_core::{Link, Seq};
+use longhand_core::session::{Chain, Node, Version};
+use longhand_core::{Link, Message};
 
-use super::live_session::SessionState;
+use super::live_session::SessionMemory;
 use super::{LiveBatch, LiveSession, NewAnswer, now_ms};
 use crate::archivist::JobWeight;
 use crate::request::admit::AdmittedRequest;
@@ -33,13 +34,19 @@ pub(crate) struct PendingWrite {
 struct PendingMessages {
     admitted: Arc<AdmittedRequest>,
     answer: Option<NewAnswer>,
-    /// The entries of all of them in an edition of the ledger, and how many were known.
-    trail: Trail,
-    known: usize,
-    edition: u64,
+    /// Where they are; `None` if that must still be found.
+    placed: Option<PlacedMessages>,
 }
 
-/// A batch, with the edition of the ledger that has its numbers.
+/// Where messages are in an edition of the numbers.
+pub(super) struct PlacedMessages {
+    pub(super) trail: Trail,
+    /// The entries of those that are new: the last ones.
+    pub(super) nodes: Vec<Node>,
+    pub(super) edition: u64,
+}
+
+/// A batch, with the edition of its numbers.
 struct PendingBatch {
     live: Arc<LiveBatch>,
     edition: u64,
@@ -48,25 +55,77 @@ struct PendingBatch {
 }
 
 /// What to do for a write now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteStep {
-    Add(Box<Addition>),
+    /// It was added to what is written to its session.
+    Added,
     /// Everything is in the archive.
     Nothing,
-    /// Another write has all of it and is not done yet.
+    /// Another write has all of it, or comes before it, and is not done yet.
     Later,
+    /// It must find its place first.
+    Replace,
     /// It cannot be added any more.
     Refused,
 }
 
-/// What came of a write.
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
     Done,
-    /// It fails however often it is tried.
+    /// It will not be taken, however often it is tried.
     Failed,
-    /// It failed and is tried again.
+    /// It was not taken now.
     Kept,
-    /// Another process was first: it gets another place once the ledger was read again.
+    /// Another process was first: it has another place once the session was read again.
     Again,
+}
+
+/// What is written to a session in one transaction.
+pub(crate) struct SessionWrite {
+    pub(crate) session: Arc<LiveSession>,
+    pub(crate) write: Write,
+    edition: u64,
+}
+
+impl SessionWrite {
+    /// Nothing yet, on top of what the archive has.
+    pub(crate) fn new(session: &Arc<LiveSession>) -> Self {
+        let memory = session.lock();
+        let write = Write::to(session.id, memory.state.written());
+        let edition = memory.edition;
+        drop(memory);
+        Self { session: Arc::clone(session), write, edition }
+    }
+
+    /// Takes note that it is under way, and gives what is to be written.
+    pub(crate) fn begin(&mut self) -> Write {
+        let Write { entries, batches, undos, .. } = &self.write;
+        let expected = self.write.expected.unwrap_or_default();
+        self.session.writing(Version {
+            entries: expected.entries + entries.len() as u64,
+            batches: expected.batches + batches.len() as u64,
+            undos: expected.undos + undos.len() as u64,
+            ..expected
+        });
+        std::mem::take(&mut self.write)
+    }
+
+    /// Takes note of what became of it.
+    pub(crate) fn end(&self, outcome: Option<&Result<Version, ArchiveError>>) {
+        let version = outcome.and_then(|outcome| outcome.as_ref().ok().copied());
+        self.session.wrote(self.edition, version);
+    }
+
+    /// The number that the next entry gets.
+    fn next_entry(&self) -> u64 {
+        self.write.expected.unwrap_or_default().entries + self.write.entries.len() as u64
+    }
+
+    /// The number that the next batch gets.
+    fn next_batch(&self) -> u64 {
+        self.write.expected.unwrap_or_default().batches + self.write.batches.len() as u64 + 1
+    }
 }
 
 impl PendingWrite {
@@ -82,27 +141,25 @@ impl PendingWrite {
         }
     }
 
-    /// A request of which so many messages were known.
-    pub(super) fn request(admitted: &Arc<AdmittedRequest>, known: usize) -> Self {
+    /// A request with the new messages that it brings.
+    pub(super) fn request(admitted: &Arc<AdmittedRequest>, nodes: Vec<Node>) -> Self {
         let (trail, edition) = (admitted.trail.clone(), admitted.edition);
-        let admitted = Arc::clone(admitted);
-        let session = Arc::clone(&admitted.session);
-        let messages = Some(PendingMessages { admitted, answer: None, trail, known, edition });
-        Self { messages, ..Self::of(&session) }
+        let placed = Some(PlacedMessages { trail, nodes, edition });
+        let messages = PendingMessages { admitted: Arc::clone(admitted), answer: None, placed };
+        Self { messages: Some(messages), ..Self::of(&admitted.session) }
     }
 
     /// An answer, the line of its request, and what the request had besides messages if that is new.
     pub(super) fn answered(
         admitted: &Arc<AdmittedRequest>,
         answer: NewAnswer,
-        (trail, known, edition): (Trail, usize, u64),
+        placed: Option<PlacedMessages>,
         request: Request,
         preamble: Option<String>,
     ) -> Self {
-        let admitted = Arc::clone(admitted);
+        let (admitted, answer) = (Arc::clone(admitted), Some(answer));
         let session = Arc::clone(&admitted.session);
-        let messages =
-            Some(PendingMessages { admitted, answer: Some(answer), trail, known, edition });
+        let messages = Some(PendingMessages { admitted, answer, placed });
         Self { messages, preamble, request: Some(request), ..Self::of(&session) }
     }
 
@@ -118,8 +175,7 @@ impl PendingWrite {
 
     /// A line for the request log, after the request that it tells of.
     pub(super) fn line(admitted: &Arc<AdmittedRequest>, request: Request) -> Self {
-        let known = admitted.chain.links().len();
-        Self { request: Some(request), ..Self::request(admitted, known) }
+        Self { request: Some(request), ..Self::request(admitted, Vec::new()) }
     }
 
     pub(crate) fn session(&self) -> &Arc<LiveSession> {
@@ -138,16 +194,20 @@ impl PendingWrite {
         self.places
     }
 
-    /// Whether it is a batch: that is made anew if it is lost.
+    /// Whether it has no words: it is made anew if it is lost.
     pub(crate) fn is_batch(&self) -> bool {
         self.batch.is_some()
     }
 
     /// How many entries it has, an answer that could not be read among them.
     pub(crate) fn count(&self) -> u64 {
-        let entries =
-            self.messages.as_ref().map_or(0, |messages| messages.links().len() - messages.known);
+        let entries = self.messages.as_ref().map_or(0, PendingMessages::count);
         entries as u64 + u64::from(self.unread().is_some())
+    }
+
+    /// How many entries it added.
+    pub(crate) fn new_entries(&self) -> u64 {
+        self.messages.as_ref().map_or(0, PendingMessages::count) as u64
     }
 
     /// What of an answer could not be read.
@@ -160,105 +220,106 @@ impl PendingWrite {
         let Some(messages) = &self.messages else {
             return JobWeight { new: OTHER_BYTES, held: OTHER_BYTES };
         };
-        let sizes = messages.new_messages().map(|message| message.raw.raw().len() + MESSAGE_BYTES);
+        let count = messages.count();
+        let new = messages.all().rev().take(count);
+        let bytes = new.map(|message| message.raw.raw().len() + MESSAGE_BYTES).sum::<usize>();
         let unread = self.unread().map_or(0, |(_, value)| value.len());
-        let new = OTHER_BYTES + unread + sizes.sum::<usize>();
+        let new = OTHER_BYTES + unread + bytes;
         let held = usize::try_from(messages.admitted.share.bytes()).unwrap_or(usize::MAX);
         JobWeight { new, held: held.max(new) }
     }
 
-    /// What to do for it now, by the current edition of the ledger.
-    pub(crate) fn step(&mut self) -> WriteStep {
-        // Others were first, and nobody can read what they wrote.
+    /// Adds it to what is written to its session, if it has its place there.
+    pub(crate) fn step(&mut self, target: &mut SessionWrite) -> WriteStep {
+        // Another process was first, and nobody can read what it wrote.
         let is_lost = self.places > 0 && self.session.is_damaged();
         if self.session.is_foreign() || is_lost {
             return WriteStep::Refused;
         }
-        let mut state = self.session.lock();
-        let mut addition = Addition {
-            session: self.session.id,
-            preamble: self.preamble.clone(),
-            ..Addition::default()
-        };
+        let is_doubted = self.session.is_doubted();
+        let mut memory = self.session.lock();
         if let Some(batch) = &self.batch {
-            if batch.edition != state.edition {
-                state.gave_up(&batch.live);
-                return WriteStep::Refused;
-            }
-            addition.batch = Some(batch.live.new.clone());
+            let is_current = batch.edition == memory.edition && batch.edition == target.edition;
+            return match batch.live.number.cmp(&target.next_batch()) {
+                _ if is_doubted || !is_current => WriteStep::Refused,
+                std::cmp::Ordering::Less => WriteStep::Refused,
+                std::cmp::Ordering::Greater => WriteStep::Later,
+                std::cmp::Ordering::Equal => batch.add(&memory, target),
+            };
         }
-        if let Some(messages) = &mut self.messages {
-            if messages.edition != state.edition {
-                messages.place(&mut state);
-            }
-            let newest = messages.trail.path.last().copied();
-            if messages.known == messages.links().len() && !state.is_durable(newest) {
-                // What a damaged session lacks never comes.
-                let is_damaged = self.session.is_damaged();
-                return if is_damaged { WriteStep::Refused } else { WriteStep::Later };
-            }
-            messages.add(&state, self.at_ms, &mut addition);
-            if !state.is_durable(Some(Seq(0))) {
-                addition.begin = Some(messages.beginning(&self.session, self.at_ms));
-            }
+        let Some(messages) = &mut self.messages else { return WriteStep::Nothing };
+        if is_doubted || memory.edition != target.edition {
+            return WriteStep::Replace;
         }
-        addition.request = self.request.clone().map(|request| {
-            let head =
-                self.messages.as_ref().and_then(|messages| messages.trail.path.last().copied());
-            Request { head: head.or(request.head), ..request }
-        });
-        addition.derived = self.unread().cloned();
-        let is_empty = addition.entries.is_empty()
-            && addition.batch.is_none()
-            && addition.request.is_none()
-            && addition.preamble.is_none();
-        if is_empty { WriteStep::Nothing } else { WriteStep::Add(Box::new(addition)) }
+        if messages.placed.as_ref().is_none_or(|placed| placed.edition != memory.edition) {
+            messages.placed = messages.find_place(&mut memory).ok();
+        }
+        let Some(placed) = &messages.placed else { return WriteStep::Replace };
+        if let Some(first) = placed.nodes.first() {
+            match first.seq.0.cmp(&target.next_entry()) {
+                std::cmp::Ordering::Less => return WriteStep::Replace,
+                std::cmp::Ordering::Greater => return WriteStep::Later,
+                std::cmp::Ordering::Equal => {}
+            }
+        } else if placed.trail.head().is_some_and(|head| head.0 >= target.next_entry()) {
+            // What a damaged session lacks never comes.
+            let is_damaged = self.session.is_damaged();
+            return if is_damaged { WriteStep::Refused } else { WriteStep::Later };
+        }
+        drop(memory);
+        self.add_messages(target)
     }
 
-    /// Takes the result of the archive.
-    pub(crate) fn entered(
-        &mut self,
-        archive: &dyn Archive,
-        result: &Result<Appended, ArchiveError>,
-    ) -> WriteOutcome {
+    /// Adds new messages, and what came with them.
+    fn add_messages(&self, target: &mut SessionWrite) -> WriteStep {
+        let Some((messages, placed)) =
+            self.messages.as_ref().and_then(|messages| Some((messages, messages.placed.as_ref()?)))
+        else {
+            return WriteStep::Replace;
+        };
+        let is_empty = placed.nodes.is_empty()
+            && self.request.is_none()
+            && self.preamble.is_none()
+            && self.unread().is_none();
+        if is_empty {
+            return WriteStep::Nothing;
+        }
+        if target.write.expected == Some(Version::default()) && target.write.begin.is_none() {
+            target.write.begin = Some(messages.beginning(&self.session, self.at_ms));
+        }
+        target.write.entries.extend(messages.records(placed, self.at_ms));
+        target.write.preambles.extend(self.preamble.clone());
+        target.write.requests.extend(self.request.clone().map(|request| {
+            let head = placed.trail.head();
+            Request { head: head.or(request.head), ..request }
+        }));
+        target.write.derived.extend(self.unread().cloned());
+        WriteStep::Added
+    }
+
+    /// What must be known of its session before it can be placed: the links of its messages.
+    pub(crate) fn links(&mut self) -> Vec<Link> {
+        self.places += 1;
+        self.messages.as_ref().map(|messages| messages.chain().links().to_vec()).unwrap_or_default()
+    }
+
+    /// Hears what the archive made of it.
+    pub(crate) fn entered(&mut self, result: &Result<Version, ArchiveError>) -> WriteOutcome {
         match result {
-            Ok(appended) => {
-                if let Some(messages) = &self.messages {
-                    self.session
-                        .lock()
-                        .wrote(messages.edition, messages.trail.path.last().copied());
-                }
-                if let (Some(batch), Some(number)) = (&self.batch, appended.batch) {
-                    let aside = batch.aside
-                        && archive.undo(self.session.id, Some(batch.live.new.batch.head)).is_ok();
-                    self.session.lock().committed(&batch.live, number, aside);
-                }
-                WriteOutcome::Done
-            }
-            Err(ArchiveError::Conflict { conflict: Conflict::Batch { .. }, .. }) => {
-                if let Some(batch) = &self.batch {
-                    self.session.lock().gave_up(&batch.live);
-                }
-                WriteOutcome::Failed
-            }
+            Ok(_) => WriteOutcome::Done,
             // Another process has written there, or has removed the session: then it begins anew.
             Err(
-                ArchiveError::Conflict { .. }
+                ArchiveError::Conflict { conflict: Conflict::Version, .. }
                 | ArchiveError::UnknownSession { .. }
                 | ArchiveError::NoSuchEntries { .. },
             ) => {
                 self.session.doubt_later();
-                if let Some(batch) = &self.batch {
-                    self.session.lock().gave_up(&batch.live);
-                    return WriteOutcome::Failed;
-                }
-                self.places += 1;
-                WriteOutcome::Again
+                if self.is_batch() { WriteOutcome::Failed } else { WriteOutcome::Again }
             }
             Err(
                 ArchiveError::Damaged { .. }
                 | ArchiveError::NotTheOwner { .. }
-                | ArchiveError::NotOnPath { .. },
+                | ArchiveError::Unfit { .. },
             ) => WriteOutcome::Failed,
             Err(_) if self.is_batch() => {
                 // It is offered again with the next request.
@@ -269,39 +330,61 @@ impl PendingWrite {
         }
     }
 
-    /// Notes that it was given up: its messages are new again with the next request.
+    /// The archive will not take it; its words are new again with the next request.
     pub(crate) fn failed(&self) {
-        if !self.is_batch() {
-            self.session.doubt_later();
+        self.session.doubt_later();
+    }
+}
+
+impl PendingBatch {
+    fn add(&self, memory: &SessionMemory, target: &mut SessionWrite) -> WriteStep {
+        let number = self.live.number;
+        let Some(line) = memory.state.log().line(number) else { return WriteStep::Refused };
+        // It may only edit entries that are there when it is written.
+        if line.reach.is_some_and(|reach| reach.0 >= target.next_entry()) {
+            return WriteStep::Later;
         }
+        let longhand_archive::NewBatch { at_ms, batch, receipt, .. } = self.live.new.clone();
+        target.write.batches.push(BatchRecord { line: *line, at_ms, batch, receipt });
+        if self.aside {
+            target.write.undos.push(number);
+        }
+        WriteStep::Added
     }
 }
 
 impl PendingMessages {
-    fn links(&self) -> &[Link] {
-        self.answer.as_ref().map_or(&self.admitted.chain, |answer| &answer.chain).links()
+    fn chain(&self) -> &Chain {
+        self.answer.as_ref().map_or(&self.admitted.chain, |answer| &answer.chain)
     }
 
-    fn new_messages(&self) -> impl Iterator<Item = &longhand_core::Message> {
+    /// All messages of the request and the answer.
+    fn all(&self) -> impl DoubleEndedIterator<Item = &Message> {
         let more = self.answer.as_ref().map_or(&[][..], |answer| &answer.messages);
-        self.admitted.with(more).skip(self.known)
+        self.admitted.with(more)
     }
 
-    /// Finds its place in a ledger that was read again.
-    fn place(&mut self, state: &mut SessionState) {
-        let links = self.links().to_vec();
-        self.trail = state.ledger.follow(&links);
-        self.known = self.trail.seqs.len();
-        let mut trail = std::mem::take(&mut self.trail);
-        state.extend_with(&mut trail, self.new_messages(), &links[self.known..]);
-        (self.trail, self.edition) = (trail, state.edition);
+    /// How many are new, as far as that is known.
+    fn count(&self) -> usize {
+        let unplaced = || self.answer.as_ref().map_or(0, |answer| answer.messages.len());
+        self.placed.as_ref().map_or_else(unplaced, |placed| placed.nodes.len())
     }
 
-    /// The new session, if these are its first messages.
+    /// Finds where they are, and appends those that are new.
+    fn find_place(&self, memory: &mut SessionMemory) -> Result<PlacedMessages, Unread> {
+        let links = self.chain().links();
+        let mut trail = Trail::default();
+        memory.state.follow(&mut trail, links).map_err(Unread::Nodes)?;
+        let known = trail.seqs.len();
+        let nodes = memory.extend(&mut trail, self.all().skip(known), &links[known..])?;
+        Ok(PlacedMessages { trail, nodes, edition: memory.edition })
+    }
+
+    /// The session as it begins with them.
     fn beginning(&self, session: &LiveSession, at_ms: i64) -> NewSession {
         NewSession {
             owner: session.owner,
-            dialect: self.admitted.conversation.dialect.as_str().to_owned(),
+            dialect: self.admitted.dialect().as_str().to_owned(),
             name: session.name.clone(),
             continues: session.continues,
             group: session.group,
@@ -309,20 +392,37 @@ impl PendingMessages {
         }
     }
 
-    /// Adds what is new.
-    fn add(&self, state: &SessionState, at_ms: i64, addition: &mut Addition) {
-        let Some(first) = self.trail.seqs.get(self.known).copied() else { return };
-        let at = self.trail.path.partition_point(|seq| *seq < first);
-        let before = at.checked_sub(1).map(|at| self.trail.path[at]);
-        let admitted = &self.admitted;
-        let dialect = admitted.conversation.dialect;
-        addition.after = After::Entry(before);
-        let before = before.and_then(|before| state.ledger.link(before));
-        addition.expected = Some(Expected { first, before });
-        let chain = self.answer.as_ref().map_or(&admitted.chain, |answer| &answer.chain);
-        let meanings = &chain.meanings()[self.known..];
-        let new = self.new_messages().zip(meanings);
-        let entries = new.map(|(message, meaning)| entry_with(dialect, message, *meaning, at_ms));
-        addition.entries = entries.collect();
+    /// The new ones as they are stored.
+    fn records(&self, placed: &PlacedMessages, at_ms: i64) -> impl Iterator<Item = EntryRecord> {
+        let known = placed.trail.seqs.len() - placed.nodes.len();
+        let dialect = self.admitted.dialect();
+        let new = self.all().zip(self.chain().meanings()).skip(known).zip(&placed.nodes);
+        new.map(move |((message, meaning), node)| {
+            let NewEntry { form, raw, text, at_ms, .. } =
+                entry_with(dialect, message, *meaning, at_ms);
+            let Node { seq, parent, link, round } = *node;
+            EntryRecord { entry: Entry { seq, parent, link, round, form, raw, at_ms }, text }
+        })
     }
+}
+
+/// Finds where the messages of an answer are, without asking the archive; `None` if that is not possible.
+pub(super) fn placed_at_once(
+    memory: &mut SessionMemory,
+    admitted: &AdmittedRequest,
+    answer: &NewAnswer,
+) -> Option<PlacedMessages> {
+    if memory.edition != admitted.edition {
+        return None;
+    }
+    let (links, count) = (answer.chain.links(), admitted.chain.links().len());
+    let mut trail = admitted.trail.clone();
+    if trail.seqs.len() != count {
+        return None;
+    }
+    memory.state.follow(&mut trail, &links[count..]).ok()?;
+    let known = trail.seqs.len();
+    let messages = admitted.with(&answer.messages).skip(known);
+    let nodes = memory.extend(&mut trail, messages, &links[known..]).ok()?;
+    Some(PlacedMessages { trail, nodes, edition: memory.edition })
 }
