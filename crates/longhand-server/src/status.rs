@@ -71,7 +71,9 @@ async fn ready(shared: &Shared) -> Response<ResponseBody> {
 
 /// Whether the archive answers and takes what it is given.
 async fn is_there(store: Arc<Store>) -> bool {
-    matches!(timeout(ARCHIVE_TIME_MAX, store.is_sound()).await, Ok(true))
+    // An archive that panics is not there.
+    let ask = tokio::spawn(async move { store.is_sound().await });
+    matches!(timeout(ARCHIVE_TIME_MAX, ask).await, Ok(Ok(true)))
 }
 
 const JSON: &str = "application/json";

@@ -215,7 +215,10 @@ async fn a_damaged_session_is_counted_and_hurts_no_other() {
         let is_counted = ready["troubled_sessions"] == 1 && ready["unarchived"].as_u64() > Some(0);
         // A session that is another owner's by now is not touched at all.
         let is_left_alone = stage.proxy.counts().bypassed == 6;
-        assert!(is_counted || is_left_alone, "{damage}: {ready}");
+        // Where only entries are damaged, the conversation begins anew beside them.
+        let newest = || disk.path(id_of(&*disk, "theirs"), None, 0..u64::MAX).unwrap_or_default();
+        let is_kept = !is_counted && !is_left_alone && newest().len() >= 28;
+        assert!(is_counted || is_left_alone || is_kept, "{damage}: {ready} {}", newest().len());
         for _ in 0..3_000 {
             if self::ready(&stage).await["archive_queue"] == 0 {
                 break;
