@@ -61,8 +61,8 @@ pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
 pub use query::Strictness;
 pub use record::{
-    Addition, After, Appended, Entry, Expected, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry,
-    NewSession, Reference, Request, Scope, SessionInfo,
+    After, Appended, Entry, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry, NewSession,
+    Reference, Request, Scope, SessionInfo,
 };
 pub use spending::{Reserved, Wish};
 pub use sqlite::{SqliteArchive, SqliteSettings, Unwiped};
