@@ -65,7 +65,7 @@ pub use record::{
     NewSession, Reference, Request, Scope, SessionInfo,
 };
 pub use spending::{Reserved, Wish};
-pub use sqlite::{SqliteArchive, SqliteSettings, Unwiped};
+pub use sqlite::{FileError, SqliteArchive, SqliteSettings, Unwiped};
 pub use storage::{
     Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
     SearchScope, SessionFilter, Storage, Upkeep, Wanted, Write,

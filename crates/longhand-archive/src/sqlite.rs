@@ -10,6 +10,7 @@ mod body;
 mod derived;
 mod entry;
 mod fault;
+mod file_error;
 mod index;
 mod indexable;
 mod link;
@@ -49,6 +50,7 @@ use longhand_core::{Handle, Link};
 use rusqlite::Connection;
 
 use self::fault::Fault;
+pub use self::file_error::FileError;
 use self::place::Place;
 use self::readers::Readers;
 use self::session::Session;
@@ -119,7 +121,7 @@ impl SqliteFile {
         action: impl FnOnce(&Connection) -> Result<T, Fault>,
     ) -> Result<T, ArchiveError> {
         self.readers.read(action).inspect_err(|error| {
-            if matches!(error, ArchiveError::Moved { .. }) {
+            if matches!(error.file_error(), Some(FileError::Moved { .. })) {
                 self.writer.rescue();
             }
         })
@@ -183,7 +185,7 @@ impl SqliteArchive {
 
     /// Writes a copy of the archive as it is now to a new file, and checks the copy. Others can write meanwhile.
     ///
-    /// `progress` is told how many pages were copied, and of how many. Gives [`ArchiveError::Exists`] if there is
+    /// `progress` is told how many pages were copied, and of how many. Gives [`FileError::Exists`] if there is
     /// something at `target`; it appears there when it is complete.
     pub fn backup(
         &self,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
+use super::FileError;
 use super::log::Log;
 use super::stamp::{self, FileStamp, Stamp};
 use crate::ArchiveError;
@@ -64,13 +65,13 @@ impl Place {
     /// Refuses to go on with a file that nobody would find again, for what is written to it would be
     /// lost, and with one whose content was replaced.
     pub(super) fn check(&self) -> Result<(), ArchiveError> {
-        let moved = |path: &Path| ArchiveError::Moved { archive: path.display().to_string() };
+        let moved = |path: &Path| FileError::Moved { archive: path.display().to_string() };
         let found = fs::metadata(&self.path).ok();
         if self.file != found.as_ref().map(id_of) {
-            return Err(moved(&self.path));
+            return Err(moved(&self.path).into());
         }
         if self.is_log_lost() {
-            return Err(moved(&self.log));
+            return Err(moved(&self.log).into());
         }
         // The file changes only when its log is brought home.
         let changed = found.as_ref().map(change_time);
@@ -152,7 +153,7 @@ fn check_log(
         looks_left = looks_left.saturating_sub(1);
         if looks_left == 0 && Instant::now() >= deadline {
             let (archive, log) = (path.display().to_string(), log.display().to_string());
-            return Err(ArchiveError::ForeignLog { archive, log });
+            return Err(FileError::ForeignLog { archive, log }.into());
         }
         thread::sleep(DOUBT_POLL);
     }
