@@ -99,7 +99,7 @@ pub struct Addition {
     /// A system prompt with tools, to be kept for the owner.
     pub preamble: Option<String>,
     /// A line for the request log.
-    pub request: Option<Request>,
+    pub request: Option<RequestRecord>,
     /// Something to be kept with the session under a key, as [`crate::Archive::put_derived`] does.
     pub derived: Option<(String, String)>,
 }
@@ -201,7 +201,7 @@ pub struct SessionInfo {
 
 /// The longest known beginning of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct KnownPath {
     /// The session that has it.
     pub session: SessionId,
     /// The last entry that is known.
@@ -271,7 +271,7 @@ pub enum Reference {
 
 /// A line of the request log; all of it is kept as given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct RequestRecord {
     /// When it was sent, in milliseconds since 1970.
     pub at_ms: i64,
     /// Its system prompt and tools.

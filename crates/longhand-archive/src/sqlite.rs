@@ -53,17 +53,18 @@ use self::fault::Fault;
 pub use self::file_error::FileError;
 use self::place::Place;
 use self::readers::Readers;
-use self::session::Session;
+use self::session::StoredSession;
 use self::sweep::Left;
 use self::threads::Threads;
 use self::write::ReadyWrite;
 use self::writer::Writer;
 use crate::storage::{
     Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
-    SessionFilter, Storage, Upkeep, Wanted, Write,
+    SearchQuery, SessionFilter, Storage, Upkeep, Write,
 };
 use crate::{
-    ArchiveError, Damage, Found, Listing, Owner, Page, Request, SessionId, SessionInfo, wait,
+    ArchiveError, Damage, KnownPath, Listing, Owner, Page, RequestRecord, SessionId, SessionInfo,
+    wait,
 };
 
 /// An archive in a file, which processes may share.
@@ -223,7 +224,7 @@ impl SqliteArchive {
     fn read_session<T: Default + Send + 'static>(
         &self,
         id: SessionId,
-        action: impl FnOnce(&Connection, &Session) -> Result<T, Fault> + Send + 'static,
+        action: impl FnOnce(&Connection, &StoredSession) -> Result<T, Fault> + Send + 'static,
     ) -> Answer<'static, T> {
         self.read(move |db| match session::find(db, id)? {
             None => Ok(T::default()),
@@ -259,7 +260,7 @@ impl Storage for SqliteArchive {
         self.read_session(id, move |db, session| batch::batches(db, session, &numbers))
     }
 
-    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<Found>> {
+    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<KnownPath>> {
         self.read(move |db| link::find(db, owner, &links))
     }
 
@@ -267,7 +268,7 @@ impl Storage for SqliteArchive {
         self.read(move |db| reference::find(db, handle))
     }
 
-    fn candidates(&self, wanted: Wanted) -> Answer<'_, Candidates> {
+    fn candidates(&self, wanted: SearchQuery) -> Answer<'_, Candidates> {
         self.on_thread(move |file| search::search(file, &wanted))
     }
 
@@ -279,7 +280,7 @@ impl Storage for SqliteArchive {
         &self,
         of: RequestFilter,
         page: Page,
-    ) -> Answer<'_, Listing<(SessionId, Request)>> {
+    ) -> Answer<'_, Listing<(SessionId, RequestRecord)>> {
         self.read(move |db| match of {
             RequestFilter::Session(id) => request::requests(db, id, page),
             RequestFilter::Answer(owner, answer) => {

@@ -2,7 +2,7 @@
 
 use longhand_archive::{
     Addition, After, Appended, Archive, ArchiveError, Conflict, Entry, Expected, NewBatch,
-    NewEntry, Node, Owner, Page, PreambleId, Reference, Request, Scope, SqliteArchive,
+    NewEntry, Node, Owner, Page, PreambleId, Reference, RequestRecord, Scope, SqliteArchive,
 };
 use longhand_core::{Handle, Link, Original, Seq};
 
@@ -37,7 +37,7 @@ fn with_batch(addition: &Addition, batch: NewBatch) -> Addition {
 
 /// An addition with some of everything.
 fn full(addition: &Addition, batch: NewBatch) -> Addition {
-    let request = Request { answer: Some("answer".to_owned()), ..Request::default() };
+    let request = RequestRecord { answer: Some("answer".to_owned()), ..RequestRecord::default() };
     Addition {
         preamble: Some("tools".to_owned()),
         request: Some(request),
@@ -167,7 +167,8 @@ fn all_of_an_addition_is_made() {
         let tools = archive.preamble(Owner::LOCAL, PreambleId::of("tools")).unwrap();
         assert_eq!(tools.as_deref(), Some("tools"));
         assert_eq!(archive.preamble(Owner::of("key"), PreambleId::of("tools")).unwrap(), None);
-        let request = Request { answer: Some("answer".to_owned()), ..Request::default() };
+        let request =
+            RequestRecord { answer: Some("answer".to_owned()), ..RequestRecord::default() };
         let requests = archive.requests(id("s"), Page::ALL).unwrap().items;
         assert_eq!(requests, std::slice::from_ref(&request));
         let found = archive.answer(Owner::LOCAL, "answer").unwrap();
@@ -287,7 +288,7 @@ fn answers_are_found_by_owner_and_the_newest_counts() {
         archive.begin(id("theirs"), &named(other, "theirs")).unwrap();
         let log = |name: &str, answer: Option<&str>, sent, at_ms| {
             let answer = answer.map(str::to_owned);
-            let request = Request { answer, sent, at_ms, ..Request::default() };
+            let request = RequestRecord { answer, sent, at_ms, ..RequestRecord::default() };
             archive.log_request(id(name), &request).unwrap();
         };
         let find = |owner, answer: &str| {

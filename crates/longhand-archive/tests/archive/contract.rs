@@ -3,8 +3,9 @@
 use std::thread;
 
 use longhand_archive::{
-    Addition, After, Appended, ArchiveError, Conflict, Entry, Found, Head, LoggedBatch, NewEntry,
-    NewSession, Owner, Page, PreambleId, Reference, Request, Scope, SessionId, SessionInfo,
+    Addition, After, Appended, ArchiveError, Conflict, Entry, Head, KnownPath, LoggedBatch,
+    NewEntry, NewSession, Owner, Page, PreambleId, Reference, RequestRecord, Scope, SessionId,
+    SessionInfo,
 };
 use longhand_core::Handle;
 use longhand_core::{Edit, Original, Place, Seq};
@@ -175,10 +176,10 @@ fn a_conversation_is_found_again_by_its_chain() {
         record(archive, "s", &said[..6]);
         let chain = links(Owner::LOCAL, &said);
         let found = |owner, links: &[_]| archive.find_path(owner, links).unwrap();
-        let expected = Found { session: id("s"), seq: Seq(5), known: 6 };
+        let expected = KnownPath { session: id("s"), seq: Seq(5), known: 6 };
         assert_eq!(found(Owner::LOCAL, &chain), Some(expected));
         for known in 1..6 {
-            let expected = Found { session: id("s"), seq: Seq(known as u64 - 1), known };
+            let expected = KnownPath { session: id("s"), seq: Seq(known as u64 - 1), known };
             assert_eq!(found(Owner::LOCAL, &chain[..known]), Some(expected));
         }
         assert_eq!(found(Owner::LOCAL, &[]), None);
@@ -188,13 +189,13 @@ fn a_conversation_is_found_again_by_its_chain() {
         assert_eq!(found(other, &links(other, &said)), None);
         archive.begin(id("theirs"), &named(other, "theirs")).unwrap();
         archive.append(id("theirs"), After::Newest, &said[..2]).unwrap();
-        let expected = Found { session: id("theirs"), seq: Seq(1), known: 2 };
+        let expected = KnownPath { session: id("theirs"), seq: Seq(1), known: 2 };
         assert_eq!(found(other, &links(other, &said)), Some(expected));
         // Of two that have it, the one that got it last.
         record(archive, "t", &said[..6]);
         assert_eq!(found(Owner::LOCAL, &chain).unwrap().session, id("t"));
         fork(archive, "s", Some(5), &said[6..7]);
-        let expected = Found { session: id("s"), seq: Seq(6), known: 7 };
+        let expected = KnownPath { session: id("s"), seq: Seq(6), known: 7 };
         assert_eq!(found(Owner::LOCAL, &chain), Some(expected));
         archive.remove(id("s")).unwrap();
         assert_eq!(found(Owner::LOCAL, &chain).unwrap().session, id("t"));
@@ -539,7 +540,7 @@ fn preambles_are_kept_once_for_each_owner() {
         begin(archive, "a");
         begin(archive, "b");
         let log = |name, preamble| {
-            let request = Request { preamble: Some(preamble), ..Request::default() };
+            let request = RequestRecord { preamble: Some(preamble), ..RequestRecord::default() };
             archive.log_request(id(name), &request).unwrap();
         };
         log("a", tools);
@@ -557,10 +558,10 @@ fn preambles_are_kept_once_for_each_owner() {
 #[test]
 fn requests_are_logged_as_they_are() {
     check(|archive| {
-        let unknown = archive.log_request(id("s"), &Request::default());
+        let unknown = archive.log_request(id("s"), &RequestRecord::default());
         assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
         record(archive, "s", &[user("one")]);
-        let request = |n: u64| Request {
+        let request = |n: u64| RequestRecord {
             at_ms: -7,
             preamble: n.is_multiple_of(2).then(|| PreambleId::of("tools")),
             head: n.is_multiple_of(3).then_some(Seq(n)),
@@ -613,7 +614,7 @@ fn derived_data_is_replaced() {
 fn what_is_kept_under_a_key_is_found_by_the_beginning_of_it_and_goes_with_its_session() {
     check(|archive| {
         record(archive, "s", &[user("one")]);
-        let request = Request { at_ms: 7, ..Request::default() };
+        let request = RequestRecord { at_ms: 7, ..RequestRecord::default() };
         for key in ["answer/2", "answer/1", "answers", "Answer/0", "a%/1"] {
             let derived = Some((key.to_owned(), format!("value of {key}")));
             let request = Some(request.clone());
@@ -650,7 +651,8 @@ fn a_removed_session_takes_along_what_was_its_own() {
             let variant = (Handle::of([name]), Original::Text(name.to_owned()));
             archive.commit(id(name), &with_variants(stubs(0, 1, &[0]), &[variant])).unwrap();
             archive.pin(id(name), Seq(0), true).unwrap();
-            let request = Request { answer: Some(name.to_owned()), ..Request::default() };
+            let request =
+                RequestRecord { answer: Some(name.to_owned()), ..RequestRecord::default() };
             archive.log_request(id(name), &request).unwrap();
             archive.put_derived(id(name), "story", name).unwrap();
         }

@@ -12,7 +12,9 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use longhand_archive::{Addition, Archive, NewEntry, Owner, PreambleId, Request, SqliteArchive};
+use longhand_archive::{
+    Addition, Archive, NewEntry, Owner, PreambleId, RequestRecord, SqliteArchive,
+};
 use longhand_core::Seq;
 use longhand_testkit::rng::Rng;
 
@@ -124,10 +126,10 @@ fn scratch(archive: &SqliteArchive, entry: &NewEntry) {
         begin: Some(named(Owner::LOCAL, "scratch")),
         entries: vec![entry.clone(); 40],
         preamble: Some(entry.raw.clone()),
-        request: Some(Request {
+        request: Some(RequestRecord {
             preamble: Some(PreambleId::of(&entry.raw)),
             answer: Some(entry.text.clone()),
-            ..Request::default()
+            ..RequestRecord::default()
         }),
         ..Addition::default()
     };

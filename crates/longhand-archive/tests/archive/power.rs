@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use longhand_archive::{
-    Addition, Archive, ArchiveError, MemoryArchive, Owner, Page, Request, SqliteArchive, Wish,
+    Addition, Archive, ArchiveError, MemoryArchive, Owner, Page, RequestRecord, SqliteArchive, Wish,
 };
 use longhand_core::Seq;
 use longhand_testkit::filler;
@@ -62,7 +62,7 @@ fn add(archive: &dyn Archive, name: &str, number: usize, count: usize) -> Result
         begin: Some(named(Owner::LOCAL, name)),
         entries: entries.collect(),
         preamble: number.is_multiple_of(4).then(|| format!("system prompt {number}")),
-        request: Some(Request { sent: number as u64, ..Request::default() }),
+        request: Some(RequestRecord { sent: number as u64, ..RequestRecord::default() }),
         ..Addition::default()
     };
     archive.append_all(&[addition])?.remove(0).map(drop)
