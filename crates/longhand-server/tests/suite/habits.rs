@@ -4,7 +4,7 @@ use crate::common::{
 };
 use longhand::Tokens;
 use longhand_testkit::filler;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 /// What share of all bytes a provider would have had in its cache.
@@ -46,7 +46,7 @@ async fn files_that_float_before_the_question_are_one_session() {
     let asked = with_files_at_the_end(turns);
     let whole: Vec<String> = asked.iter().map(|own| request(path, own, false)).collect();
     for (budget, least) in [(1_000_000, cached_share(&whole) - 0.05), (8_000, 0.5)] {
-        let steps: Vec<Step> = (0..turns).map(|turn| says(&answer(turn))).collect();
+        let steps: Vec<ScriptStep> = (0..turns).map(|turn| says(&answer(turn))).collect();
         let stage = Stage::new(Some(budget), steps).await;
         for own in &asked {
             stage.ask(path, own).await;

@@ -17,7 +17,7 @@ use longhand_model::http;
 use longhand_summary::{Input, Summary, SummaryError};
 use longhand_testkit::faulty::{Fault, Faulty};
 use longhand_testkit::gate::Gate;
-use longhand_testkit::scripted::{Step, USAGE_INPUT, USAGE_OUTPUT};
+use longhand_testkit::scripted::{ScriptStep, USAGE_INPUT, USAGE_OUTPUT};
 use serde_json::{Value, json};
 
 async fn own(stage: &Stage, path: &str) -> (u16, String) {
@@ -62,7 +62,7 @@ async fn it_says_that_it_lives_and_whether_it_is_ready() {
 #[tokio::test]
 async fn the_numbers_are_right() {
     let path = PATHS[0];
-    let too_long = Step::TooLong { limit: 3_000, asked: 9_000 };
+    let too_long = ScriptStep::TooLong { limit: 3_000, asked: 9_000 };
     let stage = Stage::new(Some(4_000), [answers(2), vec![too_long], answers(4)].concat()).await;
     let priced = |body: String| body.replace("scripted", "gpt-4o");
     let mut sums = [0, 0];
@@ -122,7 +122,7 @@ async fn a_priced_model_s_cost_is_added_up() {
     let body = json!({"model": "gpt-4o", "choices": [{"index": 0, "message": assistant("Well."), "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 10_000, "prompt_tokens_details": {"cached_tokens": 6_000}, "completion_tokens": 1_000}});
     let kind = vec![("content-type", "application/json".to_owned())];
-    let stage = Stage::new(None, vec![Step::Raw(200, kind, body.to_string()); 2]).await;
+    let stage = Stage::new(None, vec![ScriptStep::Raw(200, kind, body.to_string()); 2]).await;
     for said in ["Hm?", "Oh?"] {
         stage.ask(path, &[user(said)]).await;
     }
@@ -135,7 +135,7 @@ async fn a_priced_model_s_cost_is_added_up() {
 #[tokio::test]
 async fn lines_of_the_log_are_json_without_words_or_keys() {
     let (log, lines) = log();
-    let stage = Stage::with([answers(2), vec![Step::Status(500)]].concat(), |settings| {
+    let stage = Stage::with([answers(2), vec![ScriptStep::Status(500)]].concat(), |settings| {
         settings.log = Some(log);
         settings.budget = Some(Tokens(3_000));
         settings.keys = vec!["canary-ours".to_owned()];
@@ -182,7 +182,7 @@ async fn lines_of_the_log_are_json_without_words_or_keys() {
 
 #[tokio::test]
 async fn a_stop_finishes_a_slow_stream_and_takes_nobody_new() {
-    let slow = Step::Drip("one two three".to_owned(), Duration::from_millis(100));
+    let slow = ScriptStep::Drip("one two three".to_owned(), Duration::from_millis(100));
     let stage = Stage::new(Some(8_000), [slow, says("late")]).await;
     let path = PATHS[2];
     let address = stage.proxy.address();
@@ -197,7 +197,7 @@ async fn a_stop_finishes_a_slow_stream_and_takes_nobody_new() {
 }
 
 /// A stage whose answers wait for the archive.
-async fn strict(fault: Fault, steps: Vec<Step>) -> (Stage, Arc<Faulty>, Arc<MemoryArchive>) {
+async fn strict(fault: Fault, steps: Vec<ScriptStep>) -> (Stage, Arc<Faulty>, Arc<MemoryArchive>) {
     let store = Arc::new(MemoryArchive::default());
     let archive = Arc::new(Faulty::new(Arc::clone(&store) as Arc<dyn Archive>, fault));
     let own = Arc::clone(&archive);
@@ -260,7 +260,7 @@ async fn an_answer_that_cannot_be_archived_ends_in_an_error() {
 }
 
 async fn ends_in_an_error(path: &str) {
-    let slow = Step::Drip("one two three".to_owned(), Duration::from_millis(60));
+    let slow = ScriptStep::Drip("one two three".to_owned(), Duration::from_millis(60));
     let (stage, archive, _) = strict(Fault::None, vec![slow]).await;
     let answer = stage.post(path, &request(path, &[user("Hm?")], true)).await;
     assert_eq!(answer.status(), 200);
@@ -302,7 +302,7 @@ async fn keys_are_wanted_and_stay_here() {
 
 #[tokio::test]
 async fn too_many_are_told_to_come_back() {
-    let slow = Step::Drip("one two three".to_owned(), Duration::from_millis(50));
+    let slow = ScriptStep::Drip("one two three".to_owned(), Duration::from_millis(50));
     let stage =
         Stage::with([slow, says("b"), says("c")], |settings| settings.requests_max = 1).await;
     let path = PATHS[0];
@@ -347,7 +347,7 @@ async fn what_is_larger_than_anything_is_refused() {
     for path in [PATHS[0], PATHS[2], "/v1/files"] {
         for sized in [true, false] {
             // An upstream that answers at once may do so before the limit is reached.
-            let stage = Stage::with([Step::Hang], |settings| {
+            let stage = Stage::with([ScriptStep::Hang], |settings| {
                 settings.request_bytes_max = 1_000;
                 settings.body_bytes_max = 5_000;
             })
@@ -391,7 +391,7 @@ impl Summariser for Model {
 }
 
 /// A conversation of so many rounds, which is folded by and by.
-fn rounds(path: &str, count: usize) -> (Vec<Value>, Vec<Step>) {
+fn rounds(path: &str, count: usize) -> (Vec<Value>, Vec<ScriptStep>) {
     let mut all = Vec::new();
     let mut steps = Vec::new();
     for at in 0..count {
@@ -462,7 +462,7 @@ async fn a_model_s_words_come_with_the_next_batch_and_nobody_waits_for_them() {
 
 #[tokio::test]
 async fn what_is_too_large_to_be_archived_is_refused_where_it_must_be() {
-    let stage = Stage::with([Step::Answer("no".to_owned())], |settings| {
+    let stage = Stage::with([ScriptStep::Answer("no".to_owned())], |settings| {
         settings.request_bytes_max = 1_000;
         settings.require_archive = true;
     })

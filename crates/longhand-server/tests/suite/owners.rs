@@ -5,7 +5,7 @@ use crate::common::{Stage, assistant, reopened, says, sessions, sqlite, user};
 use longhand::{Archive, Owner, SessionId, Tokens};
 use longhand_archive::NewSession;
 use longhand_server::{HeaderName, Settings};
-use longhand_testkit::scripted::{Call, Reply, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedCall, ScriptedReply};
 use serde_json::{Value, json};
 
 const SECRET: &str = "the vault opens with axolotl 4711";
@@ -40,9 +40,13 @@ fn conversation(rounds: usize) -> Vec<Value> {
 }
 
 /// An answer that asks for something of ours.
-fn recalls(arguments: Value) -> Step {
-    let call = Call { id: "call_1".into(), name: "longhand_recall".into(), arguments };
-    Step::Reply(Reply { id: "r".into(), calls: vec![call], ..Reply::default() })
+fn recalls(arguments: Value) -> ScriptStep {
+    let call = ScriptedCall { id: "call_1".into(), name: "longhand_recall".into(), arguments };
+    ScriptStep::Reply(ScriptedReply {
+        id: "r".into(),
+        calls: vec![call],
+        ..ScriptedReply::default()
+    })
 }
 
 async fn ask(
@@ -120,7 +124,7 @@ async fn attack(form: (&str, &str), named: Option<&str>) {
     for attacker in [None, Some(""), Some("thief"), Some("victi"), Some("Victim")] {
         for session in [None, Some(victim.name.clone()), Some(victim.id.to_string())] {
             let steps = asked.iter().map(|call| recalls(call.clone()));
-            let steps: Vec<Step> = steps.flat_map(|call| [call, says("Hm.")]).collect();
+            let steps: Vec<ScriptStep> = steps.flat_map(|call| [call, says("Hm.")]).collect();
             let stage = Stage::with(steps, |own| set(own, &archive)).await;
             let session = session.as_deref();
             // The first message alone, the beginning without the secret, and its end.
@@ -160,7 +164,7 @@ async fn answers_that_a_provider_holds_are_their_owner_s() {
         "model": "scripted", "output": [message], "usage": {"input_tokens": 10, "output_tokens": 5}});
     let kind = vec![("content-type", "application/json".to_owned())];
     let (folder, archive) = sqlite();
-    let steps = [Step::Raw(200, kind, answer.to_string())];
+    let steps = [ScriptStep::Raw(200, kind, answer.to_string())];
     let stage = Stage::with(steps, |own| set(own, &archive)).await;
     let first = body(path, &[user("Remember this.")]);
     ask(&stage, path, FORMS[0], Some("victim"), None, &first).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhand::{Redactor, Tokens};
 use longhand_archive::Scope;
 use longhand_core::Handle;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -59,7 +59,7 @@ async fn the_archive_has_no_secret_and_the_provider_gets_them_all() {
         let (folder, archive) = sqlite();
         let (log, lines) = log();
         let answer = assistant(&format!("I set password={PASSWORD} and TOKEN={}.", token()));
-        let steps: Vec<Step> = [vec![reply(path, &answer)], answers(30)].concat();
+        let steps: Vec<ScriptStep> = [vec![reply(path, &answer)], answers(30)].concat();
         let redactor = Arc::new(Redactor::new([3; 32]));
         let stage = Stage::with(steps, |settings| {
             settings.archive = Arc::clone(&archive);
@@ -166,7 +166,11 @@ async fn history_that_a_provider_holds_is_rebuilt_redacted() {
             "content": [{"type": "output_text", "text": "Go on.", "annotations": []}]});
         let body = json!({"id": id, "object": "response", "status": "completed", "model": "scripted",
             "output": [message], "usage": {"input_tokens": 10, "output_tokens": 5}});
-        Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+        ScriptStep::Raw(
+            200,
+            vec![("content-type", "application/json".to_owned())],
+            body.to_string(),
+        )
     };
     let steps = (0..9).map(|at| responded(&format!("resp_{at}")));
     let (folder, archive) = sqlite();
@@ -215,7 +219,7 @@ async fn a_key_is_written_nowhere_whatever_field_it_comes_in() {
         vec![("content-type", "application/json".to_owned()), ("x-request-id", at("answer header"))]
     };
     let chat = |message: Value| {
-        Step::Raw(
+        ScriptStep::Raw(
             200,
             json_type(),
             json!({
@@ -258,15 +262,15 @@ async fn a_key_is_written_nowhere_whatever_field_it_comes_in() {
         json!({"error": {"message": at("error"), "type": at("error type"), "code": at("code")}});
     let steps = vec![
         chat(call),
-        Step::Raw(200, json_type(), recall.to_string()),
+        ScriptStep::Raw(200, json_type(), recall.to_string()),
         chat(assistant(&at("second answer"))),
-        Step::Raw(200, json_type(), responded.to_string()),
-        Step::Raw(200, json_type(), responded.to_string()),
-        Step::Raw(200, vec![("content-type", "text/event-stream".to_owned())], events),
-        Step::Raw(400, json_type(), error.to_string()),
-        Step::Raw(200, json_type(), "{}".to_owned()),
-        Step::Raw(200, json_type(), "{}".to_owned()),
-        Step::Drop,
+        ScriptStep::Raw(200, json_type(), responded.to_string()),
+        ScriptStep::Raw(200, json_type(), responded.to_string()),
+        ScriptStep::Raw(200, vec![("content-type", "text/event-stream".to_owned())], events),
+        ScriptStep::Raw(400, json_type(), error.to_string()),
+        ScriptStep::Raw(200, json_type(), "{}".to_owned()),
+        ScriptStep::Raw(200, json_type(), "{}".to_owned()),
+        ScriptStep::Drop,
     ];
     let stage = Stage::with(steps, |settings| {
         settings.archive = Arc::clone(&archive);

@@ -5,7 +5,7 @@ use crate::common::{PATHS, Stage};
 use longhand_core::{Scale, Tokens};
 use longhand_dialect::{Dialect, read, write};
 use longhand_meter::{ImageRule, MeterSpec};
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 /// The recorded sessions: in `LONGHAND_SHARED`, or `shared` beside the project.
@@ -37,7 +37,7 @@ fn convert(path: &PathBuf, dialect: Dialect) -> (Value, Vec<Value>) {
     }
 }
 
-fn whole_answer(dialect: Dialect, message: &Value) -> Step {
+fn whole_answer(dialect: Dialect, message: &Value) -> ScriptStep {
     let body = match dialect {
         Dialect::Anthropic => {
             json!({"type": "message", "role": "assistant", "model": "scripted", "content": message["content"],
@@ -47,7 +47,7 @@ fn whole_answer(dialect: Dialect, message: &Value) -> Step {
             json!({"model": "scripted", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
         }
     };
-    Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+    ScriptStep::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
 }
 
 async fn replay(path: &PathBuf, route: &str, dialect: Dialect) {

@@ -14,14 +14,14 @@ use longhand_core::Seq;
 use longhand_core::session::Version;
 use longhand_server::{Proxy, Settings, serve};
 use longhand_testkit::faulty::{Fault, Faulty};
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::Value;
 
 /// Answers every request with words of its own.
 fn upstream() -> ScriptedServer {
     let count = AtomicUsize::new(0);
     ScriptedServer::playing(100_000, move |_| {
-        Some(Step::Answer(format!("Answer {}.", count.fetch_add(1, Ordering::Relaxed))))
+        Some(ScriptStep::Answer(format!("Answer {}.", count.fetch_add(1, Ordering::Relaxed))))
     })
 }
 

@@ -11,7 +11,7 @@ use longhand_archive::{LoggedBatch, Page, Scope, SessionInfo, SqliteArchive};
 use longhand_core::{Handle, Part, Seq};
 use longhand_dialect::{Conversation, Dialect, Finding, read};
 use longhand_server::{LogSink, Proxy, Settings, serve};
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 pub(crate) struct Stage {
@@ -22,12 +22,15 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) async fn new(budget: Option<u64>, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) async fn new(
+        budget: Option<u64>,
+        steps: impl IntoIterator<Item = ScriptStep>,
+    ) -> Self {
         Self::with(steps, |settings| settings.budget = budget.map(Tokens)).await
     }
 
     pub(crate) async fn with(
-        steps: impl IntoIterator<Item = Step>,
+        steps: impl IntoIterator<Item = ScriptStep>,
         change: impl FnOnce(&mut Settings),
     ) -> Self {
         let server = ScriptedServer::start(steps);
@@ -138,7 +141,7 @@ pub(crate) fn request(path: &str, messages: &[Value], stream: bool) -> String {
 pub(crate) const PATHS: [&str; 3] = ["/v1/chat/completions", "/v1/responses", "/v1/messages"];
 
 /// An answer with a message of the model, as a client would send it back, and no word of what it took.
-pub(crate) fn reply(path: &str, message: &Value) -> Step {
+pub(crate) fn reply(path: &str, message: &Value) -> ScriptStep {
     let body = match path {
         "/v1/messages" => {
             json!({"type": "message", "role": "assistant", "content": message["content"], "stop_reason": "end_turn"})
@@ -146,11 +149,11 @@ pub(crate) fn reply(path: &str, message: &Value) -> Step {
         "/v1/responses" => json!({"status": "completed", "output": [message]}),
         _ => json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}),
     };
-    Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+    ScriptStep::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
 }
 
 /// The model's side of the loop of [`messages`], from its second call on.
-pub(crate) fn calls(path: &str, steps: usize) -> Vec<Step> {
+pub(crate) fn calls(path: &str, steps: usize) -> Vec<ScriptStep> {
     let all = messages(path, steps + 1);
     (1..=steps).map(|step| reply(path, &all[1 + 2 * step])).collect()
 }
@@ -188,12 +191,12 @@ pub(crate) fn assistant(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
 }
 
-pub(crate) fn says(text: &str) -> Step {
-    Step::Answer(text.to_owned())
+pub(crate) fn says(text: &str) -> ScriptStep {
+    ScriptStep::Answer(text.to_owned())
 }
 
 /// So many answers.
-pub(crate) fn answers(count: usize) -> Vec<Step> {
+pub(crate) fn answers(count: usize) -> Vec<ScriptStep> {
     vec![says("Go on."); count]
 }
 

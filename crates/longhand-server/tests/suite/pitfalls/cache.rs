@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhand::{Archive, MemoryArchive, Tokens};
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -117,10 +117,10 @@ async fn p15_a_guard_that_reverts_every_request_is_seen() {
 }
 
 /// An answer of Anthropic with what it took.
-fn billed(usage: &Value) -> Step {
+fn billed(usage: &Value) -> ScriptStep {
     let body = json!({"type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
         "content": [{"type": "text", "text": "Well."}], "stop_reason": "end_turn", "usage": usage});
-    Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+    ScriptStep::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use longhand::{Archive, Tokens};
 use longhand_archive::Entry;
 use longhand_server::Settings;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -48,7 +48,7 @@ async fn p31_chats_that_begin_alike_are_told_apart() {
 async fn p32_a_side_call_stays_out_of_the_session() {
     let path = PATHS[0];
     let system = |text: &str| json!({"role": "system", "content": text});
-    let slow = |text: &str| Step::Drip(text.to_owned(), std::time::Duration::from_millis(20));
+    let slow = |text: &str| ScriptStep::Drip(text.to_owned(), std::time::Duration::from_millis(20));
     let steps = [slow("Because."), slow("A title"), slow("Really.")];
     let stage = Stage::new(Some(8_000), steps).await;
     let first = [system("You are an agent."), user("Why?")];

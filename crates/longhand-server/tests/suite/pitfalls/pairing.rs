@@ -1,6 +1,6 @@
 //! Pairing and validity.
 
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -156,7 +156,7 @@ async fn p23_an_id_that_is_missing_is_not_made_up() {
     let choice = json!({"index": 0, "message": message, "finish_reason": "tool_calls"});
     let body = json!({"model": "scripted", "choices": [choice]}).to_string();
     let kind = vec![("content-type", "application/json".to_owned())];
-    let stage = Stage::new(Some(8_000), [Step::Raw(200, kind, body.clone())]).await;
+    let stage = Stage::new(Some(8_000), [ScriptStep::Raw(200, kind, body.clone())]).await;
     let answer = stage.post(PATHS[0], &request(PATHS[0], &[user("Read.")], false)).await;
     assert_eq!(answer.text().await.unwrap(), body);
     for (_, raws) in stage.archived().await {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use longhand::{Archive, Tokens};
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::raw::{Piece, RawServer, chunked, whole};
@@ -175,7 +175,7 @@ async fn p27_answers_of_another_kind_than_was_asked_for_are_passed_on() {
             assert_eq!(answer.headers()["content-type"], kind);
             assert_eq!(answer.text().await.unwrap(), body, "{path} {kind}");
         }
-        let nothing = Step::Raw(204, vec![], String::new());
+        let nothing = ScriptStep::Raw(204, vec![], String::new());
         let stage = Stage::new(Some(8_000), [nothing]).await;
         assert_eq!(stage.ask(path, &[user("Hm?")]).await.status, 204);
     }
@@ -213,13 +213,13 @@ async fn p29_who_leaves_is_not_worked_for() {
 #[tokio::test]
 async fn p29_nothing_is_sent_twice_unless_it_is_too_long() {
     for step in [
-        Step::Status(400),
-        Step::Status(500),
-        Step::Status(529),
-        Step::Limited(None),
-        Step::Drop,
-        Step::Cut("one two three four".to_owned()),
-        Step::ErrorBody("out of order".to_owned()),
+        ScriptStep::Status(400),
+        ScriptStep::Status(500),
+        ScriptStep::Status(529),
+        ScriptStep::Limited(None),
+        ScriptStep::Drop,
+        ScriptStep::Cut("one two three four".to_owned()),
+        ScriptStep::ErrorBody("out of order".to_owned()),
     ] {
         for stream in [false, true] {
             let path = PATHS[2];
