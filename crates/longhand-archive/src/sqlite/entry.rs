@@ -240,7 +240,7 @@ impl StoredEntry {
 macro_rules! select {
     (raw, $rest:literal) => {
         entry::select!(
-            "coalesce(entry.raw, (SELECT own.raw FROM entry AS own WHERE own.id = entry.body))",
+            "coalesce(entry.raw, (SELECT holder.raw FROM entry AS holder WHERE holder.id = entry.body))",
             $rest
         )
     };

@@ -174,9 +174,10 @@ async fn where_all_must_be_archived_no_path_and_no_answer_is_an_exception() {
         (PATHS[2], vec!["/v1/messages/", "/v1%2Fmessages", "/v1/message%73/"]),
     ] {
         for form in forms {
-            let stage =
-                Stage::with([ScriptStep::Answer("Here.".into())], |own| own.require_archive = true)
-                    .await;
+            let stage = Stage::with([ScriptStep::Answer("Here.".into())], |settings| {
+                settings.require_archive = true
+            })
+            .await;
             let body = request(path, &[user("Hm?")], false);
             let answer = stage.post(form, &body).await;
             let session = answer.headers().get("x-longhand-session").cloned();
@@ -188,8 +189,8 @@ async fn where_all_must_be_archived_no_path_and_no_answer_is_an_exception() {
             assert!(archived[0].1[0].contains("Hm?"), "{form}");
         }
         // A refusal of the model is an answer, too.
-        let stage = Stage::with([ScriptStep::Refuse("I must not.".into())], |own| {
-            own.require_archive = true
+        let stage = Stage::with([ScriptStep::Refuse("I must not.".into())], |settings| {
+            settings.require_archive = true
         })
         .await;
         stage.post(path, &request(path, &[user("Hm?")], false)).await.text().await.unwrap();
@@ -201,10 +202,11 @@ async fn where_all_must_be_archived_no_path_and_no_answer_is_an_exception() {
             ("content-type", "application/json".to_owned()),
             ("content-encoding", "gzip".to_owned()),
         ];
-        let stage = Stage::with([ScriptStep::Raw(200, kind, "\u{1f}packed".to_owned())], |own| {
-            own.require_archive = true;
-        })
-        .await;
+        let stage =
+            Stage::with([ScriptStep::Raw(200, kind, "\u{1f}packed".to_owned())], |settings| {
+                settings.require_archive = true;
+            })
+            .await;
         let answer = stage.post(path, &request(path, &[user("Hm?")], false)).await;
         assert!(answer.text().await.is_ok(), "{path}");
         assert_eq!(stage.proxy.counts().unread, 1, "{path}");

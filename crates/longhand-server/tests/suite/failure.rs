@@ -73,10 +73,10 @@ async fn one_session_s_trouble_is_no_other_s() {
 async fn trouble_of_one(method: &'static str, fault: Fault) {
     let (_folder, disk) = sqlite();
     let archive = Arc::new(Faulty::new(Arc::clone(&disk), Fault::None));
-    let own = Arc::clone(&archive);
+    let proxy_archive = Arc::clone(&archive);
     let steps = vec![ScriptStep::Answer("Here.".to_owned()); 40];
     let stage = Stage::with(steps, |settings| {
-        settings.archive = own;
+        settings.archive = proxy_archive;
         settings.budget = Some(Tokens(2_000));
         settings.deadline = Duration::from_secs(20);
     })

@@ -56,8 +56,8 @@ async fn grow(wire: WireFormat, seed: u64, limit: u64) {
         let body = body(wire, &request.json());
         let answer = stage.post(path, &body).await;
         let header = |name: &str| {
-            let own = answer.headers().get(name).map(|own| own.to_str().unwrap().to_owned());
-            own.unwrap_or_default()
+            let value = answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+            value.unwrap_or_default()
         };
         let place = format!("{wire:?}, seed {seed}, limit {limit}, turn {turn}");
         assert_ne!(header("x-longhand"), "bypassed", "{place}");

@@ -122,7 +122,7 @@ async fn thinking_that_an_edit_voids_is_dropped_by_the_provider_s_own_switch() {
     for (model, is_switched) in [("claude-opus-5-5", true), ("claude-opus-4-5", false)] {
         let stage = Stage::new(Some(3_000), vec![ScriptStep::Answer("Go on.".to_owned()); 2]).await;
         let mut messages = messages(path, 20);
-        for message in messages.iter_mut().filter(|own| own["role"] == "assistant") {
+        for message in messages.iter_mut().filter(|message| message["role"] == "assistant") {
             let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "x"});
             message["content"].as_array_mut().unwrap().insert(0, thinking);
         }

@@ -144,9 +144,11 @@ fn tokens(path: &str, body: &str) -> Tokens {
     let images = ImageRule::for_model(provider, Some("scripted"));
     let meter = MeterSpec::for_model("scripted").open(images).unwrap();
     let scale = Scale::new(&*meter);
-    let own: Tokens = shown.messages.iter().map(|own| scale.message(own, Tokens::MAX)).sum();
-    let fixed: Tokens = shown.attributes.iter().map(|own| scale.text(&own.decode())).sum();
-    own + fixed + scale.framing().reply
+    let messages: Tokens =
+        shown.messages.iter().map(|message| scale.message(message, Tokens::MAX)).sum();
+    let fixed: Tokens =
+        shown.attributes.iter().map(|attribute| scale.text(&attribute.decode())).sum();
+    messages + fixed + scale.framing().reply
 }
 
 /// The conversation after an answer, as the client goes on with it.
@@ -193,8 +195,11 @@ async fn what_a_handle_stands_for_comes_back_unseen() {
         for pair in sent.windows(2) {
             assert!(goes_on(&pair[0], &pair[1]), "{path} {stream}: {}", pair[1]);
         }
-        let own: Vec<_> = sent.iter().map(|body| tools(body)).collect();
-        assert!(own.iter().all(|tools| *tools == own[0] && tools.contains(NAME)), "{own:?}");
+        let offered: Vec<_> = sent.iter().map(|body| tools(body)).collect();
+        assert!(
+            offered.iter().all(|tools| *tools == offered[0] && tools.contains(NAME)),
+            "{offered:?}"
+        );
         assert!(!sent[2].contains("call_x1"), "{}", sent[2]);
         let sessions = stage.archived().await;
         assert_eq!(sessions.len(), 1, "{path} {stream}");

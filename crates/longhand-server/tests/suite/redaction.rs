@@ -96,9 +96,9 @@ async fn the_archive_has_no_secret_and_the_provider_gets_them_all() {
         stage.proxy.stop().await;
         assert_clean("the files", &files(&folder));
         assert_clean("the log", &lines.lock().unwrap().join("\n"));
-        let own = sessions(&*archive);
-        assert_eq!(own.len(), 1, "{path}: one conversation is one session");
-        for entry in archive.entries(own[0].id, 0..u64::MAX).unwrap() {
+        let sessions = sessions(&*archive);
+        assert_eq!(sessions.len(), 1, "{path}: one conversation is one session");
+        for entry in archive.entries(sessions[0].id, 0..u64::MAX).unwrap() {
             assert_clean("an entry", &entry.raw);
         }
         assert!(archive.search(&Scope::All, PASSWORD, 9).unwrap().is_empty());
@@ -138,9 +138,9 @@ async fn a_restart_changes_no_window_and_two_secrets_are_two_paths() {
     }
     assert!(windows.windows(2).all(|pair| is_prefix(&pair[0], &pair[1])), "{windows:#?}");
     let archive = reopened(&folder);
-    let own = sessions(&*archive);
-    assert_eq!(own.len(), 1);
-    let entries = own[0].entries;
+    let before = sessions(&*archive);
+    assert_eq!(before.len(), 1);
+    let entries = before[0].entries;
     drop(archive);
     // The same words with another password are no retry.
     let text = serde_json::to_string(&all).unwrap().replace(PASSWORD, "Other1Canary");
@@ -153,7 +153,7 @@ async fn a_restart_changes_no_window_and_two_secrets_are_two_paths() {
     stage.ask(path, &other).await;
     stage.proxy.stop().await;
     let archive = reopened(&folder);
-    let more: u64 = sessions(&*archive).iter().map(|own| own.entries).sum();
+    let more: u64 = sessions(&*archive).iter().map(|session| session.entries).sum();
     assert!(more >= entries + other.len() as u64, "{more} after {entries}");
     assert!(!files(&folder).contains("Other1Canary"));
 }
@@ -376,6 +376,7 @@ async fn a_key_is_written_nowhere_whatever_field_it_comes_in() {
         assert_eq!(found, None, "{piece}");
     }
     // Named by its redacted id, the answer is found again.
-    let responses = sessions(&*archive).into_iter().filter(|own| own.dialect == "responses");
+    let responses =
+        sessions(&*archive).into_iter().filter(|session| session.dialect == "responses");
     assert_eq!(responses.count(), 1, "the second request goes on from the first");
 }

@@ -60,9 +60,9 @@ async fn replay(path: &PathBuf, route: &str, dialect: Dialect) {
         let faults: Vec<_> =
             shown.check().into_iter().filter(longhand_dialect::Finding::is_fault).collect();
         assert!(faults.is_empty(), "{name}: {faults:?}");
-        let own: Tokens =
+        let counted: Tokens =
             shown.messages.iter().map(|message| scale.message(message, Tokens::MAX)).sum();
-        own + scale.framing().reply
+        counted + scale.framing().reply
     };
     let body = |messages: &[Value]| {
         let mut body = fields.clone();
@@ -104,7 +104,7 @@ async fn replay(path: &PathBuf, route: &str, dialect: Dialect) {
     // A batch that only touches what is new breaks nothing.
     assert!(breaks as u64 <= counts.batches, "{name}");
     assert!(over <= short, "{name}");
-    let system = messages.iter().take_while(|own| own["role"] == "system").count();
+    let system = messages.iter().take_while(|message| message["role"] == "system").count();
     let last = calls.last().map_or(0, |last| last + 1);
     assert_eq!(entries, last.saturating_sub(system), "{name} {:?}", archived.len());
 }

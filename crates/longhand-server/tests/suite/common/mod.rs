@@ -72,9 +72,9 @@ impl Stage {
         self.proxy.stop().await;
         sessions(&*self.archive)
             .into_iter()
-            .map(|own| {
-                let entries = self.archive.entries(own.id, 0..u64::MAX).unwrap().into_iter();
-                (own.name, entries.map(|entry| entry.raw).collect())
+            .map(|session| {
+                let entries = self.archive.entries(session.id, 0..u64::MAX).unwrap().into_iter();
+                (session.name, entries.map(|entry| entry.raw).collect())
             })
             .collect()
     }
@@ -214,8 +214,8 @@ pub(crate) fn reopened(folder: &tempfile::TempDir) -> Arc<dyn Archive> {
 
 /// The id of the session of a name.
 pub(crate) fn id_of(archive: &dyn Archive, session: &str) -> SessionId {
-    let own = sessions(archive).into_iter().find(|own| own.name == session);
-    own.unwrap_or_else(|| panic!("there is a session {session}")).id
+    let found = sessions(archive).into_iter().find(|info| info.name == session);
+    found.unwrap_or_else(|| panic!("there is a session {session}")).id
 }
 
 /// Whose the session of a name is.
@@ -246,8 +246,8 @@ pub(crate) fn opened(archive: &dyn Archive, handle: Handle) -> Option<String> {
 /// A log, and the lines that it has taken.
 pub(crate) fn log() -> (LogSink, Arc<Mutex<Vec<String>>>) {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-    let own = Arc::clone(&lines);
-    (Arc::new(move |line| own.lock().unwrap().push(line.to_owned())), lines)
+    let taken = Arc::clone(&lines);
+    (Arc::new(move |line| taken.lock().unwrap().push(line.to_owned())), lines)
 }
 
 /// Waits until something is so; a minute without it is a failure, also on a busy machine.

@@ -44,7 +44,8 @@ async fn p10_marks_that_move_break_nothing_and_are_never_too_many() {
     let (mut last, mut batches) = (String::new(), 0);
     for mut turn in turns(path) {
         // As clients do: the newest few messages.
-        for message in turn.iter_mut().rev().filter(|own| own["content"].is_array()).take(4) {
+        for message in turn.iter_mut().rev().filter(|message| message["content"].is_array()).take(4)
+        {
             message["content"][0]["cache_control"] = mark.clone();
         }
         stage.ask(path, &turn).await;

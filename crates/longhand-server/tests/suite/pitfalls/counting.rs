@@ -39,7 +39,7 @@ async fn p47_everything_counts_and_nothing_crashes() {
                 json!({"role": "assistant", "content": ".", "reasoning_content": "c3Ryb25n".repeat(100)})
             }
         };
-        let with = |own: Vec<Value>| [own, vec![user("Hm?")]].concat();
+        let with = |messages: Vec<Value>| [messages, vec![user("Hm?")]].concat();
         for (what, asked, least) in [
             ("a result", messages(path, 1), 200),
             ("CJK", with(vec![user(&"漢字仮名".repeat(100))]), 200),

@@ -139,9 +139,9 @@ async fn p35_a_resumed_session_goes_on_where_it_was() {
         let mut last = String::new();
         for steps in [20, 21, 22] {
             // Another process each time.
-            let own = reopened(&folder);
+            let proxy_archive = reopened(&folder);
             let stage = Stage::with(answers(1), |settings| {
-                settings.archive = own;
+                settings.archive = proxy_archive;
                 settings.budget = Some(Tokens(4_000));
             })
             .await;

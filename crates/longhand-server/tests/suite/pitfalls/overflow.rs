@@ -51,28 +51,28 @@ fn bulky(path: &str) -> Vec<(&'static str, Vec<Value>)> {
         .collect();
     let mut written = messages(path, 12);
     for message in &mut written {
-        let own = json!({"path": "a.rs", "text": text("A file")});
+        let arguments = json!({"path": "a.rs", "text": text("A file")});
         match path {
             "/v1/messages" if message["content"][0]["input"].is_object() => {
-                message["content"][0]["input"] = own;
+                message["content"][0]["input"] = arguments;
             }
             "/v1/messages" if message["content"].is_array() => {
                 message["content"][0]["content"] = json!("ok");
             }
             "/v1/responses" if message["arguments"].is_string() => {
-                message["arguments"] = json!(own.to_string());
+                message["arguments"] = json!(arguments.to_string());
             }
             "/v1/responses" if message["output"].is_string() => message["output"] = json!("ok"),
             _ if message["tool_calls"].is_array() => {
-                message["tool_calls"][0]["function"]["arguments"] = json!(own.to_string());
+                message["tool_calls"][0]["function"]["arguments"] = json!(arguments.to_string());
             }
             _ if message["role"] == "tool" => message["content"] = json!("ok"),
             _ => {}
         }
     }
-    let end = |mut own: Vec<Value>| {
-        own.push(user("What now?"));
-        own
+    let end = |mut messages: Vec<Value>| {
+        messages.push(user("What now?"));
+        messages
     };
     vec![
         ("results", messages(path, 20)),

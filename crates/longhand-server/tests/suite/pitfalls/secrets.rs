@@ -97,8 +97,8 @@ async fn p71_keys_are_nowhere_but_on_their_way() {
         ("/v1/models?key=canary-in-query-1", "authorization"),
     ] {
         let body = request(path, &messages(path, 20), false);
-        for own in [ours, "canary-wrong-1"] {
-            let request = stage.client.post(stage.url(path)).header("x-longhand-key", own);
+        for key in [ours, "canary-wrong-1"] {
+            let request = stage.client.post(stage.url(path)).header("x-longhand-key", key);
             let request = request.header(place, &format!("Bearer {theirs}")).body(body.clone());
             let answer = request.header("x-longhand-session", "work").send().await.unwrap();
             told.push_str(&format!("{:?}", answer.headers()));

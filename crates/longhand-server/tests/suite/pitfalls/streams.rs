@@ -60,11 +60,11 @@ fn events(path: &str) -> String {
 async fn p24_a_stream_cut_at_any_byte_comes_as_it_went() {
     for path in PATHS {
         let stream = events(path);
-        let own = stream.clone();
+        let sent = stream.clone();
         // A request says in its model's name where its answer is cut; 0 is everywhere.
         let upstream = RawServer::start(move |got| {
             let body: Value = serde_json::from_slice(&got.body).unwrap();
-            let bytes = own.as_bytes();
+            let bytes = sent.as_bytes();
             match body["model"].as_str().unwrap().parse::<usize>().unwrap() {
                 0 => chunked(EVENTS, &bytes.chunks(1).collect::<Vec<_>>()),
                 at => chunked(EVENTS, &[&bytes[..at], &bytes[at..]]),
@@ -102,8 +102,8 @@ async fn p25_a_stream_without_its_end_is_passed_on_and_not_taken_for_whole() {
         let cut = stream[..cut.unwrap()].to_owned();
         let half = stream[..stream.find("日").unwrap()].to_owned();
         for body in [cut.clone(), format!("{cut}{error}"), half] {
-            let own = body.clone();
-            let upstream = RawServer::start(move |_| chunked(EVENTS, &[own.as_bytes()]));
+            let sent = body.clone();
+            let upstream = RawServer::start(move |_| chunked(EVENTS, &[sent.as_bytes()]));
             let stage = before(&upstream).await;
             let answer = stage.post(path, &request(path, &[user("Hm?")], true)).await;
             assert_eq!(answer.text().await.unwrap(), body, "{path}");
@@ -167,8 +167,8 @@ async fn p27_answers_of_another_kind_than_was_asked_for_are_passed_on() {
             (true, "text/plain", "hello".to_owned()),
             (false, "application/json", String::new()),
         ] {
-            let own = body.clone();
-            let upstream = RawServer::start(move |_| whole(kind, &own));
+            let sent = body.clone();
+            let upstream = RawServer::start(move |_| whole(kind, &sent));
             let stage = before(&upstream).await;
             let answer = stage.post(path, &request(path, &[user("Hm?")], stream)).await;
             assert_eq!(answer.status(), 200);
