@@ -13,8 +13,8 @@ use longhand_core::{Handle, Link, Seq};
 
 use crate::page::{Listing, Page};
 use crate::record::{
-    After, Appended, Entry, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry, NewSession,
-    Reference, Request, Scope, SessionInfo,
+    After, Appended, Entry, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry, NewSession,
+    Reference, RequestRecord, Scope, SessionInfo,
 };
 use crate::storage::{Key, RequestFilter, SessionFilter, Storage, Write};
 use crate::wait::wait;
@@ -84,7 +84,7 @@ pub trait Archive: Storage {
     /// The links are those of messages that are not silent; silent entries between them are passed over.
     /// Where several sessions have it, the one that got it last is returned. Sessions whose record is
     /// damaged are passed over.
-    fn find_path(&self, owner: Owner, links: &[Link]) -> Result<Option<Found>, ArchiveError>;
+    fn find_path(&self, owner: Owner, links: &[Link]) -> Result<Option<KnownPath>, ArchiveError>;
 
     /// Returns the entries of a path with numbers in a range, oldest first, each checked.
     ///
@@ -140,17 +140,17 @@ pub trait Archive: Storage {
     fn preamble(&self, owner: Owner, id: PreambleId) -> Result<Option<String>, ArchiveError>;
 
     /// Adds a line to the session's request log.
-    fn log_request(&self, id: SessionId, request: &Request) -> Result<(), ArchiveError>;
+    fn log_request(&self, id: SessionId, request: &RequestRecord) -> Result<(), ArchiveError>;
 
     /// Returns the session's request log, newest first.
-    fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError>;
+    fn requests(&self, id: SessionId, page: Page) -> Result<Listing<RequestRecord>, ArchiveError>;
 
     /// Finds the newest line of a request log of an owner by what the provider called the answer.
     fn answer(
         &self,
         owner: Owner,
         answer: &str,
-    ) -> Result<Option<(SessionId, Request)>, ArchiveError>;
+    ) -> Result<Option<(SessionId, RequestRecord)>, ArchiveError>;
 
     /// Keeps something with the session, in the place of what was under that key: mostly what was derived
     /// from it. It is removed with the session, and by nothing else.
@@ -234,7 +234,7 @@ impl<S: Storage + ?Sized> Archive for S {
         Ok(found.items.into_iter().next())
     }
 
-    fn find_path(&self, owner: Owner, links: &[Link]) -> Result<Option<Found>, ArchiveError> {
+    fn find_path(&self, owner: Owner, links: &[Link]) -> Result<Option<KnownPath>, ArchiveError> {
         wait(history::find_path(self, owner, links))
     }
 
@@ -293,13 +293,13 @@ impl<S: Storage + ?Sized> Archive for S {
         wait(one(self, Key::Preamble(owner, id)))
     }
 
-    fn log_request(&self, id: SessionId, request: &Request) -> Result<(), ArchiveError> {
+    fn log_request(&self, id: SessionId, request: &RequestRecord) -> Result<(), ArchiveError> {
         let requests = vec![request.clone()];
         let write = Write { session: id, requests, ..Write::default() };
         wait(ledger::write_one(self, write)).map(drop)
     }
 
-    fn requests(&self, id: SessionId, page: Page) -> Result<Listing<Request>, ArchiveError> {
+    fn requests(&self, id: SessionId, page: Page) -> Result<Listing<RequestRecord>, ArchiveError> {
         let listing = wait(self.list_requests(RequestFilter::Session(id), page))?;
         let items = listing.items.into_iter().map(|(_, request)| request).collect();
         Ok(Listing { items, next: listing.next })
@@ -309,7 +309,7 @@ impl<S: Storage + ?Sized> Archive for S {
         &self,
         owner: Owner,
         answer: &str,
-    ) -> Result<Option<(SessionId, Request)>, ArchiveError> {
+    ) -> Result<Option<(SessionId, RequestRecord)>, ArchiveError> {
         let filter = RequestFilter::Answer(owner, answer.to_owned());
         Ok(wait(self.list_requests(filter, Page::first(1)))?.items.into_iter().next())
     }
@@ -362,7 +362,7 @@ pub async fn find_path<S: Storage + ?Sized>(
     storage: &S,
     owner: Owner,
     links: &[Link],
-) -> Result<Option<Found>, ArchiveError> {
+) -> Result<Option<KnownPath>, ArchiveError> {
     history::find_path(storage, owner, links).await
 }
 

@@ -133,8 +133,8 @@ pub(crate) enum Target {
 
 /// Finds what a handle stands for in a batch.
 pub(crate) fn target(batch: &Batch, wanted: Handle) -> Option<Target> {
-    if let Some((_, own)) = batch.variants.iter().find(|(handle, _)| *handle == wanted) {
-        return Some(Target::Variant(own.clone()));
+    if let Some((_, original)) = batch.variants.iter().find(|(handle, _)| *handle == wanted) {
+        return Some(Target::Variant(original.clone()));
     }
     let edit = batch.edits.iter().find(|edit| handle(edit) == Some(wanted))?;
     match edit {
@@ -338,7 +338,7 @@ mod tests {
         let other = Batch { variants, ..batch };
         assert_eq!(handles(&other).collect::<Vec<_>>(), [fold.handle(), stub, stub]);
         assert!(
-            matches!(target(&other, stub), Some(Target::Variant(own)) if own.as_str() == "body")
+            matches!(target(&other, stub), Some(Target::Variant(original)) if original.as_str() == "body")
         );
     }
 }

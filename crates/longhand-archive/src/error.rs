@@ -101,18 +101,6 @@ pub enum ArchiveError {
         /// The one that is known here.
         known: i64,
     },
-    /// There is something where a new file should be; it was left as it is.
-    #[error("{path} exists already")]
-    Exists {
-        /// The path.
-        path: String,
-    },
-    /// There is no archive of this kind.
-    #[error("`{address}` is not supported: give the path of a file, for example `longhand.db`")]
-    UnsupportedAddress {
-        /// What was to be opened.
-        address: String,
-    },
     /// Another process kept the archive locked.
     #[error("{archive} was locked by another process for {waited:.1?}")]
     Busy {
@@ -129,14 +117,6 @@ pub enum ArchiveError {
         /// What its storage says.
         source: Cause,
     },
-    /// The archive is on a file system on which concurrent writers would destroy it.
-    #[error("{archive} is on a network file system ({kind})")]
-    Network {
-        /// The archive.
-        archive: String,
-        /// The kind of file system.
-        kind: String,
-    },
     /// The archive cannot be opened, created or written.
     #[error("{archive} cannot be written")]
     Unwritable {
@@ -145,29 +125,9 @@ pub enum ArchiveError {
         /// What the system says.
         source: Cause,
     },
-    /// The archive is no longer the file that was opened; nothing more is written to either.
-    #[error("{archive} was moved, removed or replaced while it was in use")]
-    Moved {
-        /// The archive.
-        archive: String,
-    },
-    /// The log beside the archive goes on from another file, or from another state of this one; neither
-    /// was touched.
-    #[error("the log {log} belongs to another file than {archive}")]
-    ForeignLog {
-        /// The archive.
-        archive: String,
-        /// Its path, and `-wal`.
-        log: String,
-    },
-    /// This program was built with a storage library that can damage archives.
-    #[error("{archive} cannot be opened safely: {reason}")]
-    Unsafe {
-        /// The archive.
-        archive: String,
-        /// What is wrong with the library.
-        reason: String,
-    },
+    /// The storage refuses to go on with what is there, for a reason that only this kind of storage has.
+    #[error(transparent)]
+    Unusable(Cause),
     /// Reading or writing failed in another way.
     #[error("{archive}: reading or writing failed")]
     Failed {
@@ -176,7 +136,7 @@ pub enum ArchiveError {
         /// What its storage says.
         source: Cause,
     },
-    /// The thread that writes is gone.
+    /// The archive was closed before it answered.
     #[error("{archive}: the archive is closed")]
     Closed {
         /// The archive.

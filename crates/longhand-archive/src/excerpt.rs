@@ -9,7 +9,7 @@ use memchr::memmem;
 use crate::number::{push_number, take_number};
 
 /// Text of its own: a length, then that many bytes.
-const OWN: u8 = 0;
+const LITERAL: u8 = 0;
 /// A place in the message: a start and a length.
 const RAW: u8 = 1;
 /// A place in the message without its escapes: a start and a length.
@@ -57,9 +57,9 @@ pub(crate) fn decode(mut excerpt: &[u8], raw: &str) -> Option<String> {
     while let Some((&kind, rest)) = excerpt.split_first() {
         excerpt = rest;
         let first = take_place(&mut excerpt)?;
-        if kind == OWN {
-            let (own, rest) = excerpt.split_at_checked(first)?;
-            text.push_str(str::from_utf8(own).ok()?);
+        if kind == LITERAL {
+            let (literal, rest) = excerpt.split_at_checked(first)?;
+            text.push_str(str::from_utf8(literal).ok()?);
             excerpt = rest;
             continue;
         }
@@ -105,7 +105,7 @@ fn word_length(text: &str) -> usize {
 
 fn push_own(excerpt: &mut Vec<u8>, text: &str) {
     if !text.is_empty() {
-        excerpt.push(OWN);
+        excerpt.push(LITERAL);
         push_number(excerpt, text.len() as u64);
         excerpt.extend_from_slice(text.as_bytes());
     }
@@ -205,10 +205,10 @@ mod tests {
     fn nonsense_is_refused() {
         for bad in [
             &[9, 0][..],
-            &[OWN, 5, b'a'],
+            &[LITERAL, 5, b'a'],
             &[RAW, 0, 200],
             &[RAW],
-            &[OWN, 1, 0xff],
+            &[LITERAL, 1, 0xff],
             &[RAW, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
         ] {
             assert_eq!(decode(bad, "raw"), None, "{bad:?}");

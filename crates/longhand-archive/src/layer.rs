@@ -7,9 +7,11 @@ use longhand_core::{Handle, Link};
 
 use crate::storage::{
     Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
-    SessionFilter, Storage, Upkeep, Wanted, Write,
+    SearchQuery, SessionFilter, Storage, Upkeep, Write,
 };
-use crate::{ArchiveError, Damage, Found, Listing, Owner, Page, Request, SessionId, SessionInfo};
+use crate::{
+    ArchiveError, Damage, KnownPath, Listing, Owner, Page, RequestRecord, SessionId, SessionInfo,
+};
 
 /// Declares the trait and makes every layer a storage, from one list of methods.
 macro_rules! layer {
@@ -47,11 +49,11 @@ layer! {
     fn nodes(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Vec<Node>;
     fn bodies(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Vec<EntryRecord>;
     fn read_batches(&self, id: SessionId, numbers: Vec<u64>) -> Vec<BatchRecord>;
-    fn links(&self, owner: Owner, links: Vec<Link>) -> Vec<Found>;
+    fn links(&self, owner: Owner, links: Vec<Link>) -> Vec<KnownPath>;
     fn references(&self, handle: Handle) -> Vec<Referenced>;
-    fn candidates(&self, wanted: Wanted) -> Candidates;
+    fn candidates(&self, wanted: SearchQuery) -> Candidates;
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Listing<SessionInfo>;
-    fn list_requests(&self, of: RequestFilter, page: Page) -> Listing<(SessionId, Request)>;
+    fn list_requests(&self, of: RequestFilter, page: Page) -> Listing<(SessionId, RequestRecord)>;
     fn get(&self, keys: Vec<Key>) -> Vec<Option<String>>;
     fn keys(&self, id: SessionId, prefix: String) -> Vec<String>;
     fn put(&self, key: Key, expected: Option<String>, value: String) -> bool;

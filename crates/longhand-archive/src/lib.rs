@@ -61,14 +61,14 @@ pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
 pub use query::Strictness;
 pub use record::{
-    After, Appended, Entry, Found, Head, Hit, LoggedBatch, NewBatch, NewEntry, NewSession,
-    Reference, Request, Scope, SessionInfo,
+    After, Appended, Entry, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry, NewSession,
+    Reference, RequestRecord, Scope, SessionInfo,
 };
 pub use spending::{Reserved, Wish};
-pub use sqlite::{SqliteArchive, SqliteSettings, Unwiped};
+pub use sqlite::{FileError, SqliteArchive, SqliteSettings, Unwiped};
 pub use storage::{
     Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
-    SearchScope, SessionFilter, Storage, Upkeep, Wanted, Write,
+    SearchQuery, SearchScope, SessionFilter, Storage, Upkeep, Write,
 };
 pub use transfer::Record;
 pub use wait::wait;

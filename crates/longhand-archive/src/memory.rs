@@ -10,11 +10,11 @@ use longhand_core::{Handle, Link, Seq};
 use crate::query::{Query, snippet};
 use crate::storage::{
     Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
-    SearchScope, SessionFilter, Storage, Upkeep, Wanted, Write,
+    SearchQuery, SearchScope, SessionFilter, Storage, Upkeep, Write,
 };
 use crate::{
-    ArchiveError, Conflict, Cursor, Damage, Entry, Found, Hit, Listing, NewSession, Owner, Page,
-    PreambleId, Request, SessionId, SessionInfo, codec,
+    ArchiveError, Conflict, Cursor, Damage, Entry, Hit, KnownPath, Listing, NewSession, Owner,
+    Page, PreambleId, RequestRecord, SessionId, SessionInfo, codec,
 };
 
 /// An archive in memory: for tests and for what nobody wants to keep.
@@ -25,7 +25,7 @@ pub struct MemoryArchive {
 
 #[derive(Debug, Default)]
 struct Content {
-    sessions: BTreeMap<SessionId, StoredSession>,
+    sessions: BTreeMap<SessionId, MemorySession>,
     preambles: HashMap<(Owner, PreambleId), String>,
     shared: HashMap<String, String>,
     /// Entries ever appended, for the order between sessions.
@@ -37,7 +37,7 @@ struct Content {
 }
 
 #[derive(Debug)]
-struct StoredSession {
+struct MemorySession {
     id: SessionId,
     new: NewSession,
     /// Its number among all sessions ever begun.
@@ -54,7 +54,7 @@ struct StoredSession {
     /// The batch that had a handle first.
     references: HashMap<Handle, u64>,
     /// With their numbers among the requests of all sessions.
-    requests: Vec<(u64, Request)>,
+    requests: Vec<(u64, RequestRecord)>,
     derived: BTreeMap<String, String>,
 }
 
@@ -73,7 +73,7 @@ impl MemoryArchive {
     fn read<T: Default + Send + 'static>(
         &self,
         id: SessionId,
-        action: impl FnOnce(&StoredSession) -> Result<T, ArchiveError>,
+        action: impl FnOnce(&MemorySession) -> Result<T, ArchiveError>,
     ) -> Answer<'static, T> {
         ready(self.content().sessions.get(&id).map_or_else(|| Ok(T::default()), action))
     }
@@ -108,22 +108,22 @@ impl Storage for MemoryArchive {
         })
     }
 
-    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<Found>> {
+    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<KnownPath>> {
         let content = self.content();
         let sessions = || content.sessions.values().filter(|session| session.new.owner == owner);
         let found = links.iter().enumerate().rev().find_map(|(index, link)| {
             let found = sessions().flat_map(|session| {
                 let seqs = session.linked.get(link).into_iter().flatten();
-                seqs.map(|seq| Found { session: session.id, seq: *seq, known: index + 1 })
+                seqs.map(|seq| KnownPath { session: session.id, seq: *seq, known: index + 1 })
             });
-            Some(found.collect::<Vec<Found>>()).filter(|found| !found.is_empty())
+            Some(found.collect::<Vec<KnownPath>>()).filter(|found| !found.is_empty())
         });
         ready(Ok(found.unwrap_or_default()))
     }
 
     fn references(&self, handle: Handle) -> Answer<'_, Vec<Referenced>> {
         let content = self.content();
-        let mut sessions: Vec<&StoredSession> = content.sessions.values().collect();
+        let mut sessions: Vec<&MemorySession> = content.sessions.values().collect();
         sessions.sort_unstable_by_key(|session| session.birth);
         let found = sessions.into_iter().filter_map(|session| {
             let batch = *session.references.get(&handle)?;
@@ -132,18 +132,18 @@ impl Storage for MemoryArchive {
         ready(Ok(found.collect()))
     }
 
-    fn candidates(&self, wanted: Wanted) -> Answer<'_, Candidates> {
+    fn candidates(&self, wanted: SearchQuery) -> Answer<'_, Candidates> {
         ready(Ok(self.content().candidates(&wanted)))
     }
 
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>> {
         let content = self.content();
-        let is_wanted = |session: &&StoredSession| match of {
+        let is_wanted = |session: &&MemorySession| match of {
             SessionFilter::All => true,
             SessionFilter::Owner(owner) => session.new.owner == owner,
             SessionFilter::Session(id) => session.id == id,
         };
-        let mut sessions: Vec<&StoredSession> =
+        let mut sessions: Vec<&MemorySession> =
             content.sessions.values().filter(is_wanted).collect();
         sessions.sort_unstable_by_key(|session| std::cmp::Reverse(session.place()));
         let listing = page.take(sessions, |session| session.place());
@@ -155,9 +155,9 @@ impl Storage for MemoryArchive {
         &self,
         of: RequestFilter,
         page: Page,
-    ) -> Answer<'_, Listing<(SessionId, Request)>> {
+    ) -> Answer<'_, Listing<(SessionId, RequestRecord)>> {
         let content = self.content();
-        let is_wanted = |session: &StoredSession, request: &Request| match &of {
+        let is_wanted = |session: &MemorySession, request: &RequestRecord| match &of {
             RequestFilter::Session(id) => session.id == *id,
             RequestFilter::Answer(owner, answer) => {
                 session.new.owner == *owner && request.answer.as_ref() == Some(answer)
@@ -169,7 +169,7 @@ impl Storage for MemoryArchive {
                 .filter(move |(_, request)| is_wanted(session, request))
                 .map(|line| (session.id, line))
         });
-        let mut lines: Vec<(SessionId, &(u64, Request))> = lines.collect();
+        let mut lines: Vec<(SessionId, &(u64, RequestRecord))> = lines.collect();
         lines.sort_unstable_by_key(|(_, (order, _))| std::cmp::Reverse(*order));
         let listing = page.take(lines, |(_, (order, _))| Cursor::number(*order));
         let items = listing.items.into_iter().map(|(id, (_, request))| (id, request.clone()));
@@ -217,7 +217,7 @@ impl Storage for MemoryArchive {
 impl Content {
     fn write(&mut self, mut write: Write) -> Result<Version, ArchiveError> {
         let id = write.session;
-        let version = self.sessions.get(&id).map_or(Version::default(), StoredSession::version);
+        let version = self.sessions.get(&id).map_or(Version::default(), MemorySession::version);
         if version == Version::default() && write.begin.is_none() {
             return Err(ArchiveError::UnknownSession { session: id });
         }
@@ -226,7 +226,7 @@ impl Content {
         }
         if let Some(new) = write.begin.take() {
             self.begun += 1;
-            self.sessions.insert(id, StoredSession::new(id, new, self.begun));
+            self.sessions.insert(id, MemorySession::new(id, new, self.begun));
         }
         let Some(session) = self.sessions.get_mut(&id) else {
             return Err(ArchiveError::UnknownSession { session: id });
@@ -285,9 +285,9 @@ impl Content {
         Ok(())
     }
 
-    fn candidates(&self, wanted: &Wanted) -> Candidates {
+    fn candidates(&self, wanted: &SearchQuery) -> Candidates {
         let Some(query) = Query::parse(&wanted.query) else { return Candidates::default() };
-        let is_wanted = |session: &&StoredSession| match wanted.within {
+        let is_wanted = |session: &&MemorySession| match wanted.within {
             SearchScope::All => true,
             SearchScope::Owner(owner) => session.new.owner == owner,
             SearchScope::Session(id) => session.id == id,
@@ -313,7 +313,7 @@ impl Content {
         let Some(erased) = self.sessions.remove(&id) else { return false };
         let owner = erased.new.owner;
         for preamble in erased.requests.iter().filter_map(|(_, request)| request.preamble) {
-            let uses = |session: &StoredSession| {
+            let uses = |session: &MemorySession| {
                 session.requests.iter().any(|(_, request)| request.preamble == Some(preamble))
             };
             let mut others = self.sessions.values();
@@ -325,7 +325,7 @@ impl Content {
     }
 }
 
-impl StoredSession {
+impl MemorySession {
     fn new(id: SessionId, new: NewSession, birth: u64) -> Self {
         Self {
             id,

@@ -167,7 +167,7 @@ pub struct SessionInfo {
 
 /// The longest known beginning of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct KnownPath {
     /// The session that has it.
     pub session: SessionId,
     /// The last entry that is known.
@@ -237,7 +237,7 @@ pub enum Reference {
 
 /// A line of the request log; all of it is kept as given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct RequestRecord {
     /// When it was sent, in milliseconds since 1970.
     pub at_ms: i64,
     /// Its system prompt and tools.

@@ -35,8 +35,10 @@ impl Wish {
 
     /// Whether the wish can be granted after calls of the hour, oldest first; if not, when it can be.
     pub(crate) fn fits(&self, spent: &[(i64, u64)]) -> Result<(), Option<i64>> {
-        let mut total: u64 =
-            spent.iter().map(|(_, micros)| micros).fold(0, |sum, own| sum.saturating_add(*own));
+        let mut total: u64 = spent
+            .iter()
+            .map(|(_, micros)| micros)
+            .fold(0, |sum, micros| sum.saturating_add(*micros));
         let is_enough = |total: u64| total.saturating_add(self.micros) <= self.cap_micros;
         if is_enough(total) {
             return Ok(());

@@ -10,6 +10,7 @@ mod body;
 mod derived;
 mod entry;
 mod fault;
+mod file_error;
 mod index;
 mod indexable;
 mod link;
@@ -49,19 +50,21 @@ use longhand_core::{Handle, Link};
 use rusqlite::Connection;
 
 use self::fault::Fault;
+pub use self::file_error::FileError;
 use self::place::Place;
 use self::readers::Readers;
-use self::session::Session;
+use self::session::StoredSession;
 use self::sweep::Left;
 use self::threads::Threads;
 use self::write::ReadyWrite;
 use self::writer::Writer;
 use crate::storage::{
     Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
-    SessionFilter, Storage, Upkeep, Wanted, Write,
+    SearchQuery, SessionFilter, Storage, Upkeep, Write,
 };
 use crate::{
-    ArchiveError, Damage, Found, Listing, Owner, Page, Request, SessionId, SessionInfo, wait,
+    ArchiveError, Damage, KnownPath, Listing, Owner, Page, RequestRecord, SessionId, SessionInfo,
+    wait,
 };
 
 /// An archive in a file, which processes may share.
@@ -119,7 +122,7 @@ impl SqliteFile {
         action: impl FnOnce(&Connection) -> Result<T, Fault>,
     ) -> Result<T, ArchiveError> {
         self.readers.read(action).inspect_err(|error| {
-            if matches!(error, ArchiveError::Moved { .. }) {
+            if matches!(error.file_error(), Some(FileError::Moved { .. })) {
                 self.writer.rescue();
             }
         })
@@ -183,7 +186,7 @@ impl SqliteArchive {
 
     /// Writes a copy of the archive as it is now to a new file, and checks the copy. Others can write meanwhile.
     ///
-    /// `progress` is told how many pages were copied, and of how many. Gives [`ArchiveError::Exists`] if there is
+    /// `progress` is told how many pages were copied, and of how many. Gives [`FileError::Exists`] if there is
     /// something at `target`; it appears there when it is complete.
     pub fn backup(
         &self,
@@ -221,7 +224,7 @@ impl SqliteArchive {
     fn read_session<T: Default + Send + 'static>(
         &self,
         id: SessionId,
-        action: impl FnOnce(&Connection, &Session) -> Result<T, Fault> + Send + 'static,
+        action: impl FnOnce(&Connection, &StoredSession) -> Result<T, Fault> + Send + 'static,
     ) -> Answer<'static, T> {
         self.read(move |db| match session::find(db, id)? {
             None => Ok(T::default()),
@@ -257,7 +260,7 @@ impl Storage for SqliteArchive {
         self.read_session(id, move |db, session| batch::batches(db, session, &numbers))
     }
 
-    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<Found>> {
+    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<KnownPath>> {
         self.read(move |db| link::find(db, owner, &links))
     }
 
@@ -265,7 +268,7 @@ impl Storage for SqliteArchive {
         self.read(move |db| reference::find(db, handle))
     }
 
-    fn candidates(&self, wanted: Wanted) -> Answer<'_, Candidates> {
+    fn candidates(&self, wanted: SearchQuery) -> Answer<'_, Candidates> {
         self.on_thread(move |file| search::search(file, &wanted))
     }
 
@@ -277,7 +280,7 @@ impl Storage for SqliteArchive {
         &self,
         of: RequestFilter,
         page: Page,
-    ) -> Answer<'_, Listing<(SessionId, Request)>> {
+    ) -> Answer<'_, Listing<(SessionId, RequestRecord)>> {
         self.read(move |db| match of {
             RequestFilter::Session(id) => request::requests(db, id, page),
             RequestFilter::Answer(owner, answer) => {

@@ -14,8 +14,8 @@ use longhand_core::{Batch, Handle, Link, Seq};
 use crate::page::{Cursor, Listing, Page};
 use crate::query::Strictness;
 use crate::{
-    ArchiveError, Damage, Entry, Found, Hit, LoggedBatch, NewSession, Owner, PreambleId, Request,
-    SessionId, SessionInfo,
+    ArchiveError, Damage, Entry, Hit, KnownPath, LoggedBatch, NewSession, Owner, PreambleId,
+    RequestRecord, SessionId, SessionInfo,
 };
 
 /// What a call of [`Storage`] comes to. It needs no runtime: [`crate::wait`] waits for it, too.
@@ -55,13 +55,13 @@ pub trait Storage: Send + Sync {
     /// of the seven links before it. Sessions that are damaged are passed over.
     ///
     /// None of the links is silent. Whoever has a link has all before it.
-    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<Found>>;
+    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<KnownPath>>;
 
     /// Returns the batches that had a handle first in each session, the oldest session first.
     fn references(&self, handle: Handle) -> Answer<'_, Vec<Referenced>>;
 
     /// Finds entries by their text, newest first.
-    fn candidates(&self, wanted: Wanted) -> Answer<'_, Candidates>;
+    fn candidates(&self, wanted: SearchQuery) -> Answer<'_, Candidates>;
 
     /// Returns sessions; those that an entry was appended to last come first. One that is damaged comes with what is
     /// legible.
@@ -72,7 +72,7 @@ pub trait Storage: Send + Sync {
         &self,
         of: RequestFilter,
         page: Page,
-    ) -> Answer<'_, Listing<(SessionId, Request)>>;
+    ) -> Answer<'_, Listing<(SessionId, RequestRecord)>>;
 
     /// Returns values by their keys; `None` for one that is not there, or must be derived again.
     fn get(&self, keys: Vec<Key>) -> Answer<'_, Vec<Option<String>>>;
@@ -116,7 +116,7 @@ pub struct Write {
     /// System prompts with tools, to be kept for the owner.
     pub preambles: Vec<String>,
     /// Lines for the request log.
-    pub requests: Vec<Request>,
+    pub requests: Vec<RequestRecord>,
     /// Values under keys, in the place of those that are there.
     pub derived: Vec<(String, String)>,
 }
@@ -169,7 +169,7 @@ pub struct Referenced {
 
 /// What a search looks for, and from where on.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct SearchQuery {
     /// The words.
     pub query: String,
     /// Whether the words may stand inside other words.

@@ -2,7 +2,7 @@
 
 use longhand_core::Seq;
 
-use crate::{Entry, NewBatch, NewSession, Request};
+use crate::{Entry, NewBatch, NewSession, RequestRecord};
 
 /// One thing that an archive keeps of a session.
 ///
@@ -32,7 +32,7 @@ pub enum Record {
     /// A system prompt with tools that requests of the session name.
     Preamble(String),
     /// A line of the request log.
-    Request(Request),
+    Request(RequestRecord),
     /// Something that was derived from the session.
     Derived {
         /// What it is called.

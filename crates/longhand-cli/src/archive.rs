@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Error, Result};
 use longhand::{ArchiveError, SqliteArchive};
-use longhand_archive::Unwiped;
+use longhand_archive::{FileError, Unwiped};
 
 use crate::args::{ArchiveArgs, ArchiveCommand, ArchiveCommandArgs, BackupArgs};
 use crate::output::counted;
@@ -52,10 +52,10 @@ fn backup(args: &BackupArgs) -> Result<CommandOutcome> {
 }
 
 fn explained(error: ArchiveError) -> Error {
+    if let Some(FileError::Exists { .. }) = error.file_error() {
+        return hinted(error.to_string(), "a copy never replaces anything: give another name");
+    }
     match &error {
-        ArchiveError::Exists { .. } => {
-            hinted(error.to_string(), "a copy never replaces anything: give another name")
-        }
         ArchiveError::Damaged { .. } | ArchiveError::Corrupt { .. } => hinted(
             format!("no copy was made: {error}"),
             "`longhand verify` lists all that is damaged in the archive",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use longhand::unread::{self, UnreadAnswer, UnreadContent};
 use longhand::{Archive, preamble};
-use longhand_archive::{Page, Request, SessionInfo};
+use longhand_archive::{Page, RequestRecord, SessionInfo};
 use longhand_core::{Edit, Scale, Tally, Tokens, grouped};
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<CommandOutcome> {
 fn prompt_tokens(
     archive: &Arc<dyn Archive>,
     info: &SessionInfo,
-    newest: Option<&Request>,
+    newest: Option<&RequestRecord>,
 ) -> Result<Option<Tokens>> {
     let Some((newest, id)) = newest.and_then(|newest| Some((newest, newest.preamble?))) else {
         return Ok(None);

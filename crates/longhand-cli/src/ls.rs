@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use longhand::Archive;
-use longhand_archive::{Page, Request, SessionInfo};
+use longhand_archive::{Page, RequestRecord, SessionInfo};
 use longhand_core::Seq;
 use serde_json::{Value, json};
 
@@ -274,7 +274,8 @@ fn used(archive: &Arc<dyn Archive>, sessions: &[SessionInfo]) -> SessionUsage {
         used.requests += requests.len();
         used.saved += requests.iter().map(saved).sum::<u64>();
         // Sub-agents and titles of a named session are no measure of it.
-        let turns: Vec<&Request> = requests.iter().filter(|request| !request.is_aside).collect();
+        let turns: Vec<&RequestRecord> =
+            requests.iter().filter(|request| !request.is_aside).collect();
         if let Some(newest) = turns.first() {
             used.agent.clone_from(&newest.agent);
             used.model.clone_from(&newest.model);
@@ -286,6 +287,6 @@ fn used(archive: &Arc<dyn Archive>, sessions: &[SessionInfo]) -> SessionUsage {
 }
 
 /// Tokens that a request did not send.
-pub(crate) fn saved(request: &Request) -> u64 {
+pub(crate) fn saved(request: &RequestRecord) -> u64 {
     request.before.saturating_sub(request.window)
 }

@@ -41,6 +41,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use longhand::ArchiveError;
+use longhand_archive::FileError;
 
 use args::{Cli, Command};
 
@@ -156,8 +157,8 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         return Some(hinted.hint.clone());
     }
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<ArchiveError>());
-    causes.find_map(|cause| match cause {
-        ArchiveError::ForeignLog { log, .. } => Some(format!(
+    causes.find_map(|cause| match cause.file_error() {
+        Some(FileError::ForeignLog { log, .. }) => Some(format!(
             "the log may hold the newest messages of another archive: put that archive back, or move \
              {log} away and keep it"
         )),

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use longhand_core::{Tokens, grouped};
-use longhand_server::{Counts, Log, Missing, Settings, serve};
+use longhand_server::{Counts, LogSink, Missing, Settings, serve};
 use tokio::runtime::Builder;
 
 use self::agent::AgentProcess;
@@ -83,7 +83,7 @@ fn secret() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn settings(args: &RunArgs, agent: &str, secret: &str, warn: Log) -> Result<Settings> {
+fn settings(args: &RunArgs, agent: &str, secret: &str, warn: LogSink) -> Result<Settings> {
     let config = Config::load()?;
     let from = |name: &str| std::env::var(name).ok().filter(|url| !url.trim().is_empty());
     let upstream = |names: &[&str], default: &str| {
@@ -115,7 +115,7 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: Log) -> Result<Sett
 struct RunWarnings(Arc<Mutex<Vec<String>>>);
 
 impl RunWarnings {
-    fn log(&self) -> Log {
+    fn log(&self) -> LogSink {
         let lines = Arc::clone(&self.0);
         Arc::new(move |line: &str| {
             lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use longhand::{Archive, MemoryArchive, Redactor, time};
 use longhand_core::{Tokens, grouped};
-use longhand_server::{Counts, HeaderName, Log, Missing, ServerError, Settings, serve};
+use longhand_server::{Counts, HeaderName, LogSink, Missing, ServerError, Settings, serve};
 use tokio::runtime::Builder;
 
 use crate::args::ServeArgs;
@@ -145,7 +145,7 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
         log: args.log.as_deref().map(|path| log(path, redactor.clone())).transpose()?,
         redactor,
         no_archive,
-        warn: (!args.quiet).then(|| -> Log { Arc::new(|line: &str| warn(line)) }),
+        warn: (!args.quiet).then(|| -> LogSink { Arc::new(|line: &str| warn(line)) }),
         ..Settings::new(archive)
     })
 }
@@ -193,7 +193,7 @@ fn keys(path: &Path) -> Result<Vec<String>> {
 const KEY_CHARS_MIN: usize = 16;
 
 /// Writes lines to a file, or to standard error.
-fn log(path: &Path, redactor: Option<Arc<Redactor>>) -> Result<Log> {
+fn log(path: &Path, redactor: Option<Arc<Redactor>>) -> Result<LogSink> {
     let out: Box<dyn Write + Send> = if path.as_os_str() == "-" {
         Box::new(std::io::stderr())
     } else {

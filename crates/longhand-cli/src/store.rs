@@ -10,7 +10,7 @@ use longhand::{
     Archive, Extractive, Miner, Owner, Pattern, Policy, Redactor, Rolling, Session, SessionId,
     SessionSettings, SqliteArchive, Summarised, Summariser, Tokens,
 };
-use longhand_archive::{Page, Request, SessionInfo};
+use longhand_archive::{Page, RequestRecord, SessionInfo};
 use longhand_dialect::Dialect;
 
 use crate::args::{ArchiveArgs, PolicyName, SessionArgs};
@@ -112,7 +112,7 @@ pub(crate) fn shown(
 }
 
 /// Counts as the model of a request does.
-pub(crate) fn meter_of(info: &SessionInfo, request: &Request) -> Result<SharedMeter> {
+pub(crate) fn meter_of(info: &SessionInfo, request: &RequestRecord) -> Result<SharedMeter> {
     let dialect = info.dialect.parse().unwrap_or(Dialect::Chat);
     Ok(longhand::meter_for(dialect, Some(&request.model))?)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use longhand::Archive;
-use longhand_archive::{Page, Request, SessionInfo};
+use longhand_archive::{Page, RequestRecord, SessionInfo};
 use longhand_dialect::Usage;
 use longhand_model::Prices;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ struct UsageKey {
 }
 
 /// What each request of a session took, and would have taken without edits.
-fn sums(requests: &[Request], prices: &Prices) -> Vec<(UsageKey, Sum)> {
+fn sums(requests: &[RequestRecord], prices: &Prices) -> Vec<(UsageKey, Sum)> {
     let has_cache = requests.iter().any(|request| request.cached > 0);
     let mut before = 0;
     let sums = requests.iter().map(|request| {
@@ -136,7 +136,7 @@ fn sums(requests: &[Request], prices: &Prices) -> Vec<(UsageKey, Sum)> {
 }
 
 /// The tokens that a request would have had without edits, as the provider counts.
-fn without_edits(request: &Request) -> u64 {
+fn without_edits(request: &RequestRecord) -> u64 {
     match request.window {
         0 => request.sent,
         window => {
@@ -243,9 +243,9 @@ mod tests {
     use super::*;
     use longhand_model::Price;
 
-    fn request(before: u64, window: u64, cached: u64) -> Request {
+    fn request(before: u64, window: u64, cached: u64) -> RequestRecord {
         let edits = u64::from(before > window);
-        Request {
+        RequestRecord {
             model: "m".to_owned(),
             before,
             window,
@@ -255,7 +255,7 @@ mod tests {
             output: 10,
             edits,
             cost_micros: Some(window),
-            ..Request::default()
+            ..RequestRecord::default()
         }
     }
 
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_request_that_failed_open_is_one() {
-        let log = [Request { is_bypassed: true, ..Request::default() }];
+        let log = [RequestRecord { is_bypassed: true, ..RequestRecord::default() }];
         let (key, sum) = sums(&log, &Prices::default()).remove(0);
         assert_eq!(key.model, "(unknown)");
         assert_eq!(sum, Sum { requests: 1, fail_opens: 1, ..Sum::default() });

@@ -28,7 +28,7 @@ pub use cache::Cached;
 pub use catalogue::ModelFacts;
 pub use error::MeterError;
 pub use estimate::{Chars, CharsPerToken};
-pub use image::{ImageProvider, ImageProvider as Provider, ImageRule};
+pub use image::{ImageProvider, ImageRule};
 pub use price::Price;
 pub use scaled::Scaled;
 pub use spec::MeterSpec;

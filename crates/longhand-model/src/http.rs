@@ -22,8 +22,8 @@ use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 pub use self::address::{AddressError, at, is_loopback, parse};
+pub use self::body::ResponseBody;
 use self::body::Silence;
-pub use self::body::{ResponseBody, ResponseBody as Body};
 use self::connect::Connector;
 pub use self::connect::trust;
 pub use self::error::HttpError;

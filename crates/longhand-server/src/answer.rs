@@ -22,7 +22,7 @@ pub(crate) type Chunk = Result<Bytes, BoxError>;
 
 /// The pieces of an answer.
 pub(crate) enum AnswerChunks {
-    Upstream(http::Body),
+    Upstream(http::ResponseBody),
     /// Several answers of an upstream, joined.
     Stream(BoxStream<'static, Chunk>),
 }

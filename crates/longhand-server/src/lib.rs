@@ -66,7 +66,4 @@ pub use hyper::header::HeaderName;
 pub use metrics::Counts;
 pub use missing::Missing;
 pub use proxy::{Proxy, serve};
-pub use settings::LogSink;
-/// The former name of [`LogSink`].
-pub use settings::LogSink as Log;
-pub use settings::Settings;
+pub use settings::{LogSink, Settings};

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::sync::atomic::AtomicU64;
 
-use longhand::recall::Found;
+use longhand::recall::RecallAnswer;
 use longhand_dialect::Unread;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text};
 use prometheus_client::metrics::counter::Counter;
@@ -283,7 +283,7 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn recalled(&self, found: &Found) {
+    pub(crate) fn recalled(&self, found: &RecallAnswer) {
         let name = |variant: &dyn fmt::Debug| format!("{variant:?}").to_lowercase();
         let recall = RecallLabel { kind: name(&found.sought), outcome: name(&found.outcome) };
         self.recalls.get_or_create(&recall).inc();

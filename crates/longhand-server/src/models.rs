@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use longhand::Tokens;
 use longhand_dialect::{Conversation, Dialect};
-use longhand_meter::{ImageRule, MeterError, ModelFacts, Price, Provider};
+use longhand_meter::{ImageProvider, ImageRule, MeterError, ModelFacts, Price};
 use longhand_model::Prices;
 
 use crate::Settings;
@@ -71,7 +71,7 @@ impl ModelCatalogue {
         if let Some(meter) = &*slot {
             return Ok(Arc::clone(meter));
         }
-        let provider = if is_anthropic { Provider::Anthropic } else { Provider::OpenAi };
+        let provider = if is_anthropic { ImageProvider::Anthropic } else { ImageProvider::OpenAi };
         let (spec, images) = (known.facts.meter.clone(), ImageRule::for_model(provider, model));
         let name = format!("{spec} {images:?}");
         let mut meters = lock(&self.meters);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhand::Tokens;
-use longhand_archive::Request;
+use longhand_archive::RequestRecord;
 use longhand_dialect::{Dialect, Reply, Stop, Usage};
 
 use crate::archivist::Ticket;
@@ -95,7 +95,7 @@ impl AnswerRecorder {
     }
 
     /// Counts what an answer took. Returns the line for the request log.
-    fn bill(&self, prepared: &PreparedRequest, reply: &Reply, usage: Usage) -> Request {
+    fn bill(&self, prepared: &PreparedRequest, reply: &Reply, usage: Usage) -> RequestRecord {
         let PreparedRequest { source, window } = prepared;
         let model = self.redaction.text(reply.model.as_deref().unwrap_or_else(|| source.model()));
         let price = self.knowledge.models.get(&model).price;
@@ -106,7 +106,7 @@ impl AnswerRecorder {
         if let Some(micros) = cost_micros {
             self.metrics.cost.inc_by(micros as f64 / 1e6);
         }
-        Request {
+        RequestRecord {
             at_ms: now_ms(),
             preamble: Some(source.admitted.preamble),
             head: source.admitted.trail.path.last().copied(),

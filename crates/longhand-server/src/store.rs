@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId, Unread};
 use longhand_archive::{
-    Key, NewBatch, NewSession, Page, PreambleId, Request, SessionFilter, find_path,
+    Key, NewBatch, NewSession, Page, PreambleId, RequestRecord, SessionFilter, find_path,
 };
 use longhand_core::session::{Node, Version};
 use longhand_core::{Batch, Link, Message, Seq};
@@ -376,7 +376,7 @@ impl Store {
         self: &Arc<Self>,
         admitted: &Arc<AdmittedRequest>,
         answer: NewAnswer,
-        request: Request,
+        request: RequestRecord,
     ) -> Option<Ticket> {
         let session = &admitted.session;
         let count = admitted.chain.links().len();
@@ -396,7 +396,7 @@ impl Store {
     }
 
     /// Adds a line to the request log of a session.
-    pub(crate) fn log(&self, admitted: &Arc<AdmittedRequest>, request: Request) {
+    pub(crate) fn log(&self, admitted: &Arc<AdmittedRequest>, request: RequestRecord) {
         self.give(PendingWrite::line(admitted, request));
     }
 
@@ -436,11 +436,11 @@ impl Store {
         let archive = Arc::clone(&self.archive);
         let id = SessionId::named(owner, UNREAD);
         let new = NewSession { owner, name: UNREAD.to_owned(), ..NewSession::default() };
-        let request = Request {
+        let request = RequestRecord {
             at_ms: now_ms(),
             agent: client.agent,
             is_bypassed: true,
-            ..Request::default()
+            ..RequestRecord::default()
         };
         let work = move || {
             archive.begin(id, &new).and_then(|()| archive.log_request(id, &request)).is_ok()

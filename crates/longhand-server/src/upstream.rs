@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use hyper::http::uri;
 use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
-pub(crate) use longhand_meter::Provider;
 use longhand_model::http::{self, HttpClient, HttpError, RequestBody};
 
 use crate::answer::{AnswerChunks, RelayedBody, ResponseBody};
@@ -13,7 +12,7 @@ use crate::route::{plain, unescaped};
 use crate::{ServerError, Settings, headers};
 
 /// An answer as it comes.
-pub(crate) type UpstreamResponse = hyper::Response<http::Body>;
+pub(crate) type UpstreamResponse = hyper::Response<http::ResponseBody>;
 
 /// The status of an answer, and its headers that are passed on.
 pub(crate) struct AnswerHead {
@@ -36,6 +35,15 @@ impl AnswerHead {
         *response.headers_mut() = self.headers;
         response
     }
+}
+
+/// Whose API a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Provider {
+    /// `OpenAI`, and whoever copies its API.
+    OpenAi,
+    /// Anthropic.
+    Anthropic,
 }
 
 /// The configured servers, and the clients that reach them.

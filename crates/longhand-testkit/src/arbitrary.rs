@@ -15,7 +15,7 @@ use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 
 use self::conversation::conversation;
-pub use self::growing::{GrowingRequest, PieceSize, PieceSize as Weight};
+pub use self::growing::{GrowingRequest, PieceSize};
 use crate::rng::Rng;
 use crate::validator::WireFormat;
 

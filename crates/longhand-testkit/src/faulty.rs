@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures_channel::oneshot;
 use longhand_archive::{
-    Answer, Archive, ArchiveError, BatchRecord, Candidates, EntryRecord, Found, Key, Layer,
-    Listing, Node, Opened, Owner, Page, Referenced, Request, RequestFilter, SessionFilter,
-    SessionId, SessionInfo, Storage, Wanted, Write,
+    Answer, Archive, ArchiveError, BatchRecord, Candidates, EntryRecord, Key, KnownPath, Layer,
+    Listing, Node, Opened, Owner, Page, Referenced, RequestFilter, RequestRecord, SearchQuery,
+    SessionFilter, SessionId, SessionInfo, Storage, Write,
 };
 use longhand_core::session::Version;
 use longhand_core::{Handle, Link};
@@ -231,7 +231,7 @@ impl Layer for Faulty {
         self.after("read_batches", Some(id), move |inner| inner.read_batches(id, numbers))
     }
 
-    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<Found>> {
+    fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<KnownPath>> {
         self.after("links", None, move |inner| inner.links(owner, links))
     }
 
@@ -239,7 +239,7 @@ impl Layer for Faulty {
         self.after("references", None, move |inner| inner.references(handle))
     }
 
-    fn candidates(&self, wanted: Wanted) -> Answer<'_, Candidates> {
+    fn candidates(&self, wanted: SearchQuery) -> Answer<'_, Candidates> {
         self.after("candidates", None, move |inner| inner.candidates(wanted))
     }
 
@@ -255,7 +255,7 @@ impl Layer for Faulty {
         &self,
         of: RequestFilter,
         page: Page,
-    ) -> Answer<'_, Listing<(SessionId, Request)>> {
+    ) -> Answer<'_, Listing<(SessionId, RequestRecord)>> {
         self.after("list_requests", None, move |inner| inner.list_requests(of, page))
     }
 

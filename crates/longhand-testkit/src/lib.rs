@@ -18,4 +18,4 @@ pub mod session;
 pub mod texts;
 pub mod validator;
 
-pub use self::validator::{WireFormat, WireFormat as Wire, validate, validate_edit};
+pub use self::validator::{WireFormat, validate, validate_edit};

@@ -10,11 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-pub use self::ScriptStep as Step;
-pub use self::reply::{
-    ScriptedCall, ScriptedCall as Call, ScriptedReply, ScriptedReply as Reply, ScriptedUsage,
-    ScriptedUsage as Used,
-};
+pub use self::reply::{ScriptedCall, ScriptedReply, ScriptedUsage};
 use self::wire::AnswerFormat;
 pub use self::wire::{USAGE_INPUT, USAGE_OUTPUT};
 

@@ -12,9 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::SessionError;
 use crate::entry::{Form, messages};
-pub use crate::past::{
-    Past, RecallAnswer, RecallAnswer as Found, RecallKind, RecallOutcome, UNREADABLE,
-};
+pub use crate::past::{Past, RecallAnswer, RecallKind, RecallOutcome, UNREADABLE};
 pub use crate::quote::role;
 
 /// What a handle stands for.

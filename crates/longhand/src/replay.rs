@@ -36,8 +36,6 @@ use self::seen::WindowTexts;
 pub use self::trace::Trace;
 use crate::Miner;
 
-pub use self::{ReplayRun as Run, ReplaySettings as Settings};
-
 /// How windows are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {

@@ -612,7 +612,7 @@ impl Session {
         let system = Some(system).filter(|system| !system.is_empty());
         let preamble = preamble::write(&call.model, system.into_iter());
         let preamble = self.archive.keep_preamble(Owner::LOCAL, &preamble)?;
-        let request = longhand_archive::Request {
+        let request = longhand_archive::RequestRecord {
             at_ms: now_ms,
             preamble: Some(preamble),
             head: self.entries.checked_sub(1).map(Seq),

@@ -8,7 +8,7 @@ use longhand_core::{Link, Seq};
 use crate::ledger::{Ledger, Undecided};
 use crate::page::{Cursor, Listing, Page};
 use crate::storage::{EntryRecord, SessionFilter, Storage};
-use crate::{ArchiveError, Entry, Found, Head, LoggedBatch, Owner, SessionId, SessionInfo};
+use crate::{ArchiveError, Entry, Head, KnownPath, LoggedBatch, Owner, SessionId, SessionInfo};
 
 /// See [`crate::Archive::head`].
 pub(super) async fn head<S: Storage + ?Sized>(
@@ -118,8 +118,8 @@ pub(super) async fn find_path<S: Storage + ?Sized>(
     storage: &S,
     owner: Owner,
     links: &[Link],
-) -> Result<Option<Found>, ArchiveError> {
-    let mut best: Option<((usize, u64, Seq), Found)> = None;
+) -> Result<Option<KnownPath>, ArchiveError> {
+    let mut best: Option<((usize, u64, Seq), KnownPath)> = None;
     for found in storage.links(owner, links.to_vec()).await? {
         match follow(storage, found, links).await {
             Ok(Some((activity, found))) => {
@@ -138,9 +138,9 @@ pub(super) async fn find_path<S: Storage + ?Sized>(
 /// Follows a conversation from an entry that has one of its links, to the last entry that is sound.
 async fn follow<S: Storage + ?Sized>(
     storage: &S,
-    found: Found,
+    found: KnownPath,
     links: &[Link],
-) -> Result<Option<(u64, Found)>, ArchiveError> {
+) -> Result<Option<(u64, KnownPath)>, ArchiveError> {
     let Some(mut ledger) = Ledger::open(storage, found.session).await? else { return Ok(None) };
     let mut rest = &links[found.known..];
     loop {
@@ -153,7 +153,7 @@ async fn follow<S: Storage + ?Sized>(
         let seq = trail.seqs.last().copied().unwrap_or(found.seq);
         let known = found.known + trail.seqs.len();
         match storage.nodes(found.session, vec![seq.0..seq.0 + 1]).await {
-            Ok(_) => return Ok(Some((ledger.opened.activity, Found { seq, known, ..found }))),
+            Ok(_) => return Ok(Some((ledger.opened.activity, KnownPath { seq, known, ..found }))),
             Err(ArchiveError::Damaged { .. }) if known > found.known => {
                 rest = &rest[..trail.seqs.len() - 1];
             }

@@ -5,7 +5,7 @@ use longhand_core::{Handle, Seq};
 use crate::codec::{self, Target};
 use crate::ledger::Ledger;
 use crate::query::Strictness;
-use crate::storage::{Referenced, SearchScope, SessionFilter, Storage, Wanted};
+use crate::storage::{Referenced, SearchQuery, SearchScope, SessionFilter, Storage};
 use crate::{ArchiveError, Damage, DamagedPart, Hit, Owner, Page, Reference, Scope, SessionId};
 
 /// See [`crate::Archive::search`].
@@ -25,7 +25,8 @@ pub(super) async fn search<S: Storage + ?Sized>(
         let mut after = None;
         loop {
             let query = query.to_owned();
-            let wanted = Wanted { query, strictness, within, after, limit: limit - hits.len() };
+            let wanted =
+                SearchQuery { query, strictness, within, after, limit: limit - hits.len() };
             let found = storage.candidates(wanted).await?;
             let is_on_path = |hit: &Hit| match &path {
                 Some((ledger, head)) => ledger.state.tree().is_on_path(hit.seq, *head),

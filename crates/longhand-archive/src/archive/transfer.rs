@@ -10,7 +10,7 @@ use crate::ledger::{self, Ledger, Undecided, require};
 use crate::page::Page;
 use crate::storage::{BatchRecord, EntryRecord, Key, RequestFilter, Storage, Write};
 use crate::{
-    ArchiveError, NewBatch, NewSession, PreambleId, Record, Request, SessionId, SessionInfo,
+    ArchiveError, NewBatch, NewSession, PreambleId, Record, RequestRecord, SessionId, SessionInfo,
 };
 
 /// How many entries are read at a time.
@@ -92,7 +92,7 @@ async fn requests<S: Storage + ?Sized>(
     take: Take<'_>,
 ) -> Result<ControlFlow<()>, ArchiveError> {
     let mut page = Page::first(REQUESTS);
-    let mut newest_first: Vec<Request> = Vec::new();
+    let mut newest_first: Vec<RequestRecord> = Vec::new();
     loop {
         let listing = storage.list_requests(RequestFilter::Session(ledger.id()), page).await?;
         newest_first.extend(listing.items.into_iter().map(|(_, request)| request));
@@ -103,7 +103,8 @@ async fn requests<S: Storage + ?Sized>(
     }
     // Others may have added some meanwhile.
     let skipped = (newest_first.len() as u64).saturating_sub(ledger.opened.requests);
-    let requests: Vec<Request> = newest_first.into_iter().skip(skipped as usize).rev().collect();
+    let requests: Vec<RequestRecord> =
+        newest_first.into_iter().skip(skipped as usize).rev().collect();
     let mut named = BTreeSet::new();
     let ids = requests.iter().filter_map(|request| request.preamble);
     let ids: Vec<PreambleId> = ids.filter(|id| named.insert(*id)).collect();

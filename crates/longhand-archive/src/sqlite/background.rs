@@ -49,7 +49,13 @@ impl BackgroundThread {
         let request = Mutex::new(MaintenanceRequest { due: Due::Now, must_end: false });
         let signal = Arc::new(Signal { request, changed: Condvar::new() });
         let reader = open::connect(path, Duration::ZERO).ok();
-        let worker = Worker { signal: Arc::clone(&signal), place, reader, connection, commits: 0 };
+        let worker = MaintenanceWorker {
+            signal: Arc::clone(&signal),
+            place,
+            reader,
+            connection,
+            commits: 0,
+        };
         let thread = thread::Builder::new()
             .name("longhand-archive".to_owned())
             .spawn(move || worker.run())
@@ -113,7 +119,7 @@ impl Signal {
 }
 
 /// What the thread works with.
-struct Worker {
+struct MaintenanceWorker {
     signal: Arc<Signal>,
     place: Arc<Place>,
     /// For reading what the index needs while others write. It is closed before the connection that
@@ -124,7 +130,7 @@ struct Worker {
     commits: u64,
 }
 
-impl Worker {
+impl MaintenanceWorker {
     fn run(mut self) {
         while let Some(due) = self.signal.take() {
             if due == Due::WhenQuiet {

@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::fault::Fault;
-use super::{open, stamp, verify};
+use super::{FileError, open, stamp, verify};
 use crate::ArchiveError;
 
 /// How many pages are copied at a time.
@@ -30,7 +30,7 @@ pub(super) fn backup(
     mut progress: impl FnMut(u64, u64),
 ) -> Result<(), ArchiveError> {
     let name = target.display().to_string();
-    let exists = || ArchiveError::Exists { path: name.clone() };
+    let exists = || ArchiveError::from(FileError::Exists { path: name.clone() });
     if fs::symlink_metadata(target).is_ok() {
         return Err(exists());
     }

@@ -9,17 +9,17 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use super::fault::{Fault, illegible_as};
 use super::reference;
 use super::seal::{Seal, Sealer};
-use super::session::{Session, first_seal, optional, signed, unsigned};
+use super::session::{StoredSession, first_seal, optional, signed, unsigned};
 use crate::{BatchRecord, DamagedPart, codec};
 
 /// Adds a batch to the log, with a reference for every handle in it; the session is still to be saved.
 pub(super) fn insert(
     db: &Connection,
-    session: &mut Session,
+    session: &mut StoredSession,
     record: &BatchRecord,
 ) -> Result<(), Fault> {
     let stored = StoredBatch {
-        number: session.state.batches + 1,
+        number: session.totals.batches + 1,
         after: record.line.after,
         reach: record.line.reach.map(|reach| reach.0),
         at_ms: record.at_ms,
@@ -34,20 +34,24 @@ pub(super) fn insert(
 }
 
 /// Notes that a batch is undone; the session is still to be saved.
-pub(super) fn insert_undo(db: &Connection, session: &mut Session, batch: u64) -> Result<(), Fault> {
-    let number = session.state.undos + 1;
-    let seal = seal_of_undo(&session.state.undo_seal, number, batch);
+pub(super) fn insert_undo(
+    db: &Connection,
+    session: &mut StoredSession,
+    batch: u64,
+) -> Result<(), Fault> {
+    let number = session.totals.undos + 1;
+    let seal = seal_of_undo(&session.totals.undo_seal, number, batch);
     db.prepare_cached("INSERT INTO undo (session, number, batch, seal) VALUES (?1, ?2, ?3, ?4)")?
         .execute((session.row, signed(number), signed(batch), seal))?;
-    session.state.undos = number;
-    session.state.undo_seal = seal;
+    session.totals.undos = number;
+    session.totals.undo_seal = seal;
     Ok(())
 }
 
 /// All batches after so many, as far as it takes to tell which are live.
 pub(super) fn lines(
     db: &Connection,
-    session: &Session,
+    session: &StoredSession,
     since: u64,
 ) -> Result<Vec<BatchLine>, Fault> {
     let mut select = db.prepare_cached(
@@ -62,16 +66,16 @@ pub(super) fn lines(
         if found != number {
             return Err(missing(session, number));
         }
-        if after >= number || reach.is_some_and(|reach| reach >= session.state.entries) {
+        if after >= number || reach.is_some_and(|reach| reach >= session.totals.entries) {
             return Err(damaged(session, number));
         }
         lines.push(BatchLine { after, reach: reach.map(Seq) });
     }
     let count = since + lines.len() as u64;
-    if count < session.state.batches {
+    if count < session.totals.batches {
         return Err(missing(session, count + 1));
     }
-    if count > session.state.batches {
+    if count > session.totals.batches {
         return Err(damaged(session, count));
     }
     Ok(lines)
@@ -80,7 +84,7 @@ pub(super) fn lines(
 /// See [`crate::Storage::read_batches`].
 pub(super) fn batches(
     db: &Connection,
-    session: &Session,
+    session: &StoredSession,
     numbers: &[u64],
 ) -> Result<Vec<BatchRecord>, Fault> {
     let batch = |number: &u64| {
@@ -91,12 +95,12 @@ pub(super) fn batches(
 }
 
 /// The batches that were undone by name, checked.
-pub(super) fn undone(db: &Connection, session: &Session) -> Result<HashSet<u64>, Fault> {
+pub(super) fn undone(db: &Connection, session: &StoredSession) -> Result<HashSet<u64>, Fault> {
     Ok(undo_log(db, session)?.into_iter().collect())
 }
 
 /// The same in the order in which they were undone.
-pub(super) fn undo_log(db: &Connection, session: &Session) -> Result<Vec<u64>, Fault> {
+pub(super) fn undo_log(db: &Connection, session: &StoredSession) -> Result<Vec<u64>, Fault> {
     let damaged = || session.damage(DamagedPart::Undos, "failed its checksum");
     let mut select = db.prepare_cached(
         "SELECT number, batch, seal FROM undo WHERE session = ?1 ORDER BY number",
@@ -115,7 +119,7 @@ pub(super) fn undo_log(db: &Connection, session: &Session) -> Result<Vec<u64>, F
         }
         undone.push(batch);
     }
-    if count != session.state.undos || seal != session.state.undo_seal {
+    if count != session.totals.undos || seal != session.totals.undo_seal {
         return Err(damaged());
     }
     Ok(undone)
@@ -152,8 +156,8 @@ impl StoredBatch {
         Ok((stored, row.get(4)?))
     }
 
-    fn insert(&self, db: &Connection, session: &mut Session) -> Result<(), Fault> {
-        let seal = self.right_seal(&session.state.batch_seal);
+    fn insert(&self, db: &Connection, session: &mut StoredSession) -> Result<(), Fault> {
+        let seal = self.right_seal(&session.totals.batch_seal);
         let mut insert = db.prepare_cached(
             "INSERT INTO batch (session, number, after, reach, at_ms, seal, receipt, edits) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -168,8 +172,8 @@ impl StoredBatch {
             &self.receipt,
             &self.edits,
         ))?;
-        session.state.batches = self.number;
-        session.state.batch_seal = seal;
+        session.totals.batches = self.number;
+        session.totals.batch_seal = seal;
         Ok(())
     }
 
@@ -200,7 +204,7 @@ impl StoredBatch {
 /// Reads a batch by its number, checked.
 pub(super) fn by_number(
     db: &Connection,
-    session: &Session,
+    session: &StoredSession,
     number: u64,
 ) -> Result<StoredBatch, Fault> {
     let mut select = db.prepare_cached(
@@ -217,17 +221,17 @@ pub(super) fn by_number(
         .map_err(illegible_as(|| damaged(session, number)))?
         .ok_or_else(|| missing(session, number))?;
     let before = before.unwrap_or_else(|| first_seal(session.id, "batches"));
-    let is_last = number == session.state.batches;
-    if stored.right_seal(&before) != seal || (is_last && seal != session.state.batch_seal) {
+    let is_last = number == session.totals.batches;
+    if stored.right_seal(&before) != seal || (is_last && seal != session.totals.batch_seal) {
         return Err(damaged(session, number));
     }
     Ok(stored)
 }
 
-pub(super) fn damaged(session: &Session, number: u64) -> Fault {
+pub(super) fn damaged(session: &StoredSession, number: u64) -> Fault {
     session.damage(DamagedPart::Batch(number), "failed its checksum")
 }
 
-pub(super) fn missing(session: &Session, number: u64) -> Fault {
+pub(super) fn missing(session: &StoredSession, number: u64) -> Fault {
     session.damage(DamagedPart::Batch(number), "is missing")
 }

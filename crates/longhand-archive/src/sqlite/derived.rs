@@ -4,11 +4,16 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::{Fault, is_illegible};
 use super::seal::{Seal, Sealer};
-use super::session::{self, Session};
+use super::session::{self, StoredSession};
 use crate::SessionId;
 
 /// Keeps a value under a key, in the place of the one that is there.
-pub(super) fn put(db: &Connection, session: &Session, key: &str, value: &str) -> Result<(), Fault> {
+pub(super) fn put(
+    db: &Connection,
+    session: &StoredSession,
+    key: &str,
+    value: &str,
+) -> Result<(), Fault> {
     db.prepare_cached(
         "INSERT INTO derived (session, key, seal, value) VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT DO UPDATE SET seal = excluded.seal, value = excluded.value",

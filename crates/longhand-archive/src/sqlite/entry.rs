@@ -8,8 +8,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params}
 use super::body::{Bodies, RawHash};
 use super::fault::{Fault, illegible_as};
 use super::seal::{Seal, Sealer};
-use super::session::{Session, first_seal, optional, signed, unsigned};
-use super::tree::{self, Node};
+use super::session::{StoredSession, first_seal, optional, signed, unsigned};
+use super::tree::{self, StoredNode};
 use crate::{ArchiveError, DamagedPart, Entry, EntryRecord, SessionId, excerpt};
 
 /// An entry with all that can be worked out before the file is locked.
@@ -48,13 +48,13 @@ impl<'d> Statements<'d> {
     /// Appends entries; the session is still to be saved.
     pub(super) fn append(
         &mut self,
-        session: &mut Session,
+        session: &mut StoredSession,
         entries: &[ReadyEntry],
     ) -> Result<(), Fault> {
-        let mut newest: Option<Node> = None;
+        let mut newest: Option<StoredNode> = None;
         for ready in entries {
             let (seq, parent) = (ready.entry.seq, ready.entry.parent);
-            if seq.0 != session.state.entries || parent.is_some_and(|parent| parent >= seq) {
+            if seq.0 != session.totals.entries || parent.is_some_and(|parent| parent >= seq) {
                 let record = format!("entry {}", seq.0);
                 return Err(ArchiveError::Unfit { session: session.id, record }.into());
             }
@@ -70,8 +70,8 @@ impl<'d> Statements<'d> {
 
     /// Reads the entry that another one is to follow. Its seal is looked up: what is chained to a damaged one could
     /// not be read back.
-    fn parent(&self, session: &Session, parent: Seq) -> Result<Node, Fault> {
-        let Some(newest) = session.state.newest().filter(|newest| newest.seq == parent.0) else {
+    fn parent(&self, session: &StoredSession, parent: Seq) -> Result<StoredNode, Fault> {
+        let Some(newest) = session.totals.newest().filter(|newest| newest.seq == parent.0) else {
             return tree::node(self.db, session, parent.0);
         };
         let sql = "SELECT seal FROM entry WHERE session = ?1 AND seq = ?2";
@@ -88,14 +88,14 @@ impl<'d> Statements<'d> {
 
     fn insert(
         &mut self,
-        session: &mut Session,
-        parent: Option<&Node>,
+        session: &mut StoredSession,
+        parent: Option<&StoredNode>,
         ready: &ReadyEntry,
-    ) -> Result<Node, Fault> {
+    ) -> Result<StoredNode, Fault> {
         let Entry { seq, link, round, form, raw, at_ms, .. } = &ready.entry;
         let hash = ready.raw_hash.for_owner(session.owner);
         let mut stored = StoredEntry {
-            node: Node {
+            node: StoredNode {
                 seq: seq.0,
                 parent: parent.map(|parent| parent.seq),
                 jump: parent.map(|parent| parent.seq),
@@ -134,7 +134,7 @@ impl<'d> Statements<'d> {
         if body.is_none() {
             self.bodies.remember(&hash, row)?;
         }
-        session.state.add(stored.node.clone(), row, raw.len(), *at_ms);
+        session.totals.add(stored.node.clone(), row, raw.len(), *at_ms);
         Ok(stored.node)
     }
 }
@@ -142,7 +142,7 @@ impl<'d> Statements<'d> {
 /// An entry as it is stored.
 #[derive(Clone, Debug)]
 pub(super) struct StoredEntry {
-    pub(super) node: Node,
+    pub(super) node: StoredNode,
     at_ms: i64,
     form: String,
     excerpt: Vec<u8>,
@@ -156,7 +156,7 @@ pub(super) struct StoredEntry {
 
 impl StoredEntry {
     pub(super) fn read(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
-        let node = Node {
+        let node = StoredNode {
             seq: unsigned(row, 2)?,
             parent: optional(row, 3)?,
             jump: optional(row, 4)?,
@@ -178,7 +178,7 @@ impl StoredEntry {
 
     /// What its seal should be, given the one of its parent.
     pub(super) fn right_seal(&self, session: SessionId, parent_seal: Option<&Seal>) -> Seal {
-        let Node { seq, parent, jump, depth, round, link, .. } = &self.node;
+        let StoredNode { seq, parent, jump, depth, round, link, .. } = &self.node;
         let first = parent_seal.is_none().then(|| first_seal(session, "entries"));
         let before = parent_seal.or(first.as_ref());
         Sealer::new("entry")
@@ -197,17 +197,17 @@ impl StoredEntry {
     }
 
     /// Whether it is what was written, but for its body.
-    pub(super) fn has_right_seal(&self, session: &Session) -> bool {
+    pub(super) fn has_right_seal(&self, session: &StoredSession) -> bool {
         self.right_seal(session.id, self.parent_seal.as_ref()) == self.node.seal
     }
 
     /// Whether its body is what was written.
-    pub(super) fn has_right_body(&self, session: &Session) -> bool {
+    pub(super) fn has_right_body(&self, session: &StoredSession) -> bool {
         let raw_hash = self.raw.as_deref().map(RawHash::of);
         raw_hash.is_some_and(|hash| hash.for_owner(session.owner) == self.hash)
     }
 
-    pub(super) fn is_right(&self, session: &Session) -> bool {
+    pub(super) fn is_right(&self, session: &StoredSession) -> bool {
         self.has_right_seal(session) && self.has_right_body(session)
     }
 
@@ -217,12 +217,12 @@ impl StoredEntry {
     }
 
     /// The entry, if it is what was written.
-    fn checked(self, session: &Session) -> Option<EntryRecord> {
+    fn checked(self, session: &StoredSession) -> Option<EntryRecord> {
         if !self.is_right(session) {
             return None;
         }
         let text = self.text().unwrap_or_default();
-        let Node { seq, parent, link, round, .. } = self.node;
+        let StoredNode { seq, parent, link, round, .. } = self.node;
         let entry = Entry {
             seq: Seq(seq),
             parent: parent.map(Seq),
@@ -240,7 +240,7 @@ impl StoredEntry {
 macro_rules! select {
     (raw, $rest:literal) => {
         entry::select!(
-            "coalesce(entry.raw, (SELECT own.raw FROM entry AS own WHERE own.id = entry.body))",
+            "coalesce(entry.raw, (SELECT holder.raw FROM entry AS holder WHERE holder.id = entry.body))",
             $rest
         )
     };
@@ -271,12 +271,12 @@ pub(super) const SELECT_RANGE: &str =
 /// Reads the entries with numbers in ranges, which must all be there.
 pub(super) fn each(
     db: &Connection,
-    session: &Session,
+    session: &StoredSession,
     select: &str,
     seqs: &[Range<u64>],
     mut take: impl FnMut(u64, StoredEntry) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    let entries = session.state.entries;
+    let entries = session.totals.entries;
     let mut select = db.prepare_cached(select)?;
     for range in seqs {
         if range.end > entries {
@@ -299,7 +299,7 @@ pub(super) fn each(
 /// See [`crate::Storage::bodies`].
 pub(super) fn bodies(
     db: &Connection,
-    session: &Session,
+    session: &StoredSession,
     seqs: &[Range<u64>],
 ) -> Result<Vec<EntryRecord>, Fault> {
     let mut records = Vec::new();
@@ -311,18 +311,18 @@ pub(super) fn bodies(
 }
 
 /// Gives the entry if it is what was written, and the newest one if it is the one that was last.
-fn checked(session: &Session, seq: u64, stored: StoredEntry) -> Result<EntryRecord, Fault> {
-    let newest = session.state.newest().filter(|newest| newest.seq == stored.node.seq);
+fn checked(session: &StoredSession, seq: u64, stored: StoredEntry) -> Result<EntryRecord, Fault> {
+    let newest = session.totals.newest().filter(|newest| newest.seq == stored.node.seq);
     if newest.is_some_and(|newest| *newest != stored.node) {
         return Err(damaged(session, seq));
     }
     stored.checked(session).ok_or_else(|| damaged(session, seq))
 }
 
-pub(super) fn damaged(session: &Session, seq: u64) -> Fault {
+pub(super) fn damaged(session: &StoredSession, seq: u64) -> Fault {
     session.damage(DamagedPart::Entry(seq), "failed its checksum")
 }
 
-pub(super) fn missing(session: &Session, seq: u64) -> Fault {
+pub(super) fn missing(session: &StoredSession, seq: u64) -> Fault {
     session.damage(DamagedPart::Entry(seq), "is missing")
 }

@@ -13,7 +13,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT entry.id, entry.session, entry.seal, entry.hash, entry.excerpt, \
-             coalesce(entry.raw, (SELECT own.raw FROM entry AS own WHERE own.id = entry.body)) \
+             coalesce(entry.raw, (SELECT holder.raw FROM entry AS holder WHERE holder.id = entry.body)) \
              FROM entry WHERE ",
             $rest
         )

@@ -5,9 +5,9 @@ use longhand_core::Seq;
 use rusqlite::Connection;
 
 use super::fault::Fault;
-use super::session::{self, Session};
-use super::tree::{self, Node};
-use crate::{Found, Owner};
+use super::session::{self, StoredSession};
+use super::tree::{self, StoredNode};
+use crate::{KnownPath, Owner};
 
 /// Of each path, entries with a depth that is a multiple of this are in the index.
 const STRIDE: usize = 8;
@@ -17,8 +17,8 @@ const STRIDE: usize = 8;
 /// A link stands for everything before it, so that whoever knows one knows all before it. Silent entries
 /// do not count for the depth, so that a link has the same depth wherever it is. The newest indexed one
 /// that is known is found by halving.
-pub(super) fn find(db: &Connection, owner: Owner, links: &[Link]) -> Result<Vec<Found>, Fault> {
-    let mut best: Vec<(Session, Node)> = Vec::new();
+pub(super) fn find(db: &Connection, owner: Owner, links: &[Link]) -> Result<Vec<KnownPath>, Fault> {
+    let mut best: Vec<(StoredSession, StoredNode)> = Vec::new();
     let mut depth = 0;
     let (mut known, mut unknown) = (0, links.len().div_ceil(STRIDE) + 1);
     // The last one is the first guess: most conversations go on where they ended.
@@ -35,7 +35,7 @@ pub(super) fn find(db: &Connection, owner: Owner, links: &[Link]) -> Result<Vec<
         }
         guess = known.midpoint(unknown);
     }
-    let found = |(session, node): (Session, Node)| Found {
+    let found = |(session, node): (StoredSession, StoredNode)| KnownPath {
         session: session.id,
         seq: Seq(node.seq),
         known: depth + 1,
@@ -44,7 +44,11 @@ pub(super) fn find(db: &Connection, owner: Owner, links: &[Link]) -> Result<Vec<
 }
 
 /// The sound entries with a link in sound sessions of an owner; only links in the index are found.
-fn by_link(db: &Connection, owner: Owner, link: Link) -> Result<Vec<(Session, Node)>, Fault> {
+fn by_link(
+    db: &Connection,
+    owner: Owner,
+    link: Link,
+) -> Result<Vec<(StoredSession, StoredNode)>, Fault> {
     let mut select =
         db.prepare_cached("SELECT session, seq FROM entry WHERE link = ?1 AND depth % 8 = 0")?;
     let mut rows = select.query([link.0.to_be_bytes()])?;

@@ -16,13 +16,13 @@ const PAGE_BYTES_MAX: usize = 65_536;
 
 /// A log that has a header. Frames that earlier uses of the log left behind it do not count.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct WriteAheadLog {
     file: File,
     header: [u8; HEADER_BYTES],
     page_bytes: usize,
 }
 
-impl Log {
+impl WriteAheadLog {
     /// Opens a log; `None` if there is none, or nothing in it.
     pub(super) fn open(path: &Path) -> io::Result<Option<Self>> {
         let mut file = match File::open(path) {

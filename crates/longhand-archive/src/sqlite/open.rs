@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::Fault;
-use super::{SqliteSettings, body, mount, place, schema, stamp};
+use super::{FileError, SqliteSettings, body, mount, place, schema, stamp};
 use crate::ArchiveError;
 
 /// Before it, a race in resetting the log could damage a file with several writers.
@@ -29,7 +29,7 @@ pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Connection,
     let folder = folder_of(path);
     create_folder(&folder).map_err(&unwritable)?;
     if let Some(kind) = mount::network_kind(&folder) {
-        return Err(ArchiveError::Network { archive: archive.clone(), kind });
+        return Err(FileError::Network { archive: archive.clone(), kind }.into());
     }
     if !path.try_exists().map_err(&unwritable)? {
         create(path, &folder, settings.wait_max)?;
@@ -47,7 +47,7 @@ fn refuse_address(archive: &str) -> Result<(), ArchiveError> {
     let is_scheme_letter = |letter: char| letter.is_ascii_alphanumeric() || "+-.".contains(letter);
     match archive.split_once("://") {
         Some((scheme, _)) if !scheme.is_empty() && scheme.chars().all(is_scheme_letter) => {
-            Err(ArchiveError::UnsupportedAddress { address: without_secret(archive) })
+            Err(FileError::UnsupportedAddress { address: without_secret(archive) }.into())
         }
         _ => Ok(()),
     }
@@ -70,7 +70,7 @@ fn check_sqlite(archive: &str, number: i32, found: &str) -> Result<(), ArchiveEr
         return Ok(());
     }
     let reason = format!("SQLite {found} is linked, and {} or later is needed", SQLITE_LEAST.1);
-    Err(ArchiveError::Unsafe { archive: archive.to_owned(), reason })
+    Err(FileError::Unsafe { archive: archive.to_owned(), reason }.into())
 }
 
 pub(super) fn folder_of(path: &Path) -> PathBuf {

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::log::Log;
+use super::FileError;
+use super::log::WriteAheadLog;
 use super::stamp::{self, FileStamp, Stamp};
 use crate::ArchiveError;
 
@@ -27,12 +28,12 @@ pub(super) struct Place {
     /// The log. Without it, what was written since it was last brought home is in no file that can be found.
     log: PathBuf,
     log_file: Option<FileId>,
-    state: Mutex<State>,
+    known: Mutex<KnownContent>,
 }
 
 /// What is known of the archive's content.
 #[derive(Debug)]
-struct State {
+struct KnownContent {
     /// When the file had last been changed when it was last looked at, and was in order.
     changed: Option<ChangeTime>,
     /// The same, when it was not: then nobody waits for it again.
@@ -52,8 +53,8 @@ impl Place {
     pub(super) fn of(path: &Path, db: &Connection) -> Self {
         let log = log_of(path);
         let newest = stamp::of(db).ok().flatten();
-        let state = Mutex::new(State { changed: None, refused: None, newest });
-        Self { file: file_id(path), path: path.to_owned(), log_file: file_id(&log), log, state }
+        let known = Mutex::new(KnownContent { changed: None, refused: None, newest });
+        Self { file: file_id(path), path: path.to_owned(), log_file: file_id(&log), log, known }
     }
 
     /// The file's path.
@@ -64,35 +65,35 @@ impl Place {
     /// Refuses to go on with a file that nobody would find again, for what is written to it would be
     /// lost, and with one whose content was replaced.
     pub(super) fn check(&self) -> Result<(), ArchiveError> {
-        let moved = |path: &Path| ArchiveError::Moved { archive: path.display().to_string() };
+        let moved = |path: &Path| FileError::Moved { archive: path.display().to_string() };
         let found = fs::metadata(&self.path).ok();
         if self.file != found.as_ref().map(id_of) {
-            return Err(moved(&self.path));
+            return Err(moved(&self.path).into());
         }
         if self.is_log_lost() {
-            return Err(moved(&self.log));
+            return Err(moved(&self.log).into());
         }
         // The file changes only when its log is brought home.
         let changed = found.as_ref().map(change_time);
         let (newest, patience) = {
-            let state = self.state();
-            if state.changed == changed {
+            let known = self.known();
+            if known.changed == changed {
                 return Ok(());
             }
-            let patience = if state.refused == changed { Duration::ZERO } else { DOUBT };
-            (state.newest.map(|newest| newest.now), patience)
+            let patience = if known.refused == changed { Duration::ZERO } else { DOUBT };
+            (known.newest.map(|newest| newest.now), patience)
         };
         let outcome = check_log(&self.path, &self.log, newest, patience);
-        let mut state = self.state();
-        let noted = if outcome.is_ok() { &mut state.changed } else { &mut state.refused };
+        let mut known = self.known();
+        let noted = if outcome.is_ok() { &mut known.changed } else { &mut known.refused };
         *noted = changed;
         outcome
     }
 
     /// Notes which transaction is the newest, after one was made here.
     pub(super) fn note(&self, now: Option<Stamp>) {
-        let mut state = self.state();
-        if let (Some(newest), Some(now)) = (&mut state.newest, now) {
+        let mut known = self.known();
+        if let (Some(newest), Some(now)) = (&mut known.newest, now) {
             newest.now = now;
         }
     }
@@ -119,8 +120,8 @@ impl Place {
     /// Whether the log is there and has the newest transaction that is known here. Whoever made the last
     /// one in a log finds it there.
     fn has_newest(&self) -> bool {
-        let Some(newest) = self.state().newest else { return false };
-        let log = Log::open(&self.log).ok().flatten();
+        let Some(newest) = self.known().newest else { return false };
+        let log = WriteAheadLog::open(&self.log).ok().flatten();
         log.is_some_and(|mut log| log.names(newest.page, newest.now).unwrap_or(false))
     }
 
@@ -129,8 +130,8 @@ impl Place {
         self.log_file.is_some() && self.log_file != file_id(&self.log)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, KnownContent> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -152,7 +153,7 @@ fn check_log(
         looks_left = looks_left.saturating_sub(1);
         if looks_left == 0 && Instant::now() >= deadline {
             let (archive, log) = (path.display().to_string(), log.display().to_string());
-            return Err(ArchiveError::ForeignLog { archive, log });
+            return Err(FileError::ForeignLog { archive, log }.into());
         }
         thread::sleep(DOUBT_POLL);
     }
@@ -166,7 +167,7 @@ fn belongs(path: &Path, log: &Path, newest: Option<Stamp>) -> bool {
     if is_empty {
         return newest.is_none_or(|newest| newest.agrees(file.now));
     }
-    let Ok(Some(mut log)) = Log::open(log) else { return true };
+    let Ok(Some(mut log)) = WriteAheadLog::open(log) else { return true };
     let is_named = log.names(file.page, file.now).unwrap_or(true);
     is_named || !log.has_transaction().unwrap_or(false)
 }

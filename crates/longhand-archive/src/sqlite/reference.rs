@@ -4,14 +4,14 @@ use longhand_core::Handle;
 use rusqlite::Connection;
 
 use super::fault::Fault;
-use super::session::{self, Session, signed, unsigned};
+use super::session::{self, StoredSession, signed, unsigned};
 use crate::Referenced;
 use crate::codec::letters;
 
 /// Notes that a batch has a handle, unless an earlier one of the session has it.
 pub(super) fn add(
     db: &Connection,
-    session: &Session,
+    session: &StoredSession,
     handle: Handle,
     batch: u64,
 ) -> Result<(), Fault> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::fault::Fault;
-use super::log::Log;
+use super::log::WriteAheadLog;
 use super::open::LOG_BYTES_KEPT;
 use super::transaction::Transaction;
 
@@ -27,13 +27,13 @@ pub(super) fn renew(db: &Connection, log: &Path, wait_max: Duration) -> Result<b
     let begun = begin_anew(db, wait_max);
     limit(db, LOG_BYTES_KEPT)?;
     begun?;
-    let mut now = Log::open(log).ok().flatten();
+    let mut now = WriteAheadLog::open(log).ok().flatten();
     let has_leftovers = now.as_mut().is_some_and(|log| log.has_leftovers().unwrap_or(true));
     Ok(!has_leftovers && now.map(|log| log.salt()) != before)
 }
 
 fn salt(log: &Path) -> Option<[u8; 8]> {
-    Log::open(log).ok().flatten().map(|log| log.salt())
+    WriteAheadLog::open(log).ok().flatten().map(|log| log.salt())
 }
 
 /// Returns whether it was complete.

@@ -5,8 +5,8 @@ use rusqlite::{CachedStatement, Connection, Row, params};
 
 use super::fault::{Fault, illegible_as};
 use super::seal::{Seal, Sealer};
-use super::session::{self, Session, signed, unsigned};
-use crate::{Cursor, DamagedPart, Listing, Owner, Page, PreambleId, Request, SessionId};
+use super::session::{self, StoredSession, signed, unsigned};
+use crate::{Cursor, DamagedPart, Listing, Owner, Page, PreambleId, RequestRecord, SessionId};
 
 /// Adds lines to the log, with a statement that is prepared once for many.
 pub(super) struct RequestLog<'d> {
@@ -25,9 +25,13 @@ impl<'d> RequestLog<'d> {
     }
 
     /// Adds a line; the session is still to be saved.
-    pub(super) fn add(&mut self, session: &mut Session, request: &Request) -> Result<(), Fault> {
-        session.state.requests += 1;
-        let number = session.state.requests;
+    pub(super) fn add(
+        &mut self,
+        session: &mut StoredSession,
+        request: &RequestRecord,
+    ) -> Result<(), Fault> {
+        session.totals.requests += 1;
+        let number = session.totals.requests;
         // The numbers are kept as given, however large, so their bits are.
         self.insert.execute(params![
             session.row,
@@ -61,9 +65,9 @@ pub(super) fn requests(
     db: &Connection,
     id: SessionId,
     page: Page,
-) -> Result<Listing<(SessionId, Request)>, Fault> {
+) -> Result<Listing<(SessionId, RequestRecord)>, Fault> {
     let Some(session) = session::find(db, id)? else { return Ok(Listing::empty()) };
-    let numbers = page.take((1..=session.state.requests).rev(), |number| Cursor::number(*number));
+    let numbers = page.take((1..=session.totals.requests).rev(), |number| Cursor::number(*number));
     let (Some(newest), Some(oldest)) = (numbers.items.first(), numbers.items.last()) else {
         return Ok(Listing::empty());
     };
@@ -86,7 +90,7 @@ pub(super) fn answer(
     db: &Connection,
     owner: Owner,
     answer: &str,
-) -> Result<Option<(SessionId, Request)>, Fault> {
+) -> Result<Option<(SessionId, RequestRecord)>, Fault> {
     let mut select = db.prepare_cached(
         "SELECT number, at_ms, preamble, head, batch, before, sent, cached, output, cost, edits, \
          seal, model, answer, cut, agent, most, shown, aside, bypassed, session FROM request \
@@ -111,7 +115,11 @@ pub(super) const SELECT_ALL: &str = "SELECT number, at_ms, preamble, head, batch
                                      agent, most, shown, aside, bypassed FROM request WHERE session = ?1 ORDER BY number";
 
 /// Reads a line that should have this number.
-pub(super) fn checked(session: &Session, number: u64, row: &Row<'_>) -> Result<Request, Fault> {
+pub(super) fn checked(
+    session: &StoredSession,
+    number: u64,
+    row: &Row<'_>,
+) -> Result<RequestRecord, Fault> {
     let bad = || damaged(session, number, "failed its checksum");
     let (found, request, seal) = read(row).map_err(illegible_as(bad))?;
     if found != number {
@@ -123,14 +131,14 @@ pub(super) fn checked(session: &Session, number: u64, row: &Row<'_>) -> Result<R
     Ok(request)
 }
 
-fn read(row: &Row<'_>) -> Result<(u64, Request, Seal), rusqlite::Error> {
+fn read(row: &Row<'_>) -> Result<(u64, RequestRecord, Seal), rusqlite::Error> {
     let preamble: Option<[u8; 16]> = row.get(2)?;
     let bits = |column| row.get(column).map(i64::cast_unsigned);
     let optional_bits = |column| {
         let found: Option<i64> = row.get(column)?;
         Ok::<_, rusqlite::Error>(found.map(i64::cast_unsigned))
     };
-    let request = Request {
+    let request = RequestRecord {
         at_ms: row.get(1)?,
         preamble: preamble.map(PreambleId::from_bytes),
         head: optional_bits(3)?.map(Seq),
@@ -153,7 +161,7 @@ fn read(row: &Row<'_>) -> Result<(u64, Request, Seal), rusqlite::Error> {
     Ok((unsigned(row, 0)?, request, row.get(11)?))
 }
 
-fn right_seal(session: SessionId, number: u64, request: &Request) -> Seal {
+fn right_seal(session: SessionId, number: u64, request: &RequestRecord) -> Seal {
     let preamble = request.preamble.map(PreambleId::to_bytes);
     Sealer::new("request")
         .bytes(&session.to_bytes())
@@ -180,6 +188,6 @@ fn right_seal(session: SessionId, number: u64, request: &Request) -> Seal {
         .seal()
 }
 
-pub(super) fn damaged(session: &Session, number: u64, detail: &str) -> Fault {
+pub(super) fn damaged(session: &StoredSession, number: u64, detail: &str) -> Fault {
     session.damage(DamagedPart::Request(number), detail)
 }

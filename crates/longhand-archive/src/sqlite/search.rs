@@ -8,11 +8,11 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::entry::{self, StoredEntry};
 use super::fault::Fault;
-use super::session::{self, Session};
+use super::session::{self, StoredSession};
 use super::{SqliteFile, index};
 use crate::query::{Query, Strictness, snippet};
 use crate::terms::term;
-use crate::{ArchiveError, Candidates, Cursor, Damage, Hit, Owner, SearchScope, Wanted};
+use crate::{ArchiveError, Candidates, Cursor, Damage, Hit, Owner, SearchQuery, SearchScope};
 
 /// How many entries are read at a time; between pages the log can be emptied.
 const PAGE: i64 = 256;
@@ -22,7 +22,10 @@ const TERMS_MAX: usize = 32;
 /// See [`crate::Storage::candidates`].
 ///
 /// Damaged entries are passed over; the first one is told of.
-pub(super) fn search(archive: &SqliteFile, wanted: &Wanted) -> Result<Candidates, ArchiveError> {
+pub(super) fn search(
+    archive: &SqliteFile,
+    wanted: &SearchQuery,
+) -> Result<Candidates, ArchiveError> {
     let Some(query) = Query::parse(&wanted.query) else { return Ok(Candidates::default()) };
     let reach = match wanted.within {
         SearchScope::All => Reach::All,
@@ -57,11 +60,11 @@ pub(super) fn search(archive: &SqliteFile, wanted: &Wanted) -> Result<Candidates
 enum Reach {
     All,
     Owner(Owner),
-    Session(Session),
+    Session(StoredSession),
 }
 
 impl Reach {
-    fn session(&self) -> Option<&Session> {
+    fn session(&self) -> Option<&StoredSession> {
         match self {
             Reach::All | Reach::Owner(_) => None,
             Reach::Session(session) => Some(session),
@@ -69,7 +72,7 @@ impl Reach {
     }
 
     /// Whether an entry of a session lies within.
-    fn contains(&self, of: &Session) -> bool {
+    fn contains(&self, of: &StoredSession) -> bool {
         match self {
             Reach::All => true,
             Reach::Owner(owner) => of.owner == *owner,
@@ -85,7 +88,7 @@ struct Search<'a> {
     limit: usize,
     hits: Vec<Hit>,
     /// Sessions by row; `None` for those that are removed.
-    known: HashMap<i64, Option<Session>>,
+    known: HashMap<i64, Option<StoredSession>>,
     /// The first entry that could not be read.
     damage: Option<Damage>,
     /// The id of the entry that was compared last.
@@ -251,10 +254,10 @@ impl Search<'_> {
 }
 
 fn known<'k>(
-    known: &'k mut HashMap<i64, Option<Session>>,
+    known: &'k mut HashMap<i64, Option<StoredSession>>,
     db: &Connection,
     id: i64,
-) -> Result<Option<&'k Session>, Fault> {
+) -> Result<Option<&'k StoredSession>, Fault> {
     Ok(match known.entry(id) {
         Entry::Occupied(found) => found.into_mut(),
         Entry::Vacant(gap) => gap.insert(session::by_row(db, id)?),
@@ -281,7 +284,7 @@ fn page(db: &Connection, low: i64, high: i64) -> Result<Vec<Candidate>, Fault> {
 /// The same of one session, by its own numbers: its ids lie far apart.
 fn page_of_session(
     db: &Connection,
-    session: &Session,
+    session: &StoredSession,
     low: i64,
     high: i64,
     seqs_end: i64,

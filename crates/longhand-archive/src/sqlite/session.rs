@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::fault::{Fault, illegible_as, is_illegible};
 use super::seal::{Seal, Sealer};
-use super::tree::{self, Node};
+use super::tree::{self, StoredNode};
 use super::{batch, preamble};
 use crate::{
     Cursor, DamagedPart, Listing, NewSession, Opened, Owner, Page, SessionFilter, SessionId,
@@ -15,17 +15,17 @@ use crate::{
 
 /// A session, checked.
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct StoredSession {
     /// The id of its row.
     pub(super) row: i64,
     pub(super) id: SessionId,
     pub(super) owner: Owner,
-    pub(super) state: State,
+    pub(super) totals: SessionTotals,
 }
 
 /// What changes with every entry and batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct SessionTotals {
     pub(super) entries: u64,
     pub(super) bytes: u64,
     pub(super) first_ms: i64,
@@ -33,7 +33,7 @@ pub(super) struct State {
     /// The row of the entry appended last, which tells the order of activity.
     pub(super) newest_row: i64,
     /// The entry appended last; without entries nothing of it counts.
-    newest: Node,
+    newest: StoredNode,
     pub(super) batches: u64,
     /// The seal of the newest batch in the log, live or not.
     pub(super) batch_seal: Seal,
@@ -43,7 +43,7 @@ pub(super) struct State {
     pub(super) pins: Seal,
 }
 
-impl State {
+impl SessionTotals {
     pub(super) fn new(id: SessionId) -> Self {
         Self {
             entries: 0,
@@ -51,7 +51,7 @@ impl State {
             first_ms: 0,
             last_ms: 0,
             newest_row: 0,
-            newest: Node {
+            newest: StoredNode {
                 seq: 0,
                 parent: None,
                 jump: None,
@@ -70,12 +70,12 @@ impl State {
     }
 
     /// The entry appended last.
-    pub(super) fn newest(&self) -> Option<&Node> {
+    pub(super) fn newest(&self) -> Option<&StoredNode> {
         (self.entries > 0).then_some(&self.newest)
     }
 
     /// Takes note of an entry that was appended.
-    pub(super) fn add(&mut self, node: Node, row: i64, bytes: usize, at_ms: i64) {
+    pub(super) fn add(&mut self, node: StoredNode, row: i64, bytes: usize, at_ms: i64) {
         if self.entries == 0 {
             self.first_ms = at_ms;
         }
@@ -119,20 +119,20 @@ pub(super) fn first_seal(id: SessionId, things: &str) -> Seal {
     Sealer::new(things).bytes(&id.to_bytes()).seal()
 }
 
-impl Session {
+impl StoredSession {
     pub(super) fn damage(&self, part: DamagedPart, detail: &str) -> Fault {
         Fault::damage(self.id, part, detail)
     }
 
     /// How much it has of everything.
     pub(super) fn version(&self) -> Version {
-        let state = &self.state;
-        let pins = if state.pins == seal_of_pins(&[]) { 0 } else { short(&state.pins) };
+        let totals = &self.totals;
+        let pins = if totals.pins == seal_of_pins(&[]) { 0 } else { short(&totals.pins) };
         Version {
             birth: self.row.cast_unsigned(),
-            entries: state.entries,
-            batches: state.batches,
-            undos: state.undos,
+            entries: totals.entries,
+            batches: totals.batches,
+            undos: totals.undos,
             pins,
         }
     }
@@ -201,7 +201,7 @@ pub(super) fn find_row(
 }
 
 /// Finds a session.
-pub(super) fn find(db: &Connection, id: SessionId) -> Result<Option<Session>, Fault> {
+pub(super) fn find(db: &Connection, id: SessionId) -> Result<Option<StoredSession>, Fault> {
     let damaged = || Fault::damage(id, DamagedPart::Session, "failed its checksum");
     let Some(found) = find_row(db, id).map_err(illegible_as(damaged))? else {
         return Ok(None);
@@ -209,12 +209,12 @@ pub(super) fn find(db: &Connection, id: SessionId) -> Result<Option<Session>, Fa
     if !found.is_sound() {
         return Err(damaged());
     }
-    let state = state(db, found.row, id)?.ok_or_else(damaged)?;
-    Ok(Some(Session { row: found.row, id, owner: found.new.owner, state }))
+    let totals = totals(db, found.row, id)?.ok_or_else(damaged)?;
+    Ok(Some(StoredSession { row: found.row, id, owner: found.new.owner, totals }))
 }
 
 /// Finds a session by its row; `None` if it is not there any more.
-pub(super) fn by_row(db: &Connection, row: i64) -> Result<Option<Session>, Fault> {
+pub(super) fn by_row(db: &Connection, row: i64) -> Result<Option<StoredSession>, Fault> {
     let mut select =
         db.prepare_cached("SELECT key FROM session WHERE id = ?1 AND key IS NOT NULL")?;
     let key: Option<[u8; 16]> = select.query_row([row], |row| row.get(0)).optional()?;
@@ -225,7 +225,11 @@ pub(super) fn by_row(db: &Connection, row: i64) -> Result<Option<Session>, Fault
 }
 
 /// Begins a session, which is still to be saved.
-pub(super) fn begin(db: &Connection, id: SessionId, new: &NewSession) -> Result<Session, Fault> {
+pub(super) fn begin(
+    db: &Connection,
+    id: SessionId,
+    new: &NewSession,
+) -> Result<StoredSession, Fault> {
     let mut insert = db.prepare_cached(
         "INSERT INTO session (key, owner, continues, begun_ms, seal, dialect, name, kin) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -241,53 +245,59 @@ pub(super) fn begin(db: &Connection, id: SessionId, new: &NewSession) -> Result<
         new.group.map(u64::cast_signed),
     ))?;
     let row = db.last_insert_rowid();
-    Ok(Session { row, id, owner: new.owner, state: State::new(id) })
+    Ok(StoredSession { row, id, owner: new.owner, totals: SessionTotals::new(id) })
 }
 
 /// Writes where the session stands now.
-pub(super) fn save(db: &Connection, session: &Session) -> Result<(), Fault> {
-    let state = &session.state;
+pub(super) fn save(db: &Connection, session: &StoredSession) -> Result<(), Fault> {
+    let totals = &session.totals;
     let mut replace = db.prepare_cached(
         "INSERT OR REPLACE INTO head VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
          ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
     )?;
     replace.execute(params![
         session.row,
-        signed(state.entries),
-        signed(state.bytes),
-        state.first_ms,
-        state.last_ms,
-        state.newest_row,
-        state.newest.parent.map(signed),
-        state.newest.jump.map(signed),
-        signed(state.newest.depth),
-        signed(state.newest.round),
-        state.newest.link.0.to_be_bytes(),
-        state.newest.seal,
-        signed(state.batches),
-        state.batch_seal,
-        signed(state.undos),
-        state.undo_seal,
-        signed(state.requests),
-        state.pins,
-        state.seal(session.id),
+        signed(totals.entries),
+        signed(totals.bytes),
+        totals.first_ms,
+        totals.last_ms,
+        totals.newest_row,
+        totals.newest.parent.map(signed),
+        totals.newest.jump.map(signed),
+        signed(totals.newest.depth),
+        signed(totals.newest.round),
+        totals.newest.link.0.to_be_bytes(),
+        totals.newest.seal,
+        signed(totals.batches),
+        totals.batch_seal,
+        signed(totals.undos),
+        totals.undo_seal,
+        signed(totals.requests),
+        totals.pins,
+        totals.seal(session.id),
     ])?;
     Ok(())
 }
 
 /// Reads where a session stands; `None` if the row is gone or is not what was written.
-pub(super) fn state(db: &Connection, row: i64, id: SessionId) -> Result<Option<State>, Fault> {
+pub(super) fn totals(
+    db: &Connection,
+    row: i64,
+    id: SessionId,
+) -> Result<Option<SessionTotals>, Fault> {
     let mut select = db.prepare_cached("SELECT * FROM head WHERE session = ?1")?;
-    match select.query_row([row], state_and_seal).optional() {
-        Ok(found) => Ok(found.filter(|(state, seal)| state.seal(id) == *seal).map(|found| found.0)),
+    match select.query_row([row], totals_and_seal).optional() {
+        Ok(found) => {
+            Ok(found.filter(|(totals, seal)| totals.seal(id) == *seal).map(|found| found.0))
+        }
         Err(error) if is_illegible(&error) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-fn state_and_seal(row: &Row<'_>) -> Result<(State, Seal), rusqlite::Error> {
+fn totals_and_seal(row: &Row<'_>) -> Result<(SessionTotals, Seal), rusqlite::Error> {
     let entries = unsigned(row, 1)?;
-    let newest = Node {
+    let newest = StoredNode {
         seq: entries.saturating_sub(1),
         parent: optional(row, 6)?,
         jump: optional(row, 7)?,
@@ -296,7 +306,7 @@ fn state_and_seal(row: &Row<'_>) -> Result<(State, Seal), rusqlite::Error> {
         link: Link(u128::from_be_bytes(row.get(10)?)),
         seal: row.get(11)?,
     };
-    let state = State {
+    let totals = SessionTotals {
         entries,
         bytes: unsigned(row, 2)?,
         first_ms: row.get(3)?,
@@ -310,7 +320,7 @@ fn state_and_seal(row: &Row<'_>) -> Result<(State, Seal), rusqlite::Error> {
         requests: unsigned(row, 16)?,
         pins: row.get(17)?,
     };
-    Ok((state, row.get(18)?))
+    Ok((totals, row.get(18)?))
 }
 
 /// See [`crate::Storage::open`].
@@ -335,13 +345,13 @@ pub(super) fn open(
     };
     let news = News {
         version,
-        newest: session.state.newest().map(Into::into),
+        newest: session.totals.newest().map(Into::into),
         forks,
         batches: batch::lines(db, &session, since.batches)?,
         undone: undone.into_iter().skip(since.undos as usize).collect(),
         pins: pins(db, &session)?.into_iter().map(Seq).collect(),
     };
-    let (activity, requests) = (session.state.newest_row.cast_unsigned(), session.state.requests);
+    let (activity, requests) = (session.totals.newest_row.cast_unsigned(), session.totals.requests);
     let session = info_of_row(db, session.row, id)?;
     Ok(Some(Opened { session, news, activity, requests }))
 }
@@ -362,18 +372,18 @@ fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInf
         Err(error) if is_illegible(&error) => return Ok(damaged),
         Err(error) => return Err(error.into()),
     };
-    let state = state(db, row_id, id)?.filter(|_| found.is_sound());
+    let totals = totals(db, row_id, id)?.filter(|_| found.is_sound());
     let NewSession { owner, dialect, name, continues, group, begun_ms } = found.new;
     let info = SessionInfo { owner, dialect, name, continues, group, begun_ms, ..damaged };
-    Ok(match state {
+    Ok(match totals {
         None => info,
-        Some(state) => SessionInfo {
-            entries: state.entries,
-            rounds: state.rounds(),
-            batches: state.batches,
-            bytes: state.bytes,
-            first_ms: state.first_ms,
-            last_ms: state.last_ms,
+        Some(totals) => SessionInfo {
+            entries: totals.entries,
+            rounds: totals.rounds(),
+            batches: totals.batches,
+            bytes: totals.bytes,
+            first_ms: totals.first_ms,
+            last_ms: totals.last_ms,
             is_damaged: false,
             ..info
         },
@@ -416,20 +426,24 @@ pub(super) fn sessions(
 }
 
 /// Writes the session's pins, which are in order; the session is still to be saved.
-pub(super) fn set_pins(db: &Connection, session: &mut Session, pins: &[Seq]) -> Result<(), Fault> {
+pub(super) fn set_pins(
+    db: &Connection,
+    session: &mut StoredSession,
+    pins: &[Seq],
+) -> Result<(), Fault> {
     let seqs: Vec<u8> = pins.iter().flat_map(|seq| seq.0.to_le_bytes()).collect();
     db.prepare_cached("INSERT OR REPLACE INTO pins VALUES (?1, ?2)")?
         .execute((session.row, &seqs))?;
-    session.state.pins = seal_of_pins(&seqs);
+    session.totals.pins = seal_of_pins(&seqs);
     Ok(())
 }
 
 /// The session's pins, in order.
-pub(super) fn pins(db: &Connection, session: &Session) -> Result<Vec<u64>, Fault> {
+pub(super) fn pins(db: &Connection, session: &StoredSession) -> Result<Vec<u64>, Fault> {
     let mut select = db.prepare_cached("SELECT seqs FROM pins WHERE session = ?1")?;
     let seqs: Option<Vec<u8>> = select.query_row([session.row], |row| row.get(0)).optional()?;
     let seqs = seqs.unwrap_or_default();
-    if seal_of_pins(&seqs) != session.state.pins {
+    if seal_of_pins(&seqs) != session.totals.pins {
         return Err(session.damage(DamagedPart::Pins, "failed its checksum"));
     }
     let (seqs, _) = seqs.as_chunks();

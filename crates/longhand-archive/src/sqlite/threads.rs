@@ -23,12 +23,12 @@ pub(super) struct Threads {
 
 #[derive(Debug, Default)]
 struct Shared {
-    queue: Mutex<Queue>,
+    queue: Mutex<JobQueue>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Queue {
+struct JobQueue {
     jobs: VecDeque<Job>,
     /// Threads that wait for a job.
     idle: usize,
@@ -36,9 +36,9 @@ struct Queue {
     is_closed: bool,
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for JobQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Queue of {} jobs for {} threads", self.jobs.len(), self.threads.len())
+        write!(f, "queue of {} jobs for {} threads", self.jobs.len(), self.threads.len())
     }
 }
 
@@ -83,7 +83,7 @@ impl Drop for Threads {
 }
 
 impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, JobQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -98,7 +98,7 @@ impl Shared {
     fn next(&self) -> Option<Job> {
         let mut queue = self.queue();
         queue.idle += 1;
-        let has_none = |queue: &mut Queue| queue.jobs.is_empty() && !queue.is_closed;
+        let has_none = |queue: &mut JobQueue| queue.jobs.is_empty() && !queue.is_closed;
         let waited = self.changed.wait_timeout_while(queue, IDLE_MAX, has_none);
         let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
         queue.idle -= 1;

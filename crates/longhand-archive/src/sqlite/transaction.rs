@@ -15,11 +15,11 @@ const POLL: Duration = Duration::from_millis(1);
 /// An open transaction; dropping it takes everything back.
 pub(super) struct Transaction<'d> {
     db: &'d Connection,
-    before: Version,
+    before: ChangeCount,
 }
 
 /// Counts changes: of rows, and of tables.
-type Version = (u64, i64);
+type ChangeCount = (u64, i64);
 
 impl<'d> Transaction<'d> {
     /// Begins as soon as no other process is writing, and gives up after `wait_max`.
@@ -27,7 +27,7 @@ impl<'d> Transaction<'d> {
         let deadline = Instant::now() + wait_max;
         loop {
             match run(db, "BEGIN IMMEDIATE") {
-                Ok(()) => return Ok(Self { db, before: version(db)? }),
+                Ok(()) => return Ok(Self { db, before: change_count(db)? }),
                 Err(fault) if fault.is_busy() && Instant::now() < deadline => thread::sleep(POLL),
                 Err(fault) => return Err(fault),
             }
@@ -36,7 +36,7 @@ impl<'d> Transaction<'d> {
 
     /// Returns when all of it is on disk, with its stamp; one that changes nothing has none.
     pub(super) fn commit(self) -> Result<Option<Stamp>, Fault> {
-        if version(self.db)? == self.before {
+        if change_count(self.db)? == self.before {
             run(self.db, "COMMIT")?;
             return Ok(None);
         }
@@ -81,7 +81,7 @@ pub(super) fn attempt<T>(
     }
 }
 
-fn version(db: &Connection) -> Result<Version, Fault> {
+fn change_count(db: &Connection) -> Result<ChangeCount, Fault> {
     let mut select = db.prepare_cached("PRAGMA schema_version")?;
     Ok((db.total_changes(), select.query_row([], |row| row.get(0))?))
 }

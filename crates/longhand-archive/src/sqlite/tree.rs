@@ -9,11 +9,11 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::entry::{self, StoredEntry};
 use super::fault::{Fault, illegible_as};
 use super::seal::Seal;
-use super::session::{Session, optional, signed, unsigned};
+use super::session::{StoredSession, optional, signed, unsigned};
 
 /// An entry's place in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct StoredNode {
     pub(super) seq: u64,
     pub(super) parent: Option<u64>,
     /// An ancestor; it was used to find others.
@@ -26,15 +26,19 @@ pub(super) struct Node {
     pub(super) seal: Seal,
 }
 
-impl From<&Node> for crate::Node {
-    fn from(node: &Node) -> Self {
+impl From<&StoredNode> for crate::Node {
+    fn from(node: &StoredNode) -> Self {
         let (seq, parent) = (Seq(node.seq), node.parent.map(Seq));
         Self { seq, parent, link: node.link, round: node.round }
     }
 }
 
 /// Reads an entry's place, checked; its body is not read.
-pub(super) fn node(db: &Connection, session: &Session, seq: u64) -> Result<Node, Fault> {
+pub(super) fn node(
+    db: &Connection,
+    session: &StoredSession,
+    seq: u64,
+) -> Result<StoredNode, Fault> {
     let mut select = db.prepare_cached(entry::SELECT_WITHOUT_RAW)?;
     let found = select.query_row((session.row, signed(seq)), StoredEntry::read).optional();
     let stored = found
@@ -49,7 +53,7 @@ pub(super) fn node(db: &Connection, session: &Session, seq: u64) -> Result<Node,
 /// See [`crate::Storage::nodes`].
 pub(super) fn nodes(
     db: &Connection,
-    session: &Session,
+    session: &StoredSession,
     seqs: &[Range<u64>],
 ) -> Result<Vec<crate::Node>, Fault> {
     let mut nodes = Vec::new();
@@ -64,7 +68,11 @@ pub(super) fn nodes(
 }
 
 /// The entries from a number on that do not follow the one with the number before.
-pub(super) fn forks(db: &Connection, session: &Session, since: u64) -> Result<Vec<Fork>, Fault> {
+pub(super) fn forks(
+    db: &Connection,
+    session: &StoredSession,
+    since: u64,
+) -> Result<Vec<Fork>, Fault> {
     // Few of all entries are in the index of forks, and of the newest few are in the tree.
     let sql = if since == 0 {
         "SELECT seq, parent, link FROM entry INDEXED BY entry_fork \
@@ -87,6 +95,6 @@ pub(super) fn forks(db: &Connection, session: &Session, since: u64) -> Result<Ve
 }
 
 /// The depth of an entry that follows `parent`.
-pub(super) fn depth_after(parent: &Node) -> u64 {
+pub(super) fn depth_after(parent: &StoredNode) -> u64 {
     parent.depth + u64::from(!parent.link.is_silent())
 }

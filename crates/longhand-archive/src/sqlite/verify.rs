@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::Fault;
 use super::open;
-use super::session::{self, Session, State};
+use super::session::{self, SessionTotals, StoredSession};
 use crate::{ArchiveError, Damage, DamagedPart, SessionId};
 
 /// See [`crate::Archive::verify`].
@@ -37,9 +37,9 @@ pub(super) fn verify_in(db: Connection, session: Option<SessionId>) -> Result<Ve
 
 /// A session that is checked.
 struct Subject {
-    session: Session,
+    session: StoredSession,
     /// Whether the record of where the session stands is sound; if not, nothing in it counts.
-    has_state: bool,
+    has_totals: bool,
 }
 
 impl Subject {
@@ -115,15 +115,15 @@ impl Check {
     fn subject(&mut self, row: i64, id: SessionId) -> Option<Subject> {
         let found = session::find_row(&self.db, id).ok().flatten();
         let found = found.filter(|found| found.row == row && found.is_sound());
-        let state = session::state(&self.db, row, id).ok().flatten();
-        let has_state = state.is_some();
-        if found.is_none() || !has_state {
+        let totals = session::totals(&self.db, row, id).ok().flatten();
+        let has_totals = totals.is_some();
+        if found.is_none() || !has_totals {
             let part = DamagedPart::Session;
             self.damages.push(damage(Some(id), part, "failed its checksum"));
         }
-        let state = state.unwrap_or_else(|| State::new(id));
+        let totals = totals.unwrap_or_else(|| SessionTotals::new(id));
         let owner = found?.new.owner;
-        Some(Subject { session: Session { row, id, owner, state }, has_state })
+        Some(Subject { session: StoredSession { row, id, owner, totals }, has_totals })
     }
 
     fn all_but_entries(&mut self, subject: &Subject) {

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use super::entry::{ReadyEntry, Statements};
 use super::fault::Fault;
 use super::request::RequestLog;
-use super::session::{self, Session};
+use super::session::{self, StoredSession};
 use super::transaction::attempt;
 use super::{batch, derived, preamble};
 use crate::{ArchiveError, Conflict, Write};
@@ -29,7 +29,7 @@ impl ReadyWrite {
             &self.write;
         let id = self.write.session;
         let found = session::find(db, id)?;
-        let version = found.as_ref().map_or(Version::default(), Session::version);
+        let version = found.as_ref().map_or(Version::default(), StoredSession::version);
         if expected.is_some_and(|expected| expected != version) {
             let conflict = Conflict::Version;
             return Err(match found {

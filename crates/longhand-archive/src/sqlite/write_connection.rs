@@ -15,7 +15,7 @@ use super::transaction::{Transaction, attempt};
 use crate::ArchiveError;
 
 /// A change that waits for its turn.
-pub(super) trait Job: Send + fmt::Debug {
+pub(super) trait WriteJob: Send + fmt::Debug {
     /// Makes the change inside the open transaction.
     fn run(&mut self, db: &Connection) -> Result<(), Fault>;
     /// Tells the caller how it went.
@@ -55,7 +55,7 @@ impl WriteConnection {
 
     /// Makes the changes of a group in one transaction and answers when it is on disk. If the
     /// transaction fails, each change gets one of its own, so that none fails for another.
-    pub(super) fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
+    pub(super) fn commit(&mut self, mut group: Vec<Box<dyn WriteJob>>) {
         self.commits += 1;
         let outcome = self.check_place().and_then(|()| self.try_commit(&mut group));
         // What was written to a file that was just replaced is in no archive.
@@ -103,7 +103,7 @@ impl WriteConnection {
     }
 
     /// Gives the failures of single changes, or why the whole transaction failed.
-    fn try_commit(&self, group: &mut [Box<dyn Job>]) -> Result<Vec<Option<Fault>>, Fault> {
+    fn try_commit(&self, group: &mut [Box<dyn WriteJob>]) -> Result<Vec<Option<Fault>>, Fault> {
         let transaction = Transaction::begin(&self.db, self.wait_max)?;
         // Others may have held the file locked for a while.
         self.place.check()?;

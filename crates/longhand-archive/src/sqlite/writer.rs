@@ -18,7 +18,7 @@ use super::fault::Fault;
 use super::maintenance;
 use super::place::Place;
 use super::sweep::Left;
-use super::write_connection::{Job, WriteConnection};
+use super::write_connection::{WriteConnection, WriteJob};
 use crate::ArchiveError;
 
 /// How many calls share a transaction at most.
@@ -31,14 +31,14 @@ const GATHER_MAX: Duration = Duration::from_micros(300);
 #[derive(Debug)]
 pub(super) struct Writer {
     archive: String,
-    queue: Arc<Queue>,
+    queue: Arc<WriteQueue>,
     thread: Option<JoinHandle<()>>,
     place: Arc<Place>,
     connection: Arc<Mutex<WriteConnection>>,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct WriteQueue {
     waiting: Mutex<Waiting>,
     /// Told when a call joins the queue.
     arrival: Condvar,
@@ -46,7 +46,7 @@ struct Queue {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    jobs: Vec<Box<dyn Job>>,
+    jobs: Vec<Box<dyn WriteJob>>,
     is_closed: bool,
 }
 
@@ -62,8 +62,8 @@ impl Writer {
         let connection = Arc::new(Mutex::new(connection));
         let background =
             BackgroundThread::start(path, Arc::clone(&place), Arc::clone(&connection))?;
-        let queue = Arc::new(Queue::default());
-        let worker = Worker {
+        let queue = Arc::new(WriteQueue::default());
+        let worker = WriteWorker {
             queue: Arc::clone(&queue),
             connection: Arc::clone(&connection),
             background,
@@ -87,7 +87,7 @@ impl Writer {
         action: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> impl Future<Output = Result<T, ArchiveError>> + Send + 'static {
         let (reply, answer) = oneshot::channel();
-        self.queue.waiting().jobs.push(Box::new(Write { action, outcome: None, reply }));
+        self.queue.waiting().jobs.push(Box::new(QueuedWrite { action, outcome: None, reply }));
         self.queue.arrival.notify_one();
         let archive = self.archive.clone();
         async move { answer.await.unwrap_or(Err(ArchiveError::Closed { archive })) }
@@ -133,22 +133,22 @@ impl Drop for Writer {
     }
 }
 
-impl Queue {
+impl WriteQueue {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What the thread works with.
-struct Worker {
-    queue: Arc<Queue>,
+struct WriteWorker {
+    queue: Arc<WriteQueue>,
     connection: Arc<Mutex<WriteConnection>>,
     background: BackgroundThread,
     /// How many calls the last transaction had.
     crowd: usize,
 }
 
-impl Worker {
+impl WriteWorker {
     fn run(mut self) {
         while let Some(group) = self.gather() {
             // Who waits for a change that panics learns that nothing came of it.
@@ -162,7 +162,7 @@ impl Worker {
     }
 
     /// Waits for calls; `None` if no more will come.
-    fn gather(&mut self) -> Option<Vec<Box<dyn Job>>> {
+    fn gather(&mut self) -> Option<Vec<Box<dyn WriteJob>>> {
         let is_idle = |waiting: &mut Waiting| waiting.jobs.is_empty() && !waiting.is_closed;
         let waiting = self.queue.arrival.wait_while(self.queue.waiting(), is_idle);
         let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
@@ -173,25 +173,25 @@ impl Worker {
             (waiting, _) = gathered.unwrap_or_else(PoisonError::into_inner);
         }
         self.crowd = waiting.jobs.len().min(GROUP_MAX);
-        let group: Vec<Box<dyn Job>> = waiting.jobs.drain(..self.crowd).collect();
+        let group: Vec<Box<dyn WriteJob>> = waiting.jobs.drain(..self.crowd).collect();
         (!group.is_empty()).then_some(group)
     }
 }
 
 /// A call's change and the way back to it.
-struct Write<T, A> {
+struct QueuedWrite<T, A> {
     action: A,
     outcome: Option<T>,
     reply: oneshot::Sender<Result<T, ArchiveError>>,
 }
 
-impl<T, A> fmt::Debug for Write<T, A> {
+impl<T, A> fmt::Debug for QueuedWrite<T, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Write")
+        f.write_str("QueuedWrite")
     }
 }
 
-impl<T: Send, A: Fn(&Connection) -> Result<T, Fault> + Send> Job for Write<T, A> {
+impl<T: Send, A: Fn(&Connection) -> Result<T, Fault> + Send> WriteJob for QueuedWrite<T, A> {
     fn run(&mut self, db: &Connection) -> Result<(), Fault> {
         self.outcome = Some((self.action)(db)?);
         Ok(())

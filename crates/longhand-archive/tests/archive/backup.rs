@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use longhand_archive::{Archive, ArchiveError, Scope, SqliteArchive};
+use longhand_archive::{Archive, ArchiveError, FileError, Scope, SqliteArchive};
 
 use crate::common::{fresh, id, record, stubs, user};
 
@@ -78,7 +78,7 @@ fn a_copy_never_replaces_anything() {
     fs::write(&taken, "mine").unwrap();
     for target in [&taken, &folder.path().join("archive.db")] {
         let error = archive.backup(target, |_, _| {}).unwrap_err();
-        assert!(matches!(error, ArchiveError::Exists { .. }), "{error:?}");
+        assert!(matches!(error.file_error(), Some(FileError::Exists { .. })), "{error:?}");
     }
     assert_eq!(fs::read_to_string(&taken).unwrap(), "mine");
     let nowhere = folder.path().join("no/such/folder/copy.db");

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use longhand_archive::{
-    Archive, ArchiveError, NewEntry, PreambleId, Request, SqliteArchive, Write,
+    Archive, ArchiveError, NewEntry, PreambleId, RequestRecord, SqliteArchive, Write,
 };
 use longhand_core::Seq;
 use longhand_testkit::rng::Rng;
@@ -122,10 +122,10 @@ fn other_work(archive: &SqliteArchive, own: &str, count: usize, entries: &[NewEn
 /// Adds some of everything to a session that another writer may be about to remove.
 fn scratch(archive: &SqliteArchive, entry: &NewEntry) {
     loop {
-        let request = Request {
+        let request = RequestRecord {
             preamble: Some(PreambleId::of(&entry.raw)),
             answer: Some(entry.text.clone()),
-            ..Request::default()
+            ..RequestRecord::default()
         };
         let write = Write {
             preambles: vec![entry.raw.clone()],

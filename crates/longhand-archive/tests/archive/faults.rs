@@ -7,8 +7,8 @@ use std::thread;
 
 use longhand_archive::{
     After, Archive, ArchiveError, DamagedPart, Entry, Head, Hit, Ledger, LoggedBatch, Node, Owner,
-    Page, PreambleId, Reference, Request, Scope, SessionId, SqliteArchive, SqliteSettings, Storage,
-    Version, Write, wait,
+    Page, PreambleId, Reference, RequestRecord, Scope, SessionId, SqliteArchive, SqliteSettings,
+    Storage, Version, Write, wait,
 };
 use longhand_core::Handle;
 use longhand_core::{Original, Seq};
@@ -34,8 +34,8 @@ struct Everything {
     trees: Vec<Vec<Node>>,
     batches: Vec<Vec<LoggedBatch>>,
     live: Vec<Vec<LoggedBatch>>,
-    requests: Vec<Vec<Request>>,
-    answers: Vec<Option<(SessionId, Request)>>,
+    requests: Vec<Vec<RequestRecord>>,
+    answers: Vec<Option<(SessionId, RequestRecord)>>,
     derived: Vec<Option<String>>,
     references: Vec<Option<Reference>>,
     hits: Vec<Vec<Hit>>,
@@ -84,7 +84,7 @@ fn sample_bytes() -> Vec<u8> {
         archive.pin(id, Seq(5), true).unwrap();
         for sent in 0..3 {
             let (preamble, answer) = (Some(preamble), Some(answer(session, sent)));
-            let request = Request { preamble, sent, answer, ..Request::default() };
+            let request = RequestRecord { preamble, sent, answer, ..RequestRecord::default() };
             archive.log_request(id, &request).unwrap();
         }
         archive.put_derived(id, "story", "what a model told").unwrap();

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use longhand_archive::{
-    After, Archive, MemoryArchive, Owner, Page, Request, Scope, SessionId, SqliteArchive,
+    After, Archive, MemoryArchive, Owner, Page, RequestRecord, Scope, SessionId, SqliteArchive,
 };
 use longhand_core::Seq;
 
@@ -35,12 +35,12 @@ fn fill(archive: &dyn Archive) {
     archive.pin(id("work"), Seq(0), true).unwrap();
     archive.put_derived(id("work"), "summary", "The lease is renewed too late.").unwrap();
     let preamble = archive.keep_preamble(Owner::LOCAL, r#"{"system":"Be brief."}"#).unwrap();
-    let request = Request {
+    let request = RequestRecord {
         at_ms: 9,
         preamble: Some(preamble),
         model: "a-model".to_owned(),
         answer: Some("reply_1".to_owned()),
-        ..Request::default()
+        ..RequestRecord::default()
     };
     archive.log_request(id("work"), &request).unwrap();
     let stranger = Owner::of("a key");

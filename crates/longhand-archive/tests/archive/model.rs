@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use longhand_archive::{
     After, Archive, ArchiveError, Ledger, MemoryArchive, NewBatch, NewEntry, Owner, Page,
-    PreambleId, Request, Scope, SessionId, SqliteArchive, Version, Write, wait,
+    PreambleId, RequestRecord, Scope, SessionId, SqliteArchive, Version, Write, wait,
 };
 use longhand_core::session::SessionState;
 use longhand_core::{Edit, Fold, Handle, Link, Original, Place, Seq, Span};
@@ -69,7 +69,7 @@ enum Step {
     Ask {
         session: usize,
         preamble: Option<usize>,
-        request: Request,
+        request: RequestRecord,
     },
     Derive {
         session: usize,
@@ -114,7 +114,7 @@ struct Draft {
     entries: Vec<NewEntry>,
     change: Option<Change>,
     preamble: Option<usize>,
-    request: Option<Request>,
+    request: Option<RequestRecord>,
 }
 
 /// What a writer expects.
@@ -228,13 +228,13 @@ fn guess() -> impl Strategy<Value = Guess> {
     ]
 }
 
-fn request() -> impl Strategy<Value = Request> {
+fn request() -> impl Strategy<Value = RequestRecord> {
     let answer = prop::option::of(prop::sample::select(ANSWERS));
-    (any::<i64>(), any::<u64>(), answer).prop_map(|(at_ms, sent, answer)| Request {
+    (any::<i64>(), any::<u64>(), answer).prop_map(|(at_ms, sent, answer)| RequestRecord {
         at_ms,
         sent,
         answer: answer.map(str::to_owned),
-        ..Request::default()
+        ..RequestRecord::default()
     })
 }
 
@@ -329,7 +329,7 @@ fn perform(archive: &dyn Archive, step: &Step) -> String {
                 archive.keep_preamble(Owner::LOCAL, preamble(*at)).unwrap();
             }
             let preamble = at.map(|at| PreambleId::of(preamble(at)));
-            let request = Request { preamble, ..request.clone() };
+            let request = RequestRecord { preamble, ..request.clone() };
             told(archive.log_request(id(*session), &request))
         }
         Step::Derive { session, value } => told(archive.put_derived(id(*session), "key", value)),

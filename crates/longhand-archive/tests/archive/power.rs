@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use longhand_archive::{
-    Archive, ArchiveError, Ledger, MemoryArchive, NewEntry, Owner, Page, Request, SqliteArchive,
-    Wish, Write, wait,
+    Archive, ArchiveError, Ledger, MemoryArchive, NewEntry, Owner, Page, RequestRecord,
+    SqliteArchive, Wish, Write, wait,
 };
 use longhand_core::Seq;
 use longhand_core::session::SessionState;
@@ -68,7 +68,7 @@ fn add(archive: &dyn Archive, name: &str, number: usize, count: usize) -> Result
             append_to(state, write, parent, &entries)?;
             let preamble = number.is_multiple_of(4).then(|| format!("system prompt {number}"));
             write.preambles.extend(preamble);
-            write.requests.push(Request { sent: number as u64, ..Request::default() });
+            write.requests.push(RequestRecord { sent: number as u64, ..RequestRecord::default() });
             Ok(())
         };
         ledger.change(archive, decide).await

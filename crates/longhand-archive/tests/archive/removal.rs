@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use longhand_archive::{Archive, NewBatch, Owner, Request, Scope, SqliteArchive, Unwiped};
+use longhand_archive::{Archive, NewBatch, Owner, RequestRecord, Scope, SqliteArchive, Unwiped};
 use longhand_core::Seq;
 
 use crate::common::{begin, fresh, id, record, stubs, user};
@@ -37,11 +37,11 @@ fn say_it_everywhere(archive: &dyn Archive, name: &str, entries: usize) {
     archive.pin(id(name), Seq(0), true).unwrap();
     archive.put_derived(id(name), CANARY, CANARY).unwrap();
     let preamble = archive.keep_preamble(Owner::LOCAL, &format!("system {CANARY}")).unwrap();
-    let request = Request {
+    let request = RequestRecord {
         preamble: Some(preamble),
         model: CANARY.to_owned(),
         answer: Some(CANARY.to_owned()),
-        ..Request::default()
+        ..RequestRecord::default()
     };
     archive.log_request(id(name), &request).unwrap();
 }

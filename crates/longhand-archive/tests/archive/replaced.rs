@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use longhand_archive::{After, Archive, ArchiveError, SqliteArchive, Wish};
+use longhand_archive::{After, Archive, FileError, SqliteArchive, Wish};
 use tempfile::TempDir;
 
 use crate::common::{begin, id, record, user};
@@ -140,8 +140,10 @@ impl Stage {
     fn look(&self, told: &str) {
         match SqliteArchive::open(&self.path) {
             Ok(archive) => self.holds_what_was_put_there(&archive, told),
-            Err(ArchiveError::ForeignLog { log, .. }) => assert!(log.ends_with("-wal"), "{log}"),
-            Err(error) => panic!("{told}: {error:?}"),
+            Err(error) => match error.file_error() {
+                Some(FileError::ForeignLog { log, .. }) => assert!(log.ends_with("-wal"), "{log}"),
+                _ => panic!("{told}: {error:?}"),
+            },
         }
     }
 

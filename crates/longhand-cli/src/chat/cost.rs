@@ -1,14 +1,14 @@
 //! What a conversation has cost.
 
-use longhand_archive::{LoggedBatch, Request};
+use longhand_archive::{LoggedBatch, RequestRecord};
 use longhand_core::grouped;
 use serde_json::Value;
 
 use crate::output::counted;
 
 /// Writes the cost of answers and of summaries.
-pub(super) fn written(calls: &[Request], batches: &[LoggedBatch]) -> String {
-    let sum = |of: fn(&Request) -> u64| grouped(calls.iter().map(of).sum::<u64>() as usize);
+pub(super) fn written(calls: &[RequestRecord], batches: &[LoggedBatch]) -> String {
+    let sum = |of: fn(&RequestRecord) -> u64| grouped(calls.iter().map(of).sum::<u64>() as usize);
     let answers = calls.iter().map(|call| call.cost_micros);
     format!(
         "answers   {} for {}: {} tokens read, {} of them from a cache, {} written\nsummaries {}",

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use longhand::{Archive, Owner, SessionId, SqliteArchive};
-use longhand_archive::{After, NewBatch, NewEntry, NewSession, Request};
+use longhand_archive::{After, NewBatch, NewEntry, NewSession, RequestRecord};
 use longhand_core::{Batch, Edit, Handle, Place, Seq};
 use serde_json::json;
 
@@ -54,7 +54,8 @@ fn edited(folder: &Folder) {
     archive.undo(work, None).unwrap();
     archive.pin(work, Seq(0), true).unwrap();
     let preamble = archive.keep_preamble(Owner::LOCAL, "You are careful.").unwrap();
-    let request = Request { preamble: Some(preamble), head: Some(Seq(5)), ..Request::default() };
+    let request =
+        RequestRecord { preamble: Some(preamble), head: Some(Seq(5)), ..RequestRecord::default() };
     archive.log_request(work, &request).unwrap();
     archive.put_derived(work, "story", "how it went").unwrap();
 }

@@ -17,7 +17,7 @@ use crate::store::{BatchCommit, LiveBatch};
 
 /// Decides whether a window must come down, and by which edits.
 pub(crate) struct Planner {
-    settings: longhand_core::Settings,
+    settings: longhand_core::PlanSettings,
     /// What share of the budget a full window is brought down to, in percent.
     low_water_percent: u64,
     knowledge: Arc<ModelKnowledge>,
@@ -136,10 +136,10 @@ impl Review {
 impl Planner {
     pub(crate) fn new(settings: &Settings, knowledge: Arc<ModelKnowledge>) -> Self {
         let low_water_percent = settings.low_water_percent;
-        let settings = longhand_core::Settings {
+        let settings = longhand_core::PlanSettings {
             policy: settings.policy,
             clip_new_percent: settings.clip_new_percent,
-            ..longhand_core::Settings::default()
+            ..longhand_core::PlanSettings::default()
         };
         Self { settings, low_water_percent, knowledge }
     }

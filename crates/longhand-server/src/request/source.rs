@@ -158,7 +158,7 @@ impl WindowSource {
     /// The size of a window of it.
     pub(crate) fn weigh(&self, window: &str) -> Result<Tokens, DialectError> {
         let shown = read(window.as_bytes().to_vec(), Some(self.dialect()))?;
-        let settings = longhand_core::Settings::default();
+        let settings = longhand_core::PlanSettings::default();
         let budget = Budget::of(Tokens::MAX);
         Ok(plan(&shown.history(self.fixed()), &budget, &settings, &*self.meter).tokens())
     }

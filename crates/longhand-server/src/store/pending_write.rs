@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use longhand::{SessionId, Trail, Unread, entry_with};
 use longhand_archive::{
-    ArchiveError, BatchRecord, Conflict, Entry, EntryRecord, NewEntry, NewSession, Request, Write,
+    ArchiveError, BatchRecord, Conflict, Entry, EntryRecord, NewEntry, NewSession, RequestRecord,
+    Write,
 };
 use longhand_core::session::{Chain, Node, Version};
 use longhand_core::{Link, Message};
@@ -24,7 +25,7 @@ pub(crate) struct PendingWrite {
     messages: Option<PendingMessages>,
     batch: Option<PendingBatch>,
     preamble: Option<String>,
-    request: Option<Request>,
+    request: Option<RequestRecord>,
     at_ms: i64,
     /// How often it was placed anew since another process was first.
     places: usize,
@@ -154,7 +155,7 @@ impl PendingWrite {
         admitted: &Arc<AdmittedRequest>,
         answer: NewAnswer,
         placed: Option<PlacedMessages>,
-        request: Request,
+        request: RequestRecord,
         preamble: Option<String>,
     ) -> Self {
         let (admitted, answer) = (Arc::clone(admitted), Some(answer));
@@ -174,7 +175,7 @@ impl PendingWrite {
     }
 
     /// A line for the request log, after the request that it tells of.
-    pub(super) fn line(admitted: &Arc<AdmittedRequest>, request: Request) -> Self {
+    pub(super) fn line(admitted: &Arc<AdmittedRequest>, request: RequestRecord) -> Self {
         Self { request: Some(request), ..Self::request(admitted, Vec::new()) }
     }
 
@@ -291,7 +292,7 @@ impl PendingWrite {
         target.write.preambles.extend(self.preamble.clone());
         target.write.requests.extend(self.request.clone().map(|request| {
             let head = placed.trail.head();
-            Request { head: head.or(request.head), ..request }
+            RequestRecord { head: head.or(request.head), ..request }
         }));
         target.write.derived.extend(self.unread().cloned());
         WriteStep::Added

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::common::{Stage, faults, reply, sessions};
 use longhand::Archive;
 use longhand_testkit::filler;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 const TURNS: usize = 24;
@@ -21,7 +21,7 @@ struct Habit {
     /// The request of a turn: all that was said until then.
     request: fn(usize) -> Value,
     /// What the model answers to it.
-    answer: fn(usize) -> Step,
+    answer: fn(usize) -> ScriptStep,
     /// A request beside the conversation.
     aside: Option<fn() -> Value>,
 }
@@ -90,7 +90,7 @@ fn claude_call(turn: usize, is_back: bool) -> Value {
     json!({"type": "tool_use", "id": id(turn), "name": name, "input": input})
 }
 
-fn claude_answer(turn: usize) -> Step {
+fn claude_answer(turn: usize) -> ScriptStep {
     reply("/v1/messages", &json!({"role": "assistant", "content": [claude_call(turn, false)]}))
 }
 
@@ -187,7 +187,7 @@ fn aider_answer(turn: usize) -> String {
     )
 }
 
-fn aider_reply(turn: usize) -> Step {
+fn aider_reply(turn: usize) -> ScriptStep {
     reply("/v1/chat/completions", &json!({"role": "assistant", "content": aider_answer(turn)}))
 }
 

@@ -496,8 +496,8 @@ async fn a_stream_of_any_length_is_archived_if_its_message_is_not_too_long() {
                 unread: None,
             };
             for require in [false, true] {
-                let stage = before(std::slice::from_ref(&sent), Some(60_000), |own| {
-                    own.require_archive = require;
+                let stage = before(std::slice::from_ref(&sent), Some(60_000), |settings| {
+                    settings.require_archive = require;
                 })
                 .await;
                 let bytes = ask(&stage, path, 0, &sent).await.bytes().await.unwrap();

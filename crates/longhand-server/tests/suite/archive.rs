@@ -5,11 +5,11 @@ use crate::common::{PATHS, Stage, messages, opened, request, told_on_paths, word
 use longhand::Archive;
 use longhand_archive::Scope;
 use longhand_core::Handle;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::json;
 
-fn say(text: &str) -> Step {
-    Step::Answer(text.to_owned())
+fn say(text: &str) -> ScriptStep {
+    ScriptStep::Answer(text.to_owned())
 }
 
 #[tokio::test]

@@ -7,11 +7,11 @@ use crate::common::raw::{Piece, RawServer, exchange};
 use crate::common::{PATHS, Stage, request, user};
 use longhand_dialect::{Reply, SseReader};
 use longhand_server::Settings;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 
 /// The bytes of an answer as a provider sends it.
 async fn answer_of(path: &str, stream: bool) -> String {
-    let stage = Stage::new(None, [Step::Answer("One two three four.".into())]).await;
+    let stage = Stage::new(None, [ScriptStep::Answer("One two three four.".into())]).await;
     stage.post(path, &request(path, &[user("Hm?")], stream)).await.text().await.unwrap()
 }
 
@@ -147,7 +147,8 @@ async fn an_answer_that_cannot_be_read_is_not_broken_off_where_all_must_be_archi
     for path in PATHS {
         for require in [false, true] {
             let stage =
-                Stage::with([Step::Garbage], |settings| settings.require_archive = require).await;
+                Stage::with([ScriptStep::Garbage], |settings| settings.require_archive = require)
+                    .await;
             let answer = stage.post(path, &request(path, &[user("Hm?")], false)).await;
             assert!(answer.text().await.is_ok(), "{path} {require}");
             assert_eq!(stage.proxy.counts().unread, 1, "{path} {require}");
@@ -173,8 +174,10 @@ async fn where_all_must_be_archived_no_path_and_no_answer_is_an_exception() {
         (PATHS[2], vec!["/v1/messages/", "/v1%2Fmessages", "/v1/message%73/"]),
     ] {
         for form in forms {
-            let stage =
-                Stage::with([Step::Answer("Here.".into())], |own| own.require_archive = true).await;
+            let stage = Stage::with([ScriptStep::Answer("Here.".into())], |settings| {
+                settings.require_archive = true
+            })
+            .await;
             let body = request(path, &[user("Hm?")], false);
             let answer = stage.post(form, &body).await;
             let session = answer.headers().get("x-longhand-session").cloned();
@@ -186,9 +189,10 @@ async fn where_all_must_be_archived_no_path_and_no_answer_is_an_exception() {
             assert!(archived[0].1[0].contains("Hm?"), "{form}");
         }
         // A refusal of the model is an answer, too.
-        let stage =
-            Stage::with([Step::Refuse("I must not.".into())], |own| own.require_archive = true)
-                .await;
+        let stage = Stage::with([ScriptStep::Refuse("I must not.".into())], |settings| {
+            settings.require_archive = true
+        })
+        .await;
         stage.post(path, &request(path, &[user("Hm?")], false)).await.text().await.unwrap();
         let archived = stage.archived().await;
         assert_eq!(archived[0].1.len(), 2, "{path}");
@@ -198,10 +202,11 @@ async fn where_all_must_be_archived_no_path_and_no_answer_is_an_exception() {
             ("content-type", "application/json".to_owned()),
             ("content-encoding", "gzip".to_owned()),
         ];
-        let stage = Stage::with([Step::Raw(200, kind, "\u{1f}packed".to_owned())], |own| {
-            own.require_archive = true;
-        })
-        .await;
+        let stage =
+            Stage::with([ScriptStep::Raw(200, kind, "\u{1f}packed".to_owned())], |settings| {
+                settings.require_archive = true;
+            })
+            .await;
         let answer = stage.post(path, &request(path, &[user("Hm?")], false)).await;
         assert!(answer.text().await.is_ok(), "{path}");
         assert_eq!(stage.proxy.counts().unread, 1, "{path}");
@@ -246,7 +251,7 @@ async fn an_error_in_the_middle_of_an_answer_arrives_and_what_came_before_is_kep
         }
         // An error in the place of an answer is no answer, and arrives.
         for (require, stream) in [(false, false), (false, true), (true, false), (true, true)] {
-            let stage = Stage::with([Step::ErrorBody("Overloaded".to_owned())], |settings| {
+            let stage = Stage::with([ScriptStep::ErrorBody("Overloaded".to_owned())], |settings| {
                 settings.require_archive = require;
             })
             .await;

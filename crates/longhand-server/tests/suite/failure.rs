@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::common::{PATHS, Stage, id_of, messages, request, sessions, sqlite, told, until};
 use longhand::{Archive, MemoryArchive, Tokens};
 use longhand_testkit::faulty::{Fault, Faulty, METHODS};
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
-async fn stage(fault: Fault, steps: Vec<Step>) -> (Stage, Arc<Faulty>) {
+async fn stage(fault: Fault, steps: Vec<ScriptStep>) -> (Stage, Arc<Faulty>) {
     let archive = Arc::new(Faulty::new(Arc::new(MemoryArchive::default()), fault));
     let faulty = Arc::clone(&archive);
     let stage = Stage::with(steps, |settings| {
@@ -30,7 +30,8 @@ async fn a_slow_or_broken_archive_costs_no_request() {
         (Fault::Error, "compacted"),
     ] {
         for path in PATHS {
-            let (stage, archive) = stage(fault, vec![Step::Answer("Here.".to_owned()); 2]).await;
+            let (stage, archive) =
+                stage(fault, vec![ScriptStep::Answer("Here.".to_owned()); 2]).await;
             let body = request(path, &messages(path, 20), true);
             for _ in 0..2 {
                 let answer = stage.post(path, &body).await;
@@ -72,10 +73,10 @@ async fn one_session_s_trouble_is_no_other_s() {
 async fn trouble_of_one(method: &'static str, fault: Fault) {
     let (_folder, disk) = sqlite();
     let archive = Arc::new(Faulty::new(Arc::clone(&disk), Fault::None));
-    let own = Arc::clone(&archive);
-    let steps = vec![Step::Answer("Here.".to_owned()); 40];
+    let proxy_archive = Arc::clone(&archive);
+    let steps = vec![ScriptStep::Answer("Here.".to_owned()); 40];
     let stage = Stage::with(steps, |settings| {
-        settings.archive = own;
+        settings.archive = proxy_archive;
         settings.budget = Some(Tokens(2_000));
         settings.deadline = Duration::from_secs(20);
     })
@@ -109,7 +110,7 @@ async fn ready(stage: &Stage) -> Value {
 
 /// A proxy of a budget of 2,000 tokens before an archive.
 async fn before(archive: Arc<dyn Archive>) -> Stage {
-    Stage::with(vec![Step::Answer("Here.".to_owned()); 60], |settings| {
+    Stage::with(vec![ScriptStep::Answer("Here.".to_owned()); 60], |settings| {
         settings.archive = archive;
         settings.budget = Some(Tokens(2_000));
     })
@@ -240,7 +241,7 @@ async fn an_archive_that_is_moved_or_replaced_is_noticed() {
     for required in [false, true] {
         for replaced in [false, true] {
             let (folder, archive) = sqlite();
-            let stage = Stage::with(vec![Step::Answer("Here.".to_owned()); 9], |settings| {
+            let stage = Stage::with(vec![ScriptStep::Answer("Here.".to_owned()); 9], |settings| {
                 settings.archive = archive;
                 settings.require_archive = required;
             })
@@ -276,7 +277,7 @@ async fn an_archive_that_is_moved_or_replaced_is_noticed() {
 async fn an_archive_that_is_deleted_under_a_running_proxy_is_noticed() {
     for required in [false, true] {
         let (folder, archive) = sqlite();
-        let stage = Stage::with(vec![Step::Answer("Here.".to_owned()); 9], |settings| {
+        let stage = Stage::with(vec![ScriptStep::Answer("Here.".to_owned()); 9], |settings| {
             settings.archive = archive;
             settings.require_archive = required;
         })
@@ -303,8 +304,8 @@ async fn an_archive_that_is_deleted_under_a_running_proxy_is_noticed() {
 #[tokio::test]
 async fn an_answer_that_is_cut_off_ends_in_an_error_and_the_session_goes_on() {
     for path in PATHS {
-        let cut = Step::Cut("one two three four five six".to_owned());
-        let stage = Stage::new(Some(8_000), [cut, Step::Answer("Here.".to_owned())]).await;
+        let cut = ScriptStep::Cut("one two three four five six".to_owned());
+        let stage = Stage::new(Some(8_000), [cut, ScriptStep::Answer("Here.".to_owned())]).await;
         let mut messages = messages(path, 1);
         let answer = stage.post(path, &request(path, &messages, true)).await;
         assert_eq!(answer.status(), 200);
@@ -320,20 +321,20 @@ async fn an_answer_that_is_cut_off_ends_in_an_error_and_the_session_goes_on() {
 
 #[tokio::test]
 async fn garbage_is_passed_on_as_it_is() {
-    for step in [Step::Garbage, Step::Empty, Step::Page] {
+    for step in [ScriptStep::Garbage, ScriptStep::Empty, ScriptStep::Page] {
         for path in PATHS {
             let stage = Stage::new(Some(8_000), [step.clone()]).await;
             let answer = stage.post(path, &request(path, &messages(path, 1), true)).await;
             assert_eq!(answer.status(), 200);
             let text = answer.text().await.unwrap();
-            assert_eq!(text.is_empty(), matches!(step, Step::Empty));
+            assert_eq!(text.is_empty(), matches!(step, ScriptStep::Empty));
         }
     }
 }
 
 #[tokio::test]
 async fn a_web_page_cannot_drive_it() {
-    let stage = Stage::new(None, [Step::Answer("no".to_owned())]).await;
+    let stage = Stage::new(None, [ScriptStep::Answer("no".to_owned())]).await;
     for (name, value) in [
         ("host", "evil.example"),
         ("origin", "https://evil.example"),
@@ -351,7 +352,7 @@ async fn a_web_page_cannot_drive_it() {
 
 #[tokio::test]
 async fn only_pages_of_the_proxy_itself_may_call_it() {
-    let stage = Stage::new(None, vec![Step::Answer("yes".to_owned()); 8]).await;
+    let stage = Stage::new(None, vec![ScriptStep::Answer("yes".to_owned()); 8]).await;
     let port = stage.proxy.address().port();
     for (origin, expected) in [
         (format!("http://127.0.0.1:{port}"), true),
@@ -381,7 +382,7 @@ async fn only_pages_of_the_proxy_itself_may_call_it() {
 #[tokio::test]
 async fn thinking_and_marks_do_not_break_the_chain() {
     let path = "/v1/messages";
-    let stage = Stage::new(Some(3_000), vec![Step::Answer("Go on.".to_owned()); 30]).await;
+    let stage = Stage::new(Some(3_000), vec![ScriptStep::Answer("Go on.".to_owned()); 30]).await;
     for steps in 1..=30 {
         let mut messages = messages(path, steps);
         for (at, message) in messages.iter_mut().enumerate() {

@@ -16,9 +16,9 @@ async fn nothing_of_them_is_kept_and_no_handle_is_offered() {
     for path in PATHS {
         for by_header in [true, false] {
             let (folder, archive) = sqlite();
-            let own = Arc::clone(&archive);
+            let proxy_archive = Arc::clone(&archive);
             let stage = Stage::with(answers(12), |settings| {
-                settings.archive = own;
+                settings.archive = proxy_archive;
                 settings.budget = Some(Tokens(3_000));
                 settings.expand_tool = true;
                 settings.no_archive = !by_header;

@@ -4,7 +4,7 @@ use crate::common::{
 };
 use longhand::Tokens;
 use longhand_testkit::filler;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 /// What share of all bytes a provider would have had in its cache.
@@ -44,12 +44,12 @@ async fn files_that_float_before_the_question_are_one_session() {
     let path = PATHS[0];
     let turns = 40;
     let asked = with_files_at_the_end(turns);
-    let whole: Vec<String> = asked.iter().map(|own| request(path, own, false)).collect();
+    let whole: Vec<String> = asked.iter().map(|messages| request(path, messages, false)).collect();
     for (budget, least) in [(1_000_000, cached_share(&whole) - 0.05), (8_000, 0.5)] {
-        let steps: Vec<Step> = (0..turns).map(|turn| says(&answer(turn))).collect();
+        let steps: Vec<ScriptStep> = (0..turns).map(|turn| says(&answer(turn))).collect();
         let stage = Stage::new(Some(budget), steps).await;
-        for own in &asked {
-            stage.ask(path, own).await;
+        for messages in &asked {
+            stage.ask(path, messages).await;
         }
         let sent = stage.sent();
         assert!(sent.iter().all(|body| faults(path, body).is_empty()));
@@ -63,11 +63,13 @@ async fn files_that_float_before_the_question_are_one_session() {
 
 /// Ids of calls as providers make them.
 fn with_long_ids(messages: Vec<Value>) -> Vec<Value> {
-    let long = |own: Value| {
+    let long = |message: Value| {
         let digits = (0..10).map(|digit| format!("\"call_{digit}"));
-        digits.fold(own.to_string(), |own, short| own.replace(&short, &format!("{short}Tz8Vq2x")))
+        digits.fold(message.to_string(), |json, short| {
+            json.replace(&short, &format!("{short}Tz8Vq2x"))
+        })
     };
-    messages.into_iter().map(|own| serde_json::from_str(&long(own)).unwrap()).collect()
+    messages.into_iter().map(|message| serde_json::from_str(&long(message)).unwrap()).collect()
 }
 
 #[tokio::test]
@@ -133,11 +135,14 @@ async fn a_tree_of_rewinds_keeps_its_prefix() {
             stage.ask(path, &asked).await;
             let sent = stage.sent().pop().unwrap();
             assert!(faults(path, &sent).is_empty());
-            let own = stage.proxy.counts().batches;
+            let batches_now = stage.proxy.counts().batches;
             // What the newest step had is all that differs.
             let end = sent.rfind("Otherwise").unwrap() - 100;
-            assert!(own > batches || first.as_bytes()[..end - 400] == sent.as_bytes()[..end - 400]);
-            batches = own;
+            assert!(
+                batches_now > batches
+                    || first.as_bytes()[..end - 400] == sent.as_bytes()[..end - 400]
+            );
+            batches = batches_now;
         }
         assert!(batches <= 2, "{path}: {batches}");
         assert_eq!(stage.archived().await.len(), 1);

@@ -4,9 +4,9 @@ use futures_util::future::join_all;
 use longhand::{Tokens, recall};
 use longhand_archive::Scope;
 use longhand_core::Handle;
-use longhand_testkit::arbitrary::{GrowingRequest, Weight};
+use longhand_testkit::arbitrary::{GrowingRequest, PieceSize};
 use longhand_testkit::rng::Rng;
-use longhand_testkit::{Wire, validate};
+use longhand_testkit::{WireFormat, validate};
 use serde_json::{Value, json};
 
 const TURNS: usize = 30;
@@ -21,25 +21,25 @@ fn handles(text: &str) -> Vec<Handle> {
     marks.collect()
 }
 
-fn path_of(wire: Wire) -> &'static str {
+fn path_of(wire: WireFormat) -> &'static str {
     match wire {
-        Wire::Chat => "/v1/chat/completions",
-        Wire::Responses => "/v1/responses",
-        Wire::Anthropic => "/v1/messages",
+        WireFormat::Chat => "/v1/chat/completions",
+        WireFormat::Responses => "/v1/responses",
+        WireFormat::Anthropic => "/v1/messages",
     }
 }
 
 /// A whole request, whether it grows as one or as a list of messages.
-fn body(wire: Wire, json: &str) -> String {
+fn body(wire: WireFormat, json: &str) -> String {
     let document: Value = serde_json::from_str(json).unwrap();
     if document.is_object() {
         return json.to_owned();
     }
-    let field = if wire == Wire::Responses { "input" } else { "messages" };
+    let field = if wire == WireFormat::Responses { "input" } else { "messages" };
     json!({"model": "scripted", "max_tokens": 100, field: document}).to_string()
 }
 
-async fn grow(wire: Wire, seed: u64, limit: u64) {
+async fn grow(wire: WireFormat, seed: u64, limit: u64) {
     let mut rng = Rng::new(seed);
     let (_folder, archive) = sqlite();
     let stage = Stage::with(vec![says("Go on."); TURNS], |settings| {
@@ -48,7 +48,7 @@ async fn grow(wire: Wire, seed: u64, limit: u64) {
     })
     .await;
     let path = path_of(wire);
-    let mut request = GrowingRequest::new(wire, Weight::Light, seed);
+    let mut request = GrowingRequest::new(wire, PieceSize::Light, seed);
     let (mut last, mut batches, mut late) = (String::new(), 0, 0);
     let mut session = String::new();
     for turn in 0..TURNS {
@@ -56,8 +56,8 @@ async fn grow(wire: Wire, seed: u64, limit: u64) {
         let body = body(wire, &request.json());
         let answer = stage.post(path, &body).await;
         let header = |name: &str| {
-            let own = answer.headers().get(name).map(|own| own.to_str().unwrap().to_owned());
-            own.unwrap_or_default()
+            let value = answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+            value.unwrap_or_default()
         };
         let place = format!("{wire:?}, seed {seed}, limit {limit}, turn {turn}");
         assert_ne!(header("x-longhand"), "bypassed", "{place}");
@@ -94,8 +94,8 @@ async fn grow(wire: Wire, seed: u64, limit: u64) {
 
 /// Whether a window begins with all messages of another one but the last, which the next may join, and
 /// but for marks that a client moves.
-fn same_start(wire: Wire, one: &str, other: &str) -> bool {
-    let field = if wire == Wire::Responses { "input" } else { "messages" };
+fn same_start(wire: WireFormat, one: &str, other: &str) -> bool {
+    let field = if wire == WireFormat::Responses { "input" } else { "messages" };
     let messages = |text: &str| {
         let document: Value = serde_json::from_str(text).unwrap_or_default();
         let list = document[field].as_array().cloned().unwrap_or_default();
@@ -126,6 +126,6 @@ async fn windows_of_a_growing_conversation_keep_the_laws() {
     for seed in first..first + seeds {
         // All formats at once, or one core would be idle while this long test is the last.
         let limit = [500, 1_500, 4_000][seed as usize % 3];
-        join_all(Wire::ALL.map(|wire| grow(wire, seed, limit))).await;
+        join_all(WireFormat::ALL.map(|wire| grow(wire, seed, limit))).await;
     }
 }

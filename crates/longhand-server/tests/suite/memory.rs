@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::common::{PATHS, Stage, answers, request, says, sqlite, user};
 use longhand::Tokens;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -292,7 +292,7 @@ async fn bodies_that_stall_hold_no_more_than_is_allowed_and_not_for_long() {
 
 #[tokio::test]
 async fn a_stop_waits_no_longer_than_its_grace_for_who_stalls_or_never_ends() {
-    let endless = Step::Drip("word ".repeat(200), Duration::from_secs(20));
+    let endless = ScriptStep::Drip("word ".repeat(200), Duration::from_secs(20));
     let stage = Stage::with([endless, says("late")], |settings| {
         settings.grace = Duration::from_millis(500);
     })
@@ -319,7 +319,11 @@ async fn an_answer_without_an_end_is_passed_on_and_not_gathered() {
     let piece = format!("data: {}\n\n", r#"{"choices":[{"index":0,"delta":{"content":"WORDS"}}]}"#)
         .replace("WORDS", &"word ".repeat(50_000));
     let stage = Stage::with(
-        [Step::Raw(200, vec![("content-type", "text/event-stream".to_owned())], piece.repeat(40))],
+        [ScriptStep::Raw(
+            200,
+            vec![("content-type", "text/event-stream".to_owned())],
+            piece.repeat(40),
+        )],
         |settings| settings.memory_bytes_max = 4 << 20,
     )
     .await;

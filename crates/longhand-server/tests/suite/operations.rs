@@ -17,10 +17,10 @@ use longhand_model::http;
 use longhand_summary::{Input, Summary, SummaryError};
 use longhand_testkit::faulty::{Fault, Faulty};
 use longhand_testkit::gate::Gate;
-use longhand_testkit::scripted::{Step, USAGE_INPUT, USAGE_OUTPUT};
+use longhand_testkit::scripted::{ScriptStep, USAGE_INPUT, USAGE_OUTPUT};
 use serde_json::{Value, json};
 
-async fn own(stage: &Stage, path: &str) -> (u16, String) {
+async fn get(stage: &Stage, path: &str) -> (u16, String) {
     let answer = stage.client.get(stage.url(path)).send().await.unwrap();
     (answer.status().as_u16(), answer.text().await.unwrap())
 }
@@ -48,11 +48,11 @@ async fn it_says_that_it_lives_and_whether_it_is_ready() {
             settings.require_archive = required;
         })
         .await;
-        assert_eq!(own(&stage, "/longhand/health").await, (200, r#"{"status":"ok"}"#.to_owned()));
-        let (found, body) = own(&stage, "/longhand/ready").await;
+        assert_eq!(get(&stage, "/longhand/health").await, (200, r#"{"status":"ok"}"#.to_owned()));
+        let (found, body) = get(&stage, "/longhand/ready").await;
         let body: Value = serde_json::from_str(&body).unwrap();
         assert_eq!((found, &body["archive"]), (status, &json!(archive)), "{fault:?}");
-        assert_eq!(own(&stage, "/longhand/else").await.0, 404);
+        assert_eq!(get(&stage, "/longhand/else").await.0, 404);
         let posted = stage.client.post(stage.url("/longhand/health")).send().await.unwrap();
         assert_eq!(posted.status(), 405);
         assert!(stage.sent().is_empty());
@@ -62,7 +62,7 @@ async fn it_says_that_it_lives_and_whether_it_is_ready() {
 #[tokio::test]
 async fn the_numbers_are_right() {
     let path = PATHS[0];
-    let too_long = Step::TooLong { limit: 3_000, asked: 9_000 };
+    let too_long = ScriptStep::TooLong { limit: 3_000, asked: 9_000 };
     let stage = Stage::new(Some(4_000), [answers(2), vec![too_long], answers(4)].concat()).await;
     let priced = |body: String| body.replace("scripted", "gpt-4o");
     let mut sums = [0, 0];
@@ -70,7 +70,7 @@ async fn the_numbers_are_right() {
         let answer = stage.post(path, &body).await;
         for (sum, end) in sums.iter_mut().zip(["before", "after"]) {
             let header = answer.headers().get(format!("x-longhand-tokens-{end}"));
-            *sum += header.map_or(0, |own| own.to_str().unwrap().parse::<u64>().unwrap());
+            *sum += header.map_or(0, |value| value.to_str().unwrap().parse::<u64>().unwrap());
         }
         answer.text().await.unwrap();
     };
@@ -80,7 +80,7 @@ async fn the_numbers_are_right() {
     ask("not { json".to_owned()).await;
     stage.client.get(stage.url("/v1/models")).send().await.unwrap().text().await.unwrap();
     until("all is archived", || stage.proxy.counts().archived >= 45).await;
-    let (_, metrics) = own(&stage, "/longhand/metrics").await;
+    let (_, metrics) = get(&stage, "/longhand/metrics").await;
     let [before, after] = sums;
     for (name, expected) in [
         ("longhand_requests_total", 6),
@@ -122,11 +122,11 @@ async fn a_priced_model_s_cost_is_added_up() {
     let body = json!({"model": "gpt-4o", "choices": [{"index": 0, "message": assistant("Well."), "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 10_000, "prompt_tokens_details": {"cached_tokens": 6_000}, "completion_tokens": 1_000}});
     let kind = vec![("content-type", "application/json".to_owned())];
-    let stage = Stage::new(None, vec![Step::Raw(200, kind, body.to_string()); 2]).await;
+    let stage = Stage::new(None, vec![ScriptStep::Raw(200, kind, body.to_string()); 2]).await;
     for said in ["Hm?", "Oh?"] {
         stage.ask(path, &[user(said)]).await;
     }
-    let (_, metrics) = own(&stage, "/longhand/metrics").await;
+    let (_, metrics) = get(&stage, "/longhand/metrics").await;
     // 4 000 at 2.50, 6 000 at 1.25, 1 000 at 10 dollars a million, twice.
     let cost = series(&metrics, "longhand_cost_dollars_total").unwrap();
     assert!((cost - 0.055).abs() < 1e-9, "{cost}");
@@ -135,7 +135,7 @@ async fn a_priced_model_s_cost_is_added_up() {
 #[tokio::test]
 async fn lines_of_the_log_are_json_without_words_or_keys() {
     let (log, lines) = log();
-    let stage = Stage::with([answers(2), vec![Step::Status(500)]].concat(), |settings| {
+    let stage = Stage::with([answers(2), vec![ScriptStep::Status(500)]].concat(), |settings| {
         settings.log = Some(log);
         settings.budget = Some(Tokens(3_000));
         settings.keys = vec!["canary-ours".to_owned()];
@@ -182,7 +182,7 @@ async fn lines_of_the_log_are_json_without_words_or_keys() {
 
 #[tokio::test]
 async fn a_stop_finishes_a_slow_stream_and_takes_nobody_new() {
-    let slow = Step::Drip("one two three".to_owned(), Duration::from_millis(100));
+    let slow = ScriptStep::Drip("one two three".to_owned(), Duration::from_millis(100));
     let stage = Stage::new(Some(8_000), [slow, says("late")]).await;
     let path = PATHS[2];
     let address = stage.proxy.address();
@@ -197,12 +197,12 @@ async fn a_stop_finishes_a_slow_stream_and_takes_nobody_new() {
 }
 
 /// A stage whose answers wait for the archive.
-async fn strict(fault: Fault, steps: Vec<Step>) -> (Stage, Arc<Faulty>, Arc<MemoryArchive>) {
+async fn strict(fault: Fault, steps: Vec<ScriptStep>) -> (Stage, Arc<Faulty>, Arc<MemoryArchive>) {
     let store = Arc::new(MemoryArchive::default());
     let archive = Arc::new(Faulty::new(Arc::clone(&store) as Arc<dyn Archive>, fault));
-    let own = Arc::clone(&archive);
+    let proxy_archive = Arc::clone(&archive);
     let stage = Stage::with(steps, |settings| {
-        settings.archive = own;
+        settings.archive = proxy_archive;
         settings.require_archive = true;
         settings.budget = Some(Tokens(8_000));
     })
@@ -260,7 +260,7 @@ async fn an_answer_that_cannot_be_archived_ends_in_an_error() {
 }
 
 async fn ends_in_an_error(path: &str) {
-    let slow = Step::Drip("one two three".to_owned(), Duration::from_millis(60));
+    let slow = ScriptStep::Drip("one two three".to_owned(), Duration::from_millis(60));
     let (stage, archive, _) = strict(Fault::None, vec![slow]).await;
     let answer = stage.post(path, &request(path, &[user("Hm?")], true)).await;
     assert_eq!(answer.status(), 200);
@@ -302,7 +302,7 @@ async fn keys_are_wanted_and_stay_here() {
 
 #[tokio::test]
 async fn too_many_are_told_to_come_back() {
-    let slow = Step::Drip("one two three".to_owned(), Duration::from_millis(50));
+    let slow = ScriptStep::Drip("one two three".to_owned(), Duration::from_millis(50));
     let stage =
         Stage::with([slow, says("b"), says("c")], |settings| settings.requests_max = 1).await;
     let path = PATHS[0];
@@ -312,7 +312,7 @@ async fn too_many_are_told_to_come_back() {
     assert_eq!(second.headers()["retry-after"], "1");
     let body: Value = serde_json::from_str(&second.text().await.unwrap()).unwrap();
     assert_eq!(body["error"]["type"], "overloaded_error");
-    assert_eq!(own(&stage, "/longhand/health").await.0, 200, "who looks after it is let in");
+    assert_eq!(get(&stage, "/longhand/health").await.0, 200, "who looks after it is let in");
     first.text().await.unwrap();
     until("there is room", || stage.proxy.counts().requests > 0).await;
     assert_eq!(stage.ask(path, &[user("Oh?")]).await.status, 200);
@@ -347,13 +347,13 @@ async fn what_is_larger_than_anything_is_refused() {
     for path in [PATHS[0], PATHS[2], "/v1/files"] {
         for sized in [true, false] {
             // An upstream that answers at once may do so before the limit is reached.
-            let stage = Stage::with([Step::Hang], |settings| {
+            let stage = Stage::with([ScriptStep::Hang], |settings| {
                 settings.request_bytes_max = 1_000;
                 settings.body_bytes_max = 5_000;
             })
             .await;
             let body = request(path, &messages(path, 20), false).into_bytes();
-            let frame = |own: &[u8]| Ok::<_, std::io::Error>(Frame::data(own.to_vec().into()));
+            let frame = |chunk: &[u8]| Ok::<_, std::io::Error>(Frame::data(chunk.to_vec().into()));
             let chunks: Vec<_> = body.chunks(700).map(frame).collect();
             let body = if sized {
                 http::full(body)
@@ -391,12 +391,12 @@ impl Summariser for Model {
 }
 
 /// A conversation of so many rounds, which is folded by and by.
-fn rounds(path: &str, count: usize) -> (Vec<Value>, Vec<Step>) {
+fn rounds(path: &str, count: usize) -> (Vec<Value>, Vec<ScriptStep>) {
     let mut all = Vec::new();
     let mut steps = Vec::new();
     for at in 0..count {
         let item = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": format!("Answer {at}.")}]});
-        let own = match path {
+        let answer = match path {
             "/v1/responses" => item,
             "/v1/messages" => {
                 json!({"role": "assistant", "content": [{"type": "text", "text": format!("Answer {at}.")}]})
@@ -404,8 +404,8 @@ fn rounds(path: &str, count: usize) -> (Vec<Value>, Vec<Step>) {
             _ => assistant(&format!("Answer {at}.")),
         };
         all.push(user(&format!("Question {at}: {}", "what of this and that? ".repeat(60))));
-        all.push(own.clone());
-        steps.push(reply(path, &own));
+        all.push(answer.clone());
+        steps.push(reply(path, &answer));
     }
     (all, steps)
 }
@@ -422,11 +422,11 @@ async fn a_model_s_words_come_with_the_next_batch_and_nobody_waits_for_them() {
         if !is_late {
             model.gate.open();
         }
-        let own = Arc::clone(&model);
+        let summariser = Arc::clone(&model);
         let (all, steps) = rounds(path, 30);
         let stage = Stage::with(steps, |settings| {
             settings.budget = Some(Tokens(4_000));
-            settings.summarisers.insert(0, own);
+            settings.summarisers.insert(0, summariser);
         })
         .await;
         let mut batches = 0;
@@ -462,7 +462,7 @@ async fn a_model_s_words_come_with_the_next_batch_and_nobody_waits_for_them() {
 
 #[tokio::test]
 async fn what_is_too_large_to_be_archived_is_refused_where_it_must_be() {
-    let stage = Stage::with([Step::Answer("no".to_owned())], |settings| {
+    let stage = Stage::with([ScriptStep::Answer("no".to_owned())], |settings| {
         settings.request_bytes_max = 1_000;
         settings.require_archive = true;
     })

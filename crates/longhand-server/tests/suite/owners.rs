@@ -5,7 +5,7 @@ use crate::common::{Stage, assistant, reopened, says, sessions, sqlite, user};
 use longhand::{Archive, Owner, SessionId, Tokens};
 use longhand_archive::NewSession;
 use longhand_server::{HeaderName, Settings};
-use longhand_testkit::scripted::{Call, Reply, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedCall, ScriptedReply};
 use serde_json::{Value, json};
 
 const SECRET: &str = "the vault opens with axolotl 4711";
@@ -40,9 +40,13 @@ fn conversation(rounds: usize) -> Vec<Value> {
 }
 
 /// An answer that asks for something of ours.
-fn recalls(arguments: Value) -> Step {
-    let call = Call { id: "call_1".into(), name: "longhand_recall".into(), arguments };
-    Step::Reply(Reply { id: "r".into(), calls: vec![call], ..Reply::default() })
+fn recalls(arguments: Value) -> ScriptStep {
+    let call = ScriptedCall { id: "call_1".into(), name: "longhand_recall".into(), arguments };
+    ScriptStep::Reply(ScriptedReply {
+        id: "r".into(),
+        calls: vec![call],
+        ..ScriptedReply::default()
+    })
 }
 
 async fn ask(
@@ -99,7 +103,7 @@ async fn nobody_else_reads_or_writes_a_session_even_after_a_restart() {
 async fn attack(form: (&str, &str), named: Option<&str>) {
     let path = "/v1/chat/completions";
     let (folder, archive) = sqlite();
-    let stage = Stage::with(vec![says("Noted."); 2], |own| set(own, &archive)).await;
+    let stage = Stage::with(vec![says("Noted."); 2], |settings| set(settings, &archive)).await;
     for rounds in [8, 9] {
         let request = body(path, &conversation(rounds));
         assert_eq!(ask(&stage, path, form, Some("victim"), named, &request).await, 200);
@@ -120,8 +124,8 @@ async fn attack(form: (&str, &str), named: Option<&str>) {
     for attacker in [None, Some(""), Some("thief"), Some("victi"), Some("Victim")] {
         for session in [None, Some(victim.name.clone()), Some(victim.id.to_string())] {
             let steps = asked.iter().map(|call| recalls(call.clone()));
-            let steps: Vec<Step> = steps.flat_map(|call| [call, says("Hm.")]).collect();
-            let stage = Stage::with(steps, |own| set(own, &archive)).await;
+            let steps: Vec<ScriptStep> = steps.flat_map(|call| [call, says("Hm.")]).collect();
+            let stage = Stage::with(steps, |settings| set(settings, &archive)).await;
             let session = session.as_deref();
             // The first message alone, the beginning without the secret, and its end.
             let first = vec![user("Remember this.")];
@@ -142,13 +146,14 @@ async fn attack(form: (&str, &str), named: Option<&str>) {
 
     // The owner has it all, in any form of the key.
     let stage =
-        Stage::with([recalls(asked[2].clone()), says("Yes.")], |own| set(own, &archive)).await;
+        Stage::with([recalls(asked[2].clone()), says("Yes.")], |settings| set(settings, &archive))
+            .await;
     let request = body(path, &conversation(10));
     assert_eq!(ask(&stage, path, FORMS[1], Some("victim"), named, &request).await, 200);
     assert!(stage.sent().pop().unwrap().contains("4711"), "{form:?}");
     stage.proxy.stop().await;
-    let own = sessions(&*archive).into_iter().filter(|own| own.owner == victim.owner);
-    assert_eq!(own.count(), 1, "{form:?}");
+    let victims = sessions(&*archive).into_iter().filter(|session| session.owner == victim.owner);
+    assert_eq!(victims.count(), 1, "{form:?}");
 }
 
 #[tokio::test]
@@ -160,8 +165,8 @@ async fn answers_that_a_provider_holds_are_their_owner_s() {
         "model": "scripted", "output": [message], "usage": {"input_tokens": 10, "output_tokens": 5}});
     let kind = vec![("content-type", "application/json".to_owned())];
     let (folder, archive) = sqlite();
-    let steps = [Step::Raw(200, kind, answer.to_string())];
-    let stage = Stage::with(steps, |own| set(own, &archive)).await;
+    let steps = [ScriptStep::Raw(200, kind, answer.to_string())];
+    let stage = Stage::with(steps, |settings| set(settings, &archive)).await;
     let first = body(path, &[user("Remember this.")]);
     ask(&stage, path, FORMS[0], Some("victim"), None, &first).await;
     stage.proxy.stop().await;
@@ -178,7 +183,7 @@ async fn answers_that_a_provider_holds_are_their_owner_s() {
         (Some("thief"), Some("›resp_1")),
     ] {
         let steps = [recalls(json!({"handle": "e:1"})), says("Hm.")];
-        let stage = Stage::with(steps, |own| set(own, &archive)).await;
+        let stage = Stage::with(steps, |settings| set(settings, &archive)).await;
         let session = session.filter(|name: &&str| name.is_ascii());
         ask(&stage, path, FORMS[0], key, session, &going_on).await;
         for sent in stage.sent() {
@@ -188,7 +193,7 @@ async fn answers_that_a_provider_holds_are_their_owner_s() {
     }
     assert_eq!(held_by(&*archive, victim.owner), before);
     let steps = [recalls(json!({"handle": "e:1"})), says("Yes.")];
-    let stage = Stage::with(steps, |own| set(own, &archive)).await;
+    let stage = Stage::with(steps, |settings| set(settings, &archive)).await;
     ask(&stage, path, FORMS[0], Some("victim"), None, &going_on).await;
     assert!(stage.sent().pop().unwrap().contains("4711"), "its owner goes on from it");
 }
@@ -207,9 +212,9 @@ async fn an_archived_session_of_another_owner_is_not_used_whatever_its_id() {
         archive.append(id, longhand_archive::After::Newest, &[entry]).unwrap();
         let before = held_by(&*archive, theirs.owner);
         let steps = [recalls(json!({"handle": "e:0"})), says("Hm.")];
-        let stage = Stage::with(steps, |own| {
-            set(own, &archive);
-            own.require_archive = require;
+        let stage = Stage::with(steps, |settings| {
+            set(settings, &archive);
+            settings.require_archive = require;
         })
         .await;
         let request = body(path, &[user("And now?")]);
@@ -256,11 +261,11 @@ async fn a_token_that_is_renewed_in_mid_session_leaves_one_session_and_its_edits
     let path = "/v1/chat/completions";
     for (kind, key) in kinds {
         let (_folder, archive) = sqlite();
-        let stage = Stage::with(vec![says("Noted."); 4], |own| {
-            set(own, &archive);
-            own.expand_tool = false;
+        let stage = Stage::with(vec![says("Noted."); 4], |settings| {
+            set(settings, &archive);
+            settings.expand_tool = false;
             if kind == "Longhand's key" {
-                own.keys = vec!["ours".to_owned()];
+                settings.keys = vec!["ours".to_owned()];
             }
         })
         .await;
@@ -274,11 +279,11 @@ async fn a_token_that_is_renewed_in_mid_session_leaves_one_session_and_its_edits
         }
         let batches = stage.proxy.counts().batches;
         stage.proxy.stop().await;
-        let own = sessions(&*archive);
-        assert_eq!(own.len(), 1, "{kind}: {own:?}");
+        let sessions = sessions(&*archive);
+        assert_eq!(sessions.len(), 1, "{kind}: {sessions:?}");
         // Edits are made once and hold: nothing begins anew with a new token.
         assert!(batches < 3, "{kind}: {batches}");
-        let entries = archive.entries(own[0].id, 0..u64::MAX).unwrap();
+        let entries = archive.entries(sessions[0].id, 0..u64::MAX).unwrap();
         let secrets = entries.iter().filter(|entry| entry.raw.contains(SECRET)).count();
         assert_eq!(secrets, 1, "{kind}: every word stands once");
     }
@@ -287,9 +292,9 @@ async fn a_token_that_is_renewed_in_mid_session_leaves_one_session_and_its_edits
 #[tokio::test]
 async fn an_owner_that_is_set_is_every_caller_s() {
     let (_folder, archive) = sqlite();
-    let stage = Stage::with(vec![says("Noted."); 7], |own| {
-        set(own, &archive);
-        own.owner = Some(Owner::LOCAL);
+    let stage = Stage::with(vec![says("Noted."); 7], |settings| {
+        set(settings, &archive);
+        settings.owner = Some(Owner::LOCAL);
     })
     .await;
     let path = "/v1/chat/completions";
@@ -299,8 +304,8 @@ async fn an_owner_that_is_set_is_every_caller_s() {
         assert_eq!(ask(&stage, path, form, Some(&key), None, &request).await, 200);
     }
     stage.proxy.stop().await;
-    let own = sessions(&*archive);
-    assert_eq!((own.len(), own[0].owner), (1, Owner::LOCAL));
+    let sessions = sessions(&*archive);
+    assert_eq!((sessions.len(), sessions[0].owner), (1, Owner::LOCAL));
 }
 
 #[tokio::test]
@@ -315,9 +320,11 @@ async fn off_loopback_a_key_of_ours_is_needed() {
     };
     let error = start(|_| {}).await.expect_err("nobody asked to let anyone in").to_string();
     assert!(error.contains("key"), "{error}");
-    for change in [(|own| own.keys = vec!["ours".to_owned()]) as fn(&mut Settings), |own| {
-        own.open_to_all = true;
-    }] {
+    for change in
+        [(|settings| settings.keys = vec!["ours".to_owned()]) as fn(&mut Settings), |settings| {
+            settings.open_to_all = true;
+        }]
+    {
         start(change).await.unwrap().stop().await;
     }
 }

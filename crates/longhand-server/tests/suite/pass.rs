@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::common::{PATHS, Stage, messages, request};
 use futures_util::StreamExt;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 
 #[tokio::test]
 async fn a_request_goes_as_it_is_where_that_is_asked_for() {
     for path in PATHS {
-        let stage = Stage::with([Step::Answer("Well.".to_owned())], |settings| {
+        let stage = Stage::with([ScriptStep::Answer("Well.".to_owned())], |settings| {
             settings.budget = Some(longhand::Tokens(1_000));
             settings.expand_tool = true;
         })
@@ -30,7 +30,8 @@ async fn a_request_goes_as_it_is_where_that_is_asked_for() {
 async fn a_request_that_fits_goes_upstream_byte_for_byte() {
     for path in PATHS {
         for stream in [false, true] {
-            let stage = Stage::new(Some(8_000), [Step::Answer("It is fine.".to_owned())]).await;
+            let stage =
+                Stage::new(Some(8_000), [ScriptStep::Answer("It is fine.".to_owned())]).await;
             let body = request(path, &messages(path, 3), stream);
             let answer = stage.post(path, &body).await;
             assert_eq!(answer.status(), 200);
@@ -49,7 +50,7 @@ async fn a_request_that_fits_goes_upstream_byte_for_byte() {
 async fn answers_come_back_byte_for_byte() {
     for (status, body) in [(200, "{\"a\" : 1}\n"), (404, "no"), (500, ""), (204, "")] {
         let kind = vec![("content-type", "x/y".to_owned()), ("x-own", "1, 2".to_owned())];
-        let stage = Stage::new(None, [Step::Raw(status, kind, body.to_owned())]).await;
+        let stage = Stage::new(None, [ScriptStep::Raw(status, kind, body.to_owned())]).await;
         let answer = stage.client.get(stage.url("/v1/models?after=x%20y")).send().await.unwrap();
         assert_eq!(answer.status(), status);
         assert_eq!(answer.headers()["content-type"], "x/y");
@@ -62,7 +63,8 @@ async fn answers_come_back_byte_for_byte() {
 #[tokio::test]
 async fn a_stream_is_passed_on_as_it_comes() {
     let pause = Duration::from_millis(150);
-    let stage = Stage::new(Some(8_000), [Step::Drip("one two three".to_owned(), pause)]).await;
+    let stage =
+        Stage::new(Some(8_000), [ScriptStep::Drip("one two three".to_owned(), pause)]).await;
     let path = PATHS[0];
     let answer = stage.post(path, &request(path, &messages(path, 1), true)).await;
     let mut chunks = answer.bytes_stream();
@@ -78,7 +80,7 @@ async fn a_stream_is_passed_on_as_it_comes() {
 async fn redirects_are_passed_back_and_not_followed() {
     let elsewhere = Stage::new(None, []).await;
     let target = format!("{}/elsewhere", elsewhere.server.url());
-    let stage = Stage::new(None, [Step::Redirect(target.clone())]).await;
+    let stage = Stage::new(None, [ScriptStep::Redirect(target.clone())]).await;
     let path = PATHS[0];
     let answer = stage.post(path, &request(path, &messages(path, 1), false)).await;
     assert_eq!(answer.status(), 307);
@@ -88,7 +90,7 @@ async fn redirects_are_passed_back_and_not_followed() {
 
 #[tokio::test]
 async fn other_methods_and_paths_are_passed_on() {
-    let steps = ["DELETE", "PUT", "POST"].map(|_| Step::Answer("ok".to_owned()));
+    let steps = ["DELETE", "PUT", "POST"].map(|_| ScriptStep::Answer("ok".to_owned()));
     let stage = Stage::new(Some(10), steps).await;
     for method in ["DELETE", "PUT", "POST"] {
         let method = method.parse().unwrap();
@@ -117,7 +119,7 @@ async fn an_upstream_that_is_gone_is_a_provider_s_error() {
 
 #[tokio::test]
 async fn a_stop_finishes_what_is_under_way() {
-    let step = Step::Drip("one two three".to_owned(), Duration::from_millis(50));
+    let step = ScriptStep::Drip("one two three".to_owned(), Duration::from_millis(50));
     let stage = Stage::new(Some(8_000), [step]).await;
     let path = PATHS[2];
     let answer = stage.post(path, &request(path, &messages(path, 1), true)).await;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use crate::common::{PATHS, Stage, messages, request};
 use longhand::{Archive, Tokens};
 use longhand_dialect::{Dialect, read};
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 /// An answer of Responses with an id.
-fn responded(id: &str, text: &str) -> Step {
+fn responded(id: &str, text: &str) -> ScriptStep {
     let message = json!({
         "type": "message", "id": format!("msg_{id}"), "role": "assistant", "status": "completed",
         "content": [{"type": "output_text", "text": text, "annotations": []}],
@@ -17,7 +17,7 @@ fn responded(id: &str, text: &str) -> Step {
         "id": id, "object": "response", "status": "completed", "model": "scripted",
         "output": [message], "usage": {"input_tokens": 10, "output_tokens": 5},
     });
-    Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+    ScriptStep::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
 }
 
 fn going_on(previous: &str, words: &str) -> String {
@@ -30,7 +30,7 @@ async fn history_that_a_provider_holds_is_sent_whole_and_shorter_when_it_is_too_
     let words = "a sentence about the work at hand ".repeat(80);
     for restarts in [false, true] {
         let steps = (0..12).map(|at| responded(&format!("resp_{at}"), &format!("Answer {at}.")));
-        let mut steps: Vec<Step> = steps.collect();
+        let mut steps: Vec<ScriptStep> = steps.collect();
         let mut stage = Stage::new(Some(3_000), steps.drain(..6)).await;
         let mut sent = Vec::new();
         let first = json!({"model": "scripted", "input": format!("Question 0: {words}")});
@@ -96,7 +96,8 @@ async fn what_an_upstream_does_not_know_is_done_for_it() {
         (PATHS[1], "context_management", &threshold, 1),
         (PATHS[1], "truncation", &json!("auto"), 20),
     ] {
-        let stage = Stage::new(Some(100_000), vec![Step::Answer("Go on.".to_owned()); 2]).await;
+        let stage =
+            Stage::new(Some(100_000), vec![ScriptStep::Answer("Go on.".to_owned()); 2]).await;
         let mut body: Value =
             serde_json::from_str(&request(path, &messages(path, 20), false)).unwrap();
         body[key] = option.clone();
@@ -119,9 +120,9 @@ async fn what_an_upstream_does_not_know_is_done_for_it() {
 async fn thinking_that_an_edit_voids_is_dropped_by_the_provider_s_own_switch() {
     let path = PATHS[2];
     for (model, is_switched) in [("claude-opus-5-5", true), ("claude-opus-4-5", false)] {
-        let stage = Stage::new(Some(3_000), vec![Step::Answer("Go on.".to_owned()); 2]).await;
+        let stage = Stage::new(Some(3_000), vec![ScriptStep::Answer("Go on.".to_owned()); 2]).await;
         let mut messages = messages(path, 20);
-        for message in messages.iter_mut().filter(|own| own["role"] == "assistant") {
+        for message in messages.iter_mut().filter(|message| message["role"] == "assistant") {
             let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "x"});
             message["content"].as_array_mut().unwrap().insert(0, thinking);
         }
@@ -145,7 +146,7 @@ async fn thinking_that_an_edit_voids_is_dropped_by_the_provider_s_own_switch() {
 async fn compressed_requests_are_read_and_go_on_compressed_unless_they_are_shortened() {
     let path = PATHS[0];
     for (steps, is_compacted) in [(2, false), (20, true)] {
-        let stage = Stage::new(Some(3_000), [Step::Answer("Go on.".to_owned())]).await;
+        let stage = Stage::new(Some(3_000), [ScriptStep::Answer("Go on.".to_owned())]).await;
         let body = request(path, &messages(path, steps), false);
         let packed = gzip(body.as_bytes());
         let request = stage.client.post(stage.url(path)).header("content-encoding", "gzip");

@@ -6,9 +6,9 @@ use futures_util::StreamExt;
 use longhand::Tokens;
 use longhand_core::{Handle, Scale};
 use longhand_dialect::{Dialect, Reply, ReplyReader, SseReader};
-use longhand_meter::{ImageRule, MeterSpec, Provider};
+use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 use longhand_server::Settings;
-use longhand_testkit::scripted::{self, Call, Step};
+use longhand_testkit::scripted::{self, ScriptStep, ScriptedCall, ScriptedReply};
 use serde_json::{Value, json};
 
 const NAME: &str = "longhand_recall";
@@ -31,13 +31,13 @@ fn offers(settings: &mut Settings) {
     settings.expand_tool = true;
 }
 
-fn says(id: &str, text: &str, calls: &[(&str, &str, Value)]) -> Step {
-    let calls = calls.iter().map(|(id, name, arguments)| Call {
+fn says(id: &str, text: &str, calls: &[(&str, &str, Value)]) -> ScriptStep {
+    let calls = calls.iter().map(|(id, name, arguments)| ScriptedCall {
         id: (*id).to_owned(),
         name: (*name).to_owned(),
         arguments: arguments.clone(),
     });
-    Step::Reply(scripted::Reply {
+    ScriptStep::Reply(ScriptedReply {
         id: id.into(),
         text: text.into(),
         calls: calls.collect(),
@@ -67,7 +67,7 @@ fn brought(path: &str, body: &str) -> String {
 
 /// The handle that the window of a long session shows: the same content has the same handle.
 async fn handle(path: &str) -> String {
-    let stage = Stage::with([Step::Answer("ok".into())], offers).await;
+    let stage = Stage::with([ScriptStep::Answer("ok".into())], offers).await;
     stage.post(path, &request(path, &messages(path, 20), false)).await;
     handle_in(&stage.sent()[0])
 }
@@ -139,13 +139,16 @@ fn tokens(path: &str, body: &str) -> Tokens {
     let faults: Vec<_> =
         shown.check().into_iter().filter(longhand_dialect::Finding::is_fault).collect();
     assert!(faults.is_empty(), "{path}: {faults:?}");
-    let provider = if path == "/v1/messages" { Provider::Anthropic } else { Provider::OpenAi };
+    let provider =
+        if path == "/v1/messages" { ImageProvider::Anthropic } else { ImageProvider::OpenAi };
     let images = ImageRule::for_model(provider, Some("scripted"));
     let meter = MeterSpec::for_model("scripted").open(images).unwrap();
     let scale = Scale::new(&*meter);
-    let own: Tokens = shown.messages.iter().map(|own| scale.message(own, Tokens::MAX)).sum();
-    let fixed: Tokens = shown.attributes.iter().map(|own| scale.text(&own.decode())).sum();
-    own + fixed + scale.framing().reply
+    let messages: Tokens =
+        shown.messages.iter().map(|message| scale.message(message, Tokens::MAX)).sum();
+    let fixed: Tokens =
+        shown.attributes.iter().map(|attribute| scale.text(&attribute.decode())).sum();
+    messages + fixed + scale.framing().reply
 }
 
 /// The conversation after an answer, as the client goes on with it.
@@ -167,7 +170,7 @@ async fn what_a_handle_stands_for_comes_back_unseen() {
             [
                 says("r1", "Let me look.", &[("call_x1", NAME, json!({"handle": handle}))]),
                 says("r2", "All is well.", &[]),
-                Step::Answer("good".into()),
+                ScriptStep::Answer("good".into()),
             ],
             offers,
         )
@@ -192,8 +195,11 @@ async fn what_a_handle_stands_for_comes_back_unseen() {
         for pair in sent.windows(2) {
             assert!(goes_on(&pair[0], &pair[1]), "{path} {stream}: {}", pair[1]);
         }
-        let own: Vec<_> = sent.iter().map(|body| tools(body)).collect();
-        assert!(own.iter().all(|tools| *tools == own[0] && tools.contains(NAME)), "{own:?}");
+        let offered: Vec<_> = sent.iter().map(|body| tools(body)).collect();
+        assert!(
+            offered.iter().all(|tools| *tools == offered[0] && tools.contains(NAME)),
+            "{offered:?}"
+        );
         assert!(!sent[2].contains("call_x1"), "{}", sent[2]);
         let sessions = stage.archived().await;
         assert_eq!(sessions.len(), 1, "{path} {stream}");
@@ -226,7 +232,7 @@ async fn words_are_found_and_what_is_unknown_is_said() {
     ] {
         let path = PATHS[0];
         let call = says("r1", "", &[("call_1", NAME, query.clone())]);
-        let stage = Stage::with([call, Step::Answer("ok".into())], offers).await;
+        let stage = Stage::with([call, ScriptStep::Answer("ok".into())], offers).await;
         let body = request(path, &messages(path, 20), false);
         let answer = stage.post(path, &body).await.text().await.unwrap();
         assert_eq!(read(path, false, &answer).text, "ok");
@@ -244,9 +250,9 @@ async fn what_others_said_stays_theirs() {
     let asked = json!({"handle": handle, "query": ""});
     let stage = Stage::with(
         [
-            Step::Answer("ok".into()),
+            ScriptStep::Answer("ok".into()),
             says("r1", "", &[("call_1", NAME, asked)]),
-            Step::Answer("ok".into()),
+            ScriptStep::Answer("ok".into()),
         ],
         offers,
     )
@@ -265,7 +271,7 @@ async fn calls_of_the_client_stay_and_ours_go() {
         let ours = |id| (id, NAME, json!({"query": "x"}));
         let theirs = |id| (id, "read", json!({"path": "src/lib.rs"}));
         let mixed = [ours("id_1a"), theirs("id_2b"), ours("id_3c"), theirs("id_4d")];
-        let steps = [says("r1", "Both.", &mixed), Step::Answer("good".into())];
+        let steps = [says("r1", "Both.", &mixed), ScriptStep::Answer("good".into())];
         let stage = Stage::with(steps, offers).await;
         let asked = messages(path, 2);
         let body = request(path, &asked, stream);
@@ -337,7 +343,7 @@ async fn whoever_never_has_enough_is_stopped() {
 async fn words_pass_on_before_the_call_is_answered() {
     for path in PATHS {
         let call = says("r1", "Let me look.", &[("call_1", NAME, json!({"query": "line"}))]);
-        let stage = Stage::with([call, Step::Hang], offers).await;
+        let stage = Stage::with([call, ScriptStep::Hang], offers).await;
         let response = stage.post(path, &request(path, &messages(path, 2), true)).await;
         let mut seen = String::new();
         let mut chunks = response.bytes_stream();
@@ -356,14 +362,14 @@ async fn without_a_call_every_byte_passes() {
     for (path, stream) in each() {
         let read = ("call_1", "read", json!({"path": "a.rs"}));
         for step in [
-            Step::Answer("One two three.".into()),
+            ScriptStep::Answer("One two three.".into()),
             says("r1", "Words.", &[read.clone(), ("call_2", "read", json!({"path": "b.rs"}))]),
-            Step::Drip("One two three four.".into(), Duration::from_millis(2)),
-            Step::Refuse("No.".into()),
-            Step::Garbage,
-            Step::Empty,
-            Step::ErrorBody("out of order".into()),
-            Step::Status(500),
+            ScriptStep::Drip("One two three four.".into(), Duration::from_millis(2)),
+            ScriptStep::Refuse("No.".into()),
+            ScriptStep::Garbage,
+            ScriptStep::Empty,
+            ScriptStep::ErrorBody("out of order".into()),
+            ScriptStep::Status(500),
         ] {
             let mut bodies = Vec::new();
             for offered in [false, true] {
@@ -402,7 +408,7 @@ async fn a_client_that_has_such_a_tool_keeps_it() {
 async fn a_full_window_makes_room() {
     for path in PATHS {
         let body = request(path, &messages(path, 12), false);
-        let stage = Stage::with([Step::Answer("ok".into())], |settings| {
+        let stage = Stage::with([ScriptStep::Answer("ok".into())], |settings| {
             settings.expand_tool = true;
             settings.budget = Some(Tokens(1));
         })
@@ -411,7 +417,7 @@ async fn a_full_window_makes_room() {
         let tokens: u64 =
             whole.headers()["x-longhand-tokens-before"].to_str().unwrap().parse().unwrap();
         let call = says("r1", "", &[("call_1", NAME, json!({"query": "file_3.rs"}))]);
-        let stage = Stage::with([call, Step::Answer("ok".into())], |settings| {
+        let stage = Stage::with([call, ScriptStep::Answer("ok".into())], |settings| {
             settings.expand_tool = true;
             settings.budget = Some(Tokens(tokens + 10));
         })
@@ -428,12 +434,12 @@ async fn a_full_window_makes_room() {
 async fn an_upstream_that_fails_in_between_is_heard() {
     for (path, stream) in each() {
         for (step, expected) in [
-            (Step::Status(500), "out of order"),
-            (Step::Drop, "the upstream cannot be reached"),
-            (Step::TooLong { limit: 1_000, asked: 2_000 }, "2000"),
+            (ScriptStep::Status(500), "out of order"),
+            (ScriptStep::Drop, "the upstream cannot be reached"),
+            (ScriptStep::TooLong { limit: 1_000, asked: 2_000 }, "2000"),
         ] {
             let call = says("r1", "Hm.", &[("call_1", NAME, json!({"query": "line"}))]);
-            let is_too_long = matches!(step, Step::TooLong { .. });
+            let is_too_long = matches!(step, ScriptStep::TooLong { .. });
             let stage = Stage::with([call, step.clone(), step], offers).await;
             let answer = stage.post(path, &request(path, &messages(path, 2), stream)).await;
             assert_eq!(answer.status().is_success(), stream, "{path} {stream}");
@@ -492,7 +498,7 @@ async fn history_that_the_provider_holds_goes_on() {
 
 #[tokio::test]
 async fn thinking_that_a_hidden_call_voids_is_dropped_by_the_provider() {
-    let stage = Stage::with([Step::Answer("ok".into())], offers).await;
+    let stage = Stage::with([ScriptStep::Answer("ok".into())], offers).await;
     let body = json!({"model": "claude-opus-5-5", "max_tokens": 100, "thinking": {"type": "adaptive"},
         "messages": [{"role": "user", "content": "hello"}]});
     stage.post("/v1/messages", &body.to_string()).await.text().await.unwrap();
@@ -503,8 +509,8 @@ async fn thinking_that_a_hidden_call_voids_is_dropped_by_the_provider() {
 
 #[tokio::test]
 async fn what_is_counted_has_the_tool_too() {
-    let counted = || Step::Raw(200, vec![], r#"{"input_tokens":5}"#.into());
-    let stage = Stage::with([counted(), Step::Answer("ok".into())], offers).await;
+    let counted = || ScriptStep::Raw(200, vec![], r#"{"input_tokens":5}"#.into());
+    let stage = Stage::with([counted(), ScriptStep::Answer("ok".into())], offers).await;
     let body = request("/v1/messages", &messages("/v1/messages", 1), false);
     stage.post("/v1/messages/count_tokens", &body).await.text().await.unwrap();
     stage.post("/v1/messages", &body).await.text().await.unwrap();
@@ -516,7 +522,7 @@ async fn what_is_counted_has_the_tool_too() {
 async fn handles_are_good_after_a_restart() {
     let (folder, _) = sqlite();
     let path = PATHS[2];
-    let with = |steps: Vec<Step>| {
+    let with = |steps: Vec<ScriptStep>| {
         let archive = reopened(&folder);
         Stage::with(steps, move |settings| {
             offers(settings);
@@ -524,13 +530,13 @@ async fn handles_are_good_after_a_restart() {
         })
     };
     let asked = messages(path, 20);
-    let stage = with(vec![Step::Answer("ok".into())]).await;
+    let stage = with(vec![ScriptStep::Answer("ok".into())]).await;
     stage.post(path, &request(path, &asked, false)).await.text().await.unwrap();
     let handle = handle_in(&stage.sent()[0]);
     stage.proxy.stop().await;
     let stage = with(vec![
         says("r1", "", &[("call_1", NAME, json!({"handle": handle}))]),
-        Step::Answer("ok".into()),
+        ScriptStep::Answer("ok".into()),
     ])
     .await;
     let answer = stage.post(path, &request(path, &asked, true)).await.text().await.unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhand::{Redactor, Tokens};
 use longhand_archive::Scope;
 use longhand_core::Handle;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -59,7 +59,7 @@ async fn the_archive_has_no_secret_and_the_provider_gets_them_all() {
         let (folder, archive) = sqlite();
         let (log, lines) = log();
         let answer = assistant(&format!("I set password={PASSWORD} and TOKEN={}.", token()));
-        let steps: Vec<Step> = [vec![reply(path, &answer)], answers(30)].concat();
+        let steps: Vec<ScriptStep> = [vec![reply(path, &answer)], answers(30)].concat();
         let redactor = Arc::new(Redactor::new([3; 32]));
         let stage = Stage::with(steps, |settings| {
             settings.archive = Arc::clone(&archive);
@@ -96,9 +96,9 @@ async fn the_archive_has_no_secret_and_the_provider_gets_them_all() {
         stage.proxy.stop().await;
         assert_clean("the files", &files(&folder));
         assert_clean("the log", &lines.lock().unwrap().join("\n"));
-        let own = sessions(&*archive);
-        assert_eq!(own.len(), 1, "{path}: one conversation is one session");
-        for entry in archive.entries(own[0].id, 0..u64::MAX).unwrap() {
+        let sessions = sessions(&*archive);
+        assert_eq!(sessions.len(), 1, "{path}: one conversation is one session");
+        for entry in archive.entries(sessions[0].id, 0..u64::MAX).unwrap() {
             assert_clean("an entry", &entry.raw);
         }
         assert!(archive.search(&Scope::All, PASSWORD, 9).unwrap().is_empty());
@@ -138,9 +138,9 @@ async fn a_restart_changes_no_window_and_two_secrets_are_two_paths() {
     }
     assert!(windows.windows(2).all(|pair| is_prefix(&pair[0], &pair[1])), "{windows:#?}");
     let archive = reopened(&folder);
-    let own = sessions(&*archive);
-    assert_eq!(own.len(), 1);
-    let entries = own[0].entries;
+    let before = sessions(&*archive);
+    assert_eq!(before.len(), 1);
+    let entries = before[0].entries;
     drop(archive);
     // The same words with another password are no retry.
     let text = serde_json::to_string(&all).unwrap().replace(PASSWORD, "Other1Canary");
@@ -153,7 +153,7 @@ async fn a_restart_changes_no_window_and_two_secrets_are_two_paths() {
     stage.ask(path, &other).await;
     stage.proxy.stop().await;
     let archive = reopened(&folder);
-    let more: u64 = sessions(&*archive).iter().map(|own| own.entries).sum();
+    let more: u64 = sessions(&*archive).iter().map(|session| session.entries).sum();
     assert!(more >= entries + other.len() as u64, "{more} after {entries}");
     assert!(!files(&folder).contains("Other1Canary"));
 }
@@ -166,7 +166,11 @@ async fn history_that_a_provider_holds_is_rebuilt_redacted() {
             "content": [{"type": "output_text", "text": "Go on.", "annotations": []}]});
         let body = json!({"id": id, "object": "response", "status": "completed", "model": "scripted",
             "output": [message], "usage": {"input_tokens": 10, "output_tokens": 5}});
-        Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+        ScriptStep::Raw(
+            200,
+            vec![("content-type", "application/json".to_owned())],
+            body.to_string(),
+        )
     };
     let steps = (0..9).map(|at| responded(&format!("resp_{at}")));
     let (folder, archive) = sqlite();
@@ -215,7 +219,7 @@ async fn a_key_is_written_nowhere_whatever_field_it_comes_in() {
         vec![("content-type", "application/json".to_owned()), ("x-request-id", at("answer header"))]
     };
     let chat = |message: Value| {
-        Step::Raw(
+        ScriptStep::Raw(
             200,
             json_type(),
             json!({
@@ -258,15 +262,15 @@ async fn a_key_is_written_nowhere_whatever_field_it_comes_in() {
         json!({"error": {"message": at("error"), "type": at("error type"), "code": at("code")}});
     let steps = vec![
         chat(call),
-        Step::Raw(200, json_type(), recall.to_string()),
+        ScriptStep::Raw(200, json_type(), recall.to_string()),
         chat(assistant(&at("second answer"))),
-        Step::Raw(200, json_type(), responded.to_string()),
-        Step::Raw(200, json_type(), responded.to_string()),
-        Step::Raw(200, vec![("content-type", "text/event-stream".to_owned())], events),
-        Step::Raw(400, json_type(), error.to_string()),
-        Step::Raw(200, json_type(), "{}".to_owned()),
-        Step::Raw(200, json_type(), "{}".to_owned()),
-        Step::Drop,
+        ScriptStep::Raw(200, json_type(), responded.to_string()),
+        ScriptStep::Raw(200, json_type(), responded.to_string()),
+        ScriptStep::Raw(200, vec![("content-type", "text/event-stream".to_owned())], events),
+        ScriptStep::Raw(400, json_type(), error.to_string()),
+        ScriptStep::Raw(200, json_type(), "{}".to_owned()),
+        ScriptStep::Raw(200, json_type(), "{}".to_owned()),
+        ScriptStep::Drop,
     ];
     let stage = Stage::with(steps, |settings| {
         settings.archive = Arc::clone(&archive);
@@ -372,6 +376,7 @@ async fn a_key_is_written_nowhere_whatever_field_it_comes_in() {
         assert_eq!(found, None, "{piece}");
     }
     // Named by its redacted id, the answer is found again.
-    let responses = sessions(&*archive).into_iter().filter(|own| own.dialect == "responses");
+    let responses =
+        sessions(&*archive).into_iter().filter(|session| session.dialect == "responses");
     assert_eq!(responses.count(), 1, "the second request goes on from the first");
 }

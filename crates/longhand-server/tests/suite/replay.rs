@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{PATHS, Stage, reply};
 use longhand::Policy;
-use longhand::replay::{BudgetShare, Method, Run, Settings, Trace, replay};
+use longhand::replay::{BudgetShare, Method, ReplayRun, ReplaySettings, Trace, replay};
 use longhand_core::{Meter, Role};
 use longhand_dialect::{Dialect, read};
 use longhand_meter::{ImageRule, MeterSpec};
@@ -12,12 +12,12 @@ use longhand_testkit::session::coding_session;
 use serde_json::{Value, json};
 
 /// Sends a session through both, request by request.
-async fn check(name: &str, session: &Value, percent: u64) -> Run {
+async fn check(name: &str, session: &Value, percent: u64) -> ReplayRun {
     let conversation = read(session.to_string().into_bytes(), Some(Dialect::Chat)).unwrap();
     let meter: Arc<dyn Meter + Send + Sync> =
         Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
     let trace = Trace::new(&conversation, &*meter).unwrap();
-    let settings = Settings::new(BudgetShare::Percent(percent), meter);
+    let settings = ReplaySettings::new(BudgetShare::Percent(percent), meter);
     let mut expected = Vec::new();
     let method = Method::Standing(Policy::Auto);
     let run = replay(&trace, method, &settings, |window| expected.push(window.to_owned())).unwrap();

@@ -48,9 +48,12 @@ impl Play {
     async fn new(path: &'static str, seed: u64, store: &Arc<dyn Archive>) -> Self {
         let archive = Arc::new(Faulty::new(Arc::clone(store), Fault::None));
         let answers: Arc<Mutex<VecDeque<String>>> = Arc::default();
-        let own = Arc::clone(&answers);
+        let scripted_answers = Arc::clone(&answers);
         let upstream = RawServer::start(move |_| {
-            whole("application/json", &own.lock().unwrap().pop_front().unwrap_or_default())
+            whole(
+                "application/json",
+                &scripted_answers.lock().unwrap().pop_front().unwrap_or_default(),
+            )
         });
         let stage = stage(&archive, &upstream).await;
         Self {
@@ -161,8 +164,9 @@ impl Play {
         let response = self.stage.post(self.path, &body).await;
         assert_eq!(response.status(), 200);
         let header = |name: &str| {
-            let own = response.headers().get(name).map(|own| own.to_str().unwrap().to_owned());
-            own.unwrap_or_default()
+            let value =
+                response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+            value.unwrap_or_default()
         };
         assert_ne!(header("x-longhand"), "bypassed");
         // What fits by its bytes alone is not counted.
@@ -209,25 +213,25 @@ fn words_of(path: &str, messages: &[Value]) -> Vec<String> {
 }
 
 async fn play(path: &'static str, seed: u64, store: Arc<dyn Archive>, waits: bool) {
-    let mut own = Play::new(path, seed, &store).await;
+    let mut play = Play::new(path, seed, &store).await;
     let mut chats: Vec<Chat> = Vec::new();
     let mut failed = false;
     for _ in 0..TURNS {
-        if chats.is_empty() || own.rng.chance(0.08) {
-            let first = user(&own.words("Beginning"));
+        if chats.is_empty() || play.rng.chance(0.08) {
+            let first = user(&play.words("Beginning"));
             chats.push(Chat { messages: vec![first], ..Chat::default() });
         }
-        let at = own.rng.range(0..chats.len());
+        let at = play.rng.range(0..chats.len());
         let mut chat = chats[at].clone();
-        match own.rng.range(0..12) {
+        match play.rng.range(0..12) {
             // A title for it; nobody keeps the answer.
             0 => {
                 let mut aside = Chat { sent: String::new(), ..chat.clone() };
-                own.ask(&mut aside, "Give this a title.").await;
+                play.ask(&mut aside, "Give this a title.").await;
             }
             // Another answer to the same.
             1 => {
-                own.ask(&mut chat, "Be brief.").await;
+                play.ask(&mut chat, "Be brief.").await;
                 (chats[at].sent, chats[at].batches) = (chat.sent, chat.batches);
             }
             // Back to an earlier question, asked otherwise; both go on.
@@ -238,40 +242,40 @@ async fn play(path: &'static str, seed: u64, store: Arc<dyn Archive>, waits: boo
                             && chat.messages[*at]["content"].is_string()
                     })
                     .collect();
-                let from = *own.rng.choose(&users);
+                let from = *play.rng.choose(&users);
                 let mut fork = Chat { messages: chat.messages[..from].to_vec(), ..Chat::default() };
-                fork.messages.push(user(&own.words("Otherwise")));
+                fork.messages.push(user(&play.words("Otherwise")));
                 chats.push(fork);
             }
             3 => {
-                own.restart().await;
+                play.restart().await;
             }
             // Nothing can be written for a while, which takes time: not in every history.
             4 if seed % 3 == 2 && !failed => {
                 failed = true;
-                own.archive.set(Fault::ReadOnly);
-                let message = own.ask(&mut chat, "Be brief.").await;
-                let next = own.next(&message);
+                play.archive.set(Fault::ReadOnly);
+                let message = play.ask(&mut chat, "Be brief.").await;
+                let next = play.next(&message);
                 chat.messages.extend([message, next]);
                 chats[at] = chat;
                 tokio::time::sleep(Duration::from_secs(2)).await;
-                own.archive.set(Fault::None);
+                play.archive.set(Fault::None);
                 if waits {
-                    own.restart().await;
+                    play.restart().await;
                 }
             }
             // The same in other words of JSON, with marks; the prefix is not what it was.
             5 => {
                 chat.sent.clear();
-                own.is_odd = true;
-                own.ask(&mut chat, "Be brief.").await;
-                own.is_odd = false;
+                play.is_odd = true;
+                play.ask(&mut chat, "Be brief.").await;
+                play.is_odd = false;
                 chats[at].sent.clear();
             }
             // It goes on.
             _ => {
-                let message = own.ask(&mut chat, "Be brief.").await;
-                let next = own.next(&message);
+                let message = play.ask(&mut chat, "Be brief.").await;
+                let next = play.next(&message);
                 chat.messages.extend([message, next]);
                 chats[at] = chat;
             }
@@ -279,9 +283,9 @@ async fn play(path: &'static str, seed: u64, store: Arc<dyn Archive>, waits: boo
     }
     // Every client says one thing more.
     for chat in &mut chats {
-        own.ask(chat, "Be brief.").await;
+        play.ask(chat, "Be brief.").await;
     }
-    own.stage.proxy.stop().await;
+    play.stage.proxy.stop().await;
     for chat in &chats {
         let paths = told_on_paths(&*store, &chat.session);
         let paths: Vec<_> = paths.iter().map(|told| words(path, told)).collect();

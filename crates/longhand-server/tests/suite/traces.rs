@@ -5,7 +5,7 @@ use crate::common::{PATHS, Stage};
 use longhand_core::{Scale, Tokens};
 use longhand_dialect::{Dialect, read, write};
 use longhand_meter::{ImageRule, MeterSpec};
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 /// The recorded sessions: in `LONGHAND_SHARED`, or `shared` beside the project.
@@ -37,7 +37,7 @@ fn convert(path: &PathBuf, dialect: Dialect) -> (Value, Vec<Value>) {
     }
 }
 
-fn whole_answer(dialect: Dialect, message: &Value) -> Step {
+fn whole_answer(dialect: Dialect, message: &Value) -> ScriptStep {
     let body = match dialect {
         Dialect::Anthropic => {
             json!({"type": "message", "role": "assistant", "model": "scripted", "content": message["content"],
@@ -47,7 +47,7 @@ fn whole_answer(dialect: Dialect, message: &Value) -> Step {
             json!({"model": "scripted", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
         }
     };
-    Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+    ScriptStep::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
 }
 
 async fn replay(path: &PathBuf, route: &str, dialect: Dialect) {
@@ -60,9 +60,9 @@ async fn replay(path: &PathBuf, route: &str, dialect: Dialect) {
         let faults: Vec<_> =
             shown.check().into_iter().filter(longhand_dialect::Finding::is_fault).collect();
         assert!(faults.is_empty(), "{name}: {faults:?}");
-        let own: Tokens =
+        let counted: Tokens =
             shown.messages.iter().map(|message| scale.message(message, Tokens::MAX)).sum();
-        own + scale.framing().reply
+        counted + scale.framing().reply
     };
     let body = |messages: &[Value]| {
         let mut body = fields.clone();
@@ -104,7 +104,7 @@ async fn replay(path: &PathBuf, route: &str, dialect: Dialect) {
     // A batch that only touches what is new breaks nothing.
     assert!(breaks as u64 <= counts.batches, "{name}");
     assert!(over <= short, "{name}");
-    let system = messages.iter().take_while(|own| own["role"] == "system").count();
+    let system = messages.iter().take_while(|message| message["role"] == "system").count();
     let last = calls.last().map_or(0, |last| last + 1);
     assert_eq!(entries, last.saturating_sub(system), "{name} {:?}", archived.len());
 }

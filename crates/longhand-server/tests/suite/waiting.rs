@@ -14,14 +14,14 @@ use longhand_core::Seq;
 use longhand_core::session::Version;
 use longhand_server::{Proxy, Settings, serve};
 use longhand_testkit::faulty::{Fault, Faulty};
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::Value;
 
 /// Answers every request with words of its own.
 fn upstream() -> ScriptedServer {
     let count = AtomicUsize::new(0);
     ScriptedServer::playing(100_000, move |_| {
-        Some(Step::Answer(format!("Answer {}.", count.fetch_add(1, Ordering::Relaxed))))
+        Some(ScriptStep::Answer(format!("Answer {}.", count.fetch_add(1, Ordering::Relaxed))))
     })
 }
 
@@ -60,7 +60,7 @@ impl Talk {
         let answer = asked.body(request(PATHS[0], &self.said, false)).send().await.unwrap();
         let status = answer.status().as_u16();
         let notice = answer.headers().get("x-longhand-notice");
-        self.notice = notice.map(|own| own.to_str().unwrap().to_owned()).unwrap_or_default();
+        self.notice = notice.map(|notice| notice.to_str().unwrap().to_owned()).unwrap_or_default();
         let text = answer.text().await.unwrap();
         if status == 200 {
             let body: Value = serde_json::from_str(&text).unwrap();
@@ -74,7 +74,7 @@ impl Talk {
 
     /// All of it in words.
     fn words(&self) -> Vec<String> {
-        self.said.iter().map(|own| own["content"].as_str().unwrap().to_owned()).collect()
+        self.said.iter().map(|message| message["content"].as_str().unwrap().to_owned()).collect()
     }
 }
 
@@ -136,7 +136,7 @@ async fn a_session_that_was_removed_begins_anew() {
         }
         let is_there = |session: &longhand_archive::SessionInfo| session.entries == 6;
         until("all is archived", || {
-            sessions(&*disk).iter().filter(|own| is_there(own)).count() == 2
+            sessions(&*disk).iter().filter(|session| is_there(session)).count() == 2
         })
         .await;
         let id = id_of(&*disk, "removed");
@@ -163,15 +163,15 @@ async fn two_proxies_beside_undo_and_pin_refuse_nothing_and_keep_all_once() {
         proxies.push(proxy(&upstream, reopened(&folder), change).await);
     }
     let ended = Arc::new(AtomicBool::new(false));
-    let (own, is_ended) = (reopened(&folder), Arc::clone(&ended));
+    let (archive, is_ended) = (reopened(&folder), Arc::clone(&ended));
     let meddler = std::thread::spawn(move || {
         let mut undone = 0;
         for round in 0_u64.. {
-            for session in sessions(&*own) {
-                if own.undo(session.id, None).is_ok_and(|undone| undone.is_some()) {
+            for session in sessions(&*archive) {
+                if archive.undo(session.id, None).is_ok_and(|undone| undone.is_some()) {
                     undone += 1;
                 }
-                let _ = own.pin(session.id, Seq(round % 7), round % 2 == 0);
+                let _ = archive.pin(session.id, Seq(round % 7), round % 2 == 0);
             }
             if is_ended.load(Ordering::Relaxed) {
                 return undone;
@@ -239,10 +239,10 @@ async fn bears_an_outage(
     assert!(told["failing"].is_string(), "{told}");
     for (at, talk) in talks.iter().enumerate() {
         let missing = told["missing"].as_array().unwrap();
-        let own = missing.iter().find(|own| own["session"] == talk.session.as_str());
-        let own = own.unwrap_or_else(|| panic!("{at}: {told}"));
-        assert!(own["messages"].as_u64() > Some(20), "{own}");
-        assert!(own["given_up"].is_null() && own["first"].is_string(), "{own}");
+        let record = missing.iter().find(|record| record["session"] == talk.session.as_str());
+        let record = record.unwrap_or_else(|| panic!("{at}: {told}"));
+        assert!(record["messages"].as_u64() > Some(20), "{record}");
+        assert!(record["given_up"].is_null() && record["first"].is_string(), "{record}");
     }
     end();
     until("all is archived", || (proxy.missing())().is_empty()).await;
@@ -260,9 +260,9 @@ async fn bears_an_outage(
 async fn a_disk_that_is_full_for_a_while_costs_no_word() {
     let (upstream, (_folder, disk)) = (upstream(), sqlite());
     let archive = Arc::new(Faulty::new(disk, Fault::None));
-    let own = Arc::clone(&archive);
-    let begin = || own.set(Fault::ReadOnly);
-    let end = || own.set(Fault::None);
+    let faulty = Arc::clone(&archive);
+    let begin = || faulty.set(Fault::ReadOnly);
+    let end = || faulty.set(Fault::None);
     bears_an_outage(&upstream, Arc::clone(&archive) as Arc<dyn Archive>, begin, end).await;
 }
 
@@ -311,14 +311,14 @@ async fn while_too_much_waits_requests_are_held_back_and_then_refused() {
         let (upstream, (_folder, disk)) = (upstream(), sqlite());
         let (is_shut, waiting) = (AtomicBool::new(true), AtomicUsize::new(0));
         let gate = Arc::new(Gate { inner: Arc::clone(&disk), is_shut, waiting });
-        let own = Arc::clone(&gate);
+        let proxy_archive = Arc::clone(&gate);
         let change = |settings: &mut Settings| {
             settings.archive_bytes_max = 1;
             settings.archive_wait = time_max;
             // It is slow, and does not fail.
             settings.archive_silence = Duration::from_mins(10);
         };
-        let proxy = proxy(&upstream, own, change).await;
+        let proxy = proxy(&upstream, proxy_archive, change).await;
         let mut talks = vec![Talk::new("first"), Talk::new("second")];
         assert_eq!(talks[0].say(&proxy, "Who is there?").await, 200, "there was room");
         until("something waits", || gate.waiting.load(Ordering::SeqCst) > 0).await;
@@ -370,13 +370,13 @@ async fn a_saturated_archive_drops_nothing() {
 async fn what_no_longer_finds_room_is_named_and_archived_with_the_next_request() {
     let (upstream, (_folder, disk)) = (upstream(), sqlite());
     let archive = Arc::new(Faulty::new(Arc::clone(&disk), Fault::ReadOnly));
-    let own = Arc::clone(&archive);
+    let proxy_archive = Arc::clone(&archive);
     let (warn, warnings) = log();
     let change = |settings: &mut Settings| {
         settings.archive_bytes_max = 1;
         settings.warn = Some(warn);
     };
-    let proxy = proxy(&upstream, own, change).await;
+    let proxy = proxy(&upstream, proxy_archive, change).await;
     let mut talks = [Talk::new("full")];
     for turn in 0..30 {
         assert_eq!(talks[0].say(&proxy, &format!("Turn {turn}.")).await, 200);
@@ -387,11 +387,14 @@ async fn what_no_longer_finds_room_is_named_and_archived_with_the_next_request()
     }
     assert!(talks[0].notice.contains("are not archived"), "{}", talks[0].notice);
     let told = ready(&proxy).await;
-    let given_up = |own: &&Value| own["session"] == "full" && own["given_up"].is_string();
-    assert!(told["missing"].as_array().unwrap().iter().any(|own| given_up(&own)), "{told}");
+    let given_up = |record: &&Value| record["session"] == "full" && record["given_up"].is_string();
+    assert!(told["missing"].as_array().unwrap().iter().any(|record| given_up(&record)), "{told}");
     assert!(warnings.lock().unwrap().iter().any(|line| line.contains("session full")));
     archive.set(Fault::None);
-    until("there is room", || !(proxy.missing())().iter().any(|own| own.given_up.is_none())).await;
+    until("there is room", || {
+        !(proxy.missing())().iter().any(|missing| missing.given_up.is_none())
+    })
+    .await;
     assert_eq!(talks[0].say(&proxy, "And now?").await, 200);
     proxy.stop().await;
     assert_once(&*disk, &talks);
@@ -401,9 +404,9 @@ async fn what_no_longer_finds_room_is_named_and_archived_with_the_next_request()
 async fn a_stop_names_what_is_missing() {
     let (upstream, (_folder, disk)) = (upstream(), sqlite());
     let archive = Arc::new(Faulty::new(Arc::clone(&disk), Fault::None));
-    let own = Arc::clone(&archive);
+    let proxy_archive = Arc::clone(&archive);
     let change = |settings: &mut Settings| settings.archive_farewell = Duration::from_millis(200);
-    let proxy = proxy(&upstream, own, change).await;
+    let proxy = proxy(&upstream, proxy_archive, change).await;
     let mut talks = ["lost", "kept"].map(Talk::new);
     for talk in &mut talks {
         assert_eq!(talk.say(&proxy, "Before.").await, 200);

@@ -5,11 +5,11 @@ use longhand::{Archive, Tokens};
 use longhand_archive::{Page, Scope};
 use longhand_core::Handle;
 use longhand_dialect::{Dialect, read};
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::json;
 
-fn answers(count: usize) -> Vec<Step> {
-    vec![Step::Answer("Go on.".to_owned()); count]
+fn answers(count: usize) -> Vec<ScriptStep> {
+    vec![ScriptStep::Answer("Go on.".to_owned()); count]
 }
 
 fn dialect(path: &str) -> Dialect {
@@ -98,8 +98,8 @@ async fn what_is_too_large_to_look_into_goes_on_as_it_is() {
 async fn a_request_that_is_too_long_for_the_upstream_is_sent_again_shorter() {
     for path in PATHS {
         for stream in [false, true] {
-            let too_long = Step::TooLong { limit: 3_000, asked: 9_000 };
-            let stage = Stage::new(None, [too_long, Step::Answer("Here.".to_owned())]).await;
+            let too_long = ScriptStep::TooLong { limit: 3_000, asked: 9_000 };
+            let stage = Stage::new(None, [too_long, ScriptStep::Answer("Here.".to_owned())]).await;
             let body = request(path, &messages(path, 20), stream);
             let answer = stage.post(path, &body).await;
             assert_eq!(answer.status(), 200);
@@ -118,8 +118,11 @@ async fn too_long_with_status_200_is_found() {
     for path in PATHS {
         for stream in [false, true] {
             let words = "prompt is too long: 9000 tokens > 3000 maximum".to_owned();
-            let stage =
-                Stage::new(None, [Step::ErrorBody(words), Step::Answer("Here.".to_owned())]).await;
+            let stage = Stage::new(
+                None,
+                [ScriptStep::ErrorBody(words), ScriptStep::Answer("Here.".to_owned())],
+            )
+            .await;
             let answer = stage.post(path, &request(path, &messages(path, 20), stream)).await;
             assert!(answer.text().await.unwrap().contains("Here."), "{path} {stream}");
             assert_eq!(stage.sent().len(), 2);
@@ -135,8 +138,8 @@ async fn an_answer_without_a_word_since_the_window_was_full_is_asked_for_again()
         "stop_reason": "model_context_window_exceeded",
     });
     let json = ("content-type", "application/json".to_owned());
-    let full = Step::Raw(200, vec![json], empty.to_string());
-    let stage = Stage::new(None, [full, Step::Answer("Here.".to_owned())]).await;
+    let full = ScriptStep::Raw(200, vec![json], empty.to_string());
+    let stage = Stage::new(None, [full, ScriptStep::Answer("Here.".to_owned())]).await;
     let path = PATHS[2];
     let answer = stage.post(path, &request(path, &messages(path, 20), false)).await;
     assert!(answer.text().await.unwrap().contains("Here."));
@@ -146,7 +149,7 @@ async fn an_answer_without_a_word_since_the_window_was_full_is_asked_for_again()
 
 #[tokio::test]
 async fn after_two_attempts_the_provider_s_own_error_is_given() {
-    let too_long = |asked| Step::TooLong { limit: 3_000, asked };
+    let too_long = |asked| ScriptStep::TooLong { limit: 3_000, asked };
     let steps = [too_long(9_000), too_long(8_000), too_long(7_000), too_long(6_000)];
     let stage = Stage::new(None, steps).await;
     let path = PATHS[2];
@@ -158,7 +161,7 @@ async fn after_two_attempts_the_provider_s_own_error_is_given() {
 
 #[tokio::test]
 async fn a_rate_limit_is_passed_on() {
-    let stage = Stage::new(None, [Step::Limited(Some("7".to_owned()))]).await;
+    let stage = Stage::new(None, [ScriptStep::Limited(Some("7".to_owned()))]).await;
     let answer = stage.post(PATHS[0], &request(PATHS[0], &messages(PATHS[0], 2), false)).await;
     assert_eq!(answer.status(), 429);
     assert_eq!(answer.headers()["retry-after"], "7");
@@ -232,8 +235,8 @@ async fn sessions_of_different_keys_are_apart_and_names_are_obeyed() {
 #[tokio::test]
 async fn what_would_be_sent_is_what_is_counted() {
     let path = "/v1/messages";
-    let count = Step::Raw(200, vec![], r#"{"input_tokens":7}"#.to_owned());
-    let stage = Stage::new(Some(3_000), [count, Step::Answer("Go on.".to_owned())]).await;
+    let count = ScriptStep::Raw(200, vec![], r#"{"input_tokens":7}"#.to_owned());
+    let stage = Stage::new(Some(3_000), [count, ScriptStep::Answer("Go on.".to_owned())]).await;
     let body = request(path, &messages(path, 20), false);
     let counted = stage.post("/v1/messages/count_tokens", &body).await;
     assert_eq!(counted.text().await.unwrap(), r#"{"input_tokens":7}"#);

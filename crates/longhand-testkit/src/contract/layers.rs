@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
 use longhand_archive::{
-    After, Answer, Archive, ArchiveError, Key, Layer, Owner, Page, PreambleId, Record, Request,
-    SessionId, Storage, Version, Wish, Write,
+    After, Answer, Archive, ArchiveError, Key, Layer, Owner, Page, PreambleId, Record,
+    RequestRecord, SessionId, Storage, Version, Wish, Write,
 };
 use longhand_core::Seq;
 
@@ -159,7 +159,7 @@ fn calls() -> Vec<Call> {
         ),
         Call::new(
             "log_request",
-            |archive| archive.log_request(id("s"), &Request::default()),
+            |archive| archive.log_request(id("s"), &RequestRecord::default()),
             Passed { requests: 1, ..none() },
         ),
         Call::new(

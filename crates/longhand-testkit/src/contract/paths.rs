@@ -1,7 +1,7 @@
 //! Forks, rounds, and conversations that are found again.
 
 use longhand_archive::{
-    After, Appended, Archive, ArchiveError, Entry, Found, NewEntry, Node, Owner,
+    After, Appended, Archive, ArchiveError, Entry, KnownPath, NewEntry, Node, Owner,
 };
 use longhand_core::Seq;
 
@@ -64,10 +64,10 @@ pub(super) fn a_conversation_is_found_again_by_its_chain(archive: &dyn Archive) 
     record(archive, "s", &said[..6]);
     let chain = links(Owner::LOCAL, &said);
     let found = |owner, links: &[_]| archive.find_path(owner, links).unwrap();
-    let expected = Found { session: id("s"), seq: Seq(5), known: 6 };
+    let expected = KnownPath { session: id("s"), seq: Seq(5), known: 6 };
     assert_eq!(found(Owner::LOCAL, &chain), Some(expected));
     for known in 1..6 {
-        let expected = Found { session: id("s"), seq: Seq(known as u64 - 1), known };
+        let expected = KnownPath { session: id("s"), seq: Seq(known as u64 - 1), known };
         assert_eq!(found(Owner::LOCAL, &chain[..known]), Some(expected));
     }
     assert_eq!(found(Owner::LOCAL, &[]), None);
@@ -77,13 +77,13 @@ pub(super) fn a_conversation_is_found_again_by_its_chain(archive: &dyn Archive) 
     assert_eq!(found(other, &links(other, &said)), None);
     archive.begin(id("theirs"), &named(other, "theirs")).unwrap();
     archive.append(id("theirs"), After::Newest, &said[..2]).unwrap();
-    let expected = Found { session: id("theirs"), seq: Seq(1), known: 2 };
+    let expected = KnownPath { session: id("theirs"), seq: Seq(1), known: 2 };
     assert_eq!(found(other, &links(other, &said)), Some(expected));
     // Of two that have it, the one that got it last.
     record(archive, "t", &said[..6]);
     assert_eq!(found(Owner::LOCAL, &chain).unwrap().session, id("t"));
     fork(archive, "s", Some(5), &said[6..7]);
-    let expected = Found { session: id("s"), seq: Seq(6), known: 7 };
+    let expected = KnownPath { session: id("s"), seq: Seq(6), known: 7 };
     assert_eq!(found(Owner::LOCAL, &chain), Some(expected));
     archive.remove(id("s")).unwrap();
     assert_eq!(found(Owner::LOCAL, &chain).unwrap().session, id("t"));

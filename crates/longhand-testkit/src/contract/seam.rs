@@ -1,7 +1,7 @@
 //! What storage itself promises, below the rules that the archive has.
 
 use longhand_archive::{
-    Archive, ArchiveError, Entry, EntryRecord, Found, Key, Ledger, Node, Owner, PreambleId,
+    Archive, ArchiveError, Entry, EntryRecord, Key, KnownPath, Ledger, Node, Owner, PreambleId,
     SessionId, Version, wait,
 };
 use longhand_core::session::{News, SessionState};
@@ -102,7 +102,7 @@ pub(super) fn an_opened_session_says_how_much_it_has(archive: &dyn Archive) {
     for step in 0..8 {
         change(archive, step);
     }
-    archive.log_request(id("s"), &longhand_archive::Request::default()).unwrap();
+    archive.log_request(id("s"), &longhand_archive::RequestRecord::default()).unwrap();
     let open = |name: &str| wait(archive.open(id(name), Version::default())).unwrap().unwrap();
     let opened = open("s");
     assert_eq!(Some(&opened.session), archive.session(id("s")).unwrap().as_ref());
@@ -193,7 +193,7 @@ pub(super) fn a_conversation_is_found_by_one_of_its_last_eight_links(archive: &d
         for session in expected {
             assert!(found.iter().any(|found| found.session == *session), "{count}: {found:?}");
         }
-        for Found { session, seq, known } in found {
+        for KnownPath { session, seq, known } in found {
             assert!((1..=known_last).contains(&known), "{count}: {known}");
             assert!(known + 7 >= known_last, "{count}: {known} is too far from the last");
             let node = wait(archive.nodes(session, vec![seq.0..seq.0 + 1])).unwrap();

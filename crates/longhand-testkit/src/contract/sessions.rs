@@ -4,7 +4,7 @@ use std::thread;
 
 use longhand_archive::{
     After, Appended, Archive, ArchiveError, Entry, Head, NewEntry, NewSession, Owner, Page,
-    Reference, Request, Scope, SessionId, SessionInfo,
+    Reference, RequestRecord, Scope, SessionId, SessionInfo,
 };
 use longhand_core::{Handle, Original, Seq};
 
@@ -143,7 +143,7 @@ pub(super) fn a_removed_session_takes_along_what_was_its_own(archive: &dyn Archi
         let variant = (Handle::of([name]), Original::Text(name.to_owned()));
         archive.commit(id(name), &with_variants(stubs(0, 1, &[0]), &[variant])).unwrap();
         archive.pin(id(name), Seq(0), true).unwrap();
-        let request = Request { answer: Some(name.to_owned()), ..Request::default() };
+        let request = RequestRecord { answer: Some(name.to_owned()), ..RequestRecord::default() };
         archive.log_request(id(name), &request).unwrap();
         archive.put_derived(id(name), "story", name).unwrap();
     }

@@ -1,6 +1,6 @@
 //! Entries that say nothing, which clients send back or do not.
 
-use longhand_archive::{After, Archive, Found, NewEntry, Owner, Scope};
+use longhand_archive::{After, Archive, KnownPath, NewEntry, Owner, Scope};
 use longhand_core::Seq;
 
 use super::samples::{
@@ -10,7 +10,7 @@ use super::samples::{
 /// Where a conversation is known to.
 fn found(archive: &dyn Archive, entries: &[NewEntry]) -> Option<(u64, usize)> {
     let found = archive.find_path(Owner::LOCAL, &said(Owner::LOCAL, entries)).unwrap();
-    found.map(|Found { session, seq, known }| {
+    found.map(|KnownPath { session, seq, known }| {
         assert_eq!(session, id("s"));
         (seq.0, known)
     })
@@ -138,7 +138,7 @@ pub(super) fn of_paths_that_differ_only_in_silence_the_longest_is_found(archive:
     record(archive, "t", &[&[silent("x"), silent("y"), silent("z")], &sent[..26]].concat());
     let chain = said(Owner::LOCAL, &sent);
     let other = archive.find_path(Owner::LOCAL, &chain).unwrap();
-    assert_eq!(other, Some(Found { session: id("t"), seq: Seq(28), known: 26 }));
+    assert_eq!(other, Some(KnownPath { session: id("t"), seq: Seq(28), known: 26 }));
     archive.remove(id("t")).unwrap();
     assert_eq!(found(archive, &sent), Some((47, 25)));
 }

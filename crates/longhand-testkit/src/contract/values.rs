@@ -1,7 +1,7 @@
 //! Preambles, requests, what was derived, and money.
 
 use longhand_archive::{
-    Archive, ArchiveError, Owner, Page, PreambleId, Request, Reserved, Wish, Write,
+    Archive, ArchiveError, Owner, Page, PreambleId, RequestRecord, Reserved, Wish, Write,
 };
 use longhand_core::Seq;
 
@@ -22,7 +22,7 @@ pub(super) fn preambles_are_kept_once_for_each_owner(archive: &dyn Archive) {
     begin(archive, "a");
     begin(archive, "b");
     let log = |name, preamble| {
-        let request = Request { preamble: Some(preamble), ..Request::default() };
+        let request = RequestRecord { preamble: Some(preamble), ..RequestRecord::default() };
         archive.log_request(id(name), &request).unwrap();
     };
     log("a", tools);
@@ -37,10 +37,10 @@ pub(super) fn preambles_are_kept_once_for_each_owner(archive: &dyn Archive) {
 }
 
 pub(super) fn requests_are_logged_as_they_are(archive: &dyn Archive) {
-    let unknown = archive.log_request(id("s"), &Request::default());
+    let unknown = archive.log_request(id("s"), &RequestRecord::default());
     assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
     record(archive, "s", &[user("one")]);
-    let request = |n: u64| Request {
+    let request = |n: u64| RequestRecord {
         at_ms: -7,
         preamble: n.is_multiple_of(2).then(|| PreambleId::of("tools")),
         head: n.is_multiple_of(3).then_some(Seq(n)),
@@ -80,7 +80,7 @@ pub(super) fn answers_are_found_by_owner_and_the_newest_counts(archive: &dyn Arc
     archive.begin(id("theirs"), &named(other, "theirs")).unwrap();
     let log = |name: &str, answer: Option<&str>, sent, at_ms| {
         let answer = answer.map(str::to_owned);
-        let request = Request { answer, sent, at_ms, ..Request::default() };
+        let request = RequestRecord { answer, sent, at_ms, ..RequestRecord::default() };
         archive.log_request(id(name), &request).unwrap();
     };
     let find = |owner, answer: &str| {
@@ -133,7 +133,7 @@ pub(super) fn what_is_kept_under_a_key_is_found_by_the_beginning_of_it_and_goes_
     archive: &dyn Archive,
 ) {
     record(archive, "s", &[user("one")]);
-    let request = Request { at_ms: 7, ..Request::default() };
+    let request = RequestRecord { at_ms: 7, ..RequestRecord::default() };
     for key in ["answer/2", "answer/1", "answers", "Answer/0", "a%/1"] {
         let derived = vec![(key.to_owned(), format!("value of {key}"))];
         let requests = vec![request.clone()];

@@ -1,8 +1,8 @@
 //! Writes: each all or nothing, many in one transaction, and only to the version that was seen.
 
 use longhand_archive::{
-    Archive, ArchiveError, Conflict, Ledger, Owner, Page, PreambleId, Request, Scope, Version,
-    Write, wait,
+    Archive, ArchiveError, Conflict, Ledger, Owner, Page, PreambleId, RequestRecord, Scope,
+    Version, Write, wait,
 };
 use longhand_core::Seq;
 use longhand_core::session::SessionState;
@@ -34,9 +34,9 @@ fn full(archive: &dyn Archive) -> Write {
     write
 }
 
-fn request() -> Request {
+fn request() -> RequestRecord {
     let preamble = Some(PreambleId::of("tools"));
-    Request { answer: Some("answer".to_owned()), preamble, ..Request::default() }
+    RequestRecord { answer: Some("answer".to_owned()), preamble, ..RequestRecord::default() }
 }
 
 /// All that a write to the session "s" could change.
@@ -145,7 +145,7 @@ pub(super) fn every_change_of_the_state_makes_another_version(archive: &dyn Arch
         assert!(!versions[..index].contains(version), "{versions:?}");
     }
     // What the state does not depend on leaves the version as it is.
-    archive.log_request(id("s"), &Request::default()).unwrap();
+    archive.log_request(id("s"), &RequestRecord::default()).unwrap();
     archive.put_derived(id("s"), "story", "once").unwrap();
     archive.keep_preamble(Owner::LOCAL, "tools").unwrap();
     record(archive, "other", &[user("0")]);

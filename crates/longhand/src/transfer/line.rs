@@ -1,7 +1,7 @@
 //! Records as lines of JSON.
 
 use longhand_archive::{
-    Entry, NewBatch, NewSession, Owner, PreambleId, Record, Request, SessionId,
+    Entry, NewBatch, NewSession, Owner, PreambleId, Record, RequestRecord, SessionId,
 };
 use longhand_core::{Batch, Edit, Fold, Handle, Link, Original, Place, Seq, Span};
 use serde_json::{Map, Value, json};
@@ -96,7 +96,7 @@ fn place(place: &Place) -> Value {
     json!([place.entry.0, place.part])
 }
 
-fn request(request: &Request) -> Value {
+fn request(request: &RequestRecord) -> Value {
     json!({
         "at_ms": request.at_ms,
         "preamble": request.preamble.map(|id| id.to_string()),
@@ -262,7 +262,7 @@ fn read_edit(value: Value) -> Result<Edit, String> {
 }
 
 fn read_request(fields: &mut LineFields) -> Result<Record, String> {
-    Ok(Record::Request(Request {
+    Ok(Record::Request(RequestRecord {
         at_ms: fields.time("at_ms")?,
         preamble: fields.optional_parsed::<PreambleId>("preamble")?,
         head: fields.optional_number("head")?.map(Seq),

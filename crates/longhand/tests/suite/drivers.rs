@@ -79,7 +79,7 @@ proptest! {
         limit in 300..6_000u64,
     ) {
         let mut rng = Rng::new(seed);
-        let mut request = GrowingRequest::new(wire, longhand_testkit::arbitrary::Weight::Light, seed);
+        let mut request = GrowingRequest::new(wire, longhand_testkit::arbitrary::PieceSize::Light, seed);
         (0..turns).for_each(|_| request.append(&mut rng));
         let json = request.json();
         let original = parse(wire, &json);

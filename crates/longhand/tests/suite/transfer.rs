@@ -2,7 +2,7 @@
 
 use longhand::transfer::{self, Exported, Imported, TransferError};
 use longhand::{Archive, MemoryArchive, Owner, SessionId, SqliteArchive};
-use longhand_archive::{After, NewBatch, NewEntry, NewSession, Page, Request};
+use longhand_archive::{After, NewBatch, NewEntry, NewSession, Page, RequestRecord};
 use longhand_core::{Batch, Edit, Fold, Handle, Meaning, Original, Place, Seq, Span};
 use proptest::prelude::*;
 
@@ -136,7 +136,7 @@ fn play(archive: &dyn Archive, id: SessionId, new: &NewSession, steps: &[Transfe
             }
             TransferStep::Request { preamble, answer, number } => {
                 let preamble = archive.keep_preamble(new.owner, preamble).unwrap();
-                let request = Request {
+                let request = RequestRecord {
                     preamble: Some(preamble),
                     head: some(*number),
                     sent: *number,
@@ -144,7 +144,7 @@ fn play(archive: &dyn Archive, id: SessionId, new: &NewSession, steps: &[Transfe
                     answer: answer.clone(),
                     is_aside: true,
                     model: "m".to_owned(),
-                    ..Request::default()
+                    ..RequestRecord::default()
                 };
                 archive.log_request(id, &request).unwrap();
             }

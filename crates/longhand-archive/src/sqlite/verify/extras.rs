@@ -12,18 +12,18 @@ use crate::sqlite::{batch, derived, preamble, request, session};
 use crate::{BatchRecord, Damage, DamagedPart, PreambleId, codec};
 
 pub(super) fn undos(db: &Connection, subject: &Subject) -> Result<Vec<Damage>, Fault> {
-    if subject.has_state {
+    if subject.has_totals {
         batch::undone(db, &subject.session)?;
     }
     Ok(Vec::new())
 }
 
 pub(super) fn pins(db: &Connection, subject: &Subject) -> Result<Vec<Damage>, Fault> {
-    if !subject.has_state {
+    if !subject.has_totals {
         return Ok(Vec::new());
     }
     let pins = session::pins(db, &subject.session)?;
-    let is_stray = pins.iter().any(|seq| *seq >= subject.session.state.entries);
+    let is_stray = pins.iter().any(|seq| *seq >= subject.session.totals.entries);
     let stray = subject.damage(DamagedPart::Pins, "names entries that are not there");
     Ok(Vec::from_iter(is_stray.then_some(stray)))
 }
@@ -76,8 +76,8 @@ pub(super) fn requests(db: &Connection, subject: &Subject) -> Result<Vec<Damage>
             damages.push(damage);
         }
     }
-    if subject.has_state {
-        check.skip_to(subject.session.state.requests + 1);
+    if subject.has_totals {
+        check.skip_to(subject.session.totals.requests + 1);
     }
     damages.extend(check.damages(subject, DamagedPart::Request));
     Ok(damages)

@@ -21,7 +21,7 @@ pub(super) fn entries(db: &Connection, subject: &Subject) -> Result<Vec<Damage>,
     let mut check = Numbered::from(0);
     let mut seals: HashMap<u64, Seals> = HashMap::new();
     let first = vec![first_seal(session.id, "entries")];
-    let end = if subject.has_state { session.state.entries } else { u64::MAX };
+    let end = if subject.has_totals { session.totals.entries } else { u64::MAX };
     while check.next < end {
         let page_end = check.next.saturating_add(PAGE).min(end);
         let mut select = db.prepare_cached(entry::SELECT_RANGE)?;
@@ -44,13 +44,13 @@ pub(super) fn entries(db: &Connection, subject: &Subject) -> Result<Vec<Damage>,
             };
             seals.insert(seq, check.add(seq, row.get(9).ok(), right));
         }
-        if subject.has_state {
+        if subject.has_totals {
             check.skip_to(page_end);
         } else if is_empty {
             break;
         }
     }
-    if let (true, Some(newest)) = (subject.has_state, session.state.newest()) {
+    if let (true, Some(newest)) = (subject.has_totals, session.totals.newest()) {
         let found = seals.get(&newest.seq);
         check.end_with(end, &newest.seal, found.map_or(&[], |seals| &seals[..]));
     }
@@ -86,15 +86,15 @@ pub(super) fn batches(
             Some(batch) => {
                 let edited = batch.batch.edited();
                 let newest = edited.first().map(|entry| entry.0).max(reach);
-                if subject.has_state && newest.is_some_and(|seq| seq >= session.state.entries) {
+                if subject.has_totals && newest.is_some_and(|seq| seq >= session.totals.entries) {
                     check.faults.push((number, "edits entries that are not there".to_owned()));
                 }
                 sound.push((number, batch));
             }
         }
     }
-    if subject.has_state {
-        check.end_with(session.state.batches + 1, &session.state.batch_seal, &before);
+    if subject.has_totals {
+        check.end_with(session.totals.batches + 1, &session.totals.batch_seal, &before);
     }
     Ok((sound, check.damages(subject, DamagedPart::Batch)))
 }

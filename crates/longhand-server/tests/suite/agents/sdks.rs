@@ -1,19 +1,19 @@
 //! Agents with one tool, and what SDKs make of a loop: each writes the same steps in its own way.
-use longhand_testkit::scripted::{Call, Reply, Step, Used};
+use longhand_testkit::scripted::{ScriptStep, ScriptedCall, ScriptedReply, ScriptedUsage};
 use serde_json::{Value, json};
 
 use super::{id, output};
 
 /// What the model answers to every one of them: words, and a call.
-pub(super) fn answer(turn: usize) -> Step {
-    let call = Call {
+pub(super) fn answer(turn: usize) -> ScriptStep {
+    let call = ScriptedCall {
         id: id(turn),
         name: "bash".to_owned(),
         arguments: json!({"command": command(turn)}),
     };
     // A script cannot know what it is sent, and figures that are far off would be learned from.
-    let used = Used { input: 0, cached: 0, output: 0 };
-    Step::Reply(Reply {
+    let used = ScriptedUsage { input: 0, cached: 0, output: 0 };
+    ScriptStep::Reply(ScriptedReply {
         id: format!("reply_{turn:04}"),
         text: words(turn),
         calls: vec![call],

@@ -80,7 +80,7 @@ impl Call<'_> {
 pub(crate) struct Answer {
     status: StatusCode,
     headers: HeaderMap,
-    body: http::Body,
+    body: http::ResponseBody,
 }
 
 impl Answer {

@@ -11,7 +11,7 @@ use longhand_archive::{LoggedBatch, Page, Scope, SessionInfo, SqliteArchive};
 use longhand_core::{Handle, Part, Seq};
 use longhand_dialect::{Conversation, Dialect, Finding, read};
 use longhand_server::{LogSink, Proxy, Settings, serve};
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 pub(crate) struct Stage {
@@ -22,12 +22,15 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) async fn new(budget: Option<u64>, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) async fn new(
+        budget: Option<u64>,
+        steps: impl IntoIterator<Item = ScriptStep>,
+    ) -> Self {
         Self::with(steps, |settings| settings.budget = budget.map(Tokens)).await
     }
 
     pub(crate) async fn with(
-        steps: impl IntoIterator<Item = Step>,
+        steps: impl IntoIterator<Item = ScriptStep>,
         change: impl FnOnce(&mut Settings),
     ) -> Self {
         let server = ScriptedServer::start(steps);
@@ -69,9 +72,9 @@ impl Stage {
         self.proxy.stop().await;
         sessions(&*self.archive)
             .into_iter()
-            .map(|own| {
-                let entries = self.archive.entries(own.id, 0..u64::MAX).unwrap().into_iter();
-                (own.name, entries.map(|entry| entry.raw).collect())
+            .map(|session| {
+                let entries = self.archive.entries(session.id, 0..u64::MAX).unwrap().into_iter();
+                (session.name, entries.map(|entry| entry.raw).collect())
             })
             .collect()
     }
@@ -138,7 +141,7 @@ pub(crate) fn request(path: &str, messages: &[Value], stream: bool) -> String {
 pub(crate) const PATHS: [&str; 3] = ["/v1/chat/completions", "/v1/responses", "/v1/messages"];
 
 /// An answer with a message of the model, as a client would send it back, and no word of what it took.
-pub(crate) fn reply(path: &str, message: &Value) -> Step {
+pub(crate) fn reply(path: &str, message: &Value) -> ScriptStep {
     let body = match path {
         "/v1/messages" => {
             json!({"type": "message", "role": "assistant", "content": message["content"], "stop_reason": "end_turn"})
@@ -146,11 +149,11 @@ pub(crate) fn reply(path: &str, message: &Value) -> Step {
         "/v1/responses" => json!({"status": "completed", "output": [message]}),
         _ => json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}),
     };
-    Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+    ScriptStep::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
 }
 
 /// The model's side of the loop of [`messages`], from its second call on.
-pub(crate) fn calls(path: &str, steps: usize) -> Vec<Step> {
+pub(crate) fn calls(path: &str, steps: usize) -> Vec<ScriptStep> {
     let all = messages(path, steps + 1);
     (1..=steps).map(|step| reply(path, &all[1 + 2 * step])).collect()
 }
@@ -188,12 +191,12 @@ pub(crate) fn assistant(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
 }
 
-pub(crate) fn says(text: &str) -> Step {
-    Step::Answer(text.to_owned())
+pub(crate) fn says(text: &str) -> ScriptStep {
+    ScriptStep::Answer(text.to_owned())
 }
 
 /// So many answers.
-pub(crate) fn answers(count: usize) -> Vec<Step> {
+pub(crate) fn answers(count: usize) -> Vec<ScriptStep> {
     vec![says("Go on."); count]
 }
 
@@ -211,8 +214,8 @@ pub(crate) fn reopened(folder: &tempfile::TempDir) -> Arc<dyn Archive> {
 
 /// The id of the session of a name.
 pub(crate) fn id_of(archive: &dyn Archive, session: &str) -> SessionId {
-    let own = sessions(archive).into_iter().find(|own| own.name == session);
-    own.unwrap_or_else(|| panic!("there is a session {session}")).id
+    let found = sessions(archive).into_iter().find(|info| info.name == session);
+    found.unwrap_or_else(|| panic!("there is a session {session}")).id
 }
 
 /// Whose the session of a name is.
@@ -243,8 +246,8 @@ pub(crate) fn opened(archive: &dyn Archive, handle: Handle) -> Option<String> {
 /// A log, and the lines that it has taken.
 pub(crate) fn log() -> (LogSink, Arc<Mutex<Vec<String>>>) {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-    let own = Arc::clone(&lines);
-    (Arc::new(move |line| own.lock().unwrap().push(line.to_owned())), lines)
+    let taken = Arc::clone(&lines);
+    (Arc::new(move |line| taken.lock().unwrap().push(line.to_owned())), lines)
 }
 
 /// Waits until something is so; a minute without it is a failure, also on a busy machine.

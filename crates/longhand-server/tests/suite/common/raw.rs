@@ -42,9 +42,9 @@ impl RawServer {
                 let (all, gone, answer) =
                     (Arc::clone(&all), Arc::clone(&gone), Arc::clone(&answer));
                 thread::spawn(move || {
-                    let Ok(own) = receive(&stream) else { return };
-                    all.lock().unwrap().push(own.clone());
-                    if send(stream, answer(&own)).is_err() {
+                    let Ok(request) = receive(&stream) else { return };
+                    all.lock().unwrap().push(request.clone());
+                    if send(stream, answer(&request)).is_err() {
                         gone.fetch_add(1, Ordering::SeqCst);
                     }
                 });

@@ -114,10 +114,10 @@ async fn p04_unknown_kinds_are_copied_as_they_are() {
             let expected = if steps == 1 { "passed" } else { "compacted" };
             assert_eq!(heads.get("x-longhand"), expected, "{path}");
             let sent = stage.sent().remove(0);
-            for own in strange {
+            for item in strange {
                 // Reasoning is void once what it is bound to is edited.
-                let is_bound = own["type"] == "reasoning" && steps > 1;
-                assert!(is_bound || sent.contains(&own.to_string()), "{path} {steps}: {own}");
+                let is_bound = item["type"] == "reasoning" && steps > 1;
+                assert!(is_bound || sent.contains(&item.to_string()), "{path} {steps}: {item}");
             }
         }
     }

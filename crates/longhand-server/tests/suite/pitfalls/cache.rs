@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhand::{Archive, MemoryArchive, Tokens};
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -44,7 +44,8 @@ async fn p10_marks_that_move_break_nothing_and_are_never_too_many() {
     let (mut last, mut batches) = (String::new(), 0);
     for mut turn in turns(path) {
         // As clients do: the newest few messages.
-        for message in turn.iter_mut().rev().filter(|own| own["content"].is_array()).take(4) {
+        for message in turn.iter_mut().rev().filter(|message| message["content"].is_array()).take(4)
+        {
             message["content"][0]["cache_control"] = mark.clone();
         }
         stage.ask(path, &turn).await;
@@ -117,10 +118,10 @@ async fn p15_a_guard_that_reverts_every_request_is_seen() {
 }
 
 /// An answer of Anthropic with what it took.
-fn billed(usage: &Value) -> Step {
+fn billed(usage: &Value) -> ScriptStep {
     let body = json!({"type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
         "content": [{"type": "text", "text": "Well."}], "stop_reason": "end_turn", "usage": usage});
-    Step::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
+    ScriptStep::Raw(200, vec![("content-type", "application/json".to_owned())], body.to_string())
 }
 
 #[tokio::test]

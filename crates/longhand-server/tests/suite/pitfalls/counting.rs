@@ -1,6 +1,6 @@
 //! Counting, as far as it shows in a proxy.
 
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::{PATHS, Stage, answers, calls, is_prefix, messages, request, says, user};
@@ -39,7 +39,7 @@ async fn p47_everything_counts_and_nothing_crashes() {
                 json!({"role": "assistant", "content": ".", "reasoning_content": "c3Ryb25n".repeat(100)})
             }
         };
-        let with = |own: Vec<Value>| [own, vec![user("Hm?")]].concat();
+        let with = |messages: Vec<Value>| [messages, vec![user("Hm?")]].concat();
         for (what, asked, least) in [
             ("a result", messages(path, 1), 200),
             ("CJK", with(vec![user(&"漢字仮名".repeat(100))]), 200),
@@ -78,7 +78,7 @@ async fn p48_what_was_cached_is_counted_once_on_every_wire() {
             json!({"type": "message", "role": "assistant", "content": text, "stop_reason": "end_turn", "usage": {"input_tokens": 100, "cache_read_input_tokens": 800, "output_tokens": 5}}),
         ),
     ] {
-        let stage = Stage::new(Some(8_000), [Step::Raw(200, json_kind(), body.to_string())]).await;
+        let stage = Stage::new(Some(8_000), [ScriptStep::Raw(200, json_kind(), body.to_string())]).await;
         stage.ask(path, &[user("Hm?")]).await;
         let url = stage.url("/longhand/metrics");
         let metrics = stage.client.get(url).send().await.unwrap().text().await.unwrap();
@@ -106,7 +106,7 @@ async fn p49_neither_a_full_prompt_nor_an_unknown_window_ends_in_nothing() {
         let sent = sent_with_large_tools(path).await;
         assert!(sent.contains("Find out why the build fails."), "{path}");
         // Nobody knows the model: the upstream tells, and is believed.
-        let steps = [Step::TooLong { limit: 3_000, asked: 9_000 }, says("a"), says("b")];
+        let steps = [ScriptStep::TooLong { limit: 3_000, asked: 9_000 }, says("a"), says("b")];
         let stage = Stage::new(None, steps).await;
         for steps in [20, 21] {
             assert_eq!(

@@ -88,13 +88,16 @@ async fn p74_no_second_request_is_smuggled() {
             let answer = exchange(here, format!("{head}{headers}\r\n{body}").into_bytes()).await;
             let got = upstream.got().split_off(before);
             assert!(got.len() <= 1, "{path} {headers}: {got:?}");
-            for own in got {
-                assert!(own.head.starts_with(&format!("POST {path} ")), "{headers}: {own:?}");
-                let heads = own.head.to_lowercase();
+            for request in got {
+                assert!(
+                    request.head.starts_with(&format!("POST {path} ")),
+                    "{headers}: {request:?}"
+                );
+                let heads = request.head.to_lowercase();
                 let both = heads.contains("content-length") && heads.contains("transfer-encoding");
                 assert!(!both, "{path} {headers}: {heads}");
                 // The whole body as its chunks say, not the part that a length says.
-                assert_eq!(own.body, hidden.as_bytes(), "{path} {headers}");
+                assert_eq!(request.body, hidden.as_bytes(), "{path} {headers}");
             }
             assert!(answer.starts_with("HTTP/1.1 "), "{path} {headers}: {answer}");
         }

@@ -38,9 +38,9 @@ async fn p59_what_an_archive_did_not_take_it_gets_with_the_next_request() {
             [(PATHS[0], Fault::Error), (PATHS[1], Fault::ReadOnly), (PATHS[2], Fault::ReadOnly)]
         {
             let archive = Arc::new(Faulty::new(Arc::clone(&store), Fault::None));
-            let own = Arc::clone(&archive);
+            let proxy_archive = Arc::clone(&archive);
             let stage = Stage::with(answers(6), |settings| {
-                settings.archive = own;
+                settings.archive = proxy_archive;
                 settings.budget = Some(Tokens(8_000));
             })
             .await;
@@ -104,9 +104,9 @@ async fn p61_two_proxies_keep_one_conversation_in_one_order() {
         let (folder, archive) = sqlite();
         let mut stages = Vec::new();
         for _ in 0..2 {
-            let own = reopened(&folder);
+            let proxy_archive = reopened(&folder);
             let stage = Stage::with(answers(40), |settings| {
-                settings.archive = own;
+                settings.archive = proxy_archive;
                 settings.budget = Some(Tokens(8_000));
             });
             stages.push(stage.await);
@@ -127,10 +127,10 @@ async fn p61_two_proxies_keep_one_conversation_in_one_order() {
         assert_eq!(archive.verify(None).unwrap(), []);
         let sessions = sessions(&*archive);
         // Who came second may have gone on in a fork.
-        let paths = sessions.iter().flat_map(|own| told_on_paths(&*archive, &own.name));
+        let paths = sessions.iter().flat_map(|session| told_on_paths(&*archive, &session.name));
         let all: Vec<_> = paths.map(|told| words(path, &told)).collect();
         assert!(all.contains(&spoken(13)), "{path} {all:#?}");
-        let rows: u64 = sessions.iter().map(|own| own.entries).sum();
+        let rows: u64 = sessions.iter().map(|session| session.entries).sum();
         // A message and an answer in each turn, and what was asked of both.
         assert!(rows <= 13 * 2 + 6, "{rows} rows in {} sessions", sessions.len());
     }
@@ -196,9 +196,9 @@ impl Summariser for Hangs {
 async fn p66_a_part_of_ours_that_hangs_costs_one_deadline_and_not_the_service() {
     let path = PATHS[0];
     let hangs = Arc::new(Hangs::default());
-    let own = Arc::clone(&hangs);
+    let summariser = Arc::clone(&hangs);
     let stage = Stage::with([says("a"), says("b"), says("c")], |settings| {
-        settings.summarisers = vec![own];
+        settings.summarisers = vec![summariser];
         settings.budget = Some(Tokens(1_000));
         settings.deadline = Duration::from_secs(2);
     })

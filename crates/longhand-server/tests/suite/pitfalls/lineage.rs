@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use longhand::{Archive, Tokens};
 use longhand_archive::Entry;
 use longhand_server::Settings;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -48,7 +48,7 @@ async fn p31_chats_that_begin_alike_are_told_apart() {
 async fn p32_a_side_call_stays_out_of_the_session() {
     let path = PATHS[0];
     let system = |text: &str| json!({"role": "system", "content": text});
-    let slow = |text: &str| Step::Drip(text.to_owned(), std::time::Duration::from_millis(20));
+    let slow = |text: &str| ScriptStep::Drip(text.to_owned(), std::time::Duration::from_millis(20));
     let steps = [slow("Because."), slow("A title"), slow("Really.")];
     let stage = Stage::new(Some(8_000), steps).await;
     let first = [system("You are an agent."), user("Why?")];
@@ -139,9 +139,9 @@ async fn p35_a_resumed_session_goes_on_where_it_was() {
         let mut last = String::new();
         for steps in [20, 21, 22] {
             // Another process each time.
-            let own = reopened(&folder);
+            let proxy_archive = reopened(&folder);
             let stage = Stage::with(answers(1), |settings| {
-                settings.archive = own;
+                settings.archive = proxy_archive;
                 settings.budget = Some(Tokens(4_000));
             })
             .await;

@@ -1,12 +1,12 @@
 //! Overflow.
 
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::{PATHS, Stage, answers, assistant, faults, messages, request, says, user};
 
-fn too_long(limit: u64, asked: u64) -> Step {
-    Step::TooLong { limit, asked }
+fn too_long(limit: u64, asked: u64) -> ScriptStep {
+    ScriptStep::TooLong { limit, asked }
 }
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn p40_p44_recovery_asks_no_one_but_the_upstream_and_knows_an_overflow() {
         for (words, is_overflow) in words {
             let body = json!({"type": "error", "error": {"type": "invalid_request_error", "message": words}});
             let kind = vec![("content-type", "application/json".to_owned())];
-            let steps = [Step::Raw(400, kind, body.to_string()), says("Here.")];
+            let steps = [ScriptStep::Raw(400, kind, body.to_string()), says("Here.")];
             let stage = Stage::new(None, steps).await;
             let heads = stage.ask(path, &messages(path, 20)).await;
             let sent = stage.server.requests();
@@ -33,7 +33,7 @@ async fn p40_p44_recovery_asks_no_one_but_the_upstream_and_knows_an_overflow() {
             assert!(faults(path, &sent.last().unwrap().body).is_empty());
         }
         for status in [429, 500, 502, 503, 529] {
-            let stage = Stage::new(None, [Step::Status(status), says("Here.")]).await;
+            let stage = Stage::new(None, [ScriptStep::Status(status), says("Here.")]).await;
             assert_eq!(stage.ask(path, &messages(path, 20)).await.status, status);
             assert_eq!(stage.sent(), [request(path, &messages(path, 20), false)]);
         }
@@ -51,28 +51,28 @@ fn bulky(path: &str) -> Vec<(&'static str, Vec<Value>)> {
         .collect();
     let mut written = messages(path, 12);
     for message in &mut written {
-        let own = json!({"path": "a.rs", "text": text("A file")});
+        let arguments = json!({"path": "a.rs", "text": text("A file")});
         match path {
             "/v1/messages" if message["content"][0]["input"].is_object() => {
-                message["content"][0]["input"] = own;
+                message["content"][0]["input"] = arguments;
             }
             "/v1/messages" if message["content"].is_array() => {
                 message["content"][0]["content"] = json!("ok");
             }
             "/v1/responses" if message["arguments"].is_string() => {
-                message["arguments"] = json!(own.to_string());
+                message["arguments"] = json!(arguments.to_string());
             }
             "/v1/responses" if message["output"].is_string() => message["output"] = json!("ok"),
             _ if message["tool_calls"].is_array() => {
-                message["tool_calls"][0]["function"]["arguments"] = json!(own.to_string());
+                message["tool_calls"][0]["function"]["arguments"] = json!(arguments.to_string());
             }
             _ if message["role"] == "tool" => message["content"] = json!("ok"),
             _ => {}
         }
     }
-    let end = |mut own: Vec<Value>| {
-        own.push(user("What now?"));
-        own
+    let end = |mut messages: Vec<Value>| {
+        messages.push(user("What now?"));
+        messages
     };
     vec![
         ("results", messages(path, 20)),
@@ -165,7 +165,7 @@ async fn too_long_a_reply_teaches_nothing_about_requests() {
         let refusal =
             json!({"type": "error", "error": {"type": "invalid_request_error", "message": words}});
         let kind = vec![("content-type", "application/json".to_owned())];
-        let steps = [Step::Raw(400, kind, refusal.to_string()), says("Here.")];
+        let steps = [ScriptStep::Raw(400, kind, refusal.to_string()), says("Here.")];
         let stage = Stage::new(None, steps).await;
         let normal = request(path, &messages(path, 80), false);
         let greedy = normal.replace(r#""max_tokens":100"#, r#""max_tokens":200000"#);
@@ -178,8 +178,8 @@ async fn too_long_a_reply_teaches_nothing_about_requests() {
 }
 
 /// A refusal that is no overflow.
-fn refusal(status: u16, body: &serde_json::Value) -> Step {
-    Step::Raw(status, vec![("content-type", "application/json".to_owned())], body.to_string())
+fn refusal(status: u16, body: &serde_json::Value) -> ScriptStep {
+    ScriptStep::Raw(status, vec![("content-type", "application/json".to_owned())], body.to_string())
 }
 
 #[tokio::test]
@@ -249,7 +249,11 @@ async fn what_was_learned_survives_a_restart() {
 async fn p99_one_bogus_error_shortens_no_conversation() {
     let bogus = |words: &str| {
         let body = json!({"error": {"message": words, "type": "invalid_request_error", "code": "context_length_exceeded"}});
-        Step::Raw(400, vec![("content-type", "application/json".to_owned())], body.to_string())
+        ScriptStep::Raw(
+            400,
+            vec![("content-type", "application/json".to_owned())],
+            body.to_string(),
+        )
     };
     let words = "This model's maximum context length is 2000 tokens. However, your messages resulted in 99999 tokens.";
     for path in PATHS {
@@ -272,8 +276,11 @@ async fn p99_one_bogus_error_shortens_no_conversation() {
     // No server has a window of a few tokens.
     let tiny = json!({"error": {"code": 400, "message": "the request exceeds the available context size",
         "type": "exceed_context_size_error", "n_prompt_tokens": 9_000, "n_ctx": 2}});
-    let tiny =
-        Step::Raw(400, vec![("content-type", "application/json".to_owned())], tiny.to_string());
+    let tiny = ScriptStep::Raw(
+        400,
+        vec![("content-type", "application/json".to_owned())],
+        tiny.to_string(),
+    );
     let stage = Stage::new(None, [vec![tiny], answers(9)].concat()).await;
     stage.ask(PATHS[0], &messages(PATHS[0], 20)).await;
     let heads = stage.ask(PATHS[0], &messages(PATHS[0], 21)).await;

@@ -1,6 +1,6 @@
 //! Pairing and validity.
 
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -10,15 +10,17 @@ use crate::common::{
 /// A tool loop in which each reply has three calls, answered in another order.
 fn parallel(path: &str, steps: usize) -> Vec<Value> {
     let mut all = vec![user("Find out why the build fails.")];
-    let of = |own: usize, at: usize| messages(path, own + 1)[at + 2 * own].clone();
+    let of = |call: usize, at: usize| messages(path, call + 1)[at + 2 * call].clone();
     for step in 0..steps {
-        let own = [3 * step, 3 * step + 1, 3 * step + 2];
-        let calls: Vec<Value> = own.iter().map(|own| of(*own, 1)).collect();
-        let results: Vec<Value> = own.iter().rev().map(|own| of(*own, 2)).collect();
+        let numbers = [3 * step, 3 * step + 1, 3 * step + 2];
+        let calls: Vec<Value> = numbers.iter().map(|call| of(*call, 1)).collect();
+        let results: Vec<Value> = numbers.iter().rev().map(|call| of(*call, 2)).collect();
         let merge = |messages: &[Value], key: &str| {
             let mut one = messages[0].clone();
-            one[key] =
-                messages.iter().flat_map(|own| own[key].as_array().unwrap().clone()).collect();
+            one[key] = messages
+                .iter()
+                .flat_map(|message| message[key].as_array().unwrap().clone())
+                .collect();
             one
         };
         match path {
@@ -62,8 +64,8 @@ async fn p19_p20_calls_without_results_stay_as_they_are_and_get_none_of_ours() {
     for path in PATHS {
         let mut asked = parallel(path, 6);
         // The client gave up waiting, twice.
-        for own in [100, 101] {
-            asked.push(messages(path, own + 1)[1 + 2 * own].clone());
+        for call in [100, 101] {
+            asked.push(messages(path, call + 1)[1 + 2 * call].clone());
             asked.push(user("Never mind, go on without it."));
             asked.extend(messages(path, 2)[1..3].iter().cloned());
         }
@@ -75,8 +77,8 @@ async fn p19_p20_calls_without_results_stay_as_they_are_and_get_none_of_ours() {
             }
             assert_eq!(stage.proxy.counts().bypassed, 0);
             for sent in stage.sent() {
-                let (own, given) = (faults(path, &sent), faults(path, &body));
-                assert!(own.len() <= given.len(), "{path} {budget}: {own:?} of {given:?}");
+                let (left, given) = (faults(path, &sent), faults(path, &body));
+                assert!(left.len() <= given.len(), "{path} {budget}: {left:?} of {given:?}");
                 assert!(results(path, &sent) <= results(path, &body), "{path} {budget}");
             }
         }
@@ -122,8 +124,8 @@ async fn p21_oddities_get_no_worse() {
                 let stage = Stage::new(Some(budget), answers(1)).await;
                 assert_eq!(stage.ask(path, &asked).await.status, 200);
                 assert_eq!(stage.proxy.counts().bypassed, 0, "{path}");
-                let own = faults(path, &stage.sent()[0]);
-                assert!(own.len() <= given.len(), "{path} {at} {budget}: {own:?} of {given:?}");
+                let left = faults(path, &stage.sent()[0]);
+                assert!(left.len() <= given.len(), "{path} {at} {budget}: {left:?} of {given:?}");
             }
         }
     }
@@ -136,7 +138,7 @@ async fn p22_another_model_goes_on_in_the_same_session() {
     let stage = Stage::new(Some(3_000), steps).await;
     let mut asked = messages(path, 12);
     let foreign = json!({"type": "thinking", "thinking": "Hm.", "signature": "Zm9yZWlnbg=="});
-    for message in asked.iter_mut().filter(|own| own["role"] == "assistant") {
+    for message in asked.iter_mut().filter(|message| message["role"] == "assistant") {
         message["content"].as_array_mut().unwrap().insert(0, foreign.clone());
     }
     let first = stage.ask(path, &asked).await;
@@ -156,7 +158,7 @@ async fn p23_an_id_that_is_missing_is_not_made_up() {
     let choice = json!({"index": 0, "message": message, "finish_reason": "tool_calls"});
     let body = json!({"model": "scripted", "choices": [choice]}).to_string();
     let kind = vec![("content-type", "application/json".to_owned())];
-    let stage = Stage::new(Some(8_000), [Step::Raw(200, kind, body.clone())]).await;
+    let stage = Stage::new(Some(8_000), [ScriptStep::Raw(200, kind, body.clone())]).await;
     let answer = stage.post(PATHS[0], &request(PATHS[0], &[user("Read.")], false)).await;
     assert_eq!(answer.text().await.unwrap(), body);
     for (_, raws) in stage.archived().await {

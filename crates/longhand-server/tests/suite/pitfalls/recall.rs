@@ -47,13 +47,14 @@ async fn p53_every_handle_ever_shown_leads_back_after_a_restart() {
 async fn p55_originals_are_kept_before_they_are_missed() {
     for path in PATHS {
         let (_folder, archive) = sqlite();
-        let own = Arc::clone(&archive);
+        let upstream_archive = Arc::clone(&archive);
         let seen = Arc::new(Mutex::new((0, 0)));
         let noted = Arc::clone(&seen);
         // The upstream looks into the archive while it is asked.
         let upstream = RawServer::start(move |got| {
             let shown = handles(&String::from_utf8_lossy(&got.body));
-            let found = shown.iter().filter(|handle| opened(&*own, **handle).is_some());
+            let found =
+                shown.iter().filter(|handle| opened(&*upstream_archive, **handle).is_some());
             *noted.lock().unwrap() = (shown.len(), found.count());
             whole("application/json", "{}")
         });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhand::Tokens;
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 
 use crate::common::raw::{RawServer, exchange, whole};
 use crate::common::{PATHS, Stage, answers, log, messages, request, sqlite, user};
@@ -81,7 +81,7 @@ async fn p71_keys_are_nowhere_but_on_their_way() {
     let (log, lines) = log();
     let ours = "canary-ours-3141592653589793";
     let theirs = "canary-sk-theirs-2718281828459045";
-    let steps = [answers(2), vec![Step::Status(401), Step::Drop]].concat();
+    let steps = [answers(2), vec![ScriptStep::Status(401), ScriptStep::Drop]].concat();
     let stage = Stage::with(steps, |settings| {
         settings.keys = vec![ours.to_owned()];
         settings.archive = Arc::clone(&archive);
@@ -97,8 +97,8 @@ async fn p71_keys_are_nowhere_but_on_their_way() {
         ("/v1/models?key=canary-in-query-1", "authorization"),
     ] {
         let body = request(path, &messages(path, 20), false);
-        for own in [ours, "canary-wrong-1"] {
-            let request = stage.client.post(stage.url(path)).header("x-longhand-key", own);
+        for key in [ours, "canary-wrong-1"] {
+            let request = stage.client.post(stage.url(path)).header("x-longhand-key", key);
             let request = request.header(place, &format!("Bearer {theirs}")).body(body.clone());
             let answer = request.header("x-longhand-session", "work").send().await.unwrap();
             told.push_str(&format!("{:?}", answer.headers()));
@@ -164,7 +164,8 @@ async fn p73_keys_that_begin_alike_share_nothing() {
 async fn p75_what_is_ours_never_goes_upstream() {
     let elsewhere = Stage::new(None, answers(1)).await;
     let target = elsewhere.server.url();
-    let stage = Stage::new(Some(8_000), [answers(2), vec![Step::Redirect(target)]].concat()).await;
+    let stage =
+        Stage::new(Some(8_000), [answers(2), vec![ScriptStep::Redirect(target)]].concat()).await;
     for path in [PATHS[0], "/v1/files", PATHS[2]] {
         let mut request = stage.client.post(stage.url(path)).bearer_auth("oauth-token");
         for name in ["session", "key", "anything", "tokens-before"] {

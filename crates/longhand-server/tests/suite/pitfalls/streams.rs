@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use longhand::{Archive, Tokens};
-use longhand_testkit::scripted::Step;
+use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::raw::{Piece, RawServer, chunked, whole};
@@ -60,11 +60,11 @@ fn events(path: &str) -> String {
 async fn p24_a_stream_cut_at_any_byte_comes_as_it_went() {
     for path in PATHS {
         let stream = events(path);
-        let own = stream.clone();
+        let sent = stream.clone();
         // A request says in its model's name where its answer is cut; 0 is everywhere.
         let upstream = RawServer::start(move |got| {
             let body: Value = serde_json::from_slice(&got.body).unwrap();
-            let bytes = own.as_bytes();
+            let bytes = sent.as_bytes();
             match body["model"].as_str().unwrap().parse::<usize>().unwrap() {
                 0 => chunked(EVENTS, &bytes.chunks(1).collect::<Vec<_>>()),
                 at => chunked(EVENTS, &[&bytes[..at], &bytes[at..]]),
@@ -102,8 +102,8 @@ async fn p25_a_stream_without_its_end_is_passed_on_and_not_taken_for_whole() {
         let cut = stream[..cut.unwrap()].to_owned();
         let half = stream[..stream.find("日").unwrap()].to_owned();
         for body in [cut.clone(), format!("{cut}{error}"), half] {
-            let own = body.clone();
-            let upstream = RawServer::start(move |_| chunked(EVENTS, &[own.as_bytes()]));
+            let sent = body.clone();
+            let upstream = RawServer::start(move |_| chunked(EVENTS, &[sent.as_bytes()]));
             let stage = before(&upstream).await;
             let answer = stage.post(path, &request(path, &[user("Hm?")], true)).await;
             assert_eq!(answer.text().await.unwrap(), body, "{path}");
@@ -167,15 +167,15 @@ async fn p27_answers_of_another_kind_than_was_asked_for_are_passed_on() {
             (true, "text/plain", "hello".to_owned()),
             (false, "application/json", String::new()),
         ] {
-            let own = body.clone();
-            let upstream = RawServer::start(move |_| whole(kind, &own));
+            let sent = body.clone();
+            let upstream = RawServer::start(move |_| whole(kind, &sent));
             let stage = before(&upstream).await;
             let answer = stage.post(path, &request(path, &[user("Hm?")], stream)).await;
             assert_eq!(answer.status(), 200);
             assert_eq!(answer.headers()["content-type"], kind);
             assert_eq!(answer.text().await.unwrap(), body, "{path} {kind}");
         }
-        let nothing = Step::Raw(204, vec![], String::new());
+        let nothing = ScriptStep::Raw(204, vec![], String::new());
         let stage = Stage::new(Some(8_000), [nothing]).await;
         assert_eq!(stage.ask(path, &[user("Hm?")]).await.status, 204);
     }
@@ -213,13 +213,13 @@ async fn p29_who_leaves_is_not_worked_for() {
 #[tokio::test]
 async fn p29_nothing_is_sent_twice_unless_it_is_too_long() {
     for step in [
-        Step::Status(400),
-        Step::Status(500),
-        Step::Status(529),
-        Step::Limited(None),
-        Step::Drop,
-        Step::Cut("one two three four".to_owned()),
-        Step::ErrorBody("out of order".to_owned()),
+        ScriptStep::Status(400),
+        ScriptStep::Status(500),
+        ScriptStep::Status(529),
+        ScriptStep::Limited(None),
+        ScriptStep::Drop,
+        ScriptStep::Cut("one two three four".to_owned()),
+        ScriptStep::ErrorBody("out of order".to_owned()),
     ] {
         for stream in [false, true] {
             let path = PATHS[2];
