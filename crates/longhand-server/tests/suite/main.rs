@@ -20,6 +20,7 @@ mod recall;
 mod redaction;
 mod replay;
 mod seeded;
+mod slow;
 mod traces;
 mod waiting;
 mod window;
