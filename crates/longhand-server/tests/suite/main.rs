@@ -16,6 +16,7 @@ mod owners;
 mod pass;
 mod pitfalls;
 mod provider;
+mod questions;
 mod recall;
 mod redaction;
 mod replay;
