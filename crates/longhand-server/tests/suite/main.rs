@@ -6,6 +6,7 @@ mod answers;
 mod archive;
 mod common;
 mod cuts;
+mod editions;
 mod failure;
 mod forgetting;
 mod habits;
