@@ -18,7 +18,7 @@ use longhand_core::Seq;
 use longhand_server::{Proxy, Settings, serve};
 use longhand_testkit::faulty::{Fault, Faulty};
 use longhand_testkit::rng::Rng;
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::Value;
 
 const SESSION: &str = "shared";
@@ -53,7 +53,7 @@ async fn a_window_never_shows_the_edits_of_another_path() {
         settings.budget = Some(Tokens(2_000));
         settings.deadline = Duration::from_mins(1);
     };
-    let steps = || vec![Step::Answer("Here.".to_owned()); 40];
+    let steps = || vec![ScriptStep::Answer("Here.".to_owned()); 40];
     let ours = Stage::with(steps(), |own_settings| {
         settings(own_settings);
         own_settings.archive = own;
@@ -192,7 +192,7 @@ async fn play(seed: u64, turns: usize) {
     let mut rng = Rng::new(seed);
     let count = AtomicUsize::new(0);
     let upstream = ScriptedServer::playing(100_000, move |_| {
-        Some(Step::Answer(format!("Answer {}.", count.fetch_add(1, Ordering::Relaxed))))
+        Some(ScriptStep::Answer(format!("Answer {}.", count.fetch_add(1, Ordering::Relaxed))))
     });
     let (folder, disk) = sqlite();
     let (mut proxies, mut archives) = (Vec::new(), Vec::new());

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use longhand::{Archive, MemoryArchive, Tokens};
 use longhand_server::{Proxy, Settings, serve};
 use longhand_testkit::faulty::{Fault, Faulty, METHODS};
-use longhand_testkit::scripted::{ScriptedServer, Step};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 /// A request that takes longer than this hangs.
@@ -28,7 +28,7 @@ fn upstream() -> ScriptedServer {
         let number = count.fetch_add(1, Ordering::Relaxed);
         let text = format!("Answer {number}.");
         if request.path != PATHS[1] {
-            return Some(Step::Answer(text));
+            return Some(ScriptStep::Answer(text));
         }
         let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
         let body = json!({
@@ -37,7 +37,7 @@ fn upstream() -> ScriptedServer {
             "output": [{"type": "message", "role": "assistant", "content": content}],
         });
         let kind = vec![("content-type", "application/json".to_owned())];
-        Some(Step::Raw(200, kind, body.to_string()))
+        Some(ScriptStep::Raw(200, kind, body.to_string()))
     })
 }
 
