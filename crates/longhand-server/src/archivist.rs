@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use longhand::Archive;
+use longhand_archive::{NewSession, Write};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
@@ -32,8 +33,10 @@ const LOOK_TIME: Duration = Duration::from_millis(250);
 pub(crate) enum ArchiveWork {
     /// Writes to a session.
     Enter(Box<PendingWrite>),
-    /// Any other work, which is not tried again. Returns whether it was done.
-    Other(Box<dyn FnOnce() -> bool + Send>),
+    /// Writes what follows from no version of a session, which begins with it if it is to. It is not tried again.
+    Note(Box<Write>, Option<NewSession>),
+    /// Says when everything before it is written.
+    Settle,
 }
 
 /// Tells whether a job is durable. A job that is not may be later.

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId, Unread};
 use longhand_archive::{
-    Key, NewBatch, NewSession, Page, PreambleId, RequestRecord, SessionFilter, find_path,
+    Key, NewBatch, NewSession, Page, PreambleId, RequestRecord, SessionFilter, Write, find_path,
 };
 use longhand_core::session::{Node, Version};
 use longhand_core::{Batch, Link, Message, Seq};
@@ -425,15 +425,13 @@ impl Store {
 
     /// Has something archived that was derived from a session.
     pub(crate) fn derive(&self, session: SessionId, key: String, value: String) {
-        let archive = Arc::clone(&self.archive);
         let weight = JobWeight { new: value.len(), held: value.len() };
-        let work = move || archive.put_derived(session, &key, &value).is_ok();
-        self.archivist.give(weight, ArchiveWork::Other(Box::new(work)));
+        let write = Write { session, derived: vec![(key, value)], ..Write::default() };
+        self.archivist.give(weight, ArchiveWork::Note(Box::new(write), None));
     }
 
     /// Logs a request that was passed on unread: its session is not known.
     pub(crate) fn bypassed(&self, owner: Owner, client: ClientProgram) {
-        let archive = Arc::clone(&self.archive);
         let id = SessionId::named(owner, UNREAD);
         let new = NewSession { owner, name: UNREAD.to_owned(), ..NewSession::default() };
         let request = RequestRecord {
@@ -442,10 +440,9 @@ impl Store {
             is_bypassed: true,
             ..RequestRecord::default()
         };
-        let work = move || {
-            archive.begin(id, &new).and_then(|()| archive.log_request(id, &request)).is_ok()
-        };
-        self.archivist.give(JobWeight::default(), ArchiveWork::Other(Box::new(work)));
+        let write = Write { session: id, requests: vec![request], ..Write::default() };
+        let note = ArchiveWork::Note(Box::new(write), Some(new));
+        self.archivist.give(JobWeight::default(), note);
         self.give_up(UNREAD, 1, "it was passed on as it was");
     }
 
@@ -503,9 +500,7 @@ impl Store {
 
     /// Waits until everything that was queued so far is written.
     pub(crate) async fn settle(&self) {
-        if let Some(ticket) =
-            self.archivist.give(JobWeight::default(), ArchiveWork::Other(Box::new(|| true)))
-        {
+        if let Some(ticket) = self.archivist.give(JobWeight::default(), ArchiveWork::Settle) {
             self.archivist.hurry();
             let _ = ticket.await;
         }

@@ -71,6 +71,8 @@ const EDITS: &[&str] = &[
     "crates/longhand-dialect/src/render.rs",
     "crates/longhand-archive/src/codec.rs",
     "crates/longhand/src/transfer/line.rs",
+    // Tests make edits of every kind.
+    "crates/longhand-testkit/src/",
 ];
 
 /// What surfaces must leave to `longhand`: planning, projecting and committing.

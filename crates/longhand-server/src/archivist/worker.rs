@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use longhand::{Archive, SessionId};
-use longhand_archive::{ArchiveError, Version, Write, wait};
+use longhand_archive::{ArchiveError, NewSession, Version, Write, wait};
 use rustc_hash::FxHashSet;
 
 use super::{ArchiveJob, ArchiveQueue, ArchiveWork, JobWaiter};
@@ -203,15 +203,29 @@ impl ArchiveWorker {
                 entries.push((write, job.waiter));
             }
             // It would take long, and then fail.
-            ArchiveWork::Other(_) if self.stalled.is_some() => self.finish(job.waiter, false),
-            ArchiveWork::Other(work) => {
+            ArchiveWork::Note(..) | ArchiveWork::Settle if self.stalled.is_some() => {
+                self.finish(job.waiter, false);
+            }
+            ArchiveWork::Settle => {
+                self.enter(std::mem::take(group));
+                self.wait_for_rereading();
+                self.finish(job.waiter, true);
+            }
+            ArchiveWork::Note(write, new) => {
                 // It may need what was given before.
                 self.enter(std::mem::take(group));
                 self.wait_for_rereading();
-                let done = unharmed(work).unwrap_or(false);
+                let done = unharmed(|| self.note(*write, new.as_ref())).unwrap_or(false);
                 self.finish(job.waiter, done);
             }
         }
+    }
+
+    /// Writes what follows from no version. Returns whether it is written.
+    fn note(&self, write: Write, new: Option<&NewSession>) -> bool {
+        let is_begun = new.is_none_or(|new| self.archive.begin(write.session, new).is_ok());
+        let written = is_begun.then(|| wait(self.archive.write(vec![write])));
+        matches!(written, Some(Ok(outcomes)) if outcomes.iter().all(Result::is_ok))
     }
 
     /// Has all of a group entered in one transaction.
