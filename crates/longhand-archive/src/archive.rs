@@ -13,8 +13,8 @@ use longhand_core::{Handle, Link, Seq};
 
 use crate::page::{Listing, Page};
 use crate::record::{
-    Addition, After, Appended, Entry, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry,
-    NewSession, Reference, RequestRecord, Scope, SessionInfo,
+    After, Appended, Entry, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry, NewSession,
+    Reference, RequestRecord, Scope, SessionInfo,
 };
 use crate::storage::{Key, RequestFilter, SessionFilter, Storage, Write};
 use crate::wait::wait;
@@ -50,15 +50,6 @@ pub trait Archive: Storage {
         after: After,
         entries: &[NewEntry],
     ) -> Result<Appended, ArchiveError>;
-
-    /// Makes many additions in one transaction, and returns a result for each.
-    ///
-    /// One that is refused, or meets a damaged session, fails alone. The outer error means that none
-    /// was made. Gives [`ArchiveError::Conflict`] for one that expects another place than it has.
-    fn append_all(
-        &self,
-        additions: &[Addition],
-    ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError>;
 
     /// Adds a batch to the session's log, with a reference for every handle in it; returns its number.
     ///
@@ -220,13 +211,6 @@ impl<S: Storage + ?Sized> Archive for S {
         entries: &[NewEntry],
     ) -> Result<Appended, ArchiveError> {
         wait(append::append(self, id, after, entries))
-    }
-
-    fn append_all(
-        &self,
-        additions: &[Addition],
-    ) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
-        wait(append::append_all(self, additions))
     }
 
     fn commit(&self, id: SessionId, batch: &NewBatch) -> Result<u64, ArchiveError> {

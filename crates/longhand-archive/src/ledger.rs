@@ -296,22 +296,3 @@ pub(crate) fn refused(
         }
     }
 }
-
-/// The same error once more, for each of several that failed together.
-pub(crate) fn same(error: &ArchiveError) -> ArchiveError {
-    match error {
-        ArchiveError::Damaged { archive, damage } => {
-            ArchiveError::Damaged { archive: archive.clone(), damage: damage.clone() }
-        }
-        ArchiveError::UnknownSession { session } => {
-            ArchiveError::UnknownSession { session: *session }
-        }
-        ArchiveError::Conflict { session, conflict } => {
-            ArchiveError::Conflict { session: *session, conflict: *conflict }
-        }
-        other => ArchiveError::Failed {
-            archive: "the archive".to_owned(),
-            source: other.to_string().into(),
-        },
-    }
-}

@@ -61,8 +61,8 @@ pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
 pub use query::Strictness;
 pub use record::{
-    Addition, After, Appended, Entry, Expected, Head, Hit, KnownPath, LoggedBatch, NewBatch,
-    NewEntry, NewSession, Reference, RequestRecord, Scope, SessionInfo,
+    After, Appended, Entry, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry, NewSession,
+    Reference, RequestRecord, Scope, SessionInfo,
 };
 pub use spending::{Reserved, Wish};
 pub use sqlite::{FileError, SqliteArchive, SqliteSettings, Unwiped};

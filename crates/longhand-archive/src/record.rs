@@ -77,40 +77,6 @@ pub struct Appended {
     pub new: u64,
     /// The round of the first one; without entries, of the one they would follow.
     pub round: u64,
-    /// The number of the batch that came with them.
-    pub batch: Option<u64>,
-}
-
-/// What goes into a session in one step, all or nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Addition {
-    /// The session.
-    pub session: SessionId,
-    /// Begins the session unless it is there.
-    pub begin: Option<NewSession>,
-    /// Where the entries go.
-    pub after: After,
-    /// Where the caller thinks that they go; if it is wrong, that is a conflict.
-    pub expected: Option<Expected>,
-    /// Each the child of the one before it.
-    pub entries: Vec<NewEntry>,
-    /// A batch that may edit them, by the numbers that they are about to get.
-    pub batch: Option<NewBatch>,
-    /// A system prompt with tools, to be kept for the owner.
-    pub preamble: Option<String>,
-    /// A line for the request log.
-    pub request: Option<RequestRecord>,
-    /// Something to be kept with the session under a key, as [`crate::Archive::put_derived`] does.
-    pub derived: Option<(String, String)>,
-}
-
-/// Where a caller thinks that new entries go: another process may have been first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expected {
-    /// The number that the first of them gets: [`Head::entries`] as the caller saw it.
-    pub first: Seq,
-    /// The link of the entry that they follow; `None` at the beginning of a conversation.
-    pub before: Option<Link>,
 }
 
 /// A batch of edits on its way into the log.

@@ -2,6 +2,8 @@
 
 pub mod arbitrary;
 #[cfg(feature = "storage")]
+pub mod contract;
+#[cfg(feature = "storage")]
 pub mod faulty;
 pub mod filler;
 pub mod gate;

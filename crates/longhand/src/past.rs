@@ -191,7 +191,7 @@ fn is_said(entry: &Entry) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use longhand_archive::{Addition, After, MemoryArchive, NewBatch, NewEntry, NewSession};
+    use longhand_archive::{After, MemoryArchive, NewBatch, NewEntry, NewSession};
     use longhand_core::Batch;
     use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 
@@ -215,15 +215,9 @@ mod tests {
         let text = said[0].text.clone();
         let variants = vec![(Handle::of([text.as_str()]), Original::Text(text))];
         let batch = Batch { head: Seq(0), variants, ..Batch::default() };
-        let addition = Addition {
-            session: id,
-            begin: Some(new),
-            after: After::Entry(None),
-            entries: said.to_vec(),
-            batch: Some(NewBatch { batch, ..NewBatch::default() }),
-            ..Addition::default()
-        };
-        archive.append_all(&[addition]).unwrap().remove(0).unwrap();
+        archive.begin(id, &new).unwrap();
+        archive.append(id, After::Entry(None), said).unwrap();
+        archive.commit(id, &NewBatch { batch, ..NewBatch::default() }).unwrap();
         id
     }
 

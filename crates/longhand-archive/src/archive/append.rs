@@ -1,16 +1,13 @@
 //! Adding to sessions: entries, batches, undos and pins.
 
-use std::collections::BTreeMap;
-
+use longhand_core::Seq;
 use longhand_core::session::{Node, SessionState, Trail};
-use longhand_core::{Link, Seq};
 
 use super::history;
-use crate::ledger::{self, Conflicts, Ledger, Undecided, change, require};
+use crate::ledger::{self, Ledger, Undecided, change, require};
 use crate::storage::{BatchRecord, EntryRecord, Storage, Write};
 use crate::{
-    Addition, After, Appended, ArchiveError, Conflict, Entry, LoggedBatch, NewBatch, NewEntry,
-    NewSession, SessionId,
+    After, Appended, ArchiveError, Entry, LoggedBatch, NewBatch, NewEntry, NewSession, SessionId,
 };
 
 /// See [`crate::Archive::begin`].
@@ -59,7 +56,7 @@ pub(crate) fn append_to(
     let new = nodes.len() as u64;
     let records = nodes.into_iter().zip(&entries[known..]).map(|(node, entry)| record(node, entry));
     write.entries.extend(records);
-    Ok(Appended { seqs: trail.seqs, new, round, batch: None })
+    Ok(Appended { seqs: trail.seqs, new, round })
 }
 
 /// The entry that new ones follow.
@@ -143,153 +140,4 @@ pub(super) async fn pin<S: Storage + ?Sized>(
         Ok(())
     })
     .await
-}
-
-/// A session on its way: what is decided, and what is written of it.
-struct Pending {
-    ledger: Ledger,
-    write: Write,
-    /// The additions that are in it, with what became of them.
-    added: Vec<(usize, Appended)>,
-}
-
-/// See [`crate::Archive::append_all`].
-///
-/// All additions to one session are one write.
-pub(super) async fn append_all<S: Storage + ?Sized>(
-    storage: &S,
-    additions: &[Addition],
-) -> Result<Vec<Result<Appended, ArchiveError>>, ArchiveError> {
-    let mut outcomes: Vec<Option<Result<Appended, ArchiveError>>> = Vec::new();
-    outcomes.resize_with(additions.len(), || None);
-    let mut conflicts = Conflicts::default();
-    while outcomes.iter().any(Option::is_none) {
-        let mut pending: BTreeMap<SessionId, Pending> = BTreeMap::new();
-        for (index, addition) in additions.iter().enumerate() {
-            if outcomes[index].is_some() {
-                continue;
-            }
-            match add(storage, &mut pending, index, addition).await {
-                Ok(()) => {}
-                Err(error) => outcomes[index] = Some(Err(error)),
-            }
-        }
-        let (pending, writes): (Vec<Pending>, Vec<Write>) =
-            pending.into_values().map(Pending::split).unzip();
-        if writes.is_empty() {
-            break;
-        }
-        for (pending, outcome) in pending.into_iter().zip(storage.write(writes).await?) {
-            match outcome {
-                Ok(_) => {
-                    for (index, appended) in pending.added {
-                        outcomes[index] = Some(Ok(appended));
-                    }
-                }
-                // Another writer was first: decided anew.
-                Err(ArchiveError::Conflict { conflict: Conflict::Version, .. })
-                    if conflicts.may_retry() => {}
-                Err(error) => {
-                    for (index, _) in pending.added {
-                        outcomes[index] = Some(Err(ledger::same(&error)));
-                    }
-                }
-            }
-        }
-    }
-    let unmade = |session| Err(ArchiveError::UnknownSession { session });
-    let outcomes = outcomes.into_iter().zip(additions);
-    Ok(outcomes.map(|(outcome, addition)| outcome.unwrap_or(unmade(addition.session))).collect())
-}
-
-impl Pending {
-    /// Opens a session, or begins it.
-    async fn open<S: Storage + ?Sized>(
-        storage: &S,
-        addition: &Addition,
-    ) -> Result<Self, ArchiveError> {
-        let id = addition.session;
-        let ledger = match &addition.begin {
-            Some(new) => Ledger::open_or_begin(storage, id, new).await?,
-            None => {
-                let unknown = ArchiveError::UnknownSession { session: id };
-                Ledger::open(storage, id).await?.ok_or(unknown)?
-            }
-        };
-        Ok(Self { write: ledger.write(), ledger, added: Vec::new() })
-    }
-
-    fn split(mut self) -> (Self, Write) {
-        let write = std::mem::take(&mut self.write);
-        (self, write)
-    }
-}
-
-/// Makes an addition to the state of its session, or nothing of it.
-async fn add<S: Storage + ?Sized>(
-    storage: &S,
-    all: &mut BTreeMap<SessionId, Pending>,
-    index: usize,
-    addition: &Addition,
-) -> Result<(), ArchiveError> {
-    let id = addition.session;
-    let (mut pending, is_new) = match all.remove(&id) {
-        Some(pending) => (pending, false),
-        None => (Pending::open(storage, addition).await?, true),
-    };
-    let (before, mut write) = (pending.ledger.state.version(), pending.write.clone());
-    let owner = pending.ledger.opened.session.owner;
-    let outcome = if addition.begin.as_ref().is_some_and(|new| new.owner != owner) {
-        Err(ArchiveError::NotTheOwner { session: id })
-    } else {
-        pending.ledger.ask(storage, |state| make(state, addition, &mut write)).await
-    };
-    match outcome {
-        Ok(appended) => {
-            pending.write = write;
-            pending.added.push((index, appended));
-            all.insert(id, pending);
-            Ok(())
-        }
-        Err(error) => {
-            if !is_new {
-                pending.ledger.state.rewind_to(before);
-                all.insert(id, pending);
-            }
-            Err(error)
-        }
-    }
-}
-
-/// Adds to a state, and to what is written of it.
-fn make(
-    state: &mut SessionState,
-    addition: &Addition,
-    write: &mut Write,
-) -> Result<Appended, Undecided> {
-    let id = addition.session;
-    if let Some(expected) = &addition.expected {
-        let entries = state.tree().len();
-        let conflict = Conflict::Entries { expected: expected.first.0, entries };
-        let conflict = ArchiveError::Conflict { session: id, conflict };
-        if expected.first.0 != entries {
-            return Err(conflict.into());
-        }
-        let parent = parent(id, state, addition.after)?;
-        if let Some(parent) = parent {
-            state.chain_after(Some(parent))?;
-        }
-        let before: Option<Link> = parent.and_then(|parent| state.link(parent));
-        if expected.before != before {
-            return Err(conflict.into());
-        }
-    }
-    let mut appended = append_to(id, state, addition.after, &addition.entries, write)?;
-    if let Some(batch) = &addition.batch {
-        appended.batch = Some(commit_to(id, state, batch, write)?);
-    }
-    write.preambles.extend(addition.preamble.clone());
-    write.requests.extend(addition.request.clone());
-    write.derived.extend(addition.derived.clone());
-    Ok(appended)
 }

@@ -13,12 +13,12 @@ use std::thread;
 use std::time::Duration;
 
 use longhand_archive::{
-    Addition, Archive, NewEntry, Owner, PreambleId, RequestRecord, SqliteArchive,
+    Archive, ArchiveError, NewEntry, PreambleId, RequestRecord, SqliteArchive, Write,
 };
 use longhand_core::Seq;
 use longhand_testkit::rng::Rng;
 
-use crate::common::{begin, fork, id, named, record, reply, stubs, user};
+use crate::common::{append_write, begin, fork, id, record, reply, stubs, user, write_one};
 
 const KILLS: usize = 30;
 const FILE: &str = "LONGHAND_CRASH_FILE";
@@ -121,19 +121,24 @@ fn other_work(archive: &SqliteArchive, own: &str, count: usize, entries: &[NewEn
 
 /// Adds some of everything to a session that another writer may be about to remove.
 fn scratch(archive: &SqliteArchive, entry: &NewEntry) {
-    let addition = Addition {
-        session: id("scratch"),
-        begin: Some(named(Owner::LOCAL, "scratch")),
-        entries: vec![entry.clone(); 40],
-        preamble: Some(entry.raw.clone()),
-        request: Some(RequestRecord {
+    loop {
+        let request = RequestRecord {
             preamble: Some(PreambleId::of(&entry.raw)),
             answer: Some(entry.text.clone()),
             ..RequestRecord::default()
-        }),
-        ..Addition::default()
-    };
-    archive.append_all(&[addition]).unwrap().remove(0).unwrap();
+        };
+        let write = Write {
+            preambles: vec![entry.raw.clone()],
+            requests: vec![request],
+            ..append_write(archive, "scratch", &vec![entry.clone(); 40])
+        };
+        match write_one(archive, write) {
+            Ok(_) => return,
+            // Another writer has added to it, or removed it.
+            Err(ArchiveError::Conflict { .. } | ArchiveError::UnknownSession { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// What was acknowledged so far.

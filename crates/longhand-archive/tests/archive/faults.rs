@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 use std::thread;
 
 use longhand_archive::{
-    Addition, After, Archive, ArchiveError, DamagedPart, Entry, Head, Hit, LoggedBatch, Node,
-    Owner, Page, PreambleId, Reference, RequestRecord, Scope, SessionId, SqliteArchive,
-    SqliteSettings,
+    After, Archive, ArchiveError, DamagedPart, Entry, Head, Hit, Ledger, LoggedBatch, Node, Owner,
+    Page, PreambleId, Reference, RequestRecord, Scope, SessionId, SqliteArchive, SqliteSettings,
+    Storage, Version, Write, wait,
 };
 use longhand_core::Handle;
 use longhand_core::{Original, Seq};
@@ -18,8 +18,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::common::{
-    fold, folds, fork, fresh, id, links, named as session_named, quick_folder, record, reply,
-    silent, stub_handle, stubs, user, with_variants,
+    append_to, fold, folds, fork, fresh, id, links, named as session_named, quick_folder, record,
+    reply, silent, stub_handle, stubs, user, with_variants,
 };
 
 const SESSIONS: &[&str] = &["first", "second", "third"];
@@ -223,13 +223,10 @@ fn interrogate(path: &Path, right: &Everything, case: &str) -> Verdict {
     }
     assert!(is_damaged || !is_less, "{case}: something is missing, and verify finds nothing");
     // Whatever it can still take in must come back.
-    let another = Addition {
-        session: id("another"),
-        begin: Some(session_named(Owner::LOCAL, "another")),
-        entries: vec![user("after the damage")],
-        ..Addition::default()
-    };
-    if let Ok([Ok(appended)]) = archive.append_all(&[another]).as_deref() {
+    let begun = archive.begin(id("another"), &session_named(Owner::LOCAL, "another"));
+    let said = [user("after the damage")];
+    let appended = begun.and_then(|()| archive.append(id("another"), After::Newest, &said));
+    if let Ok(appended) = appended {
         let first = appended.seqs[0].0;
         let entries = archive.entries(id("another"), first..first + 1).unwrap();
         assert_eq!(entries[0].raw, user("after the damage").raw, "{case}");
@@ -329,12 +326,17 @@ fn check(change: &str, expected: &[&str]) {
         archive.append(id, After::Newest, &[user("goes on")]).unwrap();
     }
     // Together with the damaged one, too; and they are found and listed.
-    let addition = |name: &&str| Addition {
-        session: id(name),
-        entries: vec![user("goes on together")],
-        ..Addition::default()
+    let said = [user("goes on together")];
+    let write = |name: &&str| {
+        // One that cannot be opened cannot be written to either.
+        let opened = wait(Ledger::open(&archive, id(name)));
+        let Ok(Some(mut ledger)) = opened else { return Write::to(id(name), Version::default()) };
+        let mut write = ledger.write();
+        let parent = ledger.state.tree().newest();
+        append_to(&mut ledger.state, &mut write, parent, &said).unwrap();
+        write
     };
-    let outcomes = archive.append_all(&SESSIONS.iter().map(addition).collect::<Vec<_>>()).unwrap();
+    let outcomes = wait(archive.write(SESSIONS.iter().map(write).collect())).unwrap();
     assert!(outcomes[0].is_ok() && outcomes[2].is_ok(), "{change}: {outcomes:?}");
     let hits = archive.search(&Scope::All, "goes on together", 9).unwrap();
     assert_eq!(hits.len(), outcomes.iter().filter(|outcome| outcome.is_ok()).count(), "{change}");

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::thread;
 
 use longhand_archive::{
-    After, Archive, ArchiveError, FileError, NewEntry, Page, Reference, Scope, SqliteArchive,
+    After, Archive, ArchiveError, FileError, NewEntry, Owner, Page, Reference, Scope, SqliteArchive,
 };
-use longhand_core::Seq;
+use longhand_core::{Original, Seq};
 use rusqlite::Connection;
 
-use crate::common::{fold, folds, fresh, id, record, stub_handle, stubs, user};
+use crate::common::{
+    fold, folds, fresh, id, record, reply, stub_handle, stubs, user, with_variants,
+};
 
 #[test]
 fn what_was_written_is_there_when_opened_again() {
@@ -238,5 +240,26 @@ fn a_clock_that_runs_backwards_changes_no_order() {
         .map(|own| own.name)
         .collect();
     assert_eq!(names, ["t8", "s"], "by what was appended last");
+    assert_eq!(archive.verify(None).unwrap(), []);
+}
+
+#[test]
+fn variants_come_back_after_reopening() {
+    let (_folder, archive) = fresh();
+    let variants = [
+        (stub_handle(0), Original::Text("as it was sent \0 \u{1f600}".to_owned())),
+        (stub_handle(1), Original::Json(String::new())),
+    ];
+    record(&archive, "s", &[user("0"), reply("1")]);
+    let new = with_variants(stubs(0, 1, &[0]), &variants);
+    archive.commit(id("s"), &new).unwrap();
+    let path = archive.file().to_owned();
+    drop(archive);
+    let archive = SqliteArchive::open(path).unwrap();
+    for (handle, original) in variants {
+        let found = archive.reference(&Scope::Owner(Owner::LOCAL), handle).unwrap();
+        assert_eq!(found, Some(Reference::Variant { session: id("s"), original }));
+    }
+    assert_eq!(archive.live(id("s"), None).unwrap()[0].batch, new.batch);
     assert_eq!(archive.verify(None).unwrap(), []);
 }

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "all of it is tests")]
 
-mod additions;
 mod backup;
 mod common;
 mod contract;
@@ -18,6 +17,4 @@ mod removal;
 mod replaced;
 mod search;
 mod sharing;
-mod silence;
 mod size;
-mod texts;

@@ -3,15 +3,17 @@
 use std::fmt::Debug;
 
 use longhand_archive::{
-    Addition, After, Archive, ArchiveError, Expected, MemoryArchive, NewBatch, NewEntry, Owner,
-    Page, PreambleId, RequestRecord, Scope, SessionId, SqliteArchive,
+    After, Archive, ArchiveError, Ledger, MemoryArchive, NewBatch, NewEntry, Owner, Page,
+    PreambleId, RequestRecord, Scope, SessionId, SqliteArchive, Version, Write, wait,
 };
-use longhand_core::{Batch, Edit, Fold, Original, Place, Seq, Span};
-use longhand_core::{Handle, Link};
+use longhand_core::session::SessionState;
+use longhand_core::{Edit, Fold, Handle, Link, Original, Place, Seq, Span};
 use longhand_testkit::arbitrary::cases;
 use proptest::prelude::*;
 
-use crate::common::{batch, named, quick_folder, reply, silent, user, with_variants};
+use crate::common::{
+    append_to, batch, commit_to, named, quick_folder, reply, silent, user, with_variants,
+};
 
 const NAMES: &[&str] = &["a", "a/b", ""];
 const ANSWERS: &[&str] = &["answer", "other answer"];
@@ -45,8 +47,9 @@ enum Step {
         after: After,
         entries: Vec<NewEntry>,
     },
-    AppendAll {
-        additions: Vec<Draft>,
+    /// At most one for each session.
+    Write {
+        drafts: Vec<Draft>,
     },
     Commit {
         session: usize,
@@ -101,26 +104,27 @@ enum Step {
     Reindex,
 }
 
-/// An addition, but for what depends on where the session stands.
+/// A write, but for what depends on where the session stands.
 #[derive(Clone, Debug)]
 struct Draft {
     session: usize,
     begins: bool,
     after: After,
-    guess: Option<Guess>,
+    guess: Guess,
     entries: Vec<NewEntry>,
     change: Option<Change>,
     preamble: Option<usize>,
     request: Option<RequestRecord>,
 }
 
-/// What a caller expects.
+/// What a writer expects.
 #[derive(Clone, Copy, Debug)]
 enum Guess {
     Right,
-    OtherCount,
-    OtherLink,
-    NoLink,
+    MoreEntries,
+    MoreUndos,
+    AnotherBirth,
+    NoSession,
 }
 
 /// The content of a batch.
@@ -216,10 +220,11 @@ fn change() -> impl Strategy<Value = Change> {
 
 fn guess() -> impl Strategy<Value = Guess> {
     prop_oneof![
-        6 => Just(Guess::Right),
-        1 => Just(Guess::OtherCount),
-        1 => Just(Guess::OtherLink),
-        1 => Just(Guess::NoLink),
+        12 => Just(Guess::Right),
+        1 => Just(Guess::MoreEntries),
+        1 => Just(Guess::MoreUndos),
+        1 => Just(Guess::AnotherBirth),
+        1 => Just(Guess::NoSession),
     ]
 }
 
@@ -234,7 +239,7 @@ fn request() -> impl Strategy<Value = RequestRecord> {
 }
 
 fn draft() -> impl Strategy<Value = Draft> {
-    let place = (0..NAMES.len(), any::<bool>(), after(), prop::option::of(guess()));
+    let place = (0..NAMES.len(), any::<bool>(), after(), guess());
     let extras =
         (prop::option::of(change()), prop::option::of(0..2_usize), prop::option::of(request()));
     (place, entries(), extras).prop_map(|(place, entries, (change, preamble, request))| {
@@ -263,7 +268,7 @@ fn step() -> impl Strategy<Value = Step> {
             2 => prop::collection::vec(draft(), 1..2),
             1 => prop::collection::vec(draft(), 0..4),
         ]
-        .prop_map(|additions| Step::AppendAll { additions }),
+        .prop_map(|drafts| Step::Write { drafts }),
         8 => (session.clone(), prop::bool::weighted(0.1), 0..12_u64, change())
             .prop_map(|(session, is_stale, head, change)| Step::Commit {
                 session, is_stale, head, change,
@@ -312,12 +317,7 @@ fn perform(archive: &dyn Archive, step: &Step) -> String {
         Step::Append { session, after, entries } => {
             told(archive.append(id(*session), *after, entries))
         }
-        Step::AppendAll { additions } => {
-            let additions: Vec<Addition> =
-                additions.iter().map(|draft| addition(archive, draft)).collect();
-            let outcomes = archive.append_all(&additions).unwrap();
-            outcomes.into_iter().map(told).collect::<Vec<_>>().join("; ")
-        }
+        Step::Write { drafts } => written(archive, drafts),
         Step::Commit { session, is_stale, head, change } => {
             let batch = fitting(archive, id(*session), *is_stale, *head, change);
             told(archive.commit(id(*session), &batch))
@@ -347,45 +347,65 @@ fn perform(archive: &dyn Archive, step: &Step) -> String {
     }
 }
 
-fn addition(archive: &dyn Archive, draft: &Draft) -> Addition {
+/// Makes the writes of drafts in one transaction; tells of each what came of it.
+fn written(archive: &dyn Archive, drafts: &[Draft]) -> String {
+    let (mut writes, mut outcomes) = (Vec::<Write>::new(), Vec::new());
+    for draft in drafts {
+        let is_first = writes.iter().all(|write| write.session != id(draft.session));
+        match drafted(archive, draft) {
+            Ok(write) if is_first => writes.push(write),
+            Ok(_) => {}
+            Err(error) => outcomes.push(format!("error: {error}")),
+        }
+    }
+    for outcome in wait(archive.write(writes)).unwrap() {
+        // What tells one birth and one set of pins from another is the storage's own matter.
+        let counts = outcome.map(|version| (version.entries, version.batches, version.undos));
+        outcomes.push(told(counts));
+    }
+    outcomes.join("; ")
+}
+
+/// The write of a draft, decided by the session as it is.
+fn drafted(archive: &dyn Archive, draft: &Draft) -> Result<Write, ArchiveError> {
     let session = id(draft.session);
-    let head = archive.head(session).unwrap().unwrap_or_default();
+    let new = named(Owner::LOCAL, NAMES[draft.session]);
+    let opened = wait(Ledger::open(archive, session))?;
+    let unknown = ArchiveError::UnknownSession { session };
+    let mut ledger = match opened {
+        Some(ledger) => ledger,
+        None if draft.begins => Ledger::begin(session, new),
+        None => return Err(unknown),
+    };
     let parent = match draft.after {
-        After::Newest => head.head,
+        After::Newest => ledger.state.tree().newest(),
         After::Entry(parent) => parent,
     };
-    let before = parent.and_then(|seq| {
-        let found = archive.entries(session, seq.0..seq.0 + 1).unwrap();
-        found.first().map(|entry| entry.link)
-    });
-    let right = Expected { first: Seq(head.entries), before };
-    let expected = draft.guess.map(|guess| match guess {
-        Guess::Right => right,
-        Guess::OtherCount => Expected { first: Seq(head.entries + 1), ..right },
-        Guess::OtherLink => Expected { before: Some(Link(7)), ..right },
-        Guess::NoLink => Expected { before: None, ..right },
-    });
-    // All of the entries are new, mostly.
-    let count = draft.entries.len() as u64;
-    let last = if count == 0 { parent.unwrap_or_default() } else { Seq(head.entries + count - 1) };
-    let batch = draft.change.as_ref().map(|change| {
-        let new = match parent {
-            Some(parent) => fitting(archive, session, false, parent.0, change),
-            None => with_variants(batch(0, 0, change.edits.clone()), &change.variants),
-        };
-        NewBatch { batch: Batch { head: last, ..new.batch }, ..new }
-    });
-    Addition {
-        session,
-        begin: draft.begins.then(|| named(Owner::LOCAL, NAMES[draft.session])),
-        after: draft.after,
-        expected,
-        entries: draft.entries.clone(),
-        batch,
-        preamble: draft.preamble.map(|at| preamble(at).to_owned()),
-        request: draft.request.clone(),
-        derived: None,
+    parent.map_or(Ok(()), |parent| ledger.require(parent))?;
+    let mut write = ledger.write();
+    let decide =
+        |state: &mut SessionState| Ok(append_to(state, &mut write, parent, &draft.entries)?);
+    let head = wait(ledger.ask(archive, decide))?.last().copied().or(parent);
+    if let (Some(change), Some(head)) = (&draft.change, head) {
+        let newest = ledger.state.live(Some(head)).last().copied().unwrap_or(0);
+        let new = with_variants(batch(newest, head.0, change.edits.clone()), &change.variants);
+        if ledger.state.check_commit(&new.batch, newest).is_ok() {
+            commit_to(&mut ledger.state, &mut write, &new);
+        }
     }
+    write.preambles.extend(draft.preamble.map(|at| preamble(at).to_owned()));
+    write.requests.extend(draft.request.clone());
+    let seen = write.expected.unwrap_or_default();
+    if seen != Version::default() {
+        write.expected = Some(match draft.guess {
+            Guess::Right => seen,
+            Guess::MoreEntries => Version { entries: seen.entries + 1, ..seen },
+            Guess::MoreUndos => Version { undos: seen.undos + 1, ..seen },
+            Guess::AnotherBirth => Version { birth: seen.birth + 1, ..seen },
+            Guess::NoSession => Version::default(),
+        });
+    }
+    Ok(write)
 }
 
 /// The links of a path, without silent ones, and of entries after it.

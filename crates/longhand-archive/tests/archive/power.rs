@@ -15,13 +15,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use longhand_archive::{
-    Addition, Archive, ArchiveError, MemoryArchive, Owner, Page, RequestRecord, SqliteArchive, Wish,
+    Archive, ArchiveError, Ledger, MemoryArchive, NewEntry, Owner, Page, RequestRecord,
+    SqliteArchive, Wish, Write, wait,
 };
 use longhand_core::Seq;
+use longhand_core::session::SessionState;
 use longhand_testkit::filler;
 use longhand_testkit::rng::Rng;
 
-use crate::common::{id, named, quick_folder, reply, stubs, user};
+use crate::common::{append_to, id, named, quick_folder, reply, stubs, user};
 
 const FOLDER: &str = "LONGHAND_SHIM_FOLDER";
 const LOG: &str = "LONGHAND_SHIM_LOG";
@@ -57,15 +59,20 @@ fn add(archive: &dyn Archive, name: &str, number: usize, count: usize) -> Result
     let said =
         |at: usize| format!("{number}.{at} {}", filler::words(40 << (number % 8), number as u64));
     let entries = (0..count).map(|at| if at == 0 { user(&said(at)) } else { reply(&said(at)) });
-    let addition = Addition {
-        session: id(name),
-        begin: Some(named(Owner::LOCAL, name)),
-        entries: entries.collect(),
-        preamble: number.is_multiple_of(4).then(|| format!("system prompt {number}")),
-        request: Some(RequestRecord { sent: number as u64, ..RequestRecord::default() }),
-        ..Addition::default()
-    };
-    archive.append_all(&[addition])?.remove(0).map(drop)
+    let entries: Vec<NewEntry> = entries.collect();
+    let new = named(Owner::LOCAL, name);
+    wait(async {
+        let mut ledger = Ledger::open_or_begin(archive, id(name), &new).await?;
+        let decide = |state: &mut SessionState, write: &mut Write| {
+            let parent = state.tree().newest();
+            append_to(state, write, parent, &entries)?;
+            let preamble = number.is_multiple_of(4).then(|| format!("system prompt {number}"));
+            write.preambles.extend(preamble);
+            write.requests.push(RequestRecord { sent: number as u64, ..RequestRecord::default() });
+            Ok(())
+        };
+        ledger.change(archive, decide).await
+    })
 }
 
 /// All that an archive says of its sessions.

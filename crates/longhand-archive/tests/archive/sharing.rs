@@ -5,13 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use longhand_archive::{
-    Addition, After, Archive, ArchiveError, Conflict, Expected, Owner, Scope, SqliteArchive,
-    SqliteSettings,
+    After, Archive, ArchiveError, Conflict, Ledger, Scope, SqliteArchive, SqliteSettings, wait,
 };
 use longhand_core::Seq;
 use rusqlite::Connection;
 
-use crate::common::{begin, fresh, id, links, named, record, stubs, user};
+use crate::common::{append_to, begin, commit_to, fresh, id, record, stubs, user, write_one};
 
 #[test]
 fn each_sees_what_the_other_wrote() {
@@ -54,34 +53,33 @@ fn two_that_write_at_once_both_get_their_place() {
 }
 
 #[test]
-fn of_two_that_expect_the_same_place_one_is_refused() {
+fn of_two_that_saw_the_same_version_one_is_refused() {
     let (_folder, one) = fresh();
     let other = SqliteArchive::open(one.file()).unwrap();
     begin(&one, "s");
     let mut told = Vec::new();
     for count in 0..20 {
-        let first = Seq(told.len() as u64);
-        let before = links(Owner::LOCAL, &told).last().copied();
+        let seen = wait(Ledger::open(&one, id("s"))).unwrap().unwrap();
         let add = |archive: &SqliteArchive, name: &str| {
-            let addition = Addition {
-                session: id("s"),
-                begin: Some(named(Owner::LOCAL, "s")),
-                expected: Some(Expected { first, before }),
-                entries: vec![user(&format!("{name} {count}"))],
-                batch: Some(stubs(count, first.0, &[first.0])),
-                ..Addition::default()
-            };
-            archive.append_all(&[addition]).unwrap().remove(0)
+            let mut ledger = seen.clone();
+            let (mut write, state) = (ledger.write(), &mut ledger.state);
+            let entry = user(&format!("{name} {count}"));
+            append_to(state, &mut write, state.tree().newest(), &[entry]).unwrap();
+            commit_to(state, &mut write, &stubs(count, count, &[count]));
+            write_one(archive, write)
         };
         let outcomes = thread::scope(|scope| {
             let writer = scope.spawn(|| add(&one, "one"));
             [add(&other, "other"), writer.join().unwrap()]
         });
+        assert_ne!(outcomes[0].is_ok(), outcomes[1].is_ok());
         let is_one = outcomes[1].is_ok();
         for outcome in outcomes {
             match outcome {
-                Ok(appended) => assert_eq!(appended.batch, Some(count + 1)),
-                Err(ArchiveError::Conflict { .. }) => {}
+                Ok(version) => assert_eq!(version.batches, count + 1),
+                Err(ArchiveError::Conflict { conflict, .. }) => {
+                    assert_eq!(conflict, Conflict::Version)
+                }
                 Err(error) => panic!("{error}"),
             }
         }

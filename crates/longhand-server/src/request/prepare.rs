@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use hyper::StatusCode;
 use longhand::Tokens;
@@ -78,10 +79,11 @@ impl Passage<'_> {
         mut prepared: PreparedRequest,
     ) -> Result<PreparedRequest, Exit> {
         let writer = &self.shared.windows.writer;
-        let mut conflicts = Conflicts::default();
+        let (mut conflicts, started) = (Conflicts::default(), Instant::now());
+        let is_late = || started.elapsed() > self.shared.settings.deadline;
         while writer.durability(&prepared.source).await == BatchDurability::Refused {
             let again = match &body.text {
-                Ok(text) if conflicts.may_retry() && self.archive_works() => {
+                Ok(text) if conflicts.may_retry() && !is_late() && self.archive_works() => {
                     self.prepare_in_time(context, text).await.ok()
                 }
                 _ => None,

@@ -216,7 +216,12 @@ impl LiveSession {
         }
         let now = opened.as_ref().map_or(Version::default(), |opened| opened.news.version);
         // What we are writing ourselves is no news.
-        let is_known = now == since || memory.under_way == Some(now);
+        let is_ours = |version: Version| {
+            // How a session that begins is told from others is not known before it is written.
+            let birth = if version.birth == 0 { now.birth } else { version.birth };
+            Version { birth, ..version } == now
+        };
+        let is_known = now == since || memory.under_way.is_some_and(is_ours);
         if (anew || !is_known) && !memory.begin_edition(opened) {
             self.is_damaged.store(true, Ordering::Relaxed);
             return false;
@@ -391,7 +396,11 @@ impl SessionMemory {
         self.calls.forget_from(Seq(entries));
         let batches = self.state.log().len();
         self.batches.retain(|number, _| *number <= batches);
-        opened.is_none_or(|opened| self.state.apply(opened.news).is_ok())
+        let is_sound = opened.is_none_or(|opened| self.state.apply(opened.news).is_ok());
+        // One whose number is taken was written after all, or another batch was.
+        let batches = self.state.log().len();
+        self.orphans.retain(|orphan| orphan.number > batches);
+        is_sound
     }
 
     /// Finds the messages of a request; those whose calls were changed are new.

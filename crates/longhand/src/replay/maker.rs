@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use longhand_core::{Batch, Budget, Digest, Digested, Folded, Meter, Policy, Scale, Seq, Tokens};
+use longhand_core::session::{Chain, SessionState, Trail};
+use longhand_core::{
+    Batch, Budget, Digest, Digested, Folded, Link, Meter, Policy, Scale, Seq, Tokens,
+};
 use longhand_dialect::Conversation;
 
 use super::{Method, ReplaySettings};
@@ -14,9 +17,13 @@ pub(super) struct Maker<'m> {
     method: Method,
     settings: &'m ReplaySettings,
     limit: Tokens,
-    /// The batches that hold.
-    live: Vec<Batch>,
-    /// The newest entry that they edit, and what the messages up to there count for.
+    /// The session that the conversation is, in memory.
+    session: SessionState,
+    chain: Chain,
+    trail: Trail,
+    /// The batches of its log.
+    batches: Vec<Batch>,
+    /// The newest entry that the newest of them reaches, and what the messages up to there count for.
     counted: Option<(Seq, Tokens)>,
 }
 
@@ -55,7 +62,17 @@ impl MeasuredRequest<'_> {
 
 impl<'m> Maker<'m> {
     pub(super) fn new(method: Method, settings: &'m ReplaySettings, limit: Tokens) -> Self {
-        Self { method, settings, limit, live: Vec::new(), counted: None }
+        let root = Link::root(b"");
+        Self {
+            method,
+            settings,
+            limit,
+            session: SessionState::new(root),
+            chain: Chain::new(root),
+            trail: Trail::default(),
+            batches: Vec::new(),
+            counted: None,
+        }
     }
 
     pub(super) fn window(&mut self, request: &MeasuredRequest) -> MadeWindow {
@@ -81,23 +98,43 @@ impl<'m> Maker<'m> {
             self.settings.miner.clone(),
         );
         let digest = digest.keeping_state();
-        let fitting = fitting(request, &self.live, &*self.settings.meter);
+        self.admit(request.conversation);
+        let live = self.session.live(self.trail.head());
+        let after = live.last().copied().unwrap_or(0);
+        let mut live: Vec<Batch> =
+            live.into_iter().map(|number| self.batches[number as usize - 1].clone()).collect();
+        let fitting = fitting(request, &live, &*self.settings.meter);
         let (settings, overhead) = (self.settings, request.overhead());
         let economy = fitting.economy(settings.prices(), request.total, overhead);
         let budget = Budget::of(self.limit)
             .with_low_water(settings.low_water_percent, overhead)
             .with_economy(economy);
         let plan = fitting.due(shown, &budget, &planning, &digest);
-        let is_new = plan.is_some();
-        if let Some(plan) = plan {
-            let newest = plan.batch.edited().first().copied();
-            let reach = newest.max(self.counted.map(|(reach, _)| reach)).unwrap_or_default();
+        let committed =
+            plan.and_then(|plan| Some((self.session.check_commit(&plan.batch, after).ok()?, plan)));
+        let is_new = committed.is_some();
+        if let Some((line, plan)) = committed {
+            let reach = line.reach.unwrap_or_default();
             let tokens = plan.tokens().saturating_sub(request.beyond(reach));
             self.counted = Some((reach, tokens));
-            self.live.push(plan.batch);
+            self.session.commit(line);
+            self.batches.push(plan.batch.clone());
+            live.push(plan.batch);
         }
-        let text = (!self.live.is_empty()).then(|| request.conversation.apply(&self.live));
+        let text = (!live.is_empty()).then(|| request.conversation.apply(&live));
         MadeWindow { text, is_new }
+    }
+
+    /// Appends the messages that are new in a request.
+    fn admit(&mut self, conversation: &Conversation) {
+        let path = conversation.path();
+        let known = self.trail.seqs.len();
+        let new = &path.messages[(path.lead + known).min(path.messages.len())..];
+        self.chain.extend(new);
+        let links = self.chain.links()[known..].iter().zip(new);
+        let links = links.map(|(link, message)| (*link, message.is_user_turn()));
+        // In a state that has appended all of its entries itself, nothing is unknown.
+        let _ = self.session.extend(&mut self.trail, links);
     }
 
     /// A window that is made from the whole request, whatever the one before it was.

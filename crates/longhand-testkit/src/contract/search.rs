@@ -1,0 +1,143 @@
+//! Finding entries by their text.
+
+use longhand_archive::{After, Archive, Hit, Owner, Scope};
+use longhand_core::Seq;
+
+use super::samples::{fork, id, named, record, reply, user};
+use crate::texts::{mixed, shifted};
+
+fn seqs(hits: &[Hit]) -> Vec<u64> {
+    hits.iter().map(|hit| hit.seq.0).collect()
+}
+
+pub(super) fn the_newest_comes_first(archive: &dyn Archive) {
+    record(archive, "a", &[user("needle one"), reply("hay"), user("needle two")]);
+    record(archive, "b", &[user("a NEEDLE in b")]);
+    record(archive, "a", &[user("needle three")]);
+    let hits = archive.search(&Scope::All, "needle", 9).unwrap();
+    let places: Vec<_> = hits.iter().map(|hit| (hit.session, hit.seq.0)).collect();
+    assert_eq!(places, [(id("a"), 3), (id("b"), 0), (id("a"), 2), (id("a"), 0)]);
+    assert_eq!(hits[0].round, 2);
+    assert_eq!(hits[1].snippet, "a NEEDLE in b");
+    assert_eq!(seqs(&archive.search(&Scope::Session(id("a")), "needle", 2).unwrap()), [3, 2]);
+    assert_eq!(archive.search(&Scope::Session(id("c")), "needle", 2).unwrap(), []);
+    assert_eq!(archive.search(&Scope::All, "needle", 0).unwrap(), []);
+    assert_eq!(archive.search(&Scope::All, " ", 9).unwrap(), []);
+}
+
+pub(super) fn a_star_finds_words_that_begin_so(archive: &dyn Archive) {
+    let said =
+        [user("the configuration"), reply("unconfigured"), user("conf"), reply("confirm it")];
+    record(archive, "a", &said);
+    let found = |query: &str| seqs(&archive.search(&Scope::All, query, 9).unwrap());
+    assert_eq!(found("conf*"), [3, 2, 0]);
+    assert_eq!(found("conf"), [2]);
+    assert_eq!(found("\"the conf*\""), [0]);
+    assert_eq!(found("it conf*"), [3]);
+}
+
+pub(super) fn parts_of_words_are_found_if_nothing_else_is(archive: &dyn Archive) {
+    record(archive, "s", &[user("fn expandHandle()"), user("4d8461b77aa1 is the commit")]);
+    assert_eq!(seqs(&archive.search(&Scope::All, "handle", 9).unwrap()), [0]);
+    assert_eq!(seqs(&archive.search(&Scope::All, "4d8461b", 9).unwrap()), [1]);
+    record(archive, "s", &[user("a handle")]);
+    assert_eq!(seqs(&archive.search(&Scope::All, "handle", 9).unwrap()), [2]);
+}
+
+pub(super) fn a_search_keeps_to_its_scope(archive: &dyn Archive) {
+    record(archive, "s", &[user("needle 0"), reply("hay"), user("needle 2")]);
+    fork(archive, "s", Some(1), &[user("needle 3"), reply("needle 4")]);
+    fork(archive, "s", Some(2), &[reply("needle 5")]);
+    let other = Owner::of("key");
+    archive.begin(id("theirs"), &named(other, "theirs")).unwrap();
+    archive.append(id("theirs"), After::Newest, &[user("their needle")]).unwrap();
+    let found = |scope| seqs(&archive.search(&scope, "needle", 9).unwrap());
+    let path = |head: Option<u64>| Scope::Path { session: id("s"), head: head.map(Seq) };
+    assert_eq!(found(path(Some(4))), [4, 3, 0]);
+    assert_eq!(found(path(Some(2))), [2, 0]);
+    assert_eq!(found(path(Some(1))), [0]);
+    assert_eq!(found(path(None)), [5, 2, 0]);
+    assert_eq!(found(Scope::Session(id("s"))), [5, 4, 3, 2, 0]);
+    assert_eq!(found(Scope::Owner(Owner::LOCAL)), [5, 4, 3, 2, 0]);
+    assert_eq!(found(Scope::Owner(other)), [0]);
+    assert_eq!(found(Scope::Owner(Owner::of("nobody"))).len(), 0);
+    assert_eq!(found(Scope::All).len(), 6);
+    assert!(archive.search(&path(Some(9)), "needle", 9).is_err());
+}
+
+/// Strings that mean something to one search engine or another.
+const QUERIES: &[&str] = &[
+    "GB/s",
+    "don't",
+    "a-b",
+    "\"",
+    "NEAR",
+    "*",
+    "AND",
+    "OR NOT",
+    "数据库",
+    "据",
+    "🚀",
+    "a:b",
+    "(x",
+    "x)",
+    "^start",
+    "{col}",
+    "words:",
+    "--",
+    "';DROP TABLE entry;--",
+    "h:0123456789ab",
+    "\\",
+    "%",
+    "_",
+    "qz*",
+    "\"open",
+    "g-1234",
+    "src/main.rs:42",
+    "0xFF",
+    "naïve",
+    "Straße",
+    "ไทย",
+    "서버",
+    "💥\u{fe0f}",
+    "a\0b",
+    "e\u{301}",
+];
+
+pub(super) fn any_string_is_a_query(archive: &dyn Archive) {
+    for query in QUERIES {
+        let said = format!("before {query} after");
+        record(archive, "s", &[user(&said), user("nothing of the kind")]);
+    }
+    for (at, query) in QUERIES.iter().enumerate() {
+        let hits = archive.search(&Scope::Session(id("s")), query, 100).unwrap();
+        assert!(seqs(&hits).contains(&(2 * at as u64)), "{query}: {hits:?}");
+        assert!(hits.len() < 10, "{query}: {hits:?}");
+    }
+    let long = "long ".repeat(50_000);
+    assert_eq!(archive.search(&Scope::All, &long, 9).unwrap(), []);
+}
+
+pub(super) fn any_text_is_stored_and_found(archive: &dyn Archive) {
+    let texts: Vec<String> = (0..60).map(mixed).chain(shifted().step_by(3)).collect();
+    for text in &texts {
+        record(archive, "a", &[user(text), reply(&format!("{text} needle {text}"))]);
+    }
+    for query in texts.iter().map(String::as_str).chain(["needle", "error", "→", "\u{3000}", "é"])
+    {
+        archive.search(&Scope::All, query, 9).unwrap();
+    }
+    // What surrounds a hit is cut on both sides.
+    assert_eq!(archive.search(&Scope::All, "needle", 500).unwrap().len(), texts.len());
+}
+
+pub(super) fn a_hit_after_a_wide_space_is_quoted_from_the_word_after_it(archive: &dyn Archive) {
+    for (space, name) in
+        ["\u{3000}", "\u{a0}", "\u{2028}", " "].into_iter().zip(["a", "b", "c", "d"])
+    {
+        let text = format!("{}{space}needle", "→".repeat(30));
+        record(archive, name, &[user(&text)]);
+        let hits = archive.search(&Scope::Session(id(name)), "needle", 9).unwrap();
+        assert_eq!(hits[0].snippet, "…needle");
+    }
+}

@@ -1,0 +1,180 @@
+//! Preambles, requests, what was derived, and money.
+
+use longhand_archive::{
+    Archive, ArchiveError, Owner, Page, PreambleId, RequestRecord, Reserved, Wish, Write,
+};
+use longhand_core::Seq;
+
+use super::samples::{begin, id, named, record, user, write_one};
+
+pub(super) fn preambles_are_kept_once_for_each_owner(archive: &dyn Archive) {
+    let (own, other) = (Owner::LOCAL, Owner::of("key"));
+    let tools = archive.keep_preamble(own, "tools").unwrap();
+    assert_eq!(archive.keep_preamble(own, "tools").unwrap(), tools);
+    assert_eq!(tools, PreambleId::of("tools"));
+    assert_eq!(archive.preamble(own, tools).unwrap().as_deref(), Some("tools"));
+    assert_eq!(archive.preamble(other, tools).unwrap(), None);
+    assert_eq!(archive.preamble(own, PreambleId::of("none")).unwrap(), None);
+    // One that nobody else asks with goes along with its session.
+    let shared = archive.keep_preamble(own, "shared").unwrap();
+    let unused = archive.keep_preamble(own, "unused").unwrap();
+    archive.keep_preamble(other, "tools").unwrap();
+    begin(archive, "a");
+    begin(archive, "b");
+    let log = |name, preamble| {
+        let request = RequestRecord { preamble: Some(preamble), ..RequestRecord::default() };
+        archive.log_request(id(name), &request).unwrap();
+    };
+    log("a", tools);
+    log("a", shared);
+    log("b", shared);
+    archive.remove(id("a")).unwrap();
+    assert_eq!(archive.preamble(own, tools).unwrap(), None);
+    for kept in [shared, unused] {
+        assert!(archive.preamble(own, kept).unwrap().is_some());
+    }
+    assert!(archive.preamble(other, tools).unwrap().is_some());
+}
+
+pub(super) fn requests_are_logged_as_they_are(archive: &dyn Archive) {
+    let unknown = archive.log_request(id("s"), &RequestRecord::default());
+    assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
+    record(archive, "s", &[user("one")]);
+    let request = |n: u64| RequestRecord {
+        at_ms: -7,
+        preamble: n.is_multiple_of(2).then(|| PreambleId::of("tools")),
+        head: n.is_multiple_of(3).then_some(Seq(n)),
+        batch: n,
+        model: format!("model {n}"),
+        agent: format!("agent {n}"),
+        limit: n + 4,
+        before: u64::MAX,
+        window: n + 5,
+        sent: n,
+        cached: n + 1,
+        output: n + 2,
+        cost_micros: n.is_multiple_of(2).then_some(u64::MAX - n),
+        edits: n + 3,
+        answer: n.is_multiple_of(3).then(|| format!("answer {n}")),
+        is_cut: n % 2 == 1,
+        is_aside: n % 3 == 1,
+        is_bypassed: n % 4 == 1,
+    };
+    for n in 0..5 {
+        archive.log_request(id("s"), &request(n)).unwrap();
+    }
+    let all = archive.requests(id("s"), Page::ALL).unwrap();
+    assert_eq!((all.items, all.next), ((0..5).rev().map(request).collect(), None));
+    let first = archive.requests(id("s"), Page::first(2)).unwrap();
+    archive.log_request(id("s"), &request(9)).unwrap();
+    let second = archive.requests(id("s"), Page { after: first.next, limit: 3 }).unwrap();
+    assert_eq!((second.items, second.next), ((0..3).rev().map(request).collect(), None));
+    assert_eq!(archive.requests(id("other"), Page::ALL).unwrap().items, []);
+}
+
+pub(super) fn answers_are_found_by_owner_and_the_newest_counts(archive: &dyn Archive) {
+    let other = Owner::of("key");
+    for name in ["a", "b", "c"] {
+        begin(archive, name);
+    }
+    archive.begin(id("theirs"), &named(other, "theirs")).unwrap();
+    let log = |name: &str, answer: Option<&str>, sent, at_ms| {
+        let answer = answer.map(str::to_owned);
+        let request = RequestRecord { answer, sent, at_ms, ..RequestRecord::default() };
+        archive.log_request(id(name), &request).unwrap();
+    };
+    let find = |owner, answer: &str| {
+        let found = archive.answer(owner, answer).unwrap();
+        found.map(|(session, request)| {
+            assert_eq!(request.answer.as_deref(), Some(answer));
+            (session, request.sent)
+        })
+    };
+    assert_eq!(find(Owner::LOCAL, "one"), None);
+    // Times are kept as given and tell nothing about the order.
+    log("b", Some("one"), 1, 900);
+    log("b", None, 2, 0);
+    log("c", Some("two"), 3, 0);
+    assert_eq!(find(Owner::LOCAL, "one"), Some((id("b"), 1)));
+    log("a", Some("one"), 4, -5);
+    assert_eq!(find(Owner::LOCAL, "one"), Some((id("a"), 4)));
+    log("b", Some("one"), 5, -9);
+    assert_eq!(find(Owner::LOCAL, "one"), Some((id("b"), 5)));
+    log("theirs", Some("one"), 6, 999);
+    log("theirs", Some("three"), 7, 999);
+    assert_eq!(find(Owner::LOCAL, "one"), Some((id("b"), 5)));
+    assert_eq!(find(Owner::LOCAL, "three"), None);
+    assert_eq!(find(other, "one"), Some((id("theirs"), 6)));
+    assert_eq!(find(other, "two"), None);
+    assert_eq!(find(Owner::of("nobody"), "one"), None);
+    for unknown in ["", "on", "one "] {
+        assert_eq!(find(Owner::LOCAL, unknown), None);
+    }
+    log("c", Some(""), 8, 0);
+    assert_eq!(find(Owner::LOCAL, ""), Some((id("c"), 8)));
+    archive.remove(id("b")).unwrap();
+    assert_eq!(find(Owner::LOCAL, "one"), Some((id("a"), 4)));
+}
+
+pub(super) fn derived_data_is_replaced(archive: &dyn Archive) {
+    let unknown = archive.put_derived(id("s"), "story 1", "x");
+    assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
+    begin(archive, "s");
+    assert_eq!(archive.derived(id("s"), "story 1").unwrap(), None);
+    for value in ["once", "twice"] {
+        archive.put_derived(id("s"), "story 1", value).unwrap();
+        assert_eq!(archive.derived(id("s"), "story 1").unwrap().as_deref(), Some(value));
+    }
+    assert_eq!(archive.derived(id("s"), "story 2").unwrap(), None);
+    assert_eq!(archive.derived(id("t"), "story 1").unwrap(), None);
+}
+
+pub(super) fn what_is_kept_under_a_key_is_found_by_the_beginning_of_it_and_goes_with_its_session(
+    archive: &dyn Archive,
+) {
+    record(archive, "s", &[user("one")]);
+    let request = RequestRecord { at_ms: 7, ..RequestRecord::default() };
+    for key in ["answer/2", "answer/1", "answers", "Answer/0", "a%/1"] {
+        let derived = vec![(key.to_owned(), format!("value of {key}"))];
+        let requests = vec![request.clone()];
+        let write = Write { session: id("s"), requests, derived, ..Write::default() };
+        write_one(archive, write).unwrap();
+    }
+    let keys = |prefix: &str| archive.derived_keys(id("s"), prefix).unwrap();
+    assert_eq!(keys("answer/"), ["answer/1", "answer/2"]);
+    assert_eq!(keys("a%"), ["a%/1"]);
+    assert_eq!(keys("b"), [""; 0]);
+    assert_eq!(archive.derived_keys(id("t"), "").unwrap(), [""; 0]);
+    let value = archive.derived(id("s"), "answer/2").unwrap();
+    assert_eq!(value.as_deref(), Some("value of answer/2"));
+    assert_eq!(archive.requests(id("s"), Page::ALL).unwrap().items.len(), 5);
+    assert_eq!(archive.verify(None).unwrap(), []);
+    archive.remove(id("s")).unwrap();
+    assert_eq!(archive.derived_keys(id("s"), "").unwrap(), [""; 0]);
+}
+
+pub(super) fn money_is_reserved_within_a_cap_and_settled(archive: &dyn Archive) {
+    let minutes = |minutes: i64| minutes * 60_000;
+    let wish = |at: i64, micros: u64| {
+        archive.reserve(&Wish { at_ms: minutes(at), micros, cap_micros: 100 }).unwrap()
+    };
+    let granted = |reserved: Reserved| match reserved {
+        Reserved::Granted(number) => number,
+        other @ Reserved::Full { .. } => panic!("{other:?}"),
+    };
+    let full = |until: i64| Reserved::Full { until_ms: Some(minutes(until)) };
+    let first = granted(wish(1_000, 60));
+    assert_eq!(wish(1_001, 60), full(1_060), "what is reserved is not there for others");
+    archive.settle(first, 40).unwrap();
+    let second = granted(wish(1_010, 60));
+    assert_ne!(first, second);
+    assert_eq!(wish(1_011, 1), full(1_060), "one that is never settled counts as it was reserved");
+    assert_eq!(wish(1_011, 50), full(1_070), "it takes the end of both");
+    assert_eq!(wish(1_011, 101), Reserved::Full { until_ms: None }, "never");
+    archive.settle(second, 0).unwrap();
+    archive.settle(9_999, 100).unwrap();
+    granted(wish(1_012, 60));
+    // The clock runs backwards: nothing is free for that, and nothing is taken for ever.
+    assert_eq!(wish(500, 30), full(560));
+    granted(wish(561, 100));
+}
