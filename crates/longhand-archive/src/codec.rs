@@ -15,7 +15,7 @@ const VERSION: u8 = 2;
 const PLAIN: u8 = 0;
 const DEFLATED: u8 = 1;
 
-/// Batches of fewer bytes are not packed, and none has more than the most.
+/// Shorter batches are not compressed; none is longer than `BYTES_MAX`.
 const DEFLATED_MIN: usize = 256;
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -30,7 +30,7 @@ const JSON: u8 = 1;
 /// Letters of a handle without `h:`.
 const HANDLE_BYTES: usize = 12;
 
-/// Writes a batch. What a fold says is much like what the one before it said, and packs well.
+/// Encodes a batch. The text of a fold repeats much of the fold before it, so it compresses well.
 pub(crate) fn encode(batch: &Batch) -> Vec<u8> {
     let plain = encode_plain(batch);
     let mut bytes = vec![VERSION, PLAIN];

@@ -41,7 +41,7 @@ pub enum DamagedPart {
     Preamble(String),
     /// What is kept under this key; most of that is derived from the session and can be derived again.
     Derived(String),
-    /// The search index, which can be made anew from the entries.
+    /// The search index, which can be rebuilt from the entries.
     Index,
 }
 

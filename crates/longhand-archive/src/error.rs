@@ -9,7 +9,7 @@ use longhand_core::Seq;
 
 use crate::{Damage, SessionId};
 
-/// What the storage beneath an archive says.
+/// The error of the storage beneath an archive.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
 /// Why an archive did not do what it was asked to.
@@ -83,7 +83,7 @@ pub enum ArchiveError {
         /// What its storage says.
         source: Cause,
     },
-    /// It is something else; it was left as it is.
+    /// What was opened is not an archive; it was left as it is.
     #[error("{archive} is not an archive: {reason}")]
     NotAnArchive {
         /// What was opened.

@@ -1,4 +1,4 @@
-//! A text told as places in the message it was taken from.
+//! A text stored as places in the message it was taken from.
 //!
 //! What search sees of a message is nearly always inside the message, perhaps behind JSON escapes.
 //! Pointing at it instead of storing it again halves the archive.
@@ -8,7 +8,7 @@ use memchr::memmem;
 
 use crate::number::{push_number, take_number};
 
-/// Text of its own: a length, then that many bytes.
+/// Text that is not in the message: a length, then that many bytes.
 const LITERAL: u8 = 0;
 /// A place in the message: a start and a length.
 const RAW: u8 = 1;
@@ -28,29 +28,29 @@ pub(crate) fn encode(text: &str, raw: &str) -> Vec<u8> {
         None => vec![(RAW, raw)],
     };
     let mut excerpt = Vec::new();
-    let mut own_from = 0;
+    let mut literal_from = 0;
     let mut at = 0;
     let mut cursor = 0;
     let mut misses = 0;
     while at < text.len() && misses < MISSES_MAX {
         if let Some((kind, start, length)) = longest_copy(&text[at..], &sources, cursor) {
-            push_own(&mut excerpt, &text[own_from..at]);
+            push_literal(&mut excerpt, &text[literal_from..at]);
             excerpt.push(kind);
             push_number(&mut excerpt, start as u64);
             push_number(&mut excerpt, length as u64);
             at += length;
-            own_from = at;
+            literal_from = at;
             cursor = start + length;
         } else {
             misses += 1;
             at += word_length(&text[at..]);
         }
     }
-    push_own(&mut excerpt, &text[own_from..]);
+    push_literal(&mut excerpt, &text[literal_from..]);
     excerpt
 }
 
-/// Gives back the text; `None` if the excerpt is not one of this message.
+/// Returns the text; `None` if the excerpt does not belong to this message.
 pub(crate) fn decode(mut excerpt: &[u8], raw: &str) -> Option<String> {
     let mut unescaped = None;
     let mut text = String::new();
@@ -103,7 +103,7 @@ fn word_length(text: &str) -> usize {
     text.len() - after.trim_start().len()
 }
 
-fn push_own(excerpt: &mut Vec<u8>, text: &str) {
+fn push_literal(excerpt: &mut Vec<u8>, text: &str) {
     if !text.is_empty() {
         excerpt.push(LITERAL);
         push_number(excerpt, text.len() as u64);

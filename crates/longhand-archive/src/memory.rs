@@ -1,4 +1,4 @@
-//! Storage that forgets when it is dropped.
+//! Storage in memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::{
     Page, PreambleId, RequestRecord, SessionId, SessionInfo, codec,
 };
 
-/// An archive in memory: for tests and for what nobody wants to keep.
+/// An archive in memory, for tests and for conversations that are not kept.
 #[derive(Debug, Default)]
 pub struct MemoryArchive {
     content: Mutex<Content>,
@@ -69,7 +69,7 @@ impl MemoryArchive {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads from a session; nothing comes from one that is unknown.
+    /// Reads from a session; an unknown one gives the default value.
     fn read<T: Default + Send + 'static>(
         &self,
         id: SessionId,

@@ -1,4 +1,4 @@
-//! What a query asks for, and whether a text has it.
+//! Search queries, and whether a text matches one.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -20,8 +20,8 @@ pub(crate) struct Query {
 struct Needle {
     /// Its words, which must stand side by side; none if it consists of signs.
     words: Vec<String>,
-    /// All of it, for finding it inside of words.
-    whole: String,
+    /// Its text, for finding it inside words.
+    phrase: String,
     /// Whether the last word may go on: `conf*` finds `config`.
     is_prefix: bool,
 }
@@ -91,7 +91,7 @@ impl Needle {
         let stem = text.strip_suffix('*').filter(|stem| stem.ends_with(char::is_alphanumeric));
         let (text, is_prefix) = (stem.unwrap_or(text), stem.is_some());
         let words = words(text).map(|(_, word)| word.to_owned()).collect();
-        (!text.is_empty()).then(|| Self { words, whole: text.to_owned(), is_prefix })
+        (!text.is_empty()).then(|| Self { words, phrase: text.to_owned(), is_prefix })
     }
 }
 
@@ -106,7 +106,7 @@ impl Haystack<'_> {
     fn find(&self, needle: &Needle) -> Option<Range<usize>> {
         match self.strictness {
             Strictness::Words if !needle.words.is_empty() => self.find_words(needle),
-            _ => self.find_substring(&needle.whole),
+            _ => self.find_substring(&needle.phrase),
         }
     }
 
@@ -126,9 +126,9 @@ impl Haystack<'_> {
         Some(run[0].start..run[wanted.len() - 1].end)
     }
 
-    fn find_substring(&self, whole: &str) -> Option<Range<usize>> {
-        let start = memchr::memmem::find(self.folded.as_bytes(), whole.as_bytes())?;
-        Some(start..start + whole.len())
+    fn find_substring(&self, phrase: &str) -> Option<Range<usize>> {
+        let start = memchr::memmem::find(self.folded.as_bytes(), phrase.as_bytes())?;
+        Some(start..start + phrase.len())
     }
 }
 

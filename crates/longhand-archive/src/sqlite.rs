@@ -1,7 +1,7 @@
 //! An archive in one SQLite file.
 //!
 //! Entries, batches and what belongs to them are the truth and are covered by checksums. The search
-//! index is derived: it lags behind by a bounded number of entries, and is made anew when it is damaged.
+//! index is derived: it lags behind by a bounded number of entries, and is rebuilt when it is damaged.
 
 mod background;
 mod backup;
@@ -92,9 +92,9 @@ struct SqliteFile {
 pub enum Unwiped {
     /// Nothing is left.
     Nothing,
-    /// This log may have texts of theirs: a program is reading it.
+    /// This log may contain some of their texts, because a program is reading it.
     Log(PathBuf),
-    /// Texts of theirs are in the file: another program keeps it locked.
+    /// The file contains some of their texts, because another program keeps it locked.
     Content,
 }
 
@@ -128,7 +128,7 @@ impl SqliteFile {
         })
     }
 
-    /// Has the search index made anew, whenever that is done.
+    /// Requests that the search index is rebuilt, and does not wait for it.
     fn reindex_later(&self) {
         drop(self.writer.write(index::reset));
     }
@@ -150,7 +150,7 @@ impl SqliteArchive {
         Self::open_with(path, &SqliteSettings::default())
     }
 
-    /// Opens the archive at `path` with other than the usual settings.
+    /// Opens the archive at `path` with these settings.
     pub fn open_with(
         path: impl AsRef<Path>,
         settings: &SqliteSettings,
@@ -167,12 +167,12 @@ impl SqliteArchive {
         Ok(Self { threads: Threads::default(), file })
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn file(&self) -> &Path {
         &self.file.path
     }
 
-    /// Makes the search index anew, in the background; until it is done, searches take longer.
+    /// Rebuilds the search index in the background; until it is done, searches take longer.
     pub fn reindex(&self) -> Result<(), ArchiveError> {
         wait(self.file.writer.write(index::reset))
     }
@@ -197,7 +197,7 @@ impl SqliteArchive {
         backup::backup(&self.file.path, target.as_ref(), self.file.wait_max, progress)
     }
 
-    /// Has something done on a thread of the storage.
+    /// Runs work on a thread of the storage.
     fn on_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce(&SqliteFile) -> Result<T, ArchiveError> + Send + 'static,
@@ -220,7 +220,7 @@ impl SqliteArchive {
         self.on_thread(|file| file.read(action))
     }
 
-    /// Reads from a session; nothing comes from one that is unknown.
+    /// Reads from a session; an unknown one gives the default value.
     fn read_session<T: Default + Send + 'static>(
         &self,
         id: SessionId,
@@ -309,7 +309,7 @@ impl Storage for SqliteArchive {
         let expected = move |found: Option<String>| found == expected;
         Box::pin(self.file.writer.write(move |db| match &key {
             Key::Preamble(owner, id) => {
-                // One that is damaged is written anew.
+                // A damaged one is overwritten.
                 let is_expected = preamble::find(db, *owner, *id).map_or(true, &expected);
                 is_expected.then(|| preamble::keep(db, *owner, &value)).transpose()?;
                 Ok(is_expected)

@@ -1,10 +1,10 @@
-//! The terms that the index gets of a text: its words, each once.
+//! The terms of a text for the index: its words, each once.
 
 use longhand_core::cut;
 
 use crate::words::{fold, words};
 
-/// Longer words are known by their beginning.
+/// Longer words are cut to this length.
 pub(crate) const TERM_BYTES_MAX: usize = 64;
 
 /// A word as the index knows it.
@@ -12,7 +12,7 @@ pub(crate) fn term(word: &str) -> &str {
     cut::head(word, TERM_BYTES_MAX)
 }
 
-/// Gives what stands before them and the terms of a text, with a space before each.
+/// Returns `before`, then the terms of a text with a space before each.
 pub(crate) fn terms(before: &str, text: &str) -> String {
     let mut terms = Terms::new(before, text.len());
     if text.is_ascii() {

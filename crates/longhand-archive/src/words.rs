@@ -1,6 +1,6 @@
 //! Words as search sees them.
 //!
-//! The index keeps words, so a change here asks for a migration that makes the index anew.
+//! The index keeps words, so a change here needs a migration that rebuilds the index.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -89,7 +89,7 @@ enum Kind {
     Alone,
 }
 
-/// Of characters beyond ASCII.
+/// The kind of a character beyond ASCII.
 fn kind(letter: char) -> Kind {
     let is_word = letter.is_alphanumeric() || is_combining_mark(letter);
     match u32::from(letter) {

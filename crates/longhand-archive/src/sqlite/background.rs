@@ -14,9 +14,9 @@ use super::write_connection::WriteConnection;
 use super::{index, open};
 use crate::ArchiveError;
 
-/// How long nobody must have written for a time to be quiet.
+/// How long nobody must write until the archive counts as quiet.
 const QUIET: Duration = Duration::from_millis(250);
-/// For how many times its own length a task leaves the file to others, if there are others.
+/// After a task, the thread pauses for this many times its duration if others are writing.
 const STEP_BACK: u32 = 4;
 
 /// Does maintenance when it is told to; ends when it is dropped.
@@ -26,7 +26,7 @@ pub(super) struct BackgroundThread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How the thread is told things.
+/// Passes requests to the thread.
 #[derive(Debug)]
 struct Signal {
     request: Mutex<MaintenanceRequest>,
@@ -122,11 +122,11 @@ impl Signal {
 struct MaintenanceWorker {
     signal: Arc<Signal>,
     place: Arc<Place>,
-    /// For reading what the index needs while others write. It is closed before the connection that
-    /// writes, which brings the log home if it is the last.
+    /// Reads what the index needs while others write. It is closed before the connection that writes, which copies
+    /// the log into the archive if it is the last one.
     reader: Option<Connection>,
     connection: Arc<Mutex<WriteConnection>>,
-    /// How many transactions there had been when it last looked.
+    /// The number of transactions at its last look.
     commits: u64,
 }
 

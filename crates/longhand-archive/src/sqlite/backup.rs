@@ -19,7 +19,7 @@ use crate::ArchiveError;
 
 /// How many pages are copied at a time.
 const PAGES_AT_A_TIME: i32 = 1_024;
-/// How often a copy is tried again that another program is in the way of.
+/// How long to wait before retrying while another program locks the file.
 const POLL: Duration = Duration::from_millis(10);
 
 /// See [`crate::SqliteArchive::backup`].
@@ -46,7 +46,7 @@ pub(super) fn backup(
             placed => placed.map_err(&unwritable),
         }
     })();
-    // It is in its place by another name now, or useless.
+    // The copy is at its target now, or incomplete.
     let _ = fs::remove_file(&draft);
     outcome
 }

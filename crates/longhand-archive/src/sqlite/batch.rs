@@ -48,7 +48,7 @@ pub(super) fn insert_undo(
     Ok(())
 }
 
-/// All batches after so many, as far as it takes to tell which are live.
+/// Reads the lines of all batches after a number: what is needed to tell which are live.
 pub(super) fn lines(
     db: &Connection,
     session: &StoredSession,
@@ -94,12 +94,12 @@ pub(super) fn batches(
     numbers.iter().map(batch).collect()
 }
 
-/// The batches that were undone by name, checked.
+/// The numbers of the undone batches, checked.
 pub(super) fn undone(db: &Connection, session: &StoredSession) -> Result<HashSet<u64>, Fault> {
     Ok(undo_log(db, session)?.into_iter().collect())
 }
 
-/// The same in the order in which they were undone.
+/// The numbers of the undone batches, checked, in the order in which they were undone.
 pub(super) fn undo_log(db: &Connection, session: &StoredSession) -> Result<Vec<u64>, Fault> {
     let damaged = || session.damage(DamagedPart::Undos, "failed its checksum");
     let mut select = db.prepare_cached(

@@ -2,7 +2,7 @@
 //!
 //! The first entry with certain bytes holds them, and later ones refer to it. What the newest entries
 //! hold is known to the connection that wrote them; the rest is in the table `content`, which follows
-//! along with the search index. To miss one only costs space.
+//! along with the search index. A body that is not found there is stored again, which only costs space.
 
 use std::time::Instant;
 
@@ -106,7 +106,7 @@ impl<'d> Bodies<'d> {
     }
 }
 
-/// Notes for good what entries hold.
+/// Writes to the table `content` which bytes entries hold.
 pub(super) struct Notes<'d>(CachedStatement<'d>);
 
 impl<'d> Notes<'d> {
@@ -120,17 +120,17 @@ impl<'d> Notes<'d> {
     }
 }
 
-/// Forgets the entries up to one, which are noted for good.
+/// Forgets the entries up to one, which are in the table `content` by now.
 pub(super) fn forget_recent(db: &Connection, entry: i64) -> Result<(), Fault> {
     db.prepare_cached("DELETE FROM temp.recent WHERE entry <= ?1")?.execute([entry])?;
     Ok(())
 }
 
-/// How many entries are told at a time where their bytes are.
+/// How many references to moved bytes are updated at a time.
 const HEIRS_AT_A_TIME: i64 = 64;
 
-/// Moves the bytes that an entry holds to one of those that refer to it, and tells the others. Returns whether
-/// that is done: with many of them it goes on with the next call.
+/// Moves the bytes that an entry holds to one of those that refer to it, and updates the other references. Returns
+/// whether that is done: with many references, the next call continues.
 pub(super) fn hand_over(db: &Connection, entry: i64, deadline: Instant) -> Result<bool, Fault> {
     let mut select = db.prepare_cached("SELECT hash FROM entry WHERE id = ?1 AND body IS NULL")?;
     let hash: Option<Vec<u8>> = select.query_row([entry], |row| row.get(0)).optional()?;

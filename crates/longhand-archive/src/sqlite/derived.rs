@@ -1,4 +1,4 @@
-//! What is kept with sessions beside their entries: mostly what was derived from them.
+//! Values kept with a session under keys, mostly derived from its entries.
 
 use rusqlite::{Connection, OptionalExtension as _};
 

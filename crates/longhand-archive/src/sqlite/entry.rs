@@ -236,7 +236,7 @@ impl StoredEntry {
     }
 }
 
-/// What [`StoredEntry::read`] reads, with or without the body, wherever that is.
+/// Selects what [`StoredEntry::read`] reads, with or without the body, which another entry may hold.
 macro_rules! select {
     (raw, $rest:literal) => {
         entry::select!(
@@ -310,7 +310,7 @@ pub(super) fn bodies(
     Ok(records)
 }
 
-/// Gives the entry if it is what was written, and the newest one if it is the one that was last.
+/// Returns the entry if it is what was written; the newest one must also match the totals of the session.
 fn checked(session: &StoredSession, seq: u64, stored: StoredEntry) -> Result<EntryRecord, Fault> {
     let newest = session.totals.newest().filter(|newest| newest.seq == stored.node.seq);
     if newest.is_some_and(|newest| *newest != stored.node) {

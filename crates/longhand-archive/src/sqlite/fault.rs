@@ -1,4 +1,4 @@
-//! Errors inside, before they know their file.
+//! Errors inside the backend, before the path of the archive is added.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use rusqlite::ErrorCode;
 
 use crate::{ArchiveError, Damage, DamagedPart, SessionId};
 
-/// Why something inside did not work out.
+/// An error without the path of its archive.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// SQLite says so.
+    /// SQLite reports it.
     Sqlite(rusqlite::Error),
-    /// A checksum says so.
+    /// A checksum does not match.
     Damage(Damage),
     /// The request cannot be met.
     Refused(ArchiveError),
@@ -60,7 +60,7 @@ pub(super) fn illegible_as(
     move |error| if is_illegible(&error) { damage() } else { error.into() }
 }
 
-/// Names the trouble that SQLite reports.
+/// Classifies an error of SQLite.
 fn classified(error: rusqlite::Error, archive: &str, waited: Duration) -> ArchiveError {
     let archive = archive.to_owned();
     let is_corruption = is_corruption(&error);

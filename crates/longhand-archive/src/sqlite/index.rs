@@ -14,7 +14,7 @@ use crate::terms::TERM_BYTES_MAX;
 const SLICE_ENTRIES: i64 = 256;
 /// How much text is indexed at a time.
 const SLICE_BYTES: usize = 4 << 20;
-/// How many pages of the index are written anew at a time.
+/// How many pages of the index are rewritten at a time.
 const PURGE_PAGES: i64 = 64;
 /// A word inside of more terms than these is looked for in the entries themselves.
 const TERMS_AROUND_MAX: usize = 500;
@@ -73,7 +73,7 @@ pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
     while bytes < SLICE_BYTES
         && let Some(row) = found.next()?
     {
-        // Of an entry that is damaged there is nothing to know.
+        // A damaged entry has no terms.
         let IndexableEntry { id, session, seal, hash, text } = IndexableEntry::read(row)?;
         let text = text.unwrap_or_default();
         bytes += text.len();
@@ -86,7 +86,7 @@ pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
     Ok(Slice { after, rows })
 }
 
-/// Takes in a slice, unless things have changed since it was read.
+/// Adds a slice to the index, unless its entries have changed since it was read.
 pub(super) fn extend(db: &Connection, slice: &Slice) -> Result<(), Fault> {
     let Some(last) = slice.rows.last() else { return Ok(()) };
     let mut select = db.prepare_cached("SELECT seal FROM entry WHERE id = ?1")?;
@@ -120,7 +120,7 @@ pub(super) fn forget(db: &Connection, id: i64, terms: &str) -> Result<(), Fault>
     Ok(())
 }
 
-/// Writes a part of the index anew without what is marked as deleted; says whether that was all.
+/// Rewrites a part of the index without what is marked as deleted; returns whether that was all.
 pub(super) fn purge(db: &Connection, has_begun: bool) -> Result<bool, Fault> {
     let pages = if has_begun { PURGE_PAGES } else { -PURGE_PAGES };
     let changes = db.total_changes();
@@ -135,13 +135,13 @@ pub(super) fn reset(db: &Connection) -> Result<(), Fault> {
     set_indexed(db, 0)
 }
 
-/// Whose an entry is.
+/// The words that mark the session and the owner of an entry.
 pub(super) fn marks(session: i64, owner: Owner) -> String {
     format!("{} {}", session_mark(session), owner_mark(owner))
 }
 
-/// The word that all entries of a session have and that no text can have: of its letters the
-/// first would stand alone.
+/// A word that all entries of a session have and that no text can have: in a text, its first letter would be a word
+/// of its own.
 pub(super) fn session_mark(session: i64) -> String {
     format!("\u{3400}{session}")
 }
@@ -169,7 +169,7 @@ pub(super) fn terms_around(
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         let term = row.get_ref(0)?.as_str().unwrap_or_default();
-        // Of a word that was cut off anything may be inside.
+        // The rest of a term that was cut off may contain anything.
         let is_cut = term.len() + 3 >= TERM_BYTES_MAX;
         for (finder, around) in finders.iter().zip(&mut around) {
             if let Some(terms) = around

@@ -8,7 +8,7 @@ use super::index;
 use super::seal::Seal;
 use crate::{Owner, excerpt, terms};
 
-/// What [`IndexableEntry::read`] reads.
+/// Selects what [`IndexableEntry::read`] reads.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -47,7 +47,7 @@ impl IndexableEntry {
     }
 }
 
-/// The marks of sessions, each looked up once.
+/// The marks of sessions, cached.
 pub(super) struct Marks<'d> {
     db: &'d Connection,
     known: FxHashMap<i64, String>,
@@ -58,7 +58,7 @@ impl<'d> Marks<'d> {
         Self { db, known: FxHashMap::default() }
     }
 
-    /// What the index knows of an entry.
+    /// The terms and marks that the index has of an entry.
     pub(super) fn terms(&mut self, session: i64, text: &str) -> Result<String, Fault> {
         if let Some(marks) = self.known.get(&session) {
             return Ok(terms::terms(marks, text));
@@ -70,7 +70,7 @@ impl<'d> Marks<'d> {
     }
 }
 
-/// The owner of a session; a damaged one is nobody.
+/// The owner of a session; the default owner if the row is illegible.
 fn owner(db: &Connection, session: i64) -> Result<Owner, Fault> {
     let mut select = db.prepare_cached("SELECT owner FROM session WHERE id = ?1")?;
     let owner: Option<Option<[u8; 16]>> =

@@ -1,4 +1,4 @@
-//! Conversations that are found again.
+//! Finds the known beginning of a conversation by its links.
 
 use longhand_core::Link;
 use longhand_core::Seq;
@@ -14,9 +14,9 @@ const STRIDE: usize = 8;
 
 /// See [`crate::Storage::links`].
 ///
-/// A link stands for everything before it, so that whoever knows one knows all before it. Silent entries
-/// do not count for the depth, so that a link has the same depth wherever it is. The newest indexed one
-/// that is known is found by halving.
+/// A link is a hash of everything before it: if one is known, all before it are. Silent entries do not count for
+/// the depth, so a link has the same depth in every session. A binary search finds the last indexed link that is
+/// known.
 pub(super) fn find(db: &Connection, owner: Owner, links: &[Link]) -> Result<Vec<KnownPath>, Fault> {
     let mut best: Vec<(StoredSession, StoredNode)> = Vec::new();
     let mut depth = 0;

@@ -1,4 +1,4 @@
-//! Reading a log (`-wal`) without SQLite, to see whose it is.
+//! Reads a log (`-wal`) without SQLite, to see which file it belongs to.
 //!
 //! The format is documented at <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
 
@@ -10,7 +10,7 @@ use super::stamp::{self, Stamp};
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
-/// Without its last bit, which says in which order of bytes the checksums are.
+/// The magic number without its last bit, which tells the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
 const PAGE_BYTES_MAX: usize = 65_536;
 
@@ -43,7 +43,7 @@ impl WriteAheadLog {
     /// `page` is where the stamps are.
     pub(super) fn names(&mut self, page: u32, stamp: Stamp) -> io::Result<bool> {
         let mut content = vec![0; self.page_bytes];
-        // Newest first: what was just brought home is the last that the log has.
+        // Newest first: the last transaction copied into the file is usually at the end of the log.
         for index in (0..self.frames()?).rev() {
             let Some(frame) = self.frame(index)? else { continue };
             if number(&frame, 0) != page || !is_filled(&mut self.file, &mut content)? {

@@ -1,4 +1,4 @@
-//! Work that nobody waits for: keeping the index up to date, and wiping what was removed.
+//! Background work: keeping the index up to date, and wiping what was removed.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -27,14 +27,14 @@ const REST: Duration = Duration::from_secs(10);
 
 /// How long the file is left to other processes between two steps of wiping: they try every millisecond.
 pub(super) const LEAVE: Duration = Duration::from_millis(5);
-/// How long it is before the log is tried again, if it could not be begun anew.
+/// How long to wait before trying again to restart the log.
 const LOG_REST: Duration = Duration::from_secs(1);
-/// How often the log is tried when the archive is closed.
+/// How often restarting the log is tried when the archive is closed.
 const LOG_TRIES_AT_END: usize = 20;
 /// How long other processes may keep the file locked until closing the archive leaves the wiping to them.
 const BUSY_AT_END: Duration = Duration::from_secs(5);
 
-/// When there is something to do, the later the more pressing.
+/// When there is something to do, in rising order of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
     Never,
@@ -46,7 +46,7 @@ pub(super) enum Due {
 #[derive(Debug)]
 pub(super) struct Maintenance {
     lag: i64,
-    /// How much of the lag came from here.
+    /// How many of the missing entries this process has appended.
     debt: i64,
     left: Left,
     /// Whether what was removed was left behind by others.
@@ -55,7 +55,7 @@ pub(super) struct Maintenance {
     log: PathBuf,
     log_resting_until: Option<Instant>,
     resting_until: Option<Instant>,
-    /// Whether the index was begun anew once; if that does not help, nothing here does.
+    /// Whether the index was rebuilt once; it is not tried twice.
     has_reset_index: bool,
 }
 
@@ -152,7 +152,7 @@ impl Maintenance {
             }
             self.note(db);
             if self.lag >= before {
-                // Others are at it, or it does not work.
+                // Another process is extending it, or it fails.
                 break;
             }
         }
@@ -161,8 +161,7 @@ impl Maintenance {
         }
     }
 
-    /// Does what should not be left to the next one who opens the archive: above all, what was
-    /// removed here is wiped.
+    /// Finishes what should not wait until the archive is opened again: above all, wiping what was removed here.
     pub(super) fn finish(&mut self, db: &Connection) {
         self.note(db);
         let mut log_tries = 0;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Their locks and shared memory do not hold between machines, and SQLite's log needs both.
+/// File systems whose locks and shared memory do not work between machines; SQLite's log needs both.
 const NETWORK_KINDS: &[&str] = &[
     "afs",
     "beegfs",

@@ -179,8 +179,8 @@ fn flags() -> OpenFlags {
 
 /// Opens a connection with what every connection needs.
 ///
-/// By itself it leaves the log alone when it is closed: whoever is last would bring the log home into
-/// whatever file is at the path by then, and delete the log that is there.
+/// Closing it leaves the log alone: by default, the last connection copies the log into whatever file is at the path
+/// by then, and deletes the log that is there.
 pub(super) fn connect(path: &Path, wait_max: Duration) -> Result<Connection, Fault> {
     let db = Connection::open_with_flags(path, flags())?;
     db.busy_timeout(wait_max)?;

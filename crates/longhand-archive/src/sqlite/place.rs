@@ -1,4 +1,4 @@
-//! Whether an archive is still the file that was opened, and its log its own.
+//! Checks that an archive is still the file that was opened, and that the log beside it belongs to it.
 
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use super::log::WriteAheadLog;
 use super::stamp::{self, FileStamp, Stamp};
 use crate::ArchiveError;
 
-/// How long a log that seems to be of another file is looked at again: another process may be about
-/// to bring it home and to begin it anew.
+/// How long a log that seems to belong to another file is looked at again: another process may be copying it into the
+/// archive and restarting it.
 const DOUBT: Duration = Duration::from_millis(100);
 const DOUBT_POLL: Duration = Duration::from_millis(10);
-/// How often at least: on a busy machine all of that time may pass between two looks.
+/// How often it is looked at in any case: on a busy machine all of that time may pass between two looks.
 const DOUBT_LOOKS_MIN: usize = 5;
 
 /// The files of an archive by their paths, and which files these were when it was opened.
@@ -25,20 +25,20 @@ const DOUBT_LOOKS_MIN: usize = 5;
 pub(super) struct Place {
     path: PathBuf,
     file: Option<FileId>,
-    /// The log. Without it, what was written since it was last brought home is in no file that can be found.
+    /// The log. Without it, what was written since the last checkpoint is lost.
     log: PathBuf,
     log_file: Option<FileId>,
     known: Mutex<KnownContent>,
 }
 
-/// What is known of the archive's content.
+/// What earlier checks found out about the archive's content.
 #[derive(Debug)]
 struct KnownContent {
-    /// When the file had last been changed when it was last looked at, and was in order.
+    /// The change time of the file when a check last succeeded.
     changed: Option<ChangeTime>,
-    /// The same, when it was not: then nobody waits for it again.
+    /// The change time of the file when a check last failed: the next check of the same file does not wait.
     refused: Option<ChangeTime>,
-    /// The newest transaction that was seen here, and the page that has its stamp.
+    /// The newest transaction that this process has seen, and the page that has its stamp.
     newest: Option<FileStamp>,
 }
 
@@ -62,8 +62,8 @@ impl Place {
         &self.path
     }
 
-    /// Refuses to go on with a file that nobody would find again, for what is written to it would be
-    /// lost, and with one whose content was replaced.
+    /// Fails if the file is no longer at its path, since what is written to it would be lost, or if its content was
+    /// replaced.
     pub(super) fn check(&self) -> Result<(), ArchiveError> {
         let moved = |path: &Path| FileError::Moved { archive: path.display().to_string() };
         let found = fs::metadata(&self.path).ok();
@@ -73,7 +73,7 @@ impl Place {
         if self.is_log_lost() {
             return Err(moved(&self.log).into());
         }
-        // The file changes only when its log is brought home.
+        // The file changes only when its log is copied into it.
         let changed = found.as_ref().map(change_time);
         let (newest, patience) = {
             let known = self.known();
@@ -98,8 +98,8 @@ impl Place {
         }
     }
 
-    /// Brings the log home if the archive was moved away from it, or it from the archive: as long as both
-    /// are open here, nothing in it is lost. Returns whether it is all in the file.
+    /// Copies the log into the archive if one of the two was moved away from the other: as long as both are open
+    /// here, nothing is lost. Returns whether the file has all of the log.
     pub(super) fn rescue(&self, db: &Connection) -> bool {
         let is_moved = self.file != file_id(&self.path);
         // Another file may have come to the old path, and its log to the old log.
@@ -109,7 +109,7 @@ impl Place {
         is_ours && rescue().is_ok_and(|busy| busy == 0)
     }
 
-    /// Takes away a log that is all in its file, which is no longer beside it.
+    /// Removes a log that was copied into its file, which is no longer beside it.
     pub(super) fn remove_log(&self) {
         if !self.is_log_lost() && self.has_newest() {
             let _ = fs::remove_file(&self.log);
@@ -135,7 +135,7 @@ impl Place {
     }
 }
 
-/// Refuses a file whose log goes on from something else.
+/// Fails if the log beside a file does not continue it.
 pub(super) fn check_beside(path: &Path) -> Result<(), ArchiveError> {
     check_log(path, &log_of(path), None, DOUBT)
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::fault::{Fault, illegible_as};
 use crate::{Damage, DamagedPart, Owner, PreambleId};
 
-/// Stores a preamble unless it is there; one that is there but damaged is written anew.
+/// Stores a preamble unless it is there; a damaged one is overwritten.
 pub(super) fn keep(db: &Connection, owner: Owner, content: &str) -> Result<PreambleId, Fault> {
     let id = PreambleId::of(content);
     db.prepare_cached(
@@ -16,7 +16,7 @@ pub(super) fn keep(db: &Connection, owner: Owner, content: &str) -> Result<Pream
     Ok(id)
 }
 
-/// See [`crate::Archive::preamble`].
+/// See [`crate::Storage::get`].
 pub(super) fn find(db: &Connection, owner: Owner, id: PreambleId) -> Result<Option<String>, Fault> {
     let mut select =
         db.prepare_cached("SELECT content FROM preamble WHERE key = ?1 AND owner = ?2")?;
@@ -35,7 +35,7 @@ pub(super) fn damage(id: PreambleId) -> Damage {
     Damage { session: None, part, detail: "failed its checksum".to_owned() }
 }
 
-/// Removes the preambles that only a removed session's requests had.
+/// Removes the preambles that only requests of a removed session used.
 pub(super) fn remove_unused(db: &Connection, session: i64, owner: [u8; 16]) -> Result<(), Fault> {
     db.prepare_cached(
         "DELETE FROM preamble WHERE owner = ?2 \

@@ -13,7 +13,7 @@ use crate::ArchiveError;
 
 const IDLE_MAX: usize = 8;
 
-/// As many connections as there are readers at a time; some are kept for the next ones.
+/// A pool of connections: one for each reader at a time, some of them kept for the next readers.
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
@@ -35,7 +35,7 @@ impl Readers {
     ) -> Result<T, ArchiveError> {
         self.place.check()?;
         let outcome = self.try_read(action);
-        // What was read from a file that was just replaced may be of both.
+        // If the file was just replaced, what was read may come from both files.
         self.place.check()?;
         outcome.map_err(|fault| fault.into_error(&self.archive, self.wait_max))
     }

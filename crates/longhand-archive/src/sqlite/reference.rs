@@ -25,7 +25,7 @@ pub(super) fn add(
 
 /// See [`crate::Storage::references`].
 ///
-/// Whose a damaged session is, is uncertain; it is passed over.
+/// Damaged sessions are skipped, since their owner is uncertain.
 pub(super) fn find(db: &Connection, handle: Handle) -> Result<Vec<Referenced>, Fault> {
     let mut select = db.prepare_cached(
         "SELECT session, batch FROM reference WHERE handle = ?1 ORDER BY session",

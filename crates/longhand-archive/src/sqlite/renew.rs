@@ -1,8 +1,8 @@
-//! Beginning the log anew, so that nothing of what was wiped is left in it.
+//! Restarts the log, so that nothing of what was wiped is left in it.
 //!
-//! SQLite could truncate the log to nothing. But whoever has the archive open takes a file that goes on without a log
-//! from a transaction that it does not know for another file. So the log is brought home, and the next transaction,
-//! which overwrites it from its beginning, cuts off the rest: at every moment there is a log that names its file.
+//! SQLite could truncate the log to nothing. But a file without a log whose newest transaction is unknown looks like
+//! another file to every process that has the archive open. So the log is copied into the archive, and the next
+//! transaction overwrites it from its beginning and cuts off the rest: at every moment there is a log that names its file.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,8 +14,9 @@ use super::log::WriteAheadLog;
 use super::open::LOG_BYTES_KEPT;
 use super::transaction::Transaction;
 
-/// Brings the log home and begins it anew; returns whether all that it had is gone. It stays where a reader
-/// needs it, or where another process writes first.
+/// Copies the log into the archive and restarts it; returns whether its old content is gone.
+///
+/// It is not if a reader still needs the log, or if another process writes first.
 pub(super) fn renew(db: &Connection, log: &Path, wait_max: Duration) -> Result<bool, Fault> {
     let before = salt(log);
     // Most of it without keeping writers out.

@@ -85,7 +85,7 @@ pub(super) fn requests(
     Ok(Listing { items, next: numbers.next })
 }
 
-/// The newest line of an owner whose answer has a name.
+/// The newest line of an owner's sessions whose answer has this name.
 pub(super) fn answer(
     db: &Connection,
     owner: Owner,
@@ -100,7 +100,7 @@ pub(super) fn answer(
     while let Some(row) = rows.next()? {
         let session = match session::by_row(db, row.get(20)?) {
             Ok(Some(session)) if session.owner == owner => session,
-            // Whose a damaged session is, is uncertain.
+            // The owner of a damaged session is uncertain.
             Ok(_) | Err(Fault::Damage(_)) => continue,
             Err(fault) => return Err(fault),
         };

@@ -21,7 +21,7 @@ const TERMS_MAX: usize = 32;
 
 /// See [`crate::Storage::candidates`].
 ///
-/// Damaged entries are passed over; the first one is told of.
+/// Damaged entries are skipped; the first one is reported.
 pub(super) fn search(
     archive: &SqliteFile,
     wanted: &SearchQuery,
@@ -31,7 +31,7 @@ pub(super) fn search(
         SearchScope::All => Reach::All,
         SearchScope::Owner(owner) => Reach::Owner(owner),
         SearchScope::Session(id) => match archive.read(|db| session::find(db, id))? {
-            Some(session) => Reach::Session(session),
+            Some(session) => Reach::Session(Box::new(session)),
             None => return Ok(Candidates::default()),
         },
     };
@@ -56,11 +56,11 @@ pub(super) fn search(
     Ok(Candidates { hits: search.hits, next, damage: search.damage })
 }
 
-/// Where a search looks, looked up.
+/// A search scope with its session looked up.
 enum Reach {
     All,
     Owner(Owner),
-    Session(StoredSession),
+    Session(Box<StoredSession>),
 }
 
 impl Reach {
@@ -71,7 +71,7 @@ impl Reach {
         }
     }
 
-    /// Whether an entry of a session lies within.
+    /// Whether the entries of a session are searched.
     fn contains(&self, of: &StoredSession) -> bool {
         match self {
             Reach::All => true,
@@ -127,7 +127,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Goes through the entries up to `high` that the index names; `false` if it cannot tell.
+    /// Compares the entries up to `high` that the index names; returns `false` if the index cannot answer.
     fn look_up(&mut self, mut high: i64, strictness: Strictness) -> Result<bool, ArchiveError> {
         let archive = self.archive;
         let hits_before = self.hits.len();
@@ -152,15 +152,16 @@ impl Search<'_> {
         Ok(true)
     }
 
-    /// The index is damaged. It can be made anew from the entries, which also answer for it now.
+    /// Has a damaged index rebuilt; until then, the entries themselves are searched.
     fn give_up_index(&mut self, hits_before: usize) -> bool {
         self.hits.truncate(hits_before);
         self.archive.reindex_later();
         false
     }
 
-    /// What the index is asked: for entries with all of the words. Every word in it is quoted, and
-    /// none contains a quote. `None` if that would not narrow it down.
+    /// The FTS5 query for entries with all of the words; `None` if it would not narrow the search.
+    ///
+    /// Every word is quoted, and none contains a quote.
     fn pattern(&self, db: &Connection, strictness: Strictness) -> Result<Option<String>, Fault> {
         let words: Vec<&str> = self.query.words().into_iter().take(TERMS_MAX).collect();
         let quoted = |term: &str| format!("\"{term}\"");
@@ -281,7 +282,7 @@ fn page(db: &Connection, low: i64, high: i64) -> Result<Vec<Candidate>, Fault> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The same of one session, by its own numbers: its ids lie far apart.
+/// Entries of one session, newest first; selected by their numbers, since their ids lie far apart.
 fn page_of_session(
     db: &Connection,
     session: &StoredSession,

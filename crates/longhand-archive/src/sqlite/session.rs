@@ -1,4 +1,4 @@
-//! Sessions: who they are and where they stand.
+//! Sessions: the row that never changes, and the totals that do.
 
 use longhand_core::session::{News, Version};
 use longhand_core::{Link, Seq};
@@ -13,7 +13,7 @@ use crate::{
     SessionInfo,
 };
 
-/// A session, checked.
+/// A session whose row and totals have passed their checksums.
 #[derive(Clone, Debug)]
 pub(super) struct StoredSession {
     /// The id of its row.
@@ -23,7 +23,7 @@ pub(super) struct StoredSession {
     pub(super) totals: SessionTotals,
 }
 
-/// What changes with every entry and batch.
+/// The counts, times and seals that change with every entry and batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SessionTotals {
     pub(super) entries: u64,
@@ -32,7 +32,7 @@ pub(super) struct SessionTotals {
     pub(super) last_ms: i64,
     /// The row of the entry appended last, which tells the order of activity.
     pub(super) newest_row: i64,
-    /// The entry appended last; without entries nothing of it counts.
+    /// The entry appended last; meaningless if there are no entries.
     newest: StoredNode,
     pub(super) batches: u64,
     /// The seal of the newest batch in the log, live or not.
@@ -114,7 +114,7 @@ impl SessionTotals {
     }
 }
 
-/// What the first of a session's things is chained to.
+/// The seal that the first entry, batch or undo of a session is chained to.
 pub(super) fn first_seal(id: SessionId, things: &str) -> Seal {
     Sealer::new(things).bytes(&id.to_bytes()).seal()
 }
@@ -124,7 +124,7 @@ impl StoredSession {
         Fault::damage(self.id, part, detail)
     }
 
-    /// How much it has of everything.
+    /// The version: how many entries, batches and undos it has, and a hash of its pins.
     pub(super) fn version(&self) -> Version {
         let totals = &self.totals;
         let pins = if totals.pins == seal_of_pins(&[]) { 0 } else { short(&totals.pins) };
@@ -138,7 +138,7 @@ impl StoredSession {
     }
 }
 
-/// A part of a seal that is hardly ever that of another one.
+/// The first bytes of a seal, which hardly ever equal those of another one.
 fn short(seal: &Seal) -> u64 {
     seal.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
@@ -248,7 +248,7 @@ pub(super) fn begin(
     Ok(StoredSession { row, id, owner: new.owner, totals: SessionTotals::new(id) })
 }
 
-/// Writes where the session stands now.
+/// Writes the session's totals.
 pub(super) fn save(db: &Connection, session: &StoredSession) -> Result<(), Fault> {
     let totals = &session.totals;
     let mut replace = db.prepare_cached(
@@ -279,7 +279,7 @@ pub(super) fn save(db: &Connection, session: &StoredSession) -> Result<(), Fault
     Ok(())
 }
 
-/// Reads where a session stands; `None` if the row is gone or is not what was written.
+/// Reads a session's totals; `None` if the row is gone or is not what was written.
 pub(super) fn totals(
     db: &Connection,
     row: i64,
@@ -363,7 +363,7 @@ fn info(db: &Connection, id: SessionId) -> Result<Option<SessionInfo>, Fault> {
     row.map(|row| info_of_row(db, row, id)).transpose()
 }
 
-/// Tells what is legible of a session, whatever is damaged.
+/// Returns what is legible of a session, whatever is damaged.
 fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInfo, Fault> {
     let mut select = db.prepare_cached(SELECT_BY_ROW)?;
     let damaged = SessionInfo { id, is_damaged: true, ..SessionInfo::default() };

@@ -1,4 +1,4 @@
-//! Which state of a file a log goes on from.
+//! Stamps, which tell which state of a file a log continues.
 //!
 //! SQLite finds the log of a file by its name alone, and would apply whatever lies there. So every
 //! transaction leaves a random stamp, together with the stamp of the transaction before it: the log
@@ -19,11 +19,11 @@ const AGREEING_MIN: usize = BYTES / 2;
 /// What comes right before the stamps in a page, which is searched for it.
 const MARK: &[u8; 16] = b"longhand stamp\0\x01";
 
-/// Made when a file is first written to: one without it is whole, and cannot be told from others.
+/// The table is made when a file is first written to; a file without it is valid, but cannot be told from others.
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS stamp (id INTEGER PRIMARY KEY CHECK (id = 1), \
     mark BLOB NOT NULL, before BLOB NOT NULL, now BLOB NOT NULL) STRICT";
 
-/// What one transaction left.
+/// The random stamp of one transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamp([u8; BYTES]);
 

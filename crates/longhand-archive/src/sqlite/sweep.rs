@@ -59,7 +59,7 @@ pub(super) fn forget_wiped(db: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How far the wiping is, as far as the tables do not tell it.
+/// Progress of the wiping that cannot be read from the tables.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
     /// Sessions without entries that only refer to a text.
@@ -162,7 +162,7 @@ impl Sweep {
         }
     }
 
-    /// Notes how far a session has been looked through.
+    /// Records how far a session has been searched.
     fn look_on(
         &mut self,
         db: &Connection,
@@ -183,7 +183,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Writes the index anew without the words of what is gone.
+    /// Rewrites the index without the words of wiped entries.
     fn purge(&mut self, db: &Connection, deadline: Instant) -> Result<(), Fault> {
         loop {
             let is_done = index::purge(db, std::mem::replace(&mut self.has_begun_purge, true))?;

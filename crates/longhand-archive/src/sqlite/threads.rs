@@ -43,7 +43,7 @@ impl fmt::Debug for JobQueue {
 }
 
 impl Threads {
-    /// Has a job done. If no thread can be started for it, it is dropped.
+    /// Runs a job on a thread. If no thread can be started, the job is dropped.
     pub(super) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         let mut queue = self.shared.queue();
         queue.jobs.push_back(Box::new(job));
@@ -89,7 +89,7 @@ impl Shared {
 
     fn work(&self) {
         while let Some(job) = self.next() {
-            // Who waits for a job that panics learns that nothing came of it.
+            // The caller of a job that panics gets an error.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     }

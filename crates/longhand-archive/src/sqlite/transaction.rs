@@ -12,13 +12,13 @@ use super::stamp::{self, Stamp};
 /// lets a busy neighbour starve us.
 const POLL: Duration = Duration::from_millis(1);
 
-/// An open transaction; dropping it takes everything back.
+/// An open transaction; dropping it rolls it back.
 pub(super) struct Transaction<'d> {
     db: &'d Connection,
     before: ChangeCount,
 }
 
-/// Counts changes: of rows, and of tables.
+/// The number of changes to rows, and the version of the schema.
 type ChangeCount = (u64, i64);
 
 impl<'d> Transaction<'d> {
@@ -34,7 +34,7 @@ impl<'d> Transaction<'d> {
         }
     }
 
-    /// Returns when all of it is on disk, with its stamp; one that changes nothing has none.
+    /// Commits and returns the stamp once everything is on disk; `None` if the transaction changed nothing.
     pub(super) fn commit(self) -> Result<Option<Stamp>, Fault> {
         if change_count(self.db)? == self.before {
             run(self.db, "COMMIT")?;
@@ -43,7 +43,7 @@ impl<'d> Transaction<'d> {
         self.commit_stamped()
     }
 
-    /// The same, but one that changes nothing has a stamp, too.
+    /// Commits with a stamp even if nothing was changed.
     pub(super) fn commit_stamped(self) -> Result<Option<Stamp>, Fault> {
         stamp::advance(self.db)?;
         let stamp = stamp::newest(self.db)?;
@@ -60,8 +60,9 @@ impl Drop for Transaction<'_> {
     }
 }
 
-/// Makes one change inside a transaction, or none of it. The inner failure is of this change alone; the
-/// outer one says that the transaction is lost.
+/// Makes one change inside a transaction completely or not at all.
+///
+/// The inner error concerns this change alone; the outer one means that the transaction was rolled back.
 pub(super) fn attempt<T>(
     db: &Connection,
     change: impl FnOnce(&Connection) -> Result<T, Fault>,
@@ -72,7 +73,7 @@ pub(super) fn attempt<T>(
             run(db, "RELEASE change")?;
             Ok(Ok(outcome))
         }
-        // SQLite itself takes back everything after some failures, such as a full disk.
+        // SQLite rolls the whole transaction back after some failures, such as a full disk.
         Err(fault) if db.is_autocommit() => Err(fault),
         Err(fault) => {
             db.execute_batch("ROLLBACK TO change; RELEASE change")?;

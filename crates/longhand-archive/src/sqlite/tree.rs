@@ -1,4 +1,4 @@
-//! Entries without what they say.
+//! Entries without their bodies.
 
 use std::ops::Range;
 

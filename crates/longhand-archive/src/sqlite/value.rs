@@ -1,10 +1,10 @@
-//! Values that all share, under names.
+//! Named values that all sessions share.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::Fault;
 
-/// Made when it is first needed: a file without it is whole.
+/// The table is made when it is first needed; a file without it is valid.
 const TABLE: &str =
     "CREATE TABLE IF NOT EXISTS value (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT";
 
@@ -18,7 +18,7 @@ pub(super) fn find(db: &Connection, name: &str) -> Result<Option<String>, Fault>
     Ok(select.query_row([name], |row| row.get(0)).optional()?)
 }
 
-/// Puts a value if the one that is there is as expected; says whether it was.
+/// Replaces a value if the present one is as expected; returns whether it was.
 pub(super) fn put(
     db: &Connection,
     name: &str,

@@ -14,7 +14,7 @@ use super::open;
 use super::session::{self, SessionTotals, StoredSession};
 use crate::{ArchiveError, Damage, DamagedPart, SessionId};
 
-/// See [`crate::Archive::verify`].
+/// See [`crate::Storage::check`].
 pub(super) fn verify(
     path: &Path,
     wait_max: Duration,
@@ -38,7 +38,7 @@ pub(super) fn verify_in(db: Connection, session: Option<SessionId>) -> Result<Ve
 /// A session that is checked.
 struct Subject {
     session: StoredSession,
-    /// Whether the record of where the session stands is sound; if not, nothing in it counts.
+    /// Whether the totals are sound; if not, they are ignored.
     has_totals: bool,
 }
 
@@ -51,18 +51,18 @@ impl Subject {
 /// Checks one thing that belongs to a session.
 type PartCheck = fn(&Connection, &Subject) -> Result<Vec<Damage>, Fault>;
 
-/// A check on its way, with what it has found.
+/// A running check, and the damage found so far.
 struct Check {
     db: Connection,
     damages: Vec<Damage>,
 }
 
 impl Check {
-    /// One damage may be met on several ways.
+    /// Returns each damage once: several checks may find the same.
     fn told_once(self) -> Vec<Damage> {
         let mut told: Vec<Damage> = Vec::with_capacity(self.damages.len());
         for damage in self.damages {
-            // The same damage is met in one session, and so close by.
+            // Repeated findings are of one session, so they are close together.
             if !told.iter().rev().take(8).any(|other| *other == damage) {
                 told.push(damage);
             }
@@ -106,12 +106,12 @@ impl Check {
         }
         let select = "SELECT 1 FROM session WHERE id = ?1 AND key IS NOT NULL";
         if let Ok(None) = self.db.query_row(select, [row], |_| Ok(())).optional() {
-            // It was removed meanwhile, and what seemed missing was being wiped.
+            // It was removed meanwhile: what seemed to be missing was being wiped.
             self.damages.truncate(damages_before);
         }
     }
 
-    /// Reads the session's own records; `None` if who it is is uncertain, and with it all the rest.
+    /// Reads the session's own records; `None` if its identity is uncertain, for then nothing else can be checked.
     fn subject(&mut self, row: i64, id: SessionId) -> Option<Subject> {
         let found = session::find_row(&self.db, id).ok().flatten();
         let found = found.filter(|found| found.row == row && found.is_sound());

@@ -1,4 +1,4 @@
-//! What is written to sessions, each all or nothing.
+//! Writes to sessions, each made completely or not at all.
 
 use longhand_core::session::Version;
 use rusqlite::Connection;
@@ -68,7 +68,7 @@ impl ReadyWrite {
     }
 }
 
-/// Makes each of several writes, or nothing of it. The outer failure says that the transaction is lost.
+/// Makes several writes, each completely or not at all; the outer error means that the transaction was rolled back.
 pub(super) fn make_all(
     db: &Connection,
     writes: &[ReadyWrite],

@@ -18,7 +18,7 @@ use crate::ArchiveError;
 pub(super) trait WriteJob: Send + fmt::Debug {
     /// Makes the change inside the open transaction.
     fn run(&mut self, db: &Connection) -> Result<(), Fault>;
-    /// Tells the caller how it went.
+    /// Sends the outcome to the caller.
     fn answer(self: Box<Self>, failure: Option<ArchiveError>);
 }
 
@@ -126,7 +126,7 @@ impl WriteConnection {
 }
 
 impl Drop for WriteConnection {
-    /// Brings the log home, which connections do not do by themselves: see `open::connect`.
+    /// Copies the log into the archive, which connections do not do by themselves: see `open::connect`.
     fn drop(&mut self) {
         if self.place.check().is_ok() {
             let _ = self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);

@@ -1,7 +1,7 @@
-//! Writing: one at a time, many together.
+//! The thread that writes, and the queue of calls that share its transactions.
 //!
-//! A thread writes what has come while it wrote before. A lone caller thus waits for its own sync alone,
-//! and a crowd shares its transactions.
+//! Each transaction takes the calls that arrived during the one before it. So a single caller waits for its own sync
+//! only, and many callers share one.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,7 +27,7 @@ const GROUP_MAX: usize = 256;
 /// and arrive one by one, and a sync of the disk takes far longer.
 const GATHER_MAX: Duration = Duration::from_micros(300);
 
-/// Performs changes.
+/// Queues changes for the thread that writes.
 #[derive(Debug)]
 pub(super) struct Writer {
     archive: String,
@@ -151,7 +151,7 @@ struct WriteWorker {
 impl WriteWorker {
     fn run(mut self) {
         while let Some(group) = self.gather() {
-            // Who waits for a change that panics learns that nothing came of it.
+            // The caller of a change that panics gets an error.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 let connection = &mut *WriteConnection::locked(&self.connection);
                 connection.commit(group);
@@ -178,7 +178,7 @@ impl WriteWorker {
     }
 }
 
-/// A call's change and the way back to it.
+/// A queued change, and the channel for its outcome.
 struct QueuedWrite<T, A> {
     action: A,
     outcome: Option<T>,
@@ -201,7 +201,7 @@ impl<T: Send, A: Fn(&Connection) -> Result<T, Fault> + Send> WriteJob for Queued
         let outcome = match (failure, self.outcome) {
             (Some(failure), _) => Err(failure),
             (None, Some(outcome)) => Ok(outcome),
-            // Dropping the reply tells the caller that nothing came of it.
+            // Dropping the channel gives the caller an error.
             (None, None) => return,
         };
         let _ = self.reply.send(outcome);

@@ -15,7 +15,7 @@ use crate::{BatchRecord, Damage, DamagedPart};
 /// How many entries are read at a time; between pages the log can be emptied.
 const PAGE: u64 = 1_000;
 
-/// Checks all entries that the session's head knows of.
+/// Checks all entries that the session's totals count.
 pub(super) fn entries(db: &Connection, subject: &Subject) -> Result<Vec<Damage>, Fault> {
     let session = &subject.session;
     let mut check = Numbered::from(0);
@@ -57,11 +57,14 @@ pub(super) fn entries(db: &Connection, subject: &Subject) -> Result<Vec<Damage>,
     Ok(check.damages(subject, DamagedPart::Entry))
 }
 
-/// Checks all batches that the session's head knows of and what they edit; returns those that are sound.
+/// Batches with their numbers.
+type NumberedBatches = Vec<(u64, BatchRecord)>;
+
+/// Checks all batches that the session's totals count, and what they edit; returns those that are sound.
 pub(super) fn batches(
     db: &Connection,
     subject: &Subject,
-) -> Result<(Vec<(u64, BatchRecord)>, Vec<Damage>), Fault> {
+) -> Result<(NumberedBatches, Vec<Damage>), Fault> {
     let session = &subject.session;
     let mut check = Numbered::from(1);
     let mut before = vec![first_seal(session.id, "batches")];
