@@ -25,7 +25,7 @@ const SESSION: &str = "shared";
 /// Another conversation that begins like [`messages`].
 fn otherwise(path: &str, steps: usize, common: usize) -> Vec<Value> {
     let all = messages(path, steps);
-    let mut mine = all[..1 + 2 * common].to_vec();
+    let mut mine = all[..=2 * common].to_vec();
     mine.extend(all[1 + 2 * common..].iter().map(|message| {
         let text = message.to_string().replace("file_", "other_").replace("call_", "another_");
         serde_json::from_str(&text).unwrap()
@@ -48,13 +48,13 @@ async fn a_window_never_shows_the_edits_of_another_path() {
     let (folder, disk) = sqlite();
     let archive = Arc::new(Faulty::new(Arc::clone(&disk), Fault::None));
     let proxy_archive = Arc::clone(&archive);
-    let set = |settings: &mut Settings| {
+    let configure = |settings: &mut Settings| {
         settings.budget = Some(Tokens(2_000));
         settings.deadline = Duration::from_mins(1);
     };
     let steps = || vec![ScriptStep::Answer("Here.".to_owned()); 40];
     let ours = Stage::with(steps(), |settings| {
-        set(settings);
+        configure(settings);
         settings.archive = proxy_archive;
     });
     let ours = Arc::new(ours.await);
@@ -74,7 +74,7 @@ async fn a_window_never_shows_the_edits_of_another_path() {
     // Meanwhile another proxy says something else there, and edits that.
     let other = reopened(&folder);
     let theirs = Stage::with(steps(), |settings| {
-        set(settings);
+        configure(settings);
         settings.archive = other;
     });
     let theirs = theirs.await;
@@ -201,8 +201,8 @@ async fn play(seed: u64, turns: usize) {
         settings.listen.set_port(0);
         settings.upstream_openai = Some(upstream.url());
         settings.budget = Some(Tokens(1_200));
-        settings.require_archive = at == 0 && seed % 2 == 0;
-        settings.deadline = Duration::from_millis(if seed % 3 == 0 { 25 } else { 5_000 });
+        settings.require_archive = at == 0 && seed.is_multiple_of(2);
+        settings.deadline = Duration::from_millis(if seed.is_multiple_of(3) { 25 } else { 5_000 });
         archives.push(archive);
         proxies.push(serve(settings).await.unwrap());
     }
