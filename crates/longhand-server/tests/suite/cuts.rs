@@ -175,7 +175,7 @@ async fn where_all_must_be_archived_no_path_and_no_answer_is_an_exception() {
     ] {
         for form in forms {
             let stage = Stage::with([ScriptStep::Answer("Here.".into())], |settings| {
-                settings.require_archive = true
+                settings.require_archive = true;
             })
             .await;
             let body = request(path, &[user("Hm?")], false);
@@ -190,7 +190,7 @@ async fn where_all_must_be_archived_no_path_and_no_answer_is_an_exception() {
         }
         // A refusal of the model is an answer, too.
         let stage = Stage::with([ScriptStep::Refuse("I must not.".into())], |settings| {
-            settings.require_archive = true
+            settings.require_archive = true;
         })
         .await;
         stage.post(path, &request(path, &[user("Hm?")], false)).await.text().await.unwrap();

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use crate::common::client::Client;
 use crate::common::{
-    PATHS, Stage, assistant, id_of, messages, reopened, request, sessions, sqlite, told, until,
-    user,
+    PATHS, Stage, assistant, id_of, messages, reopened, request, sessions, sqlite, until, user,
 };
 use futures_util::future::join_all;
 use longhand::{Archive, Tokens};
@@ -26,7 +25,7 @@ const SESSION: &str = "shared";
 /// Another conversation that begins like [`messages`].
 fn otherwise(path: &str, steps: usize, common: usize) -> Vec<Value> {
     let all = messages(path, steps);
-    let mut mine = all[..1 + 2 * common].to_vec();
+    let mut mine = all[..=2 * common].to_vec();
     mine.extend(all[1 + 2 * common..].iter().map(|message| {
         let text = message.to_string().replace("file_", "other_").replace("call_", "another_");
         serde_json::from_str(&text).unwrap()
@@ -48,15 +47,15 @@ async fn a_window_never_shows_the_edits_of_another_path() {
     let path = PATHS[0];
     let (folder, disk) = sqlite();
     let archive = Arc::new(Faulty::new(Arc::clone(&disk), Fault::None));
-    let own = Arc::clone(&archive);
-    let settings = |settings: &mut Settings| {
+    let proxy_archive = Arc::clone(&archive);
+    let configure = |settings: &mut Settings| {
         settings.budget = Some(Tokens(2_000));
         settings.deadline = Duration::from_mins(1);
     };
     let steps = || vec![ScriptStep::Answer("Here.".to_owned()); 40];
-    let ours = Stage::with(steps(), |own_settings| {
-        settings(own_settings);
-        own_settings.archive = own;
+    let ours = Stage::with(steps(), |settings| {
+        configure(settings);
+        settings.archive = proxy_archive;
     });
     let ours = Arc::new(ours.await);
     // Both have a window with edits.
@@ -74,9 +73,9 @@ async fn a_window_never_shows_the_edits_of_another_path() {
     until("it looks", || count("open") > opened).await;
     // Meanwhile another proxy says something else there, and edits that.
     let other = reopened(&folder);
-    let theirs = Stage::with(steps(), |their_settings| {
-        settings(their_settings);
-        their_settings.archive = other;
+    let theirs = Stage::with(steps(), |settings| {
+        configure(settings);
+        settings.archive = other;
     });
     let theirs = theirs.await;
     for steps in 11..=30 {
@@ -202,8 +201,8 @@ async fn play(seed: u64, turns: usize) {
         settings.listen.set_port(0);
         settings.upstream_openai = Some(upstream.url());
         settings.budget = Some(Tokens(1_200));
-        settings.require_archive = at == 0 && seed % 2 == 0;
-        settings.deadline = Duration::from_millis(if seed % 3 == 0 { 25 } else { 5_000 });
+        settings.require_archive = at == 0 && seed.is_multiple_of(2);
+        settings.deadline = Duration::from_millis(if seed.is_multiple_of(3) { 25 } else { 5_000 });
         archives.push(archive);
         proxies.push(serve(settings).await.unwrap());
     }
@@ -235,7 +234,8 @@ async fn play(seed: u64, turns: usize) {
     });
     let branches: Vec<Branch> = join_all(last).await;
     for proxy in &proxies {
-        let waiting = || (proxy.missing())().into_iter().filter(|own| own.given_up.is_none());
+        let waiting =
+            || (proxy.missing())().into_iter().filter(|missing| missing.given_up.is_none());
         until("nothing waits", || waiting().count() == 0).await;
         let queue = async || {
             let url = format!("http://{}/longhand/ready", proxy.address());
@@ -273,14 +273,15 @@ fn assert_once(disk: &dyn Archive, branches: &[Branch], seed: u64) {
         }
         let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
         assert!(twice.is_empty(), "seed {seed}, {}: twice: {twice:?}", session.name);
-        let own = branches.iter().filter(|branch| branch.session == session.name);
-        for branch in own {
+        let of_session = branches.iter().filter(|branch| branch.session == session.name);
+        for branch in of_session {
             let last = words(&branch.said.last().unwrap().to_string());
             let head = entries.iter().find(|entry| words(&entry.raw) == last);
             let Some(head) = head else { panic!("seed {seed}: {last} is lost") };
             let path = disk.path(session.id, Some(head.seq), 0..u64::MAX).unwrap();
             let path: Vec<String> = path.iter().map(|entry| words(&entry.raw)).collect();
-            let said: Vec<String> = branch.said.iter().map(|own| words(&own.to_string())).collect();
+            let said: Vec<String> =
+                branch.said.iter().map(|message| words(&message.to_string())).collect();
             assert_eq!(path, said, "seed {seed}, {}", branch.name);
         }
     }
