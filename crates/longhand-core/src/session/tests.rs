@@ -53,19 +53,21 @@ impl Definition {
         !self.undone.contains(&number) && (line.after == 0 || self.is_live(line.after))
     }
 
-    /// How far a batch reaches with those that it builds on; `None` if they do not all apply.
-    fn reach(&self, number: u64, path: &[Seq]) -> Option<Option<Seq>> {
-        let (line, edited) = &self.log[number as usize - 1];
-        let before = if line.after == 0 { None } else { self.reach(line.after, path)? };
-        let applies = edited.iter().all(|seq| path.contains(seq));
-        applies.then(|| edited.iter().copied().max().max(before))
+    /// The entries that a batch and those that it builds on edit.
+    fn edited(&self, number: u64) -> Vec<Seq> {
+        let Some((line, edited)) = number.checked_sub(1).map(|index| &self.log[index as usize])
+        else {
+            return Vec::new();
+        };
+        edited.iter().copied().chain(self.edited(line.after)).collect()
     }
 
     fn live(&self, head: Option<Seq>) -> Vec<u64> {
         let path = self.path(head);
         let live = (1..=self.log.len() as u64).filter(|number| self.is_live(*number));
-        let reaching = live.filter_map(|number| Some((self.reach(number, &path)?, number)));
-        let newest = reaching.max().map(|(_, number)| number);
+        let applies = |number: &u64| self.edited(*number).iter().all(|seq| path.contains(seq));
+        let reach = |number: &u64| (self.edited(*number).into_iter().max(), *number);
+        let newest = live.filter(applies).max_by_key(reach);
         let before =
             |number: &u64| Some(self.log[*number as usize - 1].0.after).filter(|after| *after > 0);
         let mut chain: Vec<u64> = std::iter::successors(newest, before).collect();
