@@ -225,13 +225,9 @@ impl<'a> History<'a> {
 
     /// Has a writer write something from the state that it has.
     fn write(&mut self, side: usize) {
-        let mut ledger = match self.ledgers[side].take() {
-            Some(ledger) => ledger,
-            None => {
-                let new = named(Owner::LOCAL, NAME);
-                wait(Ledger::open_or_begin(&self.ways[side], id(NAME), &new)).unwrap()
-            }
-        };
+        let new = named(Owner::LOCAL, NAME);
+        let open = || wait(Ledger::open_or_begin(&self.ways[side], id(NAME), &new)).unwrap();
+        let mut ledger = self.ledgers[side].take().unwrap_or_else(open);
         let before = ledger.clone();
         let place = self.place(&ledger.state);
         let outcome = match self.rng.range(0..10) {

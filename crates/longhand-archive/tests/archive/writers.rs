@@ -42,7 +42,7 @@ fn play_all(count: u64, mut one: impl FnMut(u64) -> Happened) -> Happened {
 
 #[test]
 fn two_writers_agree_with_memory_on_what_there_is() {
-    let count = setting("LONGHAND_HISTORIES", 600);
+    let count = setting("LONGHAND_HISTORIES", 1_000);
     play_all(count, |seed| {
         let archive = MemoryArchive::new();
         play(seed, &archive, &archive)
@@ -52,7 +52,7 @@ fn two_writers_agree_with_memory_on_what_there_is() {
 /// Each has connections of its own, as another process has.
 #[test]
 fn two_writers_agree_with_a_file_on_what_there_is() {
-    let count = setting("LONGHAND_HISTORIES", 600) / 10;
+    let count = setting("LONGHAND_HISTORIES", 1_000) / 10;
     play_all(count, |seed| {
         let folder = quick_folder();
         let one = SqliteArchive::open(folder.path().join("archive.db")).unwrap();

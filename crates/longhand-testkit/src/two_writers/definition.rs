@@ -132,19 +132,22 @@ impl Definition {
         !self.undone.contains(&number) && (*after == 0 || self.is_live(*after))
     }
 
-    /// How far a batch reaches with those that it builds on; `None` if they do not all apply to a path.
-    fn reach(&self, number: u64, path: &[Seq]) -> Option<Option<Seq>> {
-        let (after, edited) = &self.log[number as usize - 1];
-        let before = if *after == 0 { None } else { self.reach(*after, path)? };
-        let applies = edited.iter().all(|seq| path.contains(seq));
-        applies.then(|| edited.iter().copied().max().max(before))
+    /// The entries that a batch and those that it builds on edit.
+    fn edited(&self, number: u64) -> Vec<Seq> {
+        let Some(index) = number.checked_sub(1) else { return Vec::new() };
+        let (after, edited) = &self.log[index as usize];
+        [self.edited(*after), edited.clone()].concat()
     }
 
     /// The live batches of a path, oldest first.
     pub(super) fn live(&self, head: Option<Seq>) -> Vec<u64> {
         let path = self.path(head);
         let live = (1..=self.log.len() as u64).filter(|number| self.is_live(*number));
-        let reaching = live.filter_map(|number| Some((self.reach(number, &path)?, number)));
+        let reaching = live.filter_map(|number| {
+            let edited = self.edited(number);
+            let applies = edited.iter().all(|seq| path.contains(seq));
+            applies.then(|| (edited.into_iter().max(), number))
+        });
         let newest = reaching.max().map(|(_, number)| number);
         let before =
             |number: &u64| Some(self.log[*number as usize - 1].0).filter(|after| *after > 0);
