@@ -16,6 +16,8 @@ pub mod rng;
 pub mod scripted;
 pub mod session;
 pub mod texts;
+#[cfg(feature = "storage")]
+pub mod two_writers;
 pub mod validator;
 
 pub use self::validator::{WireFormat, validate, validate_edit};

@@ -91,8 +91,8 @@ pub(super) async fn reference<S: Storage + ?Sized>(
     let found = found.into_iter().filter(|found| owner.is_none_or(|owner| found.owner == owner));
     let (of_first, of_others): (Vec<Referenced>, Vec<Referenced>) =
         found.partition(|found| Some(found.session) == first);
-    for found in of_first {
-        return target(storage, &found, handle).await.map(Some);
+    if let Some(found) = of_first.first() {
+        return target(storage, found, handle).await.map(Some);
     }
     let mut fault = None;
     for found in of_others {

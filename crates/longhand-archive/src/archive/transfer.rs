@@ -143,19 +143,16 @@ pub(super) async fn restore<S: Storage + ?Sized>(
         [Record::Session(new), rest @ ..] => (Some(new), rest),
         records => (None, records),
     };
-    let mut ledger = match begin {
-        Some(new) => {
-            let ledger = Ledger::open_or_begin(storage, id, new).await?;
-            let is_there = ledger.state.written() != Version::default();
-            if is_there && begun(&ledger.opened.session) != *new {
-                return Err(unfit(id, "the record of the session"));
-            }
-            ledger
+    let mut ledger = if let Some(new) = begin {
+        let ledger = Ledger::open_or_begin(storage, id, new).await?;
+        let is_there = ledger.state.written() != Version::default();
+        if is_there && begun(&ledger.opened.session) != *new {
+            return Err(unfit(id, "the record of the session"));
         }
-        None => {
-            let unknown = ArchiveError::UnknownSession { session: id };
-            Ledger::open(storage, id).await?.ok_or(unknown)?
-        }
+        ledger
+    } else {
+        let unknown = ArchiveError::UnknownSession { session: id };
+        Ledger::open(storage, id).await?.ok_or(unknown)?
     };
     let change = |state: &mut SessionState, write: &mut Write| {
         let before = write.clone();

@@ -18,3 +18,4 @@ mod replaced;
 mod search;
 mod sharing;
 mod size;
+mod writers;

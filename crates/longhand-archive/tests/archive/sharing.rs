@@ -78,7 +78,7 @@ fn of_two_that_saw_the_same_version_one_is_refused() {
             match outcome {
                 Ok(version) => assert_eq!(version.batches, count + 1),
                 Err(ArchiveError::Conflict { conflict, .. }) => {
-                    assert_eq!(conflict, Conflict::Version)
+                    assert_eq!(conflict, Conflict::Version);
                 }
                 Err(error) => panic!("{error}"),
             }

@@ -123,8 +123,9 @@ pub(super) fn any_text_is_stored_and_found(archive: &dyn Archive) {
     for text in &texts {
         record(archive, "a", &[user(text), reply(&format!("{text} needle {text}"))]);
     }
-    for query in texts.iter().map(String::as_str).chain(["needle", "error", "→", "\u{3000}", "é"])
-    {
+    // Storage without an index reads all of them for each.
+    let queries = texts.iter().step_by(4).map(String::as_str);
+    for query in queries.chain(["needle", "error", "→", "\u{3000}", "é"]) {
         archive.search(&Scope::All, query, 9).unwrap();
     }
     // What surrounds a hit is cut on both sides.
