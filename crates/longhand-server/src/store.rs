@@ -410,11 +410,10 @@ impl Store {
         let mut memory = session.lock();
         let BatchCommit { after, batch, receipt, aside } = commit;
         let new = NewBatch { after, at_ms: now_ms(), batch, receipt };
-        let is_current = memory.edition == admitted.edition;
+        let is_current = memory.has_in_place(admitted);
         let committed = is_current.then(|| memory.commit(new.clone(), aside).ok()).flatten();
         let Some(live) = committed else {
-            // Another process was first: the numbers are not those of the archive.
-            session.doubt_later();
+            // Its numbers are of an earlier edition, or another request was first.
             let (refusal, ticket) = tokio::sync::oneshot::channel();
             let _ = refusal.send(false);
             return (memory.uncommitted(new), Some(ticket));

@@ -222,8 +222,9 @@ impl ArchiveWorker {
         // All writes to a session are one, in the order in which they came.
         let mut targets: Vec<(SessionWrite, Vec<WaitingWrite>)> = Vec::new();
         for (mut write, waiter) in group {
-            let id = write.session_id();
-            let index = targets.iter().position(|(target, _)| target.session.id == id);
+            // A session that was dropped from memory and read again has numbers of its own.
+            let is_same = |target: &SessionWrite| Arc::ptr_eq(&target.session, write.session());
+            let index = targets.iter().position(|(target, _)| is_same(target));
             let index = index.unwrap_or_else(|| {
                 targets.push((SessionWrite::new(write.session()), Vec::new()));
                 targets.len() - 1
@@ -236,6 +237,7 @@ impl ArchiveWorker {
                 WriteStep::Replace
                     if write.places() > 0 && write.places().is_multiple_of(PLACES_MAX) =>
                 {
+                    write.rest();
                     self.trouble(write.session_id(), true);
                     self.keep((write, waiter), PLACE_PATIENCE);
                 }

@@ -18,6 +18,7 @@ use tokio::sync::MutexGuard as TurnGuard;
 use tokio::time::timeout;
 
 use crate::lock::lock;
+use crate::request::admit::AdmittedRequest;
 
 /// How long a plan waits for another plan of the same session.
 const TURN_TIME_MAX: Duration = Duration::from_millis(100);
@@ -215,8 +216,9 @@ impl LiveSession {
             return false;
         }
         let now = opened.as_ref().map_or(Version::default(), |opened| opened.news.version);
-        // What we are writing ourselves is no news.
-        let is_known = now == since || memory.under_way == Some(now);
+        // What we are writing ourselves is no news. The birth of a session is not known before it is written.
+        let birth = if since.birth == 0 { 0 } else { now.birth };
+        let is_known = now == since || memory.under_way == Some(Version { birth, ..now });
         if (anew || !is_known) && !memory.begin_edition(opened) {
             self.is_damaged.store(true, Ordering::Relaxed);
             return false;
@@ -238,8 +240,10 @@ impl LiveSession {
                 Err(unread) => unread,
             };
             if !self.load(archive, unread).await {
+                // Both at once: a guess must not outlive the doubt about it.
+                let mut memory = self.lock();
                 self.doubt_later();
-                return take(&mut self.lock(), Patience::Guess).ok();
+                return take(&mut memory, Patience::Guess).ok();
             }
         }
     }
@@ -331,6 +335,11 @@ impl LiveSession {
         self.lock().calls.is_form(seq, message)
     }
 
+    /// Whether the messages of a request still have the numbers with which it was admitted.
+    pub(crate) fn has_in_place(&self, admitted: &AdmittedRequest) -> bool {
+        self.lock().has_in_place(admitted)
+    }
+
     /// Takes note of a write that is under way to a version.
     pub(super) fn writing(&self, version: Version) {
         self.lock().under_way = Some(version);
@@ -392,6 +401,13 @@ impl SessionMemory {
         let batches = self.state.log().len();
         self.batches.retain(|number, _| *number <= batches);
         opened.is_none_or(|opened| self.state.apply(opened.news).is_ok())
+    }
+
+    /// Whether the messages of a request still have the numbers with which it was admitted.
+    pub(super) fn has_in_place(&self, admitted: &AdmittedRequest) -> bool {
+        let mut places = admitted.trail.seqs.iter().zip(admitted.chain.links());
+        self.edition == admitted.edition
+            || places.all(|(seq, link)| self.state.link(*seq) == Some(*link))
     }
 
     /// Finds the messages of a request; those whose calls were changed are new.
