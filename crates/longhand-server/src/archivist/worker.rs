@@ -58,6 +58,8 @@ pub(super) struct ArchiveWorker {
     kept: Vec<WaitingWrite>,
     /// When an archive that fails is tried again, and how often it was.
     stalled: Option<(Instant, u32)>,
+    /// Whether nothing of the last group could be written: what it waits for may come later in the queue.
+    is_stuck: bool,
     /// The sessions whose last write failed.
     troubled: FxHashSet<SessionId>,
     /// How many jobs came together last.
@@ -82,6 +84,7 @@ impl ArchiveWorker {
             rereading: Vec::new(),
             kept: Vec::new(),
             stalled: None,
+            is_stuck: false,
             troubled: FxHashSet::default(),
             last: 0,
             is_careful: false,
@@ -148,7 +151,11 @@ impl ArchiveWorker {
             return Vec::new();
         }
         let mut group = self.reread();
-        let most = if self.stalled.is_some() { PROBE } else { TOGETHER_MAX };
+        let most = match self.stalled {
+            _ if self.is_stuck => usize::MAX,
+            Some(_) => PROBE,
+            None => TOGETHER_MAX,
+        };
         let mut blocked = self.blocked();
         let mut rest = Vec::new();
         for entry in self.kept.drain(..) {
@@ -248,6 +255,7 @@ impl ArchiveWorker {
             }
         }
         targets.retain(|(_, added)| !added.is_empty());
+        self.is_stuck = targets.is_empty();
         if !targets.is_empty() {
             self.queue.begin();
             let writes = targets.iter_mut().map(|(target, _)| target.begin()).collect();

@@ -259,7 +259,8 @@ impl LiveSession {
         };
         while let Err(lack) = lacking() {
             if !self.load(archive, Unread::Nodes(lack)).await {
-                return;
+                // It may be another session of that id by now.
+                return self.doubt_later();
             }
         }
     }
@@ -267,14 +268,20 @@ impl LiveSession {
     /// Reads what a question needs; says whether it could be read.
     pub(super) async fn load(&self, archive: &dyn Archive, unread: Unread) -> bool {
         match unread {
-            Unread::Nodes(lack) => match archive.nodes(self.id, lack.0).await {
-                Ok(nodes) => self.lock().state.learn(&nodes).is_ok(),
-                Err(error) => {
-                    let is_damaged = matches!(error, ArchiveError::Damaged { .. });
-                    self.is_damaged.fetch_or(is_damaged, Ordering::Relaxed);
-                    false
+            Unread::Nodes(lack) => {
+                let count: u64 = lack.0.iter().map(|range| range.end - range.start).sum();
+                match archive.nodes(self.id, lack.0).await {
+                    // A session that was removed has none of them.
+                    Ok(nodes) => {
+                        nodes.len() as u64 == count && self.lock().state.learn(&nodes).is_ok()
+                    }
+                    Err(error) => {
+                        let is_damaged = matches!(error, ArchiveError::Damaged { .. });
+                        self.is_damaged.fetch_or(is_damaged, Ordering::Relaxed);
+                        false
+                    }
                 }
-            },
+            }
             Unread::Calls(seqs) => {
                 let ranges = seqs.iter().map(|seq| seq.0..seq.0 + 1).collect();
                 // What cannot be read is taken for the same.
