@@ -88,6 +88,8 @@ pub(crate) enum PrepareError {
     NotTheOwner,
     #[error("the request has more messages than there is memory for")]
     TooCostly,
+    #[error("the session was renumbered meanwhile")]
+    Renumbered,
 }
 
 impl From<PrepareError> for Bypass {
@@ -95,6 +97,7 @@ impl From<PrepareError> for Bypass {
         match error {
             PrepareError::TooCostly => Bypass::TooLarge,
             PrepareError::NotTheOwner => Bypass::NotTheOwner,
+            PrepareError::Renumbered => Bypass::Late,
             PrepareError::Dialect(_) | PrepareError::Meter(_) | PrepareError::Empty => {
                 Bypass::Unreadable
             }

@@ -222,17 +222,16 @@ impl Store {
         group: Option<u64>,
     ) -> Option<Arc<LiveSession>> {
         let known = self.index().sessions.get(&(owner, id)).cloned();
-        let session = match known {
-            Some(session) => session,
-            None => {
-                let name = match name {
-                    Some(name) => name.to_owned(),
-                    None => self.name_of(id).await,
-                };
-                let new = Arc::new(LiveSession::new(id, owner, name, continues, group));
-                // Another request may have been faster.
-                Arc::clone(self.index().sessions.entry((owner, id)).or_insert(new))
-            }
+        let session = if let Some(session) = known {
+            session
+        } else {
+            let name = match name {
+                Some(name) => name.to_owned(),
+                None => self.name_of(id).await,
+            };
+            let new = Arc::new(LiveSession::new(id, owner, name, continues, group));
+            // Another request may have been faster.
+            Arc::clone(self.index().sessions.entry((owner, id)).or_insert(new))
         };
         session.catch_up(&*self.archive).await;
         (!session.is_foreign()).then_some(session)
@@ -279,11 +278,11 @@ impl Store {
         session: &Arc<LiveSession>,
         parsed: ParsedRequest,
         recording: Recording,
-    ) -> Result<SessionPlace, Option<ParsedRequest>> {
+    ) -> Result<SessionPlace, Option<Box<ParsedRequest>>> {
         let mut parsed = Some(parsed);
         let memory = &mut session.lock();
         let place = self.place(session, memory, &mut parsed, recording, Patience::Ask);
-        place.map_err(|_| parsed)
+        place.map_err(|_| parsed.map(Box::new))
     }
 
     /// Gives a request its place. Nothing has changed if something must be read first.
@@ -410,11 +409,10 @@ impl Store {
         let mut memory = session.lock();
         let BatchCommit { after, batch, receipt, aside } = commit;
         let new = NewBatch { after, at_ms: now_ms(), batch, receipt };
-        let is_current = memory.edition == admitted.edition;
+        let is_current = memory.has_in_place(admitted);
         let committed = is_current.then(|| memory.commit(new.clone(), aside).ok()).flatten();
         let Some(live) = committed else {
-            // Another process was first: the numbers are not those of the archive.
-            session.doubt_later();
+            // Its numbers are of an earlier edition, or another request was first.
             let (refusal, ticket) = tokio::sync::oneshot::channel();
             let _ = refusal.send(false);
             return (memory.uncommitted(new), Some(ticket));

@@ -107,14 +107,14 @@ impl Admitted {
             };
             archive.begin(session, &new)?;
         }
-        let mut driver = Driver::open(Arc::clone(&archive), session)?;
+        let mut driver = Driver::open(archive, session)?;
         let trail = driver.follow(&mut chain, messages)?;
         let known = trail.seqs.len();
         let new = messages.iter().zip(chain.meanings()).skip(known);
         let new: Vec<_> = new
             .map(|(message, meaning)| entry_with(conversation.dialect, message, *meaning, now_ms))
             .collect();
-        let appended = archive.append(session, After::Entry(trail.head()), &new)?;
+        let appended = driver.archive().append(session, After::Entry(trail.head()), &new)?;
         let mut seqs = trail.seqs;
         seqs.extend(appended.seqs);
         conversation.number(seqs);

@@ -228,7 +228,7 @@ impl Session {
     fn read_counts(&mut self) {
         let ledger = self.driver.ledger();
         let log = ledger.map(|ledger| ledger.state.log());
-        self.is_undone = log.is_some_and(|log| log.len() > 0 && !log.is_live(log.len()));
+        self.is_undone = log.is_some_and(|log| !log.is_empty() && !log.is_live(log.len()));
         self.entries = ledger.map_or(0, |ledger| ledger.state.tree().len());
         self.rounds = ledger.map_or(0, Ledger::rounds);
         self.pins = self.driver.pins();

@@ -58,6 +58,8 @@ pub(super) struct ArchiveWorker {
     kept: Vec<WaitingWrite>,
     /// When an archive that fails is tried again, and how often it was.
     stalled: Option<(Instant, u32)>,
+    /// Whether nothing of the last group could be written: what it waits for may come later in the queue.
+    is_stuck: bool,
     /// The sessions whose last write failed.
     troubled: FxHashSet<SessionId>,
     /// How many jobs came together last.
@@ -82,6 +84,7 @@ impl ArchiveWorker {
             rereading: Vec::new(),
             kept: Vec::new(),
             stalled: None,
+            is_stuck: false,
             troubled: FxHashSet::default(),
             last: 0,
             is_careful: false,
@@ -148,7 +151,11 @@ impl ArchiveWorker {
             return Vec::new();
         }
         let mut group = self.reread();
-        let most = if self.stalled.is_some() { PROBE } else { TOGETHER_MAX };
+        let most = match self.stalled {
+            _ if self.is_stuck => usize::MAX,
+            Some(_) => PROBE,
+            None => TOGETHER_MAX,
+        };
         let mut blocked = self.blocked();
         let mut rest = Vec::new();
         for entry in self.kept.drain(..) {
@@ -236,8 +243,9 @@ impl ArchiveWorker {
         // All writes to a session are one, in the order in which they came.
         let mut targets: Vec<(SessionWrite, Vec<WaitingWrite>)> = Vec::new();
         for (mut write, waiter) in group {
-            let id = write.session_id();
-            let index = targets.iter().position(|(target, _)| target.session.id == id);
+            // A session that was dropped from memory and read again has numbers of its own.
+            let is_same = |target: &SessionWrite| Arc::ptr_eq(&target.session, write.session());
+            let index = targets.iter().position(|(target, _)| is_same(target));
             let index = index.unwrap_or_else(|| {
                 targets.push((SessionWrite::new(write.session()), Vec::new()));
                 targets.len() - 1
@@ -250,6 +258,7 @@ impl ArchiveWorker {
                 WriteStep::Replace
                     if write.places() > 0 && write.places().is_multiple_of(PLACES_MAX) =>
                 {
+                    write.rest();
                     self.trouble(write.session_id(), true);
                     self.keep((write, waiter), PLACE_PATIENCE);
                 }
@@ -260,17 +269,19 @@ impl ArchiveWorker {
             }
         }
         targets.retain(|(_, added)| !added.is_empty());
+        self.is_stuck = targets.is_empty();
         if !targets.is_empty() {
             self.queue.begin();
             let writes = targets.iter_mut().map(|(target, _)| target.begin()).collect();
             let results = self.write(writes);
             self.queue.end(results.as_ref().err().map(ToString::to_string));
-            match results {
-                Ok(results) => self.hear(results, targets),
-                Err(_) => {
-                    targets.iter().for_each(|(target, _)| target.end(None));
-                    self.stall(targets.into_iter().flat_map(|(_, added)| added).collect());
+            if let Ok(results) = results {
+                self.hear(results, targets);
+            } else {
+                for (target, _) in &targets {
+                    target.end(None);
                 }
+                self.stall(targets.into_iter().flat_map(|(_, added)| added).collect());
             }
         }
         self.kept.sort_by_key(|(_, waiter)| waiter.number);

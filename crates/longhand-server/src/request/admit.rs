@@ -92,7 +92,7 @@ pub(crate) fn admit_at_once(
     mut parsed: ParsedRequest,
     recording: Recording,
     (meter, workers): (SharedMeter, Workers),
-) -> Result<WindowSource, Option<ParsedRequest>> {
+) -> Result<WindowSource, Option<Box<ParsedRequest>>> {
     let rest = RequestRest::take(&mut parsed);
     match store.admit_at_once(session, parsed, recording) {
         Ok(place) => {
@@ -104,7 +104,7 @@ pub(crate) fn admit_at_once(
             };
             Ok(rest.source(place, recording, (meter, workers), hidden))
         }
-        Err(parsed) => Err(parsed.map(|parsed| rest.give_back(parsed))),
+        Err(parsed) => Err(parsed.map(|parsed| Box::new(rest.give_back(*parsed)))),
     }
 }
 

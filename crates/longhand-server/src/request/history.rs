@@ -14,6 +14,7 @@ use crate::request::parse::ParsedRequest;
 use crate::request::twin::Twin;
 use crate::request::{PrepareError, RequestContext};
 use crate::store::Store;
+use crate::turns::Workers;
 
 /// Where the history of an answer ends, and how the provider has it.
 #[derive(Clone, Debug)]
@@ -50,19 +51,33 @@ impl ParsedRequest {
         self,
         context: &RequestContext,
         store: &Store,
+        workers: &Workers,
     ) -> Result<Self, PrepareError> {
         let Some(id) = &self.fields.previous else { return Ok(self) };
-        // The answer may still be on its way into the archive.
-        store.settle().await;
         let (archive, owner) = (&**store.archive(), context.caller.owner());
-        let Some(history) = ProviderHistory::find(archive, owner, id).await else {
-            return Ok(self);
-        };
+        let mut found = ProviderHistory::find(archive, owner, id).await;
+        if found.is_none() {
+            // The answer may still be on its way into the archive.
+            store.settle().await;
+            found = ProviderHistory::find(archive, owner, id).await;
+        }
+        let Some(history) = found else { return Ok(self) };
         let Some(items) = history.items(archive).await else { return Ok(self) };
+        let context = context.clone();
+        workers.compute(move || self.after(&context, history, &items)).await
+    }
+
+    /// Puts these items before the request.
+    fn after(
+        self,
+        context: &RequestContext,
+        history: ProviderHistory,
+        items: &[String],
+    ) -> Result<Self, PrepareError> {
         let texts = self
             .twin
             .as_ref()
-            .try_map(|request| with_history(request.bytes(), &items).ok_or(PrepareError::Empty));
+            .try_map(|request| with_history(request.bytes(), items).ok_or(PrepareError::Empty));
         match texts {
             Ok(texts) => self.reread(context, history, texts),
             Err(_) => Ok(self),

@@ -14,6 +14,7 @@ use crate::metrics::Metrics;
 use crate::recall;
 use crate::redaction::Redaction;
 use crate::request::PrepareError;
+use crate::request::admit::AdmittedRequest;
 use crate::request::commit::{self, BatchWriter};
 use crate::request::plan::{LiveEdits, Planner};
 use crate::request::source::WindowSource;
@@ -55,16 +56,16 @@ impl WindowMaker {
         fits: bool,
     ) -> Result<RequestWindow, PrepareError> {
         let _turn = source.admitted.session.turn().await;
-        let mut edits = live_edits(source).await;
+        let mut edits = live_edits(source).await?;
         if edits.is_empty() && fits {
             return Ok(RequestWindow::untouched(source));
         }
-        let (planner, planned) = (Arc::clone(&self.planner), Arc::clone(source));
+        let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
         let review = source.workers.compute(move || {
-            if let Some(referenced) = edits.referenced(&planned, limit) {
-                edits.push(commit::enter(&planned, referenced));
+            if let Some(referenced) = edits.referenced(&request, limit) {
+                edits.push(commit::enter(&request, referenced));
             }
-            planner.review(&planned, &edits, limit)
+            planner.review(&request, &edits, limit)
         });
         let review = review.await?;
         if review.is_settled() {
@@ -82,25 +83,25 @@ impl WindowMaker {
     ) -> Result<RequestWindow, PrepareError> {
         let (session, store) = (&source.admitted.session, &source.admitted.store);
         let pins = session.pins(&**store.archive()).await;
-        let edits = live_edits(source).await;
+        let edits = live_edits(source).await?;
         let digest = self.digests.digest(store, session, &source.meter).await;
-        let (planner, planned) = (Arc::clone(&self.planner), Arc::clone(source));
-        let planned = source.workers.compute(move || {
-            let mut review = planner.review(&planned, &edits, limit)?;
+        let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
+        let reviewed = source.workers.compute(move || {
+            let mut review = planner.review(&request, &edits, limit)?;
             let plan = if review.is_settled() {
                 None
             } else {
-                planner.plan(&planned, &edits, &mut review, &pins, &digest)
+                planner.plan(&request, &edits, &mut review, &pins, &digest)
             };
             let fold = plan.as_ref().and_then(|_| digest.account());
             Ok::<_, PrepareError>((review.window, plan, fold, edits, digest))
         });
-        let (shown, plan, fold, edits, digest) = planned.await?;
+        let (shown, plan, fold, edits, digest) = reviewed.await?;
         let Some(plan) = plan else { return Ok(shown) };
         let live = self.writer.write(source, &plan, &shown, limit, fold.as_ref()).await;
         self.digests.tell(session, &digest);
-        let planned = Arc::clone(source);
-        let window = source.workers.compute(move || edits.with_plan(&planned, plan, limit));
+        let request = Arc::clone(source);
+        let window = source.workers.compute(move || edits.with_plan(&request, plan, limit));
         let mut window = window.await;
         window.batch = live.map_or(shown.batch, |live| live.number);
         Ok(window)
@@ -148,7 +149,7 @@ impl WindowMaker {
         let limit = self.knowledge.limit_of(source).unwrap_or(Tokens::MAX);
         let newest = source.admitted.trail.path.last().copied().ok_or(PrepareError::Empty)?;
         let _turn = source.admitted.session.turn().await;
-        let mut edits = live_edits(source).await;
+        let mut edits = live_edits(source).await?;
         let text = if edits.has_insert(&text) { recall::ALREADY.to_owned() } else { text };
         // It may quote what the model asked for.
         let batch = Batch::inserting(newest, self.redaction.owned(text));
@@ -167,7 +168,11 @@ pub(crate) async fn total(source: &Arc<WindowSource>) -> Tokens {
 }
 
 /// The edits that hold for the path of a request, as the archive has them by now.
-async fn live_edits(source: &WindowSource) -> LiveEdits {
-    let archive = &**source.admitted.store.archive();
-    LiveEdits::new(source.admitted.session.live(archive, &source.admitted.trail.path).await)
+///
+/// Fails if its messages have other numbers by now: edits name entries by number.
+async fn live_edits(source: &WindowSource) -> Result<LiveEdits, PrepareError> {
+    let AdmittedRequest { store, session, trail, .. } = &*source.admitted;
+    let live = session.live(&**store.archive(), &trail.path).await;
+    let is_in_place = session.has_in_place(&source.admitted);
+    is_in_place.then(|| LiveEdits::new(live)).ok_or(PrepareError::Renumbered)
 }

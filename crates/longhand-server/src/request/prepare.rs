@@ -156,7 +156,7 @@ impl Shared {
         let tools = (meter, workers.clone());
         let source = match admit_at_once(store, &session, parsed, context.recording, tools) {
             Ok(source) => source,
-            Err(parsed) => return Ok(AtOnce::NotYet(parsed.map(Box::new))),
+            Err(parsed) => return Ok(AtOnce::NotYet(parsed)),
         };
         self.parser.memos.keep(&source.admitted, earlier.as_ref());
         if !context.as_is && !source.admitted.session.is_unedited() {
@@ -167,28 +167,45 @@ impl Shared {
         Ok(AtOnce::Prepared(Box::new(PreparedRequest { source: Arc::new(source), window })))
     }
 
-    /// Prepares a request; it may wait for the archive, but no thread does.
+    /// Prepares a request; it may wait for the archive, but no thread does. If its session is renumbered meanwhile,
+    /// it gets another place.
     async fn prepare_waiting(
         self: Arc<Self>,
         context: RequestContext,
         text: Arc<String>,
-        parsed: Option<Box<ParsedRequest>>,
+        mut parsed: Option<Box<ParsedRequest>>,
         workers: Workers,
     ) -> Result<PreparedRequest, PrepareError> {
-        let parsed = match parsed {
-            Some(parsed) => *parsed,
-            None => {
-                let (shared, context) = (Arc::clone(&self), context.clone());
-                workers.compute(move || shared.parser.parse(&context, &text)).await?
+        let mut conflicts = Conflicts::default();
+        loop {
+            let tools = (Arc::clone(&text), workers.clone());
+            match self.prepare_in_place(&context, parsed.take(), tools).await {
+                Err(PrepareError::Renumbered) if conflicts.may_retry() => {}
+                prepared => return prepared,
             }
+        }
+    }
+
+    /// Prepares a request in the place that it has now.
+    async fn prepare_in_place(
+        self: &Arc<Self>,
+        context: &RequestContext,
+        parsed: Option<Box<ParsedRequest>>,
+        (text, workers): (Arc<String>, Workers),
+    ) -> Result<PreparedRequest, PrepareError> {
+        let parsed = if let Some(parsed) = parsed {
+            *parsed
+        } else {
+            let (shared, context) = (Arc::clone(self), context.clone());
+            workers.compute(move || shared.parser.parse(&context, &text)).await?
         };
         let store = self.stores.of(context.forgets);
-        let parsed = parsed.with_history(&context, store).await?;
+        let parsed = parsed.with_history(context, store, &workers).await?;
         self.knowledge.load(store, parsed.caller.owner(), parsed.model()).await;
-        let limit = self.limit(&context, &parsed);
+        let limit = self.limit(context, &parsed);
         let fits = self.windows.planner.fits_untouched(&parsed, limit);
         let _planning = parsed.reserve(&self.load)?;
-        let source = Arc::new(self.admit(&context, parsed, workers).await?);
+        let source = Arc::new(self.admit(context, parsed, workers).await?);
         let window = if context.as_is {
             RequestWindow::untouched(&source)
         } else {

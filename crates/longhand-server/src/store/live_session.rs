@@ -18,6 +18,7 @@ use tokio::sync::MutexGuard as TurnGuard;
 use tokio::time::timeout;
 
 use crate::lock::lock;
+use crate::request::admit::AdmittedRequest;
 
 /// How long a plan waits for another plan of the same session.
 const TURN_TIME_MAX: Duration = Duration::from_millis(100);
@@ -215,13 +216,9 @@ impl LiveSession {
             return false;
         }
         let now = opened.as_ref().map_or(Version::default(), |opened| opened.news.version);
-        // What we are writing ourselves is no news.
-        let is_ours = |version: Version| {
-            // How a session that begins is told from others is not known before it is written.
-            let birth = if version.birth == 0 { now.birth } else { version.birth };
-            Version { birth, ..version } == now
-        };
-        let is_known = now == since || memory.under_way.is_some_and(is_ours);
+        // What we are writing ourselves is no news. The birth of a session is not known before it is written.
+        let birth = if since.birth == 0 { 0 } else { now.birth };
+        let is_known = now == since || memory.under_way == Some(Version { birth, ..now });
         if (anew || !is_known) && !memory.begin_edition(opened) {
             self.is_damaged.store(true, Ordering::Relaxed);
             return false;
@@ -243,8 +240,10 @@ impl LiveSession {
                 Err(unread) => unread,
             };
             if !self.load(archive, unread).await {
+                // Both at once: a guess must not outlive the doubt about it.
+                let mut memory = self.lock();
                 self.doubt_later();
-                return take(&mut self.lock(), Patience::Guess).ok();
+                return take(&mut memory, Patience::Guess).ok();
             }
         }
     }
@@ -260,7 +259,8 @@ impl LiveSession {
         };
         while let Err(lack) = lacking() {
             if !self.load(archive, Unread::Nodes(lack)).await {
-                return;
+                // It may be another session of that id by now.
+                return self.doubt_later();
             }
         }
     }
@@ -268,14 +268,20 @@ impl LiveSession {
     /// Reads what a question needs; says whether it could be read.
     pub(super) async fn load(&self, archive: &dyn Archive, unread: Unread) -> bool {
         match unread {
-            Unread::Nodes(lack) => match archive.nodes(self.id, lack.0).await {
-                Ok(nodes) => self.lock().state.learn(&nodes).is_ok(),
-                Err(error) => {
-                    let is_damaged = matches!(error, ArchiveError::Damaged { .. });
-                    self.is_damaged.fetch_or(is_damaged, Ordering::Relaxed);
-                    false
+            Unread::Nodes(lack) => {
+                let count: u64 = lack.0.iter().map(|range| range.end - range.start).sum();
+                match archive.nodes(self.id, lack.0).await {
+                    // A session that was removed has none of them.
+                    Ok(nodes) => {
+                        nodes.len() as u64 == count && self.lock().state.learn(&nodes).is_ok()
+                    }
+                    Err(error) => {
+                        let is_damaged = matches!(error, ArchiveError::Damaged { .. });
+                        self.is_damaged.fetch_or(is_damaged, Ordering::Relaxed);
+                        false
+                    }
                 }
-            },
+            }
             Unread::Calls(seqs) => {
                 let ranges = seqs.iter().map(|seq| seq.0..seq.0 + 1).collect();
                 // What cannot be read is taken for the same.
@@ -334,6 +340,11 @@ impl LiveSession {
     /// Whether a message is, byte for byte, the one that the archive has; `None` if that is not known.
     pub(crate) fn is_form(&self, seq: Seq, message: &Message) -> Option<bool> {
         self.lock().calls.is_form(seq, message)
+    }
+
+    /// Whether the messages of a request still have the numbers with which it was admitted.
+    pub(crate) fn has_in_place(&self, admitted: &AdmittedRequest) -> bool {
+        self.lock().has_in_place(admitted)
     }
 
     /// Takes note of a write that is under way to a version.
@@ -403,6 +414,13 @@ impl SessionMemory {
         is_sound
     }
 
+    /// Whether the messages of a request still have the numbers with which it was admitted.
+    pub(super) fn has_in_place(&self, admitted: &AdmittedRequest) -> bool {
+        let mut places = admitted.trail.seqs.iter().zip(admitted.chain.links());
+        self.edition == admitted.edition
+            || places.all(|(seq, link)| self.state.link(*seq) == Some(*link))
+    }
+
     /// Finds the messages of a request; those whose calls were changed are new.
     pub(super) fn follow(
         &mut self,
@@ -445,9 +463,9 @@ impl SessionMemory {
         if aside {
             self.state.undo(number);
         }
-        let live = Arc::new(LiveBatch::new(number, new, &self.state));
-        self.batches.insert(number, Arc::clone(&live));
-        Ok(live)
+        let committed = Arc::new(LiveBatch::new(number, new, &self.state));
+        self.batches.insert(number, Arc::clone(&committed));
+        Ok(committed)
     }
 
     /// A batch that the log does not have.

@@ -27,7 +27,7 @@ pub(crate) struct PendingWrite {
     preamble: Option<String>,
     request: Option<RequestRecord>,
     at_ms: i64,
-    /// How often it was placed anew since another process was first.
+    /// How often it was placed anew since another process was first, or waited for that.
     places: usize,
 }
 
@@ -195,6 +195,11 @@ impl PendingWrite {
         self.places
     }
 
+    /// Takes note that it waits before it is placed once more.
+    pub(crate) fn rest(&mut self) {
+        self.places += 1;
+    }
+
     /// Whether it has no words: it is made anew if it is lost.
     pub(crate) fn is_batch(&self) -> bool {
         self.batch.is_some()
@@ -333,7 +338,11 @@ impl PendingWrite {
 
     /// The archive will not take it; its words are new again with the next request.
     pub(crate) fn failed(&self) {
-        self.session.doubt_later();
+        let edition = self.session.lock().edition;
+        // A batch of an earlier edition is not in memory any more.
+        if self.batch.as_ref().is_none_or(|batch| batch.edition == edition) {
+            self.session.doubt_later();
+        }
     }
 }
 
