@@ -154,13 +154,6 @@ pub enum Conflict {
         /// The newest live batch; 0 if there is none.
         newest: u64,
     },
-    /// The session has another number of entries than the caller saw.
-    Entries {
-        /// How many the caller saw.
-        expected: u64,
-        /// How many there are.
-        entries: u64,
-    },
     /// The session has another version than the write expects.
     Version,
 }
@@ -170,9 +163,6 @@ impl fmt::Display for Conflict {
         match self {
             Conflict::Batch { after, newest } => {
                 write!(f, "the newest batch is {newest}, not {after}")
-            }
-            Conflict::Entries { expected, entries } => {
-                write!(f, "it has {entries} entries, not {expected}")
             }
             Conflict::Version => f.write_str("another writer was first"),
         }

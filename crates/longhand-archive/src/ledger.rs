@@ -200,8 +200,22 @@ impl Ledger {
         if seqs.is_empty() {
             return Ok(());
         }
-        let nodes = storage.nodes(self.id(), seqs).await?;
-        self.state.learn(&nodes).map_err(|_| unsound(self.id()))
+        let id = self.id();
+        let wanted: u64 = seqs.iter().map(|range| range.end - range.start).sum();
+        let is_learned = match storage.nodes(id, seqs).await {
+            Ok(nodes) if nodes.len() as u64 == wanted => self.state.learn(&nodes).is_ok(),
+            Ok(_) | Err(ArchiveError::NoSuchEntries { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        if is_learned {
+            return Ok(());
+        }
+        // The session may have been removed, or another one may have its id by now.
+        let birth = self.state.written().birth;
+        if !self.refresh(storage).await? {
+            return Err(ArchiveError::UnknownSession { session: id });
+        }
+        if self.state.written().birth == birth { Err(unsound(id)) } else { Ok(()) }
     }
 
     /// Does what it takes to decide something that was undecided.

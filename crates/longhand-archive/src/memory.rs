@@ -218,10 +218,12 @@ impl Content {
     fn write(&mut self, mut write: Write) -> Result<Version, ArchiveError> {
         let id = write.session;
         let version = self.sessions.get(&id).map_or(Version::default(), MemorySession::version);
-        if version == Version::default() && write.begin.is_none() {
+        let is_there = version != Version::default();
+        let is_expected = write.expected.is_none_or(|expected| expected == version);
+        if !is_there && (write.begin.is_none() || !is_expected) {
             return Err(ArchiveError::UnknownSession { session: id });
         }
-        if write.expected.is_some_and(|expected| expected != version) {
+        if !is_expected || (is_there && write.begin.is_some()) {
             return Err(ArchiveError::Conflict { session: id, conflict: Conflict::Version });
         }
         if let Some(new) = write.begin.take() {

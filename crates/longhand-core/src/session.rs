@@ -111,6 +111,8 @@ pub struct SessionState {
     tree: Tree,
     log: BatchLog,
     pins: Vec<Seq>,
+    /// Those that storage has.
+    pins_written: Vec<Seq>,
     /// Entries whose links are known, among them all that begin a run.
     known: FxHashMap<Seq, Known>,
     /// Entries that do not follow the one with the number before, by what they follow and their link.
@@ -131,6 +133,7 @@ impl SessionState {
             tree: Tree::default(),
             log: BatchLog::default(),
             pins: Vec::new(),
+            pins_written: Vec::new(),
             known: FxHashMap::default(),
             forks: FxHashMap::default(),
             silent_forks: FxHashMap::default(),
@@ -213,6 +216,7 @@ impl SessionState {
         for number in news.undone {
             self.log.undo(number);
         }
+        self.pins_written.clone_from(&news.pins);
         self.pins = news.pins;
         self.written = news.version;
         let counts = (self.tree.len(), self.log.len(), self.log.undone().len() as u64);
@@ -241,6 +245,9 @@ impl SessionState {
     /// What was appended here is in storage, which has this version now.
     pub fn wrote(&mut self, version: Version) {
         self.written = version;
+        if self.pins != self.pins_written {
+            self.pins_written.clone_from(&self.pins);
+        }
     }
 
     /// The version that it will have once all of it is in storage.
@@ -252,6 +259,9 @@ impl SessionState {
     /// Forgets what is not in storage yet.
     pub fn rewind(&mut self) {
         self.rewind_to(self.written);
+        if self.pins != self.pins_written {
+            self.pins.clone_from(&self.pins_written);
+        }
     }
 
     /// Forgets the entries, batches and undos that came after a version.

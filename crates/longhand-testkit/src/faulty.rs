@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures_channel::oneshot;
 use longhand_archive::{
-    Answer, Archive, ArchiveError, BatchRecord, Candidates, EntryRecord, Key, KnownPath, Layer,
-    Listing, Node, Opened, Owner, Page, Referenced, RequestFilter, RequestRecord, SearchQuery,
-    SessionFilter, SessionId, SessionInfo, Storage, Write,
+    Answer, Archive, ArchiveError, BatchRecord, Candidates, Damage, EntryRecord, Key, KnownPath,
+    Layer, Listing, Node, Opened, Owner, Page, Referenced, RequestFilter, RequestRecord,
+    SearchQuery, SessionFilter, SessionId, SessionInfo, Storage, Upkeep, Write,
 };
 use longhand_core::session::Version;
 use longhand_core::{Handle, Link};
@@ -261,6 +261,22 @@ impl Layer for Faulty {
 
     fn get(&self, keys: Vec<Key>) -> Answer<'_, Vec<Option<String>>> {
         self.after("get", None, move |inner| inner.get(keys))
+    }
+
+    fn keys(&self, id: SessionId, prefix: String) -> Answer<'_, Vec<String>> {
+        self.after("keys", Some(id), move |inner| inner.keys(id, prefix))
+    }
+
+    fn erase(&self, id: SessionId) -> Answer<'_, bool> {
+        self.after("erase", Some(id), move |inner| inner.erase(id))
+    }
+
+    fn check(&self, session: Option<SessionId>) -> Answer<'_, Vec<Damage>> {
+        self.after("check", session, move |inner| inner.check(session))
+    }
+
+    fn maintain(&self, upkeep: Upkeep) -> Answer<'_, bool> {
+        self.after("maintain", None, move |inner| inner.maintain(upkeep))
     }
 
     fn put(&self, key: Key, expected: Option<String>, value: String) -> Answer<'_, bool> {

@@ -7,12 +7,11 @@
 
 mod definition;
 
-use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longhand_archive::{
     After, Answer, Appended, Archive, ArchiveError, Conflict, Layer, Ledger, NewBatch, NewEntry,
-    Node, Owner, Page, SessionId, Storage, Undecided, Version, Write, wait,
+    Owner, Page, Storage, Undecided, Version, Write, wait,
 };
 use longhand_core::session::{CommitError, SessionState, Trail};
 use longhand_core::{Batch, Edit, Meaning, Seq};
@@ -92,17 +91,6 @@ impl Way<'_> {
 impl Layer for Way<'_> {
     fn beneath(&self) -> &dyn Storage {
         self.beneath
-    }
-
-    /// A ledger asks for ever for entries of a session that is gone, until `Ledger::load` looks at how many
-    /// it got: see `writers.rs` in the tests of the archive.
-    fn nodes(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Answer<'_, Vec<Node>> {
-        Box::pin(async move {
-            let wanted: u64 = seqs.iter().map(|range| range.end - range.start).sum();
-            let nodes = self.beneath.nodes(id, seqs).await?;
-            let is_there = nodes.len() as u64 == wanted;
-            if is_there { Ok(nodes) } else { Err(ArchiveError::UnknownSession { session: id }) }
-        })
     }
 
     fn write(&self, writes: Vec<Write>) -> Answer<'_, Vec<Result<Version, ArchiveError>>> {
@@ -247,17 +235,11 @@ impl<'a> History<'a> {
                 self.happened.failures += 1;
                 // Nothing of it was made, here or there.
                 if ledger.state.written() == before.state.written() {
-                    // `SessionState::rewind` leaves the pins as they are: see `writers.rs` as well.
-                    ledger.state.set_pins(before.state.pins().to_vec());
                     assert_same(&ledger.state, &before.state, self.seed);
                 }
             }
-            // What a ledger lacks it may get from another session that has the id now: see `nodes` above.
-            Err(ArchiveError::Damaged { .. } | ArchiveError::NoSuchEntries { .. })
-                if self.is_foreign(&ledger) =>
-            {
-                return;
-            }
+            // Another session has the id now, and not so many entries.
+            Err(ArchiveError::NoSuchEntries { .. }) => return,
             Err(error) => panic!("seed {}: {error}", self.seed),
         }
         self.ledgers[side] = Some(ledger);

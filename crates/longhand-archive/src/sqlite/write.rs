@@ -39,7 +39,11 @@ impl ReadyWrite {
             .into());
         }
         let mut session = match (found, begin) {
-            (Some(session), _) => session,
+            (Some(_), Some(_)) => {
+                let conflict = Conflict::Version;
+                return Err(ArchiveError::Conflict { session: id, conflict }.into());
+            }
+            (Some(session), None) => session,
             (None, Some(new)) => session::begin(db, id, new)?,
             (None, None) => return Err(ArchiveError::UnknownSession { session: id }.into()),
         };

@@ -71,7 +71,6 @@ fn opened(archive: &dyn Archive) -> Ledger {
 }
 
 #[test]
-#[ignore = "`Ledger::load` does not see that it got nothing, and `Ledger::ask` asks again for ever"]
 fn what_a_session_that_is_gone_lacks_is_not_asked_for_again() {
     let (done, is_done) = mpsc::channel();
     thread::spawn(move || {
@@ -86,7 +85,6 @@ fn what_a_session_that_is_gone_lacks_is_not_asked_for_again() {
 }
 
 #[test]
-#[ignore = "`Ledger::load` takes entries of another session for damage, or for those of its own"]
 fn what_a_session_lacks_does_not_come_from_another_one_that_has_its_id() {
     let archive = MemoryArchive::new();
     let mut ledger = opened(&archive);
@@ -99,7 +97,6 @@ fn what_a_session_lacks_does_not_come_from_another_one_that_has_its_id() {
 }
 
 #[test]
-#[ignore = "`SessionState::rewind` does not restore the pins"]
 fn a_pin_that_could_not_be_written_is_not_in_the_state_either() {
     let storage = Faulty::new(Arc::new(MemoryArchive::new()), Fault::None);
     let mut ledger = opened(&storage);
@@ -120,7 +117,6 @@ fn a_pin_that_could_not_be_written_is_not_in_the_state_either() {
 }
 
 #[test]
-#[ignore = "memory puts a new session in the place of the one that is there; SQLite writes to that one"]
 fn what_begins_a_session_that_is_there_is_refused_whatever_it_expects() {
     let (memory, (_folder, sqlite)) = (MemoryArchive::new(), fresh());
     for archive in [&memory as &dyn Archive, &sqlite] {
@@ -134,7 +130,6 @@ fn what_begins_a_session_that_is_there_is_refused_whatever_it_expects() {
 }
 
 #[test]
-#[ignore = "`Faulty` leaves `erase` to the storage beneath it"]
 fn nothing_is_removed_from_storage_that_cannot_be_written() {
     let storage = Faulty::new(Arc::new(MemoryArchive::new()), Fault::None);
     begin(&storage, "s");
