@@ -264,7 +264,9 @@ impl ArchiveWorker {
             match results {
                 Ok(results) => self.hear(results, targets),
                 Err(_) => {
-                    targets.iter().for_each(|(target, _)| target.end(None));
+                    for (target, _) in &targets {
+                        target.end(None);
+                    }
                     self.stall(targets.into_iter().flat_map(|(_, added)| added).collect());
                 }
             }

@@ -60,12 +60,12 @@ impl WindowMaker {
         if edits.is_empty() && fits {
             return Ok(RequestWindow::untouched(source));
         }
-        let (planner, planned) = (Arc::clone(&self.planner), Arc::clone(source));
+        let (planner, own) = (Arc::clone(&self.planner), Arc::clone(source));
         let review = source.workers.compute(move || {
-            if let Some(referenced) = edits.referenced(&planned, limit) {
-                edits.push(commit::enter(&planned, referenced));
+            if let Some(referenced) = edits.referenced(&own, limit) {
+                edits.push(commit::enter(&own, referenced));
             }
-            planner.review(&planned, &edits, limit)
+            planner.review(&own, &edits, limit)
         });
         let review = review.await?;
         if review.is_settled() {
@@ -85,23 +85,23 @@ impl WindowMaker {
         let pins = session.pins(&**store.archive()).await;
         let edits = live_edits(source).await?;
         let digest = self.digests.digest(store, session, &source.meter).await;
-        let (planner, planned) = (Arc::clone(&self.planner), Arc::clone(source));
-        let planned = source.workers.compute(move || {
-            let mut review = planner.review(&planned, &edits, limit)?;
+        let (planner, own) = (Arc::clone(&self.planner), Arc::clone(source));
+        let computed = source.workers.compute(move || {
+            let mut review = planner.review(&own, &edits, limit)?;
             let plan = if review.is_settled() {
                 None
             } else {
-                planner.plan(&planned, &edits, &mut review, &pins, &digest)
+                planner.plan(&own, &edits, &mut review, &pins, &digest)
             };
             let fold = plan.as_ref().and_then(|_| digest.account());
             Ok::<_, PrepareError>((review.window, plan, fold, edits, digest))
         });
-        let (shown, plan, fold, edits, digest) = planned.await?;
+        let (shown, plan, fold, edits, digest) = computed.await?;
         let Some(plan) = plan else { return Ok(shown) };
         let live = self.writer.write(source, &plan, &shown, limit, fold.as_ref()).await;
         self.digests.tell(session, &digest);
-        let planned = Arc::clone(source);
-        let window = source.workers.compute(move || edits.with_plan(&planned, plan, limit));
+        let own = Arc::clone(source);
+        let window = source.workers.compute(move || edits.with_plan(&own, plan, limit));
         let mut window = window.await;
         window.batch = live.map_or(shown.batch, |live| live.number);
         Ok(window)

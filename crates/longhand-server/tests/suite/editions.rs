@@ -26,7 +26,7 @@ const SESSION: &str = "shared";
 /// Another conversation that begins like [`messages`].
 fn otherwise(path: &str, steps: usize, common: usize) -> Vec<Value> {
     let all = messages(path, steps);
-    let mut mine = all[..1 + 2 * common].to_vec();
+    let mut mine = all[..=2 * common].to_vec();
     mine.extend(all[1 + 2 * common..].iter().map(|message| {
         let text = message.to_string().replace("file_", "other_").replace("call_", "another_");
         serde_json::from_str(&text).unwrap()
@@ -280,8 +280,8 @@ async fn play(seed: u64, turns: usize) {
         settings.listen.set_port(0);
         settings.upstream_openai = Some(upstream.url());
         settings.budget = Some(Tokens(1_200));
-        settings.require_archive = at == 0 && seed % 2 == 0;
-        settings.deadline = Duration::from_millis(if seed % 3 == 0 { 25 } else { 5_000 });
+        settings.require_archive = at == 0 && seed.is_multiple_of(2);
+        settings.deadline = Duration::from_millis(if seed.is_multiple_of(3) { 25 } else { 5_000 });
         archives.push(archive);
         proxies.push(serve(settings).await.unwrap());
     }
