@@ -14,7 +14,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId, Unread};
 use longhand_archive::{
-    Key, NewBatch, NewSession, Page, PreambleId, RequestRecord, SessionFilter, Write, find_path,
+    ArchiveError, Key, KnownPath, NewBatch, NewSession, Page, PreambleId, RequestRecord,
+    SessionFilter, Write, find_path,
 };
 use longhand_core::session::{Node, Version};
 use longhand_core::{Batch, Link, Message, Seq};
@@ -185,7 +186,7 @@ impl Store {
         let links: Vec<Link> = chain.said().collect();
         let first = *links.first()?;
         // An archive that fails is asked again when the request is to be written down.
-        if let Ok(Some(found)) = find_path(&*self.archive, owner, &links).await {
+        if let Ok(Some(found)) = self.known_path(owner, &links).await {
             let session = self.loaded(found.session, owner, None, None, group).await?;
             // What the request needs of it is read at once.
             let lack = session.lock().state.lack_to(found.seq, chain.links().len());
@@ -204,6 +205,22 @@ impl Store {
             Some(Origin::Same(same)) => self.loaded(same, owner, None, None, group).await,
             Some(Origin::Quoted(of)) => self.loaded(id, owner, Some(&name), Some(of), group).await,
             None => self.loaded(id, owner, Some(&name), None, group).await,
+        }
+    }
+
+    /// Where the archive has a conversation. If only one session has it, how far is looked at when that is open.
+    async fn known_path(
+        &self,
+        owner: Owner,
+        links: &[Link],
+    ) -> Result<Option<KnownPath>, ArchiveError> {
+        let found = self.archive.links(owner, links.to_vec()).await?;
+        match &found[..] {
+            [first, others @ ..] if others.iter().all(|other| other.session == first.session) => {
+                Ok(Some(*first))
+            }
+            [] => Ok(None),
+            _ => find_path(&*self.archive, owner, links).await,
         }
     }
 

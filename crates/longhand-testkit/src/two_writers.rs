@@ -253,12 +253,6 @@ impl<'a> History<'a> {
         opened.is_some_and(|opened| opened.news.version == ledger.state.written())
     }
 
-    /// Whether a state is that of another session, which had the id before.
-    fn is_foreign(&self, ledger: &Ledger) -> bool {
-        let opened = wait(self.ways[0].beneath.open(id(NAME), Version::default())).unwrap();
-        opened.is_none_or(|opened| opened.news.version.birth != ledger.state.written().birth)
-    }
-
     /// Takes note of what the third writer did, and of a session that has begun meanwhile.
     fn catch_up(&mut self, side: usize, ledger: &Ledger) {
         let mut trouble = self.ways[side].trouble();

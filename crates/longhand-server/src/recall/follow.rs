@@ -11,6 +11,7 @@ use longhand_core::{Role, Scale};
 use longhand_dialect::{Dialect, Overflow, Reply, ReplyCall, Stop, recognise_for};
 use longhand_model::http;
 use serde_json::json;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::NAME;
@@ -208,11 +209,11 @@ impl RecallRounds {
         let work = async move {
             // What was just left out of the window may not be written yet.
             source.admitted.store.settle().await;
-            let workers = source.workers.clone();
-            workers.compute(move || looked_up(&source, &shared.metrics, &calls, limit)).await
+            // It waits for the archive, and has no turn meanwhile.
+            spawn_blocking(move || looked_up(&source, &shared.metrics, &calls, limit)).await
         };
         match timeout(self.request.shared.settings.deadline, tokio::spawn(work)).await {
-            Ok(Ok(texts)) => texts,
+            Ok(Ok(Ok(texts))) => texts,
             _ => vec![UNREADABLE.to_owned()],
         }
     }

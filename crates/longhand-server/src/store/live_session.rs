@@ -458,8 +458,8 @@ impl SessionMemory {
         new: NewBatch,
         aside: bool,
     ) -> Result<Arc<LiveBatch>, CommitError> {
-        let line = self.state.check_commit(&new.batch, new.after)?;
-        let number = self.state.commit(line);
+        let checked = self.state.check_commit(&new.batch, new.after)?;
+        let number = self.state.commit(checked);
         if aside {
             self.state.undo(number);
         }
