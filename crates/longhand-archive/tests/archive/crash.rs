@@ -84,9 +84,9 @@ fn writer() {
         for thread in 0..3 {
             let (archive, acks, name) = (&archive, &acks, &name);
             scope.spawn(move || {
-                let own = format!("own {name}.{thread}");
+                let private = format!("own {name}.{thread}");
                 for count in 0.. {
-                    let session = if thread < 2 { "shared" } else { &own };
+                    let session = if thread < 2 { "shared" } else { &private };
                     let said =
                         format!("{name}.{thread} {count} {}", "and so on ".repeat(count % 50));
                     let entries = [user(&said), reply(&said)];
@@ -94,7 +94,7 @@ fn writer() {
                     let ack = format!("{session}\t{seq}\t{said}\n");
                     acks.lock().unwrap().write_all(ack.as_bytes()).unwrap();
                     if thread == 2 {
-                        other_work(archive, &own, count, &entries);
+                        other_work(archive, &private, count, &entries);
                     }
                 }
             });
@@ -103,12 +103,12 @@ fn writer() {
 }
 
 /// Batches, forks, pins and removals, so that they are cut off as well.
-fn other_work(archive: &SqliteArchive, own: &str, count: usize, entries: &[NewEntry]) {
-    let live = archive.live(id(own), None).unwrap();
+fn other_work(archive: &SqliteArchive, private: &str, count: usize, entries: &[NewEntry]) {
+    let live = archive.live(id(private), None).unwrap();
     let newest = live.last().map_or(0, |batch| batch.number);
     match count % 5 {
-        0 => drop(archive.commit(id(own), &stubs(newest, 2 * count as u64, &[0])).unwrap()),
-        1 => archive.pin(id(own), Seq(count as u64), true).unwrap(),
+        0 => drop(archive.commit(id(private), &stubs(newest, 2 * count as u64, &[0])).unwrap()),
+        1 => archive.pin(id(private), Seq(count as u64), true).unwrap(),
         2 => scratch(archive, &entries[0]),
         // These messages are shared with other sessions, one of which is removed now and then.
         3 => {

@@ -229,15 +229,18 @@ fn a_clock_that_runs_backwards_changes_no_order() {
         record(&archive, &format!("t{count}"), &[user("x")]);
     }
     let entries = archive.entries(id("s"), 0..99).unwrap();
-    let said: Vec<bool> =
-        entries.iter().enumerate().map(|(at, own)| own.raw.contains(&format!("no{at}"))).collect();
+    let said: Vec<bool> = entries
+        .iter()
+        .enumerate()
+        .map(|(at, entry)| entry.raw.contains(&format!("no{at}")))
+        .collect();
     assert_eq!(said, [true; 9]);
     let names: Vec<String> = archive
         .sessions(None, Page::first(2))
         .unwrap()
         .items
         .into_iter()
-        .map(|own| own.name)
+        .map(|session| session.name)
         .collect();
     assert_eq!(names, ["t8", "s"], "by what was appended last");
     assert_eq!(archive.verify(None).unwrap(), []);

@@ -30,7 +30,7 @@ const LOG: &str = "LONGHAND_SHIM_LOG";
 const SESSIONS: [&str; 4] = ["s0", "s1", "s2", "scratch"];
 
 fn setting(name: &str, default: u64) -> u64 {
-    env::var(name).map_or(default, |own| own.parse().unwrap())
+    env::var(name).map_or(default, |value| value.parse().unwrap())
 }
 
 /// Makes change number `number`; each is one transaction.
@@ -305,7 +305,7 @@ impl Disk {
     }
 
     fn file(&self, path: &str) -> Option<u64> {
-        let newest = self.pending_names.iter().rev().find(|(own, _)| own == path);
+        let newest = self.pending_names.iter().rev().find(|(name, _)| name == path);
         newest.map_or_else(|| self.names.get(path).copied(), |(_, file)| *file)
     }
 
@@ -327,7 +327,7 @@ impl Disk {
             Survivors::All => name(&mut names, self.pending_names.iter()),
         }
         for (path, file) in names {
-            let own = Path::new(&path).strip_prefix(old).unwrap();
+            let name = Path::new(&path).strip_prefix(old).unwrap();
             // The index of the log is in memory and made anew.
             if path.ends_with("-shm") || path.ends_with("acks") {
                 continue;
@@ -343,7 +343,7 @@ impl Disk {
                     }
                 }
             }
-            fs::write(folder.join(own), bytes).unwrap();
+            fs::write(folder.join(name), bytes).unwrap();
         }
     }
 }
@@ -393,14 +393,14 @@ fn failing() {
     for (kind, error) in [("write", 28), ("write", 5), ("sync", 5), ("read", 5), ("lock", 11)] {
         let mut faults = 0;
         for call in (1..).step_by(stride) {
-            let own = Path::new(&folder).join(format!("{kind}-{error}-{call}"));
-            fs::create_dir(&own).unwrap();
+            let place = Path::new(&folder).join(format!("{kind}-{error}-{call}"));
+            fs::create_dir(&place).unwrap();
             let case = format!("{kind} {call} fails with error {error}");
-            if !is_met(&own.join("archive.db"), kind, error, call, &case) {
+            if !is_met(&place.join("archive.db"), kind, error, call, &case) {
                 break;
             }
             faults += 1;
-            fs::remove_dir_all(&own).unwrap();
+            fs::remove_dir_all(&place).unwrap();
         }
         println!(
             "failing disk: {faults} calls of {kind} failed with error {error}, every {stride}th; nothing acknowledged was lost"

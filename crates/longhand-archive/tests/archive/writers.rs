@@ -19,7 +19,7 @@ use longhand_testkit::two_writers::{Happened, play};
 use crate::common::{begin, fork, fresh, id, named, quick_folder, record, reply, user, write_one};
 
 fn setting(name: &str, default: u64) -> u64 {
-    env::var(name).map_or(default, |own| own.parse().unwrap())
+    env::var(name).map_or(default, |value| value.parse().unwrap())
 }
 
 /// Plays histories, and returns what happened in all of them together.

@@ -283,13 +283,7 @@ impl LiveSession {
                 }
             }
             Unread::Calls(seqs) => {
-                let ranges = seqs.iter().map(|seq| seq.0..seq.0 + 1).collect();
-                // What cannot be read is taken for the same.
-                let records = archive.bodies(self.id, ranges).await.unwrap_or_default();
-                let messages: FxHashMap<Seq, Message> = records
-                    .iter()
-                    .filter_map(|record| Some((record.entry.seq, recall::said(&record.entry)?.1)))
-                    .collect();
+                let Some(messages) = self.messages_of(archive, &seqs).await else { return false };
                 let mut memory = self.lock();
                 for seq in seqs {
                     memory.calls.learn(seq, messages.get(&seq));
@@ -297,6 +291,32 @@ impl LiveSession {
                 true
             }
         }
+    }
+
+    /// Reads the messages of entries; those that are damaged are left out. `None` if the archive cannot be read now.
+    async fn messages_of(
+        &self,
+        archive: &dyn Archive,
+        seqs: &[Seq],
+    ) -> Option<FxHashMap<Seq, Message>> {
+        let range = |seq: &Seq| seq.0..seq.0 + 1;
+        let records = match archive.bodies(self.id, seqs.iter().map(range).collect()).await {
+            Ok(records) => records,
+            Err(ArchiveError::Damaged { .. }) => {
+                let mut records = Vec::new();
+                for seq in seqs {
+                    match archive.bodies(self.id, vec![range(seq)]).await {
+                        Ok(found) => records.extend(found),
+                        Err(ArchiveError::Damaged { .. }) => {}
+                        Err(_) => return None,
+                    }
+                }
+                records
+            }
+            Err(_) => return None,
+        };
+        let messages = records.iter().map(|record| &record.entry);
+        Some(messages.filter_map(|entry| Some((entry.seq, recall::said(entry)?.1))).collect())
     }
 
     /// The live batches of a path, oldest first, as the archive has them by now.

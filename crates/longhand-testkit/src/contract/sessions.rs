@@ -106,8 +106,8 @@ pub(super) fn sessions_are_listed_by_activity(archive: &dyn Archive) {
     };
     let all = ["c", "e", "d", "b", "a", "theirs", "empty too", "empty"];
     assert_eq!(names(None, Page::ALL), (all.map(str::to_owned).to_vec(), None));
-    let (own, _) = names(Some(Owner::LOCAL), Page::ALL);
-    assert_eq!(own, ["c", "e", "d", "b", "a", "empty too", "empty"]);
+    let (local, _) = names(Some(Owner::LOCAL), Page::ALL);
+    assert_eq!(local, ["c", "e", "d", "b", "a", "empty too", "empty"]);
     assert_eq!(names(Some(Owner::of("key")), Page::ALL).0, ["theirs"]);
     assert_eq!(names(Some(Owner::of("nobody")), Page::ALL).0.len(), 0);
     // What moves to the front meanwhile disturbs no later page.
@@ -205,7 +205,7 @@ pub(super) fn threads_that_write_at_once_all_get_their_place(archive: &dyn Archi
     thread::scope(|scope| {
         for writer in 0..8 {
             scope.spawn(move || {
-                let own = format!("own {writer}");
+                let private = format!("own {writer}");
                 for count in 0..20 {
                     let said = format!("{writer} {count}");
                     let entries = [user(&said), reply(&said)];
@@ -214,7 +214,7 @@ pub(super) fn threads_that_write_at_once_all_get_their_place(archive: &dyn Archi
                     assert_eq!(first % 2, 0);
                     let there = archive.entries(id("shared"), first..first + 2).unwrap();
                     assert!(there.iter().all(|entry| entry.raw.contains(&said)));
-                    assert_eq!(record(archive, &own, &entries[..1]).seqs, [Seq(count)]);
+                    assert_eq!(record(archive, &private, &entries[..1]).seqs, [Seq(count)]);
                     // A neighbour that fails in the same transaction harms nobody.
                     archive.commit(id("shared"), &stubs(99, 0, &[0])).unwrap_err();
                 }

@@ -8,16 +8,16 @@ use longhand_core::Seq;
 use super::samples::{begin, id, named, record, user, write_one};
 
 pub(super) fn preambles_are_kept_once_for_each_owner(archive: &dyn Archive) {
-    let (own, other) = (Owner::LOCAL, Owner::of("key"));
-    let tools = archive.keep_preamble(own, "tools").unwrap();
-    assert_eq!(archive.keep_preamble(own, "tools").unwrap(), tools);
+    let (local, other) = (Owner::LOCAL, Owner::of("key"));
+    let tools = archive.keep_preamble(local, "tools").unwrap();
+    assert_eq!(archive.keep_preamble(local, "tools").unwrap(), tools);
     assert_eq!(tools, PreambleId::of("tools"));
-    assert_eq!(archive.preamble(own, tools).unwrap().as_deref(), Some("tools"));
+    assert_eq!(archive.preamble(local, tools).unwrap().as_deref(), Some("tools"));
     assert_eq!(archive.preamble(other, tools).unwrap(), None);
-    assert_eq!(archive.preamble(own, PreambleId::of("none")).unwrap(), None);
+    assert_eq!(archive.preamble(local, PreambleId::of("none")).unwrap(), None);
     // One that nobody else asks with goes along with its session.
-    let shared = archive.keep_preamble(own, "shared").unwrap();
-    let unused = archive.keep_preamble(own, "unused").unwrap();
+    let shared = archive.keep_preamble(local, "shared").unwrap();
+    let unused = archive.keep_preamble(local, "unused").unwrap();
     archive.keep_preamble(other, "tools").unwrap();
     begin(archive, "a");
     begin(archive, "b");
@@ -29,9 +29,9 @@ pub(super) fn preambles_are_kept_once_for_each_owner(archive: &dyn Archive) {
     log("a", shared);
     log("b", shared);
     archive.remove(id("a")).unwrap();
-    assert_eq!(archive.preamble(own, tools).unwrap(), None);
+    assert_eq!(archive.preamble(local, tools).unwrap(), None);
     for kept in [shared, unused] {
-        assert!(archive.preamble(own, kept).unwrap().is_some());
+        assert!(archive.preamble(local, kept).unwrap().is_some());
     }
     assert!(archive.preamble(other, tools).unwrap().is_some());
 }
