@@ -94,6 +94,20 @@ fn rows(minutes: u64, seed: u64) -> Vec<TortureRow> {
             vec![],
         ),
         row(
+            "nothing lost or twice: two writers of one session; conflicts, undo, forks, removal",
+            "longhand-archive",
+            "archive",
+            &["writers::two_writers"],
+            count("LONGHAND_HISTORIES", 2_000 * minutes),
+        ),
+        row(
+            "nothing lost or twice: sessions that another process renumbers; a slow archive",
+            "longhand-server",
+            "suite",
+            &["editions::", "slow::"],
+            count("LONGHAND_SEEDS", 4 * minutes),
+        ),
+        row(
             "nothing lost: answers that cannot be read",
             "longhand-server",
             "suite",
