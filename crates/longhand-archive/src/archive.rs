@@ -1,5 +1,4 @@
 //! The one interface to wherever ledgers are kept.
-#![allow(clippy::single_range_in_vec_init, reason = "storage takes lists of ranges")]
 
 pub(crate) mod append;
 mod history;

@@ -15,7 +15,6 @@
 //! longhand_testkit::contract_tests!(crate::check);
 //! ```
 #![allow(clippy::unwrap_used)]
-#![allow(clippy::single_range_in_vec_init, reason = "storage takes lists of ranges")]
 
 mod batches;
 pub mod layers;
