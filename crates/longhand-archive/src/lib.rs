@@ -55,7 +55,7 @@ pub use damage::{Damage, DamagedPart};
 pub use error::{ArchiveError, Cause, Conflict};
 pub use id::{Owner, ParseIdError, PreambleId, SessionId};
 pub use layer::Layer;
-pub use ledger::{Conflicts, Ledger, Undecided};
+pub use ledger::{Ledger, Undecided, attempts, outrun, unsound};
 pub use longhand_core::session::{Node, Version};
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};

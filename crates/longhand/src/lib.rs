@@ -72,7 +72,7 @@
 
 mod admit;
 mod digest;
-mod driver;
+pub mod driver;
 mod entry;
 mod fit;
 mod known_calls;
@@ -96,7 +96,6 @@ pub mod unread;
 
 pub use admit::{Admitted, Fitted, WindowRequest};
 pub use digest::Summarised;
-pub use driver::Driver;
 pub use entry::{entry_of, entry_with, is_form, new_entry, searchable, user_words};
 pub use fit::{Fitting, reasons_json};
 pub use known_calls::{KnownCalls, Unread};

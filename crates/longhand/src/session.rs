@@ -371,7 +371,7 @@ impl Session {
     }
 
     /// Sets the meter, for a session that goes to another model.
-    pub fn set_meter(&mut self, meter: Arc<dyn Meter + Send + Sync>) {
+    pub fn set_meter(&mut self, meter: Arc<dyn Meter>) {
         self.weighed = None;
         self.settings.meter = meter;
     }

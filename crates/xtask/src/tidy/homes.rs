@@ -61,8 +61,7 @@ const HOMES: &[Home] = &[
         within: &["crates/"],
         allowed: &[
             ARCHIVE,
-            "crates/longhand/src/driver.rs",
-            "crates/longhand-server/src/store/pending_write.rs",
+            "crates/longhand/src/driver/",
             "crates/longhand-testkit/",
         ],
         what: "handles another writer's change: that is tried again by the driver, and nowhere else",
