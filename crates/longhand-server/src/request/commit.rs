@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhand::{Tokens, reasons_json, recall};
+use longhand::receipt::FoldReceipt;
+use longhand::{Receipt, Tokens, recall};
 use longhand_core::{Message, Plan, Policy, Tally, folded_messages};
-use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::Settings;
@@ -13,7 +13,7 @@ use crate::lock::lock;
 use crate::metrics::{Metrics, Rung};
 use crate::request::source::{Purpose, WindowSource};
 use crate::request::window::RequestWindow;
-use crate::store::{BatchCommit, LiveBatch};
+use crate::store::{BatchCommit, LiveBatch, now_ms};
 
 /// How long a window waits until its new batch is durable.
 const BATCH_TIME_MAX: Duration = Duration::from_millis(50);
@@ -72,9 +72,9 @@ impl BatchWriter {
         plan: &Plan,
         shown: &RequestWindow,
         limit: Tokens,
-        fold: Option<&Value>,
+        fold: Option<FoldReceipt>,
     ) -> Option<Arc<LiveBatch>> {
-        self.count(plan, fold);
+        self.count(plan, fold.as_ref());
         if !source.is_recorded() {
             return None;
         }
@@ -91,12 +91,13 @@ impl BatchWriter {
         Some(live)
     }
 
-    fn count(&self, plan: &Plan, fold: Option<&Value>) {
+    fn count(&self, plan: &Plan, fold: Option<&FoldReceipt>) {
         let Tally { stubs, clips, .. } = Tally::of(&plan.batch.edits);
         self.metrics.batches.inc();
         self.metrics.fold(Rung::Stub, stubs as u64);
         self.metrics.fold(Rung::Clip, clips as u64);
-        let by_model = fold.is_some_and(|fold| !fold["story"]["model"].is_null());
+        let by_model =
+            fold.is_some_and(|fold| fold.story.as_ref().is_some_and(|story| story.model.is_some()));
         let rung = if by_model { Rung::ModelFold } else { Rung::Fold };
         self.metrics.fold(rung, u64::from(folded_messages(&plan.batch) > 0));
     }
@@ -107,17 +108,16 @@ impl BatchWriter {
         plan: &Plan,
         shown: &RequestWindow,
         limit: Tokens,
-        fold: Option<&Value>,
+        fold: Option<FoldReceipt>,
     ) -> String {
-        let Tally { stubs, clips, .. } = Tally::of(&plan.batch.edits);
-        let receipt = json!({
-            "why": "budget", "budget": limit.0, "policy": self.policy.name(),
-            "tokens_before": shown.before.map(|tokens| tokens.0), "tokens_after": plan.tokens().0,
-            "shortfall": plan.shortfall.0, "stubbed": stubs, "clipped": clips,
-            "folded": folded_messages(&plan.batch), "fold": fold,
-            "edits": reasons_json(&source.conversation().path(), &plan.batch),
-        });
-        receipt.to_string()
+        let receipt = Receipt {
+            policy: Some(self.policy.name().to_owned()),
+            budget: Some(limit.0),
+            tokens_before: shown.before.map(|tokens| tokens.0),
+            fold,
+            ..Receipt::of_plan(&source.conversation().path(), plan, now_ms())
+        };
+        receipt.write()
     }
 
     /// Waits until a new batch is durable, so that its handles open: without end if it must be, else a while.

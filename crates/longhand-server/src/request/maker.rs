@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use longhand::receipt::{Receipt, ReceiptCause};
 use longhand::{Tokens, TooLong};
 use longhand_core::Batch;
 use longhand_dialect::Overflow;
-use serde_json::json;
 
 use crate::Settings;
 use crate::digest::Digests;
@@ -19,7 +19,7 @@ use crate::request::commit::{self, BatchWriter};
 use crate::request::plan::{LiveEdits, Planner};
 use crate::request::source::WindowSource;
 use crate::request::window::RequestWindow;
-use crate::store::BatchCommit;
+use crate::store::{BatchCommit, now_ms};
 
 /// Makes windows.
 pub(crate) struct WindowMaker {
@@ -98,7 +98,7 @@ impl WindowMaker {
         });
         let (shown, plan, fold, edits, digest) = reviewed.await?;
         let Some(plan) = plan else { return Ok(shown) };
-        let live = self.writer.write(source, &plan, &shown, limit, fold.as_ref()).await;
+        let live = self.writer.write(source, &plan, &shown, limit, fold).await;
         self.digests.tell(session, &digest);
         let request = Arc::clone(source);
         let window = source.workers.compute(move || edits.with_plan(&request, plan, limit));
@@ -153,9 +153,13 @@ impl WindowMaker {
         let text = if edits.has_insert(&text) { recall::ALREADY.to_owned() } else { text };
         // It may quote what the model asked for.
         let batch = Batch::inserting(newest, self.redaction.owned(text));
-        let receipt = json!({"why": "recall", "budget": limit.0}).to_string();
+        let receipt =
+            Receipt { budget: Some(limit.0), ..Receipt::of(ReceiptCause::Recall, now_ms()) };
         let after = edits.newest_number();
-        edits.push(commit::enter(source, BatchCommit { after, batch, receipt, aside: false }));
+        edits.push(commit::enter(
+            source,
+            BatchCommit { after, batch, receipt: receipt.write(), aside: false },
+        ));
         let shown = Arc::clone(source);
         source.workers.compute(move || edits.window(&shown, limit)).await
     }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use longhand::receipt::{Receipt, ReceiptCause};
 use longhand::{Summarised, Tokens};
 use longhand_core::{Batch, Budget, Economy, Part, Plan, Seq};
 use longhand_dialect::Conversation;
-use serde_json::json;
 
 use crate::Settings;
 use crate::knowledge::ModelKnowledge;
@@ -13,7 +13,7 @@ use crate::request::PrepareError;
 use crate::request::parse::ParsedRequest;
 use crate::request::source::{Purpose, WindowSource};
 use crate::request::window::RequestWindow;
-use crate::store::{BatchCommit, LiveBatch};
+use crate::store::{BatchCommit, LiveBatch, now_ms};
 
 /// Decides whether a window must come down, and by which edits.
 pub(crate) struct Planner {
@@ -102,8 +102,9 @@ impl LiveEdits {
         // A token has some three bytes; what comes back may take a quarter of the window.
         let bytes_max = usize::try_from(limit.0).map_or(usize::MAX, |limit| limit / 4 * 3);
         let batch = source.fitting(&self.batches, &[]).brought_back(bytes_max)?;
-        let receipt = json!({"why": "reference", "budget": limit.0}).to_string();
-        Some(BatchCommit { after, batch, receipt, aside: false })
+        let receipt =
+            Receipt { budget: Some(limit.0), ..Receipt::of(ReceiptCause::Reference, now_ms()) };
+        Some(BatchCommit { after, batch, receipt: receipt.write(), aside: false })
     }
 }
 
