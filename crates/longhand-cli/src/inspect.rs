@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use longhand::unread::{self, UnreadAnswer, UnreadContent};
-use longhand::{Archive, preamble};
+use longhand::{Archive, Receipt, preamble};
 use longhand_archive::{Page, RequestRecord, SessionInfo};
 use longhand_core::{Edit, Scale, Tally, Tokens, grouped};
 use serde_json::{Value, json};
@@ -146,7 +146,6 @@ pub(crate) fn log(args: &LogArgs) -> Result<CommandOutcome> {
         batches.extend(archive.batches(info.id, Page::ALL)?.items);
         unread.extend(unread::answers(&*archive, info.id)?);
     }
-    let receipt = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
     if args.json {
         let answers = unread.iter().map(|answer| {
             json!({
@@ -162,7 +161,7 @@ pub(crate) fn log(args: &LogArgs) -> Result<CommandOutcome> {
                 let tally = Tally::of(&logged.batch.edits);
                 json!({
                     "number": logged.number, "undone": !logged.is_live, "stubs": tally.stubs,
-                    "clips": tally.clips, "folded": tally.folded, "receipt": receipt(&logged.receipt),
+                    "clips": tally.clips, "folded": tally.folded, "receipt": Receipt::read(&logged.receipt),
                 })
             })
             .chain(answers)
@@ -172,17 +171,17 @@ pub(crate) fn log(args: &LogArgs) -> Result<CommandOutcome> {
     }
     let mut text = String::new();
     for logged in &batches {
-        let receipt = receipt(&logged.receipt);
+        let receipt = Receipt::read(&logged.receipt);
         let undone = if logged.is_live { "" } else { "  (undone)" };
-        let number = |path: &str| receipt.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+        let number = |tokens: Option<u64>| grouped(tokens.unwrap_or(0) as usize);
         let mut what = edits(&logged.batch.edits);
-        if let Some(summariser) = receipt.pointer("/fold/summariser").and_then(Value::as_str) {
-            let summariser = match summariser {
+        if let Some(fold) = &receipt.fold {
+            let summariser = match fold.summary.summariser.as_str() {
                 "extractive" => "the built-in summariser".to_owned(),
                 model => harmless_line(model),
             };
-            let kept = number("/fold/anchors/kept") + number("/fold/anchors/restored");
-            let dropped = number("/fold/anchors/dropped");
+            let kept = fold.anchors.kept + fold.anchors.restored;
+            let dropped = fold.anchors.dropped;
             what.push_str(&format!(
                 " by {summariser}; names and statements: {kept} kept, {dropped} left out"
             ));
@@ -191,8 +190,8 @@ pub(crate) fn log(args: &LogArgs) -> Result<CommandOutcome> {
             "{:>5}  {}  {} -> {} tokens  {what}{undone}\n",
             logged.number,
             longhand::time::format_local(logged.at_ms),
-            grouped(number("/tokens_before") as usize),
-            grouped(number("/tokens_after") as usize),
+            number(receipt.tokens_before),
+            number(receipt.tokens_after),
         ));
     }
     if batches.is_empty() {

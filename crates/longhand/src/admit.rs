@@ -13,8 +13,9 @@ use longhand_dialect::Conversation;
 use crate::SessionError;
 use crate::driver::Driver;
 use crate::entry::entry_with;
-use crate::fit::{Fitting, reasons_json};
+use crate::fit::Fitting;
 use crate::recall;
+use crate::receipt::{FoldReceipt, Receipt};
 use crate::redact::hidden_tokens;
 
 /// A conversation whose messages are entries of a ledger, in an archive or in memory.
@@ -43,8 +44,8 @@ pub struct WindowRequest<'r> {
     pub digest: &'r dyn Digest,
     /// The tokens of the request outside its messages.
     pub fixed: Tokens,
-    /// What a receipt says besides the figures of the plan, as JSON fields.
-    pub receipt: &'r dyn Fn() -> serde_json::Value,
+    /// How the text of a new fold was made, and why summaries were refused; the rest of a receipt is the plan's.
+    pub summary: &'r dyn Fn() -> (Option<FoldReceipt>, Vec<String>),
     /// The time, in milliseconds since 1970.
     pub now_ms: i64,
 }
@@ -171,17 +172,19 @@ impl Admitted {
 
 /// A plan's batch as it is committed.
 fn new_batch(conversation: &Conversation, plan: &Plan, request: &WindowRequest) -> NewBatch {
-    let mut receipt = (request.receipt)();
-    receipt["at"] = crate::time::format(request.now_ms).into();
-    receipt["tokens_after"] = plan.tokens().0.into();
-    receipt["budget"] = request.budget.limit.0.into();
-    receipt["edits"] = reasons_json(&conversation.path(), &plan.batch);
+    let (fold, refused) = (request.summary)();
+    let receipt = Receipt {
+        policy: Some(request.settings.policy.name().to_owned()),
+        fold: fold.filter(|_| plan.batch.fold().is_some()),
+        refused,
+        ..Receipt::of_plan(&conversation.path(), plan, request.budget.limit)
+    };
     NewBatch {
         // The driver knows what it builds on.
         after: 0,
         at_ms: request.now_ms,
         batch: plan.batch.clone(),
-        receipt: receipt.to_string(),
+        receipt: receipt.write(request.now_ms),
     }
 }
 

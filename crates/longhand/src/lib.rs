@@ -83,6 +83,7 @@ pub mod preamble;
 mod prompt;
 mod quote;
 pub mod recall;
+pub mod receipt;
 mod redact;
 mod rejoin;
 pub mod replay;
@@ -97,7 +98,7 @@ pub mod unread;
 pub use admit::{Admitted, Fitted, WindowRequest};
 pub use digest::Summarised;
 pub use entry::{entry_of, entry_with, is_form, new_entry, searchable, user_words};
-pub use fit::{Fitting, reasons_json};
+pub use fit::Fitting;
 pub use known_calls::{KnownCalls, Unread};
 pub use learned::{Learned, TooLong};
 pub use longhand_archive::{
@@ -116,6 +117,7 @@ pub use one_request::{
     Fit, SharedMeter, expand, fit, image_rule, meter_for, tokens_outside_messages,
 };
 pub use prompt::{Placement, Prompt, Window};
+pub use receipt::Receipt;
 pub use redact::{Redactor, hidden_tokens};
 pub use rejoin::{Rejoined, rejoin};
 pub use round::{ModelCall, Round};

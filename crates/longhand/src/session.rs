@@ -19,15 +19,15 @@ use longhand_core::{
 };
 use longhand_dialect::{Dialect, DialectError};
 use longhand_summary::{Extractive, Summariser};
-use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::digest::Summarised;
 use crate::driver::{Driver, until_settled};
 use crate::entry::{Form, messages, trace};
-use crate::fit::{Fitting, reasons_json};
+use crate::fit::Fitting;
 use crate::preamble;
 use crate::prompt::{Prompt, Window};
+use crate::receipt::Receipt;
 use crate::redact::Redactor;
 use crate::round::{ModelCall, Round};
 use crate::story::Storyteller;
@@ -468,8 +468,11 @@ impl Session {
             CommitWhen::IfSummarised(_) if digest.account().is_none() => return Ok(Some(window)),
             CommitWhen::At(now_ms) | CommitWhen::IfSummarised(now_ms) => now_ms,
         };
-        let reasons = reasons_json(&request.path(), &plan.batch);
-        let is_committed = self.commit(&plan, &digest, &reasons, now_ms)?;
+        let receipt = Receipt {
+            policy: Some(settings.policy.name().to_owned()),
+            ..Receipt::of_plan(&request.path(), &plan, room)
+        };
+        let is_committed = self.commit(&plan, &digest, receipt, now_ms)?;
         Ok(is_committed.then_some(window))
     }
 
@@ -543,7 +546,7 @@ impl Session {
         &mut self,
         plan: &Plan,
         digest: &Summarised,
-        reasons: &Value,
+        receipt: Receipt,
         now_ms: i64,
     ) -> Result<bool, SessionError> {
         let before = self.tokens();
@@ -553,20 +556,17 @@ impl Session {
         if let After::Entry(Some(last)) = self.place {
             batch.head = batch.head.min(last);
         }
-        let receipt = json!({
-            "at": crate::time::format(now_ms),
-            "tokens_before": before.0,
-            "tokens_after": plan.tokens().0,
-            "floor": plan.floor.0,
-            "edits": reasons,
-            "refused": digest.refused(),
-            "fold": batch.fold().is_some().then(|| digest.account()).flatten(),
-        });
+        let receipt = Receipt {
+            tokens_before: Some(before.0),
+            fold: batch.fold().and_then(|_| digest.account()),
+            refused: digest.refused(),
+            ..receipt
+        };
         let new = NewBatch {
             after: self.newest_batch,
             at_ms: now_ms,
             batch,
-            receipt: receipt.to_string(),
+            receipt: receipt.write(now_ms),
         };
         let Some(number) = self.driver.commit(&new)? else {
             self.reload()?;

@@ -1,8 +1,9 @@
 //! What a conversation has cost.
 
+use longhand::Receipt;
+use longhand::receipt::FoldReceipt;
 use longhand_archive::{LoggedBatch, RequestRecord};
 use longhand_core::grouped;
-use serde_json::Value;
 
 use crate::output::counted;
 
@@ -22,11 +23,9 @@ pub(super) fn written(calls: &[RequestRecord], batches: &[LoggedBatch]) -> Strin
 }
 
 /// What the summary of a batch cost, if a model wrote it; `None` for a price that is not known.
-fn summary_cost(batch: &LoggedBatch) -> Vec<Option<u64>> {
-    let receipt: Value = serde_json::from_str(&batch.receipt).unwrap_or_default();
-    let fold = &receipt["fold"];
-    let told = fold.get("story").unwrap_or(fold);
-    if told["model"].is_string() { vec![told["cost_micros"].as_u64()] } else { Vec::new() }
+fn summary_cost(batch: &LoggedBatch) -> Option<Option<u64>> {
+    let fold = Receipt::read(&batch.receipt).fold;
+    fold.as_ref().and_then(FoldReceipt::by_model).map(|summary| summary.cost_micros)
 }
 
 /// A sum in dollars, which says how many prices are unknown.

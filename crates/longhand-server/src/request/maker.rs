@@ -87,12 +87,11 @@ impl Windows {
     }
 
     fn count(&self, planned: &PlannedEdits) {
-        let PlannedEdits { stubs, clips, folded, fold } = planned;
+        let PlannedEdits { stubs, clips, folded, by_model } = planned;
         self.metrics.batches.inc();
         self.metrics.fold(Rung::Stub, *stubs as u64);
         self.metrics.fold(Rung::Clip, *clips as u64);
-        let by_model = fold.as_ref().is_some_and(|fold| !fold["story"]["model"].is_null());
-        let rung = if by_model { Rung::ModelFold } else { Rung::Fold };
+        let rung = if *by_model { Rung::ModelFold } else { Rung::Fold };
         self.metrics.fold(rung, u64::from(*folded > 0));
     }
 

@@ -13,6 +13,7 @@ use super::memory::{FreshPlace, Patience, SessionMemory};
 use super::pending_write::{PendingWrite, placed_at_once};
 use super::placed::{NewAnswer, PlacedRequest, RequestPlace, UnplacedRequest};
 use super::sink::{Sink, Ticket};
+use crate::receipt::Receipt;
 
 /// A batch on its way into the log.
 pub struct BatchCommit {
@@ -20,8 +21,8 @@ pub struct BatchCommit {
     pub after: u64,
     /// Its edits.
     pub batch: Batch,
-    /// What was done, why and at what cost.
-    pub receipt: String,
+    /// What was done, why and at what cost; when is noted as it is committed.
+    pub receipt: Receipt,
     /// Whether it is for this request alone: it is written, so that its handles open, and undone at once.
     pub aside: bool,
 }
@@ -87,7 +88,8 @@ impl LiveSession {
     ) -> (Arc<LiveBatch>, Option<Ticket>) {
         let mut memory = self.lock();
         let BatchCommit { after, batch, receipt, aside } = commit;
-        let new = NewBatch { after, at_ms: sink.now_ms(), batch, receipt };
+        let at_ms = sink.now_ms();
+        let new = NewBatch { after, at_ms, batch, receipt: receipt.write(at_ms) };
         let is_current = memory.has_in_place(request);
         let committed = is_current.then(|| memory.commit(new.clone(), aside).ok()).flatten();
         let Some(live) = committed else {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use longhand_archive::ArchiveError;
 use longhand_core::{Batch, Message, Plan, Tokens};
 use longhand_dialect::DialectError;
-use serde_json::json;
 use thiserror::Error;
 
 use super::admit::BatchCommit;
@@ -16,8 +15,8 @@ use super::plan::{LiveEdits, Planner, Review, WindowLimits};
 use super::sink::Sink;
 use super::source::{Purpose, WindowSource};
 use super::window::{MadeWindow, PlannedEdits};
-use crate::fit::reasons_json;
 use crate::recall;
+use crate::receipt::{FoldReceipt, Receipt, ReceiptCause};
 
 /// Why no window could be made.
 #[derive(Debug, Error)]
@@ -133,8 +132,8 @@ impl WindowMaker {
         });
         let (shown, plan, fold, edits, digest) = reviewed.await?;
         let Some(plan) = plan else { return Ok(shown) };
-        let planned = PlannedEdits::new(&plan, fold);
-        let live = self.write(sink, source, &plan, &shown, limits.tokens, &planned).await;
+        let planned = PlannedEdits::new(&plan, fold.as_ref());
+        let live = self.write(sink, source, &plan, &shown, limits.tokens, fold).await;
         self.digests.tell(session, &digest);
         let request = Arc::clone(source);
         let window = workers.compute(move || edits.with_plan(&request, plan, limits.tokens)).await;
@@ -151,21 +150,18 @@ impl WindowMaker {
         plan: &Plan,
         shown: &MadeWindow,
         limit: Tokens,
-        planned: &PlannedEdits,
+        fold: Option<FoldReceipt>,
     ) -> Option<Arc<LiveBatch>> {
         if !source.is_recorded() {
             return None;
         }
         let batch = with_variants(sink, source, &plan.batch).await;
-        let PlannedEdits { stubs, clips, folded, fold } = planned;
-        let receipt = json!({
-            "why": "budget", "budget": limit.0, "policy": self.planner.settings.policy.name(),
-            "tokens_before": shown.before.map(|tokens| tokens.0), "tokens_after": plan.tokens().0,
-            "shortfall": plan.shortfall.0, "stubbed": stubs, "clipped": clips,
-            "folded": folded, "fold": fold,
-            "edits": reasons_json(&source.conversation().path(), &plan.batch),
-        });
-        let receipt = receipt.to_string();
+        let receipt = Receipt {
+            policy: Some(self.planner.settings.policy.name().to_owned()),
+            tokens_before: shown.before.map(|tokens| tokens.0),
+            fold,
+            ..Receipt::of_plan(&source.conversation().path(), plan, limit)
+        };
         let aside = source.purpose == Purpose::Aside;
         let live = commit(sink, source, BatchCommit { after: shown.batch, batch, receipt, aside });
         live.count(source.model(), plan.tokens().saturating_sub(source.beyond(&live)));
@@ -186,7 +182,7 @@ impl WindowMaker {
         let mut edits = live_edits(sink, source).await?;
         let text = if edits.has_insert(&text) { already.to_owned() } else { text };
         let batch = Batch::inserting(newest, text);
-        let receipt = json!({"why": "recall", "budget": limit.0}).to_string();
+        let receipt = Receipt::of(ReceiptCause::Recall, Some(limit));
         let after = edits.newest_number();
         edits.push(commit(sink, source, BatchCommit { after, batch, receipt, aside: false }));
         let shown = Arc::clone(source);

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use longhand_core::{Batch, Budget, CachePrices, Economy, Part, Plan, PlanSettings, Seq, Tokens};
 use longhand_dialect::{Conversation, DialectError};
-use serde_json::json;
 
 use super::admit::BatchCommit;
 use super::live_batch::LiveBatch;
@@ -12,6 +11,7 @@ use super::source::{Purpose, WindowSource};
 use super::twin::Twin;
 use super::window::MadeWindow;
 use crate::digest::Summarised;
+use crate::receipt::{Receipt, ReceiptCause};
 
 /// Decides whether a window must come down, and by which edits.
 pub struct Planner {
@@ -107,7 +107,7 @@ impl LiveEdits {
         // A token has some three bytes; what comes back may take a quarter of the window.
         let bytes_max = usize::try_from(limit.0).map_or(usize::MAX, |limit| limit / 4 * 3);
         let batch = source.fitting(&self.batches, &[]).brought_back(bytes_max)?;
-        let receipt = json!({"why": "reference", "budget": limit.0}).to_string();
+        let receipt = Receipt::of(ReceiptCause::Reference, Some(limit));
         Some(BatchCommit { after, batch, receipt, aside: false })
     }
 }

@@ -2,9 +2,9 @@
 
 use longhand_core::{Batch, Plan, Tally, Tokens, folded_messages, shown_edits};
 use longhand_dialect::Binding;
-use serde_json::Value;
 
 use super::source::WindowSource;
+use crate::receipt::FoldReceipt;
 
 /// What is sent for a request.
 #[derive(Clone, Debug)]
@@ -36,14 +36,15 @@ pub struct PlannedEdits {
     pub clips: usize,
     /// How many messages it folded.
     pub folded: u64,
-    /// How its fold was written.
-    pub fold: Option<Value>,
+    /// Whether a model has written something of its fold.
+    pub by_model: bool,
 }
 
 impl PlannedEdits {
-    pub(super) fn new(plan: &Plan, fold: Option<Value>) -> Self {
+    pub(super) fn new(plan: &Plan, fold: Option<&FoldReceipt>) -> Self {
         let Tally { stubs, clips, .. } = Tally::of(&plan.batch.edits);
-        Self { stubs, clips, folded: folded_messages(&plan.batch), fold }
+        let by_model = fold.is_some_and(|fold| fold.by_model().is_some());
+        Self { stubs, clips, folded: folded_messages(&plan.batch), by_model }
     }
 }
 

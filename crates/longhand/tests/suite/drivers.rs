@@ -47,7 +47,7 @@ fn window(admitted: &mut Admitted, limit: u64) -> longhand::Fitted {
             meter: &*meter,
             digest: &digest,
             fixed: Tokens::ZERO,
-            receipt: &|| serde_json::json!({}),
+            summary: &|| (None, Vec::new()),
             now_ms: 0,
         })
         .unwrap()
