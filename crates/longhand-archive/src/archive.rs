@@ -357,13 +357,10 @@ impl<S: Storage + ?Sized> Archive for S {
     }
 }
 
-/// See [`Archive::find_path`].
-pub async fn find_path<S: Storage + ?Sized>(
-    storage: &S,
-    owner: Owner,
-    links: &[Link],
-) -> Result<Option<KnownPath>, ArchiveError> {
-    history::find_path(storage, owner, links).await
+/// Questions of [`Archive`] for those who must not wait.
+pub mod ask {
+    pub use super::history::{find_path, path};
+    pub use super::search::{reference, search};
 }
 
 /// One value by its key.

@@ -50,7 +50,7 @@ mod transfer;
 mod wait;
 mod words;
 
-pub use archive::{Archive, find_path};
+pub use archive::{Archive, ask};
 pub use damage::{Damage, DamagedPart};
 pub use error::{ArchiveError, Cause, Conflict};
 pub use id::{Owner, ParseIdError, PreambleId, SessionId};

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, Weak};
 
 use longhand_core::{Message, Role, cut};
-use longhand_dialect::{Conversation, Dialect, common};
+use longhand_dialect::{Dialect, common};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::lock::lock;
@@ -121,15 +121,6 @@ impl MemoIndex {
 fn size(admitted: &AdmittedRequest) -> usize {
     admitted.placed.conversation.bytes().len()
         + admitted.placed.conversation.messages.len() * MESSAGE_BYTES
-}
-
-/// How many messages after the system prompt two requests share. Their first `common` bytes are known to be the same.
-pub(crate) fn shared(one: &Conversation, other: &Conversation, common: usize) -> usize {
-    let lead =
-        |request: &Conversation| request.messages.len() - after_system(&request.messages).len();
-    let leads = [one, other].map(lead);
-    let messages = (leads[0]..one.messages.len()).zip(leads[1]..other.messages.len());
-    messages.take_while(|(at, in_other)| one.has_same(*at, other, *in_other, common)).count()
 }
 
 /// The messages after the leading system messages.

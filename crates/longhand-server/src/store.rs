@@ -13,7 +13,7 @@ use longhand::driver::{
 use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId, Unread};
 use longhand_archive::{
     ArchiveError, Key, KnownPath, NewSession, Page, PreambleId, RequestRecord, SessionFilter,
-    Write, find_path,
+    Write, ask,
 };
 use longhand_core::Link;
 use longhand_core::session::Version;
@@ -187,7 +187,7 @@ impl Store {
                 Ok(Some(*first))
             }
             [] => Ok(None),
-            _ => find_path(&*self.archive, owner, links).await,
+            _ => ask::find_path(&*self.archive, owner, links).await,
         }
     }
 

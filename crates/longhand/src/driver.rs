@@ -7,6 +7,7 @@
 mod admit;
 mod chained;
 mod digests;
+mod direct;
 mod live_batch;
 mod live_session;
 mod maker;
@@ -23,8 +24,9 @@ mod window;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use admit::BatchCommit;
-pub use chained::ChainedRequest;
+pub use chained::{ChainedRequest, shared_messages};
 pub use digests::Digests;
+pub use direct::Direct;
 pub use live_batch::LiveBatch;
 pub use live_session::LiveSession;
 pub use maker::{Computing, Here, WindowError, WindowMaker};

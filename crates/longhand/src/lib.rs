@@ -121,7 +121,9 @@ pub use receipt::Receipt;
 pub use redact::{Redactor, hidden_tokens};
 pub use rejoin::{Rejoined, rejoin};
 pub use round::{ModelCall, Round};
-pub use session::{Folding, PlainRound, Recorded, Session, SessionError, SessionSettings};
+pub use session::{
+    Answered, Folding, PlainRound, Recorded, Session, SessionError, SessionSettings,
+};
 pub use story::Storyteller;
 
 /// The Rust in the README, which is compiled and run with the other examples.

@@ -1,5 +1,6 @@
 //! Sessions: recording rounds and making windows.
 
+mod agent;
 mod request;
 mod retry;
 mod settings;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use longhand_archive::{
     After, Archive, ArchiveError, Entry, Ledger, LoggedBatch, NewBatch, NewSession, Owner,
-    SessionId,
+    SessionId, outrun,
 };
 use longhand_core::{
     Batch, Budget, CachePrices, Economy, History, Message, Meter, Plan, Policy, Rolling, Scale,
@@ -22,7 +23,7 @@ use longhand_summary::{Extractive, Summariser};
 use thiserror::Error;
 
 use crate::digest::Summarised;
-use crate::driver::{Driver, until_settled};
+use crate::driver::{Driver, WindowError, until_settled};
 use crate::entry::{Form, messages, trace};
 use crate::fit::Fitting;
 use crate::preamble;
@@ -32,6 +33,8 @@ use crate::redact::Redactor;
 use crate::round::{ModelCall, Round};
 use crate::story::Storyteller;
 
+use self::agent::AgentDriver;
+pub use self::agent::Answered;
 use self::request::SessionRequest;
 pub use self::settings::SessionSettings;
 
@@ -51,9 +54,22 @@ pub enum SessionError {
     /// Messages could not be read.
     #[error(transparent)]
     Dialect(#[from] DialectError),
+    /// A reply could not be read; it is kept beside the session as it came.
+    #[error("the reply cannot be read: {0}")]
+    Reply(String),
     /// The meter could not be opened.
     #[error(transparent)]
     Meter(#[from] longhand_meter::MeterError),
+}
+
+impl From<WindowError> for SessionError {
+    fn from(error: WindowError) -> Self {
+        match error {
+            WindowError::Dialect(error) => Self::Dialect(error),
+            WindowError::Archive(error) => Self::Archive(error),
+            WindowError::Renumbered => Self::Archive(outrun(SessionId::default())),
+        }
+    }
 }
 
 /// The result of recording a round.
@@ -100,6 +116,7 @@ pub struct PlainRound {
 pub struct Session {
     archive: Arc<dyn Archive>,
     driver: Driver,
+    agent: AgentDriver,
     id: SessionId,
     name: String,
     settings: SessionSettings,
@@ -170,9 +187,11 @@ impl Session {
         settings: SessionSettings,
     ) -> Result<Self, SessionError> {
         let driver = Driver::open(Arc::clone(&archive), id)?;
+        let agent = AgentDriver::new(Arc::clone(&archive), id, name);
         let mut session = Self {
             archive,
             driver,
+            agent,
             id,
             name: name.to_owned(),
             settings,
@@ -307,7 +326,7 @@ impl Session {
         self.hear_story(Duration::ZERO)?;
         // Without a summariser rounds stay as they are until a window needs the room.
         let folds = self.settings.is_rolling() && !self.settings.summarisers.is_empty();
-        if folds { self.fit(now_ms) } else { Ok(Folding::default()) }
+        if folds { self.fold_due(now_ms) } else { Ok(Folding::default()) }
     }
 
     /// Reads the entries that were appended since, by this process or another.
@@ -331,7 +350,7 @@ impl Session {
     }
 
     /// Makes the conversation fit without a new message, in one batch if it does not.
-    fn fit(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
+    fn fold_due(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
         let before = self.verbatim().start;
         let commit = CommitWhen::IfSummarised(now_ms);
         let window = self.make_window(None, &Prompt::default(), self.settings.plan, commit)?;

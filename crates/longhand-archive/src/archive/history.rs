@@ -64,7 +64,7 @@ pub(super) async fn batches<S: Storage + ?Sized>(
 }
 
 /// See [`crate::Archive::path`].
-pub(super) async fn path<S: Storage + ?Sized>(
+pub async fn path<S: Storage + ?Sized>(
     storage: &S,
     id: SessionId,
     head: Option<Seq>,
@@ -114,7 +114,7 @@ pub(super) async fn tree<S: Storage + ?Sized>(
 }
 
 /// See [`crate::Archive::find_path`].
-pub(super) async fn find_path<S: Storage + ?Sized>(
+pub async fn find_path<S: Storage + ?Sized>(
     storage: &S,
     owner: Owner,
     links: &[Link],

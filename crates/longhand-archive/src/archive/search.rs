@@ -12,7 +12,7 @@ use crate::{ArchiveError, Damage, DamagedPart, Hit, Owner, Page, Reference, Scop
 ///
 /// Of one session, nothing is only the answer if everything could be read; among many, one that is damaged
 /// is of no concern to the others.
-pub(super) async fn search<S: Storage + ?Sized>(
+pub async fn search<S: Storage + ?Sized>(
     storage: &S,
     scope: &Scope,
     query: &str,
@@ -74,7 +74,7 @@ async fn reach<S: Storage + ?Sized>(
 }
 
 /// See [`crate::Archive::reference`].
-pub(super) async fn reference<S: Storage + ?Sized>(
+pub async fn reference<S: Storage + ?Sized>(
     storage: &S,
     scope: &Scope,
     handle: Handle,

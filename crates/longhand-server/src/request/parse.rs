@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use hyper::body::Bytes;
 use longhand::Owner;
-use longhand::driver::{ChainedRequest, Keeper, Twin, UnplacedRequest};
+use longhand::driver::{ChainedRequest, Keeper, Twin, UnplacedRequest, shared_messages};
 use longhand_dialect::{Conversation, Dialect, Options, read_on, read_shared, without_options};
 
 use crate::client::ClientProgram;
 use crate::load::{Load, MemoryShare, SMALL_BYTES_MAX, Working};
-use crate::memo::{self, EarlierRequest, MemoCache};
+use crate::memo::{EarlierRequest, MemoCache};
 use crate::recall;
 use crate::redaction::Redaction;
 use crate::request::admit::AdmittedRequest;
@@ -177,7 +177,7 @@ fn earlier(
     let is_same =
         |(request, _): &MemoMatch| request.caller == *caller && request.store.forgets == forgets;
     let (request, common) = memo.filter(is_same)?;
-    let shared_messages = memo::shared(&request.placed.conversation, conversation, common);
+    let shared_messages = shared_messages(&request.placed.conversation, conversation, common);
     Some(EarlierRequest { request, shared_messages })
 }
 

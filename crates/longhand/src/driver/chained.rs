@@ -51,6 +51,13 @@ impl ChainedRequest {
     }
 }
 
+/// How many messages after the system prompt two requests share. Their first `common` bytes are known to be the same.
+pub fn shared_messages(one: &Conversation, other: &Conversation, common: usize) -> usize {
+    let messages =
+        (one.path().lead..one.messages.len()).zip(other.path().lead..other.messages.len());
+    messages.take_while(|(at, in_other)| one.has_same(*at, other, *in_other, common)).count()
+}
+
 fn system_link(path: &Path) -> Link {
     let lead = path.messages[..path.lead].iter();
     lead.fold(Link::root(b""), |link, message| link.next(Meaning::of(message)))

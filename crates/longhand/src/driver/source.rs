@@ -156,6 +156,15 @@ impl WindowSource {
         Ok(plan(&shown.history(self.fixed()), &budget, &settings, &*self.meter).tokens())
     }
 
+    /// Waits until the newest batch that was made for it is durable. Says whether it is; one that was refused is not.
+    pub async fn is_durable(&self) -> bool {
+        let ticket = lock(&self.batch_ticket).take();
+        match ticket {
+            Some(ticket) => ticket.await == Ok(true),
+            None => true,
+        }
+    }
+
     /// The request with the batches that hold for it.
     pub(super) fn fitting<'a>(&'a self, live: &'a [Batch], pins: &'a [Seq]) -> Fitting<'a> {
         let (conversation, meter) = (self.conversation(), &*self.meter);
