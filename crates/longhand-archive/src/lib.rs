@@ -50,6 +50,7 @@ mod transfer;
 mod wait;
 mod words;
 
+pub use archive::append::append_to;
 pub use archive::{Archive, ask};
 pub use damage::{Damage, DamagedPart};
 pub use error::{ArchiveError, Cause, Conflict};

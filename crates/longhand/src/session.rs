@@ -1,6 +1,7 @@
 //! Sessions: recording rounds and making windows.
 
 mod agent;
+mod driver;
 mod request;
 mod retry;
 mod settings;
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhand_archive::{
-    After, Archive, ArchiveError, Entry, Ledger, LoggedBatch, NewBatch, NewSession, Owner,
-    SessionId, outrun,
+    After, Archive, ArchiveError, Entry, LoggedBatch, NewSession, Owner, SessionId, attempts,
+    outrun,
 };
 use longhand_core::{
     Batch, Budget, CachePrices, Economy, History, Message, Meter, Plan, Policy, Rolling, Scale,
@@ -23,7 +24,7 @@ use longhand_summary::{Extractive, Summariser};
 use thiserror::Error;
 
 use crate::digest::Summarised;
-use crate::driver::{Driver, WindowError, until_settled};
+use crate::driver::{BatchCommit, WindowError};
 use crate::entry::{Form, messages, trace};
 use crate::fit::Fitting;
 use crate::preamble;
@@ -33,8 +34,8 @@ use crate::redact::Redactor;
 use crate::round::{ModelCall, Round};
 use crate::story::Storyteller;
 
-use self::agent::AgentDriver;
 pub use self::agent::Answered;
+use self::driver::SessionDriver;
 use self::request::SessionRequest;
 pub use self::settings::SessionSettings;
 
@@ -115,8 +116,7 @@ pub struct PlainRound {
 /// end. A summariser that takes its time works in the background; what it writes comes with the next batch.
 pub struct Session {
     archive: Arc<dyn Archive>,
-    driver: Driver,
-    agent: AgentDriver,
+    driver: SessionDriver,
     id: SessionId,
     name: String,
     settings: SessionSettings,
@@ -186,12 +186,10 @@ impl Session {
         name: &str,
         settings: SessionSettings,
     ) -> Result<Self, SessionError> {
-        let driver = Driver::open(Arc::clone(&archive), id)?;
-        let agent = AgentDriver::new(Arc::clone(&archive), id, name);
+        let driver = SessionDriver::new(Arc::clone(&archive), id, name);
         let mut session = Self {
             archive,
             driver,
-            agent,
             id,
             name: name.to_owned(),
             settings,
@@ -233,8 +231,8 @@ impl Session {
             return Ok(());
         }
         let live = self.driver.live(last)?;
-        self.newest_batch = live.last().map_or(0, |logged| logged.number);
-        self.live = live.iter().map(|logged| logged.batch.clone()).collect();
+        self.newest_batch = live.last().map_or(0, |live| live.number);
+        self.live = live.iter().map(|live| live.batch().clone()).collect();
         keep_newest_state(&mut self.live);
         for range in self.gaps() {
             let entries = self.driver.entries(last, range)?;
@@ -245,12 +243,13 @@ impl Session {
 
     /// Takes note of how much the session has.
     fn read_counts(&mut self) {
-        let ledger = self.driver.ledger();
-        let log = ledger.map(|ledger| ledger.state.log());
-        self.is_undone = log.is_some_and(|log| !log.is_empty() && !log.is_live(log.len()));
-        self.entries = ledger.map_or(0, |ledger| ledger.state.tree().len());
-        self.rounds = ledger.map_or(0, Ledger::rounds);
-        self.pins = self.driver.pins();
+        let memory = self.driver.live.lock();
+        let (tree, log) = (memory.state.tree(), memory.state.log());
+        self.is_undone = !log.is_empty() && !log.is_live(log.len());
+        self.entries = tree.len();
+        let newest = tree.newest().and_then(|newest| memory.state.round(newest).ok());
+        self.rounds = newest.map_or(0, |round| round + 1);
+        self.pins = memory.state.pins().to_vec();
     }
 
     /// The numbers of entries that are not folded.
@@ -336,7 +335,7 @@ impl Session {
             return Ok(());
         }
         self.driver.refresh()?;
-        let batches = self.driver.ledger().map_or(0, |ledger| ledger.state.log().len());
+        let batches = self.driver.live.lock().state.log().len();
         if batches != self.newest_batch && !self.is_undone {
             return self.reload();
         }
@@ -442,7 +441,12 @@ impl Session {
         settings: longhand_core::PlanSettings,
         commit: CommitWhen,
     ) -> Result<Window, SessionError> {
-        until_settled(|| self.try_window(message, prompt, settings, commit))
+        for () in attempts() {
+            if let Some(window) = self.try_window(message, prompt, settings, commit)? {
+                return Ok(window);
+            }
+        }
+        Err(outrun(self.id).into())
     }
 
     /// The same, unless another writer was first: then what that one wrote is known.
@@ -581,18 +585,13 @@ impl Session {
             refused: digest.refused(),
             ..receipt
         };
-        let new = NewBatch {
-            after: self.newest_batch,
-            at_ms: now_ms,
-            batch,
-            receipt: receipt.write(now_ms),
-        };
-        let Some(number) = self.driver.commit(&new)? else {
+        let (after, aside) = (self.newest_batch, false);
+        let commit = BatchCommit { after, batch: batch.clone(), receipt, aside };
+        let Some(number) = self.driver.commit(commit, now_ms)? else {
             self.reload()?;
             return Ok(false);
         };
         self.newest_batch = number;
-        let batch = new.batch;
         self.weighed = None;
         if let Some(fold) = batch.fold() {
             self.shown.retain(|entry| !fold.contains(entry.seq));

@@ -33,7 +33,7 @@ pub(super) async fn append<S: Storage + ?Sized>(
 }
 
 /// Appends entries to a state, and to what is written of it.
-pub(crate) fn append_to(
+pub fn append_to(
     id: SessionId,
     state: &mut SessionState,
     after: After,

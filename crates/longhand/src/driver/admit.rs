@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use longhand_archive::{ArchiveError, NewBatch, RequestRecord};
+use longhand_archive::{
+    After, Appended, Archive, ArchiveError, Conflict, NewBatch, NewEntry, NewSession,
+    RequestRecord, Undecided, Write, append_to, attempts, outrun,
+};
 use longhand_core::Batch;
+use longhand_core::session::Version;
 use tokio::sync::oneshot;
 
 use super::chained::preamble;
@@ -13,6 +17,7 @@ use super::memory::{FreshPlace, Patience, SessionMemory};
 use super::pending_write::{PendingWrite, placed_at_once};
 use super::placed::{NewAnswer, PlacedRequest, RequestPlace, UnplacedRequest};
 use super::sink::{Sink, Ticket};
+use crate::known_calls::Unread;
 use crate::receipt::Receipt;
 
 /// A batch on its way into the log.
@@ -62,6 +67,59 @@ impl LiveSession {
         }
     }
 
+    /// Appends entries, which are durable when this returns. The session begins with them if the archive does not have it.
+    pub async fn append(
+        &self,
+        archive: &dyn Archive,
+        new: &NewSession,
+        after: After,
+        entries: &[NewEntry],
+    ) -> Result<Appended, ArchiveError> {
+        for () in attempts() {
+            self.catch_up(archive).await?;
+            let (appended, mut write, edition) = {
+                let mut memory = self.lock();
+                let mut write = Write::to(self.id, memory.state.written());
+                let appended = append_to(self.id, &mut memory.state, after, entries, &mut write);
+                (appended, write, memory.edition)
+            };
+            let appended = match appended {
+                Ok(appended) => appended,
+                Err(Undecided::Lack(lack)) => {
+                    self.load(archive, Unread::Nodes(lack)).await?;
+                    continue;
+                }
+                Err(Undecided::Refused(error)) => return Err(error),
+            };
+            if write.expected == Some(Version::default()) {
+                write.begin = Some(new.clone());
+            }
+            if write.is_empty() {
+                return Ok(appended);
+            }
+            let written = match archive.write(vec![write]).await {
+                Ok(mut outcomes) => outcomes.pop().unwrap_or_else(|| Err(outrun(self.id))),
+                Err(error) => Err(error),
+            };
+            match written {
+                Ok(version) => {
+                    self.wrote(edition, Some(version));
+                    return Ok(appended);
+                }
+                // Another process was first, or has removed the session: then it begins anew.
+                Err(
+                    ArchiveError::Conflict { conflict: Conflict::Version, .. }
+                    | ArchiveError::UnknownSession { .. },
+                ) => self.doubt_later(),
+                Err(error) => {
+                    self.doubt_later();
+                    return Err(error);
+                }
+            }
+        }
+        Err(outrun(self.id))
+    }
+
     /// Has an answer written after the request that it answers, with a line for the request log.
     pub fn answered(
         &self,
@@ -79,18 +137,19 @@ impl LiveSession {
         sink.give(PendingWrite::answered(request, answer, placed, line, preamble, at_ms))
     }
 
-    /// Has a batch written that was made for a request; the ticket tells when it is durable.
+    /// Has a batch written that was made for a request, or for messages that the archive has; the ticket tells when it is
+    /// durable.
     pub fn commit(
         self: &Arc<Self>,
         sink: &dyn Sink,
-        request: &PlacedRequest,
+        request: Option<&PlacedRequest>,
         commit: BatchCommit,
     ) -> (Arc<LiveBatch>, Option<Ticket>) {
         let mut memory = self.lock();
         let BatchCommit { after, batch, receipt, aside } = commit;
         let at_ms = sink.now_ms();
         let new = NewBatch { after, at_ms, batch, receipt: receipt.write(at_ms) };
-        let is_current = memory.has_in_place(request);
+        let is_current = request.is_none_or(|request| memory.has_in_place(request));
         let committed = is_current.then(|| memory.commit(new.clone(), aside).ok()).flatten();
         let Some(live) = committed else {
             // Its numbers are of an earlier edition, or another request was first.

@@ -192,7 +192,7 @@ impl WindowMaker {
 
 /// Has a batch written; the window that shows it waits until it is durable.
 fn commit(sink: &dyn Sink, source: &WindowSource, commit: BatchCommit) -> Arc<LiveBatch> {
-    let (live, ticket) = source.placed.session.commit(sink, &source.placed, commit);
+    let (live, ticket) = source.placed.session.commit(sink, Some(&source.placed), commit);
     sink.hurry();
     *lock(&source.batch_ticket) = ticket;
     live

@@ -3,32 +3,23 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use longhand_archive::{
-    Archive, Hit, Owner, RequestRecord, Scope, SessionId, ask, attempts, outrun, wait,
-};
+use longhand_archive::{Hit, RequestRecord, Scope, ask, attempts, outrun, wait};
 use longhand_core::{Handle, Tokens};
 use longhand_dialect::{AnswerReader, Dialect, Reply, Stop, common, read_on, read_shared};
 
+use super::driver::SessionDriver;
 use super::{Session, SessionError, SessionSettings};
 use crate::driver::{
-    ChainedRequest, Digests, Direct, Here, LiveSession, MadeWindow, PlacedRequest, Planner,
-    Purpose, Twin, UnplacedRequest, WindowError, WindowLimits, WindowMaker, WindowSource,
-    shared_messages,
+    ChainedRequest, Digests, Here, MadeWindow, PlacedRequest, Planner, Purpose, Twin,
+    UnplacedRequest, WindowError, WindowLimits, WindowMaker, WindowSource, shared_messages,
 };
 use crate::prompt::Window;
 use crate::recall;
 use crate::redact::{Redactor, hidden_tokens};
 use crate::unread::{UnreadAnswer, UnreadContent};
 
-/// The session of an agent, and the request that it made last.
-pub(super) struct AgentDriver {
-    live: Arc<LiveSession>,
-    sink: Direct,
-    newest: Option<FittedRequest>,
-}
-
 /// A request whose window was made.
-struct FittedRequest {
+pub(super) struct FittedRequest {
     placed: Arc<PlacedRequest>,
     window: MadeWindow,
     tokens: Tokens,
@@ -44,12 +35,7 @@ pub struct Answered {
     pub unread: Option<String>,
 }
 
-impl AgentDriver {
-    pub(super) fn new(archive: Arc<dyn Archive>, id: SessionId, name: &str) -> Self {
-        let live = LiveSession::new(id, Owner::LOCAL, name.to_owned(), None, None);
-        Self { live: Arc::new(live), sink: Direct::new(archive), newest: None }
-    }
-
+impl SessionDriver {
     /// Makes a window; if another process is first, what that one wrote is taken in, and it is made again.
     async fn fit(
         &mut self,
@@ -253,12 +239,12 @@ impl Session {
     /// # Ok::<(), longhand::SessionError>(())
     /// ```
     pub fn fit(&mut self, request: &str, now_ms: i64) -> Result<Window, SessionError> {
-        wait(self.agent.fit(request, &self.settings, now_ms))
+        wait(self.driver.fit(request, &self.settings, now_ms))
     }
 
     /// [`Session::fit`] for whoever must not block a thread.
     pub async fn fit_async(&mut self, request: &str, now_ms: i64) -> Result<Window, SessionError> {
-        self.agent.fit(request, &self.settings, now_ms).await
+        self.driver.fit(request, &self.settings, now_ms).await
     }
 
     /// Takes the reply to the request that was made to fit last, as the provider sent it: a body, or the events of a
@@ -276,7 +262,7 @@ impl Session {
         now_ms: i64,
     ) -> Result<Answered, SessionError> {
         let redactor = self.settings.redactor.as_deref();
-        self.agent.answered(reply.as_bytes(), redactor, now_ms).await
+        self.driver.answered(reply.as_bytes(), redactor, now_ms).await
     }
 
     /// Finds what was said in this session, newest first.

@@ -254,6 +254,7 @@ fn meet<R: BufRead>(
     while lines.record().is_some_and(|next| rank(next) < rank(record)) {
         let skipped = lines.take_record()?;
         standing.export_has_more |= skipped.as_ref().is_some_and(is_logged);
+        standing.pins_differ |= matches!(skipped, Some(Record::Pins(_)));
     }
     if lines.record().is_none_or(|next| rank(next) > rank(record)) {
         standing.archive_has_more |= is_logged(record);

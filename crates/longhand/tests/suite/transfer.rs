@@ -279,6 +279,25 @@ fn a_session_that_differs_is_left_as_it_is() {
 }
 
 #[test]
+fn pins_that_only_the_export_has_are_no_same_session() {
+    let (id, new) = session("");
+    let request = TransferStep::Request { preamble: "a".to_owned(), answer: None, number: 0 };
+    let said = TransferStep::Say {
+        after: None,
+        text: "a".to_owned(),
+        is_user: false,
+        is_silent: true,
+        time: 1,
+    };
+    let pin = TransferStep::Pin { entry: 0, pinned: true };
+    let (whole, part) = (MemoryArchive::new(), MemoryArchive::new());
+    play(&part, id, &new, &[request.clone(), said.clone()]);
+    play(&whole, id, &new, &[request, said, pin]);
+    let error = import(&part, &exported(&whole, id), None).unwrap_err();
+    assert!(error.to_string().contains("its pins"), "{error}");
+}
+
+#[test]
 fn versions_and_lines_that_are_too_long_are_refused() {
     let header = |version: u64| format!("{{\"longhand\":\"session\",\"version\":{version}}}\n");
     let error = Exported::open(header(99).as_bytes(), LINE_MAX).unwrap_err();
