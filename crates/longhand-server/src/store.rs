@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId, Unread};
 use longhand_archive::{
-    ArchiveError, Key, KnownPath, NewBatch, NewSession, Page, PreambleId, RequestRecord,
+    ArchiveError, Key, KnownPath, NewBatch, NewSession, Note, Page, PreambleId, RequestRecord,
     SessionFilter, Write, find_path,
 };
 use longhand_core::session::{Node, Version};
@@ -93,7 +93,7 @@ pub(crate) struct NewAnswer {
     /// Its text, by which a later summary is recognised.
     pub(crate) text: String,
     /// The key and the record of what could not be read.
-    pub(crate) unread: Option<(String, String)>,
+    pub(crate) unread: Option<Note>,
 }
 
 /// A batch on its way into the log.

@@ -12,7 +12,7 @@ use longhand_dialect::Conversation;
 
 use crate::SessionError;
 use crate::driver::Driver;
-use crate::entry::entry_with;
+use crate::entry::{entry_with, opening};
 use crate::fit::{Fitting, reasons_json};
 use crate::recall;
 use crate::redact::hidden_tokens;
@@ -104,6 +104,8 @@ impl Admitted {
                 continues: None,
                 group: None,
                 begun_ms: now_ms,
+                opening: opening(messages),
+                ..NewSession::default()
             };
             archive.begin(session, &new)?;
         }

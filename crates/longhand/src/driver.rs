@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use longhand_archive::{
-    After, Appended, Archive, ArchiveError, Conflict, Conflicts, Entry, Ledger, LoggedBatch,
-    NewBatch, NewEntry, NewSession, SessionId, wait,
+    After, Appended, Archive, ArchiveError, Conflict, Conflicts, Entry, FoldStates, Ledger,
+    LoggedBatch, NewBatch, NewEntry, NewSession, SessionId, wait,
 };
 use longhand_core::session::{Chain, Trail};
 use longhand_core::{Batch, Message, Seq};
@@ -104,7 +104,7 @@ impl Driver {
         }
     }
 
-    /// The live batches of the path to a head, oldest first.
+    /// The live batches of the path to a head, oldest first. Of the states of their folds, the newest is there.
     pub fn live(&mut self, head: Option<Seq>) -> Result<&[LoggedBatch], SessionError> {
         let live = match &self.ledger {
             Some(ledger) => ledger.state.live(ledger.head(head)?),
@@ -113,13 +113,27 @@ impl Driver {
         let known = self.batches.iter().map(|batch| batch.number);
         let known = known.zip(&live).take_while(|(known, live)| known == *live).count();
         self.batches.truncate(known);
-        if known < live.len() {
-            let numbers = live[known..].to_vec();
-            let records = wait(self.archive.read_batches(self.id, numbers))?;
-            let logged = records.into_iter().zip(&live[known..]);
-            self.batches.extend(logged.map(|(record, number)| record.logged(*number, true)));
+        self.read_batches(&live[known..])?;
+        // Of all states, that of the newest fold is used. What came after it may have been undone.
+        let newest = self.batches.iter().rposition(|logged| logged.batch.fold().is_some());
+        if let Some(newest) = newest.filter(|newest| *newest < known)
+            && self.batches[newest].batch.state.is_empty()
+        {
+            self.batches.truncate(newest);
+            self.read_batches(&live[newest..])?;
         }
         Ok(&self.batches)
+    }
+
+    /// Reads live batches that follow those that are known.
+    fn read_batches(&mut self, numbers: &[u64]) -> Result<(), SessionError> {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let read = self.archive.read_batches(self.id, numbers.to_vec(), FoldStates::Last);
+        let logged = wait(read)?.into_iter().zip(numbers);
+        self.batches.extend(logged.map(|(record, number)| record.logged(*number, true)));
+        Ok(())
     }
 
     /// The entries of a path with numbers in a range, oldest first.

@@ -24,7 +24,7 @@ use thiserror::Error;
 
 use crate::digest::Summarised;
 use crate::driver::{Driver, until_settled};
-use crate::entry::{Form, messages, trace};
+use crate::entry::{Form, messages, opening_of, trace};
 use crate::fit::{Fitting, reasons_json};
 use crate::preamble;
 use crate::prompt::{Prompt, Window};
@@ -256,6 +256,9 @@ impl Session {
         let redacted = self.settings.redactor.as_ref().map(|redactor| round.redacted(redactor));
         let entries = redacted.as_ref().unwrap_or(round).entries();
         let dialect = entries.first().map_or(String::new(), |entry| entry.form.clone());
+        let is_new = self.driver.ledger().is_none();
+        let opening =
+            is_new.then(|| entries.iter().find_map(|entry| opening_of(&entry.form, &entry.raw)));
         let session = NewSession {
             owner: Owner::LOCAL,
             dialect,
@@ -263,6 +266,8 @@ impl Session {
             continues: None,
             group: None,
             begun_ms: round.at_ms,
+            opening: opening.flatten().unwrap_or_default(),
+            ..NewSession::default()
         };
         let appended = self.driver.append(&session, self.place, &entries)?;
         let mut recorded = Recorded {

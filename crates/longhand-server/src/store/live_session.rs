@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use longhand::{Archive, Chain, KnownCalls, Owner, SessionId, Storyteller, Trail, Unread, recall};
-use longhand_archive::{ArchiveError, NewBatch, Opened, PreambleId};
+use longhand_archive::{ArchiveError, FoldStates, NewBatch, Opened, PreambleId};
 use longhand_core::session::{CommitError, Node, SessionState, Version};
 use longhand_core::{Batch, Link, Message, Seq, Tokens};
 use rustc_hash::FxHashMap;
@@ -332,7 +332,8 @@ impl LiveSession {
             (memory.edition, live, unread)
         };
         if !unread.is_empty() {
-            let Ok(records) = archive.read_batches(self.id, unread.clone()).await else {
+            let Ok(records) = archive.read_batches(self.id, unread.clone(), FoldStates::All).await
+            else {
                 self.doubt_later();
                 return Vec::new();
             };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use longhand::{SessionId, Trail, Unread, entry_with};
 use longhand_archive::{
-    ArchiveError, BatchRecord, Conflict, Entry, EntryRecord, NewEntry, NewSession, RequestRecord,
-    Write,
+    ArchiveError, BatchRecord, Conflict, Entry, EntryRecord, NewEntry, NewSession, Note,
+    NoteContent, RequestRecord, Write,
 };
 use longhand_core::session::{Chain, Node, Version};
 use longhand_core::{Link, Message};
@@ -217,7 +217,7 @@ impl PendingWrite {
     }
 
     /// What of an answer could not be read.
-    fn unread(&self) -> Option<&(String, String)> {
+    fn unread(&self) -> Option<&Note> {
         self.messages.as_ref()?.answer.as_ref()?.unread.as_ref()
     }
 
@@ -229,7 +229,10 @@ impl PendingWrite {
         let count = messages.count();
         let new = messages.all().rev().take(count);
         let bytes = new.map(|message| message.raw.raw().len() + MESSAGE_BYTES).sum::<usize>();
-        let unread = self.unread().map_or(0, |(_, value)| value.len());
+        let unread = self.unread().map_or(0, |note| match &note.content {
+            NoteContent::Unread(answer) => answer.len(),
+            NoteContent::Regret { .. } => 0,
+        });
         let new = OTHER_BYTES + unread + bytes;
         let held = usize::try_from(messages.admitted.share.bytes()).unwrap_or(usize::MAX);
         JobWeight { new, held: held.max(new) }
@@ -299,7 +302,7 @@ impl PendingWrite {
             let head = placed.trail.head();
             RequestRecord { head: head.or(request.head), ..request }
         }));
-        target.write.derived.extend(self.unread().cloned());
+        target.write.notes.extend(self.unread().cloned());
         WriteStep::Added
     }
 
@@ -399,6 +402,8 @@ impl PendingMessages {
             continues: session.continues,
             group: session.group,
             begun_ms: at_ms,
+            opening: longhand::opening(self.all()),
+            ..NewSession::default()
         }
     }
 
@@ -408,10 +413,11 @@ impl PendingMessages {
         let dialect = self.admitted.dialect();
         let new = self.all().zip(self.chain().meanings()).skip(known).zip(&placed.nodes);
         new.map(move |((message, meaning), node)| {
-            let NewEntry { form, raw, text, at_ms, .. } =
+            let NewEntry { form, raw, text, at_ms, source_ms, .. } =
                 entry_with(dialect, message, *meaning, at_ms);
             let Node { seq, parent, link, round } = *node;
-            EntryRecord { entry: Entry { seq, parent, link, round, form, raw, at_ms }, text }
+            let entry = Entry { seq, parent, link, round, form, raw, at_ms, source_ms };
+            EntryRecord { entry, text }
         })
     }
 }
