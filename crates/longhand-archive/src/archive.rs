@@ -165,8 +165,8 @@ pub trait Archive: Storage {
     /// Hands over everything that is kept of a session, in one state of it, each record checked; returns whether
     /// there is such a session.
     ///
-    /// The session itself comes first, then its entries, batches, undos, pins, preambles, requests and what was
-    /// derived from it, each in their order. Whoever takes them can break it off.
+    /// The session itself comes first, then its entries, batches, undos, pins, preambles, requests, what was
+    /// derived from it and notes, each in their order. Whoever takes them can break it off.
     fn export(
         &self,
         id: SessionId,

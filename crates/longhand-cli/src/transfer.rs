@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use longhand::transfer::{self, Exported, Imported, ImportedSession, TransferError};
 use longhand::{Archive, Owner, Rejoined, Round, SessionId, rejoin, time};
-use longhand_archive::{After, NewEntry, NewSession, SessionInfo};
-use longhand_core::Seq;
+use longhand_archive::{After, NewEntry, NewSession, Origin, SessionInfo};
+use longhand_core::{Seq, cut};
 use longhand_dialect::read;
 use longhand_server::group_of;
 use serde_json::{Value, json};
@@ -132,12 +132,15 @@ fn import_messages(args: &ImportArgs, source: &ImportSource) -> Result<CommandOu
     let form = form.context("there is nothing in it to import")?;
     let target = ImportTarget::find(args, id)?;
     let redactor = store::redactor_if(args.redact, &args.archive)?;
-    let after = target.begin(&form)?;
+    let after = target.begin(&form, Origin::default(), None)?;
     let entry = |message: transfer::ExportedMessage| {
-        let transfer::ExportedMessage { seq, opens_round, form, raw, at_ms, .. } = message;
+        let transfer::ExportedMessage { seq, opens_round, form, raw, at_ms, source_ms, .. } =
+            message;
         let raw =
             redactor.as_ref().map(|redactor| redactor.redact(&raw).into_owned()).unwrap_or(raw);
         let entry = longhand::new_entry(&form, raw, opens_round, at_ms);
+        let entry =
+            entry.map(|entry| NewEntry { source_ms: source_ms.or(entry.source_ms), ..entry });
         entry.ok_or_else(|| TransferError::Line {
             line: seq + 2,
             what: format!("there is no form {form:?}"),
@@ -162,7 +165,7 @@ fn import_conversation(args: &ImportArgs, source: &ImportSource) -> Result<Comma
     if let Some(state) = state_of(&text) {
         drop(text);
         let id = args.id.clone().or_else(|| state["id"].as_str().map(str::to_owned));
-        let mut appending = Appending::new(args, id);
+        let mut appending = Appending::new(args, id, SourceBeginning::default());
         of_state(&state)?.into_iter().try_for_each(|entry| appending.add(entry))?;
         return appending.finish();
     }
@@ -182,7 +185,7 @@ fn import_conversation(args: &ImportArgs, source: &ImportSource) -> Result<Comma
             return Ok(CommandOutcome::Done);
         }
     }
-    let mut appending = Appending::new(args, args.id.clone());
+    let mut appending = Appending::new(args, args.id.clone(), source.beginning(&text));
     let now_ms = store::now_ms();
     let left =
         Round::each_of_conversation(text.into_bytes(), now_ms, |entry| appending.add(entry))?;
@@ -262,7 +265,12 @@ impl ImportTarget {
     }
 
     /// Begins the session if it is not there; returns what new messages follow.
-    fn begin(&self, dialect: &str) -> Result<Option<Seq>> {
+    fn begin(
+        &self,
+        dialect: &str,
+        origin: Origin,
+        first: Option<&NewEntry>,
+    ) -> Result<Option<Seq>> {
         if self.is_known {
             return Ok(self.archive.head(self.session)?.and_then(|head| head.head));
         }
@@ -273,6 +281,10 @@ impl ImportTarget {
             continues: None,
             group: None,
             begun_ms: store::now_ms(),
+            origin,
+            opening: first
+                .and_then(|entry| longhand::opening_of(&entry.form, &entry.raw))
+                .unwrap_or_default(),
         };
         self.archive.begin(self.session, &new)?;
         Ok(None)
@@ -293,6 +305,7 @@ impl ImportTarget {
 struct Appending<'a> {
     args: &'a ImportArgs,
     id: Option<String>,
+    source: SourceBeginning,
     /// There is none until the first message.
     target: Option<ImportTarget>,
     portion: Vec<NewEntry>,
@@ -302,15 +315,16 @@ struct Appending<'a> {
 }
 
 impl<'a> Appending<'a> {
-    fn new(args: &'a ImportArgs, id: Option<String>) -> Self {
+    fn new(args: &'a ImportArgs, id: Option<String>, source: SourceBeginning) -> Self {
         let portion = Vec::new();
-        Self { args, id, target: None, portion, bytes: 0, rounds: 0, entries: 0 }
+        Self { args, id, source, target: None, portion, bytes: 0, rounds: 0, entries: 0 }
     }
 
     fn add(&mut self, entry: NewEntry) -> Result<()> {
         if self.target.is_none() {
             let target = ImportTarget::find(self.args, self.id.take())?;
-            target.begin(&entry.form)?;
+            let origin = self.source.origin(&entry.form);
+            target.begin(&entry.form, origin, Some(&entry))?;
             self.target = Some(target);
         }
         self.bytes += entry.raw.len();
@@ -341,6 +355,26 @@ impl<'a> Appending<'a> {
     }
 }
 
+/// What the session remembers of the file that it is imported from.
+#[derive(Default)]
+struct SourceBeginning {
+    file: String,
+    bytes: u64,
+    lines: String,
+}
+
+impl SourceBeginning {
+    fn origin(&self, form: &str) -> Origin {
+        match form.parse() {
+            Ok(dialect) => {
+                let origin = longhand::origin_of(dialect, &self.lines, &self.file);
+                Origin { offset: self.bytes, ..origin }
+            }
+            Err(_) => Origin::default(),
+        }
+    }
+}
+
 /// The file to import, which can be read more than once.
 struct ImportSource {
     name: String,
@@ -358,6 +392,11 @@ impl ImportSource {
         };
         let file = file.with_context(|| format!("cannot read {name}"))?;
         Ok(Self { name, file, max: args.max_input })
+    }
+
+    fn beginning(&self, text: &str) -> SourceBeginning {
+        let lines = cut::head(text, FIRST_LINE_MAX as usize).to_owned();
+        SourceBeginning { file: self.name.clone(), bytes: text.len() as u64, lines }
     }
 
     /// Reads the file from its beginning.

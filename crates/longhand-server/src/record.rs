@@ -61,7 +61,7 @@ impl AnswerRecorder {
         });
         // What is left out of the archive is left out altogether.
         let store = &admitted.store;
-        answer.unread = kept.filter(|_| !store.forgets).map(|kept| kept.record());
+        answer.unread = kept.filter(|_| !store.forgets).map(|kept| kept.note());
         (store.answered(&admitted.placed, answer, request), notice)
     }
 

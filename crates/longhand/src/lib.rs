@@ -90,6 +90,7 @@ pub mod replay;
 mod round;
 mod said;
 mod session;
+mod source;
 mod story;
 pub mod time;
 pub mod transfer;
@@ -97,7 +98,9 @@ pub mod unread;
 
 pub use admit::{Admitted, Fitted, WindowRequest};
 pub use digest::Summarised;
-pub use entry::{entry_of, entry_with, is_form, new_entry, searchable, user_words};
+pub use entry::{
+    entry_of, entry_with, is_form, new_entry, opening, opening_of, searchable, user_words,
+};
 pub use fit::Fitting;
 pub use known_calls::{KnownCalls, Unread};
 pub use learned::{Learned, TooLong};
@@ -124,6 +127,7 @@ pub use round::{ModelCall, Round};
 pub use session::{
     Answered, Folding, PlainRound, Recorded, Session, SessionError, SessionSettings,
 };
+pub use source::origin_of;
 pub use story::Storyteller;
 
 /// The Rust in the README, which is compiled and run with the other examples.

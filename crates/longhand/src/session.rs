@@ -25,7 +25,7 @@ use thiserror::Error;
 
 use crate::digest::Summarised;
 use crate::driver::{BatchCommit, WindowError};
-use crate::entry::{Form, messages, trace};
+use crate::entry::{Form, messages, opening_of, trace};
 use crate::fit::Fitting;
 use crate::preamble;
 use crate::prompt::{Prompt, Window};
@@ -274,6 +274,9 @@ impl Session {
         let redacted = self.settings.redactor.as_ref().map(|redactor| round.redacted(redactor));
         let entries = redacted.as_ref().unwrap_or(round).entries();
         let dialect = entries.first().map_or(String::new(), |entry| entry.form.clone());
+        let is_new = self.entries == 0;
+        let opening =
+            is_new.then(|| entries.iter().find_map(|entry| opening_of(&entry.form, &entry.raw)));
         let session = NewSession {
             owner: Owner::LOCAL,
             dialect,
@@ -281,6 +284,8 @@ impl Session {
             continues: None,
             group: None,
             begun_ms: round.at_ms,
+            opening: opening.flatten().unwrap_or_default(),
+            ..NewSession::default()
         };
         let appended = self.driver.append(&session, self.place, &entries)?;
         let mut recorded = Recorded {

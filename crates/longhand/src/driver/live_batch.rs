@@ -18,6 +18,8 @@ pub struct LiveBatch {
     reach: Seq,
     /// The entries that it edits, with their links.
     pub(super) edited: Vec<(Seq, Option<Link>)>,
+    /// Whether the state of its fold is there, if it has one.
+    pub(super) has_state: bool,
     /// The size of the messages up to its reach, and the model whose meter counted them.
     counted: Mutex<Option<(String, Tokens)>>,
 }
@@ -26,7 +28,7 @@ impl LiveBatch {
     pub(super) fn new(number: u64, new: NewBatch, state: &SessionState) -> Self {
         let edited = new.batch.edited().into_iter().map(|seq| (seq, state.link(seq))).collect();
         let reach = state.log().line(number).and_then(|line| line.reach).unwrap_or_default();
-        Self { number, new, reach, edited, counted: Mutex::default() }
+        Self { number, new, reach, edited, has_state: true, counted: Mutex::default() }
     }
 
     /// Its edits.

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use longhand_archive::{
-    Archive, ArchiveError, Conflict, Entry, LoggedBatch, NewBatch, Owner, SessionId, unsound,
+    Archive, ArchiveError, Conflict, Entry, FoldStates, LoggedBatch, NewBatch, Owner, SessionId,
+    unsound,
 };
 use longhand_core::session::{Trail, Version};
 use longhand_core::{Link, Message, Seq};
@@ -280,22 +281,44 @@ impl LiveSession {
             let unread: Vec<u64> = live.iter().copied().filter(is_unread).collect();
             (memory.edition, live, unread)
         };
-        if !unread.is_empty() {
-            let records = archive.read_batches(self.id, unread.clone()).await;
-            let records = records.inspect_err(|_| self.doubt_later())?;
-            let mut memory = self.lock();
-            if memory.edition == edition {
-                for (number, record) in unread.into_iter().zip(records) {
-                    let LoggedBatch { after, at_ms, batch, receipt, .. } =
-                        record.logged(number, true);
-                    let new = NewBatch { after, at_ms, batch, receipt };
-                    let live = LiveBatch::new(number, new, &memory.state);
-                    memory.batches.insert(number, Arc::new(live));
-                }
+        self.read_batches(archive, edition, unread, FoldStates::Last).await?;
+        let known = || {
+            let memory = self.lock();
+            live.iter().filter_map(|number| memory.batches.get(number).cloned()).collect()
+        };
+        let batches: Vec<Arc<LiveBatch>> = known();
+        // Only the newest fold is gone on with. Those after it may have been undone since it was read.
+        let newest = batches.iter().rfind(|live| live.batch().fold().is_some());
+        let Some(newest) = newest.filter(|newest| !newest.has_state) else { return Ok(batches) };
+        self.read_batches(archive, edition, vec![newest.number], FoldStates::All).await?;
+        Ok(known())
+    }
+
+    /// Reads batches of an edition.
+    async fn read_batches(
+        &self,
+        archive: &dyn Archive,
+        edition: u64,
+        numbers: Vec<u64>,
+        states: FoldStates,
+    ) -> Result<(), ArchiveError> {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let records = archive.read_batches(self.id, numbers.clone(), states).await;
+        let records = records.inspect_err(|_| self.doubt_later())?;
+        let mut memory = self.lock();
+        if memory.edition == edition {
+            for (number, record) in numbers.into_iter().zip(records) {
+                let LoggedBatch { after, at_ms, batch, receipt, .. } = record.logged(number, true);
+                let has_state = states == FoldStates::All || !batch.state.is_empty();
+                let new = NewBatch { after, at_ms, batch, receipt };
+                let mut live = LiveBatch::new(number, new, &memory.state);
+                live.has_state = has_state;
+                memory.batches.insert(number, Arc::new(live));
             }
         }
-        let memory = self.lock();
-        Ok(live.iter().filter_map(|number| memory.batches.get(number).cloned()).collect())
+        Ok(())
     }
 
     /// The entries of a path with numbers in a range, oldest first, as the archive has them.

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use longhand_archive::{
-    ArchiveError, BatchRecord, Conflict, Entry, EntryRecord, NewBatch, NewEntry, NewSession,
-    RequestRecord, SessionId, Write,
+    ArchiveError, BatchRecord, Conflict, Entry, EntryRecord, NewBatch, NewEntry, NewSession, Note,
+    NoteContent, RequestRecord, SessionId, Write,
 };
 use longhand_core::session::{Chain, Node, Trail, Version};
 use longhand_core::{Link, Message};
@@ -14,7 +14,7 @@ use super::live_batch::LiveBatch;
 use super::live_session::LiveSession;
 use super::memory::SessionMemory;
 use super::placed::{NewAnswer, PlacedRequest};
-use crate::entry::entry_with;
+use crate::entry::{entry_with, opening};
 use crate::known_calls::Unread;
 
 /// The approximate memory of a message besides its text, and of a write without messages.
@@ -237,7 +237,7 @@ impl PendingWrite {
     }
 
     /// What of an answer could not be read.
-    fn unread(&self) -> Option<&(String, String)> {
+    fn unread(&self) -> Option<&Note> {
         self.messages.as_ref()?.answer.as_ref()?.unread.as_ref()
     }
 
@@ -249,7 +249,10 @@ impl PendingWrite {
         let count = messages.count();
         let new = messages.all().rev().take(count);
         let bytes = new.map(|message| message.raw.raw().len() + MESSAGE_BYTES).sum::<usize>();
-        let unread = self.unread().map_or(0, |(_, value)| value.len());
+        let unread = self.unread().map_or(0, |note| match &note.content {
+            NoteContent::Unread(answer) => answer.len(),
+            NoteContent::Regret { .. } => 0,
+        });
         let new = OTHER_BYTES + unread + bytes;
         let held = usize::try_from(messages.request.bytes()).unwrap_or(usize::MAX);
         WriteWeight { new, held: held.max(new) }
@@ -319,7 +322,7 @@ impl PendingWrite {
             let head = placed.trail.head();
             RequestRecord { head: head.or(request.head), ..request }
         }));
-        target.write.derived.extend(self.unread().cloned());
+        target.write.notes.extend(self.unread().cloned());
         WriteStep::Added
     }
 
@@ -419,6 +422,8 @@ impl PendingMessages {
             continues: session.continues,
             group: session.group,
             begun_ms: at_ms,
+            opening: opening(self.all()),
+            ..NewSession::default()
         }
     }
 
@@ -428,10 +433,11 @@ impl PendingMessages {
         let dialect = self.request.dialect();
         let new = self.all().zip(self.chain().meanings()).skip(known).zip(&placed.nodes);
         new.map(move |((message, meaning), node)| {
-            let NewEntry { form, raw, text, at_ms, .. } =
+            let NewEntry { form, raw, text, at_ms, source_ms, .. } =
                 entry_with(dialect, message, *meaning, at_ms);
             let Node { seq, parent, link, round } = *node;
-            EntryRecord { entry: Entry { seq, parent, link, round, form, raw, at_ms }, text }
+            let entry = Entry { seq, parent, link, round, form, raw, at_ms, source_ms };
+            EntryRecord { entry, text }
         })
     }
 }

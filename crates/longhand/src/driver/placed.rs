@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use longhand_archive::PreambleId;
+use longhand_archive::{Note, PreambleId};
 use longhand_core::session::{Chain, Trail};
 use longhand_core::{Link, Message};
 use longhand_dialect::{Conversation, Dialect, Reply, read};
@@ -81,8 +81,8 @@ pub struct NewAnswer {
     pub chain: Chain,
     /// Its text, by which a later summary is recognised.
     pub text: String,
-    /// The key and the record of what could not be read.
-    pub unread: Option<(String, String)>,
+    /// What could not be read.
+    pub unread: Option<Note>,
 }
 
 impl PlacedRequest {

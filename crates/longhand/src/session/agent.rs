@@ -168,7 +168,7 @@ impl SessionDriver {
         answer.unread = why.as_ref().map(|why| {
             let content = UnreadContent::of(rest, redactor, false);
             let (kind, coding) = (String::new(), String::new());
-            UnreadAnswer { at_ms: now_ms, why: why.clone(), kind, coding, bytes, content }.record()
+            UnreadAnswer { at_ms: now_ms, why: why.clone(), kind, coding, bytes, content }.note()
         });
         let is_read = !answer.messages.is_empty();
         self.live.answered(&self.sink, &newest.placed, answer, line);

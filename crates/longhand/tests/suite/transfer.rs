@@ -2,7 +2,7 @@
 
 use longhand::transfer::{self, Exported, Imported, TransferError};
 use longhand::{Archive, MemoryArchive, Owner, SessionId, SqliteArchive};
-use longhand_archive::{After, NewBatch, NewEntry, NewSession, Page, RequestRecord};
+use longhand_archive::{After, NewBatch, NewEntry, NewSession, Origin, Page, RequestRecord};
 use longhand_core::{Batch, Edit, Fold, Handle, Meaning, Original, Place, Seq, Span};
 use proptest::prelude::*;
 
@@ -66,6 +66,7 @@ fn entry(text: &str, is_user: bool, is_silent: bool, at_ms: i64) -> NewEntry {
         text: if text.len().is_multiple_of(3) { text.to_owned() } else { "other words".to_owned() },
         raw,
         at_ms,
+        source_ms: is_user.then_some(at_ms - 9),
     }
 }
 
@@ -80,6 +81,13 @@ fn session(owner: &str) -> (SessionId, NewSession) {
         continues: Some(SessionId(7)),
         group: Some(u64::MAX),
         begun_ms: -5,
+        origin: Origin {
+            project: "/home/me/work".to_owned(),
+            agent: "an agent".to_owned(),
+            file: "a file.jsonl".to_owned(),
+            offset: 77,
+        },
+        opening: "first \"words\"".to_owned(),
     };
     (SessionId::named(owner, "work"), new)
 }
