@@ -343,6 +343,9 @@ pub(crate) struct LsArgs {
     /// Also show side calls, sub-agents and other paths, below their conversation
     #[arg(long)]
     pub(crate) all: bool,
+    /// How many conversations to list at most; 0 is all [default: 100, with --json all]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print JSON
@@ -395,6 +398,9 @@ pub(crate) struct PinArgs {
     pub(crate) remove: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Print only errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -409,6 +415,9 @@ pub(crate) struct UndoArgs {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]
@@ -480,6 +489,9 @@ pub(crate) struct ImportArgs {
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
     pub(crate) session: SessionArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]
@@ -500,6 +512,9 @@ pub(crate) struct RmArgs {
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

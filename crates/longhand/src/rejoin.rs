@@ -10,6 +10,20 @@ use longhand_dialect::{Conversation, Dialect, read};
 use crate::entry::entry_of;
 use crate::{Admitted, Chain, SessionError};
 
+/// Shorter ids, and those with fewer digits, may be the same in all conversations of a program.
+const ID_CHARS_MIN: usize = 16;
+const ID_DIGITS_MIN: usize = 4;
+
+/// The group of sessions that belong to one conversation, by the id that its program gave it; `None` if the id does
+/// not look unique.
+pub fn group_of(id: &str) -> Option<u64> {
+    let digits = id.chars().filter(char::is_ascii_digit).count();
+    let is_unique = id.len() >= ID_CHARS_MIN && digits >= ID_DIGITS_MIN;
+    let hash = blake3::derive_key("longhand-server 2026-11 group of sessions", id.as_bytes());
+    let first = hash.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    first.filter(|_| is_unique)
+}
+
 /// The session of a conversation in an archive, and the entries that were added to it.
 #[derive(Clone, Debug)]
 pub struct Rejoined {

@@ -133,11 +133,21 @@ pub fn answers(archive: &dyn Archive, id: SessionId) -> Result<Vec<UnreadAnswer>
 
 /// The answer that a handle opens, in whichever session it is.
 pub fn open(archive: &dyn Archive, handle: Handle) -> Result<Option<UnreadAnswer>, ArchiveError> {
+    let sessions = archive.sessions(None, Page::ALL)?.items;
+    open_among(archive, sessions.iter().map(|info| info.id), handle)
+}
+
+/// The answer that a handle opens, if one of these sessions has it.
+pub fn open_among(
+    archive: &dyn Archive,
+    sessions: impl Iterator<Item = SessionId>,
+    handle: Handle,
+) -> Result<Option<UnreadAnswer>, ArchiveError> {
     let end = format!("/{handle}");
-    for session in archive.sessions(None, Page::ALL)?.items {
-        for key in archive.derived_keys(session.id, PREFIX)? {
+    for session in sessions {
+        for key in archive.derived_keys(session, PREFIX)? {
             if key.ends_with(&end) {
-                let value = archive.derived(session.id, &key)?;
+                let value = archive.derived(session, &key)?;
                 return Ok(value.and_then(|value| UnreadAnswer::read(&key, &value)));
             }
         }
