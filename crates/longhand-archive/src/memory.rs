@@ -256,6 +256,9 @@ impl Content {
             session.requests.push((self.requests, request));
         }
         session.derived.extend(write.derived);
+        if let Some(name) = write.name {
+            session.new.name = name;
+        }
         let owner = session.new.owner;
         for preamble in write.preambles {
             self.preambles.entry((owner, PreambleId::of(&preamble))).or_insert(preamble);

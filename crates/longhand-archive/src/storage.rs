@@ -103,7 +103,7 @@ pub struct Write {
     /// Begins the session; then the version that is expected is the default.
     pub begin: Option<NewSession>,
     /// The version that the session must have. Without one, only what follows from no version can be written:
-    /// preambles, requests and derived values.
+    /// preambles, requests, derived values and a name.
     pub expected: Option<Version>,
     /// Entries, numbered from the version's on.
     pub entries: Vec<EntryRecord>,
@@ -119,6 +119,8 @@ pub struct Write {
     pub requests: Vec<RequestRecord>,
     /// Values under keys, in the place of those that are there.
     pub derived: Vec<(String, String)>,
+    /// What people call the session from now on.
+    pub name: Option<String>,
 }
 
 /// An entry with what search sees of it.
@@ -269,5 +271,6 @@ impl Write {
             && preambles.is_empty()
             && requests.is_empty()
             && derived.is_empty()
+            && self.name.is_none()
     }
 }

@@ -67,6 +67,9 @@ impl ReadyWrite {
         for (key, value) in derived {
             derived::put(db, &session, key, value)?;
         }
+        if let Some(name) = &self.write.name {
+            session::rename(db, &session, name)?;
+        }
         session::save(db, &session)?;
         Ok(session.version())
     }
