@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Import a session from an export, a state file or an agent's session file
     Import(ImportArgs),
+    /// Give a session another name
+    Rename(RenameArgs),
     /// Remove a session for good
     Rm(RmArgs),
     /// Look after the archive: copy it while it is in use
@@ -492,6 +494,25 @@ pub(crate) struct ImportArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand rename demo 'search for the leak'")]
+pub(crate) struct RenameArgs {
+    /// The session, by its whole name or id as `longhand ls` shows it
+    #[arg(value_name = "SESSION")]
+    pub(crate) id: String,
+    /// The new name, which no other session may have
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print only errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Args)]

@@ -82,6 +82,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => manage::verify(&args),
         Command::Export(args) => transfer::export(&args),
         Command::Import(args) => transfer::import(&args),
+        Command::Rename(args) => manage::rename(&args),
         Command::Rm(args) => manage::rm(&args),
         Command::Archive(args) => archive::run(&args),
         Command::Chat(args) => chat::run(&args),

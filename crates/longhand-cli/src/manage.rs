@@ -8,7 +8,7 @@ use longhand::SqliteArchive;
 use longhand::app::{Access, App, RemoveReport};
 use longhand_archive::Unwiped;
 
-use crate::args::{PinArgs, RmArgs, UndoArgs, VerifyArgs};
+use crate::args::{PinArgs, RenameArgs, RmArgs, UndoArgs, VerifyArgs};
 use crate::output::{counted, counted_as, harmless_line};
 use crate::{CommandOutcome, archive, hinted, history, inspect, names, output, store};
 
@@ -42,6 +42,19 @@ pub(crate) fn undo(args: &UndoArgs) -> Result<CommandOutcome> {
         })?;
     }
     Ok(if report.undone.is_some() { CommandOutcome::Done } else { CommandOutcome::No })
+}
+
+pub(crate) fn rename(args: &RenameArgs) -> Result<CommandOutcome> {
+    let report = store::app_existing(&args.archive)?.rename(&args.id, &args.name)?;
+    if args.json {
+        output::print_json(&report)?;
+    } else if !args.quiet {
+        let session = &report.session;
+        let (before, now) =
+            (names::called(&report.before, &session.id), names::called(&session.name, &session.id));
+        output::print(&format!("{before} is {now} now"))?;
+    }
+    Ok(CommandOutcome::Done)
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<CommandOutcome> {

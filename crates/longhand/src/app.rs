@@ -64,7 +64,7 @@ pub use self::list::{ListRequest, ListedSession, SessionPage, SessionSummary, sh
 pub use self::log::{LogLine, LoggedEdits, UnreadLine};
 pub use self::lookup::{Access, FoundBy, FoundSession, LAST, check_new_name};
 pub use self::manage::{
-    ArchiveHealth, DamageLine, PinReport, RemoveReport, UndoReport, VerifyReport,
+    ArchiveHealth, DamageLine, PinReport, RemoveReport, RenameReport, UndoReport, VerifyReport,
 };
 pub use self::record::{RecordReport, WindowReport};
 pub use self::search::{FoundEntry, SearchRequest};

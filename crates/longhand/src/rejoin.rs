@@ -35,15 +35,16 @@ pub struct Rejoined {
 
 /// Adds the new messages of a conversation to the session that has the others; `None` if no session has them.
 ///
-/// The session may belong to any owner, since whoever can open an archive may read all of it. It is found by its
+/// Without an `owner`, the session may belong to any, since whoever can open an archive may read all of it. It is found by its
 /// messages or by the program's name for it (`groups`), because programs do not store exactly what they send.
 pub fn rejoin(
     archive: &Arc<dyn Archive>,
+    owner: Option<Owner>,
     conversation: Conversation,
     groups: &[u64],
     now_ms: i64,
 ) -> Result<Option<Rejoined>, SessionError> {
-    let sessions = archive.sessions(None, Page::ALL)?.items;
+    let sessions = archive.sessions(owner, Page::ALL)?.items;
     let path = conversation.path();
     let messages = &path.messages[path.lead..];
     let beginning = with_messages(&**archive, &sessions, messages)?;

@@ -58,7 +58,12 @@ pub enum AppError {
     NameTaken {
         /// The name.
         name: String,
+        /// Whether messages can be added to that session.
+        can_append: bool,
     },
+    /// An export has sessions of another owner.
+    #[error("the export has a session of another owner")]
+    ForeignExport,
     /// The session has no such entry.
     #[error("session {session} has entries 0 to {}", entries.saturating_sub(1))]
     NoSuchEntry {
@@ -163,7 +168,9 @@ impl AppError {
             Self::BadName { .. } => {
                 "a name is exact where something is written; `longhand ls` lists the sessions"
             }
-            Self::NameTaken { .. } => "--append adds to it; --id names another",
+            Self::NameTaken { can_append: true, .. } => "--append adds to it; --id names another",
+            Self::NameTaken { .. } => "give another name; `longhand ls` lists those that are taken",
+            Self::ForeignExport => "its messages alone can be added to a session of your own",
             Self::NoSuchEntry { session, .. } => {
                 return Some(format!(
                     "`longhand search WORDS --session {}` shows entries by number",
@@ -216,7 +223,7 @@ impl AppError {
         match self {
             Self::UnknownSession { .. } => "unknown_session",
             Self::AmbiguousName { .. } => "ambiguous_name",
-            Self::ForeignOwner { .. } => "foreign_owner",
+            Self::ForeignOwner { .. } | Self::ForeignExport => "foreign_owner",
             Self::BadName { .. } | Self::NoName => "bad_name",
             Self::NameTaken { .. } => "name_taken",
             Self::NoSuchEntry { .. } => "no_such_entry",

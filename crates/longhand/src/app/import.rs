@@ -54,9 +54,15 @@ impl ImportSource for File {
     }
 }
 
-impl ImportSource for [u8] {
+impl ImportSource for Vec<u8> {
     fn open(&self) -> io::Result<Box<dyn BufRead + '_>> {
-        Ok(Box::new(self))
+        Ok(Box::new(self.as_slice()))
+    }
+}
+
+impl ImportSource for &[u8] {
+    fn open(&self) -> io::Result<Box<dyn BufRead + '_>> {
+        Ok(Box::new(*self))
     }
 }
 
@@ -222,6 +228,9 @@ impl App {
         sessions: Vec<ExportedSession>,
         request: &ImportRequest,
     ) -> Result<Vec<ImportedSession>, AppError> {
+        if self.owner.is_some_and(|owner| sessions.iter().any(|found| found.owner() != owner)) {
+            return Err(AppError::ForeignExport);
+        }
         let open = || Exported::open(source.open()?, request.bytes_max);
         let imported = transfer::import(&*self.archive, sessions, open, request.name.as_deref())?;
         let one = |session: transfer::ImportedSession| {
@@ -284,7 +293,7 @@ impl App {
         });
         let ids = ids.flatten().chain(request.name_default.clone());
         let groups: Vec<u64> = ids.filter_map(|id| group_of(&id)).collect();
-        let rejoined = rejoin(&self.archive, conversation, &groups, request.now_ms)?;
+        let rejoined = rejoin(&self.archive, self.owner, conversation, &groups, request.now_ms)?;
         Ok(rejoined.map(|rejoined| ImportedSession {
             id: rejoined.session.id.to_string(),
             name: rejoined.session.name,
@@ -336,10 +345,12 @@ impl ImportTarget {
         let name = request.new_name(own)?;
         let known = app.find_info(&name)?.filter(|info| info.name == name);
         if known.is_some() && !request.append {
-            return Err(AppError::NameTaken { name });
+            return Err(AppError::NameTaken { name, can_append: true });
         }
-        let owner = app.owner.unwrap_or(Owner::LOCAL);
-        let session = known.as_ref().map_or_else(|| SessionId::named(owner, &name), |info| info.id);
+        let session = match &known {
+            Some(info) => info.id,
+            None => app.free_id(&name)?,
+        };
         Ok(Self { session, name, known })
     }
 

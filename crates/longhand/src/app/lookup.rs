@@ -76,7 +76,7 @@ impl App {
             return self.opened(&info, settings);
         }
         check_new_name(name)?;
-        let id = SessionId::named(own, name);
+        let id = self.free_id(name)?;
         Ok(Session::open_id(Arc::clone(&self.archive), id, name, settings)?)
     }
 
@@ -88,6 +88,21 @@ impl App {
     ) -> Result<Session, AppError> {
         let (info, _) = self.look_up(name, Access::Change)?;
         self.opened(&info, settings)
+    }
+
+    /// The id of a new session with a name that no session has.
+    ///
+    /// It follows from the name, so that processes that begin the session at the same time begin one. If a session that
+    /// was renamed has that id, a number behind the name makes another.
+    pub(super) fn free_id(&self, name: &str) -> Result<SessionId, AppError> {
+        let own = self.owner.unwrap_or(Owner::LOCAL);
+        let mut id = SessionId::named(own, name);
+        let mut number = 1;
+        while self.session_of(id)?.is_some_and(|info| info.name != name) {
+            number += 1;
+            id = SessionId::named(own, &format!("{name}\n{number}"));
+        }
+        Ok(id)
     }
 
     pub(super) fn opened(

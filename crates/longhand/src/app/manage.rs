@@ -7,7 +7,7 @@ use longhand_core::{Role, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::log::LoggedEdits;
-use super::{Access, App, AppError, SessionSummary};
+use super::{Access, App, AppError, SessionSummary, check_new_name};
 use crate::{recall, searchable};
 
 /// How many entries are read at a time.
@@ -46,6 +46,16 @@ pub struct UndoReport {
 pub struct RemoveReport {
     /// The session as it was.
     pub session: SessionSummary,
+}
+
+/// A session that was renamed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RenameReport {
+    /// The session with its new name.
+    pub session: SessionSummary,
+    /// What it was called before.
+    pub before: String,
 }
 
 /// Whether an archive is sound.
@@ -107,6 +117,22 @@ impl App {
         Ok(UndoReport { session: info.id.to_string(), undone })
     }
 
+    /// Gives a session a name that no other session has. Its id stays.
+    ///
+    /// [`Session::open`](crate::Session::open) goes by the id that a name had first; [`App::open`] finds the session by the
+    /// name that it has now.
+    pub fn rename(&self, name: &str, new: &str) -> Result<RenameReport, AppError> {
+        let (info, _) = self.look_up(name, Access::Change)?;
+        check_new_name(new)?;
+        let is_other = |found: &SessionInfo| found.id != info.id;
+        if !self.sessions_called(new)?.iter().any(is_other) {
+            self.archive.rename(info.id, new)?;
+            let session = SessionSummary { name: new.to_owned(), ..SessionSummary::of(&info) };
+            return Ok(RenameReport { session, before: info.name });
+        }
+        Err(AppError::NameTaken { name: new.to_owned(), can_append: false })
+    }
+
     /// Removes a session for good.
     pub fn remove(&self, name: &str) -> Result<RemoveReport, AppError> {
         let (info, _) = self.look_up(name, Access::Change)?;
@@ -144,16 +170,18 @@ impl App {
     pub fn verify(&self, name: Option<&str>) -> Result<VerifyReport, AppError> {
         let only = name.map(|name| self.look_up(name, Access::Read)).transpose()?;
         let damage = self.archive.verify(only.map(|(info, _)| info.id))?;
+        // Of a damaged archive, there may be no list.
+        let sessions = self.all_sessions();
+        let sessions = if damage.is_empty() { sessions? } else { sessions.unwrap_or_default() };
+        let is_seen = |id: SessionId| sessions.iter().any(|info| info.id == id);
         let damage: Vec<DamageLine> = damage
             .iter()
+            .filter(|damage| self.owner.is_none() || damage.session.is_none_or(is_seen))
             .map(|damage| DamageLine {
                 session: damage.session.map(|id| id.to_string()),
                 what: damage.to_string(),
             })
             .collect();
-        // Of a damaged archive, there may be no list.
-        let sessions = self.all_sessions();
-        let sessions = if damage.is_empty() { sessions? } else { sessions.unwrap_or_default() };
         Ok(VerifyReport {
             sound: damage.is_empty(),
             damage,

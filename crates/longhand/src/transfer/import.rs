@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::ops::ControlFlow;
 
-use longhand_archive::{After, Archive, NewEntry, NewSession, Record, SessionId};
+use longhand_archive::{After, Archive, NewEntry, NewSession, Owner, Record, SessionId};
 use longhand_core::Seq;
 
 use super::TransferError;
@@ -95,6 +95,13 @@ pub struct ExportedSession {
     id: SessionId,
     new: NewSession,
     entries: u64,
+}
+
+impl ExportedSession {
+    /// Whose it is.
+    pub fn owner(&self) -> Owner {
+        self.new.owner
+    }
 }
 
 /// A session as it is to be in the archive.
