@@ -123,6 +123,9 @@ pub trait Archive: Storage {
     /// Damaged entries are passed over; a search of one session that finds nothing else says so.
     fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>, ArchiveError>;
 
+    /// Gives a session another name. Its id stays, and with it all that leads to the session.
+    fn rename(&self, id: SessionId, name: &str) -> Result<(), ArchiveError>;
+
     /// Pins or unpins an entry.
     fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> Result<(), ArchiveError>;
 
@@ -269,6 +272,11 @@ impl<S: Storage + ?Sized> Archive for S {
 
     fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>, ArchiveError> {
         wait(search::search(self, scope, query, limit))
+    }
+
+    fn rename(&self, id: SessionId, name: &str) -> Result<(), ArchiveError> {
+        let write = Write { session: id, name: Some(name.to_owned()), ..Write::default() };
+        wait(ledger::write_one(self, write)).map(drop)
     }
 
     fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> Result<(), ArchiveError> {

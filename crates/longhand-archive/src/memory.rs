@@ -292,6 +292,9 @@ impl Content {
         if let Some(offset) = write.imported {
             session.new.origin.offset = offset;
         }
+        if let Some(name) = write.name {
+            session.new.name = name;
+        }
         let owner = session.new.owner;
         for preamble in write.preambles {
             self.preambles.entry((owner, PreambleId::of(&preamble))).or_insert(preamble);

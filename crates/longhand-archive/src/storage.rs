@@ -113,7 +113,7 @@ pub struct Write {
     /// Begins the session; then the version that is expected is the default.
     pub begin: Option<NewSession>,
     /// The version that the session must have. Without one, only what follows from no version can be written:
-    /// preambles, requests, notes, derived values, and what lists show.
+    /// preambles, requests, notes, derived values, a name, and what lists show.
     pub expected: Option<Version>,
     /// Entries, numbered from the version's on.
     pub entries: Vec<EntryRecord>,
@@ -135,6 +135,8 @@ pub struct Write {
     pub opening: Option<String>,
     /// How many bytes of the file that the session comes from are in it by now.
     pub imported: Option<u64>,
+    /// What people call the session from now on.
+    pub name: Option<String>,
 }
 
 /// An entry with what search sees of it.
@@ -321,5 +323,6 @@ impl Write {
             && derived.is_empty()
             && opening.is_none()
             && imported.is_none()
+            && self.name.is_none()
     }
 }

@@ -22,10 +22,7 @@ pub(crate) fn run(args: &ArchiveCommandArgs) -> Result<CommandOutcome> {
 
 /// Opens the file of an archive that must be there.
 pub(crate) fn open_file(args: &ArchiveArgs) -> Result<Arc<SqliteArchive>> {
-    if !store::exists(args)? {
-        // It says what is missing.
-        store::open_existing(args)?;
-    }
+    store::check_exists(args)?;
     Ok(Arc::new(SqliteArchive::open(store::path(args)?)?))
 }
 

@@ -60,7 +60,6 @@ mod turns;
 mod upstream;
 mod warnings;
 
-pub use client::group_of;
 pub use error::ServerError;
 pub use hyper::header::HeaderName;
 pub use metrics::Counts;

@@ -100,6 +100,7 @@ cases! { $
         entries_come_back_byte_for_byte
         ranges_give_what_is_there
         a_session_begins_once_and_has_one_owner
+        a_session_that_is_renamed_keeps_its_id_and_all_it_has
         sessions_are_listed_by_activity
         where_a_session_comes_from_is_kept
         a_removed_session_takes_along_what_was_its_own

@@ -63,6 +63,10 @@
 //! # Ok::<(), longhand::SessionError>(())
 //! ```
 //!
+//! **What is in an archive.** [`app`] answers what people and programs ask: which sessions there are, where something was
+//! said, what a window shows and why, what it cost; it pins, undoes, removes, exports and imports. `examples/console.rs`
+//! draws a page with it, `examples/binding.rs` serves another language.
+//!
 //! **What holds always.** A window fits or says by how much it does not ([`Window::shortfall`]); it is valid for its
 //! provider; bytes that no edit names come out as they went in; and between two edits a window only grows at its
 //! end, so that the provider's cache keeps hitting. No clock is read: every call that needs the time takes it.
@@ -71,6 +75,7 @@
 #![forbid(unsafe_code)]
 
 mod admit;
+pub mod app;
 mod digest;
 pub mod driver;
 mod entry;
@@ -122,7 +127,7 @@ pub use one_request::{
 pub use prompt::{Placement, Prompt, Window};
 pub use receipt::Receipt;
 pub use redact::{Redactor, hidden_tokens};
-pub use rejoin::{Rejoined, rejoin};
+pub use rejoin::{Rejoined, group_of, rejoin};
 pub use round::{ModelCall, Round};
 pub use session::{
     Answered, Folding, PlainRound, Recorded, Session, SessionError, SessionSettings,

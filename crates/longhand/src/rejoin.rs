@@ -10,6 +10,20 @@ use longhand_dialect::{Conversation, Dialect, read};
 use crate::entry::entry_of;
 use crate::{Admitted, Chain, SessionError};
 
+/// Shorter ids, and those with fewer digits, may be the same in all conversations of a program.
+const ID_CHARS_MIN: usize = 16;
+const ID_DIGITS_MIN: usize = 4;
+
+/// The group of sessions that belong to one conversation, by the id that its program gave it; `None` if the id does
+/// not look unique.
+pub fn group_of(id: &str) -> Option<u64> {
+    let digits = id.chars().filter(char::is_ascii_digit).count();
+    let is_unique = id.len() >= ID_CHARS_MIN && digits >= ID_DIGITS_MIN;
+    let hash = blake3::derive_key("longhand-server 2026-11 group of sessions", id.as_bytes());
+    let first = hash.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    first.filter(|_| is_unique)
+}
+
 /// The session of a conversation in an archive, and the entries that were added to it.
 #[derive(Clone, Debug)]
 pub struct Rejoined {
@@ -21,15 +35,16 @@ pub struct Rejoined {
 
 /// Adds the new messages of a conversation to the session that has the others; `None` if no session has them.
 ///
-/// The session may belong to any owner, since whoever can open an archive may read all of it. It is found by its
+/// Without an `owner`, the session may belong to any, since whoever can open an archive may read all of it. It is found by its
 /// messages or by the program's name for it (`groups`), because programs do not store exactly what they send.
 pub fn rejoin(
     archive: &Arc<dyn Archive>,
+    owner: Option<Owner>,
     conversation: Conversation,
     groups: &[u64],
     now_ms: i64,
 ) -> Result<Option<Rejoined>, SessionError> {
-    let sessions = archive.sessions(None, Page::ALL)?.items;
+    let sessions = archive.sessions(owner, Page::ALL)?.items;
     let path = conversation.path();
     let messages = &path.messages[path.lead..];
     let beginning = with_messages(&**archive, &sessions, messages)?;

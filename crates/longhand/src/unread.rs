@@ -131,8 +131,18 @@ pub fn answers(archive: &dyn Archive, id: SessionId) -> Result<Vec<UnreadAnswer>
 
 /// The answer that a handle opens, in whichever session it is.
 pub fn open(archive: &dyn Archive, handle: Handle) -> Result<Option<UnreadAnswer>, ArchiveError> {
+    open_among(archive, handle, |_| true)
+}
+
+/// The answer that a handle opens, if a session has it that may be looked into.
+pub fn open_among(
+    archive: &dyn Archive,
+    handle: Handle,
+    may_open: impl Fn(SessionId) -> bool,
+) -> Result<Option<UnreadAnswer>, ArchiveError> {
     let notes = wait(archive.notes(NoteFilter::Handle(handle)))?;
-    Ok(notes.iter().find_map(|(_, note)| UnreadAnswer::read(note)))
+    let mut notes = notes.iter().filter(|(session, _)| may_open(*session));
+    Ok(notes.find_map(|(_, note)| UnreadAnswer::read(note)))
 }
 
 /// The note of an answer that an earlier release kept among what is derived; `None` if this is something else.

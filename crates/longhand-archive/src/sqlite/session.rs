@@ -153,7 +153,7 @@ fn short(seal: &Seal) -> u64 {
     seal.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// A session's own row, which never changes.
+/// A session's own row; only its name may change.
 pub(super) struct SessionRow {
     pub(super) row: i64,
     pub(super) id: SessionId,
@@ -275,6 +275,15 @@ pub(super) fn begin(
         ..SessionTotals::new(id)
     };
     Ok(StoredSession { row, id, owner: new.owner, totals })
+}
+
+/// Gives a session another name.
+pub(super) fn rename(db: &Connection, session: &StoredSession, name: &str) -> Result<(), Fault> {
+    let Some(mut found) = find_row(db, session.id)? else { return Ok(()) };
+    name.clone_into(&mut found.new.name);
+    let mut update = db.prepare_cached("UPDATE session SET name = ?1, seal = ?2 WHERE id = ?3")?;
+    update.execute((name, seal_of_row(session.id, &found.new), found.row))?;
+    Ok(())
 }
 
 /// Writes the session's totals.

@@ -74,6 +74,9 @@ impl ReadyWrite {
             session.totals.opening.clone_from(opening);
         }
         session.totals.imported = imported.unwrap_or(session.totals.imported);
+        if let Some(name) = &self.write.name {
+            session::rename(db, &session, name)?;
+        }
         session::save(db, &session)?;
         Ok(session.version())
     }

@@ -4,7 +4,7 @@ use std::thread;
 
 use longhand_archive::{
     After, Appended, Archive, ArchiveError, Entry, Head, NewEntry, NewSession, Origin, Owner, Page,
-    Reference, RequestRecord, Scope, SessionId, SessionInfo, Write,
+    Reference, RequestRecord, Scope, SessionId, SessionInfo, Version, Write, wait,
 };
 use longhand_core::{Handle, Original, Seq};
 
@@ -86,6 +86,26 @@ pub(super) fn a_session_begins_once_and_has_one_owner(archive: &dyn Archive) {
     assert_eq!(archive.head(id("s")).unwrap(), Some(Head::default()));
     assert_eq!(archive.head(id("r")).unwrap(), None);
     assert_eq!(archive.path(id("s"), None, 0..9).unwrap(), []);
+}
+
+pub(super) fn a_session_that_is_renamed_keeps_its_id_and_all_it_has(archive: &dyn Archive) {
+    record(archive, "s", &[user("one"), reply("two")]);
+    record(archive, "t", &[user("one")]);
+    let before = archive.session(id("s")).unwrap().unwrap();
+    let opened = || wait(archive.open(id("s"), Version::default())).unwrap().unwrap().news;
+    let news = opened();
+    archive.rename(id("s"), "a new \u{202e}name").unwrap();
+    let after = archive.session(id("s")).unwrap().unwrap();
+    assert_eq!(after, SessionInfo { name: "a new \u{202e}name".to_owned(), ..before });
+    assert_eq!(archive.session(id("t")).unwrap().unwrap().name, "t");
+    assert_eq!(archive.entries(id("s"), 0..9).unwrap().len(), 2);
+    // Who has the session open goes on: nothing of it is another version.
+    assert_eq!(opened(), news);
+    record(archive, "s", &[user("three")]);
+    assert_eq!(archive.session(id("s")).unwrap().unwrap().name, after.name);
+    let unknown = archive.rename(id("nobody"), "x");
+    assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
+    assert_eq!(archive.verify(None).unwrap(), []);
 }
 
 pub(super) fn sessions_are_listed_by_activity(archive: &dyn Archive) {

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use std::ops::ControlFlow;
 
 use longhand_archive::{
-    After, Archive, NewEntry, NewSession, Note, NoteContent, Record, SessionId,
+    After, Archive, NewEntry, NewSession, Note, NoteContent, Owner, Record, SessionId,
 };
 use longhand_core::Seq;
 
@@ -101,6 +101,13 @@ pub struct ExportedSession {
     id: SessionId,
     new: NewSession,
     entries: u64,
+}
+
+impl ExportedSession {
+    /// Whose it is.
+    pub fn owner(&self) -> Owner {
+        self.new.owner
+    }
 }
 
 /// A session as it is to be in the archive.

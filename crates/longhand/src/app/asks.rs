@@ -1,0 +1,137 @@
+//! The questions that the application layer puts to an archive, each in one place.
+
+use longhand_archive::{Entry, Hit, Page, RequestRecord, Scope, SessionId, SessionInfo};
+use longhand_core::{Handle, Seq};
+
+use super::list::short_id;
+use super::{App, AppError, SearchRequest};
+use crate::recall;
+use crate::unread::{self, UnreadAnswer};
+
+/// The least digits of an id that say which one is meant.
+const ID_DIGITS_MIN: usize = 4;
+
+/// How many of the first entries are looked through for the user's words.
+const OPENING_ENTRIES: u64 = 12;
+
+/// An entry that was found, with what filters look at.
+pub(super) struct FilteredHit {
+    pub(super) hit: Hit,
+    pub(super) role: &'static str,
+    pub(super) at_ms: i64,
+}
+
+impl App {
+    /// All sessions, those used last first.
+    pub(super) fn all_sessions(&self) -> Result<Vec<SessionInfo>, AppError> {
+        Ok(self.archive.sessions(self.owner, Page::ALL)?.items)
+    }
+
+    /// A session by its whole id.
+    pub(super) fn session_of(&self, id: SessionId) -> Result<Option<SessionInfo>, AppError> {
+        let found = self.archive.session(id)?;
+        Ok(found.filter(|info| self.owner.is_none_or(|owner| owner == info.owner)))
+    }
+
+    /// The sessions with exactly this name or short id.
+    pub(super) fn sessions_called(&self, name: &str) -> Result<Vec<SessionInfo>, AppError> {
+        let mut sessions = self.all_sessions()?;
+        sessions.retain(|info| info.name == name || short_id(&info.id.to_string()) == name);
+        Ok(sessions)
+    }
+
+    /// The sessions whose name or id begins so, without empty ones, which are listed nowhere.
+    pub(super) fn sessions_beginning(&self, name: &str) -> Result<Vec<SessionInfo>, AppError> {
+        let mut sessions = self.all_sessions()?;
+        sessions.retain(|info| {
+            let has_id = name.len() >= ID_DIGITS_MIN && info.id.to_string().starts_with(name);
+            !name.is_empty() && info.entries > 0 && (info.name.starts_with(name) || has_id)
+        });
+        Ok(sessions)
+    }
+
+    /// The first words of the user in a session.
+    pub(super) fn task(&self, info: &SessionInfo) -> String {
+        let entries = self.archive.entries(info.id, 0..OPENING_ENTRIES.min(info.entries));
+        // A damaged entry has no words; `verify` reports it.
+        first_words(entries.unwrap_or_default().iter())
+    }
+
+    /// The first words of the user among these entries, and the time of the last one.
+    pub(super) fn words_of(&self, id: SessionId, entries: &[Seq]) -> (String, Option<i64>) {
+        let entry = |seq: &Seq| {
+            let found = self.archive.entries(id, seq.0..seq.0 + 1);
+            found.unwrap_or_default().into_iter().next()
+        };
+        let opening: Vec<Entry> =
+            entries.iter().take(OPENING_ENTRIES as usize).filter_map(entry).collect();
+        (first_words(opening.iter()), entries.last().and_then(entry).map(|entry| entry.at_ms))
+    }
+
+    /// The request log of a session, oldest first.
+    pub(super) fn requests_of(&self, id: SessionId) -> Result<Vec<RequestRecord>, AppError> {
+        let mut requests = self.archive.requests(id, Page::ALL)?.items;
+        requests.reverse();
+        Ok(requests)
+    }
+
+    /// The newest line of a session's request log.
+    pub(super) fn newest_request(&self, id: SessionId) -> Result<Option<RequestRecord>, AppError> {
+        Ok(self.archive.requests(id, Page::first(1))?.items.into_iter().next())
+    }
+
+    /// Searches for more and more until there are enough entries that pass the filters.
+    pub(super) fn hits(
+        &self,
+        scope: &Scope,
+        request: &SearchRequest,
+        wanted: usize,
+    ) -> Result<Vec<FilteredHit>, AppError> {
+        if wanted == 0 {
+            return Ok(Vec::new());
+        }
+        let is_filtered = request.is_filtered();
+        let mut asked = if is_filtered { wanted.saturating_mul(4) } else { wanted };
+        loop {
+            let hits = self.archive.search(scope, &request.query, asked)?;
+            let is_all = hits.len() < asked;
+            let mut found = Vec::new();
+            for hit in hits {
+                if found.len() >= wanted {
+                    break;
+                }
+                let seqs = hit.seq.0..hit.seq.0 + 1;
+                let entry = self.archive.entries(hit.session, seqs)?.into_iter().next();
+                let role =
+                    entry.as_ref().and_then(recall::role).map_or("tool", |role| role.as_str());
+                let at_ms = entry.map_or(0, |entry| entry.at_ms);
+                if request.passes(role, at_ms) {
+                    found.push(FilteredHit { hit, role, at_ms });
+                }
+            }
+            if is_all || found.len() >= wanted || !is_filtered {
+                return Ok(found);
+            }
+            asked = asked.saturating_mul(4);
+        }
+    }
+
+    /// What handles and searches may reach.
+    pub(super) fn scope(&self) -> Scope {
+        self.owner.map_or(Scope::All, Scope::Owner)
+    }
+
+    /// The answer that could not be read and has this handle.
+    pub(super) fn unread_answer(&self, handle: Handle) -> Result<Option<UnreadAnswer>, AppError> {
+        let may_open = |session| match self.owner {
+            Some(_) => matches!(self.session_of(session), Ok(Some(_))),
+            None => true,
+        };
+        Ok(unread::open_among(&*self.archive, handle, may_open)?)
+    }
+}
+
+fn first_words<'e>(mut entries: impl Iterator<Item = &'e Entry>) -> String {
+    let words = entries.find_map(|entry| crate::user_words(&entry.form, &entry.raw));
+    words.unwrap_or_default()
+}
