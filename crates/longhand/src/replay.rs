@@ -6,7 +6,7 @@
 //! use longhand::replay::{BudgetShare, Method, ReplaySettings, Trace, replay};
 //! use longhand::Policy;
 //! # use longhand_meter::{ImageRule, MeterSpec};
-//! # let meter: Arc<dyn longhand_core::Meter + Send + Sync> = Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
+//! # let meter: Arc<dyn longhand_core::Meter> = Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
 //!
 //! let chat = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
 //! let trace = Trace::new(&longhand_dialect::read(chat.into(), None)?, &*meter)?;
@@ -31,7 +31,7 @@ use longhand_dialect::{Conversation, DialectError, Finding, read_after, read_sha
 use longhand_summary::{Extractive, Summariser};
 
 pub use self::figures::{Figures, FoundShare, Measure, WorkShares};
-use self::maker::{MadeWindow, Maker, MeasuredRequest};
+use self::maker::{Maker, MeasuredRequest, ReplayedWindow};
 use self::seen::WindowTexts;
 pub use self::trace::Trace;
 use crate::Miner;
@@ -165,7 +165,7 @@ pub fn replay(
             conversation,
             weights: &trace.weights[..messages],
             fixed: trace.fixed,
-            total: trace.size(messages),
+            meter: &*settings.meter,
         })
     };
     walk(trace, settings, make, &mut watch)
@@ -181,7 +181,7 @@ pub fn judge(
 ) -> Result<ReplayRun, DialectError> {
     let make = |conversation: &Conversation| {
         let text = make(conversation.bytes());
-        MadeWindow { is_new: text != conversation.bytes(), text: Some(text) }
+        Ok(ReplayedWindow { is_new: text != conversation.bytes(), text: Some(text) })
     };
     walk(trace, settings, make, &mut |_| ())
 }
@@ -190,7 +190,7 @@ pub fn judge(
 fn walk(
     trace: &Trace,
     settings: &ReplaySettings,
-    mut make: impl FnMut(&Conversation) -> MadeWindow,
+    mut make: impl FnMut(&Conversation) -> Result<ReplayedWindow, DialectError>,
     watch: &mut dyn FnMut(&str),
 ) -> Result<ReplayRun, DialectError> {
     let budget = settings.budget.of(trace.tokens());
@@ -199,7 +199,7 @@ fn walk(
     for (number, reply) in trace.replies.iter().enumerate() {
         let mut conversation = trace.conversation.beginning(reply.start)?;
         conversation.keep_thinking();
-        let MadeWindow { text, is_new } = make(&conversation);
+        let ReplayedWindow { text, is_new } = make(&conversation)?;
         let window = match text {
             Some(text) => shown.read(text, &conversation)?,
             None => conversation,

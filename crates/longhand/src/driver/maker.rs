@@ -13,7 +13,7 @@ use super::live_batch::LiveBatch;
 use super::lock;
 use super::plan::{LiveEdits, Planner, Review, WindowLimits};
 use super::sink::Sink;
-use super::source::{Purpose, WindowSource};
+use super::source::{CountedRequest, Purpose, WindowSource};
 use super::window::{MadeWindow, PlannedEdits};
 use crate::recall;
 use crate::receipt::{FoldReceipt, Receipt, ReceiptCause};
@@ -86,16 +86,16 @@ impl WindowMaker {
             return Ok(MadeWindow::untouched());
         }
         let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
-        let reviewed = workers.compute(move || match edits.referenced(&request, limits.tokens) {
+        let reviewed = workers.compute(move || match edits.referenced(&*request, limits.tokens) {
             Some(referenced) => Ok(Reviewed::Referenced(edits, referenced)),
-            None => planner.review(&request, &edits, &limits).map(Reviewed::Done),
+            None => planner.review(&*request, &edits, &limits).map(Reviewed::Done),
         });
         let review = match reviewed.await? {
             Reviewed::Done(review) => review,
             Reviewed::Referenced(mut edits, referenced) => {
                 edits.push(commit(sink, source, referenced));
                 let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
-                workers.compute(move || planner.review(&request, &edits, &limits)).await?
+                workers.compute(move || planner.review(&*request, &edits, &limits)).await?
             }
         };
         if review.is_settled() {
@@ -120,11 +120,11 @@ impl WindowMaker {
         let digest = self.digests.digest(sink, session, &source.meter).await;
         let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
         let reviewed = workers.compute(move || {
-            let mut review = planner.review(&request, &edits, &limits)?;
+            let mut review = planner.review(&*request, &edits, &limits)?;
             let plan = if review.is_settled() {
                 None
             } else {
-                planner.plan(&request, &edits, &mut review, &pins, &digest)
+                planner.plan(&*request, &edits, &mut review, &pins, &digest)
             };
             let fold = plan.as_ref().and_then(|_| digest.account());
             let Review { window, .. } = review;
@@ -136,7 +136,7 @@ impl WindowMaker {
         let live = self.write(sink, source, &plan, &shown, limits.tokens, fold).await;
         self.digests.tell(session, &digest);
         let request = Arc::clone(source);
-        let window = workers.compute(move || edits.with_plan(&request, plan, limits.tokens)).await;
+        let window = workers.compute(move || edits.with_plan(&*request, plan, limits.tokens)).await;
         let batch = live.map_or(shown.batch, |live| live.number);
         Ok(MadeWindow { batch, planned: Some(planned), ..window })
     }
@@ -186,7 +186,7 @@ impl WindowMaker {
         let after = edits.newest_number();
         edits.push(commit(sink, source, BatchCommit { after, batch, receipt, aside: false }));
         let shown = Arc::clone(source);
-        Ok(workers.compute(move || edits.window(&shown, limit)).await?)
+        Ok(workers.compute(move || edits.window(&*shown, limit)).await?)
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) struct FreshPlace {
 }
 
 impl SessionMemory {
-    pub(super) fn new(owner: Owner) -> Self {
+    pub(crate) fn new(owner: Owner) -> Self {
         Self {
             state: SessionState::new(owner.root()),
             edition: 0,
@@ -168,7 +168,7 @@ impl SessionMemory {
     }
 
     /// Appends messages with their links. Returns the new entries.
-    pub(super) fn extend<'m>(
+    pub(crate) fn extend<'m>(
         &mut self,
         trail: &mut Trail,
         messages: impl Iterator<Item = &'m Message>,
@@ -185,7 +185,7 @@ impl SessionMemory {
     }
 
     /// Commits a batch. One that is `aside` is undone at once: it is there so that its handles open.
-    pub(super) fn commit(
+    pub(crate) fn commit(
         &mut self,
         new: NewBatch,
         aside: bool,
@@ -198,6 +198,12 @@ impl SessionMemory {
         let committed = Arc::new(LiveBatch::new(number, new, &self.state));
         self.batches.insert(number, Arc::clone(&committed));
         Ok(committed)
+    }
+
+    /// The live batches of the path to a head, oldest first, of a session that was read from nowhere.
+    pub(crate) fn live(&self, head: Option<Seq>) -> Vec<Arc<LiveBatch>> {
+        let live = self.state.live(head);
+        live.iter().filter_map(|number| self.batches.get(number).cloned()).collect()
     }
 
     /// A batch that the log does not have.

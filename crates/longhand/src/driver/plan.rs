@@ -7,7 +7,7 @@ use longhand_dialect::{Conversation, DialectError};
 
 use super::admit::BatchCommit;
 use super::live_batch::LiveBatch;
-use super::source::{Purpose, WindowSource};
+use super::source::{CountedRequest, Purpose};
 use super::twin::Twin;
 use super::window::MadeWindow;
 use crate::digest::Summarised;
@@ -33,14 +33,14 @@ pub struct WindowLimits {
 }
 
 /// The batches that hold for the path of a request, oldest first.
-pub(super) struct LiveEdits {
+pub(crate) struct LiveEdits {
     pub(super) live: Vec<Arc<LiveBatch>>,
     batches: Vec<Batch>,
 }
 
 /// A window with the live edits, and whether that will do.
-pub(super) struct Review {
-    pub(super) window: MadeWindow,
+pub(crate) struct Review {
+    pub(crate) window: MadeWindow,
     budget: Budget,
     /// The plan that clears tool uses, as the request asks its provider to.
     cleared: Option<Plan>,
@@ -48,34 +48,34 @@ pub(super) struct Review {
 }
 
 impl LiveEdits {
-    pub(super) fn new(live: Vec<Arc<LiveBatch>>) -> Self {
+    pub(crate) fn new(live: Vec<Arc<LiveBatch>>) -> Self {
         let batches = live.iter().map(|live| live.batch().clone()).collect();
         Self { live, batches }
     }
 
-    pub(super) fn push(&mut self, live: Arc<LiveBatch>) {
+    pub(crate) fn push(&mut self, live: Arc<LiveBatch>) {
         self.batches.push(live.batch().clone());
         self.live.push(live);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
 
     /// The number of the newest batch; 0 if there is none.
-    pub(super) fn newest_number(&self) -> u64 {
+    pub(crate) fn newest_number(&self) -> u64 {
         self.live.last().map_or(0, |live| live.number)
     }
 
     /// Whether a text was inserted by one of the batches.
-    pub(super) fn has_insert(&self, text: &str) -> bool {
+    pub(crate) fn has_insert(&self, text: &str) -> bool {
         self.batches.iter().any(|batch| batch.inserts(text))
     }
 
     /// The window with these edits.
-    pub(super) fn window(
+    pub(crate) fn window(
         &self,
-        source: &WindowSource,
+        source: &dyn CountedRequest,
         limit: Tokens,
     ) -> Result<MadeWindow, DialectError> {
         let Some(newest) = self.live.last() else {
@@ -89,9 +89,9 @@ impl LiveEdits {
     }
 
     /// The window with these edits and those of a new plan.
-    pub(super) fn with_plan(
+    pub(crate) fn with_plan(
         mut self,
-        source: &WindowSource,
+        source: &dyn CountedRequest,
         plan: Plan,
         limit: Tokens,
     ) -> MadeWindow {
@@ -102,8 +102,12 @@ impl LiveEdits {
     }
 
     /// A batch that shows what the newest results refer to and these edits leave out.
-    pub(super) fn referenced(&self, source: &WindowSource, limit: Tokens) -> Option<BatchCommit> {
-        let after = self.live.last().filter(|_| source.purpose == Purpose::Turn)?.number;
+    pub(crate) fn referenced(
+        &self,
+        source: &dyn CountedRequest,
+        limit: Tokens,
+    ) -> Option<BatchCommit> {
+        let after = self.live.last().filter(|_| source.purpose() == Purpose::Turn)?.number;
         // A token has some three bytes; what comes back may take a quarter of the window.
         let bytes_max = usize::try_from(limit.0).map_or(usize::MAX, |limit| limit / 4 * 3);
         let batch = source.fitting(&self.batches, &[]).brought_back(bytes_max)?;
@@ -113,7 +117,11 @@ impl LiveEdits {
 }
 
 /// The size of a window, which is counted only if it was not before.
-fn size(source: &WindowSource, newest: &LiveBatch, text: &str) -> Result<Tokens, DialectError> {
+fn size(
+    source: &dyn CountedRequest,
+    newest: &LiveBatch,
+    text: &str,
+) -> Result<Tokens, DialectError> {
     let conversation = source.conversation();
     let rest = source.beyond(newest);
     // Which thinking is shown depends on where the batch was made.
@@ -129,7 +137,7 @@ fn size(source: &WindowSource, newest: &LiveBatch, text: &str) -> Result<Tokens,
 
 impl Review {
     /// Whether the window can be sent as it is.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         !self.is_due && self.cleared.is_none()
     }
 
@@ -151,15 +159,15 @@ impl Planner {
     }
 
     /// Makes the window with the live edits, and looks whether it must come down.
-    pub(super) fn review(
+    pub(crate) fn review(
         &self,
-        source: &WindowSource,
+        source: &dyn CountedRequest,
         edits: &LiveEdits,
         limits: &WindowLimits,
     ) -> Result<Review, DialectError> {
         let window = edits.window(source, limits.tokens)?;
         let fitting = source.fitting(&edits.batches, &[]);
-        let cleared = source.clear.as_ref().and_then(|rule| fitting.cleared(rule));
+        let cleared = source.clear().and_then(|rule| fitting.cleared(rule));
         let budget = self.budget(source, limits);
         let tokens = window.after.unwrap_or(Tokens::MAX);
         let is_due = fitting.is_due(tokens, &budget, &self.settings);
@@ -167,9 +175,9 @@ impl Planner {
     }
 
     /// Plans new edits on top of the live ones; `None` if there are none that are worth it.
-    pub(super) fn plan(
+    pub(crate) fn plan(
         &self,
-        source: &WindowSource,
+        source: &dyn CountedRequest,
         edits: &LiveEdits,
         review: &mut Review,
         pins: &[Seq],
@@ -182,13 +190,13 @@ impl Planner {
             Some(plan) => Some(plan).filter(|plan| fitting.is_worth(plan, review.tokens())),
             None => fitting.due(review.tokens(), &review.budget, &self.settings, digest),
         }?;
-        if !source.has_handles {
+        if !source.has_handles() {
             plan.batch = plan.batch.without_handles();
         }
         Some(plan)
     }
 
-    fn budget(&self, source: &WindowSource, limits: &WindowLimits) -> Budget {
+    fn budget(&self, source: &dyn CountedRequest, limits: &WindowLimits) -> Budget {
         let overhead = source.overhead();
         let budget = Budget::of(limits.tokens).with_low_water(self.low_water_percent, overhead);
         let economy = source.fitting(&[], &[]).economy(limits.prices, source.total(), overhead);

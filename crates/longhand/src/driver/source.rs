@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use longhand_core::{Batch, Budget, Clear, Scale, Seq, Tokens, plan};
+use longhand_core::{Batch, Budget, Clear, Meter, Scale, Seq, Tokens, plan};
 use longhand_dialect::{Conversation, Dialect, DialectError, read};
 
 use super::live_batch::LiveBatch;
@@ -99,39 +99,12 @@ impl WindowSource {
 
     /// The size of the request by our count.
     pub fn total(&self) -> Tokens {
-        self.since(0) + self.fixed() + Scale::new(&*self.meter).framing().reply
+        CountedRequest::total(self)
     }
 
     /// What every window of it has: tools, settings and the system prompt.
     pub fn overhead(&self) -> Tokens {
-        let lead = self.conversation().path().lead;
-        self.fixed() + self.since(0).saturating_sub(self.since(lead))
-    }
-
-    /// What a window has besides the messages up to the reach of its batches.
-    pub(super) fn beyond(&self, newest: &LiveBatch) -> Tokens {
-        self.overhead() + self.since(self.conversation().path().after(newest.reach()))
-    }
-
-    /// What it has besides messages.
-    fn fixed(&self) -> Tokens {
-        let counted = self.count(|counts, conversation| {
-            let scale = Scale::new(&*self.meter);
-            let attributes = || conversation.attributes.iter();
-            let count = || attributes().map(|text| scale.text(&text.decode())).sum();
-            *counts.fixed.get_or_insert_with(count)
-        });
-        self.hidden + counted
-    }
-
-    /// The size of the messages from the one of that index on.
-    fn since(&self, first: usize) -> Tokens {
-        self.count(|counts, conversation| {
-            let scale = Scale::new(&*self.meter);
-            let messages = conversation.messages.iter().skip(counts.messages.len());
-            counts.messages.extend(messages.map(|message| scale.message(message, Tokens::MAX)));
-            counts.messages.iter().skip(first).copied().sum()
-        })
+        CountedRequest::overhead(self)
     }
 
     /// Counts on from what was counted before by the same meter.
@@ -148,14 +121,6 @@ impl WindowSource {
         counted
     }
 
-    /// The size of a window of it.
-    pub(super) fn weigh(&self, window: &str) -> Result<Tokens, DialectError> {
-        let shown = read(window.as_bytes().to_vec(), Some(self.dialect()))?;
-        let settings = longhand_core::PlanSettings::default();
-        let budget = Budget::of(Tokens::MAX);
-        Ok(plan(&shown.history(self.fixed()), &budget, &settings, &*self.meter).tokens())
-    }
-
     /// Waits until the newest batch that was made for it is durable. Says whether it is; one that was refused is not.
     pub async fn is_durable(&self) -> bool {
         let ticket = lock(&self.batch_ticket).take();
@@ -164,10 +129,115 @@ impl WindowSource {
             None => true,
         }
     }
+}
+
+/// A request whose windows are planned, and what is known of its size.
+pub(crate) trait CountedRequest {
+    /// The conversation as it is stored.
+    fn conversation(&self) -> &Conversation;
+
+    /// The conversation as it is sent: windows are written from its bytes.
+    fn sent(&self) -> &Conversation {
+        self.conversation()
+    }
+
+    fn meter(&self) -> &dyn Meter;
+
+    /// What it has besides messages.
+    fn fixed(&self) -> Tokens;
+
+    /// The size of the messages from the one of that index on.
+    fn since(&self, first: usize) -> Tokens;
+
+    fn purpose(&self) -> Purpose {
+        Purpose::Turn
+    }
+
+    /// Which old uses of tools are to be cleared.
+    fn clear(&self) -> Option<&Clear> {
+        None
+    }
+
+    /// Whether what is left out can be opened.
+    fn has_handles(&self) -> bool {
+        true
+    }
+
+    fn model(&self) -> &str {
+        self.conversation().model.as_deref().unwrap_or_default()
+    }
+
+    /// The size of the request by our count.
+    fn total(&self) -> Tokens {
+        self.since(0) + self.fixed() + Scale::new(self.meter()).framing().reply
+    }
+
+    /// What every window of it has: tools, settings and the system prompt.
+    fn overhead(&self) -> Tokens {
+        let lead = self.conversation().path().lead;
+        self.fixed() + self.since(0).saturating_sub(self.since(lead))
+    }
+
+    /// What a window has besides the messages up to the reach of its batches.
+    fn beyond(&self, newest: &LiveBatch) -> Tokens {
+        self.overhead() + self.since(self.conversation().path().after(newest.reach()))
+    }
+
+    /// The size of a window of it.
+    fn weigh(&self, window: &str) -> Result<Tokens, DialectError> {
+        let shown = read(window.as_bytes().to_vec(), Some(self.conversation().dialect))?;
+        let settings = longhand_core::PlanSettings::default();
+        let budget = Budget::of(Tokens::MAX);
+        Ok(plan(&shown.history(self.fixed()), &budget, &settings, self.meter()).tokens())
+    }
 
     /// The request with the batches that hold for it.
-    pub(super) fn fitting<'a>(&'a self, live: &'a [Batch], pins: &'a [Seq]) -> Fitting<'a> {
-        let (conversation, meter) = (self.conversation(), &*self.meter);
-        Fitting::of(conversation, live, pins, self.fixed(), meter)
+    fn fitting<'a>(&'a self, live: &'a [Batch], pins: &'a [Seq]) -> Fitting<'a> {
+        Fitting::of(self.conversation(), live, pins, self.fixed(), self.meter())
+    }
+}
+
+impl CountedRequest for WindowSource {
+    fn conversation(&self) -> &Conversation {
+        self.twin.stored()
+    }
+
+    fn sent(&self) -> &Conversation {
+        self.twin.sent()
+    }
+
+    fn meter(&self) -> &dyn Meter {
+        &*self.meter
+    }
+
+    fn fixed(&self) -> Tokens {
+        let counted = self.count(|counts, conversation| {
+            let scale = Scale::new(&*self.meter);
+            let attributes = || conversation.attributes.iter();
+            let count = || attributes().map(|text| scale.text(&text.decode())).sum();
+            *counts.fixed.get_or_insert_with(count)
+        });
+        self.hidden + counted
+    }
+
+    fn since(&self, first: usize) -> Tokens {
+        self.count(|counts, conversation| {
+            let scale = Scale::new(&*self.meter);
+            let messages = conversation.messages.iter().skip(counts.messages.len());
+            counts.messages.extend(messages.map(|message| scale.message(message, Tokens::MAX)));
+            counts.messages.iter().skip(first).copied().sum()
+        })
+    }
+
+    fn purpose(&self) -> Purpose {
+        self.purpose
+    }
+
+    fn clear(&self) -> Option<&Clear> {
+        self.clear.as_ref()
+    }
+
+    fn has_handles(&self) -> bool {
+        self.has_handles
     }
 }

@@ -3,7 +3,7 @@
 use longhand_core::{Batch, Plan, Tally, Tokens, folded_messages, shown_edits};
 use longhand_dialect::Binding;
 
-use super::source::WindowSource;
+use super::source::CountedRequest;
 use crate::receipt::FoldReceipt;
 
 /// What is sent for a request.
@@ -64,7 +64,7 @@ impl MadeWindow {
     }
 
     /// The request without any edit, and its size.
-    pub(super) fn counted(source: &WindowSource, limit: Tokens) -> Self {
+    pub(super) fn counted(source: &dyn CountedRequest, limit: Tokens) -> Self {
         let total = source.total();
         let (before, after) = (Some(total), Some(total));
         let shortfall = total.saturating_sub(limit);
@@ -73,7 +73,7 @@ impl MadeWindow {
 
     /// The text of a window that shows these batches and has so many tokens.
     pub(super) fn edited(
-        source: &WindowSource,
+        source: &dyn CountedRequest,
         batches: &[Batch],
         text: String,
         after: Tokens,
