@@ -168,8 +168,8 @@ pub trait Archive: Storage {
     /// Hands over everything that is kept of a session, in one state of it, each record checked; returns whether
     /// there is such a session.
     ///
-    /// The session itself comes first, then its entries, batches, undos, pins, preambles, requests and what was
-    /// derived from it, each in their order. Whoever takes them can break it off.
+    /// The session itself comes first, then its entries, batches, undos, pins, preambles, requests, what was
+    /// derived from it and notes, each in their order. Whoever takes them can break it off.
     fn export(
         &self,
         id: SessionId,
@@ -365,13 +365,10 @@ impl<S: Storage + ?Sized> Archive for S {
     }
 }
 
-/// See [`Archive::find_path`].
-pub async fn find_path<S: Storage + ?Sized>(
-    storage: &S,
-    owner: Owner,
-    links: &[Link],
-) -> Result<Option<KnownPath>, ArchiveError> {
-    history::find_path(storage, owner, links).await
+/// Questions of [`Archive`] for those who must not wait.
+pub mod ask {
+    pub use super::history::{find_path, path};
+    pub use super::search::{reference, search};
 }
 
 /// One value by its key.

@@ -23,6 +23,7 @@
 //!     raw: said.to_owned(),
 //!     text: said.to_owned(),
 //!     at_ms: 0,
+//!     source_ms: None,
 //! }])?;
 //! assert_eq!(archive.search(&Scope::All, "make ship", 10)?[0].snippet, said);
 //! assert!(archive.verify(None)?.is_empty());
@@ -50,25 +51,26 @@ mod transfer;
 mod wait;
 mod words;
 
-pub use archive::{Archive, find_path};
+pub use archive::append::append_to;
+pub use archive::{Archive, ask};
 pub use damage::{Damage, DamagedPart};
 pub use error::{ArchiveError, Cause, Conflict};
 pub use id::{Owner, ParseIdError, PreambleId, SessionId};
 pub use layer::Layer;
-pub use ledger::{Conflicts, Ledger, Undecided};
+pub use ledger::{Ledger, Undecided, attempts, outrun, unsound};
 pub use longhand_core::session::{Node, Version};
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
 pub use query::Strictness;
 pub use record::{
     After, Appended, Entry, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry, NewSession,
-    Reference, RequestRecord, Scope, SessionInfo,
+    Note, NoteContent, Origin, Reference, Regretted, RequestRecord, Scope, SessionInfo,
 };
 pub use spending::{Reserved, Wish};
-pub use sqlite::{FileError, SqliteArchive, SqliteSettings, Unwiped};
+pub use sqlite::{FileError, Migrated, MigrationSettings, SqliteArchive, SqliteSettings, Unwiped};
 pub use storage::{
-    Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
-    SearchQuery, SearchScope, SessionFilter, Storage, Upkeep, Write,
+    Answer, BatchRecord, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened, Referenced,
+    RequestFilter, SearchQuery, SearchScope, SessionFilter, Storage, Upkeep, Write,
 };
 pub use transfer::Record;
 pub use wait::wait;

@@ -9,12 +9,12 @@ use longhand_core::{Handle, Link, Seq};
 
 use crate::query::{Query, snippet};
 use crate::storage::{
-    Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
-    SearchQuery, SearchScope, SessionFilter, Storage, Upkeep, Write,
+    Answer, BatchRecord, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened, Referenced,
+    RequestFilter, SearchQuery, SearchScope, SessionFilter, Storage, Upkeep, Write,
 };
 use crate::{
-    ArchiveError, Conflict, Cursor, Damage, Entry, Hit, KnownPath, Listing, NewSession, Owner,
-    Page, PreambleId, RequestRecord, SessionId, SessionInfo, codec,
+    ArchiveError, Conflict, Cursor, Damage, Entry, Hit, KnownPath, Listing, NewSession, Note,
+    Owner, Page, PreambleId, RequestRecord, SessionId, SessionInfo, codec,
 };
 
 /// An archive in memory, for tests and for conversations that are not kept.
@@ -55,6 +55,7 @@ struct MemorySession {
     references: HashMap<Handle, u64>,
     /// With their numbers among the requests of all sessions.
     requests: Vec<(u64, RequestRecord)>,
+    notes: Vec<Note>,
     derived: BTreeMap<String, String>,
 }
 
@@ -101,10 +102,24 @@ impl Storage for MemoryArchive {
         self.read(id, |session| Ok(session.records(seqs)?.cloned().collect()))
     }
 
-    fn read_batches(&self, id: SessionId, numbers: Vec<u64>) -> Answer<'_, Vec<BatchRecord>> {
+    fn read_batches(
+        &self,
+        id: SessionId,
+        numbers: Vec<u64>,
+        states: FoldStates,
+    ) -> Answer<'_, Vec<BatchRecord>> {
         self.read(id, |session| {
             let batch = |number: u64| session.batches.get(number.checked_sub(1)? as usize).cloned();
-            Ok(numbers.into_iter().filter_map(batch).collect())
+            let mut records: Vec<BatchRecord> = numbers.into_iter().filter_map(batch).collect();
+            let mut is_last = true;
+            for record in records.iter_mut().rev() {
+                let has_state = !record.batch.state.is_empty();
+                if !states.include(is_last) {
+                    record.batch.state = String::new();
+                }
+                is_last &= !has_state;
+            }
+            Ok(records)
         })
     }
 
@@ -174,6 +189,20 @@ impl Storage for MemoryArchive {
         let listing = page.take(lines, |(_, (order, _))| Cursor::number(*order));
         let items = listing.items.into_iter().map(|(id, (_, request))| (id, request.clone()));
         ready(Ok(Listing { items: items.collect(), next: listing.next }))
+    }
+
+    fn notes(&self, of: NoteFilter) -> Answer<'_, Vec<(SessionId, Note)>> {
+        let content = self.content();
+        let mut sessions: Vec<&MemorySession> = content.sessions.values().collect();
+        sessions.sort_unstable_by_key(|session| session.birth);
+        let is_wanted = |session: SessionId, note: &Note| match of {
+            NoteFilter::Session(id) => session == id,
+            NoteFilter::Handle(handle) => note.handle == handle,
+        };
+        let notes = sessions
+            .into_iter()
+            .flat_map(|session| session.notes.iter().map(|note| (session.id, note.clone())));
+        ready(Ok(notes.filter(|(id, note)| is_wanted(*id, note)).collect()))
     }
 
     fn get(&self, keys: Vec<Key>) -> Answer<'_, Vec<Option<String>>> {
@@ -255,7 +284,14 @@ impl Content {
             self.requests += 1;
             session.requests.push((self.requests, request));
         }
+        session.notes.extend(write.notes);
         session.derived.extend(write.derived);
+        if session.new.opening.is_empty() {
+            session.new.opening = write.opening.unwrap_or_default();
+        }
+        if let Some(offset) = write.imported {
+            session.new.origin.offset = offset;
+        }
         if let Some(name) = write.name {
             session.new.name = name;
         }
@@ -345,6 +381,7 @@ impl MemorySession {
             pinned: 0,
             references: HashMap::new(),
             requests: Vec::new(),
+            notes: Vec::new(),
             derived: BTreeMap::new(),
         }
     }
@@ -403,7 +440,8 @@ impl MemorySession {
     }
 
     fn info(&self) -> SessionInfo {
-        let NewSession { owner, dialect, name, continues, group, begun_ms } = self.new.clone();
+        let NewSession { owner, dialect, name, continues, group, begun_ms, origin, opening } =
+            self.new.clone();
         let newest = self.entries.last().map(|(_, record)| &record.entry);
         SessionInfo {
             id: self.id,
@@ -413,6 +451,8 @@ impl MemorySession {
             continues,
             group,
             begun_ms,
+            origin,
+            opening,
             entries: self.entries.len() as u64,
             rounds: newest.map_or(0, |entry| entry.round + 1),
             batches: self.batches.len() as u64,

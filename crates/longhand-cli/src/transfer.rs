@@ -42,6 +42,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<CommandOutcome> {
     let stem = args.file.as_deref().and_then(|path| path.file_stem());
     let request = ImportRequest {
         name: args.id.clone(),
+        file: name.clone(),
         name_default: stem.map(|stem| stem.to_string_lossy().into_owned()),
         append: args.append,
         redactor: store::redactor_if(args.redact, &args.archive)?,

@@ -20,7 +20,7 @@ const DROPPED_NAMED_MAX: usize = 50;
 /// an index of names.
 pub struct Summarised {
     summarisers: Vec<Arc<dyn Summariser>>,
-    meter: Arc<dyn Meter + Send + Sync>,
+    meter: Arc<dyn Meter>,
     miner: Miner,
     /// Summaries of tool calls that were recorded without messages, by their entries.
     traces: Vec<(Seq, (String, String))>,
@@ -60,11 +60,7 @@ impl DigestKey {
 
 impl Summarised {
     /// Counts with `meter`, which must be the plan's own.
-    pub fn new(
-        summarisers: Vec<Arc<dyn Summariser>>,
-        meter: Arc<dyn Meter + Send + Sync>,
-        miner: Miner,
-    ) -> Self {
+    pub fn new(summarisers: Vec<Arc<dyn Summariser>>, meter: Arc<dyn Meter>, miner: Miner) -> Self {
         let is_told = summarisers.iter().any(|summariser| summariser.writes());
         let (traces, told, keeps_state, newest) = (Vec::new(), None, false, Mutex::default());
         Self { summarisers, meter, miner, traces, told, is_told, keeps_state, newest }

@@ -77,7 +77,7 @@
 mod admit;
 pub mod app;
 mod digest;
-mod driver;
+pub mod driver;
 mod entry;
 mod fit;
 mod known_calls;
@@ -95,6 +95,7 @@ pub mod replay;
 mod round;
 mod said;
 mod session;
+mod source;
 mod story;
 pub mod time;
 pub mod transfer;
@@ -102,8 +103,9 @@ pub mod unread;
 
 pub use admit::{Admitted, Fitted, WindowRequest};
 pub use digest::Summarised;
-pub use driver::Driver;
-pub use entry::{entry_of, entry_with, is_form, new_entry, searchable, user_words};
+pub use entry::{
+    entry_of, entry_with, is_form, new_entry, opening, opening_of, searchable, user_words,
+};
 pub use fit::Fitting;
 pub use known_calls::{KnownCalls, Unread};
 pub use learned::{Learned, TooLong};
@@ -127,7 +129,10 @@ pub use receipt::Receipt;
 pub use redact::{Redactor, hidden_tokens};
 pub use rejoin::{Rejoined, group_of, rejoin};
 pub use round::{ModelCall, Round};
-pub use session::{Folding, PlainRound, Recorded, Session, SessionError, SessionSettings};
+pub use session::{
+    Answered, Folding, PlainRound, Recorded, Session, SessionError, SessionSettings,
+};
+pub use source::origin_of;
 pub use story::Storyteller;
 
 /// The Rust in the README, which is compiled and run with the other examples.

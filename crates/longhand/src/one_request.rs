@@ -15,7 +15,7 @@ use crate::prompt::Window;
 use crate::recall;
 
 /// A meter that threads can share.
-pub type SharedMeter = Arc<dyn Meter + Send + Sync>;
+pub type SharedMeter = Arc<dyn Meter>;
 
 /// Makes a request fit into `budget` tokens, in the format it came in.
 ///

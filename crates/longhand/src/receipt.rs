@@ -1,6 +1,6 @@
 //! What is noted of a batch: why it was made, what it saves, and who wrote the text of its fold.
 
-use longhand_core::{Batch, EditKind, Path, Plan, Tally, folded_messages, reasons};
+use longhand_core::{Batch, EditKind, Path, Plan, Tally, Tokens, folded_messages, reasons};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ pub struct AnchorReceipt {
 
 impl Receipt {
     /// The figures of a plan that makes a window fit.
-    pub fn of_plan(path: &Path, plan: &Plan, at_ms: i64) -> Self {
+    pub fn of_plan(path: &Path, plan: &Plan, budget: Tokens) -> Self {
         let Tally { stubs, clips, .. } = Tally::of(&plan.batch.edits);
         Self {
             tokens_after: Some(plan.tokens().0),
@@ -134,13 +134,13 @@ impl Receipt {
             clips: clips as u64,
             folded: folded_messages(&plan.batch),
             edits: edit_receipts(path, &plan.batch),
-            ..Self::of(ReceiptCause::Budget, at_ms)
+            ..Self::of(ReceiptCause::Budget, Some(budget))
         }
     }
 
-    /// A receipt that says why a batch was made, and when.
-    pub fn of(why: ReceiptCause, at_ms: i64) -> Self {
-        Self { why: Some(why), at: Some(crate::time::format(at_ms)), ..Self::default() }
+    /// A receipt that says why a batch was made, and what a window may have.
+    pub fn of(why: ReceiptCause, budget: Option<Tokens>) -> Self {
+        Self { why: Some(why), budget: budget.map(|budget| budget.0), ..Self::default() }
     }
 
     /// Reads a receipt of any version. What cannot be read is left out: a receipt is a note, and a batch holds without
@@ -156,10 +156,11 @@ impl Receipt {
         serde_json::from_value(Value::Object(fields)).unwrap_or_default()
     }
 
-    /// Writes it as an archive keeps it.
-    pub fn write(&self) -> String {
+    /// Writes it as an archive keeps it, with the time at which its batch was made.
+    pub fn write(self, at_ms: i64) -> String {
+        let at = Some(crate::time::format(at_ms));
         // Numbers and texts under fixed names can always be written.
-        serde_json::to_string(self).unwrap_or_default()
+        serde_json::to_string(&Self { at, ..self }).unwrap_or_default()
     }
 }
 
@@ -229,7 +230,12 @@ mod tests {
         let recalled = Receipt::read(r#"{"why":"recall","budget":100}"#);
         assert_eq!((recalled.why, recalled.budget), (Some(ReceiptCause::Recall), Some(100)));
         for receipt in [session, proxy, recalled] {
-            assert_eq!(Receipt::read(&receipt.write()), receipt, "it comes back as it was written");
+            let written = Receipt { at: Some(crate::time::format(7)), ..receipt.clone() };
+            assert_eq!(
+                Receipt::read(&receipt.write(7)),
+                written,
+                "it comes back as it was written"
+            );
         }
     }
 
@@ -248,7 +254,7 @@ mod tests {
     #[test]
     fn all_keys_are_always_there() {
         let keys = |receipt: Receipt| {
-            let Value::Object(fields) = serde_json::from_str(&receipt.write()).unwrap() else {
+            let Value::Object(fields) = serde_json::from_str(&receipt.write(0)).unwrap() else {
                 panic!("no object")
             };
             fields.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
@@ -257,6 +263,6 @@ mod tests {
             keys(Receipt::default()),
             "why at policy budget tokens_before tokens_after floor shortfall stubs clips folded edits fold refused"
         );
-        assert_eq!(keys(Receipt::of(ReceiptCause::Recall, 0)), keys(Receipt::default()));
+        assert_eq!(keys(Receipt::of(ReceiptCause::Recall, None)), keys(Receipt::default()));
     }
 }

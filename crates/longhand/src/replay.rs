@@ -78,9 +78,9 @@ pub struct ReplaySettings {
     /// Beyond what share of the budget a new tool result is clipped as it enters, in percent.
     pub clip_new_percent: Option<u64>,
     /// Counts tokens.
-    pub meter: Arc<dyn Meter + Send + Sync>,
+    pub meter: Arc<dyn Meter>,
     /// What stateless methods count with, if not with that.
-    pub stateless_meter: Option<Arc<dyn Meter + Send + Sync>>,
+    pub stateless_meter: Option<Arc<dyn Meter>>,
     /// The summarisers of folded messages, in the order in which they are tried.
     pub summarisers: Vec<Arc<dyn Summariser>>,
     /// Knows the ids of the project.
@@ -93,7 +93,7 @@ pub struct ReplaySettings {
 
 impl ReplaySettings {
     /// The usual settings.
-    pub fn new(budget: BudgetShare, meter: Arc<dyn Meter + Send + Sync>) -> Self {
+    pub fn new(budget: BudgetShare, meter: Arc<dyn Meter>) -> Self {
         Self {
             budget,
             low_water_percent: 30,

@@ -23,7 +23,7 @@ pub(crate) struct Chapter {
     pub(crate) earlier: String,
     pub(crate) rounds: Vec<Said>,
     pub(crate) limit: Tokens,
-    pub(crate) meter: Arc<dyn Meter + Send + Sync>,
+    pub(crate) meter: Arc<dyn Meter>,
 }
 
 impl Chapter {

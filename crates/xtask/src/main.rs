@@ -12,6 +12,7 @@ mod failure;
 mod fuzz;
 mod model;
 mod run;
+mod scale;
 mod scoreboard;
 mod tidy;
 mod torture;
@@ -49,6 +50,9 @@ cargo xtask COMMAND
   test-dist        installs each of them into a clean place and runs the first command of the README
   package          `cargo package` for every crate that is published
   tour             writes the outputs in docs/TOUR.md and README.md anew
+  scale [--sessions N] [--rounds N] [--only WORDS] [--json] [--strict] [--keep] [--binary PATH]
+                   what commands cost with 2,000 sessions and with a session of 100,000 rounds, and how that
+                   grows; --rounds 0 leaves the long session out, --strict fails if a goal is missed
   scoreboard [PART…]  other libraries on the same work as Longhand: fit, record, proxy, replay, or all; installs
                    them and writes docs/BENCHMARKS.md. `render` only writes it
   example          writes examples/long-session.json anew
@@ -124,6 +128,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         ["test-dist"] => dist::test(),
         ["package"] => package(),
         ["tour"] => tour(),
+        ["scale", rest @ ..] => scale::scale(rest),
         ["scoreboard", parts @ ..] => scoreboard::scoreboard(parts),
         ["example"] => example::write(),
         [

@@ -5,14 +5,14 @@ use longhand_core::{Handle, Seq};
 use crate::codec::{self, Target};
 use crate::ledger::Ledger;
 use crate::query::Strictness;
-use crate::storage::{Referenced, SearchQuery, SearchScope, SessionFilter, Storage};
+use crate::storage::{FoldStates, Referenced, SearchQuery, SearchScope, SessionFilter, Storage};
 use crate::{ArchiveError, Damage, DamagedPart, Hit, Owner, Page, Reference, Scope, SessionId};
 
 /// See [`crate::Archive::search`].
 ///
 /// Of one session, nothing is only the answer if everything could be read; among many, one that is damaged
 /// is of no concern to the others.
-pub(super) async fn search<S: Storage + ?Sized>(
+pub async fn search<S: Storage + ?Sized>(
     storage: &S,
     scope: &Scope,
     query: &str,
@@ -74,7 +74,7 @@ async fn reach<S: Storage + ?Sized>(
 }
 
 /// See [`crate::Archive::reference`].
-pub(super) async fn reference<S: Storage + ?Sized>(
+pub async fn reference<S: Storage + ?Sized>(
     storage: &S,
     scope: &Scope,
     handle: Handle,
@@ -123,7 +123,7 @@ async fn target<S: Storage + ?Sized>(
     handle: Handle,
 ) -> Result<Reference, ArchiveError> {
     let (session, number) = (found.session, found.batch);
-    let batch = storage.read_batches(session, vec![number]).await?.pop();
+    let batch = storage.read_batches(session, vec![number], FoldStates::None).await?.pop();
     let target = batch.and_then(|record| codec::target(&record.batch, handle));
     let damaged = || {
         let part = DamagedPart::Reference(handle.to_string());

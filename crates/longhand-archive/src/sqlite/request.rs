@@ -114,6 +114,11 @@ pub(super) const SELECT_ALL: &str = "SELECT number, at_ms, preamble, head, batch
                                      cached, output, cost, edits, seal, model, answer, cut, \
                                      agent, most, shown, aside, bypassed FROM request WHERE session = ?1 ORDER BY number";
 
+/// All lines of all sessions in the order in which they were added, with the rows of their sessions.
+pub(super) const SELECT_EVERY: &str = "SELECT number, at_ms, preamble, head, batch, before, sent, \
+                                       cached, output, cost, edits, seal, model, answer, cut, \
+                                       agent, most, shown, aside, bypassed, session FROM request ORDER BY id";
+
 /// Reads a line that should have this number.
 pub(super) fn checked(
     session: &StoredSession,

@@ -9,8 +9,8 @@ use super::seal::{Seal, Sealer};
 use super::tree::{self, StoredNode};
 use super::{batch, preamble};
 use crate::{
-    Cursor, DamagedPart, Listing, NewSession, Opened, Owner, Page, SessionFilter, SessionId,
-    SessionInfo,
+    Cursor, DamagedPart, Listing, NewSession, Opened, Origin, Owner, Page, SessionFilter,
+    SessionId, SessionInfo,
 };
 
 /// A session whose row and totals have passed their checksums.
@@ -40,7 +40,12 @@ pub(super) struct SessionTotals {
     pub(super) undos: u64,
     pub(super) undo_seal: Seal,
     pub(super) requests: u64,
+    pub(super) notes: u64,
+    /// How many bytes of the file that it comes from are in it.
+    pub(super) imported: u64,
     pub(super) pins: Seal,
+    /// The user's first words.
+    pub(super) opening: String,
 }
 
 impl SessionTotals {
@@ -54,7 +59,6 @@ impl SessionTotals {
             newest: StoredNode {
                 seq: 0,
                 parent: None,
-                jump: None,
                 depth: 0,
                 round: 0,
                 link: Link(0),
@@ -65,7 +69,10 @@ impl SessionTotals {
             undos: 0,
             undo_seal: first_seal(id, "undos"),
             requests: 0,
+            notes: 0,
+            imported: 0,
             pins: seal_of_pins(&[]),
+            opening: String::new(),
         }
     }
 
@@ -90,16 +97,16 @@ impl SessionTotals {
         self.newest().map_or(0, |newest| newest.round + 1)
     }
 
-    fn seal(&self, id: SessionId) -> Seal {
+    fn seal(&self, id: SessionId, owner: Owner) -> Seal {
         Sealer::new("head")
             .bytes(&id.to_bytes())
+            .bytes(&owner.to_bytes())
             .number(self.entries)
             .number(self.bytes)
             .time(self.first_ms)
             .time(self.last_ms)
             .time(self.newest_row)
             .optional(self.newest.parent)
-            .optional(self.newest.jump)
             .number(self.newest.depth)
             .number(self.newest.round)
             .bytes(&self.newest.link.0.to_be_bytes())
@@ -109,7 +116,10 @@ impl SessionTotals {
             .number(self.undos)
             .bytes(&self.undo_seal)
             .number(self.requests)
+            .number(self.notes)
+            .number(self.imported)
             .bytes(&self.pins)
+            .bytes(self.opening.as_bytes())
             .seal()
     }
 }
@@ -166,16 +176,21 @@ fn seal_of_row(id: SessionId, new: &NewSession) -> Seal {
         .time(new.begun_ms)
         .bytes(new.dialect.as_bytes())
         .bytes(new.name.as_bytes())
+        .bytes(new.origin.project.as_bytes())
+        .bytes(new.origin.agent.as_bytes())
+        .bytes(new.origin.file.as_bytes())
         .seal()
 }
 
 const SELECT_BY_KEY: &str = "SELECT id, key, owner, continues, begun_ms, seal, dialect, name, \
-                             kin FROM session WHERE key = ?1";
+                             kin, project, agent, file FROM session WHERE key = ?1";
 const SELECT_BY_ROW: &str = "SELECT id, key, owner, continues, begun_ms, seal, dialect, name, \
-                             kin FROM session WHERE id = ?1";
+                             kin, project, agent, file FROM session WHERE id = ?1";
 
 fn row(row: &Row<'_>) -> Result<SessionRow, rusqlite::Error> {
     let continues: Option<[u8; 16]> = row.get(3)?;
+    let origin =
+        Origin { project: row.get(9)?, agent: row.get(10)?, file: row.get(11)?, offset: 0 };
     let new = NewSession {
         owner: Owner::from_bytes(row.get(2)?),
         dialect: row.get(6)?,
@@ -183,6 +198,9 @@ fn row(row: &Row<'_>) -> Result<SessionRow, rusqlite::Error> {
         continues: continues.map(SessionId::from_bytes),
         group: row.get::<_, Option<i64>>(8)?.map(i64::cast_unsigned),
         begun_ms: row.get(4)?,
+        origin,
+        // What is learned later is in the totals.
+        opening: String::new(),
     };
     Ok(SessionRow {
         row: row.get(0)?,
@@ -225,16 +243,19 @@ pub(super) fn by_row(db: &Connection, row: i64) -> Result<Option<StoredSession>,
 }
 
 /// Begins a session, which is still to be saved.
+/// `row` is the id of its row, if that is not to be the next one.
 pub(super) fn begin(
     db: &Connection,
+    row: Option<i64>,
     id: SessionId,
     new: &NewSession,
 ) -> Result<StoredSession, Fault> {
     let mut insert = db.prepare_cached(
-        "INSERT INTO session (key, owner, continues, begun_ms, seal, dialect, name, kin) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO session (id, key, owner, continues, begun_ms, seal, dialect, name, kin, project, \
+         agent, file) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
     insert.execute((
+        row,
         id.to_bytes(),
         new.owner.to_bytes(),
         new.continues.map(SessionId::to_bytes),
@@ -243,9 +264,17 @@ pub(super) fn begin(
         &new.dialect,
         &new.name,
         new.group.map(u64::cast_signed),
+        &new.origin.project,
+        &new.origin.agent,
+        &new.origin.file,
     ))?;
     let row = db.last_insert_rowid();
-    Ok(StoredSession { row, id, owner: new.owner, totals: SessionTotals::new(id) })
+    let totals = SessionTotals {
+        imported: new.origin.offset,
+        opening: new.opening.clone(),
+        ..SessionTotals::new(id)
+    };
+    Ok(StoredSession { row, id, owner: new.owner, totals })
 }
 
 /// Gives a session another name.
@@ -262,17 +291,17 @@ pub(super) fn save(db: &Connection, session: &StoredSession) -> Result<(), Fault
     let totals = &session.totals;
     let mut replace = db.prepare_cached(
         "INSERT OR REPLACE INTO head VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
-         ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+         ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
     )?;
     replace.execute(params![
         session.row,
+        session.owner.to_bytes(),
+        totals.newest_row,
         signed(totals.entries),
         signed(totals.bytes),
         totals.first_ms,
         totals.last_ms,
-        totals.newest_row,
         totals.newest.parent.map(signed),
-        totals.newest.jump.map(signed),
         signed(totals.newest.depth),
         signed(totals.newest.round),
         totals.newest.link.0.to_be_bytes(),
@@ -282,8 +311,11 @@ pub(super) fn save(db: &Connection, session: &StoredSession) -> Result<(), Fault
         signed(totals.undos),
         totals.undo_seal,
         signed(totals.requests),
+        signed(totals.notes),
+        signed(totals.imported),
         totals.pins,
-        totals.seal(session.id),
+        totals.seal(session.id, session.owner),
+        totals.opening,
     ])?;
     Ok(())
 }
@@ -297,19 +329,19 @@ pub(super) fn totals(
     let mut select = db.prepare_cached("SELECT * FROM head WHERE session = ?1")?;
     match select.query_row([row], totals_and_seal).optional() {
         Ok(found) => {
-            Ok(found.filter(|(totals, seal)| totals.seal(id) == *seal).map(|found| found.0))
+            let found = found.filter(|(totals, owner, seal)| totals.seal(id, *owner) == *seal);
+            Ok(found.map(|(totals, ..)| totals))
         }
         Err(error) if is_illegible(&error) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-fn totals_and_seal(row: &Row<'_>) -> Result<(SessionTotals, Seal), rusqlite::Error> {
-    let entries = unsigned(row, 1)?;
+fn totals_and_seal(row: &Row<'_>) -> Result<(SessionTotals, Owner, Seal), rusqlite::Error> {
+    let entries = unsigned(row, 3)?;
     let newest = StoredNode {
         seq: entries.saturating_sub(1),
-        parent: optional(row, 6)?,
-        jump: optional(row, 7)?,
+        parent: optional(row, 7)?,
         depth: unsigned(row, 8)?,
         round: unsigned(row, 9)?,
         link: Link(u128::from_be_bytes(row.get(10)?)),
@@ -317,19 +349,22 @@ fn totals_and_seal(row: &Row<'_>) -> Result<(SessionTotals, Seal), rusqlite::Err
     };
     let totals = SessionTotals {
         entries,
-        bytes: unsigned(row, 2)?,
-        first_ms: row.get(3)?,
-        last_ms: row.get(4)?,
-        newest_row: row.get(5)?,
+        bytes: unsigned(row, 4)?,
+        first_ms: row.get(5)?,
+        last_ms: row.get(6)?,
+        newest_row: row.get(2)?,
         newest,
         batches: unsigned(row, 12)?,
         batch_seal: row.get(13)?,
         undos: unsigned(row, 14)?,
         undo_seal: row.get(15)?,
         requests: unsigned(row, 16)?,
-        pins: row.get(17)?,
+        notes: unsigned(row, 17)?,
+        imported: unsigned(row, 18)?,
+        pins: row.get(19)?,
+        opening: row.get(21)?,
     };
-    Ok((totals, row.get(18)?))
+    Ok((totals, Owner::from_bytes(row.get(1)?), row.get(20)?))
 }
 
 /// See [`crate::Storage::open`].
@@ -382,8 +417,8 @@ fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInf
         Err(error) => return Err(error.into()),
     };
     let totals = totals(db, row_id, id)?.filter(|_| found.is_sound());
-    let NewSession { owner, dialect, name, continues, group, begun_ms } = found.new;
-    let info = SessionInfo { owner, dialect, name, continues, group, begun_ms, ..damaged };
+    let NewSession { owner, dialect, name, continues, group, begun_ms, origin, .. } = found.new;
+    let info = SessionInfo { owner, dialect, name, continues, group, begun_ms, origin, ..damaged };
     Ok(match totals {
         None => info,
         Some(totals) => SessionInfo {
@@ -393,6 +428,8 @@ fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInf
             bytes: totals.bytes,
             first_ms: totals.first_ms,
             last_ms: totals.last_ms,
+            origin: Origin { offset: totals.imported, ..info.origin },
+            opening: totals.opening,
             is_damaged: false,
             ..info
         },
@@ -468,8 +505,11 @@ pub(super) fn remove(db: &Connection, id: SessionId) -> Result<bool, Fault> {
     let mut select = db.prepare_cached("SELECT id, owner FROM session WHERE key = ?1")?;
     let found = select.query_row([id.to_bytes()], |row| Ok((row.get(0)?, row.get(1)?)));
     let Some((row, owner)) = found.optional()? else { return Ok(false) };
-    db.prepare_cached("UPDATE session SET key = NULL, dialect = '', name = '' WHERE id = ?1")?
-        .execute([row])?;
+    db.prepare_cached(
+        "UPDATE session SET key = NULL, dialect = '', name = '', project = '', agent = '', \
+         file = '' WHERE id = ?1",
+    )?
+    .execute([row])?;
     preamble::remove_unused(db, row, owner)?;
     Ok(true)
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use longhand::unread::{UnreadAnswer, UnreadContent};
-use longhand::{Archive, Owner, Redactor, SessionId, SqliteArchive};
+use longhand::{Owner, Redactor, SessionId, SqliteArchive};
+use longhand_archive::{Storage as _, Write, wait};
 use longhand_testkit::notation;
 use serde_json::Value;
 
@@ -341,10 +342,9 @@ fn an_answer_that_could_not_be_read_is_named_opened_and_removed_with_its_session
         answer(3_000, b"x", Some(&redactor)),
     ];
     let archive = SqliteArchive::open(folder.path("kept")).unwrap();
-    for answer in &answers {
-        let (key, value) = answer.record();
-        archive.put_derived(id, &key, &value).unwrap();
-    }
+    let notes = answers.iter().map(UnreadAnswer::note).collect();
+    let write = Write { session: id, notes, ..Write::default() };
+    wait(archive.write(vec![write])).unwrap().remove(0).unwrap();
     drop(archive);
     let shown = folder.run("show work --archive kept").stdout;
     assert!(shown.contains("3 answers could not be read"), "{shown}");

@@ -5,13 +5,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use longhand::driver::{PendingWrite, SessionWrite, WriteOutcome, WriteStep};
 use longhand::{Archive, SessionId};
 use longhand_archive::{ArchiveError, NewSession, Version, Write, wait};
 use rustc_hash::FxHashSet;
 
 use super::{ArchiveJob, ArchiveQueue, ArchiveWork, JobWaiter};
 use crate::metrics::Metrics;
-use crate::store::{PendingWrite, SessionWrite, WriteOutcome, WriteStep};
 
 /// How many jobs go into one transaction.
 const TOGETHER_MAX: usize = 1_024;

@@ -3,13 +3,14 @@
 use std::thread;
 
 use longhand_archive::{
-    After, Appended, Archive, ArchiveError, Entry, Head, NewEntry, NewSession, Owner, Page,
-    Reference, RequestRecord, Scope, SessionId, SessionInfo, Version, wait,
+    After, Appended, Archive, ArchiveError, Entry, Head, NewEntry, NewSession, Origin, Owner, Page,
+    Reference, RequestRecord, Scope, SessionId, SessionInfo, Version, Write, wait,
 };
 use longhand_core::{Handle, Original, Seq};
 
 use super::samples::{
     begin, id, links, named, record, reply, seqs, stub_handle, stubs, user, with_variants,
+    write_one,
 };
 
 pub(super) fn entries_come_back_byte_for_byte(archive: &dyn Archive) {
@@ -34,10 +35,11 @@ pub(super) fn entries_come_back_byte_for_byte(archive: &dyn Archive) {
     ] {
         assert_eq!(entries.len(), new.len());
         for (at, (entry, new)) in entries.into_iter().zip(&new).enumerate() {
-            let NewEntry { form, raw, at_ms, .. } = new.clone();
+            let NewEntry { form, raw, at_ms, source_ms, .. } = new.clone();
             let seq = Seq(at as u64);
             let parent = at.checked_sub(1).map(|at| Seq(at as u64));
-            let expected = Entry { seq, parent, link: links[at], round: 0, form, raw, at_ms };
+            let expected =
+                Entry { seq, parent, link: links[at], round: 0, form, raw, at_ms, source_ms };
             assert_eq!(entry, expected);
         }
     }
@@ -153,8 +155,37 @@ pub(super) fn sessions_are_listed_by_activity(archive: &dyn Archive) {
         first_ms: -5,
         last_ms: 1_700_000_000_500,
         is_damaged: false,
+        ..SessionInfo::default()
     };
     assert_eq!(archive.session(id("a")).unwrap(), Some(info));
+}
+
+pub(super) fn where_a_session_comes_from_is_kept(archive: &dyn Archive) {
+    let origin = Origin {
+        project: "/home/me/wörk".to_owned(),
+        agent: "an agent".to_owned(),
+        file: "a file.jsonl".to_owned(),
+        offset: 7,
+    };
+    let new = NewSession { origin: origin.clone(), ..named(Owner::LOCAL, "s") };
+    archive.begin(id("s"), &new).unwrap();
+    let info = || archive.session(id("s")).unwrap().unwrap();
+    assert_eq!((info().origin, info().opening), (origin.clone(), String::new()));
+    let learn = |opening: &str, imported| {
+        let opening = Some(opening.to_owned());
+        write_one(archive, Write { session: id("s"), opening, imported, ..Write::default() })
+    };
+    let version = learn("Mend the lease.", None).unwrap();
+    // The first words stay what they are.
+    assert_eq!(learn("Something else.", Some(u64::MAX >> 1)).unwrap(), version);
+    let learned = Origin { offset: u64::MAX >> 1, ..origin };
+    assert_eq!((info().origin, info().opening.as_str()), (learned, "Mend the lease."));
+    assert!(info().as_new().is_same(&new));
+    let moved = Origin { project: String::new(), ..new.origin.clone() };
+    assert!(!info().as_new().is_same(&NewSession { origin: moved, ..new }));
+    let told = NewSession { opening: "Go on.".to_owned(), ..named(Owner::LOCAL, "t") };
+    archive.begin(id("t"), &told).unwrap();
+    assert_eq!(archive.session(id("t")).unwrap().unwrap().opening, "Go on.");
 }
 
 pub(super) fn a_removed_session_takes_along_what_was_its_own(archive: &dyn Archive) {

@@ -1,9 +1,10 @@
 //! Preambles, requests, what was derived, and money.
 
 use longhand_archive::{
-    Archive, ArchiveError, Owner, Page, PreambleId, RequestRecord, Reserved, Wish, Write,
+    Archive, ArchiveError, Note, NoteContent, NoteFilter, Owner, Page, PreambleId, Regretted,
+    RequestRecord, Reserved, Wish, Write, wait,
 };
-use longhand_core::Seq;
+use longhand_core::{Handle, Seq};
 
 use super::samples::{begin, id, named, record, user, write_one};
 
@@ -34,6 +35,41 @@ pub(super) fn preambles_are_kept_once_for_each_owner(archive: &dyn Archive) {
         assert!(archive.preamble(local, kept).unwrap().is_some());
     }
     assert!(archive.preamble(other, tools).unwrap().is_some());
+}
+
+pub(super) fn notes_are_kept_beside_their_requests(archive: &dyn Archive) {
+    let note = |at_ms, handle: &str, content| Note { at_ms, handle: Handle::of([handle]), content };
+    let regret = |batch, how| NoteContent::Regret { batch, how };
+    let noted = [
+        note(5, "a", NoteContent::Unread("\0 half an \u{1f600} answer".repeat(40))),
+        note(-5, "b", regret(u64::MAX, Regretted::Recalled)),
+        note(5, "a", regret(0, Regretted::ReadAgain)),
+        note(i64::MIN, "c", regret(1, Regretted::AskedAgain)),
+        note(5, "d", NoteContent::Unread(String::new())),
+    ];
+    let write = |name, notes: &[Note]| {
+        write_one(archive, Write { session: id(name), notes: notes.to_vec(), ..Write::default() })
+    };
+    let notes = |of| wait(archive.notes(of)).unwrap();
+    assert!(matches!(write("s", &noted), Err(ArchiveError::UnknownSession { .. })));
+    for name in ["s", "t"] {
+        begin(archive, name);
+    }
+    let version = write("s", &noted[..2]).unwrap();
+    assert_eq!(write("s", &noted[2..]).unwrap(), version, "it is still the same state");
+    write("t", &noted[..1]).unwrap();
+    let of = |name: &str, notes: &[Note]| -> Vec<_> {
+        notes.iter().map(|note| (id(name), note.clone())).collect()
+    };
+    assert_eq!(notes(NoteFilter::Session(id("s"))), of("s", &noted));
+    assert_eq!(notes(NoteFilter::Session(id("unknown"))), []);
+    let with_handle = notes(NoteFilter::Handle(Handle::of(["a"])));
+    let expected = [of("s", &[noted[0].clone(), noted[2].clone()]), of("t", &noted[..1])];
+    assert_eq!(with_handle, expected.concat());
+    assert_eq!(notes(NoteFilter::Handle(Handle::of(["nobody's"]))), []);
+    assert_eq!(archive.verify(None).unwrap(), []);
+    archive.remove(id("s")).unwrap();
+    assert_eq!(notes(NoteFilter::Handle(Handle::of(["a"]))), of("t", &noted[..1]));
 }
 
 pub(super) fn requests_are_logged_as_they_are(archive: &dyn Archive) {

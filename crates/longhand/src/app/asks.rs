@@ -123,8 +123,11 @@ impl App {
 
     /// The answer that could not be read and has this handle.
     pub(super) fn unread_answer(&self, handle: Handle) -> Result<Option<UnreadAnswer>, AppError> {
-        let sessions = self.all_sessions()?;
-        Ok(unread::open_among(&*self.archive, sessions.iter().map(|info| info.id), handle)?)
+        let may_open = |session| match self.owner {
+            Some(_) => matches!(self.session_of(session), Ok(Some(_))),
+            None => true,
+        };
+        Ok(unread::open_among(&*self.archive, handle, may_open)?)
     }
 }
 

@@ -4,15 +4,15 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use longhand_archive::{After, NewEntry, NewSession, Owner, SessionId, SessionInfo};
-use longhand_core::Seq;
+use longhand_archive::{After, NewEntry, NewSession, Origin, Owner, SessionId, SessionInfo};
+use longhand_core::{Seq, cut};
 use longhand_dialect::{Conversation, read, unpack};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{App, AppError, check_new_name};
 use crate::transfer::{self, Exported, ExportedMessage, ExportedSession, Imported, TransferError};
-use crate::{Redactor, Round, group_of, new_entry, rejoin};
+use crate::{Redactor, Round, group_of, new_entry, opening_of, origin_of, rejoin};
 
 /// In how many lines of a session file its id is looked for.
 const ID_LINES_MAX: usize = 20;
@@ -28,6 +28,8 @@ const MESSAGES_AT_A_TIME: usize = 256;
 pub struct ImportRequest {
     /// The name of the session; without one, the file's own name for it.
     pub name: Option<String>,
+    /// The file that it comes from, for the session's record; empty if it is none.
+    pub file: String,
     /// The name of a session that the file does not name.
     pub name_default: Option<String>,
     /// Whether messages are added to a session that is there.
@@ -203,15 +205,23 @@ impl App {
                 vec![self.import_messages(file.source, name, &form, request)?]
             }
             ImportContent::State { name, entries } => {
-                let mut appending = Appending::new(self, request, name);
+                let mut appending = Appending::new(self, request, name, Origin::default());
                 entries.into_iter().try_for_each(|entry| appending.add(entry))?;
                 vec![appending.finish()?]
             }
             ImportContent::Conversation { text, conversation } => {
+                let origin = Origin {
+                    offset: text.len() as u64,
+                    ..origin_of(
+                        conversation.dialect,
+                        cut::head(&text, FIRST_LINE_MAX as usize),
+                        &request.file,
+                    )
+                };
                 if let Some(session) = self.rejoined(&text, *conversation, request)? {
                     vec![session]
                 } else {
-                    let mut appending = Appending::new(self, request, None);
+                    let mut appending = Appending::new(self, request, None, origin);
                     let add = |entry| appending.add(entry);
                     let left = Round::each_of_conversation(text.into_bytes(), request.now_ms, add)?;
                     system_messages_left = left as u64;
@@ -258,12 +268,16 @@ impl App {
         request: &ImportRequest,
     ) -> Result<ImportedSession, AppError> {
         let target = ImportTarget::find(self, request, name)?;
-        let after = target.begin(self, form, request.now_ms)?;
+        let (origin, opening) = (Origin::default(), String::new());
+        let after = target.begin(self, form, origin, opening, request.now_ms)?;
         let entry = |message: ExportedMessage| {
-            let ExportedMessage { seq, opens_round, form, raw, at_ms, .. } = message;
+            let ExportedMessage { seq, opens_round, form, raw, at_ms, source_ms, .. } = message;
             let redactor = request.redactor.as_ref();
             let raw = redactor.map(|redactor| redactor.redact(&raw).into_owned()).unwrap_or(raw);
-            new_entry(&form, raw, opens_round, at_ms).ok_or_else(|| TransferError::Line {
+            let entry = new_entry(&form, raw, opens_round, at_ms);
+            let entry =
+                entry.map(|entry| NewEntry { source_ms: source_ms.or(entry.source_ms), ..entry });
+            entry.ok_or_else(|| TransferError::Line {
                 line: seq + 2,
                 what: format!("there is no form {form:?}"),
             })
@@ -355,7 +369,14 @@ impl ImportTarget {
     }
 
     /// Begins the session if it is not there; returns what new messages follow.
-    fn begin(&self, app: &App, dialect: &str, now_ms: i64) -> Result<Option<Seq>, AppError> {
+    fn begin(
+        &self,
+        app: &App,
+        dialect: &str,
+        origin: Origin,
+        opening: String,
+        now_ms: i64,
+    ) -> Result<Option<Seq>, AppError> {
         if self.known.is_some() {
             return Ok(app.archive.head(self.session)?.and_then(|head| head.head));
         }
@@ -366,6 +387,8 @@ impl ImportTarget {
             continues: None,
             group: None,
             begun_ms: now_ms,
+            origin,
+            opening,
         };
         app.archive.begin(self.session, &new)?;
         Ok(None)
@@ -388,6 +411,8 @@ struct Appending<'a> {
     app: &'a App,
     request: &'a ImportRequest,
     name: Option<String>,
+    /// Where a session that begins comes from.
+    origin: Origin,
     /// There is none until the first message.
     target: Option<ImportTarget>,
     portion: Vec<NewEntry>,
@@ -397,15 +422,26 @@ struct Appending<'a> {
 }
 
 impl<'a> Appending<'a> {
-    fn new(app: &'a App, request: &'a ImportRequest, name: Option<String>) -> Self {
-        let portion = Vec::new();
-        Self { app, request, name, target: None, portion, bytes: 0, rounds: 0, entries: 0 }
+    fn new(app: &'a App, request: &'a ImportRequest, name: Option<String>, origin: Origin) -> Self {
+        Self {
+            app,
+            request,
+            name,
+            origin,
+            target: None,
+            portion: Vec::new(),
+            bytes: 0,
+            rounds: 0,
+            entries: 0,
+        }
     }
 
     fn add(&mut self, entry: NewEntry) -> Result<(), AppError> {
         if self.target.is_none() {
             let target = ImportTarget::find(self.app, self.request, self.name.take())?;
-            target.begin(self.app, &entry.form, self.request.now_ms)?;
+            let opening = opening_of(&entry.form, &entry.raw).unwrap_or_default();
+            let origin = std::mem::take(&mut self.origin);
+            target.begin(self.app, &entry.form, origin, opening, self.request.now_ms)?;
             self.target = Some(target);
         }
         self.bytes += entry.raw.len();

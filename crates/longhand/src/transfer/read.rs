@@ -51,8 +51,10 @@ pub struct ExportedMessage {
     pub form: String,
     /// The message as received.
     pub raw: String,
-    /// When it was said, in milliseconds since 1970.
+    /// When it was recorded, in milliseconds since 1970.
     pub at_ms: i64,
+    /// When it was said, if its source tells.
+    pub source_ms: Option<i64>,
 }
 
 impl<R: BufRead> Exported<R> {
@@ -148,7 +150,7 @@ impl<R: BufRead> Exported<R> {
                     rounds.clear();
                 }
                 ExportLine::Record(Record::Entry { entry, .. }) => {
-                    let Entry { seq, parent, round, form, raw, at_ms, .. } = entry;
+                    let Entry { seq, parent, round, form, raw, at_ms, source_ms, .. } = entry;
                     let before = parent.and_then(|parent| rounds.get(&parent.0).copied());
                     rounds.insert(seq.0, round);
                     next = first + seq.0 + 1;
@@ -160,6 +162,7 @@ impl<R: BufRead> Exported<R> {
                         form,
                         raw,
                         at_ms,
+                        source_ms,
                     })?;
                 }
                 _ => {}
@@ -226,7 +229,8 @@ fn old_message(
     let opens_round = parent.and_then(|parent| rounds.get(&parent).copied()) != Some(round);
     let raw = text("raw")?.to_owned();
     let form = form.to_owned();
-    Ok((ExportedMessage { seq, parent, opens_round, form, raw, at_ms }, round))
+    let source_ms = None;
+    Ok((ExportedMessage { seq, parent, opens_round, form, raw, at_ms, source_ms }, round))
 }
 
 impl ReadProgress {
@@ -277,6 +281,7 @@ pub(super) fn rank(record: &Record) -> u8 {
         Record::Preamble(_) => 6,
         Record::Request(_) => 7,
         Record::Derived { .. } => 8,
+        Record::Note(_) => 9,
     }
 }
 

@@ -14,8 +14,8 @@ use longhand_testkit::rng::Rng;
 use longhand_testkit::{WireFormat, validate};
 use proptest::prelude::*;
 
-fn meter() -> Arc<dyn Meter + Send + Sync> {
-    static METER: std::sync::OnceLock<Arc<dyn Meter + Send + Sync>> = std::sync::OnceLock::new();
+fn meter() -> Arc<dyn Meter> {
+    static METER: std::sync::OnceLock<Arc<dyn Meter>> = std::sync::OnceLock::new();
     let open = || Arc::from(MeterSpec::O200k.open(ImageRule::OPENAI_TILES).unwrap());
     Arc::clone(METER.get_or_init(open))
 }
