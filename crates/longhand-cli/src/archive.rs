@@ -29,10 +29,10 @@ pub(crate) fn open_file(args: &ArchiveArgs) -> Result<Arc<SqliteArchive>> {
 fn backup(args: &BackupArgs) -> Result<CommandOutcome> {
     let archive = open_file(&args.archive)?;
     if archive.wipe(WIPE_WAIT)? == Unwiped::Content {
-        output::say(
+        output::say(&store::addressed(
             "warning: the copy has texts of removed sessions, since another program keeps the archive locked\n\
              hint: end that program, run `longhand verify`, and make another copy",
-        );
+        ));
     }
     let copied = archive.backup(&args.file, |done, all| {
         let percent = done.saturating_mul(100) / all.max(1);

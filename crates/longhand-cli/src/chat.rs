@@ -185,7 +185,8 @@ impl Chat {
             bail!("{} could not be recorded", counted(self.unrecorded.len(), "round"));
         }
         self.session.settle(LEAVE_WAIT)?;
-        self.screen.notice(&format!("resume with `{}`", resume(self.session.name())));
+        let resume = format!("resume with `{}`", resume(self.session.name()));
+        self.screen.notice(&store::addressed(&resume));
         Ok(CommandOutcome::Done)
     }
 

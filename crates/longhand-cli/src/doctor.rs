@@ -93,7 +93,9 @@ fn archive(args: &DoctorArgs) -> Diagnosis {
         Ok(health) if health.damaged > 0 => finding(
             false,
             format!("{name} has damaged sessions"),
-            Some("`longhand verify` names what is damaged; `longhand export` saves the others"),
+            Some(&store::addressed(
+                "`longhand verify` names what is damaged; `longhand export` saves the others",
+            )),
         ),
         Ok(health) => {
             let sessions = counted(health.sessions as usize, "session");

@@ -11,6 +11,7 @@ pub(crate) fn run(args: &ExpandArgs) -> Result<CommandOutcome> {
         from_file(path, &args.handle)?
     } else {
         let request = ExpandRequest { round: args.round, ..ExpandRequest::of(&args.handle) };
+        request.check()?;
         store::app_existing(&args.archive)?.expand(&request)?
     };
     if args.json {

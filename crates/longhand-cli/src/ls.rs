@@ -24,7 +24,7 @@ const NOTHING: &str =
 
 pub(crate) fn ls(args: &LsArgs) -> Result<CommandOutcome> {
     if !store::exists(&args.archive)? {
-        output::print(if args.json { "[]" } else { NOTHING })?;
+        output::print(&if args.json { "[]".to_owned() } else { store::addressed(NOTHING) })?;
         return Ok(CommandOutcome::Done);
     }
     let limit = args.limit.or((!args.json).then_some(LISTED_MAX));
@@ -41,7 +41,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<CommandOutcome> {
 
 fn text(page: &SessionPage, all: bool) -> String {
     if page.items.is_empty() {
-        return NOTHING.to_owned();
+        return store::addressed(NOTHING);
     }
     let mut text = String::new();
     for found in &page.items {

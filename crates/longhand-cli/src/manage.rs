@@ -126,9 +126,10 @@ fn tell_what_is_left(file: &SqliteArchive, path: &Path) -> Result<()> {
         Unwiped::Log(log) => (format!("in the log {}", log.display()), "reads from it"),
         Unwiped::Content => (format!("in {}", path.display()), "keeps it locked"),
     };
+    let verify = store::command("verify");
     output::say(&format!(
         "warning: texts of the removed session are still {what}, since another program {why}\n\
-         hint: end that program, then run `longhand verify`, which wipes what is left"
+         hint: end that program, then run {verify}, which wipes what is left"
     ));
     Ok(())
 }

@@ -72,7 +72,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<CommandOutcome> {
         warnings.say();
         let newest = App::new(archive).newest(begun_ms)?;
         let shown = newest.map(|session| names::called(&session.name, &session.id));
-        output::say(&format!("longhand: {}", told(&counts, &missing, &agent, shown.as_deref())));
+        let told = told(&counts, &missing, &agent, shown.as_deref());
+        output::say(&store::addressed(&format!("longhand: {told}")));
     }
     Ok(CommandOutcome::Status(status))
 }

@@ -33,13 +33,14 @@ pub(crate) fn command(words: &str) -> String {
 pub(crate) fn addressed(hint: &str) -> String {
     let Some(archive) = NAMED.get() else { return hint.to_owned() };
     let archive = names::quoted(&archive.display().to_string());
-    let mut pieces = hint.split('`').enumerate();
-    let mut piece = |(at, text): (usize, &str)| {
+    let pieces = hint.split('`').enumerate().map(|(at, text)| {
         let name = text.strip_prefix("longhand ").and_then(|words| words.split(' ').next());
-        let is_command = at % 2 == 1 && name.is_some_and(|name| !WITHOUT_ARCHIVE.contains(&name));
+        let is_command = at % 2 == 1
+            && !text.contains(" --archive ")
+            && name.is_some_and(|name| !WITHOUT_ARCHIVE.contains(&name));
         if is_command { format!("{text} --archive {archive}") } else { text.to_owned() }
-    };
-    let pieces: Vec<String> = pieces.by_ref().map(&mut piece).collect();
+    });
+    let pieces: Vec<String> = pieces.collect();
     pieces.join("`")
 }
 

@@ -48,7 +48,7 @@ pub struct Receipt {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ReceiptCause {
-    /// The window was full.
+    /// The policy wanted a smaller window: it was full, or had more rounds than it may.
     Budget,
     /// New results refer to something that was left out.
     Reference,

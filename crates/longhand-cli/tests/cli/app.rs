@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use longhand::SqliteArchive;
 use longhand::app::App;
+use longhand::archive::{Page, RequestRecord};
+use longhand::{Archive, SqliteArchive};
+use longhand_testkit::scripted::{ScriptStep, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::run::Folder;
+use crate::serve::ServedProxy;
 
 #[allow(dead_code, reason = "its main is for whoever runs the example")]
 #[path = "../../../longhand/examples/binding.rs"]
@@ -139,4 +142,58 @@ fn a_console_shows_the_same_and_no_hostile_text_gets_through() {
         page.contains(&format!("{} verbatim, {} free</p>", map["verbatim"], map["free"])),
         "{page}"
     );
+}
+
+#[test]
+fn hints_can_be_typed_as_they_stand_and_lists_say_only_what_is_known() {
+    let folder = folder();
+    let id = longhand::SessionId::named(longhand::Owner::LOCAL, "demo");
+    let archive = SqliteArchive::open(folder.path("a.db")).unwrap();
+    // A title that an agent asked for is no measure of the conversation.
+    let title = RequestRecord { is_aside: true, ..RequestRecord::default() };
+    archive.log_request(id, &title).unwrap();
+    drop(archive);
+    let listed = folder.run("ls --archive a.db").stdout;
+    assert!(listed.contains(" bytes ") && !listed.contains("0 of 0"), "{listed}");
+    let hint = "`longhand export demo --archive a.db` keeps a copy";
+    folder.run("rm demo --archive a.db").assert_refused(&[hint]);
+    folder.run("pin demo 99 --archive a.db").assert_refused(&[" --session demo --archive a.db`"]);
+    folder.run("expand h:odd --archive none.db").assert_refused(&["is not a handle"]);
+    let one = folder.run("verify demo --archive a.db").stdout;
+    assert_eq!(one, "sound: 1 session, 24 entries\n");
+}
+
+#[test]
+fn receipts_have_the_same_keys_whoever_wrote_them() {
+    let folder = folder();
+    let said = |by: &str, at: usize| {
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
+        json!({"role": role, "content": format!("{by} {at}: {}", "a word about the work ".repeat(40))})
+    };
+    let request = |by: &str| {
+        let messages: Vec<Value> = (0..41).map(|at| said(by, at)).collect();
+        json!({"model": "gpt-4o", "messages": messages})
+    };
+    folder.write("in.json", request("a file").to_string());
+    let run = folder.run("compact in.json --budget 2000 -o out --archive a.db");
+    assert_eq!(run.status, 0, "{run:?}");
+    let server = ScriptedServer::start([ScriptStep::Answer("Done.".to_owned())]);
+    let options = format!("--upstream {} --budget 3000", server.url());
+    let proxy = ServedProxy::start(&folder, &options);
+    proxy.post("/v1/chat/completions", &request("an agent"));
+    proxy.end();
+    let archive = SqliteArchive::open(folder.path("a.db")).unwrap();
+    let mut seen = Vec::new();
+    for info in archive.sessions(None, Page::ALL).unwrap().items {
+        for batch in archive.batches(info.id, Page::ALL).unwrap().items {
+            let receipt: Value = serde_json::from_str(&batch.receipt).unwrap();
+            let keys: Vec<String> = receipt.as_object().unwrap().keys().cloned().collect();
+            assert!(receipt["tokens_after"].is_u64() && receipt["why"] == "budget", "{receipt}");
+            seen.push((info.name.clone(), keys));
+        }
+    }
+    let names: std::collections::BTreeSet<&str> =
+        seen.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names.len(), 3, "a session, a file and the proxy: {names:?}");
+    assert!(seen.iter().all(|(_, keys)| *keys == seen[0].1), "{seen:?}");
 }

@@ -351,6 +351,7 @@ fn an_answer_that_could_not_be_read_is_named_opened_and_removed_with_its_session
     let log = folder.run("log work --archive kept").stdout;
     assert!(log.contains("an answer of 9 bytes") && !log.contains('\u{1b}'), "{log}");
     assert!(log.contains("it was not kept"), "{log}");
+    assert!(log.contains(" --archive kept` shows it as base64"), "hints can be typed: {log}");
     let list = folder.run("log work --archive kept --json").json();
     let list = list.as_array().unwrap();
     assert_eq!(list.len(), 3, "{list:?}");

@@ -26,6 +26,11 @@ impl ExpandRequest {
     pub fn of(handle: &str) -> Self {
         Self { handle: handle.to_owned(), ..Self::default() }
     }
+
+    /// Whether the handle is one.
+    pub fn check(&self) -> Result<(), AppError> {
+        parsed(&self.handle).map(drop)
+    }
 }
 
 /// What a handle stands for.

@@ -66,7 +66,7 @@ pub struct VerifyReport {
     pub sound: bool,
     /// What is damaged.
     pub damage: Vec<DamageLine>,
-    /// How many sessions the archive has.
+    /// How many sessions were checked.
     pub sessions: u64,
     /// How many entries they have.
     pub entries: u64,
@@ -169,9 +169,10 @@ impl App {
     /// Checks everything in the archive, or one session.
     pub fn verify(&self, name: Option<&str>) -> Result<VerifyReport, AppError> {
         let only = name.map(|name| self.look_up(name, Access::Read)).transpose()?;
-        let damage = self.archive.verify(only.map(|(info, _)| info.id))?;
+        let only = only.map(|(info, _)| info);
+        let damage = self.archive.verify(only.as_ref().map(|info| info.id))?;
         // Of a damaged archive, there may be no list.
-        let sessions = self.all_sessions();
+        let sessions = only.map_or_else(|| self.all_sessions(), |info| Ok(vec![info]));
         let sessions = if damage.is_empty() { sessions? } else { sessions.unwrap_or_default() };
         let is_seen = |id: SessionId| sessions.iter().any(|info| info.id == id);
         let damage: Vec<DamageLine> = damage

@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
 
-use longhand_archive::{Scope, SessionId};
+use longhand_archive::{Scope, SessionId, SessionInfo};
 use serde::{Deserialize, Serialize};
 
 use super::{Access, App, AppError, Timestamp};
+
+/// The most characters of a session's first words beside what was found in it.
+const TASK_CHARS_MAX: usize = 200;
 
 /// What is searched for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +47,7 @@ pub struct FoundEntry {
     pub at: Timestamp,
     /// The words around the first match, on one line.
     pub snippet: String,
-    /// The user's first words in the session.
+    /// The user's first words in the session, 200 characters at most.
     pub task: String,
 }
 
@@ -106,7 +109,10 @@ impl App {
                     Occupied(known) => known.get().clone(),
                     Vacant(place) => {
                         let info = self.session_of(id)?;
-                        let named = info.map(|info| (self.task(&info), info.name));
+                        let words = |info: &SessionInfo| {
+                            self.task(info).chars().take(TASK_CHARS_MAX).collect()
+                        };
+                        let named = info.map(|info| (words(&info), info.name));
                         place.insert(named.unwrap_or_default()).clone()
                     }
                 };
