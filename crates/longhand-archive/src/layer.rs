@@ -11,7 +11,7 @@ use crate::storage::{
 };
 use crate::{
     ArchiveError, Damage, KnownPath, Listing, Note, Owner, Page, RequestRecord, SessionId,
-    SessionInfo,
+    SessionInfo, UsageLine,
 };
 
 /// Declares the trait and makes every layer a storage, from one list of methods.
@@ -55,6 +55,7 @@ layer! {
     fn candidates(&self, wanted: SearchQuery) -> Candidates;
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Listing<SessionInfo>;
     fn list_requests(&self, of: RequestFilter, page: Page) -> Listing<(SessionId, RequestRecord)>;
+    fn usage(&self, since_ms: i64) -> Vec<UsageLine>;
     fn notes(&self, of: NoteFilter) -> Vec<(SessionId, Note)>;
     fn get(&self, keys: Vec<Key>) -> Vec<Option<String>>;
     fn keys(&self, id: SessionId, prefix: String) -> Vec<String>;

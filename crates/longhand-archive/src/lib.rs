@@ -48,6 +48,7 @@ mod sqlite;
 mod storage;
 mod terms;
 mod transfer;
+mod usage;
 mod wait;
 mod words;
 
@@ -73,4 +74,5 @@ pub use storage::{
     RequestFilter, SearchQuery, SearchScope, SessionFilter, Storage, Upkeep, Write,
 };
 pub use transfer::Record;
+pub use usage::{EditedSums, RequestSums, SessionUsage, UsageLine};
 pub use wait::wait;

@@ -12,9 +12,11 @@ use crate::storage::{
     Answer, BatchRecord, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened, Referenced,
     RequestFilter, SearchQuery, SearchScope, SessionFilter, Storage, Upkeep, Write,
 };
+use crate::usage::day_of;
 use crate::{
     ArchiveError, Conflict, Cursor, Damage, Entry, Hit, KnownPath, Listing, NewSession, Note,
-    Owner, Page, PreambleId, RequestRecord, SessionId, SessionInfo, codec,
+    Owner, Page, PreambleId, RequestRecord, RequestSums, SessionId, SessionInfo, SessionUsage,
+    UsageLine, codec,
 };
 
 /// An archive in memory, for tests and for conversations that are not kept.
@@ -153,10 +155,15 @@ impl Storage for MemoryArchive {
 
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>> {
         let content = self.content();
-        let is_wanted = |session: &&MemorySession| match of {
+        let is_wanted = |session: &&MemorySession| match &of {
             SessionFilter::All => true,
-            SessionFilter::Owner(owner) => session.new.owner == owner,
-            SessionFilter::Session(id) => session.id == id,
+            SessionFilter::Owner(owner) => session.new.owner == *owner,
+            SessionFilter::Session(id) => session.id == *id,
+            SessionFilter::Named(name) => session.new.name == *name,
+            SessionFilter::NamePrefix(prefix) => session.new.name.starts_with(prefix.as_str()),
+            SessionFilter::IdPrefix(digits) => session.id.to_string().starts_with(digits.as_str()),
+            SessionFilter::Group(group) => session.new.group == Some(*group),
+            SessionFilter::Continuing(id) => session.new.continues == Some(*id),
         };
         let mut sessions: Vec<&MemorySession> =
             content.sessions.values().filter(is_wanted).collect();
@@ -189,6 +196,18 @@ impl Storage for MemoryArchive {
         let listing = page.take(lines, |(_, (order, _))| Cursor::number(*order));
         let items = listing.items.into_iter().map(|(id, (_, request))| (id, request.clone()));
         ready(Ok(Listing { items: items.collect(), next: listing.next }))
+    }
+
+    fn usage(&self, since_ms: i64) -> Answer<'_, Vec<UsageLine>> {
+        let content = self.content();
+        let lines = content.sessions.values().flat_map(|session| {
+            let lines = session.usage().1;
+            lines.into_iter().map(|((day, model), sums)| {
+                let session = session.id;
+                UsageLine { session, day, model, sums }
+            })
+        });
+        ready(Ok(lines.filter(|line| line.day >= day_of(since_ms)).collect()))
     }
 
     fn notes(&self, of: NoteFilter) -> Answer<'_, Vec<(SessionId, Note)>> {
@@ -439,6 +458,16 @@ impl MemorySession {
         Ok(seqs.into_iter().flatten().map(|seq| &self.entries[seq as usize].1))
     }
 
+    /// What its requests took, in all and by day and model.
+    fn usage(&self) -> (SessionUsage, BTreeMap<(i64, String), RequestSums>) {
+        let (mut usage, mut lines) = (SessionUsage::default(), BTreeMap::new());
+        for (_, request) in &self.requests {
+            let key = (day_of(request.at_ms), request.model.clone());
+            usage.count(request, lines.entry(key).or_default());
+        }
+        (usage, lines)
+    }
+
     fn info(&self) -> SessionInfo {
         let NewSession { owner, dialect, name, continues, group, begun_ms, origin, opening } =
             self.new.clone();
@@ -453,6 +482,7 @@ impl MemorySession {
             begun_ms,
             origin,
             opening,
+            usage: self.usage().0,
             entries: self.entries.len() as u64,
             rounds: newest.map_or(0, |entry| entry.round + 1),
             batches: self.batches.len() as u64,

@@ -2,7 +2,7 @@
 
 use longhand_core::{Batch, Fold, Handle, Link, Meaning, Original, Place, Seq};
 
-use crate::{Owner, PreambleId, SessionId};
+use crate::{Owner, PreambleId, SessionId, SessionUsage};
 
 /// A session that is about to begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -173,6 +173,8 @@ pub struct SessionInfo {
     pub origin: Origin,
     /// The user's first words; empty if they are not known.
     pub opening: String,
+    /// What its requests took.
+    pub usage: SessionUsage,
     /// How many entries it has, on all paths.
     pub entries: u64,
     /// How many rounds the newest path has.

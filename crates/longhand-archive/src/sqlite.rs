@@ -15,6 +15,7 @@ mod format1;
 mod index;
 mod indexable;
 mod link;
+mod list;
 mod log;
 mod maintenance;
 mod migrate;
@@ -70,7 +71,7 @@ use crate::storage::{
 use crate::wait::is_waiting;
 use crate::{
     ArchiveError, Damage, KnownPath, Listing, Note, Owner, Page, RequestRecord, SessionId,
-    SessionInfo, wait,
+    SessionInfo, UsageLine, wait,
 };
 
 /// An archive in a file, which processes may share.
@@ -299,7 +300,7 @@ impl Storage for SqliteArchive {
     }
 
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>> {
-        self.read(move |db| session::sessions(db, of, page))
+        self.read(move |db| list::sessions(db, &of, page))
     }
 
     fn list_requests(
@@ -314,6 +315,10 @@ impl Storage for SqliteArchive {
                 Ok(Listing { items, next: None })
             }
         })
+    }
+
+    fn usage(&self, since_ms: i64) -> Answer<'_, Vec<UsageLine>> {
+        self.read(move |db| request::usage(db, since_ms))
     }
 
     fn notes(&self, of: NoteFilter) -> Answer<'_, Vec<(SessionId, Note)>> {

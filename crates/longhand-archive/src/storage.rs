@@ -15,7 +15,7 @@ use crate::page::{Cursor, Listing, Page};
 use crate::query::Strictness;
 use crate::{
     ArchiveError, Damage, Entry, Hit, KnownPath, LoggedBatch, NewSession, Note, Owner, PreambleId,
-    RequestRecord, SessionId, SessionInfo,
+    RequestRecord, SessionId, SessionInfo, UsageLine,
 };
 
 /// What a call of [`Storage`] comes to. It needs no runtime: [`crate::wait`] waits for it, too.
@@ -79,6 +79,9 @@ pub trait Storage: Send + Sync {
         of: RequestFilter,
         page: Page,
     ) -> Answer<'_, Listing<(SessionId, RequestRecord)>>;
+
+    /// Returns what requests took since the day of a time, by session, day and model; in no order.
+    fn usage(&self, since_ms: i64) -> Answer<'_, Vec<UsageLine>>;
 
     /// Returns what is noted beside requests, each checked, with the session that it belongs to: in the order in which it
     /// was noted, the oldest session first.
@@ -235,7 +238,7 @@ pub struct Candidates {
 }
 
 /// Which sessions are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionFilter {
     /// All of all owners.
     All,
@@ -243,6 +246,16 @@ pub enum SessionFilter {
     Owner(Owner),
     /// One, if it is there.
     Session(SessionId),
+    /// Those of all owners that have a name.
+    Named(String),
+    /// Those of all owners whose names begin so.
+    NamePrefix(String),
+    /// Those whose ids begin with these hexadecimal digits.
+    IdPrefix(String),
+    /// Those of one conversation of a client; see [`NewSession::group`].
+    Group(u64),
+    /// Those that continue a session.
+    Continuing(SessionId),
 }
 
 /// Which lines of request logs are wanted.

@@ -14,7 +14,7 @@ use longhand_core::{Policy, Rolling};
 use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
-pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs};
+pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs};
 pub(crate) use self::replay::ReplayArgs;
 #[cfg(target_os = "linux")]

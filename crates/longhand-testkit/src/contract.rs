@@ -102,6 +102,7 @@ cases! { $
         a_session_begins_once_and_has_one_owner
         a_session_that_is_renamed_keeps_its_id_and_all_it_has
         sessions_are_listed_by_activity
+        sessions_are_looked_up
         where_a_session_comes_from_is_kept
         a_removed_session_takes_along_what_was_its_own
         a_session_that_is_not_there_cannot_be_verified
@@ -139,6 +140,7 @@ cases! { $
     values {
         preambles_are_kept_once_for_each_owner
         requests_are_logged_as_they_are
+        what_requests_take_is_added_up
         notes_are_kept_beside_their_requests
         answers_are_found_by_owner_and_the_newest_counts
         derived_data_is_replaced

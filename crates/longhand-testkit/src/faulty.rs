@@ -11,7 +11,7 @@ use longhand_archive::{
     Answer, Archive, ArchiveError, BatchRecord, Candidates, Damage, EntryRecord, FoldStates, Key,
     KnownPath, Layer, Listing, Node, Note, NoteFilter, Opened, Owner, Page, Referenced,
     RequestFilter, RequestRecord, SearchQuery, SessionFilter, SessionId, SessionInfo, Storage,
-    Upkeep, Write,
+    Upkeep, UsageLine, Write,
 };
 use longhand_core::session::Version;
 use longhand_core::{Handle, Link};
@@ -263,6 +263,10 @@ impl Layer for Faulty {
         page: Page,
     ) -> Answer<'_, Listing<(SessionId, RequestRecord)>> {
         self.after("list_requests", None, move |inner| inner.list_requests(of, page))
+    }
+
+    fn usage(&self, since_ms: i64) -> Answer<'_, Vec<UsageLine>> {
+        self.after("usage", None, move |inner| inner.usage(since_ms))
     }
 
     fn notes(&self, of: NoteFilter) -> Answer<'_, Vec<(SessionId, Note)>> {

@@ -85,8 +85,12 @@ pub(super) fn migrate(
         let left_out = std::mem::take(&mut migration.left_out);
         Ok(Some(Migrated { kept, sessions, entries, left_out }))
     })();
-    // It is at its place now, or of no use.
-    let _ = fs::remove_file(&draft);
+    if outcome.is_ok() {
+        // Closing it would remove the log under its name, which may be that of the new file by now.
+        let _ = old.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    } else {
+        let _ = fs::remove_file(&draft);
+    }
     outcome
 }
 
@@ -102,8 +106,6 @@ fn open_locked(path: &Path, archive: &str) -> Result<Option<Connection>, Archive
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags)?;
         db.busy_timeout(LOCK_WAIT)?;
-        // Its log is emptied below. Closing would remove the log of whatever has the name by then.
-        db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         db.pragma_update(None, "cell_size_check", true)?;
@@ -390,3 +392,6 @@ fn unread_answer(key: &str, value: &str) -> Option<Note> {
     let content = NoteContent::Unread(value.to_owned());
     Some(Note { at_ms: at_ms.parse().ok()?, handle: Handle::parse(handle)?, content })
 }
+
+#[cfg(test)]
+mod tests;

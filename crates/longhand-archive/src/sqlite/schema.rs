@@ -32,8 +32,8 @@ const LEDGER_TABLES: &str = concat!(
      round INTEGER NOT NULL, link BLOB NOT NULL, entry_seal BLOB NOT NULL, \
      batches INTEGER NOT NULL, batch_seal BLOB NOT NULL, undos INTEGER NOT NULL, \
      undo_seal BLOB NOT NULL, requests INTEGER NOT NULL, notes INTEGER NOT NULL, \
-     imported INTEGER NOT NULL, pins BLOB NOT NULL, seal BLOB NOT NULL, opening TEXT NOT NULL) \
-     STRICT;",
+     imported INTEGER NOT NULL, pins BLOB NOT NULL, seal BLOB NOT NULL, usage BLOB NOT NULL, \
+     opening TEXT NOT NULL) STRICT;",
     "CREATE INDEX head_activity ON head (owner, newest);",
     // Ids grow in the order of arrival, so that pages fill up and the index is written in order. `hash` is
     // over the owner and the bytes of the message, which are stored once for each owner: `body` is the row
@@ -80,6 +80,9 @@ const LEDGER_TABLES: &str = concat!(
      cut INTEGER NOT NULL, aside INTEGER NOT NULL, bypassed INTEGER NOT NULL, UNIQUE (session, number)) STRICT;",
     "CREATE INDEX request_preamble ON request (preamble) WHERE preamble IS NOT NULL;",
     "CREATE INDEX request_answer ON request (answer) WHERE answer IS NOT NULL;",
+    // What the requests of a session to a model on a day took, added up.
+    "CREATE TABLE usage (session INTEGER NOT NULL REFERENCES session, day INTEGER NOT NULL, \
+     model TEXT NOT NULL, sums BLOB NOT NULL, PRIMARY KEY (session, day, model)) STRICT, WITHOUT ROWID;",
     // What is noted beside requests. The content is packed.
     "CREATE TABLE note (id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES session, \
      number INTEGER NOT NULL, at_ms INTEGER NOT NULL, handle TEXT NOT NULL, seal BLOB NOT NULL, \

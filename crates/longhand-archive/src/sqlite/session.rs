@@ -8,10 +8,7 @@ use super::fault::{Fault, illegible_as, is_illegible};
 use super::seal::{Seal, Sealer};
 use super::tree::{self, StoredNode};
 use super::{batch, preamble};
-use crate::{
-    Cursor, DamagedPart, Listing, NewSession, Opened, Origin, Owner, Page, SessionFilter,
-    SessionId, SessionInfo,
-};
+use crate::{DamagedPart, NewSession, Opened, Origin, Owner, SessionId, SessionInfo, SessionUsage};
 
 /// A session whose row and totals have passed their checksums.
 #[derive(Clone, Debug)]
@@ -44,6 +41,8 @@ pub(super) struct SessionTotals {
     /// How many bytes of the file that it comes from are in it.
     pub(super) imported: u64,
     pub(super) pins: Seal,
+    /// What its requests took.
+    pub(super) usage: SessionUsage,
     /// The user's first words.
     pub(super) opening: String,
 }
@@ -72,6 +71,7 @@ impl SessionTotals {
             notes: 0,
             imported: 0,
             pins: seal_of_pins(&[]),
+            usage: SessionUsage::default(),
             opening: String::new(),
         }
     }
@@ -119,6 +119,7 @@ impl SessionTotals {
             .number(self.notes)
             .number(self.imported)
             .bytes(&self.pins)
+            .bytes(&self.usage.encode())
             .bytes(self.opening.as_bytes())
             .seal()
     }
@@ -291,7 +292,7 @@ pub(super) fn save(db: &Connection, session: &StoredSession) -> Result<(), Fault
     let totals = &session.totals;
     let mut replace = db.prepare_cached(
         "INSERT OR REPLACE INTO head VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
-         ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+         ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)",
     )?;
     replace.execute(params![
         session.row,
@@ -315,6 +316,7 @@ pub(super) fn save(db: &Connection, session: &StoredSession) -> Result<(), Fault
         signed(totals.imported),
         totals.pins,
         totals.seal(session.id, session.owner),
+        totals.usage.encode(),
         totals.opening,
     ])?;
     Ok(())
@@ -347,6 +349,7 @@ fn totals_and_seal(row: &Row<'_>) -> Result<(SessionTotals, Owner, Seal), rusqli
         link: Link(u128::from_be_bytes(row.get(10)?)),
         seal: row.get(11)?,
     };
+    let usage = SessionUsage::decode(row.get_ref(21)?.as_blob()?);
     let totals = SessionTotals {
         entries,
         bytes: unsigned(row, 4)?,
@@ -362,7 +365,8 @@ fn totals_and_seal(row: &Row<'_>) -> Result<(SessionTotals, Owner, Seal), rusqli
         notes: unsigned(row, 17)?,
         imported: unsigned(row, 18)?,
         pins: row.get(19)?,
-        opening: row.get(21)?,
+        usage: usage.unwrap_or_default(),
+        opening: row.get(22)?,
     };
     Ok((totals, Owner::from_bytes(row.get(1)?), row.get(20)?))
 }
@@ -400,15 +404,12 @@ pub(super) fn open(
     Ok(Some(Opened { session, news, activity, requests }))
 }
 
-/// A session at a glance.
-fn info(db: &Connection, id: SessionId) -> Result<Option<SessionInfo>, Fault> {
-    let mut select = db.prepare_cached("SELECT id FROM session WHERE key = ?1")?;
-    let row: Option<i64> = select.query_row([id.to_bytes()], |row| row.get(0)).optional()?;
-    row.map(|row| info_of_row(db, row, id)).transpose()
-}
-
 /// Returns what is legible of a session, whatever is damaged.
-fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInfo, Fault> {
+pub(super) fn info_of_row(
+    db: &Connection,
+    row_id: i64,
+    id: SessionId,
+) -> Result<SessionInfo, Fault> {
     let mut select = db.prepare_cached(SELECT_BY_ROW)?;
     let damaged = SessionInfo { id, is_damaged: true, ..SessionInfo::default() };
     let found = match select.query_row([row_id], row) {
@@ -430,45 +431,11 @@ fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInf
             last_ms: totals.last_ms,
             origin: Origin { offset: totals.imported, ..info.origin },
             opening: totals.opening,
+            usage: totals.usage,
             is_damaged: false,
             ..info
         },
     })
-}
-
-/// See [`crate::Storage::list_sessions`].
-pub(super) fn sessions(
-    db: &Connection,
-    of: SessionFilter,
-    page: Page,
-) -> Result<Listing<SessionInfo>, Fault> {
-    let owner = match of {
-        SessionFilter::All => None,
-        SessionFilter::Owner(owner) => Some(owner),
-        SessionFilter::Session(id) => {
-            let items = info(db, id)?.into_iter().take(page.limit).collect();
-            return Ok(Listing { items, next: None });
-        }
-    };
-    let mut select = db.prepare_cached(
-        "SELECT session.id, session.key, coalesce(head.newest, 0) FROM session \
-         LEFT JOIN head ON head.session = session.id \
-         WHERE session.key IS NOT NULL AND (?1 IS NULL OR session.owner = ?1) \
-         ORDER BY 3 DESC, 1 DESC",
-    )?;
-    let mut rows = select.query([owner.map(Owner::to_bytes)])?;
-    let mut places = Vec::new();
-    while let Some(row) = rows.next()? {
-        let id: i64 = row.get(0)?;
-        // What is not legible any more gets an id that no session has.
-        let key: [u8; 16] = row.get(1).unwrap_or_default();
-        let newest: i64 = row.get(2).unwrap_or_default();
-        let place = Cursor { major: newest.cast_unsigned(), minor: id.cast_unsigned() };
-        places.push((place, id, SessionId::from_bytes(key)));
-    }
-    let listing = page.take(places, |(place, ..)| *place);
-    let items = listing.items.into_iter().map(|(_, row, id)| info_of_row(db, row, id));
-    Ok(Listing { items: items.collect::<Result<_, _>>()?, next: listing.next })
 }
 
 /// Writes the session's pins, which are in order; the session is still to be saved.

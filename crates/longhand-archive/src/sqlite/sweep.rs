@@ -206,11 +206,12 @@ fn wipe_entries(
 }
 
 /// The tables that have rows of a session besides its entries, and what tells these rows apart.
-const TABLES: [(&str, &str); 8] = [
+const TABLES: [(&str, &str); 9] = [
     ("batch", "id"),
     ("undo", "id"),
     ("request", "id"),
     ("note", "id"),
+    ("usage", "day"),
     ("derived", "id"),
     ("reference", "handle"),
     ("pins", "session"),

@@ -419,6 +419,11 @@ fn damage_is_named_and_keeps_to_its_session() {
             "UPDATE batch SET state_seal = NULL WHERE session = 2 AND number = 3",
             "batch 3 failed its checksum",
         ),
+        (
+            "UPDATE usage SET sums = zeroblob(15) WHERE session = 2",
+            "the sums of its requests are not what they took",
+        ),
+        ("DELETE FROM usage WHERE session = 2", "the sums of its requests are not what they took"),
         ("UPDATE note SET at_ms = 6 WHERE session = 2", "note 1 failed its checksum"),
         ("UPDATE note SET content = x'016f' WHERE session = 2", "note 1 failed its checksum"),
         ("DELETE FROM note WHERE session = 2", "note 1 is missing"),

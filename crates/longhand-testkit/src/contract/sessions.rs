@@ -4,7 +4,7 @@ use std::thread;
 
 use longhand_archive::{
     After, Appended, Archive, ArchiveError, Entry, Head, NewEntry, NewSession, Origin, Owner, Page,
-    Reference, RequestRecord, Scope, SessionId, SessionInfo, Version, Write, wait,
+    Reference, RequestRecord, Scope, SessionFilter, SessionId, SessionInfo, Version, Write, wait,
 };
 use longhand_core::{Handle, Original, Seq};
 
@@ -158,6 +158,61 @@ pub(super) fn sessions_are_listed_by_activity(archive: &dyn Archive) {
         ..SessionInfo::default()
     };
     assert_eq!(archive.session(id("a")).unwrap(), Some(info));
+}
+
+pub(super) fn sessions_are_looked_up(archive: &dyn Archive) {
+    let stranger = Owner::of("key");
+    let kin = |group, continues| NewSession { group, continues, ..named(Owner::LOCAL, "") };
+    let sessions = [
+        ("work", NewSession { name: "work".to_owned(), ..kin(Some(7), None) }),
+        ("works", NewSession { name: "works".to_owned(), ..kin(Some(7), Some(id("work"))) }),
+        ("worm", NewSession { name: "worm".to_owned(), ..kin(Some(u64::MAX), Some(id("work"))) }),
+        ("theirs", named(stranger, "work")),
+        ("w\u{10ffff}", named(stranger, "w\u{10ffff}")),
+        ("gone", NewSession { name: "work".to_owned(), ..kin(Some(7), Some(id("work"))) }),
+    ];
+    for (name, new) in &sessions {
+        archive.begin(id(name), new).unwrap();
+    }
+    record(archive, "work", &[user("one")]);
+    archive.remove(id("gone")).unwrap();
+    let look_up = |of: SessionFilter, page: Page| {
+        let listing = wait(archive.list_sessions(of, page)).unwrap();
+        (listing.items.into_iter().map(|info| info.id).collect::<Vec<_>>(), listing.next)
+    };
+    let found = |of, expected: &[&str]| {
+        let expected: Vec<SessionId> = expected.iter().map(|name| id(name)).collect();
+        assert_eq!(look_up(of, Page::ALL), (expected, None));
+    };
+    let named = |name: &str| SessionFilter::Named(name.to_owned());
+    // The one that was spoken in comes first, then the one that began last.
+    found(named("work"), &["work", "theirs"]);
+    found(named("wor"), &[]);
+    found(named("gone"), &[]);
+    let begin = |name: &str| SessionFilter::NamePrefix(name.to_owned());
+    found(begin("work"), &["work", "theirs", "works"]);
+    found(begin("w"), &["work", "w\u{10ffff}", "theirs", "worm", "works"]);
+    found(begin("w\u{10ffff}"), &["w\u{10ffff}"]);
+    found(begin("x"), &[]);
+    found(SessionFilter::Group(7), &["work", "works"]);
+    found(SessionFilter::Group(u64::MAX), &["worm"]);
+    found(SessionFilter::Group(8), &[]);
+    found(SessionFilter::Continuing(id("work")), &["worm", "works"]);
+    found(SessionFilter::Continuing(id("gone")), &[]);
+    let digits = id("worm").to_string();
+    for length in [8, 31, 32] {
+        found(SessionFilter::IdPrefix(digits[..length].to_owned()), &["worm"]);
+    }
+    found(SessionFilter::IdPrefix(format!("{digits}0")), &[]);
+    found(SessionFilter::IdPrefix("no digits".to_owned()), &[]);
+    found(
+        SessionFilter::IdPrefix(String::new()),
+        &["work", "w\u{10ffff}", "theirs", "worm", "works"],
+    );
+    // Any list comes in pages.
+    let (first, next) = look_up(begin("work"), Page::first(2));
+    let (second, next) = look_up(begin("work"), Page { after: next, limit: 2 });
+    assert_eq!((first.len(), second, next), (2, vec![id("works")], None));
 }
 
 pub(super) fn where_a_session_comes_from_is_kept(archive: &dyn Archive) {

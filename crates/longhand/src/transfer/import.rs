@@ -173,6 +173,19 @@ impl<R: BufRead> SessionLines<R> {
         }
     }
 
+    /// Adds the user's first words to the record of a session, which exports of earlier releases do not have.
+    fn add_opening(&self, portion: &mut [Record]) {
+        let [Record::Session(new), records @ ..] = portion else { return };
+        if self.exported.has_openings() {
+            return;
+        }
+        let words = records.iter().take(OPENING_ENTRIES).find_map(|record| match record {
+            Record::Entry { entry, .. } => opening_of(&entry.form, &entry.raw),
+            _ => None,
+        });
+        new.opening = words.unwrap_or_default();
+    }
+
     fn take_record(&mut self) -> Result<Option<Record>, TransferError> {
         if self.record().is_none() {
             return Ok(None);
@@ -334,7 +347,7 @@ fn restore<R: BufRead>(
         bytes += size(&record);
         portion.push(record);
         if portion.len() >= RECORDS_AT_A_TIME || bytes >= BYTES_AT_A_TIME {
-            add_opening(&mut portion);
+            lines.add_opening(&mut portion);
             archive.restore(target.id, &portion)?;
             portion.clear();
             bytes = 0;
@@ -343,20 +356,8 @@ fn restore<R: BufRead>(
     if standing.pins_differ && !has_pins {
         portion.push(Record::Pins(Vec::new()));
     }
-    add_opening(&mut portion);
+    lines.add_opening(&mut portion);
     if portion.is_empty() { Ok(()) } else { Ok(archive.restore(target.id, &portion)?) }
-}
-
-/// Adds the user's first words to the record of a session, which exports of earlier releases do not have.
-fn add_opening(portion: &mut [Record]) {
-    let [Record::Session(new), records @ ..] = portion else { return };
-    if new.opening.is_empty() {
-        let words = records.iter().take(OPENING_ENTRIES).find_map(|record| match record {
-            Record::Entry { entry, .. } => opening_of(&entry.form, &entry.raw),
-            _ => None,
-        });
-        new.opening = words.unwrap_or_default();
-    }
 }
 
 fn size(record: &Record) -> usize {

@@ -13,6 +13,9 @@ use crate::time;
 /// The versions that had messages only.
 const MESSAGES_ONLY: std::ops::RangeInclusive<u64> = 0..=2;
 
+/// The first version that has the user's first words.
+const OPENINGS_SINCE: u64 = 4;
+
 /// The version of an export that begins with this line; `None` if it is not one.
 pub fn header_version(first_line: &str) -> Option<u64> {
     let header: Value = serde_json::from_str(first_line).ok()?;
@@ -88,6 +91,11 @@ impl<R: BufRead> Exported<R> {
     /// Whether it has messages only, as earlier releases wrote it.
     pub fn has_messages_only(&self) -> bool {
         MESSAGES_ONLY.contains(&self.header["version"].as_u64().unwrap_or(0))
+    }
+
+    /// Whether its sessions have the user's first words.
+    pub(super) fn has_openings(&self) -> bool {
+        self.header["version"].as_u64().is_some_and(|version| version >= OPENINGS_SINCE)
     }
 
     /// Reads the next session or record; `None` after the last one, if counts and checksum are right.

@@ -311,7 +311,7 @@ fn versions_and_lines_that_are_too_long_are_refused() {
     let error = Exported::open(header(99).as_bytes(), LINE_MAX).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the export has version 99, and this release reads versions up to 3"
+        "the export has version 99, and this release reads versions up to 4"
     );
     let long = format!("{}{{\"preamble\":\"{}\"}}\n", header(3), "x".repeat(5_000));
     let error = transfer::check(Exported::open(long.as_bytes(), 1_000).unwrap()).unwrap_err();
