@@ -186,7 +186,9 @@ impl Session {
         name: &str,
         settings: SessionSettings,
     ) -> Result<Self, SessionError> {
-        let driver = SessionDriver::new(Arc::clone(&archive), id, name);
+        // Whoever can open an archive may look at all of it.
+        let owner = archive.session(id)?.map_or(Owner::LOCAL, |info| info.owner);
+        let driver = SessionDriver::new(Arc::clone(&archive), id, owner, name);
         let mut session = Self {
             archive,
             driver,

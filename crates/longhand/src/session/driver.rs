@@ -20,8 +20,8 @@ pub(super) struct SessionDriver {
 }
 
 impl SessionDriver {
-    pub(super) fn new(archive: Arc<dyn Archive>, id: SessionId, name: &str) -> Self {
-        let live = LiveSession::new(id, Owner::LOCAL, name.to_owned(), None, None);
+    pub(super) fn new(archive: Arc<dyn Archive>, id: SessionId, owner: Owner, name: &str) -> Self {
+        let live = LiveSession::new(id, owner, name.to_owned(), None, None);
         Self { live: Arc::new(live), sink: Direct::new(archive), newest: None }
     }
 
