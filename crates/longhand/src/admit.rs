@@ -11,7 +11,8 @@ use longhand_dialect::Conversation;
 
 use crate::SessionError;
 use crate::driver::{
-    BatchCommit, ChainedRequest, Direct, LiveSession, PlacedRequest, Twin, UnplacedRequest,
+    BatchCommit, ChainedRequest, Direct, LiveSession, PlacedRequest, RequestPlace, Twin,
+    UnplacedRequest,
 };
 use crate::fit::Fitting;
 use crate::recall;
@@ -98,14 +99,27 @@ impl Admitted {
         let session = Arc::new(LiveSession::new(session, owner, name.to_owned(), None, None));
         let sink = Direct::new(archive);
         sink.set_time(now_ms);
-        let twin = Twin::same(conversation);
-        let unplaced = UnplacedRequest { twin, chained, compared: 0, keeper: None };
-        let place = wait(session.admit(&sink, unplaced, true))?;
-        let place = place.ok_or_else(|| outrun(session.id))?;
-        wait(sink.flush(&session))?;
-        let archived = Archived { placed: place.placed, sink, known: place.known };
-        let conversation = Arc::clone(place.twin.stored());
-        Ok(Self { conversation, original: None, archived: Some(archived) })
+        let (mut conversation, mut first_known) = (conversation, None);
+        for () in attempts() {
+            let chained = ChainedRequest::new(&conversation, owner, None);
+            let twin = Twin::same(conversation);
+            let unplaced = UnplacedRequest { twin, chained, compared: 0, keeper: None };
+            let place = wait(session.admit(&sink, unplaced, true))?;
+            let place = place.ok_or_else(|| outrun(session.id))?;
+            wait(sink.flush(&session))?;
+            let known = *first_known.get_or_insert(place.known);
+            if session.lock().is_current(&place.placed) {
+                let conversation = Arc::clone(place.twin.stored());
+                let archived = Archived { placed: place.placed, sink, known };
+                return Ok(Self { conversation, original: None, archived: Some(archived) });
+            }
+            // Another process was first, and its messages have other numbers now.
+            let RequestPlace { placed, twin, .. } = place;
+            drop(placed);
+            let stored = Arc::into_inner(twin.into_stored());
+            conversation = stored.ok_or_else(|| outrun(session.id))?;
+        }
+        Err(outrun(session.id).into())
     }
 
     /// The conversation.
@@ -159,6 +173,8 @@ impl Archived {
         sink.set_time(request.now_ms);
         for () in attempts() {
             wait(session.refresh(archive))?;
+            // What it takes to see that its messages have the numbers that they were archived with.
+            wait(session.ready_for(archive, placed.chain.links()));
             let live = wait(session.live(archive, placed.trail.head()))?;
             let after = live.last().map_or(0, |live| live.number);
             let live: Vec<Batch> = live.iter().map(|live| live.batch().clone()).collect();

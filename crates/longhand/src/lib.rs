@@ -30,6 +30,64 @@
 //! # Ok::<(), longhand::SessionError>(())
 //! ```
 //!
+//! **An agent in the middle of its work.** [`Session::fit`] takes the request that the agent would send, with all its
+//! messages, in the format of Chat Completions, Responses or Anthropic Messages, and returns the one to send;
+//! [`Session::answered`] takes the reply. All of it is archived, and each has a form that blocks no thread
+//! ([`Session::fit_async`]). Here `send` stands for the provider, and `run` for the tools:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use longhand::{MemoryArchive, Session, SessionSettings, Tokens};
+//! use serde_json::{Value, json};
+//!
+//! fn work(
+//!     session: &mut Session,
+//!     task: &str,
+//!     send: &mut dyn FnMut(&str) -> String,
+//!     run: &dyn Fn(&Value) -> String,
+//! ) -> Result<String, Box<dyn std::error::Error>> {
+//!     let mut messages = vec![json!({"role": "user", "content": task})];
+//!     for now_ms in 0.. {
+//!         let request = json!({"model": "gpt-4o", "messages": messages}).to_string();
+//!         let window = session.fit(&request, now_ms)?;
+//!         let reply = send(&window.json);
+//!         session.answered(&reply, now_ms)?;
+//!         let mut reply: Value = serde_json::from_str(&reply)?;
+//!         let message = reply["choices"][0]["message"].take();
+//!         let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
+//!         messages.push(message);
+//!         if calls.is_empty() {
+//!             break;
+//!         }
+//!         for call in &calls {
+//!             let (id, content) = (&call["id"], run(&call["function"]));
+//!             messages.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
+//!         }
+//!     }
+//!     Ok(messages.pop().unwrap_or_default()["content"].as_str().unwrap_or_default().to_owned())
+//! }
+//!
+//! let settings = SessionSettings { budget: Tokens(2_000), ..SessionSettings::new()? };
+//! let mut session = Session::open_with(Arc::new(MemoryArchive::default()), "task", settings)?;
+//! let (mut calls, mut largest) = (0, 0);
+//! let mut send = |window: &str| {
+//!     calls += 1;
+//!     largest = largest.max(window.len());
+//!     let call = json!([{"id": format!("call_{calls}"), "type": "function",
+//!         "function": {"name": "read_log", "arguments": "{}"}}]);
+//!     let message = match calls {
+//!         40 => json!({"role": "assistant", "content": "The disk is full."}),
+//!         _ => json!({"role": "assistant", "content": null, "tool_calls": call}),
+//!     };
+//!     json!({"choices": [{"message": message}]}).to_string()
+//! };
+//! let log = |_: &Value| "a line of a long log\n".repeat(40);
+//! assert_eq!(work(&mut session, "Why does it fail?", &mut send, &log)?, "The disk is full.");
+//! assert!(calls == 40 && largest < 10_000, "all windows were small: {largest} bytes");
+//! assert!(!session.search("disk", 1)?.is_empty(), "every word is kept");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! **Your own parts.** Each is a trait, and this crate re-exports all that its methods mention:
 //!
 //! | trait | what it does | see |

@@ -186,9 +186,7 @@ impl Session {
         name: &str,
         settings: SessionSettings,
     ) -> Result<Self, SessionError> {
-        // Whoever can open an archive may look at all of it.
-        let owner = archive.session(id)?.map_or(Owner::LOCAL, |info| info.owner);
-        let driver = SessionDriver::new(Arc::clone(&archive), id, owner, name);
+        let driver = SessionDriver::open(Arc::clone(&archive), id, name)?;
         let mut session = Self {
             archive,
             driver,
@@ -280,7 +278,7 @@ impl Session {
         let opening =
             is_new.then(|| entries.iter().find_map(|entry| opening_of(&entry.form, &entry.raw)));
         let session = NewSession {
-            owner: Owner::LOCAL,
+            owner: self.driver.live.owner,
             dialect,
             name: self.name.clone(),
             continues: None,

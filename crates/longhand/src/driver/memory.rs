@@ -99,6 +99,11 @@ impl SessionMemory {
         is_sound
     }
 
+    /// Whether nothing was written by others since a request got its place.
+    pub(crate) fn is_current(&self, placed: &PlacedRequest) -> bool {
+        self.edition == placed.edition
+    }
+
     /// Whether the messages of a request still have the numbers with which it was admitted.
     pub(super) fn has_in_place(&self, placed: &PlacedRequest) -> bool {
         let mut places = placed.trail.seqs.iter().zip(placed.chain.links());

@@ -32,6 +32,11 @@ impl<T> Twin<T> {
         &self.stored
     }
 
+    /// The form that is archived, and nothing else.
+    pub fn into_stored(self) -> T {
+        self.stored
+    }
+
     /// Both forms, borrowed.
     pub fn as_ref(&self) -> Twin<&T> {
         Twin { stored: &self.stored, sent: self.sent.as_ref() }

@@ -20,9 +20,15 @@ pub(super) struct SessionDriver {
 }
 
 impl SessionDriver {
-    pub(super) fn new(archive: Arc<dyn Archive>, id: SessionId, owner: Owner, name: &str) -> Self {
+    /// Opens a session, whose ever it is; one that is not there is the local user's.
+    pub(super) fn open(
+        archive: Arc<dyn Archive>,
+        id: SessionId,
+        name: &str,
+    ) -> Result<Self, SessionError> {
+        let owner = archive.session(id)?.map_or(Owner::LOCAL, |info| info.owner);
         let live = LiveSession::new(id, owner, name.to_owned(), None, None);
-        Self { live: Arc::new(live), sink: Direct::new(archive), newest: None }
+        Ok(Self { live: Arc::new(live), sink: Direct::new(archive), newest: None })
     }
 
     /// Takes in what was written since, by whomever.
