@@ -1,9 +1,11 @@
 //! The questions that the application layer puts to an archive, each in one place.
 
-use longhand_archive::{Entry, Hit, Page, RequestRecord, Scope, SessionId, SessionInfo};
+use longhand_archive::{
+    Entry, Hit, Page, RequestRecord, Scope, SessionFilter, SessionId, SessionInfo, UsageLine, wait,
+};
 use longhand_core::{Handle, Seq};
 
-use super::list::short_id;
+use super::list::SHORT_ID_DIGITS;
 use super::{App, AppError, SearchRequest};
 use crate::recall;
 use crate::unread::{self, UnreadAnswer};
@@ -35,23 +37,45 @@ impl App {
 
     /// The sessions with exactly this name or short id.
     pub(super) fn sessions_called(&self, name: &str) -> Result<Vec<SessionInfo>, AppError> {
-        let mut sessions = self.all_sessions()?;
-        sessions.retain(|info| info.name == name || short_id(&info.id.to_string()) == name);
+        let mut sessions = self.listed_by(SessionFilter::Named(name.to_owned()))?;
+        if name.len() == SHORT_ID_DIGITS {
+            let others = self.listed_by(SessionFilter::IdPrefix(name.to_owned()))?;
+            sessions.extend(others.into_iter().filter(|info| info.name != name));
+        }
         Ok(sessions)
     }
 
-    /// The sessions whose name or id begins so, without empty ones, which are listed nowhere.
+    /// The sessions whose name or id begins so, without empty ones, which are listed nowhere; those used last first.
     pub(super) fn sessions_beginning(&self, name: &str) -> Result<Vec<SessionInfo>, AppError> {
-        let mut sessions = self.all_sessions()?;
-        sessions.retain(|info| {
-            let has_id = name.len() >= ID_DIGITS_MIN && info.id.to_string().starts_with(name);
-            !name.is_empty() && info.entries > 0 && (info.name.starts_with(name) || has_id)
-        });
+        if name.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut sessions = self.listed_by(SessionFilter::NamePrefix(name.to_owned()))?;
+        if name.len() >= ID_DIGITS_MIN {
+            let others = self.listed_by(SessionFilter::IdPrefix(name.to_owned()))?;
+            sessions.extend(others.into_iter().filter(|info| !info.name.starts_with(name)));
+        }
+        sessions.retain(|info| info.entries > 0);
+        sessions.sort_by_key(|info| std::cmp::Reverse(info.last_ms));
         Ok(sessions)
+    }
+
+    fn listed_by(&self, filter: SessionFilter) -> Result<Vec<SessionInfo>, AppError> {
+        let mut sessions = wait(self.archive.list_sessions(filter, Page::ALL))?.items;
+        sessions.retain(|info| self.owner.is_none_or(|owner| owner == info.owner));
+        Ok(sessions)
+    }
+
+    /// What requests took, by session, day and model.
+    pub(super) fn usage_lines(&self) -> Result<Vec<UsageLine>, AppError> {
+        Ok(wait(self.archive.usage(i64::MIN))?)
     }
 
     /// The first words of the user in a session.
     pub(super) fn task(&self, info: &SessionInfo) -> String {
+        if !info.opening.is_empty() {
+            return info.opening.clone();
+        }
         let entries = self.archive.entries(info.id, 0..OPENING_ENTRIES.min(info.entries));
         // A damaged entry has no words; `verify` reports it.
         first_words(entries.unwrap_or_default().iter())
@@ -132,6 +156,6 @@ impl App {
 }
 
 fn first_words<'e>(mut entries: impl Iterator<Item = &'e Entry>) -> String {
-    let words = entries.find_map(|entry| crate::user_words(&entry.form, &entry.raw));
+    let words = entries.find_map(|entry| crate::opening_of(&entry.form, &entry.raw));
     words.unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use super::kin::SessionChain;
 use super::{App, AppError, Fork, Timestamp};
 
 /// How many digits of an id are shown and accepted.
-const SHORT_ID_DIGITS: usize = 16;
+pub(super) const SHORT_ID_DIGITS: usize = 16;
 
 /// Which sessions are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,16 +189,14 @@ impl App {
             ..ListedSession::default()
         };
         for info in sessions {
-            // What cannot be read of a damaged session does not hide the others.
-            let requests = self.requests_of(info.id).unwrap_or_default();
-            listed.requests += requests.len() as u64;
-            listed.saved += requests.iter().map(super::usage::saved).sum::<u64>();
-            // Sub-agents and titles of a named session are no measure of it.
-            if let Some(newest) = requests.iter().rev().find(|request| !request.is_aside) {
-                listed.agent.clone_from(&newest.agent);
-                listed.model.clone_from(&newest.model);
-                listed.tokens = newest.window;
-                listed.tokens_ever = newest.before;
+            let usage = &info.usage;
+            listed.requests += usage.sums.requests;
+            listed.saved += usage.sums.saved;
+            if !usage.model.is_empty() || !usage.agent.is_empty() || usage.before > 0 {
+                listed.agent.clone_from(&usage.agent);
+                listed.model.clone_from(&usage.model);
+                listed.tokens = usage.window;
+                listed.tokens_ever = usage.before;
             }
         }
         listed

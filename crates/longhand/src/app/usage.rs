@@ -1,14 +1,16 @@
 //! What was sent, cached and saved, and what it cost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use longhand_archive::{Page, RequestRecord, SessionInfo};
+use longhand_archive::{Page, RequestRecord, RequestSums, SessionId, SessionInfo, UsageLine};
 use longhand_dialect::Usage;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, App, AppError, short_id};
 use crate::Receipt;
 use crate::receipt::FoldReceipt;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The most characters of a session's task in its key.
 const TASK_CHARS: usize = 30;
@@ -190,21 +192,26 @@ impl App {
         price: &dyn Fn(&str, &Usage) -> Option<u64>,
     ) -> Result<UsageReport, AppError> {
         let mut rows: BTreeMap<UsageKey, Sum> = BTreeMap::new();
-        for info in self.all_sessions()? {
-            let sums = sums(&self.requests_of(info.id)?, price);
-            if sums.is_empty() {
-                continue;
-            }
-            let session = (by == UsageBy::Session).then(|| self.session_key(&info));
-            for (request, sum) in sums {
-                let text = |text| UsageKey { text, ..UsageKey::default() };
-                let key = match (&session, by) {
-                    (Some(session), _) => session.clone(),
-                    (None, UsageBy::Model) => text(request.model),
-                    (None, _) => text(request.day),
-                };
-                rows.entry(key).or_default().add(&sum);
-            }
+        let sessions = self.all_sessions()?;
+        let sessions: HashMap<SessionId, &SessionInfo> =
+            sessions.iter().map(|info| (info.id, info)).collect();
+        let mut keys = HashMap::new();
+        for line in self.usage_lines()? {
+            let Some(info) = sessions.get(&line.session) else { continue };
+            let text = |text: String| UsageKey { text, ..UsageKey::default() };
+            let key = match by {
+                UsageBy::Session => {
+                    keys.entry(info.id).or_insert_with(|| self.session_key(info)).clone()
+                }
+                UsageBy::Model if line.model.is_empty() => text("(unknown)".to_owned()),
+                UsageBy::Model => text(line.model.clone()),
+                UsageBy::Day => {
+                    let at_ms = line.day.saturating_mul(DAY_MS);
+                    text(crate::time::format(at_ms).chars().take(10).collect())
+                }
+            };
+            let has_cache = info.usage.sums.cached > 0;
+            rows.entry(key).or_default().add(&sum(&line, has_cache, price));
         }
         let mut total = Sum::default();
         for sum in rows.values() {
@@ -248,83 +255,32 @@ impl App {
     }
 }
 
-/// The groups that a request belongs to.
-struct RequestKey {
-    day: String,
-    model: String,
-}
-
-/// What each request of a session took, and would have taken without edits; oldest first.
-fn sums(requests: &[RequestRecord], price: Pricing) -> Vec<(RequestKey, Sum)> {
-    let has_cache = requests.iter().any(|request| request.cached > 0);
-    let mut before = 0;
-    let sums = requests.iter().map(|request| {
-        let day = crate::time::format(request.at_ms).chars().take(10).collect();
-        let model = if request.model.is_empty() { "(unknown)" } else { &request.model };
-        let key = RequestKey { day, model: model.to_owned() };
-        if request.is_bypassed {
-            return (key, Sum { requests: 1, fail_opens: 1, ..Sum::default() });
-        }
-        let all = without_edits(request);
-        let mut sum = Sum {
-            requests: 1,
-            sent: request.sent,
-            cached: request.cached,
-            output: request.output,
-            saved: saved(request),
-            ..Sum::default()
-        };
-        // All that was sent before would still be in the provider's cache.
-        let cached_input = if has_cache { all.min(before) } else { 0 };
-        let usage = Usage { input: all, cached_input, output: request.output, ..Usage::default() };
-        match (request.cost_micros, price(&request.model, &usage)) {
-            (Some(cost), Some(without)) if request.edits > 0 => {
-                (sum.cost, sum.cost_without) = (cost, without);
-            }
-            (Some(cost), _) => (sum.cost, sum.cost_without) = (cost, cost),
-            (None, _) => sum.unpriced = 1,
-        }
-        before = all;
-        (key, sum)
-    });
-    sums.collect()
-}
-
-/// The tokens that a request would have had without edits, as the provider counts.
-fn without_edits(request: &RequestRecord) -> u64 {
-    match request.window {
-        0 => request.sent,
-        window => {
-            let scaled = u128::from(request.before) * u128::from(request.sent) / u128::from(window);
-            u64::try_from(scaled).unwrap_or(u64::MAX)
-        }
+/// What requests of a session to one model took, and would have taken without edits.
+fn sum(line: &UsageLine, has_cache: bool, price: Pricing) -> Sum {
+    let RequestSums { edited, .. } = &line.sums;
+    // All that was sent before would still be in the provider's cache.
+    let cached_input = if has_cache { edited.repeated } else { 0 };
+    let usage =
+        Usage { input: edited.unedited, cached_input, output: edited.output, ..Usage::default() };
+    let without = price(&line.model, &usage).filter(|_| edited.unedited > 0);
+    let plain = line.sums.cost_micros.saturating_sub(edited.cost_micros);
+    Sum {
+        requests: line.sums.requests,
+        sent: line.sums.sent,
+        cached: line.sums.cached,
+        output: line.sums.output,
+        saved: line.sums.saved,
+        fail_opens: line.sums.bypassed,
+        cost: line.sums.cost_micros,
+        cost_without: plain.saturating_add(without.unwrap_or(edited.cost_micros)),
+        unpriced: line.sums.unpriced,
     }
-}
-
-/// Tokens that a request did not send.
-pub(super) fn saved(request: &RequestRecord) -> u64 {
-    request.before.saturating_sub(request.window)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn request(before: u64, window: u64, cached: u64) -> RequestRecord {
-        let edits = u64::from(before > window);
-        RequestRecord {
-            model: "m".to_owned(),
-            before,
-            window,
-            // This provider counts half as much as we do.
-            sent: window / 2,
-            cached,
-            output: 10,
-            edits,
-            cost_micros: Some(window),
-            ..RequestRecord::default()
-        }
-    }
+    use longhand_archive::EditedSums;
 
     #[test]
     fn what_it_would_have_cost_is_reckoned_with_the_cache_that_would_have_held() {
@@ -332,20 +288,15 @@ mod tests {
         let price = |_: &str, usage: &Usage| {
             Some(usage.input - usage.cached_input + usage.cached_input / 10)
         };
-        let log = [request(1_000, 1_000, 400), request(2_000, 600, 0), request(2_200, 800, 300)];
-        let sums: Vec<Sum> = sums(&log, &price).into_iter().map(|(_, sum)| sum).collect();
-        // Nothing was edited: it would have cost the same.
-        assert_eq!((sums[0].saved, sums[0].cost, sums[0].cost_without), (0, 1_000, 1_000));
-        // 1,000 provider tokens, of which the first request had 500.
-        assert_eq!((sums[1].saved, sums[1].cost_without), (1_400, 500 + 50));
-        assert_eq!((sums[2].saved, sums[2].cost_without), (1_400, 100 + 100));
-    }
-
-    #[test]
-    fn a_request_that_failed_open_is_one() {
-        let log = [RequestRecord { is_bypassed: true, ..RequestRecord::default() }];
-        let (key, sum) = sums(&log, &|_, _| None).remove(0);
-        assert_eq!(key.model, "(unknown)");
-        assert_eq!(sum, Sum { requests: 1, fail_opens: 1, ..Sum::default() });
+        let edited =
+            EditedSums { cost_micros: 1_400, unedited: 2_100, repeated: 1_500, output: 20 };
+        let sums =
+            RequestSums { requests: 3, cost_micros: 2_400, edited, ..RequestSums::default() };
+        let line = UsageLine { session: SessionId::default(), day: 0, model: "m".to_owned(), sums };
+        assert_eq!((sum(&line, true, &price).cost, 2_400), (2_400, 2_400));
+        // What had no edits would have cost the same.
+        assert_eq!(sum(&line, true, &price).cost_without, 1_000 + 600 + 150);
+        assert_eq!(sum(&line, false, &price).cost_without, 1_000 + 2_100);
+        assert_eq!(sum(&line, true, &|_, _| None).cost_without, 2_400);
     }
 }
