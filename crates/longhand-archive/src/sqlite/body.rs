@@ -94,7 +94,6 @@ impl<'d> Bodies<'d> {
                 Ok(stored == packed || is_same())
             };
             match self.read.query_row([body], is_same).optional()? {
-                None => {}
                 Some(true) => return Ok(Some(body)),
                 Some(false) if is_named(self.db, body, hash)? => {
                     self.db
@@ -102,8 +101,8 @@ impl<'d> Bodies<'d> {
                         .execute((body, packed))?;
                     return Ok(Some(body));
                 }
-                // The keys of other bytes may be equal.
-                Some(false) => {}
+                // It is gone, or other bytes have an equal key.
+                None | Some(false) => {}
             }
         }
         Ok(None)

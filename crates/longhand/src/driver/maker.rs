@@ -53,9 +53,9 @@ impl Computing for Here {
 
 /// What comes of looking at the live edits.
 enum Reviewed {
-    Done(Review),
+    Done(Box<Review>),
     /// Something that they leave out is referred to: it is shown again first.
-    Referenced(LiveEdits, BatchCommit),
+    Referenced(Box<(LiveEdits, BatchCommit)>),
 }
 
 /// Makes windows.
@@ -87,12 +87,15 @@ impl WindowMaker {
         }
         let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
         let reviewed = workers.compute(move || match edits.referenced(&*request, limits.tokens) {
-            Some(referenced) => Ok(Reviewed::Referenced(edits, referenced)),
-            None => planner.review(&*request, &edits, &limits).map(Reviewed::Done),
+            Some(referenced) => Ok(Reviewed::Referenced(Box::new((edits, referenced)))),
+            None => planner
+                .review(&*request, &edits, &limits)
+                .map(|review| Reviewed::Done(Box::new(review))),
         });
         let review = match reviewed.await? {
-            Reviewed::Done(review) => review,
-            Reviewed::Referenced(mut edits, referenced) => {
+            Reviewed::Done(review) => *review,
+            Reviewed::Referenced(referenced) => {
+                let (mut edits, referenced) = *referenced;
                 edits.push(commit(sink, source, referenced));
                 let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
                 workers.compute(move || planner.review(&*request, &edits, &limits)).await?
@@ -132,13 +135,13 @@ impl WindowMaker {
         });
         let (shown, plan, fold, edits, digest) = reviewed.await?;
         let Some(plan) = plan else { return Ok(shown) };
-        let planned = PlannedEdits::new(&plan, fold.as_ref());
+        let done = PlannedEdits::new(&plan, fold.as_ref());
         let live = self.write(sink, source, &plan, &shown, limits.tokens, fold).await;
         self.digests.tell(session, &digest);
         let request = Arc::clone(source);
         let window = workers.compute(move || edits.with_plan(&*request, plan, limits.tokens)).await;
         let batch = live.map_or(shown.batch, |live| live.number);
-        Ok(MadeWindow { batch, planned: Some(planned), ..window })
+        Ok(MadeWindow { batch, planned: Some(done), ..window })
     }
 
     /// Has the batch of a plan written with its receipt, unless the request is not recorded: then it is for that

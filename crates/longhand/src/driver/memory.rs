@@ -106,9 +106,9 @@ impl SessionMemory {
 
     /// Whether the messages of a request still have the numbers with which it was admitted.
     pub(super) fn has_in_place(&self, placed: &PlacedRequest) -> bool {
-        let mut places = placed.trail.seqs.iter().zip(placed.chain.links());
+        let mut entries = placed.trail.seqs.iter().zip(placed.chain.links());
         self.edition == placed.edition
-            || places.all(|(seq, link)| self.state.link(*seq) == Some(*link))
+            || entries.all(|(seq, link)| self.state.link(*seq) == Some(*link))
     }
 
     /// Gives a request its place. Nothing has changed if something must be read first.

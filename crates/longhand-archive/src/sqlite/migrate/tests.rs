@@ -242,9 +242,9 @@ fn old_edits(batch: &Batch) -> Vec<u8> {
     }
     let mut packed = vec![2, 1];
     push_number(&mut packed, plain.len() as u64);
-    let mut packer = DeflateEncoder::new(packed, Compression::fast());
-    std::io::Write::write_all(&mut packer, &plain).unwrap();
-    packer.finish().unwrap()
+    let mut encoder = DeflateEncoder::new(packed, Compression::fast());
+    std::io::Write::write_all(&mut encoder, &plain).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// Writes what was derived, answers that could not be read among it.
@@ -338,7 +338,7 @@ fn said(text: &str, opens_round: bool) -> NewEntry {
         form: "text".to_owned(),
         raw: text.to_owned(),
         text: text.chars().rev().take(40).collect(),
-        at_ms: text.len() as i64,
+        at_ms: i64::try_from(text.len()).unwrap(),
         source_ms: None,
     }
 }
@@ -352,10 +352,10 @@ fn fill(path: &Path, bytes_min: u64) {
     while bytes < bytes_min || number < 6 {
         let id = SessionId(number.into());
         let new = NewSession {
-            owner: OWNERS[usize::from(number % 3 == 0)],
+            owner: OWNERS[usize::from(number.is_multiple_of(3))],
             name: format!("session {number}"),
             continues: number.checked_sub(2).map(|before| SessionId(before.into())),
-            group: (number % 2 == 0).then_some(number),
+            group: number.is_multiple_of(2).then_some(number),
             begun_ms: number.cast_signed(),
             ..NewSession::default()
         };
@@ -366,7 +366,7 @@ fn fill(path: &Path, bytes_min: u64) {
                 0 => said(&shared, true),
                 _ => said(
                     &format!("{at} {}", filler::words(rng.range(5..900), number * 99 + at)),
-                    at % 3 == 0,
+                    at.is_multiple_of(3),
                 ),
             };
             let entries: Vec<NewEntry> = (part * 40..part * 40 + 40).map(entry).collect();
@@ -408,7 +408,7 @@ fn fill_session(archive: &crate::SqliteArchive, id: SessionId, owner: Owner, num
             .commit(id, &NewBatch { after, at_ms: 3, batch, receipt: "why".to_owned() })
             .unwrap();
     }
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         archive.undo(id, Some(Seq(40))).unwrap();
         archive.pin(id, Seq(number), true).unwrap();
     }
