@@ -34,7 +34,7 @@ pub(crate) enum ArchiveWork {
     /// Writes to a session.
     Enter(Box<PendingWrite>),
     /// Writes what follows from no version of a session, which begins with it if it is to. It is not tried again.
-    Note(Box<Write>, Option<NewSession>),
+    Note(Box<Write>, Option<Box<NewSession>>),
     /// Says when everything before it is written.
     Settle,
 }

@@ -456,7 +456,7 @@ impl Store {
             ..RequestRecord::default()
         };
         let write = Write { session: id, requests: vec![request], ..Write::default() };
-        let note = ArchiveWork::Note(Box::new(write), Some(new));
+        let note = ArchiveWork::Note(Box::new(write), Some(Box::new(new)));
         self.archivist.give(JobWeight::default(), note);
         self.give_up(UNREAD, 1, "it was passed on as it was");
     }

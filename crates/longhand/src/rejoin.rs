@@ -1,9 +1,9 @@
 //! A conversation that an archive has already, found again.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use longhand_archive::{After, Archive, Entry, Owner, Page, SessionInfo};
+use longhand_archive::{After, Archive, Entry, Page, SessionFilter, SessionInfo, wait};
 use longhand_core::{Link, Meaning, Message, Role, Seq};
 use longhand_dialect::{Conversation, Dialect, read};
 
@@ -29,15 +29,17 @@ pub fn rejoin(
     groups: &[u64],
     now_ms: i64,
 ) -> Result<Option<Rejoined>, SessionError> {
-    let sessions = archive.sessions(None, Page::ALL)?.items;
     let path = conversation.path();
     let messages = &path.messages[path.lead..];
-    let beginning = with_messages(&**archive, &sessions, messages)?;
-    let is_same = |info: &&SessionInfo| info.group.is_some_and(|group| groups.contains(&group));
-    let same: Vec<&SessionInfo> = sessions.iter().filter(is_same).collect();
-    let longest = || same.iter().max_by_key(|info| info.entries).map(|info| (*info).clone());
+    let beginning = with_messages(&**archive, messages)?;
+    let mut same: Vec<SessionInfo> = Vec::new();
+    for group in groups.iter().collect::<BTreeSet<_>>() {
+        let found = wait(archive.list_sessions(SessionFilter::Group(*group), Page::ALL))?;
+        same.extend(found.items);
+    }
+    let longest = || same.iter().max_by_key(|info| info.entries).cloned();
     let Some(session) = beginning.clone().or_else(longest) else { return Ok(None) };
-    let elsewhere = same.iter().copied().filter(|info| info.id != session.id);
+    let elsewhere = same.iter().filter(|info| info.id != session.id);
     let known = KnownMeanings::of(&**archive, &session, elsewhere)?;
     if let Some((after, new)) = known.rest(messages) {
         let entry = |message| entry_of(conversation.dialect, message, now_ms);
@@ -112,14 +114,10 @@ impl KnownMeanings {
 /// The session that begins as a conversation does, up to an answer at least: many begin with the same question.
 fn with_messages(
     archive: &dyn Archive,
-    sessions: &[SessionInfo],
     messages: &[Message],
 ) -> Result<Option<SessionInfo>, SessionError> {
-    let mut owners: Vec<Owner> = sessions.iter().map(|info| info.owner).collect();
-    owners.sort_unstable();
-    owners.dedup();
     let mut best = None;
-    for owner in owners {
+    for owner in wait(archive.owners())? {
         let mut chain = Chain::new(owner.root());
         chain.extend(messages);
         let links: Vec<Link> = chain.said().collect();
@@ -130,7 +128,7 @@ fn with_messages(
             best = Some((found.known, found.session));
         }
     }
-    Ok(best.and_then(|(_, id)| sessions.iter().find(|info| info.id == id).cloned()))
+    Ok(best.map(|(_, id)| archive.session(id)).transpose()?.flatten())
 }
 
 fn is_answer(message: &Message) -> bool {

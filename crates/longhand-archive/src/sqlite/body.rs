@@ -94,7 +94,6 @@ impl<'d> Bodies<'d> {
                 Ok(stored == packed || is_same())
             };
             match self.read.query_row([body], is_same).optional()? {
-                None => {}
                 Some(true) => return Ok(Some(body)),
                 Some(false) if is_named(self.db, body, hash)? => {
                     self.db
@@ -102,8 +101,8 @@ impl<'d> Bodies<'d> {
                         .execute((body, packed))?;
                     return Ok(Some(body));
                 }
-                // The keys of other bytes may be equal.
-                Some(false) => {}
+                // It is gone, or other bytes have an equal key.
+                None | Some(false) => {}
             }
         }
         Ok(None)
@@ -138,16 +137,24 @@ fn is_named(db: &Connection, body: i64, hash: &Seal) -> Result<bool, Fault> {
 }
 
 /// Writes to the table `content` which bytes entries brought.
-pub(super) struct Notes<'d>(CachedStatement<'d>);
+pub(super) struct Notes<'d> {
+    select: CachedStatement<'d>,
+    insert: CachedStatement<'d>,
+}
 
 impl<'d> Notes<'d> {
     pub(super) fn new(db: &'d Connection) -> Result<Self, Fault> {
-        let insert = "INSERT OR IGNORE INTO content SELECT ?1, id FROM body WHERE id = ?2";
-        Ok(Self(db.prepare_cached(insert)?))
+        // One statement for both would make the search index write what it has gathered after every entry.
+        Ok(Self {
+            select: db.prepare_cached("SELECT 1 FROM body WHERE id = ?1")?,
+            insert: db.prepare_cached("INSERT OR IGNORE INTO content VALUES (?1, ?2)")?,
+        })
     }
 
     pub(super) fn add(&mut self, hash: &Seal, entry: i64) -> Result<(), Fault> {
-        self.0.execute((key(hash), entry))?;
+        if self.select.exists([entry])? {
+            self.insert.execute((key(hash), entry))?;
+        }
         Ok(())
     }
 }

@@ -222,7 +222,7 @@ impl ArchiveWorker {
                 // It may need what was given before.
                 self.enter(std::mem::take(group));
                 self.wait_for_rereading();
-                let done = unharmed(|| self.note(*write, new.as_ref())).unwrap_or(false);
+                let done = unharmed(|| self.note(*write, new.as_deref())).unwrap_or(false);
                 self.finish(job.waiter, done);
             }
         }

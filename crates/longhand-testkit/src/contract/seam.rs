@@ -175,13 +175,13 @@ pub(super) fn batches_are_read_by_their_numbers(archive: &dyn Archive) {
 
 pub(super) fn states_come_with_the_batches_that_they_are_asked_of(archive: &dyn Archive) {
     record(archive, "s", &[user("0"), reply("1"), user("2"), user("3")]);
-    let stated = |mut batch: NewBatch, state: &str| {
+    let commit = |mut batch: NewBatch, state: &str| {
         batch.batch.state = state.repeat(100);
         archive.commit(id("s"), &batch).unwrap();
     };
-    stated(folds(0, 3, 0, 1), "one");
-    stated(folds(1, 3, 0, 2), "two");
-    stated(stubs(2, 3, &[3]), "");
+    commit(folds(0, 3, 0, 1), "one");
+    commit(folds(1, 3, 0, 2), "two");
+    commit(stubs(2, 3, &[3]), "");
     let states = |numbers: &[u64], states| {
         let read = wait(archive.read_batches(id("s"), numbers.to_vec(), states)).unwrap();
         assert!(read.iter().all(|record| !record.batch.edits.is_empty()));

@@ -50,7 +50,7 @@ pub(super) fn notes_are_kept_beside_their_requests(archive: &dyn Archive) {
     let write = |name, notes: &[Note]| {
         write_one(archive, Write { session: id(name), notes: notes.to_vec(), ..Write::default() })
     };
-    let notes = |of| wait(archive.notes(of)).unwrap();
+    let read = |of| wait(archive.notes(of)).unwrap();
     assert!(matches!(write("s", &noted), Err(ArchiveError::UnknownSession { .. })));
     for name in ["s", "t"] {
         begin(archive, name);
@@ -61,15 +61,15 @@ pub(super) fn notes_are_kept_beside_their_requests(archive: &dyn Archive) {
     let of = |name: &str, notes: &[Note]| -> Vec<_> {
         notes.iter().map(|note| (id(name), note.clone())).collect()
     };
-    assert_eq!(notes(NoteFilter::Session(id("s"))), of("s", &noted));
-    assert_eq!(notes(NoteFilter::Session(id("unknown"))), []);
-    let with_handle = notes(NoteFilter::Handle(Handle::of(["a"])));
+    assert_eq!(read(NoteFilter::Session(id("s"))), of("s", &noted));
+    assert_eq!(read(NoteFilter::Session(id("unknown"))), []);
+    let with_handle = read(NoteFilter::Handle(Handle::of(["a"])));
     let expected = [of("s", &[noted[0].clone(), noted[2].clone()]), of("t", &noted[..1])];
     assert_eq!(with_handle, expected.concat());
-    assert_eq!(notes(NoteFilter::Handle(Handle::of(["nobody's"]))), []);
+    assert_eq!(read(NoteFilter::Handle(Handle::of(["nobody's"]))), []);
     assert_eq!(archive.verify(None).unwrap(), []);
     archive.remove(id("s")).unwrap();
-    assert_eq!(notes(NoteFilter::Handle(Handle::of(["a"]))), of("t", &noted[..1]));
+    assert_eq!(read(NoteFilter::Handle(Handle::of(["a"]))), of("t", &noted[..1]));
 }
 
 pub(super) fn what_requests_take_is_added_up(archive: &dyn Archive) {

@@ -237,9 +237,10 @@ fn read_entry(fields: &mut LineFields) -> Result<Record, String> {
         form: fields.text("form")?,
         raw: fields.text("raw")?,
         at_ms: fields.time("at_ms")?,
-        source_ms: match fields.object.contains_key("source_ms") {
-            true => Some(fields.time("source_ms")?),
-            false => None,
+        source_ms: if fields.object.contains_key("source_ms") {
+            Some(fields.time("source_ms")?)
+        } else {
+            None
         },
     };
     let text = if fields.object.contains_key("text") {
