@@ -18,9 +18,7 @@ pub(crate) fn quick_folder() -> TempDir {
 }
 
 /// A migration that tells of no progress.
-pub(crate) fn migration<'m>(
-    opening: &'m dyn Fn(&str, &str) -> Option<String>,
-) -> MigrationSettings<'m> {
+pub(crate) fn migration(opening: &dyn Fn(&str, &str) -> Option<String>) -> MigrationSettings<'_> {
     MigrationSettings {
         file: SqliteSettings::default(),
         leaves_damaged: false,
