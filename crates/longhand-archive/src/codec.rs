@@ -259,6 +259,17 @@ pub(crate) fn letters(handle: Handle) -> String {
     handle.to_string().split_off(2)
 }
 
+/// A batch with a fold, its state, a stub and a variant, for tests.
+#[cfg(test)]
+pub(crate) fn sample(last: u64, sum: u64, state: &str) -> Batch {
+    let spans = vec![Span { first: Seq(0), last: Seq(last) }];
+    let fold = Fold { spans, blocks: vec![], sum: u128::from(sum), text: state.repeat(3) };
+    let (at, handle) = (Place { entry: Seq(last + 1), part: 0 }, Handle::of([state, "stub"]));
+    let stub = Edit::Stub { at, handle, text: "[…]".to_owned() };
+    let variants = vec![(Handle::of([state]), Original::Text("as it was sent".to_owned()))];
+    Batch { head: Seq(40), edits: vec![Edit::Fold(fold), stub], state: state.to_owned(), variants }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -54,6 +54,7 @@ layer! {
     fn references(&self, handle: Handle) -> Vec<Referenced>;
     fn candidates(&self, wanted: SearchQuery) -> Candidates;
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Listing<SessionInfo>;
+    fn owners(&self) -> Vec<Owner>;
     fn list_requests(&self, of: RequestFilter, page: Page) -> Listing<(SessionId, RequestRecord)>;
     fn usage(&self, since_ms: i64) -> Vec<UsageLine>;
     fn notes(&self, of: NoteFilter) -> Vec<(SessionId, Note)>;

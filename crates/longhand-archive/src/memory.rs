@@ -1,6 +1,6 @@
 //! Storage in memory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -171,6 +171,12 @@ impl Storage for MemoryArchive {
         let listing = page.take(sessions, |session| session.place());
         let items = listing.items.iter().map(|session| session.info()).collect();
         ready(Ok(Listing { items, next: listing.next }))
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<Owner>> {
+        let content = self.content();
+        let owners = content.sessions.values().map(|session| session.new.owner);
+        ready(Ok(owners.collect::<BTreeSet<Owner>>().into_iter().collect()))
     }
 
     fn list_requests(

@@ -303,6 +303,10 @@ impl Storage for SqliteArchive {
         self.read(move |db| list::sessions(db, &of, page))
     }
 
+    fn owners(&self) -> Answer<'_, Vec<Owner>> {
+        self.read(list::owners)
+    }
+
     fn list_requests(
         &self,
         of: RequestFilter,

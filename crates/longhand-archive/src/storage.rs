@@ -73,6 +73,9 @@ pub trait Storage: Send + Sync {
     /// legible.
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>>;
 
+    /// Returns the owners that have sessions, in order.
+    fn owners(&self) -> Answer<'_, Vec<Owner>>;
+
     /// Returns lines of request logs, newest first.
     fn list_requests(
         &self,

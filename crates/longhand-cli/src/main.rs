@@ -170,11 +170,18 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     let of_app = error.downcast_ref().and_then(AppError::archive_error);
     let causes = error.chain().filter_map(|cause| cause.downcast_ref::<ArchiveError>());
     causes.chain(of_app).find_map(|cause| match cause.file_error() {
-        _ if matches!(cause, ArchiveError::OtherFormat { found, known, .. } if found < known) => {
-            Some("`longhand archive migrate` brings it to the new format, and keeps the old file".to_owned())
+        _ if let ArchiveError::OtherFormat { archive, found, known } = cause
+            && found < known =>
+        {
+            Some(format!(
+                "`longhand archive migrate {}` brings it to the new format, and keeps the old file",
+                names::quoted(archive)
+            ))
         }
         Some(FileError::InUse { .. }) => Some(
-            "end the programs that use the archive, such as `longhand serve` and `longhand run`, and try again".to_owned(),
+            "end the programs that use the archive, such as `longhand serve` and `longhand run`, \
+             and try again"
+                .to_owned(),
         ),
         Some(FileError::ForeignLog { log, .. }) => Some(format!(
             "the log may hold the newest messages of another archive: put that archive back, or move \

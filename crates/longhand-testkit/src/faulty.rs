@@ -257,6 +257,10 @@ impl Layer for Faulty {
         self.after("list_sessions", session, move |inner| inner.list_sessions(of, page))
     }
 
+    fn owners(&self) -> Answer<'_, Vec<Owner>> {
+        self.after("owners", None, |inner| inner.owners())
+    }
+
     fn list_requests(
         &self,
         of: RequestFilter,

@@ -1,9 +1,9 @@
 //! A conversation that an archive has already, found again.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use longhand_archive::{After, Archive, Entry, Owner, Page, SessionInfo};
+use longhand_archive::{After, Archive, Entry, Owner, Page, SessionFilter, SessionInfo, wait};
 use longhand_core::{Link, Meaning, Message, Role, Seq};
 use longhand_dialect::{Conversation, Dialect, read};
 
@@ -44,15 +44,18 @@ pub fn rejoin(
     groups: &[u64],
     now_ms: i64,
 ) -> Result<Option<Rejoined>, SessionError> {
-    let sessions = archive.sessions(owner, Page::ALL)?.items;
     let path = conversation.path();
     let messages = &path.messages[path.lead..];
-    let beginning = with_messages(&**archive, &sessions, messages)?;
-    let is_same = |info: &&SessionInfo| info.group.is_some_and(|group| groups.contains(&group));
-    let same: Vec<&SessionInfo> = sessions.iter().filter(is_same).collect();
-    let longest = || same.iter().max_by_key(|info| info.entries).map(|info| (*info).clone());
+    let beginning = with_messages(&**archive, owner, messages)?;
+    let mut same: Vec<SessionInfo> = Vec::new();
+    for group in groups.iter().collect::<BTreeSet<_>>() {
+        let found = wait(archive.list_sessions(SessionFilter::Group(*group), Page::ALL))?;
+        let is_visible = |info: &SessionInfo| owner.is_none_or(|owner| owner == info.owner);
+        same.extend(found.items.into_iter().filter(is_visible));
+    }
+    let longest = || same.iter().max_by_key(|info| info.entries).cloned();
     let Some(session) = beginning.clone().or_else(longest) else { return Ok(None) };
-    let elsewhere = same.iter().copied().filter(|info| info.id != session.id);
+    let elsewhere = same.iter().filter(|info| info.id != session.id);
     let known = KnownMeanings::of(&**archive, &session, elsewhere)?;
     if let Some((after, new)) = known.rest(messages) {
         let entry = |message| entry_of(conversation.dialect, message, now_ms);
@@ -127,13 +130,11 @@ impl KnownMeanings {
 /// The session that begins as a conversation does, up to an answer at least: many begin with the same question.
 fn with_messages(
     archive: &dyn Archive,
-    sessions: &[SessionInfo],
+    owner: Option<Owner>,
     messages: &[Message],
 ) -> Result<Option<SessionInfo>, SessionError> {
-    let mut owners: Vec<Owner> = sessions.iter().map(|info| info.owner).collect();
-    owners.sort_unstable();
-    owners.dedup();
     let mut best = None;
+    let owners = owner.map_or_else(|| wait(archive.owners()), |owner| Ok(vec![owner]))?;
     for owner in owners {
         let mut chain = Chain::new(owner.root());
         chain.extend(messages);
@@ -145,7 +146,7 @@ fn with_messages(
             best = Some((found.known, found.session));
         }
     }
-    Ok(best.and_then(|(_, id)| sessions.iter().find(|info| info.id == id).cloned()))
+    Ok(best.map(|(_, id)| archive.session(id)).transpose()?.flatten())
 }
 
 fn is_answer(message: &Message) -> bool {

@@ -137,16 +137,24 @@ fn is_named(db: &Connection, body: i64, hash: &Seal) -> Result<bool, Fault> {
 }
 
 /// Writes to the table `content` which bytes entries brought.
-pub(super) struct Notes<'d>(CachedStatement<'d>);
+pub(super) struct Notes<'d> {
+    select: CachedStatement<'d>,
+    insert: CachedStatement<'d>,
+}
 
 impl<'d> Notes<'d> {
     pub(super) fn new(db: &'d Connection) -> Result<Self, Fault> {
-        let insert = "INSERT OR IGNORE INTO content SELECT ?1, id FROM body WHERE id = ?2";
-        Ok(Self(db.prepare_cached(insert)?))
+        // One statement for both would make the search index write what it has gathered after every entry.
+        Ok(Self {
+            select: db.prepare_cached("SELECT 1 FROM body WHERE id = ?1")?,
+            insert: db.prepare_cached("INSERT OR IGNORE INTO content VALUES (?1, ?2)")?,
+        })
     }
 
     pub(super) fn add(&mut self, hash: &Seal, entry: i64) -> Result<(), Fault> {
-        self.0.execute((key(hash), entry))?;
+        if self.select.exists([entry])? {
+            self.insert.execute((key(hash), entry))?;
+        }
         Ok(())
     }
 }

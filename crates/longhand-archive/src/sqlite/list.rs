@@ -16,7 +16,7 @@ pub(super) fn sessions(
         SessionFilter::All => {
             let mut places = Vec::new();
             for owner in owners(db)? {
-                places.extend(by_activity(db, owner, page)?);
+                places.extend(by_activity(db, owner.to_bytes(), page)?);
             }
             with_headless(db, None, page, places)?
         }
@@ -67,15 +67,15 @@ fn listed(
     Ok(Listing { items: items.collect::<Result<_, _>>()?, next: listing.next })
 }
 
-/// The owners that have sessions, each found by one look into the index.
-fn owners(db: &Connection) -> Result<Vec<[u8; 16]>, Fault> {
+/// See [`crate::Storage::owners`]. Each is found by one look into the index.
+pub(super) fn owners(db: &Connection) -> Result<Vec<Owner>, Fault> {
     let mut select = db.prepare_cached("SELECT min(owner) FROM head WHERE owner > ?1")?;
     let mut owners = Vec::new();
     let mut last: Vec<u8> = Vec::new();
     while let Some(owner) = select.query_row([&last], |row| row.get::<_, Option<Vec<u8>>>(0))? {
         // What is illegible belongs to a damaged session; it is found as one without a head.
         if let Ok(owner) = owner.as_slice().try_into() {
-            owners.push(owner);
+            owners.push(Owner::from_bytes(owner));
         }
         last = owner;
     }

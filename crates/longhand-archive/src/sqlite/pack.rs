@@ -2,12 +2,16 @@
 //!
 //! Each is compressed alone. Blocks of neighbours would take a third less, but every reader would have to find and
 //! unpack a block for one message, a damaged byte would cost thirty messages, and blocks can only be made afterwards,
-//! which writes everything twice. A dictionary made of an archive's own texts would repeat words of sessions that were
-//! removed.
+//! which writes everything twice. What most messages have in common is in a dictionary, which saves an eighth. It is
+//! made by hand of the field names of the formats: one made of an archive's own texts would repeat words of sessions
+//! that were removed.
 
 use std::cell::RefCell;
+use std::sync::LazyLock;
 
 use zstd::bulk::{Compressor, Decompressor};
+
+use zstd::dict::{DecoderDictionary, EncoderDictionary};
 
 use crate::number::{push_number, take_number};
 
@@ -15,12 +19,20 @@ use crate::number::{push_number, take_number};
 const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
 
-/// Higher levels take twice the time for a twentieth less.
-const LEVEL: i32 = 3;
+/// Level 3 saves another thirtieth of recorded messages, and takes a fifth more time.
+const LEVEL: i32 = 1;
 /// Shorter texts do not get any shorter.
 const PACKED_MIN: usize = 64;
 /// SQLite stores no longer value.
 const BYTES_MAX: u64 = 1_000_000_000;
+
+/// It belongs to the format: what was packed with it cannot be read without it, or with another one.
+const DICTIONARY: &[u8] = include_bytes!("dictionary.txt");
+
+static PACKING: LazyLock<EncoderDictionary<'static>> =
+    LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, LEVEL));
+static UNPACKING: LazyLock<DecoderDictionary<'static>> =
+    LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
 
 thread_local! {
     static PACKER: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
@@ -52,9 +64,10 @@ fn compressed(plain: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn new_packer() -> Option<Compressor<'static>> {
-    let mut packer = Compressor::new(LEVEL).ok()?;
+    let mut packer = Compressor::with_prepared_dictionary(&PACKING).ok()?;
     // The length is stored before the frame, and what is stored has checksums of its own.
     packer.include_contentsize(false).ok()?;
+    packer.include_dictid(false).ok()?;
     Some(packer)
 }
 
@@ -72,7 +85,7 @@ pub(super) fn unpack(stored: &[u8]) -> Option<Vec<u8>> {
             UNPACKER.with_borrow_mut(|unpacker| {
                 let unpacker = match unpacker {
                     Some(unpacker) => unpacker,
-                    none => none.insert(Decompressor::new().ok()?),
+                    none => none.insert(Decompressor::with_prepared_dictionary(&UNPACKING).ok()?),
                 };
                 unpacker.decompress_to_buffer(frame, &mut plain).ok()
             })?;
@@ -106,6 +119,15 @@ mod tests {
             let _ = unpack(&bytes);
             let _ = unpack(&[&[ZSTD], &bytes[..]].concat());
         }
+    }
+
+    /// Every file of the format needs it as it is.
+    #[test]
+    fn the_dictionary_is_frozen() {
+        let hash = blake3::hash(DICTIONARY).to_hex();
+        assert_eq!(&hash[..16], "4ff48ee87a055497");
+        let message = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"call_7","type":"function","function":{"name":"run","arguments":"{}"}}]}"#;
+        assert!(pack(message.as_bytes()).len() < 50);
     }
 
     #[test]

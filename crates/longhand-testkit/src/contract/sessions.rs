@@ -209,6 +209,9 @@ pub(super) fn sessions_are_looked_up(archive: &dyn Archive) {
         SessionFilter::IdPrefix(String::new()),
         &["work", "w\u{10ffff}", "theirs", "worm", "works"],
     );
+    let mut owners = vec![Owner::LOCAL, stranger];
+    owners.sort_unstable();
+    assert_eq!(wait(archive.owners()).unwrap(), owners);
     // Any list comes in pages.
     let (first, next) = look_up(begin("work"), Page::first(2));
     let (second, next) = look_up(begin("work"), Page { after: next, limit: 2 });

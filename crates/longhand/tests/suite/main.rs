@@ -10,6 +10,7 @@ mod examples;
 mod fold;
 mod golden;
 mod replay;
+mod size;
 mod texts;
 mod transfer;
 mod windows;

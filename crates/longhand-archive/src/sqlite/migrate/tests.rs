@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use longhand_core::{Batch, Edit, Fold, Link, Meaning, Original, Place, Seq, Span};
+use longhand_core::{Batch, Link, Meaning, Seq};
 use longhand_testkit::filler;
 use longhand_testkit::rng::Rng;
 
@@ -240,11 +240,11 @@ fn old_edits(batch: &Batch) -> Vec<u8> {
     if plain.len() < 256 {
         return [&[2, 0], &plain[..]].concat();
     }
-    let mut packed = vec![2, 1];
-    push_number(&mut packed, plain.len() as u64);
-    let mut encoder = DeflateEncoder::new(packed, Compression::fast());
-    std::io::Write::write_all(&mut encoder, &plain).unwrap();
-    encoder.finish().unwrap()
+    let mut bytes = vec![2, 1];
+    push_number(&mut bytes, plain.len() as u64);
+    let mut deflater = DeflateEncoder::new(bytes, Compression::fast());
+    std::io::Write::write_all(&mut deflater, &plain).unwrap();
+    deflater.finish().unwrap()
 }
 
 /// Writes what was derived, answers that could not be read among it.
@@ -385,25 +385,8 @@ fn fill(path: &Path, bytes_min: u64) {
 
 /// Adds something of every other kind.
 fn fill_session(archive: &crate::SqliteArchive, id: SessionId, owner: Owner, number: u64) {
-    let fold = |last, text: &str| {
-        let spans = vec![Span { first: Seq(0), last: Seq(last) }];
-        Edit::Fold(Fold {
-            spans,
-            blocks: vec![],
-            sum: u128::from(last + number),
-            text: text.to_owned(),
-        })
-    };
-    let original = Original::Text("as it was sent".to_owned());
     for (after, last, state) in [(0, 5, "short"), (1, 20, "a longer state, ".repeat(99).as_str())] {
-        let place = Place { entry: Seq(last + 1), part: 0 };
-        let handle = Handle::of([state, "stub"]);
-        let edits = vec![
-            fold(last, &state.repeat(3)),
-            Edit::Stub { at: place, handle, text: "[…]".to_owned() },
-        ];
-        let variants = vec![(Handle::of([state]), original.clone())];
-        let batch = Batch { head: Seq(40), edits, state: state.to_owned(), variants };
+        let batch = codec::sample(last, last + number, state);
         archive
             .commit(id, &NewBatch { after, at_ms: 3, batch, receipt: "why".to_owned() })
             .unwrap();
