@@ -187,6 +187,8 @@ pub struct SessionInfo {
     pub first_ms: i64,
     /// The time of its newest entry.
     pub last_ms: i64,
+    /// Grows with every entry of any session: which of two was spoken in last.
+    pub activity: u64,
     /// Whether this very record failed its checksum, so that nothing in it is certain; `verify` tells more.
     pub is_damaged: bool,
 }

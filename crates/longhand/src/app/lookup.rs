@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use longhand_archive::{Owner, SessionId, SessionInfo};
+use longhand_archive::{Owner, Page, SessionId, SessionInfo};
 use serde::{Deserialize, Serialize};
 
+use super::kin::SessionChain;
 use super::{App, AppError, SessionSummary};
 use crate::{Session, SessionSettings};
 
@@ -149,14 +150,16 @@ impl App {
     }
 
     fn newest_since(&self, since_ms: i64) -> Result<Option<SessionInfo>, AppError> {
-        let newest = self.conversations()?.into_iter().next();
-        Ok(newest.filter(|found| found.last_ms() >= since_ms).map(|found| found.main().clone()))
+        let newest = self.conversations(Page::first(1))?.items.pop();
+        let is_new =
+            |found: &SessionChain| found.newest().is_some_and(|newest| newest.last_ms >= since_ms);
+        Ok(newest.filter(is_new).map(|found| found.main().clone()))
     }
 
     fn unknown(&self, name: &str, near: &[SessionInfo]) -> Result<AppError, AppError> {
         Ok(AppError::UnknownSession {
             name: name.to_owned(),
-            has_others: !near.is_empty() || !self.all_sessions()?.is_empty(),
+            has_others: !near.is_empty() || self.has_sessions()?,
             near: near.iter().map(SessionSummary::of).collect(),
         })
     }
