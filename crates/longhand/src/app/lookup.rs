@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kin::SessionChain;
 use super::{App, AppError, SessionSummary};
+use crate::session::name::free_id;
 use crate::{Session, SessionSettings};
 
 /// Stands for the newest conversation where something is read.
@@ -92,18 +93,8 @@ impl App {
     }
 
     /// The id of a new session with a name that no session has.
-    ///
-    /// It follows from the name, so that processes that begin the session at the same time begin one. If a session that
-    /// was renamed has that id, a number behind the name makes another.
     pub(super) fn free_id(&self, name: &str) -> Result<SessionId, AppError> {
-        let own = self.owner.unwrap_or(Owner::LOCAL);
-        let mut id = SessionId::named(own, name);
-        let mut number = 1;
-        while self.session_of(id)?.is_some_and(|info| info.name != name) {
-            number += 1;
-            id = SessionId::named(own, &format!("{name}\n{number}"));
-        }
-        Ok(id)
+        Ok(free_id(&*self.archive, self.owner.unwrap_or(Owner::LOCAL), name)?)
     }
 
     pub(super) fn opened(

@@ -327,3 +327,17 @@ fn one_round_of_a_fold_is_what_the_whole_has_of_it() {
         );
     }
 }
+
+#[test]
+fn the_library_opens_a_renamed_session_by_its_new_name_alone() {
+    for (archive, _folder) in archives() {
+        App::of_owner(Arc::clone(&archive), Owner::LOCAL).rename("demo", "work").unwrap();
+        let open = |name: &str| Session::open(Arc::clone(&archive), name).unwrap();
+        assert_eq!(open("work").id(), SessionId::named(Owner::LOCAL, "demo"));
+        let mut demo = open("demo");
+        assert_ne!(demo.id(), open("work").id());
+        demo.record(&Round::new("A new one.", "Yes.", 1)).unwrap();
+        assert_eq!(open("demo").id(), demo.id());
+        assert_eq!(App::of_owner(archive, Owner::LOCAL).verify(None).unwrap().sessions, 2);
+    }
+}
