@@ -341,11 +341,11 @@ pub enum Regretted {
 }
 
 impl NewSession {
-    /// Whether two records are of the same session: all but what is learned of a session later.
+    /// Whether two records are of the same session: all but its name and what is learned of it later.
     pub fn is_same(&self, other: &Self) -> bool {
         let begun = |session: &Self| {
             let origin = Origin { offset: 0, ..session.origin.clone() };
-            Self { origin, opening: String::new(), ..session.clone() }
+            Self { origin, name: String::new(), opening: String::new(), ..session.clone() }
         };
         begun(self) == begun(other)
     }

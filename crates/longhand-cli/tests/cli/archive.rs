@@ -239,9 +239,7 @@ fn conversations_and_bad_files_are_imported_or_refused() {
     let folder = Folder::new();
     for format in StoryFormat::ALL {
         folder.write("story.json", story(format, 30));
-        done(
-            folder.run(&format!("import story.json --id {format:?} --archive a.db --budget 4000")),
-        );
+        done(folder.run(&format!("import story.json --id {format:?} --archive a.db")));
         let line = format!("context {format:?} --archive a.db --budget 4000 --message next");
         folder.write("window.json", done(folder.run(&line)).stdout);
         folder.assert_valid("window.json", "");
