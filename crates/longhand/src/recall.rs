@@ -1,7 +1,8 @@
 //! Bringing back what a window left out.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
+use longhand_archive::ask::RoundEntries;
 use longhand_archive::{
     Archive, ArchiveError, Entry, Page, Reference, Scope, SessionFilter, SessionId, ask, wait,
 };
@@ -64,15 +65,6 @@ pub async fn open_async(
     Ok(recalled.filter(|recalled| names(handle, recalled)))
 }
 
-/// A round of what a fold replaced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoldRound {
-    /// Its entries; none if the fold has no such round.
-    pub entries: Vec<Entry>,
-    /// The first and the last round of the fold.
-    pub rounds: RangeInclusive<u64>,
-}
-
 /// Reads one round of a fold, and nothing else of it; `None` if nothing within the scope has the handle, or what has it is
 /// no fold.
 pub fn open_round(
@@ -80,22 +72,22 @@ pub fn open_round(
     scope: &Scope,
     handle: Handle,
     round: u64,
-) -> Result<Option<FoldRound>, SessionError> {
+) -> Result<Option<RoundEntries>, SessionError> {
     let Some(Reference::Fold { session, fold, .. }) = wait(ask::reference(archive, scope, handle))?
     else {
         return Ok(None);
     };
-    let mut found: Option<FoldRound> = None;
+    let mut found: Option<RoundEntries> = None;
     for span in &fold.spans {
         let range = span.first.0..span.last.0 + 1;
-        let (entries, rounds) = wait(ask::round(archive, session, span.last, range, round))?;
-        match &mut found {
-            None => found = Some(FoldRound { entries, rounds }),
-            Some(found) => {
-                found.entries.extend(entries);
-                found.rounds = *found.rounds.start()..=*rounds.end();
-            }
-        }
+        let of_span = wait(ask::round(archive, session, span.last, range, round))?;
+        found = match (found, of_span) {
+            (Some(before), Some(after)) => Some(RoundEntries {
+                entries: [before.entries, after.entries].concat(),
+                rounds: *before.rounds.start()..=*after.rounds.end(),
+            }),
+            (before, after) => before.or(after),
+        };
     }
     Ok(found)
 }

@@ -76,7 +76,16 @@ pub async fn path<S: Storage + ?Sized>(
     Ok(unrecorded(storage.bodies(id, seqs).await?))
 }
 
-/// The entries of a round that are on a path, among those with some numbers; and the first and the last round of these.
+/// The entries of a round, among others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoundEntries {
+    /// The entries; none if there is no such round.
+    pub entries: Vec<Entry>,
+    /// The first and the last round of all that were looked through.
+    pub rounds: RangeInclusive<u64>,
+}
+
+/// The entries of a round that are on a path, among those with some numbers; `None` if there are none of these.
 ///
 /// Rounds never decrease along a path, so that few entries are looked at to find one in thousands.
 pub async fn round<S: Storage + ?Sized>(
@@ -85,17 +94,16 @@ pub async fn round<S: Storage + ?Sized>(
     head: Seq,
     seqs: Range<u64>,
     round: u64,
-) -> Result<(Vec<Entry>, RangeInclusive<u64>), ArchiveError> {
-    let none = (Vec::new(), 1..=0);
-    let Some(ledger) = Ledger::open(storage, id).await? else { return Ok(none) };
-    let Some(head) = ledger.head(Some(head))? else { return Ok(none) };
+) -> Result<Option<RoundEntries>, ArchiveError> {
+    let Some(ledger) = Ledger::open(storage, id).await? else { return Ok(None) };
+    let Some(head) = ledger.head(Some(head))? else { return Ok(None) };
     let path = PathNumbers(ledger.state.tree().path(head, seqs));
-    let Some(last) = path.len().checked_sub(1) else { return Ok(none) };
+    let Some(last) = path.len().checked_sub(1) else { return Ok(None) };
     let rounds = path.round(storage, id, 0).await?..=path.round(storage, id, last).await?;
     let first = path.first_from(storage, id, round).await?;
     let end = path.first_from(storage, id, round.saturating_add(1)).await?;
     let entries = storage.bodies(id, path.between(first, end)).await?;
-    Ok((unrecorded(entries), rounds))
+    Ok(Some(RoundEntries { entries: unrecorded(entries), rounds }))
 }
 
 /// The numbers of the entries on a path, as ranges.

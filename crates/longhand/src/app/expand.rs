@@ -1,12 +1,13 @@
 //! Opening the handle of something that a window left out.
 
 use longhand_archive::Scope;
+use longhand_archive::ask::RoundEntries;
 use longhand_core::{Handle, Original};
 use longhand_dialect::Conversation;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, App, AppError};
-use crate::recall::{self, FoldRound};
+use crate::recall;
 use crate::unread::UnreadContent;
 
 /// What is brought back.
@@ -101,7 +102,7 @@ fn parsed(handle: &str) -> Result<Handle, AppError> {
 }
 
 /// The messages of one round of a fold, a line each.
-fn of_round(found: &FoldRound, round: u64) -> Result<Original, AppError> {
+fn of_round(found: &RoundEntries, round: u64) -> Result<Original, AppError> {
     if found.entries.is_empty() {
         let (first, last) = (*found.rounds.start(), *found.rounds.end());
         return Err(AppError::NoSuchRound { round, first, last });

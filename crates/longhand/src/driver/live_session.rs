@@ -394,7 +394,7 @@ mod tests {
             let mut memory = session.lock();
             session.doubt_later();
             let guessed = [(Link(7), true), (Link(8), false)];
-            memory.state.extend(&mut Trail::default(), guessed.into_iter()).unwrap();
+            memory.state.extend(&mut Trail::default(), guessed).unwrap();
         }
         wait(session.read(&archive, anew)).unwrap();
         assert_eq!(session.lock().state.tree().len(), 2);
