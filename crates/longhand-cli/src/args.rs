@@ -20,7 +20,7 @@ pub(crate) use self::replay::ReplayArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use self::run::LaunchArgs;
 pub(crate) use self::run::{RunArgs, UsageArgs, UsageBy};
-pub(crate) use self::search::SearchArgs;
+pub(crate) use self::search::{RoleName, SearchArgs};
 
 /// Gives any LLM agent an endless conversation: every word is kept, and what the model sees always fits.
 #[derive(Parser)]

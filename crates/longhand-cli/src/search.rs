@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use longhand::{Archive, recall, time};
-use longhand_archive::{Entry, Hit, Scope, SessionInfo};
+use longhand_archive::{Entry, Hit, Scope, SearchFilter, SessionInfo};
 use serde_json::{Value, json};
 
-use crate::args::SearchArgs;
+use crate::args::{RoleName, SearchArgs};
 use crate::output::harmless_line;
 use crate::{CommandOutcome, conversation, hinted, output, store};
 
@@ -46,9 +46,17 @@ pub(crate) fn run(args: &SearchArgs) -> Result<CommandOutcome> {
     };
     let since = args.since.as_deref().map(|text| since(text, store::now_ms())).transpose()?;
     let mut found = Vec::new();
+    let mut is_all = true;
     for scope in &scopes {
         let wanted = args.limit.saturating_sub(found.len());
-        found.extend(find(args, &query, &archive, scope, since, wanted)?);
+        let (more, is_partial) = find(args, &query, &archive, scope, since, wanted)?;
+        found.extend(more);
+        is_all &= !is_partial;
+    }
+    if !is_all {
+        output::say(
+            "not every message was looked at: the search index is being made, or does not know this query",
+        );
     }
     if args.json {
         let list: Vec<Value> = found.iter().map(FoundEntry::json).collect();
@@ -68,15 +76,19 @@ fn find(
     scope: &Scope,
     since: Option<i64>,
     wanted: usize,
-) -> Result<Vec<FoundEntry>> {
+) -> Result<(Vec<FoundEntry>, bool)> {
     if wanted == 0 {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), false));
     }
     let mut sessions = HashMap::new();
-    let is_filtered = since.is_some() || args.role.is_some();
+    // The archive leaves out what cannot have the role; who has it is known when the message is read.
+    let is_filtered = args.role.is_some();
+    let asked_role = args.role.map(RoleName::role);
+    let filter = SearchFilter { role: asked_role, since_ms: since, before_ms: None };
     let mut asked = if is_filtered { wanted.saturating_mul(4) } else { wanted };
     loop {
-        let hits = archive.search(scope, query, asked)?;
+        let searched = archive.search_filtered(scope, query, filter, asked)?;
+        let (hits, is_partial) = (searched.hits, searched.is_partial);
         let is_all = hits.len() < asked;
         let mut found = Vec::new();
         for hit in hits {
@@ -91,14 +103,13 @@ fn find(
             let entry = archive.entries(hit.session, hit.seq.0..hit.seq.0 + 1)?.into_iter().next();
             let role = entry.as_ref().map_or("", role);
             let at_ms = entry.map_or(0, |entry| entry.at_ms);
-            let passes = since.is_none_or(|since| at_ms >= since)
-                && args.role.is_none_or(|asked| asked.as_str() == role);
+            let passes = args.role.is_none_or(|asked| asked.as_str() == role);
             if passes && found.len() < wanted {
                 found.push(FoundEntry { hit, session, role, at_ms });
             }
         }
         if is_all || found.len() >= wanted || !is_filtered {
-            return Ok(found);
+            return Ok((found, is_partial));
         }
         asked = asked.saturating_mul(4);
     }

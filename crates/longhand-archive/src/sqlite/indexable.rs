@@ -6,15 +6,15 @@ use rustc_hash::FxHashMap;
 use super::fault::Fault;
 use super::index;
 use super::seal::Seal;
-use crate::{Owner, excerpt, terms};
+use crate::{Owner, excerpt};
 
 /// Selects what [`IndexableEntry::read`] reads.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT entry.id, entry.session, entry.seal, entry.hash, entry.excerpt, \
-             coalesce(entry.raw, (SELECT holder.raw FROM entry AS holder WHERE holder.id = entry.body)) \
-             FROM entry WHERE ",
+             coalesce(entry.raw, (SELECT holder.raw FROM entry AS holder WHERE holder.id = entry.body)), \
+             entry.at_ms, entry.form FROM entry WHERE ",
             $rest
         )
     };
@@ -31,18 +31,25 @@ pub(super) struct IndexableEntry {
     pub(super) hash: Option<Seal>,
     /// What search sees of it.
     pub(super) text: Option<String>,
+    pub(super) at_ms: i64,
+    /// The terms of the roles that it may have.
+    roles: Vec<Vec<u8>>,
 }
 
 impl IndexableEntry {
     pub(super) fn read(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         let excerpt = row.get_ref(4)?.as_blob().ok();
         let raw = row.get_ref(5)?.as_str().ok();
+        let form = row.get_ref(7)?.as_str().ok();
+        let roles = form.zip(raw).map(|(form, raw)| index::role_marks(form, raw).collect());
         Ok(Self {
             id: row.get(0)?,
             session: row.get(1)?,
             seal: row.get(2).ok(),
             hash: row.get(3).ok(),
             text: excerpt.zip(raw).and_then(|(excerpt, raw)| excerpt::decode(excerpt, raw)),
+            at_ms: row.get(6).unwrap_or(0),
+            roles: roles.unwrap_or_default(),
         })
     }
 }
@@ -50,7 +57,7 @@ impl IndexableEntry {
 /// The marks of sessions, cached.
 pub(super) struct Marks<'d> {
     db: &'d Connection,
-    known: FxHashMap<i64, String>,
+    known: FxHashMap<i64, [Vec<u8>; 2]>,
 }
 
 impl<'d> Marks<'d> {
@@ -58,15 +65,21 @@ impl<'d> Marks<'d> {
         Self { db, known: FxHashMap::default() }
     }
 
-    /// The terms and marks that the index has of an entry.
-    pub(super) fn terms(&mut self, session: i64, text: &str) -> Result<String, Fault> {
+    /// The terms that say where an entry belongs.
+    pub(super) fn of(&mut self, entry: &IndexableEntry) -> Result<Vec<Vec<u8>>, Fault> {
+        let mut marks = self.of_session(entry.session)?.to_vec();
+        marks.extend_from_slice(&entry.roles);
+        Ok(marks)
+    }
+
+    fn of_session(&mut self, session: i64) -> Result<[Vec<u8>; 2], Fault> {
         if let Some(marks) = self.known.get(&session) {
-            return Ok(terms::terms(marks, text));
+            return Ok(marks.clone());
         }
-        let marks = index::marks(session, owner(self.db, session)?);
-        let terms = terms::terms(&marks, text);
-        self.known.insert(session, marks);
-        Ok(terms)
+        let owner = owner(self.db, session)?;
+        let marks = [index::session_mark(session), index::owner_mark(owner)];
+        self.known.insert(session, marks.clone());
+        Ok(marks)
     }
 }
 

@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::Fault;
-use super::{FileError, SqliteSettings, body, mount, place, schema, stamp};
+use super::{FileError, SqliteSettings, body, index, mount, place, schema, stamp};
 use crate::ArchiveError;
 
 /// Before it, a race in resetting the log could damage a file with several writers.
@@ -142,6 +142,7 @@ fn fill(draft: &Path) -> Result<(), Fault> {
     db.pragma_update(None, "synchronous", "FULL")?;
     schema::create(&db)?;
     stamp::create(&db)?;
+    index::ready(&db)?;
     // The mode is kept in the file. Nothing is in the log yet, so closing leaves one whole file.
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     db.close().map_err(|(_, error)| error)?;
@@ -215,6 +216,7 @@ fn prepare(db: &Connection, archive: &str, settings: &SqliteSettings) -> Result<
     if stamp::of(db)?.is_none() {
         stamp::create(db)?;
     }
+    index::ready(db)?;
     body::prepare(db)?;
     if let Some(bytes) = settings.file_bytes_max {
         let pages = (bytes / u64::from(PAGE_BYTES)).max(1);

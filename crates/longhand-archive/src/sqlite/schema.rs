@@ -70,10 +70,6 @@ const TABLES: &str = concat!(
     "CREATE INDEX request_answer ON request (answer) WHERE answer IS NOT NULL;",
     "CREATE TABLE derived (id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES session, \
      key TEXT NOT NULL, seal BLOB NOT NULL, value TEXT NOT NULL, UNIQUE (session, key)) STRICT;",
-    // The rows are ids of entries. Words are found by us, and the index only needs to know which
-    // entries have them; all else is read from the entries.
-    "CREATE VIRTUAL TABLE word USING fts5 (words, content='', detail=none, columnsize=0, \
-     tokenize='ascii');",
     // Entries up to `indexed` are in the index.
     "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), indexed INTEGER NOT NULL) STRICT;",
     "INSERT INTO state VALUES (1, 0);",

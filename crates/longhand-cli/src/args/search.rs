@@ -1,6 +1,7 @@
 //! What can be said to `longhand search`.
 
 use clap::{Args, ValueEnum};
+use longhand_core::Role;
 
 use super::ArchiveArgs;
 
@@ -41,6 +42,15 @@ pub(crate) enum RoleName {
 }
 
 impl RoleName {
+    pub(crate) fn role(self) -> Role {
+        match self {
+            Self::User => Role::User,
+            Self::Assistant => Role::Assistant,
+            Self::Tool => Role::Tool,
+            Self::System => Role::System,
+        }
+    }
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",

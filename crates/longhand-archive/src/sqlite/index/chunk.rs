@@ -1,0 +1,375 @@
+//! Which entries have a term, and where: the postings of up to some dozens of entries in few bytes.
+//!
+//! What a chunk holds of each entry depends on the term: see [`Kind`].
+
+use crate::number::{push_number, take_number};
+
+/// The most entries of a chunk.
+const DOCS_MAX: usize = 64;
+/// The most places of a chunk, but for an entry that has more.
+const PLACES_MAX: usize = 512;
+/// Of one entry, the index knows so many places of a term. If there are more, it does not rule the entry out.
+pub(super) const PLACES_OF_ENTRY_MAX: usize = 1_024;
+/// A gap between two places that would take more ones than these is written in full.
+const ONES_MAX: u32 = 24;
+
+/// What is known of an entry that has a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// How often, and where: which words of the entry are the term, counted from 0.
+    Places,
+    /// A number.
+    Number,
+    /// Nothing else.
+    Only,
+}
+
+/// Postings, the oldest entry first. Entries are numbered from the first one of the segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chunk {
+    pub(super) docs: Vec<u32>,
+    /// How often the entry has the term, or the number.
+    pub(super) values: Vec<i64>,
+    /// Where the places of each entry begin.
+    starts: Vec<usize>,
+    places: Vec<u32>,
+}
+
+impl Chunk {
+    pub(super) fn is_empty(&self) -> bool {
+        self.docs.is_empty()
+    }
+
+    /// Whether it is large enough to stay as it is.
+    pub(super) fn is_full(&self) -> bool {
+        self.docs.len() >= DOCS_MAX || self.places.len() >= PLACES_MAX
+    }
+
+    /// Adds an entry that comes after all others.
+    pub(super) fn push(&mut self, doc: u32, value: i64, places: &[u32]) {
+        self.docs.push(doc);
+        self.values.push(value);
+        self.starts.push(self.places.len());
+        let kept = places.len().min(PLACES_OF_ENTRY_MAX);
+        self.places.extend_from_slice(&places[..kept]);
+    }
+
+    /// Adds one entry of another chunk.
+    pub(super) fn push_from(&mut self, other: &Chunk, at: usize) {
+        self.push(other.docs[at], other.values[at], other.places(at));
+    }
+
+    /// The places of the term in an entry.
+    pub(super) fn places(&self, at: usize) -> &[u32] {
+        let start = self.starts.get(at).copied().unwrap_or(0);
+        let end = self.starts.get(at + 1).copied().unwrap_or(self.places.len());
+        &self.places[start..end]
+    }
+
+    /// Without one entry, if it has it.
+    pub(super) fn without(&self, doc: u32) -> Option<Self> {
+        let found = self.docs.binary_search(&doc).ok()?;
+        let mut rest = Self::default();
+        for at in (0..self.docs.len()).filter(|at| *at != found) {
+            rest.push_from(self, at);
+        }
+        Some(rest)
+    }
+
+    /// Writes it. The first entry is in the key.
+    pub(super) fn encode(&self, kind: Kind) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(8 + self.docs.len() * 2 + self.places.len() * 2);
+        push_number(&mut bytes, self.docs.len() as u64);
+        match kind {
+            Kind::Only => self.encode_docs(&mut bytes),
+            Kind::Number => {
+                let (low, high) = self.range();
+                push_number(&mut bytes, zigzag(low));
+                push_number(&mut bytes, high.abs_diff(low));
+                self.encode_docs(&mut bytes);
+                self.values.iter().for_each(|value| push_number(&mut bytes, value.abs_diff(low)));
+            }
+            Kind::Places if self.docs.len() == 1 => {
+                push_number(&mut bytes, self.values[0].cast_unsigned());
+                self.gaps().for_each(|gap| push_number(&mut bytes, u64::from(gap)));
+            }
+            Kind::Places => self.encode_places(&mut bytes),
+        }
+        bytes
+    }
+
+    fn encode_docs(&self, bytes: &mut Vec<u8>) {
+        for pair in self.docs.windows(2) {
+            push_number(bytes, u64::from(pair[1] - pair[0]));
+        }
+    }
+
+    fn encode_places(&self, bytes: &mut Vec<u8>) {
+        let mut docs = Vec::with_capacity(self.docs.len() * 2);
+        let mut before = self.docs[0];
+        for (doc, frequency) in self.docs.iter().zip(&self.values) {
+            let is_more = *frequency > 1;
+            push_number(&mut docs, u64::from(doc - before) << 1 | u64::from(is_more));
+            if is_more {
+                push_number(&mut docs, frequency.cast_unsigned());
+            }
+            before = *doc;
+        }
+        push_number(bytes, docs.len() as u64);
+        bytes.extend_from_slice(&docs);
+        let total: u64 = self.gaps().map(u64::from).sum();
+        let mean = total / (self.places.len() as u64).max(1);
+        // Where gaps are random, this many low bits take the least room.
+        let low_bits = (mean * 7 / 10).checked_ilog2().unwrap_or(0);
+        bytes.push(low_bits as u8);
+        let mut bits = BitWriter { bytes, pending: 0, count: 0 };
+        for gap in self.gaps() {
+            bits.gap(gap, low_bits);
+        }
+        bits.finish();
+    }
+
+    /// The places as differences: each to the one before it in its entry.
+    fn gaps(&self) -> impl Iterator<Item = u32> {
+        (0..self.docs.len()).flat_map(|at| {
+            let places = self.places(at);
+            let gap = |number: usize| match number {
+                0 => places[0],
+                _ => places[number] - places[number - 1] - 1,
+            };
+            (0..places.len()).map(gap)
+        })
+    }
+
+    /// The lowest and the highest number.
+    fn range(&self) -> (i64, i64) {
+        let low = self.values.iter().min().copied().unwrap_or(0);
+        (low, self.values.iter().max().copied().unwrap_or(low))
+    }
+
+    /// Reads a chunk; `None` if it is none.
+    pub(super) fn decode(kind: Kind, first: u32, mut bytes: &[u8]) -> Option<Self> {
+        let count = usize::try_from(take_number(&mut bytes)?).ok()?;
+        // Each takes some bits at least.
+        if count == 0 || count > bytes.len().saturating_mul(8) + 1 {
+            return None;
+        }
+        let mut chunk = Self { docs: Vec::with_capacity(count), ..Self::default() };
+        match kind {
+            Kind::Only => {
+                chunk.decode_docs(first, count, &mut bytes)?;
+                chunk.values = vec![1; count];
+            }
+            Kind::Number => {
+                let low = unzigzag(take_number(&mut bytes)?);
+                take_number(&mut bytes)?;
+                chunk.decode_docs(first, count, &mut bytes)?;
+                for _ in 0..count {
+                    chunk.values.push(low.checked_add_unsigned(take_number(&mut bytes)?)?);
+                }
+            }
+            Kind::Places if count == 1 => {
+                chunk.docs.push(first);
+                let frequency = i64::try_from(take_number(&mut bytes)?).ok()?;
+                chunk.values.push(frequency);
+                let mut gaps = || u32::try_from(take_number(&mut bytes)?).ok();
+                chunk.decode_gaps(&mut gaps)?;
+            }
+            Kind::Places => {
+                let length = usize::try_from(take_number(&mut bytes)?).ok()?;
+                let (mut docs, places) = bytes.split_at_checked(length)?;
+                let mut doc = first;
+                for _ in 0..count {
+                    let step = take_number(&mut docs)?;
+                    doc = doc.checked_add(u32::try_from(step >> 1).ok()?)?;
+                    chunk.docs.push(doc);
+                    let frequency = if step & 1 == 1 { take_number(&mut docs)? } else { 1 };
+                    chunk.values.push(i64::try_from(frequency).ok()?);
+                }
+                let (low_bits, places) = places.split_first()?;
+                let mut bits = BitReader { bytes: places, pending: 0, count: 0 };
+                chunk.decode_gaps(&mut || bits.gap(u32::from(*low_bits)))?;
+            }
+        }
+        Some(chunk)
+    }
+
+    fn decode_docs(&mut self, first: u32, count: usize, bytes: &mut &[u8]) -> Option<()> {
+        self.docs.push(first);
+        for at in 1..count {
+            let step = u32::try_from(take_number(bytes)?).ok()?;
+            self.docs.push(self.docs[at - 1].checked_add(step)?);
+        }
+        Some(())
+    }
+
+    fn decode_gaps(&mut self, gap: &mut dyn FnMut() -> Option<u32>) -> Option<()> {
+        for frequency in &self.values {
+            self.starts.push(self.places.len());
+            let mut next = 0;
+            for _ in 0..(*frequency).min(PLACES_OF_ENTRY_MAX as i64) {
+                let place = gap()?.checked_add(next)?;
+                self.places.push(place);
+                next = place.checked_add(1)?;
+            }
+        }
+        Some(())
+    }
+}
+
+/// The lowest and the highest number of a chunk of numbers, without reading the rest of it.
+pub(super) fn numbers_between(mut bytes: &[u8]) -> Option<(i64, i64)> {
+    take_number(&mut bytes)?;
+    let low = unzigzag(take_number(&mut bytes)?);
+    Some((low, low.checked_add_unsigned(take_number(&mut bytes)?)?))
+}
+
+/// How many entries a chunk has, without reading the rest of it.
+pub(super) fn count(mut bytes: &[u8]) -> u64 {
+    take_number(&mut bytes).unwrap_or(0)
+}
+
+fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63).cast_unsigned()
+}
+
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
+}
+
+/// Writes gaps by their low bits, and the rest as a row of ones.
+struct BitWriter<'b> {
+    bytes: &'b mut Vec<u8>,
+    pending: u64,
+    count: u32,
+}
+
+impl BitWriter<'_> {
+    fn gap(&mut self, gap: u32, low_bits: u32) {
+        let high = gap >> low_bits;
+        if high >= ONES_MAX {
+            self.put((1 << ONES_MAX) - 1, ONES_MAX);
+            self.put(u64::from(gap), 32);
+            return;
+        }
+        // The zero after the ones ends them.
+        self.put((1 << high) - 1, high + 1);
+        self.put(u64::from(gap) & ((1 << low_bits) - 1), low_bits);
+    }
+
+    fn put(&mut self, bits: u64, count: u32) {
+        self.pending |= bits << self.count;
+        self.count += count;
+        while self.count >= 8 {
+            self.bytes.push(self.pending as u8);
+            self.pending >>= 8;
+            self.count -= 8;
+        }
+    }
+
+    fn finish(self) {
+        if self.count > 0 {
+            self.bytes.push(self.pending as u8);
+        }
+    }
+}
+
+struct BitReader<'b> {
+    bytes: &'b [u8],
+    pending: u64,
+    count: u32,
+}
+
+impl BitReader<'_> {
+    fn fill(&mut self) {
+        while self.count <= 56
+            && let Some((byte, rest)) = self.bytes.split_first()
+        {
+            self.pending |= u64::from(*byte) << self.count;
+            self.count += 8;
+            self.bytes = rest;
+        }
+    }
+
+    fn gap(&mut self, low_bits: u32) -> Option<u32> {
+        self.fill();
+        let high = self.pending.trailing_ones().min(ONES_MAX);
+        if high == ONES_MAX {
+            self.take(ONES_MAX)?;
+            return self.take(32).map(|gap| gap as u32);
+        }
+        self.take(high + 1)?;
+        let low = self.take(low_bits)?;
+        Some((high << low_bits) | low as u32)
+    }
+
+    fn take(&mut self, count: u32) -> Option<u64> {
+        self.fill();
+        let bits = self.pending & ((1_u64 << count) - 1);
+        self.count = self.count.checked_sub(count)?;
+        self.pending >>= count;
+        Some(bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(kind: Kind, postings: &[(u32, i64, Vec<u32>)]) {
+        let mut chunk = Chunk::default();
+        postings.iter().for_each(|(doc, value, places)| chunk.push(*doc, *value, places));
+        let bytes = chunk.encode(kind);
+        let back = Chunk::decode(kind, chunk.docs[0], &bytes).unwrap();
+        assert_eq!((&back.docs, &back.values), (&chunk.docs, &chunk.values));
+        assert_eq!(back.places, chunk.places);
+        assert_eq!(count(&bytes), chunk.docs.len() as u64);
+        if kind == Kind::Number {
+            assert_eq!(numbers_between(&bytes), Some(chunk.range()));
+        }
+        for end in 0..bytes.len() {
+            // Whatever comes back, nothing panics.
+            let _ = Chunk::decode(kind, 0, &bytes[..end]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn postings_come_back(
+            postings in prop::collection::btree_map(
+                0..1_000_u32,
+                prop::collection::btree_set(prop_oneof![0..400_u32, 0..9_000_000_u32], 1..20),
+                1..70,
+            ),
+            times in prop::collection::vec(any::<i32>(), 70),
+        ) {
+            let postings: Vec<_> = postings
+                .into_iter()
+                .map(|(doc, places)| (doc, places.len() as i64, Vec::from_iter(places)))
+                .collect();
+            check(Kind::Places, &postings);
+            let numbers = postings.iter().zip(times);
+            let numbers: Vec<_> =
+                numbers.map(|((doc, ..), time)| (*doc, i64::from(time), Vec::new())).collect();
+            check(Kind::Number, &numbers);
+            let only: Vec<_> = postings.iter().map(|(doc, ..)| (*doc, 1, Vec::new())).collect();
+            check(Kind::Only, &only);
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_repeated_without_end_keeps_its_number() {
+        let places: Vec<u32> = (0..5_000).collect();
+        let mut chunk = Chunk::default();
+        chunk.push(3, 5_000, &places);
+        chunk.push(4, 1, &[9]);
+        let back = Chunk::decode(Kind::Places, 3, &chunk.encode(Kind::Places)).unwrap();
+        assert_eq!(back.values, [5_000, 1]);
+        assert_eq!(back.places(0).len(), PLACES_OF_ENTRY_MAX);
+        assert_eq!(back.places(1), [9]);
+        assert_eq!(back.without(3).unwrap().docs, [4]);
+        assert_eq!(back.without(5), None);
+    }
+}
