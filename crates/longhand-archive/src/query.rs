@@ -1,12 +1,16 @@
 //! Search queries, and whether a text matches one.
 
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use longhand_core::cut;
 
 use crate::terms::is_opaque;
 use crate::words::{Folded, Word, fold};
+
+/// How many words of a query are counted.
+const WORDS_MAX: usize = 64;
 
 /// A query, ready to be compared with texts.
 #[derive(Debug)]
@@ -55,18 +59,24 @@ impl Query {
         if needles.is_empty() {
             needles.extend(needle(all));
         }
+        let mut known = HashSet::new();
+        needles.retain(|needle| {
+            let Needle { readings, phrase, is_prefix } = needle;
+            known.insert((readings.clone(), phrase.clone(), *is_prefix))
+        });
         (!needles.is_empty()).then_some(Self { needles })
     }
 
-    /// The distinct words of the query, in order.
+    /// The distinct words of the query, in order; of a very long one, those of its beginning.
     pub(crate) fn words(&self) -> BTreeSet<&str> {
         let words = self.needles.iter().flat_map(|needle| needle.readings.first());
-        words.flatten().map(String::as_str).collect()
+        words.flatten().map(String::as_str).take(WORDS_MAX).collect()
     }
 
     /// Returns the place of the first needle, if the text has all of them.
     pub(crate) fn find(&self, text: &str, strictness: Strictness) -> Option<Range<usize>> {
-        let haystack = Haystack::new(text, strictness);
+        let folded = Folded::of(text);
+        let haystack = Haystack { folded: &folded, strictness, words: OnceCell::new() };
         let mut first: Option<Range<usize>> = None;
         for needle in &self.needles {
             let place = haystack.find(needle)?;
@@ -79,16 +89,16 @@ impl Query {
 
     /// How often a text has each of [`Query::words`], and how many words it has.
     pub(crate) fn frequencies(&self, text: &str) -> (Vec<u64>, u64) {
-        let words = self.words();
+        let words: Vec<&str> = self.words().into_iter().collect();
         let mut frequencies = vec![0; words.len()];
         let mut length = 0;
-        let folded = Folded::of(text);
-        for word in folded.words() {
+        for word in Folded::of(text).words() {
             length += 1;
-            let parts: Vec<&str> = word.parts().map(|(_, part)| part).collect();
-            for (frequency, wanted) in frequencies.iter_mut().zip(&words) {
-                let has = |found: &str| u64::from(found == *wanted);
-                *frequency += has(word.text) + parts.iter().map(|part| has(part)).sum::<u64>();
+            let parts = word.parts().map(|(_, part)| part);
+            for found in std::iter::once(word.text).chain(parts) {
+                if let Ok(at) = words.binary_search(&found) {
+                    frequencies[at] += 1;
+                }
             }
         }
         (frequencies, length)
@@ -122,20 +132,17 @@ impl Needle {
 
 /// A folded text, and its words if a needle asks for them.
 struct Haystack<'t> {
-    folded: Folded<'t>,
+    folded: &'t Folded<'t>,
     strictness: Strictness,
+    words: OnceCell<Vec<Word<'t>>>,
 }
 
-impl<'t> Haystack<'t> {
-    fn new(text: &'t str, strictness: Strictness) -> Self {
-        Self { folded: Folded::of(text), strictness }
-    }
-
+impl Haystack<'_> {
     fn find(&self, needle: &Needle) -> Option<Range<usize>> {
         if self.strictness == Strictness::Substrings || needle.readings.is_empty() {
             return self.find_substring(&needle.phrase);
         }
-        let words: Vec<Word<'_>> = self.folded.words().collect();
+        let words = self.words.get_or_init(|| self.folded.words().collect());
         let found = needle.readings.iter().filter_map(|reading| {
             (0..words.len()).find_map(|at| run(&words[at..], reading, needle.is_prefix))
         });

@@ -139,16 +139,19 @@ impl<'f> Word<'f> {
         self.start + self.text.len()
     }
 
-    /// The parts of a name, each with where it begins; nothing if the word has none.
+    /// The parts of a name, each with where it begins; nothing if the word has none. The index knows of the parts only
+    /// that they are in the same place, so a word in which one comes twice in a row does not count as a name.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &'f str)> {
         let (start, text, humps) = (self.start, self.text, self.humps);
-        let is_name = !humps.is_empty() && text.len() >= (humps.len() + 1) * PART_BYTES_MIN;
-        let count = if is_name { humps.len() + 1 } else { 0 };
-        (0..count).map(move |part| {
-            let from = if part == 0 { 0 } else { humps[part - 1] - start };
-            let end = humps.get(part).map_or(text.len(), |hump| hump - start);
+        let part = move |number: usize| {
+            let from = if number == 0 { 0 } else { humps[number - 1] - start };
+            let end = humps.get(number).map_or(text.len(), |hump| hump - start);
             (start + from, &text[from..end])
-        })
+        };
+        let is_name = !humps.is_empty()
+            && text.len() >= (humps.len() + 1) * PART_BYTES_MIN
+            && (0..humps.len()).all(|number| part(number).1 != part(number + 1).1);
+        (0..if is_name { humps.len() + 1 } else { 0 }).map(part)
     }
 }
 
@@ -228,7 +231,7 @@ mod tests {
         );
         assert_eq!(parts("sha256Sum parseJSON"), ["0sha256", "6sum", "10parse", "15json"]);
         assert_eq!(parts("é OrderUp"), ["2order", "7up"]);
-        assert_eq!(parts("plain snake_case CONSTANT Title aB3dE9f xY"), [""; 0]);
+        assert_eq!(parts("plain snake_case CONSTANT Title aB3dE9f xY orderOrder"), [""; 0]);
     }
 
     #[test]

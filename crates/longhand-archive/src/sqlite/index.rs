@@ -13,6 +13,8 @@ mod forget;
 mod join;
 mod segment;
 mod slice;
+#[cfg(test)]
+mod tests;
 mod vocabulary;
 
 use std::time::Duration;

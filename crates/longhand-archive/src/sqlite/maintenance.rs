@@ -19,7 +19,7 @@ const LAG_QUIET: i64 = 32;
 const LAG_EASY: i64 = 256;
 /// Entries that the index may lag behind until those who append must help. Searches read these one
 /// by one.
-const LAG_MAX: i64 = 2_048;
+const LAG_MAX: i64 = 512;
 /// Searches should not have to look into more segments of the index than these.
 const SEGMENTS_MAX: usize = 48;
 /// How long a transaction goes on joining segments.

@@ -19,19 +19,18 @@ pub(in crate::sqlite) fn sums(db: &Connection) -> Result<HashMap<i64, u64>, Faul
     let mut blocks = Blocks::new(db);
     for segment in segment::live(db)? {
         let mut stream = Stream::new(&mut blocks, segment.clone(), &[], true)?;
-        while let Some(item) = stream.next(&mut blocks)? {
-            if item.first == TOTAL {
-                continue;
+        while let Some(item) = stream.peek(&mut blocks)? {
+            if item.first != TOTAL {
+                let chunk = Chunk::decode(kind(item.term), item.first, item.bytes);
+                let newest = segment.end();
+                add(item.term, &chunk.ok_or_else(damaged)?, |doc, part| {
+                    if doc <= newest {
+                        let sum: &mut u64 = sums.entry(segment.first + i64::from(doc)).or_default();
+                        *sum = sum.wrapping_add(part);
+                    }
+                });
             }
-            let chunk =
-                Chunk::decode(kind(&item.term), item.first, &item.bytes).ok_or_else(damaged)?;
-            let newest = segment.end();
-            add(&item.term, &chunk, |doc, part| {
-                if doc <= newest {
-                    let sum: &mut u64 = sums.entry(segment.first + i64::from(doc)).or_default();
-                    *sum = sum.wrapping_add(part);
-                }
-            });
+            stream.advance();
         }
     }
     Ok(sums)

@@ -147,18 +147,33 @@ impl Chunk {
         (low, self.values.iter().max().copied().unwrap_or(low))
     }
 
+    pub(super) fn clear(&mut self) {
+        self.docs.clear();
+        self.values.clear();
+        self.starts.clear();
+        self.places.clear();
+    }
+
     /// Reads a chunk; `None` if it is none.
-    pub(super) fn decode(kind: Kind, first: u32, mut bytes: &[u8]) -> Option<Self> {
+    pub(super) fn decode(kind: Kind, first: u32, bytes: &[u8]) -> Option<Self> {
+        let mut chunk = Self::default();
+        chunk.decode_into(kind, first, bytes)?;
+        Some(chunk)
+    }
+
+    /// The same, in the place of what it had.
+    pub(super) fn decode_into(&mut self, kind: Kind, first: u32, mut bytes: &[u8]) -> Option<()> {
+        self.clear();
         let count = usize::try_from(take_number(&mut bytes)?).ok()?;
         // Each takes some bits at least.
         if count == 0 || count > bytes.len().saturating_mul(8) + 1 {
             return None;
         }
-        let mut chunk = Self { docs: Vec::with_capacity(count), ..Self::default() };
+        let chunk = self;
         match kind {
             Kind::Only => {
                 chunk.decode_docs(first, count, &mut bytes)?;
-                chunk.values = vec![1; count];
+                chunk.values.resize(count, 1);
             }
             Kind::Number => {
                 let low = unzigzag(take_number(&mut bytes)?);
@@ -186,12 +201,12 @@ impl Chunk {
                     let frequency = if step & 1 == 1 { take_number(&mut docs)? } else { 1 };
                     chunk.values.push(i64::try_from(frequency).ok()?);
                 }
-                let (low_bits, places) = places.split_first()?;
+                let (low_bits, places) = places.split_first().filter(|(bits, _)| **bits < 32)?;
                 let mut bits = BitReader { bytes: places, pending: 0, count: 0 };
                 chunk.decode_gaps(&mut || bits.gap(u32::from(*low_bits)))?;
             }
         }
-        Some(chunk)
+        Some(())
     }
 
     fn decode_docs(&mut self, first: u32, count: usize, bytes: &mut &[u8]) -> Option<()> {

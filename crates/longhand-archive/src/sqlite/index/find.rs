@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use memchr::memmem::Finder;
 
-use super::block::{BlockReader, TOTAL, mark};
+use super::block::{BlockReader, TOTAL, kind, mark};
 use super::chunk::{Chunk, PLACES_OF_ENTRY_MAX};
 use super::cursor::Cursor;
 use super::segment::{Blocks, Segment, Stream, damaged};
@@ -14,6 +14,9 @@ use super::slice::{frequent_term, pair_term};
 use crate::query::{Needle, Query, Strictness};
 use crate::sqlite::fault::Fault;
 use crate::terms::{is_opaque, term, term_beginning};
+
+/// How many parts of a query are looked up; the rest is compared in the entries found.
+const NEEDLES_MAX: usize = 32;
 
 /// What an entry must have besides the words.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +90,7 @@ impl<'s> Finding<'s> {
             nodes.push((0, Node::Term(Cursor::new(mark.clone()))));
         }
         let mut maker = NodeMaker { blocks, segment, slices: None };
-        for needle in &query.needles {
+        for needle in query.needles.iter().take(NEEDLES_MAX) {
             let made = match strictness {
                 Strictness::Words => maker.needle(needle)?,
                 Strictness::Substrings => maker.parts(needle)?,
@@ -364,14 +367,14 @@ impl NodeMaker<'_, '_> {
     fn docs_beginning(&mut self, beginning: &[u8]) -> Result<Vec<u32>, Fault> {
         let mut stream = Stream::new(self.blocks, self.segment.clone(), beginning, true)?;
         let mut docs = Vec::new();
-        while let Some(item) = stream.next(self.blocks)?
+        while let Some(item) = stream.peek(self.blocks)?
             && item.term.starts_with(beginning)
         {
             if item.first != TOTAL {
-                let kind = super::block::kind(&item.term);
-                let chunk = Chunk::decode(kind, item.first, &item.bytes).ok_or_else(damaged)?;
-                docs.extend(chunk.docs);
+                let chunk = Chunk::decode(kind(item.term), item.first, item.bytes);
+                docs.extend(chunk.ok_or_else(damaged)?.docs);
             }
+            stream.advance();
         }
         docs.sort_unstable();
         docs.dedup();
@@ -420,13 +423,14 @@ impl NodeMaker<'_, '_> {
         Ok(docs)
     }
 
-    /// The terms that are not opaque and have a word inside, but not at their beginning.
+    /// The terms that are not opaque and have a word inside, but not at their beginning; or at their end, if they are not
+    /// the word.
     fn terms_around(&mut self, word: &str, is_end: bool) -> Result<Vec<Vec<u8>>, Fault> {
         let mut terms = Vec::new();
         let finder = Finder::new(word.as_bytes());
         let mut compare = |term: &[u8]| {
-            let is_around = if is_end { term.ends_with(word.as_bytes()) } else { true };
-            if is_around && !term.starts_with(word.as_bytes()) {
+            let is_end_of = || term.ends_with(word.as_bytes()) && term != word.as_bytes();
+            if if is_end { is_end_of() } else { !term.starts_with(word.as_bytes()) } {
                 terms.push(term.to_vec());
             }
         };

@@ -181,10 +181,11 @@ impl Eraser<'_, '_> {
     fn erase_pairs(&mut self, pairs: &BTreeSet<(Vec<u8>, Vec<u8>)>) -> Result<(), Fault> {
         let mut frequent = BTreeSet::new();
         let mut stream = Stream::new(self.blocks, self.segment.clone(), &[mark::FREQUENT], false)?;
-        while let Some(item) = stream.next(self.blocks)?
+        while let Some(item) = stream.peek(self.blocks)?
             && item.term.first() == Some(&mark::FREQUENT)
         {
             frequent.insert(item.term[1..].to_vec());
+            stream.advance();
         }
         for (one, other) in pairs {
             if frequent.contains(one) && frequent.contains(other) {

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::block::{BlockWriter, TOTAL, kind, mark};
 use super::chunk::{self, Chunk, Kind};
-use super::segment::{self, Blocks, OwnedItem, Segment, State, Stream, damaged};
+use super::segment::{self, Blocks, Segment, State, Stream, StreamItem, damaged};
 use super::slice::add_total;
 use super::vocabulary::VocabularyWriter;
 use crate::sqlite::fault::Fault;
@@ -121,48 +121,44 @@ fn join(
     }
     let mut writer = BlockWriter::default();
     let mut vocabulary = VocabularyWriter::default();
-    let mut joined = after;
+    let mut list = JoinedTerm::default();
+    let mut term = after;
     let mut is_done = false;
-    while !is_done {
-        let mut next: Option<Vec<u8>> = None;
+    loop {
+        let mut has_next = false;
         for (_, stream) in &mut streams {
             if let Some(item) = stream.peek(&mut blocks)?
-                && next.as_ref().is_none_or(|next| item.term < *next)
+                && !(has_next && *item.term >= *term)
             {
-                next = Some(item.term.clone());
+                has_next = true;
+                term.clear();
+                term.extend_from_slice(item.term);
             }
         }
-        let Some(term) = next else {
+        if !has_next {
             is_done = true;
-            continue;
-        };
-        let mut list = JoinedTerm {
-            writer: &mut writer,
-            term: &term,
-            pending: Chunk::default(),
-            chunks: 0,
-            count: 0,
-        };
+            break;
+        }
         for (input, stream) in &mut streams {
             let offset = (input.first - output.first) as u32;
-            while stream.peek(&mut blocks)?.is_some_and(|item| item.term == term) {
-                let Some(item) = stream.next(&mut blocks)? else { break };
+            let end = input.is_cut.then(|| input.end());
+            while let Some(item) = stream.peek(&mut blocks)?
+                && item.term == term
+            {
                 if item.first != TOTAL {
-                    let end = input.is_cut.then(|| input.end());
-                    list.add(&item, offset, end)?;
+                    list.add(&mut writer, &item, offset, end)?;
                 }
+                stream.advance();
             }
         }
-        let count = list.finish();
+        let count = list.finish(&mut writer, &term);
         if count > 0 && term.first().is_some_and(|first| *first >= mark::WORDS) {
             vocabulary.add(&term);
         }
-        joined = term;
-        if writer.full.len() >= BLOCKS_AT_A_TIME && Instant::now() >= deadline {
-            break;
-        }
         // What is done must not wait in memory for ever.
-        if writer.full.len() >= BLOCKS_AT_A_TIME * 16 {
+        let is_long = writer.full.len() >= BLOCKS_AT_A_TIME;
+        let is_much = writer.full.len() >= BLOCKS_AT_A_TIME * 16;
+        if is_much || (is_long && Instant::now() >= deadline) {
             break;
         }
     }
@@ -170,7 +166,7 @@ fn join(
     vocabulary.finish_block();
     segment::append(db, output, &writer.full, &vocabulary.full)?;
     db.prepare_cached("UPDATE index_segment SET joined = ?2 WHERE id = ?1")?
-        .execute((output.id, joined))?;
+        .execute((output.id, term))?;
     if is_done {
         segment::set_state(db, output.id, State::Live)?;
         for input in &inputs {
@@ -181,52 +177,90 @@ fn join(
 }
 
 /// The chunks of a term on their way into the new segment.
-struct JoinedTerm<'w> {
-    writer: &'w mut BlockWriter,
-    term: &'w [u8],
+#[derive(Default)]
+struct JoinedTerm {
+    /// A chunk that is to be written as it is if no other follows: most terms have only one.
+    held: Vec<u8>,
+    held_first: Option<u32>,
     pending: Chunk,
+    read: Chunk,
     chunks: usize,
     count: u64,
 }
 
-impl JoinedTerm<'_> {
-    fn add(&mut self, item: &OwnedItem, offset: u32, end: Option<u32>) -> Result<(), Fault> {
-        let is_large = item.bytes.len() >= BYTES_KEPT || chunk::count(&item.bytes) >= ENTRIES_KEPT;
-        if is_large && end.is_none() {
-            self.flush();
-            self.writer.add(self.term, item.first + offset, &item.bytes);
+impl JoinedTerm {
+    fn add(
+        &mut self,
+        writer: &mut BlockWriter,
+        item: &StreamItem<'_>,
+        offset: u32,
+        end: Option<u32>,
+    ) -> Result<(), Fault> {
+        let first = item.first + offset;
+        let is_whole = end.is_none();
+        let count = chunk::count(item.bytes);
+        if is_whole && (item.bytes.len() >= BYTES_KEPT || count >= ENTRIES_KEPT) {
+            self.release(item.term)?;
+            self.flush(writer, item.term);
+            writer.add(item.term, first, item.bytes);
             self.chunks += 1;
-            self.count += chunk::count(&item.bytes);
-            return Ok(());
+            self.count += count;
+        } else if is_whole && self.pending.is_empty() && self.held_first.is_none() {
+            self.held_first = Some(first);
+            self.held.clear();
+            self.held.extend_from_slice(item.bytes);
+            self.count += count;
+        } else {
+            self.release(item.term)?;
+            let end = end.map_or(u32::MAX, |end| end + offset);
+            self.count += self.read_in(item.term, first, item.bytes, end)?;
         }
-        let chunk = Chunk::decode(kind(self.term), item.first, &item.bytes).ok_or_else(damaged)?;
-        for at in 0..chunk.docs.len() {
-            if end.is_none_or(|end| chunk.docs[at] <= end) {
-                self.pending.push(chunk.docs[at] + offset, chunk.values[at], chunk.places(at));
-                self.count += 1;
-                if self.pending.is_full() {
-                    self.flush();
-                }
-            }
+        if self.pending.is_full() {
+            self.flush(writer, item.term);
         }
         Ok(())
     }
 
-    fn flush(&mut self) {
-        let chunk = std::mem::take(&mut self.pending);
-        if !chunk.is_empty() {
-            self.writer.add(self.term, chunk.docs[0], &chunk.encode(kind(self.term)));
+    /// Adds what is held to what is pending.
+    fn release(&mut self, term: &[u8]) -> Result<(), Fault> {
+        if let Some(first) = self.held_first.take() {
+            let held = std::mem::take(&mut self.held);
+            self.read_in(term, first, &held, u32::MAX)?;
+            self.held = held;
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of a chunk up to one to what is pending; returns how many these are.
+    fn read_in(&mut self, term: &[u8], first: u32, bytes: &[u8], end: u32) -> Result<u64, Fault> {
+        self.read.decode_into(kind(term), first, bytes).ok_or_else(damaged)?;
+        let count = self.read.docs.partition_point(|doc| *doc <= end);
+        for at in 0..count {
+            self.pending.push_from(&self.read, at);
+        }
+        Ok(count as u64)
+    }
+
+    fn flush(&mut self, writer: &mut BlockWriter, term: &[u8]) {
+        if !self.pending.is_empty() {
+            writer.add(term, self.pending.docs[0], &self.pending.encode(kind(term)));
+            self.pending.clear();
             self.chunks += 1;
         }
     }
 
-    /// Returns how many entries have the term.
-    fn finish(mut self) -> u64 {
-        self.flush();
-        if self.chunks > 1 && kind(self.term) == Kind::Places {
-            add_total(self.writer, self.term, self.count);
+    /// Writes what is left of a term; returns how many entries have it.
+    fn finish(&mut self, writer: &mut BlockWriter, term: &[u8]) -> u64 {
+        if let Some(first) = self.held_first.take() {
+            writer.add(term, first, &self.held);
+            self.chunks += 1;
         }
-        self.count
+        self.flush(writer, term);
+        if self.chunks > 1 && kind(term) == Kind::Places {
+            add_total(writer, term, self.count);
+        }
+        self.chunks = 0;
+        std::mem::take(&mut self.count)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Segments of entries side by side are joined, so that there are never many; see [`super::join`].
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::rc::Rc;
 
 use rusqlite::{Connection, OptionalExtension as _, Row};
@@ -286,20 +287,30 @@ impl<'d> Blocks<'d> {
 pub(super) struct Stream {
     segment: Segment,
     block: Option<Block>,
-    /// What is left of the block, in reverse order.
-    items: Vec<OwnedItem>,
+    /// The terms of the block, one after the other.
+    terms: Vec<u8>,
+    items: Vec<StreamPlace>,
+    /// The chunk that comes next.
+    at: usize,
+}
+
+/// Where a chunk of the block is, and its term among the terms.
+struct StreamPlace {
+    term: Range<usize>,
+    first: u32,
+    bytes: Range<usize>,
 }
 
 /// A chunk with its key.
-#[derive(Clone, Debug)]
-pub(super) struct OwnedItem {
-    pub(super) term: Vec<u8>,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamItem<'s> {
+    pub(super) term: &'s [u8],
     pub(super) first: u32,
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: &'s [u8],
 }
 
 impl Stream {
-    /// The chunks of terms that are greater than one, or of all; with `is_from`, also those of the term.
+    /// The chunks of terms that are greater than one; with `is_from`, also those of the term.
     pub(super) fn new(
         blocks: &mut Blocks<'_>,
         segment: Segment,
@@ -310,44 +321,60 @@ impl Stream {
             Some(block) => Some(block),
             None => blocks.after(&segment, segment.block_ids().start - 1)?,
         };
-        let mut stream = Self { segment, block, items: Vec::new() };
+        let mut stream = Self { segment, block, terms: Vec::new(), items: Vec::new(), at: 0 };
         stream.load()?;
         while let Some(item) = stream.peek(blocks)? {
-            if item.term.as_slice() > term || (is_from && item.term == term) {
+            if item.term > term || (is_from && item.term == term) {
                 break;
             }
-            stream.items.pop();
+            stream.advance();
         }
         Ok(stream)
     }
 
     fn load(&mut self) -> Result<(), Fault> {
+        self.terms.clear();
+        self.items.clear();
+        self.at = 0;
         let Some(block) = &self.block else { return Ok(()) };
+        let start = block.data.as_ptr() as usize;
         let mut reader = BlockReader::new(&block.data);
+        let mut term = 0..0;
         while let Some(item) = reader.next() {
-            self.items.push(OwnedItem {
-                term: reader.term.clone(),
-                first: item.first,
-                bytes: item.bytes.to_vec(),
-            });
+            if self.items.is_empty() || self.terms[term.clone()] != reader.term {
+                term = self.terms.len()..self.terms.len() + reader.term.len();
+                self.terms.extend_from_slice(&reader.term);
+            }
+            let from = item.bytes.as_ptr() as usize - start;
+            let bytes = from..from + item.bytes.len();
+            self.items.push(StreamPlace { term: term.clone(), first: item.first, bytes });
         }
-        self.items.reverse();
         if self.items.is_empty() { Err(damaged()) } else { Ok(()) }
     }
 
-    pub(super) fn peek(&mut self, blocks: &mut Blocks<'_>) -> Result<Option<&OwnedItem>, Fault> {
-        if self.items.is_empty()
+    /// The next chunk, which stays the next until [`Stream::advance`].
+    pub(super) fn peek(
+        &mut self,
+        blocks: &mut Blocks<'_>,
+    ) -> Result<Option<StreamItem<'_>>, Fault> {
+        if self.at >= self.items.len()
             && let Some(block) = self.block.take()
         {
             self.block = blocks.after(&self.segment, block.id)?;
             self.load()?;
         }
-        Ok(self.items.last())
+        let Some((block, place)) = self.block.as_ref().zip(self.items.get(self.at)) else {
+            return Ok(None);
+        };
+        Ok(Some(StreamItem {
+            term: &self.terms[place.term.clone()],
+            first: place.first,
+            bytes: &block.data[place.bytes.clone()],
+        }))
     }
 
-    pub(super) fn next(&mut self, blocks: &mut Blocks<'_>) -> Result<Option<OwnedItem>, Fault> {
-        self.peek(blocks)?;
-        Ok(self.items.pop())
+    pub(super) fn advance(&mut self) {
+        self.at += 1;
     }
 }
 
