@@ -69,7 +69,7 @@ impl Query {
 
     /// The distinct words of the query, in order; of a very long one, those of its beginning.
     pub(crate) fn words(&self) -> BTreeSet<&str> {
-        let words = self.needles.iter().flat_map(|needle| needle.readings.first());
+        let words = self.needles.iter().filter_map(|needle| needle.readings.first());
         words.flatten().map(String::as_str).take(WORDS_MAX).collect()
     }
 

@@ -21,7 +21,7 @@ const LAG_EASY: i64 = 256;
 /// by one.
 const LAG_MAX: i64 = 512;
 /// Searches should not have to look into more segments of the index than these.
-const SEGMENTS_MAX: usize = 48;
+const SEGMENTS_MAX: usize = 96;
 /// How long a transaction goes on joining segments.
 const JOIN_STEP: Duration = Duration::from_millis(10);
 /// Maintenance gives way to other processes.
@@ -50,10 +50,8 @@ pub(super) enum Due {
 #[derive(Debug)]
 pub(super) struct Maintenance {
     lag: i64,
-    /// Whether segments of the index are to be joined.
-    is_join_due: bool,
-    /// Whether they are so many that searches take longer.
-    is_scattered: bool,
+    /// When segments of the index are to be joined.
+    join_due: Due,
     /// How many of the missing entries this process has appended.
     debt: i64,
     left: Left,
@@ -71,8 +69,7 @@ impl Maintenance {
     pub(super) fn new(db: &Connection, archive: &Path) -> Self {
         let mut maintenance = Self {
             lag: 0,
-            is_join_due: false,
-            is_scattered: false,
+            join_due: Due::Never,
             debt: 0,
             left: Left::Nothing,
             is_inherited: true,
@@ -99,9 +96,12 @@ impl Maintenance {
 
     /// Looks at the segments of the index, which change only here.
     fn note_segments(&mut self, db: &Connection) {
-        self.is_join_due = index::is_due(db).unwrap_or(false);
-        self.is_scattered =
-            self.is_join_due && index::segments(db).is_ok_and(|count| count > SEGMENTS_MAX);
+        let is_scattered = || index::segments(db).is_ok_and(|count| count > SEGMENTS_MAX);
+        self.join_due = match index::is_due(db) {
+            Ok(true) if is_scattered() => Due::Now,
+            Ok(true) => Due::WhenQuiet,
+            _ => Due::Never,
+        };
     }
 
     /// Says when something should be done.
@@ -113,10 +113,9 @@ impl Maintenance {
         match self.lag {
             _ if self.left == Left::Content => Due::Now,
             LAG_EASY.. => Due::Now,
-            _ if self.is_log_due() || self.is_scattered => Due::Now,
-            LAG_QUIET.. => Due::WhenQuiet,
-            _ if self.is_join_due => Due::WhenQuiet,
-            _ => Due::Never,
+            _ if self.is_log_due() => Due::Now,
+            LAG_QUIET.. => self.join_due.max(Due::WhenQuiet),
+            _ => self.join_due,
         }
     }
 

@@ -9,8 +9,8 @@ const DOCS_MAX: usize = 64;
 /// The most places of a chunk, but for an entry that has more.
 const PLACES_MAX: usize = 512;
 /// Of one entry, the index knows so many places of a term. If there are more, it does not rule the entry out.
-pub(super) const PLACES_OF_ENTRY_MAX: usize = 1_024;
-/// A gap between two places that would take more ones than these is written in full.
+pub(super) const PLACES_OF_ENTRY_MAX: i64 = 1_024;
+/// A number that would take more ones than these is written in full.
 const ONES_MAX: u32 = 24;
 
 /// What is known of an entry that has a term.
@@ -50,7 +50,7 @@ impl Chunk {
         self.docs.push(doc);
         self.values.push(value);
         self.starts.push(self.places.len());
-        let kept = places.len().min(PLACES_OF_ENTRY_MAX);
+        let kept = places.len().min(PLACES_OF_ENTRY_MAX as usize);
         self.places.extend_from_slice(&places[..kept]);
     }
 
@@ -86,8 +86,8 @@ impl Chunk {
                 let (low, high) = self.range();
                 push_number(&mut bytes, zigzag(low));
                 push_number(&mut bytes, high.abs_diff(low));
-                self.encode_docs(&mut bytes);
                 self.values.iter().for_each(|value| push_number(&mut bytes, value.abs_diff(low)));
+                self.encode_docs(&mut bytes);
             }
             Kind::Places if self.docs.len() == 1 => {
                 push_number(&mut bytes, self.values[0].cast_unsigned());
@@ -99,33 +99,26 @@ impl Chunk {
     }
 
     fn encode_docs(&self, bytes: &mut Vec<u8>) {
-        for pair in self.docs.windows(2) {
-            push_number(bytes, u64::from(pair[1] - pair[0]));
-        }
+        let steps = || self.docs.windows(2).map(|pair| pair[1] - pair[0] - 1);
+        let mut bits = BitWriter::new(bytes, steps());
+        steps().for_each(|step| bits.number(step));
+        bits.finish();
     }
 
+    /// The entries with how often they have the term, and then the places: these are read only if they are asked for.
     fn encode_places(&self, bytes: &mut Vec<u8>) {
         let mut docs = Vec::with_capacity(self.docs.len() * 2);
-        let mut before = self.docs[0];
-        for (doc, frequency) in self.docs.iter().zip(&self.values) {
-            let is_more = *frequency > 1;
-            push_number(&mut docs, u64::from(doc - before) << 1 | u64::from(is_more));
-            if is_more {
-                push_number(&mut docs, frequency.cast_unsigned());
-            }
-            before = *doc;
+        let steps = || self.docs.windows(2).map(|pair| pair[1] - pair[0] - 1);
+        let mut bits = BitWriter::new(&mut docs, steps());
+        for (step, frequency) in std::iter::once(0).chain(steps()).zip(&self.values) {
+            bits.number(step);
+            bits.ones((frequency - 1).clamp(0, i64::from(u32::MAX)) as u32);
         }
+        bits.finish();
         push_number(bytes, docs.len() as u64);
         bytes.extend_from_slice(&docs);
-        let total: u64 = self.gaps().map(u64::from).sum();
-        let mean = total / (self.places.len() as u64).max(1);
-        // Where gaps are random, this many low bits take the least room.
-        let low_bits = (mean * 7 / 10).checked_ilog2().unwrap_or(0);
-        bytes.push(low_bits as u8);
-        let mut bits = BitWriter { bytes, pending: 0, count: 0 };
-        for gap in self.gaps() {
-            bits.gap(gap, low_bits);
-        }
+        let mut bits = BitWriter::new(bytes, self.gaps());
+        self.gaps().for_each(|gap| bits.number(gap));
         bits.finish();
     }
 
@@ -172,16 +165,16 @@ impl Chunk {
         let chunk = self;
         match kind {
             Kind::Only => {
-                chunk.decode_docs(first, count, &mut bytes)?;
+                chunk.decode_docs(first, count, bytes)?;
                 chunk.values.resize(count, 1);
             }
             Kind::Number => {
                 let low = unzigzag(take_number(&mut bytes)?);
                 take_number(&mut bytes)?;
-                chunk.decode_docs(first, count, &mut bytes)?;
                 for _ in 0..count {
                     chunk.values.push(low.checked_add_unsigned(take_number(&mut bytes)?)?);
                 }
+                chunk.decode_docs(first, count, bytes)?;
             }
             Kind::Places if count == 1 => {
                 chunk.docs.push(first);
@@ -192,28 +185,28 @@ impl Chunk {
             }
             Kind::Places => {
                 let length = usize::try_from(take_number(&mut bytes)?).ok()?;
-                let (mut docs, places) = bytes.split_at_checked(length)?;
-                let mut doc = first;
+                let (docs, places) = bytes.split_at_checked(length)?;
+                let mut bits = BitReader::new(docs)?;
+                let mut next = first;
                 for _ in 0..count {
-                    let step = take_number(&mut docs)?;
-                    doc = doc.checked_add(u32::try_from(step >> 1).ok()?)?;
+                    let doc = bits.number()?.checked_add(next)?;
                     chunk.docs.push(doc);
-                    let frequency = if step & 1 == 1 { take_number(&mut docs)? } else { 1 };
-                    chunk.values.push(i64::try_from(frequency).ok()?);
+                    chunk.values.push(i64::from(bits.ones()?) + 1);
+                    next = doc.checked_add(1)?;
                 }
-                let (low_bits, places) = places.split_first().filter(|(bits, _)| **bits < 32)?;
-                let mut bits = BitReader { bytes: places, pending: 0, count: 0 };
-                chunk.decode_gaps(&mut || bits.gap(u32::from(*low_bits)))?;
+                let mut bits = BitReader::new(places)?;
+                chunk.decode_gaps(&mut || bits.number())?;
             }
         }
         Some(())
     }
 
-    fn decode_docs(&mut self, first: u32, count: usize, bytes: &mut &[u8]) -> Option<()> {
+    fn decode_docs(&mut self, first: u32, count: usize, bytes: &[u8]) -> Option<()> {
         self.docs.push(first);
+        let mut bits = BitReader::new(bytes)?;
         for at in 1..count {
-            let step = u32::try_from(take_number(bytes)?).ok()?;
-            self.docs.push(self.docs[at - 1].checked_add(step)?);
+            let next = self.docs[at - 1].checked_add(1)?;
+            self.docs.push(bits.number()?.checked_add(next)?);
         }
         Some(())
     }
@@ -222,7 +215,7 @@ impl Chunk {
         for frequency in &self.values {
             self.starts.push(self.places.len());
             let mut next = 0;
-            for _ in 0..(*frequency).min(PLACES_OF_ENTRY_MAX as i64) {
+            for _ in 0..(*frequency).min(PLACES_OF_ENTRY_MAX) {
                 let place = gap()?.checked_add(next)?;
                 self.places.push(place);
                 next = place.checked_add(1)?;
@@ -252,24 +245,49 @@ fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
-/// Writes gaps by their low bits, and the rest as a row of ones.
+/// Writes numbers by their low bits, and the rest as a row of ones. How many low bits is in the first byte.
 struct BitWriter<'b> {
     bytes: &'b mut Vec<u8>,
+    low_bits: u32,
     pending: u64,
     count: u32,
 }
 
-impl BitWriter<'_> {
-    fn gap(&mut self, gap: u32, low_bits: u32) {
-        let high = gap >> low_bits;
+impl<'b> BitWriter<'b> {
+    /// For numbers such as these.
+    fn new(bytes: &'b mut Vec<u8>, numbers: impl Iterator<Item = u32>) -> Self {
+        let (count, total) =
+            numbers.fold((0, 0), |(count, total), number| (count + 1, total + u64::from(number)));
+        let mean: u64 = total / u64::max(count, 1);
+        // Where numbers are random, this many low bits take the least room.
+        let low_bits = (mean * 7 / 10).checked_ilog2().unwrap_or(0);
+        bytes.push(low_bits as u8);
+        Self { bytes, low_bits, pending: 0, count: 0 }
+    }
+
+    fn number(&mut self, number: u32) {
+        let high = number >> self.low_bits;
         if high >= ONES_MAX {
-            self.put((1 << ONES_MAX) - 1, ONES_MAX);
-            self.put(u64::from(gap), 32);
-            return;
+            self.in_full(number);
+        } else {
+            self.ones(high);
+            self.put(u64::from(number) & ((1 << self.low_bits) - 1), self.low_bits);
         }
-        // The zero after the ones ends them.
-        self.put((1 << high) - 1, high + 1);
-        self.put(u64::from(gap) & ((1 << low_bits) - 1), low_bits);
+    }
+
+    /// A number that is small as a rule.
+    fn ones(&mut self, number: u32) {
+        if number >= ONES_MAX {
+            self.in_full(number);
+        } else {
+            // The zero after the ones ends them.
+            self.put((1 << number) - 1, number + 1);
+        }
+    }
+
+    fn in_full(&mut self, number: u32) {
+        self.put((1 << ONES_MAX) - 1, ONES_MAX);
+        self.put(u64::from(number), 32);
     }
 
     fn put(&mut self, bits: u64, count: u32) {
@@ -291,11 +309,18 @@ impl BitWriter<'_> {
 
 struct BitReader<'b> {
     bytes: &'b [u8],
+    low_bits: u32,
     pending: u64,
     count: u32,
 }
 
-impl BitReader<'_> {
+impl<'b> BitReader<'b> {
+    fn new(bytes: &'b [u8]) -> Option<Self> {
+        let (low_bits, bytes) = bytes.split_first()?;
+        let low_bits = u32::from(*low_bits);
+        (low_bits < u32::BITS).then_some(Self { bytes, low_bits, pending: 0, count: 0 })
+    }
+
     fn fill(&mut self) {
         while self.count <= 56
             && let Some((byte, rest)) = self.bytes.split_first()
@@ -306,16 +331,26 @@ impl BitReader<'_> {
         }
     }
 
-    fn gap(&mut self, low_bits: u32) -> Option<u32> {
+    fn number(&mut self) -> Option<u32> {
         self.fill();
         let high = self.pending.trailing_ones().min(ONES_MAX);
         if high == ONES_MAX {
-            self.take(ONES_MAX)?;
-            return self.take(32).map(|gap| gap as u32);
+            return self.ones();
         }
         self.take(high + 1)?;
-        let low = self.take(low_bits)?;
-        Some((high << low_bits) | low as u32)
+        let low = self.take(self.low_bits)?;
+        Some((high << self.low_bits) | low as u32)
+    }
+
+    fn ones(&mut self) -> Option<u32> {
+        self.fill();
+        let ones = self.pending.trailing_ones().min(ONES_MAX);
+        if ones == ONES_MAX {
+            self.take(ONES_MAX)?;
+            return self.take(32).map(|number| number as u32);
+        }
+        self.take(ones + 1)?;
+        Some(ones)
     }
 
     fn take(&mut self, count: u32) -> Option<u64> {
@@ -335,7 +370,9 @@ mod tests {
 
     fn check(kind: Kind, postings: &[(u32, i64, Vec<u32>)]) {
         let mut chunk = Chunk::default();
-        postings.iter().for_each(|(doc, value, places)| chunk.push(*doc, *value, places));
+        for (doc, value, places) in postings {
+            chunk.push(*doc, *value, places);
+        }
         let bytes = chunk.encode(kind);
         let back = Chunk::decode(kind, chunk.docs[0], &bytes).unwrap();
         assert_eq!((&back.docs, &back.values), (&chunk.docs, &chunk.values));
@@ -362,7 +399,7 @@ mod tests {
         ) {
             let postings: Vec<_> = postings
                 .into_iter()
-                .map(|(doc, places)| (doc, places.len() as i64, Vec::from_iter(places)))
+                .map(|(doc, places)| (doc, places.len().cast_signed() as i64, Vec::from_iter(places)))
                 .collect();
             check(Kind::Places, &postings);
             let numbers = postings.iter().zip(times);
@@ -382,7 +419,7 @@ mod tests {
         chunk.push(4, 1, &[9]);
         let back = Chunk::decode(Kind::Places, 3, &chunk.encode(Kind::Places)).unwrap();
         assert_eq!(back.values, [5_000, 1]);
-        assert_eq!(back.places(0).len(), PLACES_OF_ENTRY_MAX);
+        assert_eq!(back.places(0).len(), PLACES_OF_ENTRY_MAX as usize);
         assert_eq!(back.places(1), [9]);
         assert_eq!(back.without(3).unwrap().docs, [4]);
         assert_eq!(back.without(5), None);

@@ -214,7 +214,7 @@ impl Phrase {
             // What a word begins with may be in any place.
             let Node::Term(cursor) = word else { return true };
             let Some((count, places)) = cursor.posting(doc) else { return true };
-            if count > PLACES_OF_ENTRY_MAX as i64 {
+            if count > PLACES_OF_ENTRY_MAX {
                 return true;
             }
             let places = match ends {

@@ -15,11 +15,11 @@ use super::vocabulary::VocabularyWriter;
 use crate::sqlite::fault::Fault;
 
 /// How many segments of a level are joined to one of the next.
-const WIDTH: usize = 8;
+const WIDTH: usize = 16;
 /// With so many entries, a segment has the next level.
-const LEVELS: [i64; LEVEL_MAX as usize] = [2_048, 16_384, 131_072];
+const LEVELS: [i64; LEVEL_MAX as usize] = [4_096, 65_536];
 /// Segments of this level are joined no more: so no join writes much.
-const LEVEL_MAX: i64 = 3;
+const LEVEL_MAX: i64 = 2;
 /// How many blocks are written before the time is looked at.
 const BLOCKS_AT_A_TIME: usize = 32;
 /// How many blocks are deleted at a time.
@@ -64,8 +64,12 @@ fn next_task(db: &Connection) -> Result<Option<Task>, Fault> {
         return Ok(Some(Task::GoOn(growing, inputs)));
     }
     for level in 0..LEVEL_MAX {
-        let is_small = |segment: &Segment| segment.level <= level;
-        let run = live.windows(WIDTH).find(|run| run.iter().all(is_small));
+        // Small ones between others go with them, but a large one is not written again for a few small ones.
+        let is_run = |run: &&[Segment]| {
+            let of_level = run.iter().filter(|segment| segment.level == level).count();
+            run.iter().all(|segment| segment.level <= level) && of_level >= WIDTH / 2
+        };
+        let run = live.windows(WIDTH).find(is_run);
         if let Some(run) = run {
             return Ok(Some(Task::Begin(run.to_vec())));
         }
@@ -79,7 +83,7 @@ pub(in crate::sqlite) fn go_on(db: &Connection, deadline: Instant) -> Result<boo
         match next_task(db)? {
             None => return Ok(true),
             Some(Task::Begin(inputs)) => begin(db, &inputs)?,
-            Some(Task::GoOn(output, inputs)) => join(db, &output, inputs, deadline)?,
+            Some(Task::GoOn(output, inputs)) => join(db, &output, &inputs, deadline)?,
             Some(Task::Delete(dead)) => delete(db, &dead)?,
         }
         if Instant::now() >= deadline {
@@ -94,7 +98,7 @@ fn begin(db: &Connection, inputs: &[Segment]) -> Result<(), Fault> {
     let entries = sum(|segment| segment.entries);
     let output = Segment {
         state: State::Growing,
-        level: LEVELS.iter().take_while(|least| **least <= entries).count() as i64,
+        level: LEVELS.iter().map(|least| i64::from(*least <= entries)).sum(),
         last: last.last,
         is_cut: false,
         entries,
@@ -110,13 +114,13 @@ fn begin(db: &Connection, inputs: &[Segment]) -> Result<(), Fault> {
 fn join(
     db: &Connection,
     output: &Segment,
-    inputs: Vec<Segment>,
+    inputs: &[Segment],
     deadline: Instant,
 ) -> Result<(), Fault> {
     let mut blocks = Blocks::new(db);
     let after = output.joined.clone().unwrap_or_default();
     let mut streams = Vec::new();
-    for input in &inputs {
+    for input in inputs {
         streams.push((input, Stream::new(&mut blocks, input.clone(), &after, false)?));
     }
     let mut writer = BlockWriter::default();
@@ -169,7 +173,7 @@ fn join(
         .execute((output.id, term))?;
     if is_done {
         segment::set_state(db, output.id, State::Live)?;
-        for input in &inputs {
+        for input in inputs {
             segment::set_state(db, input.id, State::Dead)?;
         }
     }

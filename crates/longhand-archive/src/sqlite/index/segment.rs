@@ -190,7 +190,7 @@ pub(super) fn append(
     db.prepare_cached(
         "UPDATE index_segment SET blocks = blocks + ?2, vocabulary = vocabulary + ?3 WHERE id = ?1",
     )?
-    .execute((segment.id, blocks.len() as i64, vocabulary.len() as i64))?;
+    .execute((segment.id, blocks.len() as u32, vocabulary.len() as u32))?;
     Ok(())
 }
 

@@ -111,7 +111,10 @@ impl SliceBuilder {
         terms.sort_unstable();
         let (starts, places) = self.grouped();
         let mut chunks: Vec<(Vec<u8>, Vec<Chunk>)> = Vec::new();
-        chunks.push((vec![mark::LENGTH], self.numbers_of(|(_, _, words)| words.len() as i64)));
+        chunks.push((
+            vec![mark::LENGTH],
+            self.numbers_of(|(_, _, words)| words.len().cast_signed() as i64),
+        ));
         chunks.push((vec![mark::TIME], self.numbers_of(|(_, at_ms, _)| *at_ms)));
         chunks.extend(self.marks.iter().map(|(mark, docs)| (mark.clone(), only(docs))));
         chunks.extend(self.pairs(&terms, &starts, &places));
@@ -122,14 +125,14 @@ impl SliceBuilder {
         let mut of_entry = Vec::new();
         for (term, number) in terms {
             let places = &places[starts[number as usize]..starts[number as usize + 1]];
-            let mut list = vec![Chunk::default()];
+            let mut of_term = vec![Chunk::default()];
             for places in places.chunk_by(|(one, _), (other, _)| one == other) {
                 of_entry.clear();
                 of_entry.extend(places.iter().map(|(_, place)| *place));
                 of_entry.dedup();
-                push(&mut list, places[0].0, of_entry.len() as i64, &of_entry);
+                push(&mut of_term, places[0].0, of_entry.len().cast_signed() as i64, &of_entry);
             }
-            add(&mut writer, term, list);
+            add(&mut writer, term, of_term);
         }
         writer.finish_block();
         let times = || self.entries.iter().map(|(_, at_ms, _)| *at_ms);
@@ -137,7 +140,7 @@ impl SliceBuilder {
             blocks: writer.full,
             first: self.first,
             last,
-            entries: self.entries.len() as i64,
+            entries: self.entries.len().cast_signed() as i64,
             words: self.words.cast_signed(),
             oldest_ms: times().min().unwrap_or(0),
             newest_ms: times().max().unwrap_or(0),
@@ -238,7 +241,9 @@ pub(super) fn pair_term(one: &[u8], other: &[u8]) -> Vec<u8> {
 
 fn only(docs: &[u32]) -> Vec<Chunk> {
     let mut list = vec![Chunk::default()];
-    docs.iter().for_each(|doc| push(&mut list, *doc, 1, &[]));
+    for doc in docs {
+        push(&mut list, *doc, 1, &[]);
+    }
     list
 }
 

@@ -59,6 +59,10 @@ struct TestArchive {
     newest: i64,
 }
 
+fn below(rng: &mut Rng, end: i64) -> i64 {
+    rng.range(0..end as usize).cast_signed() as i64
+}
+
 fn words(rng: &mut Rng, count: usize) -> String {
     let mut text = String::new();
     for _ in 0..count {
@@ -91,7 +95,7 @@ impl TestArchive {
         for _ in 0..self.rng.range(1..60) {
             let count = self.rng.range(0..25);
             let text = words(&mut self.rng, count);
-            let (session, at_ms) = (self.rng.range(0..3) as i64, self.rng.range(0..1_000) as i64);
+            let (session, at_ms) = (below(&mut self.rng, 3), below(&mut self.rng, 1_000));
             self.newest += 1;
             let marks = Self::marks(session);
             let id = self.newest;
@@ -109,7 +113,7 @@ impl TestArchive {
 
     /// Forgets the newest entries, whose ids are then used again.
     fn cut(&mut self) {
-        for id in (self.newest - self.rng.range(0..80) as i64).max(1)..=self.newest {
+        for id in (self.newest - below(&mut self.rng, 80)).max(1)..=self.newest {
             self.forget(id);
         }
         self.newest = self.entries.keys().next_back().copied().unwrap_or(0);
@@ -140,9 +144,9 @@ impl TestArchive {
     fn check_query(&mut self) {
         let text = self.query();
         let Some(query) = Query::parse(&text) else { return };
-        let session = self.rng.chance(0.3).then(|| self.rng.range(0..3) as i64);
-        let since_ms = self.rng.chance(0.3).then(|| self.rng.range(0..1_000) as i64);
-        let before_ms = self.rng.chance(0.2).then(|| self.rng.range(0..1_000) as i64);
+        let session = self.rng.chance(0.3).then(|| below(&mut self.rng, 3));
+        let since_ms = self.rng.chance(0.3).then(|| below(&mut self.rng, 1_000));
+        let before_ms = self.rng.chance(0.2).then(|| below(&mut self.rng, 1_000));
         let marks = session.map(session_mark).into_iter().collect();
         let conditions = Conditions { marks, since_ms, before_ms };
         for strictness in [Strictness::Words, Strictness::Substrings] {
@@ -206,10 +210,10 @@ fn the_index_finds_what_comparing_every_text_finds() {
         let mut archive = TestArchive::new(seed);
         for _ in 0..20 {
             match archive.rng.range(0..10) {
-                0..=5 => (0..4).for_each(|_| archive.add_slice()),
+                0..=5 => (0..6).for_each(|_| archive.add_slice()),
                 6 => {
                     for _ in 0..archive.rng.range(0..30) {
-                        let id = 1 + archive.rng.range(0..archive.newest.max(1) as usize) as i64;
+                        let id = 1 + below(&mut archive.rng, archive.newest.max(1));
                         archive.forget(id);
                     }
                 }
@@ -223,7 +227,7 @@ fn the_index_finds_what_comparing_every_text_finds() {
         archive.check_all();
         while !go_on(&archive.db, Instant::now()).unwrap() {}
         assert!(!is_due(&archive.db).unwrap());
-        assert!(live(&archive.db).unwrap().len() < 30);
+        assert!(live(&archive.db).unwrap().len() < 48);
         archive.check_all();
         (0..30).for_each(|_| archive.check_query());
     }
@@ -234,7 +238,7 @@ fn the_index_finds_what_comparing_every_text_finds() {
 fn a_word_goes_with_the_last_entry_that_has_it() {
     let mut archive = TestArchive::new(7);
     let mut secrets = Vec::new();
-    for _ in 0..9 {
+    for _ in 0..12 {
         archive.add_slice();
         let mut builder = SliceBuilder::default();
         for _ in 0..30 {
