@@ -26,7 +26,7 @@ use self::block::mark;
 pub(super) use self::check::{entries_with, sum, sums};
 use self::cursor::Cursor;
 pub(super) use self::find::{Conditions, Finding};
-pub(super) use self::forget::forget;
+pub(super) use self::forget::Forgetting;
 pub(super) use self::join::{go_on, is_due, segments};
 use self::segment::State;
 pub(super) use self::segment::{Blocks, Segment, live};
@@ -132,6 +132,8 @@ struct SliceRow {
     seal: Option<Seal>,
     /// The name of its body.
     hash: Option<Seal>,
+    /// Whether its session is removed.
+    is_removed: bool,
 }
 
 const SELECT_AFTER: &str = indexable::select!("entry.id > ?1 ORDER BY entry.id LIMIT ?2");
@@ -154,8 +156,11 @@ pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
         let text = entry.text.as_deref().unwrap_or_default();
         bytes += text.len();
         let (id, at_ms) = (entry.id, entry.at_ms);
-        builder.add(&IndexedEntry { id, at_ms, marks: &marks.of(&entry)?, text });
-        rows.push(SliceRow { id, seal: entry.seal, hash: entry.hash });
+        let is_removed = marks.is_removed(&entry)?;
+        if !is_removed {
+            builder.add(&IndexedEntry { id, at_ms, marks: &marks.of(&entry)?, text });
+        }
+        rows.push(SliceRow { id, seal: entry.seal, hash: entry.hash, is_removed });
     }
     drop(found);
     drop(select);
@@ -167,10 +172,14 @@ pub(super) fn prepare(db: &Connection) -> Result<Slice, Fault> {
 /// Adds a slice to the index, unless its entries have changed since it was read.
 pub(super) fn extend(db: &Connection, slice: &Slice) -> Result<(), Fault> {
     let Some(last) = slice.rows.last() else { return Ok(()) };
-    let mut select = db.prepare_cached("SELECT seal FROM entry WHERE id = ?1")?;
+    let mut select = db.prepare_cached(
+        "SELECT entry.seal, EXISTS (SELECT 1 FROM session WHERE session.id = entry.session \
+         AND session.key IS NULL) FROM entry WHERE entry.id = ?1",
+    )?;
     let mut is_there = |row: &SliceRow| -> Result<bool, Fault> {
-        let seal = select.query_row([row.id], |found| Ok(found.get(0).ok())).optional()?;
-        Ok(seal == Some(row.seal))
+        let read = |found: &rusqlite::Row<'_>| Ok((found.get(0).ok(), found.get(1)?));
+        let found = select.query_row([row.id], read).optional()?;
+        Ok(found == Some((row.seal, row.is_removed)))
     };
     let mut is_current = indexed(db)? == slice.after;
     for row in &slice.rows {
@@ -179,7 +188,9 @@ pub(super) fn extend(db: &Connection, slice: &Slice) -> Result<(), Fault> {
     if !is_current {
         return Ok(());
     }
-    segment::insert_slice(db, &slice.built)?;
+    if !slice.built.is_empty() {
+        segment::insert_slice(db, &slice.built)?;
+    }
     let mut notes = body::Notes::new(db)?;
     for row in &slice.rows {
         if let Some(hash) = &row.hash {

@@ -1,5 +1,7 @@
 //! What the index is made from: less than an entry has, since most entries are read for it.
 
+use std::collections::hash_map::Entry;
+
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use rustc_hash::FxHashMap;
 
@@ -54,10 +56,15 @@ impl IndexableEntry {
     }
 }
 
-/// The marks of sessions, cached.
+/// What the index needs to know of sessions, cached.
 pub(super) struct Marks<'d> {
     db: &'d Connection,
-    known: FxHashMap<i64, [Vec<u8>; 2]>,
+    known: FxHashMap<i64, SessionMarks>,
+}
+
+struct SessionMarks {
+    marks: [Vec<u8>; 2],
+    is_removed: bool,
 }
 
 impl<'d> Marks<'d> {
@@ -67,26 +74,31 @@ impl<'d> Marks<'d> {
 
     /// The terms that say where an entry belongs.
     pub(super) fn of(&mut self, entry: &IndexableEntry) -> Result<Vec<Vec<u8>>, Fault> {
-        let mut marks = self.of_session(entry.session)?.to_vec();
-        marks.extend_from_slice(&entry.roles);
-        Ok(marks)
+        let of_session = self.of_session(entry.session)?;
+        Ok(of_session.marks.iter().chain(&entry.roles).cloned().collect())
     }
 
-    fn of_session(&mut self, session: i64) -> Result<[Vec<u8>; 2], Fault> {
-        if let Some(marks) = self.known.get(&session) {
-            return Ok(marks.clone());
-        }
-        let owner = owner(self.db, session)?;
-        let marks = [index::session_mark(session), index::owner_mark(owner)];
-        self.known.insert(session, marks.clone());
-        Ok(marks)
+    /// Whether an entry waits to be wiped: it does not get into the index any more.
+    pub(super) fn is_removed(&mut self, entry: &IndexableEntry) -> Result<bool, Fault> {
+        Ok(self.of_session(entry.session)?.is_removed)
+    }
+
+    fn of_session(&mut self, session: i64) -> Result<&SessionMarks, Fault> {
+        Ok(match self.known.entry(session) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(gap) => gap.insert(SessionMarks::read(self.db, session)?),
+        })
     }
 }
 
-/// The owner of a session; the default owner if the row is illegible.
-fn owner(db: &Connection, session: i64) -> Result<Owner, Fault> {
-    let mut select = db.prepare_cached("SELECT owner FROM session WHERE id = ?1")?;
-    let owner: Option<Option<[u8; 16]>> =
-        select.query_row([session], |row| Ok(row.get(0).ok())).optional()?;
-    Ok(owner.flatten().map(Owner::from_bytes).unwrap_or_default())
+impl SessionMarks {
+    /// Where the row is illegible, the owner is the default one.
+    fn read(db: &Connection, session: i64) -> Result<Self, Fault> {
+        let mut select =
+            db.prepare_cached("SELECT owner, key IS NULL FROM session WHERE id = ?1")?;
+        let read = |row: &Row<'_>| Ok((row.get::<_, [u8; 16]>(0).ok(), row.get(1)?));
+        let (owner, is_removed) = select.query_row([session], read).optional()?.unwrap_or_default();
+        let owner = owner.map(Owner::from_bytes).unwrap_or_default();
+        Ok(Self { marks: [index::session_mark(session), index::owner_mark(owner)], is_removed })
+    }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::Fault;
+use super::index::Forgetting;
 use super::indexable::{self, IndexableEntry, Marks};
 use super::seal::Seal;
 use super::{body, index};
@@ -66,6 +67,9 @@ pub(super) struct Sweep {
     without_referrers: BTreeSet<i64>,
     /// Up to which number the entries of the next session were looked through for those.
     looked_through: i64,
+    /// The entries that are on their way out of the index, and those of which it has nothing any more.
+    forgetting: Forgetting,
+    forgotten: BTreeSet<i64>,
 }
 
 /// What the next step is about, worked out before the file is locked for it.
@@ -151,7 +155,13 @@ impl Sweep {
     ) -> Result<(), Fault> {
         match portion {
             Portion::Entries { of, session, entries } => {
+                if !self.forget(db, *session, entries, deadline)? {
+                    return Ok(());
+                }
                 let wiped = wipe_entries(db, *session, entries, deadline)?;
+                for entry in &entries[..wiped] {
+                    self.forgotten.remove(&entry.id);
+                }
                 if *of == EntryKind::Referrers {
                     self.look_on(db, *session, entries, wiped)?;
                 }
@@ -160,6 +170,36 @@ impl Sweep {
             Portion::Rows(session) => wipe_rows(db, *session, deadline),
             Portion::Names => self.forget_names(db),
         }
+    }
+
+    /// Takes entries out of the index; returns whether that is done.
+    fn forget(
+        &mut self,
+        db: &Connection,
+        session: i64,
+        entries: &[DoomedEntry],
+        deadline: Instant,
+    ) -> Result<bool, Fault> {
+        let mut there = Vec::new();
+        for entry in entries {
+            // Those that were taken out by an earlier step are about to be wiped.
+            if !self.forgotten.contains(&entry.id) && is_there(db, session, entry)? {
+                there.push(entry);
+            }
+        }
+        there.sort_unstable_by_key(|entry| entry.id);
+        if !there.iter().map(|entry| &entry.id).eq(self.forgetting.ids()) {
+            self.forgetting = Forgetting::default();
+            for entry in &there {
+                self.forgetting.add(entry.id, &entry.marks, &entry.text);
+            }
+        }
+        if !self.forgetting.go_on(db, deadline)? {
+            return Ok(false);
+        }
+        self.forgotten.extend(self.forgetting.ids());
+        self.forgetting = Forgetting::default();
+        Ok(true)
     }
 
     /// Records how far a session has been searched.
@@ -227,18 +267,11 @@ fn wipe_entries(
     deadline: Instant,
 ) -> Result<usize, Fault> {
     let indexed = index::indexed(db)?;
-    let mut select = db.prepare_cached("SELECT seal FROM entry WHERE id = ?1 AND session = ?2")?;
     let mut wiped = 0;
     for entry in entries {
-        let seal = |row: &rusqlite::Row<'_>| Ok(row.get(0).ok());
-        let found: Option<Option<Seal>> = select.query_row((entry.id, session), seal).optional()?;
-        // Another process may have wiped it meanwhile, and its id may be that of another entry now.
-        if found == Some(entry.seal) {
+        if is_there(db, session, entry)? {
             if !body::hand_over(db, entry.id, deadline)? {
                 break;
-            }
-            if entry.id <= indexed {
-                index::forget(db, entry.id, &entry.marks, &entry.text)?;
             }
             db.prepare_cached("DELETE FROM entry WHERE id = ?1")?.execute([entry.id])?;
         }
@@ -253,6 +286,14 @@ fn wipe_entries(
         index::cut(db, newest)?;
     }
     Ok(wiped)
+}
+
+/// Whether an entry is still there: another process may have wiped it, and its id may be that of another one now.
+fn is_there(db: &Connection, session: i64, entry: &DoomedEntry) -> Result<bool, Fault> {
+    let mut select = db.prepare_cached("SELECT seal FROM entry WHERE id = ?1 AND session = ?2")?;
+    let seal = |row: &rusqlite::Row<'_>| Ok(row.get(0).ok());
+    let found: Option<Option<Seal>> = select.query_row((entry.id, session), seal).optional()?;
+    Ok(found == Some(entry.seal))
 }
 
 /// The tables that have rows of a session besides its entries, and what tells these rows apart.

@@ -66,16 +66,6 @@ impl Chunk {
         &self.places[start..end]
     }
 
-    /// Without one entry, if it has it.
-    pub(super) fn without(&self, doc: u32) -> Option<Self> {
-        let found = self.docs.binary_search(&doc).ok()?;
-        let mut rest = Self::default();
-        for at in (0..self.docs.len()).filter(|at| *at != found) {
-            rest.push_from(self, at);
-        }
-        Some(rest)
-    }
-
     /// Writes it. The first entry is in the key.
     pub(super) fn encode(&self, kind: Kind) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + self.docs.len() * 2 + self.places.len() * 2);
@@ -421,7 +411,5 @@ mod tests {
         assert_eq!(back.values, [5_000, 1]);
         assert_eq!(back.places(0).len(), PLACES_OF_ENTRY_MAX as usize);
         assert_eq!(back.places(1), [9]);
-        assert_eq!(back.without(3).unwrap().docs, [4]);
-        assert_eq!(back.without(5), None);
     }
 }

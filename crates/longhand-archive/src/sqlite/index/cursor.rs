@@ -151,19 +151,15 @@ impl Cursor {
                 return Ok(Some(chunk.docs[inside]));
             }
             // Chunks before this one are passed over as far as they are out of the range.
-            let first = chunk.docs[0];
             let (Some(block), at) = (&self.block, *at) else { return Ok(None) };
             let may_have = |(_, range): &(u32, std::ops::Range<usize>)| {
                 let between = chunk::numbers_between(&block[range.clone()]);
                 between.is_none_or(|(lowest, highest)| lowest <= high && highest >= low)
             };
             let earlier = self.items[..at].iter().rposition(may_have);
-            let next = match (earlier, self.items.get(at.wrapping_sub(1))) {
-                // The last entry of that chunk is before the first of the one after it.
-                (Some(earlier), _) => self.items[earlier + 1].0,
-                (None, _) => self.items.first().map_or(first, |(first, _)| *first),
-            };
-            match next.checked_sub(1) {
+            // The last entry of that chunk is before the first of the one after it.
+            let after = self.items[earlier.map_or(0, |earlier| earlier + 1)].0;
+            match after.checked_sub(1) {
                 Some(next) => doc = next,
                 None => return Ok(None),
             }

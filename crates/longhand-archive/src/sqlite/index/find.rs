@@ -70,7 +70,7 @@ pub(in crate::sqlite) struct Finding<'s> {
 }
 
 impl<'s> Finding<'s> {
-    /// `None` if the segment has none, which is soon known; or if the index does not know.
+    /// `None` if the segment has none, which is soon known.
     pub(in crate::sqlite) fn new(
         blocks: &mut Blocks<'_>,
         segment: &'s Segment,

@@ -59,6 +59,12 @@ pub(in crate::sqlite) struct BuiltSlice {
     pub(super) newest_ms: i64,
 }
 
+impl BuiltSlice {
+    pub(in crate::sqlite) fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+}
+
 impl SliceBuilder {
     pub(in crate::sqlite) fn add(&mut self, entry: &IndexedEntry<'_>) {
         if self.entries.is_empty() {

@@ -1,6 +1,6 @@
 //! The index against plain comparison of every text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use longhand_testkit::rng::Rng;
@@ -8,7 +8,9 @@ use rusqlite::Connection;
 
 use super::segment::insert_slice;
 use super::slice::{IndexedEntry, SliceBuilder};
-use super::{Blocks, Conditions, Finding, TABLES, check, counts, cut, forget, go_on, is_due, live};
+use super::{
+    Blocks, Conditions, Finding, Forgetting, TABLES, check, counts, cut, go_on, is_due, live,
+};
 use super::{owner_mark, session_mark};
 use crate::Owner;
 use crate::query::{Query, Strictness};
@@ -105,17 +107,28 @@ impl TestArchive {
         insert_slice(&self.db, &builder.build(self.newest)).unwrap();
     }
 
-    fn forget(&mut self, id: i64) {
-        if let Some(entry) = self.entries.remove(&id) {
-            forget(&self.db, id, &Self::marks(entry.session), &entry.text).unwrap();
+    /// Forgets entries in as many steps as possible, with searches in between.
+    fn forget(&mut self, ids: impl Iterator<Item = i64>) {
+        let mut forgetting = Forgetting::default();
+        for id in ids {
+            if let Some(entry) = self.entries.remove(&id) {
+                forgetting.add(id, &Self::marks(entry.session), &entry.text);
+            }
+        }
+        while !forgetting.go_on(&self.db, Instant::now()).unwrap() {
+            if self.rng.chance(0.05) {
+                self.check_query();
+            }
+            if self.rng.chance(0.05) {
+                go_on(&self.db, Instant::now()).unwrap();
+            }
         }
     }
 
     /// Forgets the newest entries, whose ids are then used again.
     fn cut(&mut self) {
-        for id in (self.newest - below(&mut self.rng, 80)).max(1)..=self.newest {
-            self.forget(id);
-        }
+        let first = (self.newest - below(&mut self.rng, 80)).max(1);
+        self.forget(first..=self.newest);
         self.newest = self.entries.keys().next_back().copied().unwrap_or(0);
         cut(&self.db, self.newest).unwrap();
     }
@@ -212,10 +225,11 @@ fn the_index_finds_what_comparing_every_text_finds() {
             match archive.rng.range(0..10) {
                 0..=5 => (0..6).for_each(|_| archive.add_slice()),
                 6 => {
-                    for _ in 0..archive.rng.range(0..30) {
-                        let id = 1 + below(&mut archive.rng, archive.newest.max(1));
-                        archive.forget(id);
-                    }
+                    let count = archive.rng.range(0..60);
+                    let newest = archive.newest.max(1);
+                    let ids = (0..count).map(|_| 1 + below(&mut archive.rng, newest));
+                    let ids: BTreeSet<i64> = ids.collect();
+                    archive.forget(ids.into_iter());
                 }
                 7 => archive.cut(),
                 // Some of it, as if it had broken off then, or all.
@@ -252,9 +266,7 @@ fn a_word_goes_with_the_last_entry_that_has_it() {
         insert_slice(&archive.db, &builder.build(archive.newest)).unwrap();
     }
     go_on(&archive.db, Instant::now() + Duration::from_mins(1)).unwrap();
-    for id in secrets {
-        archive.forget(id);
-    }
+    archive.forget(secrets.into_iter());
     let mut select = archive.db.prepare("SELECT data FROM index_block").unwrap();
     let blocks = select.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();
     for block in blocks.map(Result::unwrap) {

@@ -1,5 +1,7 @@
 //! Whether the index says of every entry what its text says.
 
+use std::collections::BTreeSet;
+
 use rusqlite::Connection;
 
 use super::damage;
@@ -18,10 +20,15 @@ pub(super) fn check_all(db: &Connection) -> Result<Vec<Damage>, Fault> {
     let mut select = db.prepare(SELECT_INDEXED)?;
     let mut rows = select.query([indexed])?;
     let mut marks = Marks::new(db);
+    let removed = removed_sessions(db)?;
     let mut wrong = u64::from(indexed > newest || indexed < 0);
     while let Some(row) = rows.next()? {
         let entry = IndexableEntry::read(row)?;
         let sum = sums.remove(&entry.id);
+        // What is about to be wiped is in the index or not.
+        if removed.contains(&entry.session) {
+            continue;
+        }
         let marks = marks.of(&entry)?;
         // A damaged entry is named elsewhere, and no fault of the index.
         let Some(text) = entry.text else { continue };
@@ -33,6 +40,12 @@ pub(super) fn check_all(db: &Connection) -> Result<Vec<Damage>, Fault> {
     drop(select);
     transaction.finish()?;
     Ok(report(wrong + sums.len() as u64))
+}
+
+fn removed_sessions(db: &Connection) -> Result<BTreeSet<i64>, Fault> {
+    let mut select = db.prepare("SELECT id FROM session WHERE key IS NULL")?;
+    let rows = select.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Compares only which entries are in it.
