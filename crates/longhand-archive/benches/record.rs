@@ -195,7 +195,7 @@ fn round(number: u64) -> [NewEntry; 2] {
         let raw = format!(r#"{{"role":"{role}","content":"{}"}}"#, escaped(&text));
         let meaning = Meaning::of_content(&raw);
         let (form, at_ms) = ("chat".to_owned(), number.cast_signed());
-        NewEntry { meaning, opens_round, form, raw, text, at_ms }
+        NewEntry { meaning, opens_round, form, raw, text, at_ms, source_ms: None }
     };
     [entry(true, "user", question), entry(false, "assistant", answer)]
 }

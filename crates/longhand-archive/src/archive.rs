@@ -134,6 +134,9 @@ pub trait Archive: Storage {
         limit: usize,
     ) -> Result<Found, ArchiveError>;
 
+    /// Gives a session another name. Its id stays, and with it all that leads to the session.
+    fn rename(&self, id: SessionId, name: &str) -> Result<(), ArchiveError>;
+
     /// Pins or unpins an entry.
     fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> Result<(), ArchiveError>;
 
@@ -176,8 +179,8 @@ pub trait Archive: Storage {
     /// Hands over everything that is kept of a session, in one state of it, each record checked; returns whether
     /// there is such a session.
     ///
-    /// The session itself comes first, then its entries, batches, undos, pins, preambles, requests and what was
-    /// derived from it, each in their order. Whoever takes them can break it off.
+    /// The session itself comes first, then its entries, batches, undos, pins, preambles, requests, what was
+    /// derived from it and notes, each in their order. Whoever takes them can break it off.
     fn export(
         &self,
         id: SessionId,
@@ -293,6 +296,11 @@ impl<S: Storage + ?Sized> Archive for S {
         wait(search::search(self, scope, query, filter, limit))
     }
 
+    fn rename(&self, id: SessionId, name: &str) -> Result<(), ArchiveError> {
+        let write = Write { session: id, name: Some(name.to_owned()), ..Write::default() };
+        wait(ledger::write_one(self, write)).map(drop)
+    }
+
     fn pin(&self, id: SessionId, entry: Seq, pinned: bool) -> Result<(), ArchiveError> {
         wait(append::pin(self, id, entry, pinned))
     }
@@ -379,13 +387,10 @@ impl<S: Storage + ?Sized> Archive for S {
     }
 }
 
-/// See [`Archive::find_path`].
-pub async fn find_path<S: Storage + ?Sized>(
-    storage: &S,
-    owner: Owner,
-    links: &[Link],
-) -> Result<Option<KnownPath>, ArchiveError> {
-    history::find_path(storage, owner, links).await
+/// Questions of [`Archive`] for those who must not wait.
+pub mod ask {
+    pub use super::history::{find_path, path};
+    pub use super::search::{reference, search};
 }
 
 /// One value by its key.

@@ -1,23 +1,10 @@
-//! Batches of edits as bytes, and what they refer to: the one place here that knows the kinds of edits.
+//! Batches of edits and notes as bytes, and what they refer to: the one place here that knows the kinds of edits.
 
-use std::io::{Read as _, Write as _};
-
-use flate2::Compression;
-use flate2::read::DeflateDecoder;
-use flate2::write::DeflateEncoder;
 use longhand_core::Handle;
 use longhand_core::{Batch, Edit, Fold, Original, Place, Seq, Span};
 
 use crate::number::{push_number, take_number};
-
-/// The version of the encoding, which comes first, and how the rest is packed.
-const VERSION: u8 = 2;
-const PLAIN: u8 = 0;
-const DEFLATED: u8 = 1;
-
-/// Shorter batches are not compressed; none is longer than `BYTES_MAX`.
-const DEFLATED_MIN: usize = 256;
-const BYTES_MAX: u64 = 1 << 30;
+use crate::{NoteContent, Regretted};
 
 const STUB: u8 = 0;
 const CLIP: u8 = 1;
@@ -30,26 +17,10 @@ const JSON: u8 = 1;
 /// Letters of a handle without `h:`.
 const HANDLE_BYTES: usize = 12;
 
-/// Encodes a batch. The text of a fold repeats much of the fold before it, so it compresses well.
+/// Encodes a batch without the state of its fold.
 pub(crate) fn encode(batch: &Batch) -> Vec<u8> {
-    let plain = encode_plain(batch);
-    let mut bytes = vec![VERSION, PLAIN];
-    if plain.len() < DEFLATED_MIN {
-        bytes.extend_from_slice(&plain);
-        return bytes;
-    }
-    bytes[1] = DEFLATED;
-    push(&mut bytes, plain.len() as u64);
-    let mut packer = DeflateEncoder::new(bytes, Compression::fast());
-    // Writing to memory does not fail.
-    let _ = packer.write_all(&plain);
-    packer.finish().unwrap_or_default()
-}
-
-fn encode_plain(batch: &Batch) -> Vec<u8> {
     let mut bytes = Vec::new();
     push(&mut bytes, batch.head.0);
-    push_text(&mut bytes, &batch.state);
     push(&mut bytes, batch.edits.len() as u64);
     for edit in &batch.edits {
         match edit {
@@ -72,25 +43,27 @@ fn encode_plain(batch: &Batch) -> Vec<u8> {
     bytes
 }
 
-/// Reads a batch; `None` if the bytes are not one.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Batch> {
-    match bytes.strip_prefix(&[VERSION])?.split_first()? {
-        (&PLAIN, plain) => decode_plain(plain),
-        (&DEFLATED, mut packed) => {
-            let length = take_number(&mut packed).filter(|length| *length <= BYTES_MAX)?;
-            let mut plain = Vec::new();
-            let mut unpacker = DeflateDecoder::new(packed).take(length + 1);
-            unpacker.read_to_end(&mut plain).ok()?;
-            decode_plain(&plain).filter(|_| plain.len() as u64 == length)
-        }
-        _ => None,
-    }
+/// Reads a batch, without the state of its fold; `None` if the bytes are not one.
+pub(crate) fn decode(mut bytes: &[u8]) -> Option<Batch> {
+    let head = Seq(take_number(&mut bytes)?);
+    let (edits, variants) = take_edits(bytes)?;
+    Some(Batch { head, edits, variants, state: String::new() })
 }
 
-fn decode_plain(mut bytes: &[u8]) -> Option<Batch> {
+/// Reads a batch as format 1 had it, with the state of its fold between the head and the edits.
+pub(crate) fn decode_with_state(mut bytes: &[u8]) -> Option<Batch> {
+    let head = Seq(take_number(&mut bytes)?);
+    let state = take_text(&mut bytes)?;
+    let (edits, variants) = take_edits(bytes)?;
+    Some(Batch { head, edits, variants, state })
+}
+
+/// What a batch does, and the forms of contents that it takes out of sight.
+type Edits = (Vec<Edit>, Vec<(Handle, Original)>);
+
+/// Reads what a batch does, which takes all of the bytes.
+fn take_edits(mut bytes: &[u8]) -> Option<Edits> {
     let bytes = &mut bytes;
-    let head = Seq(take_number(bytes)?);
-    let state = take_text(bytes)?;
     let mut edits = Vec::new();
     for _ in 0..take_number(bytes)? {
         edits.push(take_edit(bytes)?);
@@ -107,7 +80,7 @@ fn decode_plain(mut bytes: &[u8]) -> Option<Batch> {
         };
         variants.push((handle, original));
     }
-    bytes.is_empty().then_some(Batch { head, edits, state, variants })
+    bytes.is_empty().then_some((edits, variants))
 }
 
 /// The handles in a batch; one may come twice.
@@ -242,9 +215,59 @@ fn take_array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*array)
 }
 
+const UNREAD: u8 = 0;
+const REGRET: u8 = 1;
+
+/// Encodes what a note says.
+pub(crate) fn encode_note(content: &NoteContent) -> Vec<u8> {
+    match content {
+        NoteContent::Unread(text) => [&[UNREAD], text.as_bytes()].concat(),
+        NoteContent::Regret { batch, how } => {
+            let how = match how {
+                Regretted::ReadAgain => 0,
+                Regretted::AskedAgain => 1,
+                Regretted::Recalled => 2,
+            };
+            let mut bytes = vec![REGRET, how];
+            push(&mut bytes, *batch);
+            bytes
+        }
+    }
+}
+
+/// Reads what a note says; `None` if the bytes are not one.
+pub(crate) fn decode_note(bytes: &[u8]) -> Option<NoteContent> {
+    match bytes {
+        [UNREAD, text @ ..] => Some(NoteContent::Unread(str::from_utf8(text).ok()?.to_owned())),
+        [REGRET, how, batch @ ..] => {
+            let how = match how {
+                0 => Regretted::ReadAgain,
+                1 => Regretted::AskedAgain,
+                2 => Regretted::Recalled,
+                _ => return None,
+            };
+            let mut rest = batch;
+            let batch = take_number(&mut rest)?;
+            rest.is_empty().then_some(NoteContent::Regret { batch, how })
+        }
+        _ => None,
+    }
+}
+
 /// A handle as it is stored, without `h:`.
 pub(crate) fn letters(handle: Handle) -> String {
     handle.to_string().split_off(2)
+}
+
+/// A batch with a fold, its state, a stub and a variant, for tests.
+#[cfg(test)]
+pub(crate) fn sample(last: u64, sum: u64, state: &str) -> Batch {
+    let spans = vec![Span { first: Seq(0), last: Seq(last) }];
+    let fold = Fold { spans, blocks: vec![], sum: u128::from(sum), text: state.repeat(3) };
+    let (at, handle) = (Place { entry: Seq(last + 1), part: 0 }, Handle::of([state, "stub"]));
+    let stub = Edit::Stub { at, handle, text: "[…]".to_owned() };
+    let variants = vec![(Handle::of([state]), Original::Text("as it was sent".to_owned()))];
+    Batch { head: Seq(40), edits: vec![Edit::Fold(fold), stub], state: state.to_owned(), variants }
 }
 
 #[cfg(test)]
@@ -283,7 +306,6 @@ mod tests {
         fn any_batch_comes_back(
             head in any::<u64>(),
             edits in prop::collection::vec(edit(), 0..6),
-            state in any::<String>(),
             variants in prop::collection::vec((any::<String>(), any::<bool>()), 0..3),
         ) {
             let variants = variants.into_iter().map(|(text, is_json)| {
@@ -291,7 +313,7 @@ mod tests {
                 (handle, if is_json { Original::Json(text) } else { Original::Text(text) })
             });
             let variants = variants.collect();
-            let batch = Batch { head: Seq(head), edits, state, variants };
+            let batch = Batch { head: Seq(head), edits, state: String::new(), variants };
             let bytes = encode(&batch);
             prop_assert_eq!(decode(&bytes), Some(batch));
             for length in 0..bytes.len() {
@@ -302,9 +324,26 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = decode(&bytes);
-            for packed in [PLAIN, DEFLATED] {
-                let _ = decode(&[&[VERSION, packed], &bytes[..]].concat());
-            }
+            let _ = decode_with_state(&bytes);
+        }
+    }
+
+    #[test]
+    fn notes_come_back() {
+        let regret = |batch, how| NoteContent::Regret { batch, how };
+        for note in [
+            NoteContent::Unread(String::new()),
+            NoteContent::Unread("Gr\u{fc}\u{df}e".to_owned()),
+            regret(0, Regretted::ReadAgain),
+            regret(u64::MAX, Regretted::AskedAgain),
+            regret(300, Regretted::Recalled),
+        ] {
+            assert_eq!(decode_note(&encode_note(&note)), Some(note));
+        }
+        for bytes in
+            [&[][..], &[REGRET], &[REGRET, 3, 1], &[REGRET, 0, 1, 1], &[UNREAD, 0xff], &[2]]
+        {
+            assert_eq!(decode_note(bytes), None, "{bytes:?}");
         }
     }
 

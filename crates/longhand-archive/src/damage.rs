@@ -37,9 +37,13 @@ pub enum DamagedPart {
     Reference(String),
     /// The line of the request log with this number, from 1.
     Request(u64),
+    /// The sums of its requests.
+    Usage,
+    /// The note with this number, from 1.
+    Note(u64),
     /// A preamble.
     Preamble(String),
-    /// What is kept under this key; most of that is derived from the session and can be derived again.
+    /// What was derived from the session under this key, and can be derived again.
     Derived(String),
     /// The search index, which can be rebuilt from the entries.
     Index,
@@ -65,6 +69,8 @@ impl fmt::Display for DamagedPart {
             DamagedPart::Pins => f.write_str("its list of pins"),
             DamagedPart::Reference(handle) => write!(f, "reference {handle}"),
             DamagedPart::Request(number) => write!(f, "request {number}"),
+            DamagedPart::Usage => f.write_str("the sums of its requests"),
+            DamagedPart::Note(number) => write!(f, "note {number}"),
             DamagedPart::Preamble(id) => write!(f, "preamble {id}"),
             DamagedPart::Derived(key) => write!(f, "derived data {:?}", shortened(key)),
             DamagedPart::Index => f.write_str("the search index"),

@@ -6,11 +6,12 @@ use longhand_core::session::{Node, Version};
 use longhand_core::{Handle, Link};
 
 use crate::storage::{
-    Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
-    SearchQuery, SessionFilter, Storage, Upkeep, Write,
+    Answer, BatchRecord, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened, Referenced,
+    RequestFilter, SearchQuery, SessionFilter, Storage, Upkeep, Write,
 };
 use crate::{
-    ArchiveError, Damage, KnownPath, Listing, Owner, Page, RequestRecord, SessionId, SessionInfo,
+    ArchiveError, Damage, KnownPath, Listing, Note, Owner, Page, RequestRecord, SessionId,
+    SessionInfo, UsageLine,
 };
 
 /// Declares the trait and makes every layer a storage, from one list of methods.
@@ -48,12 +49,15 @@ layer! {
     fn open(&self, id: SessionId, since: Version) -> Option<Opened>;
     fn nodes(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Vec<Node>;
     fn bodies(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Vec<EntryRecord>;
-    fn read_batches(&self, id: SessionId, numbers: Vec<u64>) -> Vec<BatchRecord>;
+    fn read_batches(&self, id: SessionId, numbers: Vec<u64>, states: FoldStates) -> Vec<BatchRecord>;
     fn links(&self, owner: Owner, links: Vec<Link>) -> Vec<KnownPath>;
     fn references(&self, handle: Handle) -> Vec<Referenced>;
     fn candidates(&self, wanted: SearchQuery) -> Candidates;
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Listing<SessionInfo>;
+    fn owners(&self) -> Vec<Owner>;
     fn list_requests(&self, of: RequestFilter, page: Page) -> Listing<(SessionId, RequestRecord)>;
+    fn usage(&self, since_ms: i64) -> Vec<UsageLine>;
+    fn notes(&self, of: NoteFilter) -> Vec<(SessionId, Note)>;
     fn get(&self, keys: Vec<Key>) -> Vec<Option<String>>;
     fn keys(&self, id: SessionId, prefix: String) -> Vec<String>;
     fn put(&self, key: Key, expected: Option<String>, value: String) -> bool;

@@ -15,16 +15,9 @@ use crate::{
 /// Each time one of them got on, so a crowd gets through; but nobody tries for ever.
 const CONFLICTS_MAX: usize = 256;
 
-/// Counts how often other writers were first.
-#[derive(Debug, Default)]
-pub struct Conflicts(usize);
-
-impl Conflicts {
-    /// Takes note of one more; says whether to try again.
-    pub fn may_retry(&mut self) -> bool {
-        self.0 += 1;
-        self.0 < CONFLICTS_MAX
-    }
+/// The attempts to do something that other writers may be first to.
+pub fn attempts() -> impl Iterator<Item = ()> + Send {
+    std::iter::repeat_n((), CONFLICTS_MAX)
 }
 
 /// A session and its state, as storage has them.
@@ -111,8 +104,7 @@ impl Ledger {
         storage: &S,
         mut decide: impl FnMut(&mut SessionState, &mut Write) -> Result<T, Undecided>,
     ) -> Result<T, ArchiveError> {
-        let mut conflicts = Conflicts::default();
-        loop {
+        for () in attempts() {
             let mut write = self.write();
             let answer = self.ask(storage, |state| decide(state, &mut write)).await;
             let answer = answer.inspect_err(|_| self.state.rewind())?;
@@ -125,9 +117,7 @@ impl Ledger {
                     self.begin = None;
                     return Ok(answer);
                 }
-                Err(ArchiveError::Conflict { conflict: Conflict::Version, .. })
-                    if conflicts.may_retry() =>
-                {
+                Err(ArchiveError::Conflict { conflict: Conflict::Version, .. }) => {
                     if !self.refresh(storage).await? {
                         return Err(ArchiveError::UnknownSession { session: self.id() });
                     }
@@ -138,6 +128,7 @@ impl Ledger {
                 }
             }
         }
+        Err(outrun(self.id()))
     }
 
     /// Appends entries. See [`crate::Archive::append`].
@@ -285,8 +276,13 @@ pub(crate) async fn write_one<S: Storage + ?Sized>(
     outcomes.pop().unwrap_or(Err(ArchiveError::UnknownSession { session }))
 }
 
+/// Others have written to a session again and again before us.
+pub fn outrun(session: SessionId) -> ArchiveError {
+    ArchiveError::Conflict { session, conflict: Conflict::Version }
+}
+
 /// What storage says of a session contradicts itself.
-pub(crate) fn unsound(id: SessionId) -> ArchiveError {
+pub fn unsound(id: SessionId) -> ArchiveError {
     let detail = "contradicts itself".to_owned();
     let damage = Damage { session: Some(id), part: DamagedPart::Session, detail };
     ArchiveError::Damaged { archive: "the archive".to_owned(), damage: Box::new(damage) }

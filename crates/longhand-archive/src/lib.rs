@@ -23,6 +23,7 @@
 //!     raw: said.to_owned(),
 //!     text: said.to_owned(),
 //!     at_ms: 0,
+//!     source_ms: None,
 //! }])?;
 //! assert_eq!(archive.search(&Scope::All, "make ship", 10)?[0].snippet, said);
 //! assert!(archive.verify(None)?.is_empty());
@@ -48,29 +49,32 @@ mod sqlite;
 mod storage;
 mod terms;
 mod transfer;
+mod usage;
 mod wait;
 mod words;
 
-pub use archive::{Archive, find_path};
+pub use archive::append::append_to;
+pub use archive::{Archive, ask};
 pub use damage::{Damage, DamagedPart};
 pub use error::{ArchiveError, Cause, Conflict};
 pub use id::{Owner, ParseIdError, PreambleId, SessionId};
 pub use layer::Layer;
-pub use ledger::{Conflicts, Ledger, Undecided};
+pub use ledger::{Ledger, Undecided, attempts, outrun, unsound};
 pub use longhand_core::session::{Node, Version};
 pub use memory::MemoryArchive;
 pub use page::{Cursor, Listing, Page};
 pub use query::Strictness;
 pub use record::{
     After, Appended, Entry, Found, Head, Hit, KnownPath, LoggedBatch, NewBatch, NewEntry,
-    NewSession, Reference, RequestRecord, Scope, SessionInfo,
+    NewSession, Note, NoteContent, Origin, Reference, Regretted, RequestRecord, Scope, SessionInfo,
 };
 pub use spending::{Reserved, Wish};
-pub use sqlite::{FileError, SqliteArchive, SqliteSettings, Unwiped};
+pub use sqlite::{FileError, Migrated, MigrationSettings, SqliteArchive, SqliteSettings, Unwiped};
 pub use storage::{
-    Answer, BatchRecord, Candidate, Candidates, EntryRecord, Key, Opened, Referenced,
-    RequestFilter, SearchFilter, SearchQuery, SearchScope, SearchStatistics, SessionFilter,
-    Storage, Upkeep, Write,
+    Answer, BatchRecord, Candidate, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened,
+    Referenced, RequestFilter, SearchFilter, SearchQuery, SearchScope, SearchStatistics,
+    SessionFilter, Storage, Upkeep, Write,
 };
 pub use transfer::Record;
+pub use usage::{EditedSums, RequestSums, SessionUsage, UsageLine};
 pub use wait::wait;

@@ -1,6 +1,6 @@
 //! Storage in memory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,13 +9,15 @@ use longhand_core::{Handle, Link, Seq};
 
 use crate::query::{Query, snippet};
 use crate::storage::{
-    Answer, BatchRecord, Candidate, Candidates, EntryRecord, Key, Opened, Referenced,
-    RequestFilter, SearchQuery, SearchScope, SearchStatistics, SessionFilter, Storage, Upkeep,
-    Write,
+    Answer, BatchRecord, Candidate, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened,
+    Referenced, RequestFilter, SearchQuery, SearchScope, SearchStatistics, SessionFilter, Storage,
+    Upkeep, Write,
 };
+use crate::usage::day_of;
 use crate::{
-    ArchiveError, Conflict, Cursor, Damage, Entry, Hit, KnownPath, Listing, NewSession, Owner,
-    Page, PreambleId, RequestRecord, SessionId, SessionInfo, codec,
+    ArchiveError, Conflict, Cursor, Damage, Entry, Hit, KnownPath, Listing, NewSession, Note,
+    Owner, Page, PreambleId, RequestRecord, RequestSums, SessionId, SessionInfo, SessionUsage,
+    UsageLine, codec,
 };
 
 /// An archive in memory, for tests and for conversations that are not kept.
@@ -56,6 +58,7 @@ struct MemorySession {
     references: HashMap<Handle, u64>,
     /// With their numbers among the requests of all sessions.
     requests: Vec<(u64, RequestRecord)>,
+    notes: Vec<Note>,
     derived: BTreeMap<String, String>,
 }
 
@@ -102,10 +105,24 @@ impl Storage for MemoryArchive {
         self.read(id, |session| Ok(session.records(seqs)?.cloned().collect()))
     }
 
-    fn read_batches(&self, id: SessionId, numbers: Vec<u64>) -> Answer<'_, Vec<BatchRecord>> {
+    fn read_batches(
+        &self,
+        id: SessionId,
+        numbers: Vec<u64>,
+        states: FoldStates,
+    ) -> Answer<'_, Vec<BatchRecord>> {
         self.read(id, |session| {
             let batch = |number: u64| session.batches.get(number.checked_sub(1)? as usize).cloned();
-            Ok(numbers.into_iter().filter_map(batch).collect())
+            let mut records: Vec<BatchRecord> = numbers.into_iter().filter_map(batch).collect();
+            let mut is_last = true;
+            for record in records.iter_mut().rev() {
+                let has_state = !record.batch.state.is_empty();
+                if !states.include(is_last) {
+                    record.batch.state = String::new();
+                }
+                is_last &= !has_state;
+            }
+            Ok(records)
         })
     }
 
@@ -139,10 +156,15 @@ impl Storage for MemoryArchive {
 
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>> {
         let content = self.content();
-        let is_wanted = |session: &&MemorySession| match of {
+        let is_wanted = |session: &&MemorySession| match &of {
             SessionFilter::All => true,
-            SessionFilter::Owner(owner) => session.new.owner == owner,
-            SessionFilter::Session(id) => session.id == id,
+            SessionFilter::Owner(owner) => session.new.owner == *owner,
+            SessionFilter::Session(id) => session.id == *id,
+            SessionFilter::Named(name) => session.new.name == *name,
+            SessionFilter::NamePrefix(prefix) => session.new.name.starts_with(prefix.as_str()),
+            SessionFilter::IdPrefix(digits) => session.id.to_string().starts_with(digits.as_str()),
+            SessionFilter::Group(group) => session.new.group == Some(*group),
+            SessionFilter::Continuing(id) => session.new.continues == Some(*id),
         };
         let mut sessions: Vec<&MemorySession> =
             content.sessions.values().filter(is_wanted).collect();
@@ -150,6 +172,12 @@ impl Storage for MemoryArchive {
         let listing = page.take(sessions, |session| session.place());
         let items = listing.items.iter().map(|session| session.info()).collect();
         ready(Ok(Listing { items, next: listing.next }))
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<Owner>> {
+        let content = self.content();
+        let owners = content.sessions.values().map(|session| session.new.owner);
+        ready(Ok(owners.collect::<BTreeSet<Owner>>().into_iter().collect()))
     }
 
     fn list_requests(
@@ -175,6 +203,32 @@ impl Storage for MemoryArchive {
         let listing = page.take(lines, |(_, (order, _))| Cursor::number(*order));
         let items = listing.items.into_iter().map(|(id, (_, request))| (id, request.clone()));
         ready(Ok(Listing { items: items.collect(), next: listing.next }))
+    }
+
+    fn usage(&self, since_ms: i64) -> Answer<'_, Vec<UsageLine>> {
+        let content = self.content();
+        let lines = content.sessions.values().flat_map(|session| {
+            let lines = session.usage().1;
+            lines.into_iter().map(|((day, model), sums)| {
+                let session = session.id;
+                UsageLine { session, day, model, sums }
+            })
+        });
+        ready(Ok(lines.filter(|line| line.day >= day_of(since_ms)).collect()))
+    }
+
+    fn notes(&self, of: NoteFilter) -> Answer<'_, Vec<(SessionId, Note)>> {
+        let content = self.content();
+        let mut sessions: Vec<&MemorySession> = content.sessions.values().collect();
+        sessions.sort_unstable_by_key(|session| session.birth);
+        let is_wanted = |session: SessionId, note: &Note| match of {
+            NoteFilter::Session(id) => session == id,
+            NoteFilter::Handle(handle) => note.handle == handle,
+        };
+        let notes = sessions
+            .into_iter()
+            .flat_map(|session| session.notes.iter().map(|note| (session.id, note.clone())));
+        ready(Ok(notes.filter(|(id, note)| is_wanted(*id, note)).collect()))
     }
 
     fn get(&self, keys: Vec<Key>) -> Answer<'_, Vec<Option<String>>> {
@@ -256,7 +310,17 @@ impl Content {
             self.requests += 1;
             session.requests.push((self.requests, request));
         }
+        session.notes.extend(write.notes);
         session.derived.extend(write.derived);
+        if session.new.opening.is_empty() {
+            session.new.opening = write.opening.unwrap_or_default();
+        }
+        if let Some(offset) = write.imported {
+            session.new.origin.offset = offset;
+        }
+        if let Some(name) = write.name {
+            session.new.name = name;
+        }
         let owner = session.new.owner;
         for preamble in write.preambles {
             self.preambles.entry((owner, PreambleId::of(&preamble))).or_insert(preamble);
@@ -363,6 +427,7 @@ impl MemorySession {
             pinned: 0,
             references: HashMap::new(),
             requests: Vec::new(),
+            notes: Vec::new(),
             derived: BTreeMap::new(),
         }
     }
@@ -420,8 +485,19 @@ impl MemorySession {
         Ok(seqs.into_iter().flatten().map(|seq| &self.entries[seq as usize].1))
     }
 
+    /// What its requests took, in all and by day and model.
+    fn usage(&self) -> (SessionUsage, BTreeMap<(i64, String), RequestSums>) {
+        let (mut usage, mut lines) = (SessionUsage::default(), BTreeMap::new());
+        for (_, request) in &self.requests {
+            let key = (day_of(request.at_ms), request.model.clone());
+            usage.count(request, lines.entry(key).or_default());
+        }
+        (usage, lines)
+    }
+
     fn info(&self) -> SessionInfo {
-        let NewSession { owner, dialect, name, continues, group, begun_ms } = self.new.clone();
+        let NewSession { owner, dialect, name, continues, group, begun_ms, origin, opening } =
+            self.new.clone();
         let newest = self.entries.last().map(|(_, record)| &record.entry);
         SessionInfo {
             id: self.id,
@@ -431,6 +507,9 @@ impl MemorySession {
             continues,
             group,
             begun_ms,
+            origin,
+            opening,
+            usage: self.usage().0,
             entries: self.entries.len() as u64,
             rounds: newest.map_or(0, |entry| entry.round + 1),
             batches: self.batches.len() as u64,

@@ -1,9 +1,8 @@
 //! What an archive takes in and gives back.
 
-use longhand_core::{Batch, Fold, Original, Place, Seq};
-use longhand_core::{Link, Meaning};
+use longhand_core::{Batch, Fold, Handle, Link, Meaning, Original, Place, Seq};
 
-use crate::{Owner, PreambleId, SessionId};
+use crate::{Owner, PreambleId, SessionId, SessionUsage};
 
 /// A session that is about to begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +19,23 @@ pub struct NewSession {
     pub group: Option<u64>,
     /// When it begins, in milliseconds since 1970.
     pub begun_ms: i64,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The user's first words, if they are known; see [`crate::Write::opening`].
+    pub opening: String,
+}
+
+/// Where a session comes from, as far as that is known; what is not known is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The folder that the agent worked in.
+    pub project: String,
+    /// The agent that it was spoken with.
+    pub agent: String,
+    /// The file that it was imported from.
+    pub file: String,
+    /// How many bytes of that file were imported; see [`crate::Write::imported`].
+    pub offset: u64,
 }
 
 /// One message on its way into a ledger.
@@ -35,8 +51,10 @@ pub struct NewEntry {
     pub raw: String,
     /// What search sees of it.
     pub text: String,
-    /// When it was said, in milliseconds since 1970; kept as given, never used for order.
+    /// When it was recorded, in milliseconds since 1970; kept as given, never used for order.
     pub at_ms: i64,
+    /// When it was said, if its source tells: the client, or the file that it was imported from.
+    pub source_ms: Option<i64>,
 }
 
 /// One message in a ledger.
@@ -54,8 +72,10 @@ pub struct Entry {
     pub form: String,
     /// The message as received.
     pub raw: String,
-    /// When it was said, in milliseconds since 1970.
+    /// When it was recorded, in milliseconds since 1970.
     pub at_ms: i64,
+    /// When it was said, if its source tells.
+    pub source_ms: Option<i64>,
 }
 
 /// Where entries are appended.
@@ -149,6 +169,12 @@ pub struct SessionInfo {
     pub group: Option<u64>,
     /// When it began, in milliseconds since 1970.
     pub begun_ms: i64,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The user's first words; empty if they are not known.
+    pub opening: String,
+    /// What its requests took.
+    pub usage: SessionUsage,
     /// How many entries it has, on all paths.
     pub entries: u64,
     /// How many rounds the newest path has.
@@ -283,4 +309,68 @@ pub struct RequestRecord {
     pub is_aside: bool,
     /// Whether it was passed on as it was because our side failed.
     pub is_bypassed: bool,
+}
+
+/// Something that is noted beside a request; all of it is kept as given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// When that request was sent, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// What opens it, or what it is about.
+    pub handle: Handle,
+    /// What is noted.
+    pub content: NoteContent,
+}
+
+/// What a [`Note`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoteContent {
+    /// An answer that could not be read, which the handle opens.
+    Unread(String),
+    /// The model needed what the handle stands for, which a batch had taken out of its sight.
+    Regret {
+        /// The batch's number.
+        batch: u64,
+        /// How that was noticed.
+        how: Regretted,
+    },
+}
+
+/// How it was noticed that an edit had taken away what the model still needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Regretted {
+    /// The model read the same file, or ran the same command, again.
+    ReadAgain,
+    /// The model asked the user again.
+    AskedAgain,
+    /// The model opened the handle.
+    Recalled,
+}
+
+impl NewSession {
+    /// Whether two records are of the same session: all but what is learned of a session later.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let begun = |session: &Self| {
+            let origin = Origin { offset: 0, ..session.origin.clone() };
+            Self { origin, opening: String::new(), ..session.clone() }
+        };
+        begun(self) == begun(other)
+    }
+}
+
+impl SessionInfo {
+    /// The session as it would begin with what is known of it now.
+    pub fn as_new(&self) -> NewSession {
+        let Self { owner, continues, group, begun_ms, .. } = *self;
+        NewSession {
+            owner,
+            dialect: self.dialect.clone(),
+            name: self.name.clone(),
+            continues,
+            group,
+            begun_ms,
+            origin: self.origin.clone(),
+            opening: self.opening.clone(),
+        }
+    }
 }

@@ -11,13 +11,18 @@ mod derived;
 mod entry;
 mod fault;
 mod file_error;
+mod format1;
 mod index;
 mod indexable;
 mod link;
+mod list;
 mod log;
 mod maintenance;
+mod migrate;
 mod mount;
+mod note;
 mod open;
+mod pack;
 mod place;
 mod preamble;
 mod readers;
@@ -51,6 +56,7 @@ use rusqlite::Connection;
 
 use self::fault::Fault;
 pub use self::file_error::FileError;
+pub use self::migrate::{Migrated, MigrationSettings};
 use self::place::Place;
 use self::readers::Readers;
 use self::session::StoredSession;
@@ -59,13 +65,13 @@ use self::threads::Threads;
 use self::write::ReadyWrite;
 use self::writer::Writer;
 use crate::storage::{
-    Answer, BatchRecord, Candidates, EntryRecord, Key, Opened, Referenced, RequestFilter,
-    SearchQuery, SessionFilter, Storage, Upkeep, Write,
+    Answer, BatchRecord, Candidates, EntryRecord, FoldStates, Key, NoteFilter, Opened, Referenced,
+    RequestFilter, SearchQuery, SessionFilter, Storage, Upkeep, Write,
 };
 use crate::wait::is_waiting;
 use crate::{
-    ArchiveError, Damage, KnownPath, Listing, Owner, Page, RequestRecord, SessionId, SessionInfo,
-    wait,
+    ArchiveError, Damage, KnownPath, Listing, Note, Owner, Page, RequestRecord, SessionId,
+    SessionInfo, UsageLine, wait,
 };
 
 /// An archive in a file, which processes may share.
@@ -168,6 +174,18 @@ impl SqliteArchive {
         Ok(Self { threads: Threads::default(), file })
     }
 
+    /// Writes an archive that has an earlier format to a new file, checks that, and puts it into the place of the old
+    /// one, which is kept under another name. `None` if there is nothing to do.
+    ///
+    /// Gives [`FileError::InUse`] if another process has it open. If it fails or is killed, the archive is as it was,
+    /// and it can be tried again.
+    pub fn migrate(
+        path: impl AsRef<Path>,
+        settings: MigrationSettings<'_>,
+    ) -> Result<Option<Migrated>, ArchiveError> {
+        migrate::migrate(path.as_ref(), settings)
+    }
+
     /// The path of the file.
     pub fn file(&self) -> &Path {
         &self.file.path
@@ -260,8 +278,13 @@ impl Storage for SqliteArchive {
         self.read_session(id, move |db, session| entry::bodies(db, session, &seqs))
     }
 
-    fn read_batches(&self, id: SessionId, numbers: Vec<u64>) -> Answer<'_, Vec<BatchRecord>> {
-        self.read_session(id, move |db, session| batch::batches(db, session, &numbers))
+    fn read_batches(
+        &self,
+        id: SessionId,
+        numbers: Vec<u64>,
+        states: FoldStates,
+    ) -> Answer<'_, Vec<BatchRecord>> {
+        self.read_session(id, move |db, session| batch::batches(db, session, &numbers, states))
     }
 
     fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<KnownPath>> {
@@ -277,7 +300,11 @@ impl Storage for SqliteArchive {
     }
 
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>> {
-        self.read(move |db| session::sessions(db, of, page))
+        self.read(move |db| list::sessions(db, &of, page))
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<Owner>> {
+        self.read(list::owners)
     }
 
     fn list_requests(
@@ -291,6 +318,17 @@ impl Storage for SqliteArchive {
                 let items = Vec::from_iter(request::answer(db, owner, &answer)?);
                 Ok(Listing { items, next: None })
             }
+        })
+    }
+
+    fn usage(&self, since_ms: i64) -> Answer<'_, Vec<UsageLine>> {
+        self.read(move |db| request::usage(db, since_ms))
+    }
+
+    fn notes(&self, of: NoteFilter) -> Answer<'_, Vec<(SessionId, Note)>> {
+        self.read(move |db| match of {
+            NoteFilter::Session(id) => note::of_session(db, id),
+            NoteFilter::Handle(handle) => note::with_handle(db, handle),
         })
     }
 

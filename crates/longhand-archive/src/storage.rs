@@ -14,8 +14,8 @@ use longhand_core::{Batch, Handle, Link, Role, Seq};
 use crate::page::{Cursor, Listing, Page};
 use crate::query::Strictness;
 use crate::{
-    ArchiveError, Damage, Entry, Hit, KnownPath, LoggedBatch, NewSession, Owner, PreambleId,
-    RequestRecord, SessionId, SessionInfo, role,
+    ArchiveError, Damage, Entry, Hit, KnownPath, LoggedBatch, NewSession, Note, Owner, PreambleId,
+    RequestRecord, SessionId, SessionInfo, UsageLine, role,
 };
 
 /// What a call of [`Storage`] comes to. It needs no runtime: [`crate::wait`] waits for it, too.
@@ -48,8 +48,14 @@ pub trait Storage: Send + Sync {
     /// Returns entries, in the order of the ranges, each checked. They must be there.
     fn bodies(&self, id: SessionId, seqs: Vec<Range<u64>>) -> Answer<'_, Vec<EntryRecord>>;
 
-    /// Returns batches by number, in that order, each checked. They must be there.
-    fn read_batches(&self, id: SessionId, numbers: Vec<u64>) -> Answer<'_, Vec<BatchRecord>>;
+    /// Returns batches by number, in that order, each checked, with some of the states of their folds. They must be
+    /// there.
+    fn read_batches(
+        &self,
+        id: SessionId,
+        numbers: Vec<u64>,
+        states: FoldStates,
+    ) -> Answer<'_, Vec<BatchRecord>>;
 
     /// Finds entries of an owner by the links of a conversation: those with the last link that is known, or with one
     /// of the seven links before it. Sessions that are damaged are passed over.
@@ -67,12 +73,22 @@ pub trait Storage: Send + Sync {
     /// legible.
     fn list_sessions(&self, of: SessionFilter, page: Page) -> Answer<'_, Listing<SessionInfo>>;
 
+    /// Returns the owners that have sessions, in order.
+    fn owners(&self) -> Answer<'_, Vec<Owner>>;
+
     /// Returns lines of request logs, newest first.
     fn list_requests(
         &self,
         of: RequestFilter,
         page: Page,
     ) -> Answer<'_, Listing<(SessionId, RequestRecord)>>;
+
+    /// Returns what requests took since the day of a time, by session, day and model; in no order.
+    fn usage(&self, since_ms: i64) -> Answer<'_, Vec<UsageLine>>;
+
+    /// Returns what is noted beside requests, each checked, with the session that it belongs to: in the order in which it
+    /// was noted, the oldest session first.
+    fn notes(&self, of: NoteFilter) -> Answer<'_, Vec<(SessionId, Note)>>;
 
     /// Returns values by their keys; `None` for one that is not there, or must be derived again.
     fn get(&self, keys: Vec<Key>) -> Answer<'_, Vec<Option<String>>>;
@@ -103,7 +119,7 @@ pub struct Write {
     /// Begins the session; then the version that is expected is the default.
     pub begin: Option<NewSession>,
     /// The version that the session must have. Without one, only what follows from no version can be written:
-    /// preambles, requests and derived values.
+    /// preambles, requests, notes, derived values, a name, and what lists show.
     pub expected: Option<Version>,
     /// Entries, numbered from the version's on.
     pub entries: Vec<EntryRecord>,
@@ -117,8 +133,16 @@ pub struct Write {
     pub preambles: Vec<String>,
     /// Lines for the request log.
     pub requests: Vec<RequestRecord>,
+    /// What is noted beside requests.
+    pub notes: Vec<Note>,
     /// Values under keys, in the place of those that are there.
     pub derived: Vec<(String, String)>,
+    /// The user's first words, which lists show. Kept unless the session has some.
+    pub opening: Option<String>,
+    /// How many bytes of the file that the session comes from are in it by now.
+    pub imported: Option<u64>,
+    /// What people call the session from now on.
+    pub name: Option<String>,
 }
 
 /// An entry with what search sees of it.
@@ -141,6 +165,18 @@ pub struct BatchRecord {
     pub batch: Batch,
     /// What was done, why and at what cost.
     pub receipt: String,
+}
+
+/// Which states of folds come with batches: they are long, and only the newest one of a path is ever used. Those that
+/// do not come are empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoldStates {
+    /// All of them.
+    All,
+    /// That of the last batch asked for that has one.
+    Last,
+    /// None of them.
+    None,
 }
 
 /// A session as storage has it.
@@ -256,7 +292,7 @@ impl SearchFilter {
 }
 
 /// Which sessions are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionFilter {
     /// All of all owners.
     All,
@@ -264,6 +300,16 @@ pub enum SessionFilter {
     Owner(Owner),
     /// One, if it is there.
     Session(SessionId),
+    /// Those of all owners that have a name.
+    Named(String),
+    /// Those of all owners whose names begin so.
+    NamePrefix(String),
+    /// Those whose ids begin with these hexadecimal digits.
+    IdPrefix(String),
+    /// Those of one conversation of a client; see [`NewSession::group`].
+    Group(u64),
+    /// Those that continue a session.
+    Continuing(SessionId),
 }
 
 /// Which lines of request logs are wanted.
@@ -273,6 +319,15 @@ pub enum RequestFilter {
     Session(SessionId),
     /// Those of an owner's sessions whose answer the provider calls so.
     Answer(Owner, String),
+}
+
+/// Which notes are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteFilter {
+    /// Those of a session.
+    Session(SessionId),
+    /// Those of all sessions that have a handle.
+    Handle(Handle),
 }
 
 /// Under what a value is kept.
@@ -295,6 +350,17 @@ pub enum Upkeep {
     Wipe,
 }
 
+impl FoldStates {
+    /// Whether the state of a batch is wanted, of which it is said whether a later batch with a state was asked for.
+    pub(crate) fn include(self, is_last: bool) -> bool {
+        match self {
+            Self::All => true,
+            Self::Last => is_last,
+            Self::None => false,
+        }
+    }
+}
+
 impl BatchRecord {
     /// The batch as a line of the log.
     pub fn logged(self, number: u64, is_live: bool) -> LoggedBatch {
@@ -311,7 +377,8 @@ impl Write {
 
     /// Whether there is nothing to be written.
     pub fn is_empty(&self) -> bool {
-        let Self { begin, entries, batches, undos, pins, preambles, requests, derived, .. } = self;
+        let Self { begin, entries, batches, undos, pins, preambles, requests, .. } = self;
+        let Self { notes, derived, opening, imported, .. } = self;
         begin.is_none()
             && pins.is_none()
             && entries.is_empty()
@@ -319,6 +386,10 @@ impl Write {
             && undos.is_empty()
             && preambles.is_empty()
             && requests.is_empty()
+            && notes.is_empty()
             && derived.is_empty()
+            && opening.is_none()
+            && imported.is_none()
+            && self.name.is_none()
     }
 }

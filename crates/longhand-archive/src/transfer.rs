@@ -2,7 +2,7 @@
 
 use longhand_core::Seq;
 
-use crate::{Entry, NewBatch, NewSession, RequestRecord};
+use crate::{Entry, NewBatch, NewSession, Note, RequestRecord};
 
 /// One thing that an archive keeps of a session.
 ///
@@ -33,6 +33,8 @@ pub enum Record {
     Preamble(String),
     /// A line of the request log.
     Request(RequestRecord),
+    /// Something that is noted beside a request.
+    Note(Note),
     /// Something that was derived from the session.
     Derived {
         /// What it is called.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Error, Result};
 use longhand::{ArchiveError, SqliteArchive};
-use longhand_archive::{FileError, Unwiped};
+use longhand_archive::{FileError, Migrated, MigrationSettings, SqliteSettings, Unwiped};
 
-use crate::args::{ArchiveArgs, ArchiveCommand, ArchiveCommandArgs, BackupArgs};
-use crate::output::counted;
+use crate::args::{ArchiveArgs, ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
+use crate::output::{counted, counted_as};
 use crate::{CommandOutcome, hinted, output, progress, store};
 
 /// How long a copy waits until the texts of removed sessions are wiped, so that it does not contain them.
@@ -17,25 +17,78 @@ const WIPE_WAIT: Duration = Duration::from_secs(5);
 pub(crate) fn run(args: &ArchiveCommandArgs) -> Result<CommandOutcome> {
     match &args.command {
         ArchiveCommand::Backup(args) => backup(args),
+        ArchiveCommand::Migrate(args) => migrate(args),
+    }
+}
+
+fn migrate(args: &MigrateArgs) -> Result<CommandOutcome> {
+    let path = match &args.file {
+        Some(file) => file.clone(),
+        None => store::path(&args.archive)?,
+    };
+    if !path.exists() {
+        return Err(hinted(
+            format!("there is no archive at {}", path.display()),
+            "name it: `longhand archive migrate FILE`",
+        ));
+    }
+    progress::rename("reading");
+    let settings = MigrationSettings {
+        file: SqliteSettings::default(),
+        leaves_damaged: args.without_damaged,
+        opening: &longhand::opening_of,
+        progress: Box::new(|done, all| {
+            let percent = done.saturating_mul(100) / all.max(1);
+            let what =
+                if done < all { format!("writing, {percent}%") } else { "checking".to_owned() };
+            progress::rename(&what);
+        }),
+    };
+    let migrated = SqliteArchive::migrate(&path, settings).map_err(unmigrated)?;
+    let Some(Migrated { kept, sessions, entries, left_out }) = migrated else {
+        if !args.quiet {
+            output::print(&format!("{} has the newest format already", path.display()))?;
+        }
+        return Ok(CommandOutcome::Done);
+    };
+    for damage in &left_out {
+        output::say(&format!("left out: {damage}"));
+    }
+    if !args.quiet {
+        let sessions = counted(sessions as usize, "session");
+        let entries = counted_as(entries as usize, "entry", "entries");
+        output::print(&format!(
+            "migrated {sessions} with {entries}, and checked them\n\
+             the old file is kept as {}; remove it when you are content",
+            kept.display()
+        ))?;
+    }
+    Ok(CommandOutcome::Done)
+}
+
+fn unmigrated(error: ArchiveError) -> Error {
+    match &error {
+        ArchiveError::Damaged { .. } => hinted(
+            format!("nothing was migrated: {error}"),
+            "--without-damaged leaves such sessions out; the old file keeps them",
+        ),
+        _ => error.into(),
     }
 }
 
 /// Opens the file of an archive that must be there.
 pub(crate) fn open_file(args: &ArchiveArgs) -> Result<Arc<SqliteArchive>> {
-    if !store::exists(args)? {
-        // It says what is missing.
-        store::open_existing(args)?;
-    }
+    store::check_exists(args)?;
     Ok(Arc::new(SqliteArchive::open(store::path(args)?)?))
 }
 
 fn backup(args: &BackupArgs) -> Result<CommandOutcome> {
     let archive = open_file(&args.archive)?;
     if archive.wipe(WIPE_WAIT)? == Unwiped::Content {
-        output::say(
+        output::say(&store::addressed(
             "warning: the copy has texts of removed sessions, since another program keeps the archive locked\n\
              hint: end that program, run `longhand verify`, and make another copy",
-        );
+        ));
     }
     let copied = archive.backup(&args.file, |done, all| {
         let percent = done.saturating_mul(100) / all.max(1);

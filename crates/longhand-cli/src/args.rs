@@ -14,13 +14,13 @@ use longhand_core::{Policy, Rolling};
 use longhand_dialect::Dialect;
 use longhand_meter::MeterSpec;
 
-pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs};
+pub(crate) use self::archive::{ArchiveCommand, ArchiveCommandArgs, BackupArgs, MigrateArgs};
 pub(crate) use self::files::{CheckArgs, CompactArgs, CountArgs, ExpandArgs};
 pub(crate) use self::replay::ReplayArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use self::run::LaunchArgs;
 pub(crate) use self::run::{RunArgs, UsageArgs, UsageBy};
-pub(crate) use self::search::{RoleName, SearchArgs};
+pub(crate) use self::search::SearchArgs;
 
 /// Gives any LLM agent an endless conversation: every word is kept, and what the model sees always fits.
 #[derive(Parser)]
@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Import a session from an export, a state file or an agent's session file
     Import(ImportArgs),
+    /// Give a session another name
+    Rename(RenameArgs),
     /// Remove a session for good
     Rm(RmArgs),
     /// Look after the archive: copy it while it is in use
@@ -343,6 +345,9 @@ pub(crate) struct LsArgs {
     /// Also show side calls, sub-agents and other paths, below their conversation
     #[arg(long)]
     pub(crate) all: bool,
+    /// How many conversations to list at most; 0 is all [default: 100, with --json all]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
     /// Print JSON
@@ -395,6 +400,9 @@ pub(crate) struct PinArgs {
     pub(crate) remove: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Print only errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -409,6 +417,9 @@ pub(crate) struct UndoArgs {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]
@@ -480,6 +491,28 @@ pub(crate) struct ImportArgs {
     pub(crate) archive: ArchiveArgs,
     #[command(flatten)]
     pub(crate) session: SessionArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  longhand rename demo 'search for the leak'")]
+pub(crate) struct RenameArgs {
+    /// The session, by its whole name or id as `longhand ls` shows it
+    #[arg(value_name = "SESSION")]
+    pub(crate) id: String,
+    /// The new name, which no other session may have
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print only errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Args)]
@@ -500,6 +533,9 @@ pub(crate) struct RmArgs {
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

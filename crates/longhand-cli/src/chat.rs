@@ -14,13 +14,15 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use longhand::{
-    Archive, ArchiveError, CachePrices, Folding, ModelCall, Prompt, Redactor, Round, Session,
-    SessionError, Tokens, Window, recall,
+use anyhow::{Result, bail};
+use longhand::app::{
+    App, AppError, ConversationCost, ExpandRequest, FoundEntry, SearchRequest, WindowMap,
 };
-use longhand_archive::{Page, Scope};
-use longhand_core::{Handle, Scale, Seq, grouped};
+use longhand::{
+    ArchiveError, CachePrices, Folding, ModelCall, Prompt, Redactor, Round, Session, SessionError,
+    Tokens, Window,
+};
+use longhand_core::{Scale, grouped};
 use longhand_dialect::Usage;
 use longhand_model::{Model, ModelError, ModelRequest, Reply};
 use serde_json::json;
@@ -33,7 +35,7 @@ use crate::args::ChatArgs;
 use crate::config::Config;
 use crate::models::ModelSetup;
 use crate::output::counted;
-use crate::{CommandOutcome, conversation, hinted, map, progress, store};
+use crate::{CommandOutcome, hinted, map, names, progress, store};
 
 /// The session of `longhand chat` without a name.
 const DEFAULT_SESSION: &str = "chat";
@@ -43,6 +45,9 @@ const SHRINKS_MAX: usize = 2;
 
 /// How long `/compact` waits for a model.
 const COMPACT_WAIT: Duration = Duration::from_mins(2);
+
+/// How many messages `/search` lists.
+const FOUND_MAX: usize = 10;
 
 /// How often a wait looks whether Ctrl-C was pressed.
 const INTERRUPT_POLL: Duration = Duration::from_millis(100);
@@ -61,10 +66,10 @@ pub(crate) fn run(args: &ChatArgs) -> Result<CommandOutcome> {
             "`longhand chat --model ollama/qwen3` names one, and so does models.chat in longhand.toml",
         )
     })?;
-    let archive = store::open(&args.archive)?;
-    let models = ModelSetup::new(&config, Arc::clone(&archive))?;
+    let app = store::app(&args.archive)?;
+    let models = ModelSetup::new(&config, Arc::clone(app.archive()))?;
     let model = models.model(name)?;
-    let mut session = store::session(&archive, &args.id, &args.session)?;
+    let mut session = store::session(&app, &args.id, &args.session)?;
     let system = args.system.as_deref().or(config.text("chat.system")).unwrap_or_default();
     let redactor = store::redactor_if(args.redact, &args.archive)?;
     session.set_redactor(redactor.clone());
@@ -74,7 +79,7 @@ pub(crate) fn run(args: &ChatArgs) -> Result<CommandOutcome> {
         screen: Screen::new(args.plain),
         models,
         model,
-        archive,
+        app,
         session,
         redactor,
         asked: None,
@@ -93,7 +98,7 @@ pub(crate) fn run(args: &ChatArgs) -> Result<CommandOutcome> {
 struct Chat {
     models: ModelSetup,
     model: Model,
-    archive: Arc<dyn Archive>,
+    app: App,
     session: Session,
     summarisers: Vec<String>,
     system: String,
@@ -180,7 +185,8 @@ impl Chat {
             bail!("{} could not be recorded", counted(self.unrecorded.len(), "round"));
         }
         self.session.settle(LEAVE_WAIT)?;
-        self.screen.notice(&format!("resume with `{}`", resume(self.session.name())));
+        let resume = format!("resume with `{}`", resume(self.session.name()));
+        self.screen.notice(&store::addressed(&resume));
         Ok(CommandOutcome::Done)
     }
 
@@ -422,7 +428,7 @@ impl Chat {
                 let meter =
                     longhand::meter_for(self.model.endpoint.api.dialect(), Some(&self.model.name))?;
                 let prompt = Scale::new(&*meter).text(&self.system);
-                screen::show(&map::of_session(&self.session, Some(prompt)));
+                screen::show(&map::of_session(&WindowMap::of(&self.session, Some(prompt))));
             }
             ChatCommand::Compact(instructions) => self.compact(&instructions)?,
             ChatCommand::Undo => match self.session.undo()? {
@@ -433,23 +439,14 @@ impl Chat {
                 None => self.screen.notice("there is nothing to undo"),
             },
             ChatCommand::Pin(words) => self.pin(&words)?,
-            ChatCommand::Expand(handle) => {
-                let handle = Handle::parse(&handle)
-                    .context("a handle is `h:` and twelve letters and digits")?;
-                let scope = Scope::Session(self.session.id());
-                match recall::open(&*self.archive, &scope, handle)? {
-                    Some(recalled) => screen::show(recalled.original.as_str()),
-                    None => self.screen.notice("the archive has nothing with this handle"),
-                }
-            }
+            ChatCommand::Expand(handle) => self.expand(&handle)?,
             ChatCommand::Search(words) => {
-                let scope = Scope::Session(self.session.id());
-                let hits = self.archive.search(&scope, &words, 10)?;
-                for hit in &hits {
-                    let line = format!("round {} entry {}: {}", hit.round, hit.seq.0, hit.snippet);
+                let found = self.search(&words, FOUND_MAX)?;
+                for hit in &found {
+                    let line = format!("round {} entry {}: {}", hit.round, hit.entry, hit.snippet);
                     self.screen.found(&line, &words);
                 }
-                if hits.is_empty() {
+                if found.is_empty() {
                     self.screen.notice("nothing found");
                 }
             }
@@ -524,22 +521,18 @@ impl Chat {
 
     /// Pins the newest entry with these words; without words, the user's newest message.
     fn pin(&mut self, words: &str) -> Result<()> {
+        if self.session.verbatim().end == 0 {
+            bail!("there are no messages yet");
+        }
         let entry = if words.is_empty() {
-            let head =
-                self.archive.head(self.session.id())?.context("there are no messages yet")?;
-            let newest = head.rounds.saturating_sub(1);
-            let entries = self
-                .archive
-                .entries(self.session.id(), head.entries.saturating_sub(64)..head.entries)?;
-            entries.iter().find(|entry| entry.round == newest).map(|entry| entry.seq)
+            self.app.newest_question(&self.session.id().to_string())?
         } else {
-            let scope = Scope::Session(self.session.id());
-            self.archive.search(&scope, words, 1)?.first().map(|hit| hit.seq)
+            self.search(words, 1)?.first().map(|hit| hit.entry)
         };
         match entry {
-            Some(Seq(seq)) => {
-                self.session.pin(seq, true)?;
-                self.screen.notice(&format!("pinned entry {seq}"));
+            Some(entry) => {
+                self.session.pin(entry, true)?;
+                self.screen.notice(&format!("pinned entry {entry}"));
             }
             None => self.screen.notice("nothing found to pin"),
         }
@@ -547,9 +540,32 @@ impl Chat {
     }
 
     fn cost(&self) -> Result<String> {
-        let calls = self.archive.requests(self.session.id(), Page::ALL)?.items;
-        let batches = self.archive.batches(self.session.id(), Page::ALL)?.items;
-        Ok(cost::written(&calls, &batches))
+        if self.session.verbatim().end == 0 {
+            return Ok(cost::written(&ConversationCost::default()));
+        }
+        Ok(cost::written(&self.app.cost(&self.session.id().to_string())?))
+    }
+
+    fn expand(&self, handle: &str) -> Result<()> {
+        let session = (self.session.verbatim().end > 0).then(|| self.session.id().to_string());
+        match self.app.expand(&ExpandRequest { session, ..ExpandRequest::of(handle) }) {
+            Ok(expanded) => screen::show(&expanded.content),
+            Err(AppError::UnknownHandle(_)) => {
+                self.screen.notice("the archive has nothing with this handle");
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Finds messages of this session; one that is not recorded yet has none.
+    fn search(&self, words: &str, limit: usize) -> Result<Vec<FoundEntry>> {
+        if self.session.verbatim().end == 0 {
+            return Ok(Vec::new());
+        }
+        let session = Some(self.session.id().to_string());
+        let request = SearchRequest { session, limit, ..SearchRequest::of(words) };
+        Ok(self.app.search(&request)?)
     }
 }
 
@@ -585,7 +601,7 @@ fn explained(error: &ModelError) -> anyhow::Error {
 fn resume(name: &str) -> String {
     match name {
         DEFAULT_SESSION => "longhand chat".to_owned(),
-        name => format!("longhand chat {}", conversation::quoted(name)),
+        name => format!("longhand chat {}", names::quoted(name)),
     }
 }
 

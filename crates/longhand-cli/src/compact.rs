@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail};
 use longhand::{Admitted, Owner, SqliteArchive, WindowRequest};
 use longhand_core::{Batch, Budget, PlanSettings, Scale, Tokens};
 use longhand_dialect::{BINDING_BETA, Conversation};
-use serde_json::json;
 
 use crate::args::{CompactArgs, MapWhen};
 use crate::report::{CompactReport, Summaries};
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<CommandOutcome> {
         meter: &**meter,
         digest: &digest,
         fixed,
-        receipt: &|| json!({"fold": digest.account(), "refused": digest.refused()}),
+        summary: &|| (digest.account(), digest.refused()),
         now_ms: store::now_ms(),
     })?;
     let (text, plan) = (&fitted.text, &fitted.plan);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use longhand::{Archive, ArchiveError, MemoryArchive, Owner, SessionId, SqliteArchive};
-use longhand_archive::{NewSession, Page};
+use longhand::app::{App, AppError};
+use longhand::{MemoryArchive, SqliteArchive};
 use longhand_model::{Endpoint, ModelError};
 use serde_json::{Value, json};
 
@@ -84,32 +84,26 @@ fn archive(args: &DoctorArgs) -> Diagnosis {
             ),
         };
     }
-    let opened = SqliteArchive::open(&path).and_then(|archive| {
-        try_write(&archive)?;
-        archive.sessions(None, Page::ALL).map(|listing| listing.items)
+    let opened = SqliteArchive::open(&path).map_err(AppError::from);
+    let tried = opened.and_then(|archive| {
+        let name = format!("longhand doctor {}", std::process::id());
+        App::new(Arc::new(archive)).try_out(&name, store::now_ms())
     });
-    match opened {
-        Ok(sessions) if sessions.iter().any(|info| info.is_damaged) => finding(
+    match tried {
+        Ok(health) if health.damaged > 0 => finding(
             false,
             format!("{name} has damaged sessions"),
-            Some("`longhand verify` names what is damaged; `longhand export` saves the others"),
+            Some(&store::addressed(
+                "`longhand verify` names what is damaged; `longhand export` saves the others",
+            )),
         ),
-        Ok(sessions) => {
-            let rounds: u64 = sessions.iter().map(|info| info.rounds).sum();
-            let (sessions, rounds) =
-                (counted(sessions.len(), "session"), counted(rounds as usize, "round"));
+        Ok(health) => {
+            let sessions = counted(health.sessions as usize, "session");
+            let rounds = counted(health.rounds as usize, "round");
             finding(true, format!("{name} can be read and written: {sessions}, {rounds}"), None)
         }
         Err(error) => finding(false, error.to_string(), Some("--archive names another file")),
     }
-}
-
-/// Writes a session and removes it again.
-fn try_write(archive: &SqliteArchive) -> Result<(), ArchiveError> {
-    let name = format!("longhand doctor {}", std::process::id());
-    let id = SessionId::named(Owner::LOCAL, &name);
-    archive.begin(id, &NewSession { name, begun_ms: store::now_ms(), ..NewSession::default() })?;
-    archive.remove(id).map(drop)
 }
 
 /// Writes a file to the folder of an archive that is not there yet, or to the nearest folder above that is there.

@@ -1,6 +1,6 @@
 //! The history file of `longhand chat`, which the arrow keys go through.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -13,7 +13,7 @@ pub(crate) fn path() -> Option<PathBuf> {
 }
 
 /// Removes lines from the file and returns how many there were.
-pub(crate) fn forget(path: &Path, typed: &HashSet<String>) -> Result<usize> {
+pub(crate) fn forget(path: &Path, typed: &BTreeSet<String>) -> Result<usize> {
     let Ok(text) = std::fs::read_to_string(path) else { return Ok(0) };
     let (mut kept, mut removed) = (String::new(), 0);
     for line in text.lines() {
@@ -65,7 +65,7 @@ mod tests {
         let path = folder.path().join("history");
         std::fs::write(&path, "#V2\nfirst\nsecret\\nwords\n/quit\nfirst\n//etc\n").unwrap();
         let typed =
-            HashSet::from(["secret\nwords".to_owned(), "first".to_owned(), "/etc".to_owned()]);
+            BTreeSet::from(["secret\nwords".to_owned(), "first".to_owned(), "/etc".to_owned()]);
         assert_eq!(forget(&path, &typed).unwrap(), 4);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "#V2\n/quit\n");
         assert_eq!(forget(&folder.path().join("none"), &typed).unwrap(), 0);

@@ -1,134 +1,141 @@
 //! `longhand show` and `log`.
 
-use std::sync::Arc;
-
 use anyhow::Result;
-use longhand::unread::{self, UnreadAnswer, UnreadContent};
-use longhand::{Archive, preamble};
-use longhand_archive::{Page, RequestRecord, SessionInfo};
-use longhand_core::{Edit, Scale, Tally, Tokens, grouped};
-use serde_json::{Value, json};
+use longhand::app::{LogLine, LoggedEdits, SessionView, UnreadLine};
+use longhand_core::grouped;
 
 use crate::args::{LogArgs, ShowArgs};
 use crate::output::{counted, counted_as, harmless_line};
-use crate::{CommandOutcome, conversation, ls, map, output, store};
+use crate::{CommandOutcome, ls, map, names, output, store};
 
 /// The most that is shown of the task: agents begin with pages of instructions.
 const TASK_COLUMNS_MAX: usize = 300;
 
 pub(crate) fn show(args: &ShowArgs) -> Result<CommandOutcome> {
-    let archive = store::open_existing(&args.archive)?;
-    let info = store::known(&archive, &args.id)?;
-    let head = archive.head(info.id)?.unwrap_or_default();
-    let pins: Vec<u64> = head.pins.iter().map(|seq| seq.0).collect();
-    let session = store::shown(&archive, &info, &args.session)?;
-    let earlier = conversation::up_to(&archive, &info)?;
-    let earlier = &earlier[..earlier.len() - 1];
-    let newest = archive.requests(info.id, Page::first(1))?.items.into_iter().next();
-    let prompt = prompt_tokens(&archive, &info, newest.as_ref())?;
-    let verbatim = session.verbatim();
-    let summary = session.summary().unwrap_or_default();
-    let total = session.tokens();
-    let summary_tokens = session.summary_tokens();
+    let app = store::app_existing(&args.archive)?;
+    let found = store::readable(&app, &args.id)?;
+    let view = app.show(&found.id, &store::view(&args.session)?)?;
     if args.json {
-        let report = json!({
-            "id": info.id.to_string(), "name": info.name, "entries": head.entries, "rounds": head.rounds, "pins": pins,
-            "budget": session.budget().0, "earlier": earlier.iter().map(|info| info.id.to_string()).collect::<Vec<_>>(),
-            "task": conversation::task(&archive, earlier.first().unwrap_or(&info)),
-            "verbatim": [verbatim.start, verbatim.end], "tokens": total.0, "summary_tokens": summary_tokens.0,
-            "prompt_tokens": prompt.map(|prompt| prompt.0), "summary": session.summary(),
-        });
-        output::print_json(&report)?;
-        return Ok(CommandOutcome::Done);
+        output::print_json(&view)?;
+    } else {
+        output::print_wrapped(&view_text(&view))?;
     }
-    let mut text = format!(
-        "{}: {}, {}\n",
-        conversation::short_id(&info),
-        counted(head.rounds as usize, "round"),
-        counted_as(head.entries as usize, "entry", "entries")
-    );
-    let task = conversation::task(&archive, earlier.first().unwrap_or(&info));
-    if !task.is_empty() {
-        let task = ls::clipped(&harmless_line(&task), TASK_COLUMNS_MAX);
-        text.push_str(&format!("  {task}\n"));
-    }
-    for info in earlier {
-        text.push_str(&format!(
-            "  continues {}: {}, {}\n",
-            conversation::short_id(info),
-            counted(info.rounds as usize, "round"),
-            counted_as(info.entries as usize, "entry", "entries")
-        ));
-    }
-    if let Some(newest) = newest {
-        text.push_str(&format!(
-            "  newest request: {} of {} tokens, {} without Longhand, {}\n",
-            grouped(newest.window as usize),
-            grouped(session.budget().0 as usize),
-            grouped(newest.before as usize),
-            counted(newest.edits as usize, "edit"),
-        ));
-    }
-    let unread = unread::answers(&*archive, info.id)?;
-    if !unread.is_empty() {
-        text.push_str(&format!(
-            "  {} could not be read, or not all of it; `longhand log` says why\n",
-            counted(unread.len(), "answer"),
-        ));
-    }
-    text.push_str(&map::of_session(&session, prompt));
-    text.push('\n');
-    if !pins.is_empty() {
-        text.push_str(&format!(
-            "  pinned: {}\n",
-            pins.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
-        ));
-    }
-    if !summary.is_empty() {
-        text.push_str(&format!(
-            "\n{}\n",
-            summary.lines().map(harmless_line).collect::<Vec<_>>().join("\n")
-        ));
-    }
-    output::print_wrapped(&text)?;
     Ok(CommandOutcome::Done)
 }
 
-/// How many tokens the system prompt and the tools of the newest request have, if the archive has them.
-fn prompt_tokens(
-    archive: &Arc<dyn Archive>,
-    info: &SessionInfo,
-    newest: Option<&RequestRecord>,
-) -> Result<Option<Tokens>> {
-    let Some((newest, id)) = newest.and_then(|newest| Some((newest, newest.preamble?))) else {
-        return Ok(None);
+fn view_text(view: &SessionView) -> String {
+    let size = |rounds: u64, entries: u64| {
+        let entries = counted_as(entries as usize, "entry", "entries");
+        format!("{}, {entries}", counted(rounds as usize, "round"))
     };
-    let Some(written) = archive.preamble(info.owner, id)? else { return Ok(None) };
-    let meter = store::meter_of(info, newest)?;
-    Ok(preamble::tokens(&written, &Scale::new(&*meter)))
+    let name = names::called(&view.name, &view.id);
+    let mut text = format!("{name}: {}\n", size(view.rounds, view.entries));
+    if !view.task.is_empty() {
+        let task = ls::clipped(&harmless_line(&view.task), TASK_COLUMNS_MAX);
+        text.push_str(&format!("  {task}\n"));
+    }
+    for session in &view.continues {
+        let name = names::called(&session.name, &session.id);
+        let size = size(session.rounds, session.entries);
+        text.push_str(&format!("  continues {name}: {size}\n"));
+    }
+    if let Some(newest) = view.newest {
+        text.push_str(&format!(
+            "  newest request: {} of {} tokens, {} without Longhand, {}\n",
+            grouped(newest.tokens as usize),
+            grouped(view.budget as usize),
+            grouped(newest.tokens_ever as usize),
+            counted(newest.edits as usize, "edit"),
+        ));
+    }
+    if view.unread > 0 {
+        text.push_str(&format!(
+            "  {} could not be read, or not all of it; {} says why\n",
+            counted(view.unread as usize, "answer"),
+            store::command(&format!("log {name}")),
+        ));
+    }
+    text.push_str(&map::of_session(&view.map));
+    text.push('\n');
+    if !view.pins.is_empty() {
+        let pins: Vec<String> = view.pins.iter().map(u64::to_string).collect();
+        text.push_str(&format!("  pinned: {}\n", pins.join(", ")));
+    }
+    if let Some(summary) = &view.summary {
+        let lines: Vec<String> = summary.lines().map(harmless_line).collect();
+        text.push_str(&format!("\n{}\n", lines.join("\n")));
+    }
+    text
+}
+
+pub(crate) fn log(args: &LogArgs) -> Result<CommandOutcome> {
+    let app = store::app_existing(&args.archive)?;
+    let found = store::readable(&app, &args.id)?;
+    let log = app.log(&found.id)?;
+    if args.json {
+        output::print_json(&log)?;
+        return Ok(CommandOutcome::Done);
+    }
+    let (mut edits, mut unread) = (Vec::new(), Vec::new());
+    for line in &log {
+        match line {
+            LogLine::Edits(line) => edits.push(edits_line(line)),
+            LogLine::Unread(line) => unread.push(unread_line(line)),
+            _ => {}
+        }
+    }
+    if edits.is_empty() {
+        edits.push("nothing was left out yet\n".to_owned());
+    }
+    edits.reverse();
+    output::print_wrapped(&[edits.concat(), unread.concat()].concat())?;
+    Ok(CommandOutcome::Done)
+}
+
+fn edits_line(line: &LoggedEdits) -> String {
+    let undone = if line.undone { "  (undone)" } else { "" };
+    let receipt = &line.receipt;
+    let mut what = edits(line);
+    if let Some(fold) = &receipt.fold {
+        let summariser = match fold.summary.summariser.as_str() {
+            "extractive" => "the built-in summariser".to_owned(),
+            model => harmless_line(model),
+        };
+        let kept = fold.anchors.kept + fold.anchors.restored;
+        what.push_str(&format!(
+            " by {summariser}; names and statements: {kept} kept, {} left out",
+            fold.anchors.dropped
+        ));
+    }
+    let tokens = |tokens: u64| grouped(tokens as usize);
+    let size = match (receipt.tokens_before, receipt.tokens_after) {
+        (Some(before), Some(after)) => format!("{} -> {} tokens", tokens(before), tokens(after)),
+        (None, Some(after)) => format!("{} tokens", tokens(after)),
+        (_, None) => "not counted".to_owned(),
+    };
+    let at = longhand::time::format_local(line.at.0);
+    format!("{:>5}  {at}  {size}  {what}{undone}\n", line.number)
 }
 
 /// What a batch did, in words.
-pub(crate) fn edits(edits: &[Edit]) -> String {
-    let Tally { stubs, clips, folded, .. } = Tally::of(edits);
+pub(crate) fn edits(line: &LoggedEdits) -> String {
     let counts =
-        [(stubs, "stub", ""), (clips, "clip", ""), (folded as usize, "message", " folded")];
+        [(line.stubs, "stub", ""), (line.clips, "clip", ""), (line.folded, "message", " folded")];
     let done: Vec<String> = counts
         .iter()
         .filter(|(count, ..)| *count > 0)
-        .map(|(count, noun, what)| format!("{}{what}", counted(*count, noun)))
+        .map(|(count, noun, what)| format!("{}{what}", counted(*count as usize, noun)))
         .collect();
     if done.is_empty() { "no edits".to_owned() } else { done.join(", ") }
 }
 
 /// What is told of an answer that could not be read.
-fn unread_line(answer: &UnreadAnswer) -> String {
-    let kept = match answer.content {
-        UnreadContent::Text(_) => format!("`longhand expand {}` shows it", answer.handle()),
-        UnreadContent::Base64(_) => {
-            format!("`longhand expand {}` shows it as base64", answer.handle())
-        }
-        UnreadContent::Withheld => "it was not kept".to_owned(),
+fn unread_line(answer: &UnreadLine) -> String {
+    let command = || store::command(&format!("expand {}", answer.unread));
+    let kept = match answer.form.as_deref() {
+        None => "it was not kept".to_owned(),
+        Some("text") => format!("{} shows it", command()),
+        Some(form) => format!("{} shows it as {form}", command()),
     };
     format!(
         "       {}  an answer of {} bytes could not be read, or not all of it: {}; {kept}\n",
@@ -136,71 +143,4 @@ fn unread_line(answer: &UnreadAnswer) -> String {
         grouped(answer.bytes as usize),
         harmless_line(&answer.why),
     )
-}
-
-pub(crate) fn log(args: &LogArgs) -> Result<CommandOutcome> {
-    let archive = store::open_existing(&args.archive)?;
-    let info = store::known(&archive, &args.id)?;
-    let (mut batches, mut unread) = (Vec::new(), Vec::new());
-    for info in conversation::of(&archive, &info)?.iter().rev() {
-        batches.extend(archive.batches(info.id, Page::ALL)?.items);
-        unread.extend(unread::answers(&*archive, info.id)?);
-    }
-    let receipt = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
-    if args.json {
-        let answers = unread.iter().map(|answer| {
-            json!({
-                "unread": answer.handle().to_string(), "at_ms": answer.at_ms, "why": answer.why,
-                "type": answer.kind, "coding": answer.coding, "bytes": answer.bytes,
-                "kept": answer.content != UnreadContent::Withheld,
-            })
-        });
-        let list: Vec<Value> = batches
-            .iter()
-            .rev()
-            .map(|logged| {
-                let tally = Tally::of(&logged.batch.edits);
-                json!({
-                    "number": logged.number, "undone": !logged.is_live, "stubs": tally.stubs,
-                    "clips": tally.clips, "folded": tally.folded, "receipt": receipt(&logged.receipt),
-                })
-            })
-            .chain(answers)
-            .collect();
-        output::print_json(&Value::Array(list))?;
-        return Ok(CommandOutcome::Done);
-    }
-    let mut text = String::new();
-    for logged in &batches {
-        let receipt = receipt(&logged.receipt);
-        let undone = if logged.is_live { "" } else { "  (undone)" };
-        let number = |path: &str| receipt.pointer(path).and_then(Value::as_u64).unwrap_or(0);
-        let mut what = edits(&logged.batch.edits);
-        if let Some(summariser) = receipt.pointer("/fold/summariser").and_then(Value::as_str) {
-            let summariser = match summariser {
-                "extractive" => "the built-in summariser".to_owned(),
-                model => harmless_line(model),
-            };
-            let kept = number("/fold/anchors/kept") + number("/fold/anchors/restored");
-            let dropped = number("/fold/anchors/dropped");
-            what.push_str(&format!(
-                " by {summariser}; names and statements: {kept} kept, {dropped} left out"
-            ));
-        }
-        text.push_str(&format!(
-            "{:>5}  {}  {} -> {} tokens  {what}{undone}\n",
-            logged.number,
-            longhand::time::format_local(logged.at_ms),
-            grouped(number("/tokens_before") as usize),
-            grouped(number("/tokens_after") as usize),
-        ));
-    }
-    if batches.is_empty() {
-        text.push_str("nothing was left out yet\n");
-    }
-    for answer in &unread {
-        text.push_str(&unread_line(answer));
-    }
-    output::print_wrapped(&text)?;
-    Ok(CommandOutcome::Done)
 }

@@ -8,18 +8,17 @@ mod check;
 mod clean;
 mod compact;
 mod config;
-mod conversation;
 mod count;
 mod doctor;
 mod expand;
 mod history;
 mod input;
 mod inspect;
-mod lookup;
 mod ls;
 mod manage;
 mod map;
 mod models;
+mod names;
 mod output;
 mod paths;
 mod progress;
@@ -41,6 +40,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use longhand::ArchiveError;
+use longhand::app::AppError;
 use longhand_archive::FileError;
 
 use args::{Cli, Command};
@@ -82,6 +82,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => manage::verify(&args),
         Command::Export(args) => transfer::export(&args),
         Command::Import(args) => transfer::import(&args),
+        Command::Rename(args) => manage::rename(&args),
         Command::Rm(args) => manage::rm(&args),
         Command::Archive(args) => archive::run(&args),
         Command::Chat(args) => chat::run(&args),
@@ -103,9 +104,9 @@ fn main() -> ExitCode {
         Ok(CommandOutcome::Status(status)) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::say(&format!("error: {}", indented(&format!("{error:#}"))));
+            output::say(&format!("error: {}", indented(&text(&error))));
             if let Some(hint) = hint(&error) {
-                output::say(&format!("hint: {}", indented(&hint)));
+                output::say(&format!("hint: {}", indented(&store::addressed(&hint))));
             }
             ExitCode::from(2)
         }
@@ -145,10 +146,17 @@ fn man(args: &args::ManArgs) -> anyhow::Result<CommandOutcome> {
 
 /// Whether the reader of our output closed it, which is no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+    let of_app = match error.downcast_ref() {
+        Some(AppError::Io(error)) => Some(error),
+        _ => None,
+    };
+    let causes = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    causes.chain(of_app).any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// What an error says.
+fn text(error: &anyhow::Error) -> String {
+    error.downcast_ref().map_or_else(|| format!("{error:#}"), names::error_text)
 }
 
 /// What to do about an error, where that is known.
@@ -156,8 +164,25 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(hinted) = error.downcast_ref::<Hinted>() {
         return Some(hinted.hint.clone());
     }
-    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<ArchiveError>());
-    causes.find_map(|cause| match cause.file_error() {
+    if let Some(hint) = error.downcast_ref().and_then(AppError::hint) {
+        return Some(hint);
+    }
+    let of_app = error.downcast_ref().and_then(AppError::archive_error);
+    let causes = error.chain().filter_map(|cause| cause.downcast_ref::<ArchiveError>());
+    causes.chain(of_app).find_map(|cause| match cause.file_error() {
+        _ if let ArchiveError::OtherFormat { archive, found, known } = cause
+            && found < known =>
+        {
+            Some(format!(
+                "`longhand archive migrate {}` brings it to the new format, and keeps the old file",
+                names::quoted(archive)
+            ))
+        }
+        Some(FileError::InUse { .. }) => Some(
+            "end the programs that use the archive, such as `longhand serve` and `longhand run`, \
+             and try again"
+                .to_owned(),
+        ),
         Some(FileError::ForeignLog { log, .. }) => Some(format!(
             "the log may hold the newest messages of another archive: put that archive back, or move \
              {log} away and keep it"

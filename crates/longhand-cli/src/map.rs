@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use longhand::Session;
+use longhand::app::WindowMap;
 use longhand_core::{Budget, Part, Role, Scale, Tokens, grouped, is_fold};
 use longhand_dialect::Conversation;
 
@@ -125,31 +125,27 @@ fn kind_of(part: &Part, role: Role) -> usize {
 
 /// Draws what is sent for a session: system prompt and tools if their size is known, what is folded, what is verbatim,
 /// and what is free.
-pub(crate) fn of_session(session: &Session, prompt: Option<Tokens>) -> String {
-    let (total, summary, budget) = (session.tokens(), session.summary_tokens(), session.budget());
-    let verbatim = session.verbatim();
+pub(crate) fn of_session(map: &WindowMap) -> String {
     let width = output::columns().saturating_sub(AROUND).clamp(8, SESSION_WIDTH_MAX);
-    let cells = |tokens: Tokens| {
-        (tokens.0 * width as u64).div_ceil(budget.0.max(1)).min(width as u64) as usize
+    let cells = |tokens: u64| {
+        (tokens * width as u64).div_ceil(map.budget.max(1)).min(width as u64) as usize
     };
-    let kept = total.saturating_sub(summary);
-    let fixed = cells(prompt.unwrap_or_default());
-    let folded = cells(summary).min(width - fixed);
-    let shown = cells(kept).min(width - fixed - folded);
+    let fixed = cells(map.system.unwrap_or(0));
+    let folded = cells(map.folded).min(width - fixed);
+    let shown = cells(map.verbatim).min(width - fixed - folded);
     let free = width - fixed - folded - shown;
-    let tokens = |tokens: Tokens| grouped(tokens.0 as usize);
-    let prompt_line = match prompt {
+    let tokens = |tokens: u64| grouped(tokens as usize);
+    let prompt_line = match map.system {
         Some(prompt) => format!("S system   {:>9} tokens, prompt and tools", tokens(prompt)),
         None => {
             "S system   not known: no request with a system prompt or tools is archived".to_owned()
         }
     };
-    let all = total + prompt.unwrap_or_default();
-    let free_line = if all > budget {
-        let over = tokens(all.saturating_sub(budget));
+    let free_line = if map.over > 0 {
+        let over = tokens(map.over);
         format!("· over     {over:>9} tokens; the next window leaves out what does not fit")
     } else {
-        format!("· free     {:>9} tokens", tokens(budget.saturating_sub(all)))
+        format!("· free     {:>9} tokens", tokens(map.free))
     };
     format!(
         "[{}{}{}{}]\n{prompt_line}\nf folded   {:>9} tokens, {}\nV verbatim {:>9} tokens, {}\n{free_line}",
@@ -157,9 +153,9 @@ pub(crate) fn of_session(session: &Session, prompt: Option<Tokens>) -> String {
         "f".repeat(folded),
         "V".repeat(shown),
         "·".repeat(free),
-        tokens(summary),
-        counted(verbatim.start as usize, "round"),
-        tokens(kept),
-        counted((verbatim.end - verbatim.start) as usize, "round"),
+        tokens(map.folded),
+        counted(map.folded_rounds as usize, "round"),
+        tokens(map.verbatim),
+        counted(map.verbatim_rounds as usize, "round"),
     )
 }

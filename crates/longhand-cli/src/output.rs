@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use longhand_core::grouped;
-use serde_json::Value;
+use serde::Serialize;
 
 pub(crate) use crate::clean::{line as harmless_line, text as harmless};
 use crate::{clean, progress};
@@ -103,13 +103,13 @@ pub(crate) fn print_styled(text: &str) -> Result<()> {
 }
 
 /// Writes JSON for programs, and for people who look at it: it means the same, and cannot control a terminal.
-pub(crate) fn print_json(json: &Value) -> Result<()> {
-    print_styled(&clean::json(&format!("{json:#}")))
+pub(crate) fn print_json(report: &(impl Serialize + ?Sized)) -> Result<()> {
+    print_styled(&clean::json(&serde_json::to_string_pretty(report)?))
 }
 
 /// Writes one line of JSON.
-pub(crate) fn print_json_line(json: &Value) -> Result<()> {
-    print_styled(&clean::json(&json.to_string()))
+pub(crate) fn print_json_line(report: &impl Serialize) -> Result<()> {
+    print_styled(&clean::json(&serde_json::to_string(report)?))
 }
 
 /// Writes what was asked for to standard output: to a file or a pipe exactly these bytes, to a terminal cleaned

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::args::Command;
+use crate::args::{ArchiveCommand, ArchiveCommandArgs, Command};
 use crate::clean;
 
 /// How long a command is quiet before the line appears.
@@ -38,7 +38,8 @@ pub(crate) fn label(command: &Command) -> Option<&'static str> {
         Command::Export(_) => "exporting",
         Command::Import(_) => "importing",
         Command::Rm(_) => "removing",
-        Command::Archive(_) => "copying",
+        Command::Archive(ArchiveCommandArgs { command: ArchiveCommand::Backup(_) }) => "copying",
+        Command::Archive(_) => "migrating",
         Command::Doctor(_) => "testing the archive and the models",
         _ => return None,
     })

@@ -3,20 +3,20 @@
 use std::io::BufRead;
 
 use anyhow::{Context, Result};
+use longhand::app::{AppError, LAST, RecordReport, WindowReport};
 use longhand::{Placement, Prompt, Round, Session, SessionError};
 use longhand_core::grouped;
-use serde_json::json;
 
 use crate::args::{ContextArgs, PlacementName, RecordArgs};
 use crate::output::counted;
-use crate::{CommandOutcome, hinted, input, lookup, output, store};
+use crate::{CommandOutcome, hinted, input, names, output, store};
 
 const ROUND_EXAMPLE: &str =
     r#"each line is a round: {"user": "Where is the log?", "assistant": "In var/app.log."}"#;
 
 pub(crate) fn record(args: &RecordArgs) -> Result<CommandOutcome> {
-    let archive = store::open(&args.archive)?;
-    let mut session = store::session(&archive, &args.id, &args.session)?;
+    let app = store::app(&args.archive)?;
+    let mut session = store::session(&app, &args.id, &args.session)?;
     session.set_redactor(store::redactor_if(args.redact, &args.archive)?);
     let is_new = session.verbatim().end == 0;
     let (mut rounds, mut folded, mut over) = (0, 0, None);
@@ -33,15 +33,7 @@ pub(crate) fn record(args: &RecordArgs) -> Result<CommandOutcome> {
         over = recorded.over;
         // Each round is reported once it is durable, so that a caller who sends many knows where to continue.
         if args.json {
-            let report = json!({
-                "session": session.name(),
-                "round": recorded.round,
-                "folded": recorded.folded,
-                "tokens": recorded.tokens.0,
-                "over": recorded.over.map(|over| over.0),
-                "problem": recorded.problem.as_ref().map(ToString::to_string),
-            });
-            output::print_json_line(&report)?;
+            output::print_json_line(&RecordReport::of(&session, &recorded))?;
         }
         if let Some(problem) = recorded.problem {
             output::say(&format!("warning: round {} is recorded, but {problem}", recorded.round));
@@ -95,22 +87,35 @@ fn lines(args: &RecordArgs) -> Result<Box<dyn Iterator<Item = std::io::Result<St
 /// The session whose messages are sent. A new one has a first window if there is a message to send.
 fn session_to_send(args: &ContextArgs) -> Result<Session> {
     if args.message.is_none() {
-        let archive = store::open_existing(&args.archive)?;
+        let app = store::app_existing(&args.archive)?;
         // The window is kept with what it leaves out, so this writes.
-        let hint = "`longhand ls` lists the sessions; `longhand record` begins one, and with --message TEXT \
-                    a new one has its first window";
-        let info = lookup::writable_or(&archive, &args.id, hint)?;
-        return store::opened(&archive, &info, &args.session);
+        return store::existing_session(&app, &args.id, &args.session).map_err(|error| match error
+            .downcast_ref()
+        {
+            Some(AppError::UnknownSession { near, .. }) if near.is_empty() && args.id != LAST => {
+                hinted(error.to_string(), begin_hint(&args.id))
+            }
+            _ => error,
+        });
     }
-    let archive = store::open(&args.archive)?;
-    if let Some(info) = store::find(&archive, &args.id)? {
-        return store::opened(&archive, &info, &args.session);
+    let app = store::app(&args.archive)?;
+    if let Some(known) = app.find_exact(&args.id)? {
+        return store::existing_session(&app, &known.id, &args.session);
     }
     output::say(&format!(
-        "session {:?} is new: nothing is recorded in it yet; `longhand record` begins it",
-        args.id
+        "session {:?} is new: nothing is recorded in it yet; {} begins it",
+        args.id,
+        store::command(&format!("record {}", names::quoted(&args.id))),
     ));
-    store::session(&archive, &args.id, &args.session)
+    store::session(&app, &args.id, &args.session)
+}
+
+fn begin_hint(name: &str) -> String {
+    let name = names::quoted(name);
+    format!(
+        "`longhand ls` lists the sessions; `longhand record {name}` begins this one, and with --message TEXT it has \
+         its first window"
+    )
 }
 
 pub(crate) fn context(args: &ContextArgs) -> Result<CommandOutcome> {
@@ -131,19 +136,7 @@ pub(crate) fn context(args: &ContextArgs) -> Result<CommandOutcome> {
     let window = session.window(message, &prompt, store::now_ms())?;
     store::wait_for_summary(&mut session, true)?;
     if args.json {
-        let messages: serde_json::Value =
-            serde_json::from_str(&window.json).context("the window is not JSON; this is a bug")?;
-        let verbatim = session.verbatim();
-        let report = json!({
-            "session": session.name(),
-            "tokens": window.tokens.0,
-            "shortfall": window.shortfall.0,
-            "rounds": verbatim.end,
-            "verbatim": [verbatim.start, verbatim.end],
-            "summary": session.summary(),
-            "window": messages,
-        });
-        output::print_json(&report)?;
+        output::print_json(&WindowReport::of(&session, &window)?)?;
     } else {
         output::print_data(&format!("{}\n", window.json))?;
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use longhand::receipt::FoldReceipt;
 use longhand_core::anchor::identifiers;
 use longhand_core::{
     Batch, Budget, EditKind, Message, Part, Plan, Tally, Text, Tokens, folded_messages, grouped,
@@ -32,7 +33,7 @@ pub(crate) struct CompactReport<'r> {
 /// The models that were asked for a summary.
 pub(crate) struct Summaries {
     /// Who wrote the summary that is used, with its tokens and cost.
-    pub(crate) account: Option<Value>,
+    pub(crate) account: Option<FoldReceipt>,
     /// Why others were not used, each with its name.
     pub(crate) refused: Vec<String>,
 }
@@ -45,23 +46,22 @@ impl Summaries {
             .iter()
             .map(|why| format!("summary not used: {}", harmless_line(why)))
             .collect();
-        let Some(account) = &self.account else { return lines };
-        let name = account["summariser"].as_str().unwrap_or_default();
-        if account["model"].is_string() {
-            let number = |key: &str| grouped(account[key].as_u64().unwrap_or(0) as usize);
-            let cost = account["cost_micros"].as_u64().map_or_else(
+        let Some(FoldReceipt { summary, .. }) = &self.account else { return lines };
+        if summary.model.is_some() {
+            let number = |tokens: Option<u64>| grouped(tokens.unwrap_or(0) as usize);
+            let cost = summary.cost_micros.map_or_else(
                 || "at an unknown price".to_owned(),
                 |micros| format!("for ${}.{:06}", micros / 1_000_000, micros % 1_000_000),
             );
-            let others = match account["written"].as_u64() {
+            let others = match summary.written {
                 Some(written @ 2..) => format!(" (the last of {written})"),
                 _ => String::new(),
             };
             lines.push(format!(
                 "summary by {}{others}: {} tokens read, {} written, {cost}",
-                harmless_line(name),
-                number("input_tokens"),
-                number("output_tokens")
+                harmless_line(&summary.summariser),
+                number(summary.input_tokens),
+                number(summary.output_tokens)
             ));
         } else if !self.refused.is_empty() {
             lines.push("summary by the built-in summariser, which needs no model".to_owned());

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use longhand::app::{App, check_new_name};
 use longhand_core::{Tokens, grouped};
 use longhand_server::{Counts, LogSink, Missing, Settings, serve};
 use tokio::runtime::Builder;
@@ -27,7 +28,7 @@ use self::recipe::{Address, Recipe};
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::output::{counted, harmless_line};
-use crate::{CommandOutcome, conversation, lookup, models, output, store};
+use crate::{CommandOutcome, models, names, output, store};
 
 /// How long the proxy waits for requests that are still under way when the program has ended.
 const FAREWELL_MAX: Duration = Duration::from_secs(10);
@@ -42,7 +43,7 @@ const SECRET_BYTES: usize = 16;
 pub(crate) fn run(args: &RunArgs) -> Result<CommandOutcome> {
     let program = args.command.first().context("there is no program to run")?;
     let agent = Path::new(program).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    args.name.as_deref().map_or(Ok(()), lookup::check_new)?;
+    args.name.as_deref().map_or(Ok(()), check_new_name)?;
     let warnings = RunWarnings::default();
     let begun_ms = store::now_ms();
     folder::sweep();
@@ -69,9 +70,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<CommandOutcome> {
     }
     if !args.quiet {
         warnings.say();
-        let main = conversation::newest_since(&archive, begun_ms)?;
-        let shown = main.map(|info| harmless_line(&conversation::short_id(&info)));
-        output::say(&format!("longhand: {}", told(&counts, &missing, &agent, shown.as_deref())));
+        let newest = App::new(archive).newest(begun_ms)?;
+        let shown = newest.map(|session| names::called(&session.name, &session.id));
+        let told = told(&counts, &missing, &agent, shown.as_deref());
+        output::say(&store::addressed(&format!("longhand: {told}")));
     }
     Ok(CommandOutcome::Status(status))
 }

@@ -1,158 +1,64 @@
 //! `longhand search`.
 
-use std::collections::HashMap;
 use std::io::IsTerminal;
-use std::sync::Arc;
 
 use anyhow::Result;
-use longhand::{Archive, recall, time};
-use longhand_archive::{Entry, Hit, Scope, SearchFilter, SessionInfo};
-use serde_json::{Value, json};
+use longhand::app::{FoundEntry, SearchRequest, Timestamp};
+use longhand::time;
 
-use crate::args::{RoleName, SearchArgs};
+use crate::args::SearchArgs;
 use crate::output::harmless_line;
-use crate::{CommandOutcome, conversation, hinted, output, store};
-
-/// The session of an entry: its name, and its title for people.
-#[derive(Clone, Default)]
-struct FoundSession {
-    name: String,
-    title: String,
-}
-
-/// An entry that was found, with what is shown about it.
-struct FoundEntry {
-    hit: Hit,
-    session: FoundSession,
-    role: &'static str,
-    at_ms: i64,
-}
+use crate::{CommandOutcome, hinted, names, output, store};
 
 pub(crate) fn run(args: &SearchArgs) -> Result<CommandOutcome> {
     let query = args.query.join(" ");
-    if query.trim_matches(|c: char| c.is_whitespace() || c == '"').is_empty() {
-        return Err(hinted(
-            "there is nothing to search for",
-            "`longhand search retry storm` finds messages with both words",
-        ));
-    }
-    let archive = store::open_existing(&args.archive)?;
-    let scopes = match &args.session {
-        Some(name) => {
-            let sessions = conversation::of(&archive, &store::known(&archive, name)?)?;
-            sessions.iter().rev().map(|info| Scope::Session(info.id)).collect()
-        }
-        None => vec![Scope::All],
-    };
     let since = args.since.as_deref().map(|text| since(text, store::now_ms())).transpose()?;
-    let mut found = Vec::new();
-    let mut is_all = true;
-    for scope in &scopes {
-        let wanted = args.limit.saturating_sub(found.len());
-        let (more, is_partial) = find(args, &query, &archive, scope, since, wanted)?;
-        found.extend(more);
-        is_all &= !is_partial;
+    let mut request = SearchRequest {
+        role: args.role.map(|role| role.as_str().to_owned()),
+        since: since.map(Timestamp),
+        limit: args.limit,
+        ..SearchRequest::of(&query)
+    };
+    request.check()?;
+    let app = store::app_existing(&args.archive)?;
+    if let Some(name) = &args.session {
+        request.session = Some(store::readable(&app, name)?.id);
     }
-    if !is_all {
+    let found = app.find_entries(&request)?;
+    if found.is_partial {
         output::say(
             "not every message was looked at: the search index is being made, or does not know this query",
         );
     }
+    let found = found.entries;
     if args.json {
-        let list: Vec<Value> = found.iter().map(FoundEntry::json).collect();
-        output::print_json(&Value::Array(list))?;
+        output::print_json(&found)?;
     } else {
-        let text: String = found.iter().map(|found| found.text(&query)).collect();
+        let text: String = found.iter().map(|found| text(found, &query)).collect();
         output::print_styled(if found.is_empty() { "nothing found" } else { &text })?;
     }
     Ok(if found.is_empty() { CommandOutcome::No } else { CommandOutcome::Done })
 }
 
-/// Searches for more and more until there are enough that pass the filters.
-fn find(
-    args: &SearchArgs,
-    query: &str,
-    archive: &Arc<dyn Archive>,
-    scope: &Scope,
-    since: Option<i64>,
-    wanted: usize,
-) -> Result<(Vec<FoundEntry>, bool)> {
-    if wanted == 0 {
-        return Ok((Vec::new(), false));
-    }
-    let mut sessions = HashMap::new();
-    // The archive leaves out what cannot have the role; who has it is known when the message is read.
-    let is_filtered = args.role.is_some();
-    let asked_role = args.role.map(RoleName::role);
-    let filter = SearchFilter { role: asked_role, since_ms: since, before_ms: None };
-    let mut asked = if is_filtered { wanted.saturating_mul(4) } else { wanted };
-    loop {
-        let searched = archive.search_filtered(scope, query, filter, asked)?;
-        let (hits, is_partial) = (searched.hits, searched.is_partial);
-        let is_all = hits.len() < asked;
-        let mut found = Vec::new();
-        for hit in hits {
-            let session = if let Some(session) = sessions.get(&hit.session) {
-                FoundSession::clone(session)
-            } else {
-                let info = archive.session(hit.session)?;
-                let session = info.map(|info| FoundSession::of(archive, info)).unwrap_or_default();
-                sessions.insert(hit.session, session.clone());
-                session
-            };
-            let entry = archive.entries(hit.session, hit.seq.0..hit.seq.0 + 1)?.into_iter().next();
-            let role = entry.as_ref().map_or("", role);
-            let at_ms = entry.map_or(0, |entry| entry.at_ms);
-            let passes = args.role.is_none_or(|asked| asked.as_str() == role);
-            if passes && found.len() < wanted {
-                found.push(FoundEntry { hit, session, role, at_ms });
-            }
-        }
-        if is_all || found.len() >= wanted || !is_filtered {
-            return Ok((found, is_partial));
-        }
-        asked = asked.saturating_mul(4);
-    }
+/// A line that says where it is, and the words, indented.
+fn text(found: &FoundEntry, query: &str) -> String {
+    let date = time::format_local(found.at.0);
+    let rest = format!("{date} {} round {} entry {}", found.role, found.round, found.entry);
+    let room = output::columns().saturating_sub(rest.chars().count() + 2).max(8);
+    let title: String = title(found).chars().take(room).collect();
+    let place = output::wrapped(&format!("{title}  {rest}"), "");
+    let words = output::wrapped(&harmless_line(&found.snippet), "  ");
+    format!("{place}\n{}\n", highlighted(&words, query))
 }
 
-fn role(entry: &Entry) -> &'static str {
-    recall::role(entry).map_or("tool", |role| role.as_str())
-}
-
-impl FoundSession {
-    /// The title is what the session is called, and its first words if nobody named it.
-    fn of(archive: &Arc<dyn Archive>, info: SessionInfo) -> Self {
-        let id = conversation::short_id(&info);
-        if !conversation::has_no_name(&info) {
-            return Self { name: info.name, title: id };
-        }
-        let task = conversation::task(archive, &info);
-        let words: Vec<&str> = task.split_whitespace().take(6).collect();
-        let title = harmless_line(&format!("{id} {}", words.join(" "))).trim_end().to_owned();
-        Self { name: info.name, title }
+/// What the session is called, and its first words if nobody named it.
+fn title(found: &FoundEntry) -> String {
+    let called = names::called(&found.session, &found.id);
+    if !names::is_hash(&found.session) {
+        return called;
     }
-}
-
-impl FoundEntry {
-    fn json(&self) -> Value {
-        json!({
-            "session": self.session.name, "id": self.hit.session.to_string(), "entry": self.hit.seq.0,
-            "round": self.hit.round, "role": self.role, "at": time::format(self.at_ms),
-            "snippet": self.hit.snippet,
-        })
-    }
-
-    /// A line that says where it is, and the words, indented.
-    fn text(&self, query: &str) -> String {
-        let date = time::format_local(self.at_ms);
-        let (round, entry) = (self.hit.round, self.hit.seq.0);
-        let rest = format!("{date} {} round {round} entry {entry}", self.role);
-        let room = output::columns().saturating_sub(rest.chars().count() + 2).max(8);
-        let title: String = self.session.title.chars().take(room).collect();
-        let place = output::wrapped(&format!("{title}  {rest}"), "");
-        let words = output::wrapped(&harmless_line(&self.hit.snippet), "  ");
-        format!("{place}\n{}\n", highlighted(&words, query))
-    }
+    let words: Vec<&str> = found.task.split_whitespace().take(6).collect();
+    harmless_line(&format!("{called} {}", words.join(" "))).trim_end().to_owned()
 }
 
 /// Marks the words of the query, where a terminal shows them.

@@ -2,34 +2,68 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use longhand::app::{Access, App, SessionSummary, ViewSettings};
 use longhand::{
-    Archive, Extractive, Miner, Owner, Pattern, Policy, Redactor, Rolling, Session, SessionId,
-    SessionSettings, SqliteArchive, Summarised, Summariser, Tokens,
+    Archive, Extractive, Miner, Pattern, Policy, Redactor, Rolling, Session, SessionSettings,
+    SqliteArchive, Summarised, Summariser, Tokens,
 };
-use longhand_archive::{Page, RequestRecord, SessionInfo};
-use longhand_dialect::Dialect;
 
 use crate::args::{ArchiveArgs, PolicyName, SessionArgs};
 use crate::config::Config;
 use crate::models::{ModelSetup, is_built_in};
 use crate::weigh::SharedMeter;
-use crate::{hinted, lookup, output, paths, redaction};
+use crate::{hinted, names, output, paths, redaction};
 
-pub(crate) use crate::lookup::{exact as find, readable as known};
+/// The archive that a flag named, which commands in hints have to name, too.
+static NAMED: OnceLock<PathBuf> = OnceLock::new();
+
+/// Commands that work on no archive, or that end with another program's command line.
+const WITHOUT_ARCHIVE: [&str; 6] = ["check", "completions", "count", "replay", "run", "trust"];
+
+/// A command of ours in a sentence, on the archive that this one works on.
+pub(crate) fn command(words: &str) -> String {
+    addressed(&format!("`longhand {words}`"))
+}
+
+/// A hint whose commands work on the archive that this command works on.
+pub(crate) fn addressed(hint: &str) -> String {
+    let Some(archive) = NAMED.get() else { return hint.to_owned() };
+    let archive = names::quoted(&archive.display().to_string());
+    let pieces = hint.split('`').enumerate().map(|(at, text)| {
+        let name = text.strip_prefix("longhand ").and_then(|words| words.split(' ').next());
+        let is_command = at % 2 == 1
+            && !text.contains(" --archive ")
+            && name.is_some_and(|name| !WITHOUT_ARCHIVE.contains(&name));
+        if is_command { format!("{text} --archive {archive}") } else { text.to_owned() }
+    });
+    let pieces: Vec<String> = pieces.collect();
+    pieces.join("`")
+}
 
 /// Opens the archive that was named, or the user's own; makes it if it is not there.
 pub(crate) fn open(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
     Ok(Arc::new(SqliteArchive::open(path(args)?)?))
 }
 
-/// Opens an archive only to look at it: one that is not there is an error, not a new one.
-pub(crate) fn open_existing(args: &ArchiveArgs) -> Result<Arc<dyn Archive>> {
+/// What one can ask of the archive that was named, or of the user's own; it is made if it is not there.
+pub(crate) fn app(args: &ArchiveArgs) -> Result<App> {
+    Ok(App::new(open(args)?))
+}
+
+/// The same of an archive that must be there: looking at one makes none.
+pub(crate) fn app_existing(args: &ArchiveArgs) -> Result<App> {
+    check_exists(args)?;
+    app(args)
+}
+
+/// Whether there is an archive; if not, the error says what makes one.
+pub(crate) fn check_exists(args: &ArchiveArgs) -> Result<()> {
     if exists(args)? {
-        return open(args);
+        return Ok(());
     }
     Err(hinted(
         format!("there is no archive at {}", path(args)?.display()),
@@ -53,7 +87,7 @@ pub(crate) fn exists(args: &ArchiveArgs) -> Result<bool> {
 /// Where the archive is: as the flag says, or the settings, or in the user's folder for data.
 pub(crate) fn path(args: &ArchiveArgs) -> Result<PathBuf> {
     let path = match &args.archive {
-        Some(path) => path.clone(),
+        Some(path) => NAMED.get_or_init(|| path.clone()).clone(),
         None => match Config::load()?.text("archive.path") {
             Some(path) => PathBuf::from(path),
             None => default_path()?,
@@ -67,54 +101,26 @@ pub(crate) fn path(args: &ArchiveArgs) -> Result<PathBuf> {
 }
 
 /// Opens the session with exactly this name or id, to add to it; one that is not there opens empty.
-pub(crate) fn session(
-    archive: &Arc<dyn Archive>,
-    name: &str,
-    args: &SessionArgs,
-) -> Result<Session> {
-    if let Some(info) = lookup::exact(archive, name)? {
-        if info.owner != Owner::LOCAL {
-            return Err(hinted(
-                format!("{} belongs to a key of the proxy", lookup::described(&info)),
-                "only the proxy adds to it; another name begins a session of your own",
-            ));
-        }
-        return opened(archive, &info, args);
-    }
-    lookup::check_new(name)?;
-    let id = SessionId::named(Owner::LOCAL, name);
-    Ok(Session::open_id(Arc::clone(archive), id, name, settings(args, archive)?)?)
+pub(crate) fn session(app: &App, name: &str, args: &SessionArgs) -> Result<Session> {
+    Ok(app.open(name, settings(args, app.archive())?)?)
 }
 
-/// Opens a session that was found.
-pub(crate) fn opened(
-    archive: &Arc<dyn Archive>,
-    info: &SessionInfo,
-    args: &SessionArgs,
-) -> Result<Session> {
-    Ok(Session::open_id(Arc::clone(archive), info.id, &info.name, settings(args, archive)?)?)
+/// Opens a session that must be there, to make a window of it.
+pub(crate) fn existing_session(app: &App, name: &str, args: &SessionArgs) -> Result<Session> {
+    Ok(app.open_existing(name, settings(args, app.archive())?)?)
 }
 
-/// Opens a session to look at it, with the budget and the meter that its newest request had.
-pub(crate) fn shown(
-    archive: &Arc<dyn Archive>,
-    info: &SessionInfo,
-    args: &SessionArgs,
-) -> Result<Session> {
-    let mut settings = settings(args, archive)?;
-    if let Some(newest) = archive.requests(info.id, Page::first(1))?.items.first() {
-        if args.budget.is_none() && newest.limit > 0 {
-            settings.budget = Tokens(newest.limit);
-        }
-        settings.meter = meter_of(info, newest)?;
-    }
-    Ok(Session::open_id(Arc::clone(archive), info.id, &info.name, settings)?)
+/// Finds a session to read; says which one it is, if it was not named in full.
+pub(crate) fn readable(app: &App, name: &str) -> Result<SessionSummary> {
+    let found = app.find(name, Access::Read)?;
+    names::say_taken(&found);
+    Ok(found.session)
 }
 
-/// Counts as the model of a request does.
-pub(crate) fn meter_of(info: &SessionInfo, request: &RequestRecord) -> Result<SharedMeter> {
-    let dialect = info.dialect.parse().unwrap_or(Dialect::Chat);
-    Ok(longhand::meter_for(dialect, Some(&request.model))?)
+/// The budget that a session is looked at with.
+pub(crate) fn view(args: &SessionArgs) -> Result<ViewSettings> {
+    let budget_default = Config::load()?.whole("session.budget");
+    Ok(ViewSettings { budget: args.budget, budget_default })
 }
 
 /// How a session is kept, as flags and settings say.

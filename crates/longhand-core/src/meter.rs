@@ -6,7 +6,7 @@ use crate::{Image, MediaKind, Message, Part, Text, Tokens};
 ///
 /// Text is weighed in *grains*, a fraction of a token, because an estimate such as "characters over
 /// 3.5" is only rounded once a message. An exact meter has one grain to the token.
-pub trait Meter {
+pub trait Meter: Send + Sync {
     /// Weighs `text`; may stop, with any figure above `limit`, once it is over `limit`.
     fn weigh(&self, text: &str, limit: u64) -> u64;
 

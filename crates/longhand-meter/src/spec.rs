@@ -51,7 +51,7 @@ impl MeterSpec {
     }
 
     /// Readies the meter; `images` prices pictures, which an estimate has a flat price for.
-    pub fn open(self, images: ImageRule) -> Result<Box<dyn Meter + Send + Sync>, MeterError> {
+    pub fn open(self, images: ImageRule) -> Result<Box<dyn Meter>, MeterError> {
         Ok(match self {
             Self::O200k => Box::new(Cached::new(Vocabulary::o200k(images))),
             Self::Cl100k => Box::new(Cached::new(Vocabulary::cl100k(images))),

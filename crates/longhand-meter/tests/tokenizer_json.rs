@@ -65,7 +65,7 @@ fn bad_files_are_named() {
     }
 }
 
-fn open(path: &Path) -> Box<dyn Meter + Send + Sync> {
+fn open(path: &Path) -> Box<dyn Meter> {
     let spec: MeterSpec = path.to_str().unwrap().parse().unwrap();
     assert_eq!(spec.to_string(), path.to_str().unwrap());
     spec.open(ImageRule::Flat(1)).unwrap()

@@ -9,10 +9,10 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
+use longhand::driver::Ticket;
 use longhand_model::http::{self, BoxError};
 use tokio::time::{Sleep, sleep};
 
-use crate::archivist::Ticket;
 use crate::listener::{Listener, StoredAnswer};
 use crate::log_line::LogLine;
 use crate::upstream::AnswerHead;

@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use longhand::Archive;
+use longhand::driver::{PendingWrite, Ticket, WriteWeight};
 use longhand_archive::{NewSession, Write};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
@@ -20,7 +21,7 @@ use self::worker::ArchiveWorker;
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::missing::MissingList;
-use crate::store::{PendingWrite, now_ms};
+use crate::store::now_ms;
 use crate::{ServerError, Settings};
 
 /// The most jobs that wait before requests are held back.
@@ -34,13 +35,10 @@ pub(crate) enum ArchiveWork {
     /// Writes to a session.
     Enter(Box<PendingWrite>),
     /// Writes what follows from no version of a session, which begins with it if it is to. It is not tried again.
-    Note(Box<Write>, Option<NewSession>),
+    Note(Box<Write>, Option<Box<NewSession>>),
     /// Says when everything before it is written.
     Settle,
 }
-
-/// Tells whether a job is durable. A job that is not may be later.
-pub(crate) type Ticket = oneshot::Receiver<bool>;
 
 struct ArchiveJob {
     work: ArchiveWork,
@@ -50,22 +48,13 @@ struct ArchiveJob {
 /// Who waits for a job, since when, and how much memory the job holds.
 struct JobWaiter {
     number: u64,
-    weight: JobWeight,
+    weight: WriteWeight,
     given: Instant,
     /// `None` once the waiter was told that it takes long.
     done: Option<oneshot::Sender<bool>>,
     /// When it is tried again, and how often it was tried.
     due: Instant,
     tries: u32,
-}
-
-/// The memory of a job.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct JobWeight {
-    /// The bytes of new messages.
-    pub(crate) new: usize,
-    /// All bytes that it keeps in memory, with the rest of its request.
-    pub(crate) held: usize,
 }
 
 /// Why writing to the archive fails, and since when.
@@ -156,7 +145,7 @@ impl Archivist {
     }
 
     /// Queues a job; `None` once the archivist is closed.
-    pub(crate) fn give(&self, weight: JobWeight, work: ArchiveWork) -> Option<Ticket> {
+    pub(crate) fn give(&self, weight: WriteWeight, work: ArchiveWork) -> Option<Ticket> {
         let (done, ticket) = oneshot::channel();
         let (given, number) = (Instant::now(), self.numbers.fetch_add(1, Ordering::Relaxed));
         let waiter = JobWaiter { number, weight, given, done: Some(done), due: given, tries: 0 };
@@ -242,13 +231,13 @@ impl ArchiveQueue {
             && self.held.load(Ordering::Relaxed) < self.limits.held_max
     }
 
-    fn add(&self, weight: JobWeight) {
+    fn add(&self, weight: WriteWeight) {
         self.jobs.fetch_add(1, Ordering::Relaxed);
         self.new.fetch_add(weight.new, Ordering::Relaxed);
         self.held.fetch_add(weight.held, Ordering::Relaxed);
     }
 
-    fn free(&self, weight: JobWeight) {
+    fn free(&self, weight: WriteWeight) {
         self.jobs.fetch_sub(1, Ordering::Relaxed);
         self.new.fetch_sub(weight.new, Ordering::Relaxed);
         self.held.fetch_sub(weight.held, Ordering::Relaxed);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, USER_AGENT};
+use longhand::group_of;
 use longhand_dialect::Conversation;
 use serde_json::Value;
 
@@ -12,10 +13,6 @@ use crate::redaction::Redaction;
 
 /// The most characters of a program's name: it comes from a header.
 const NAME_CHARS_MAX: usize = 40;
-
-/// Shorter ids, and those with fewer digits, may be the same in all conversations of a program.
-const ID_CHARS_MIN: usize = 16;
-const ID_DIGITS_MIN: usize = 4;
 
 /// Headers in which programs name their conversation; that of the parent comes before the sub-agent's.
 const ID_HEADERS: [HeaderName; 5] = [
@@ -75,16 +72,6 @@ fn session_in(user: &str) -> Option<String> {
     }
     let (_, id) = user.rsplit_once("session")?;
     Some(id.trim_start_matches(['_', '-', ':']).to_owned())
-}
-
-/// The group of sessions that belong to one conversation, by the id that its program gave it; `None` if the id does
-/// not look unique.
-pub fn group_of(id: &str) -> Option<u64> {
-    let digits = id.chars().filter(char::is_ascii_digit).count();
-    let is_unique = id.len() >= ID_CHARS_MIN && digits >= ID_DIGITS_MIN;
-    let hash = blake3::derive_key("longhand-server 2026-11 group of sessions", id.as_bytes());
-    let first = hash.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-    first.filter(|_| is_unique)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What is known of models: from the catalogue and the settings, and from what their answers taught.
 
+use longhand::driver::Sink;
 use longhand::{Owner, Tokens};
 use longhand_core::CachePrices;
 use longhand_dialect::Options;
@@ -8,7 +9,7 @@ use crate::Settings;
 use crate::cache_reach::CacheReach;
 use crate::calibration::{self, Calibration};
 use crate::models::ModelCatalogue;
-use crate::request::source::WindowSource;
+use crate::request::source::RequestSource;
 use crate::route::RequestFields;
 use crate::store::Store;
 
@@ -39,7 +40,7 @@ impl ModelKnowledge {
     /// Reads from the archive what an owner's sessions taught about a model, once.
     pub(crate) async fn load(&self, store: &Store, owner: Owner, model: &str) {
         if !self.is_loaded(owner, model) {
-            self.calibration.load(&**store.archive(), owner, model).await;
+            self.calibration.load(store.archive(), owner, model).await;
         }
     }
 
@@ -59,7 +60,7 @@ impl ModelKnowledge {
     }
 
     /// The most that an admitted request may have, if there is a most.
-    pub(crate) fn limit_of(&self, source: &WindowSource) -> Option<Tokens> {
+    pub(crate) fn limit_of(&self, source: &RequestSource) -> Option<Tokens> {
         let owner = source.admitted.caller.owner();
         self.limit(owner, source.model(), &source.fields, &source.changes.options)
     }
@@ -75,9 +76,9 @@ impl ModelKnowledge {
 }
 
 /// Keeps what a request taught about its model with its session, if that is recorded.
-pub(crate) fn keep_learned(source: &WindowSource, learned: Option<String>) {
+pub(crate) fn keep_learned(source: &RequestSource, learned: Option<String>) {
     if let Some(learned) = learned.filter(|_| source.is_recorded()) {
-        let (store, session) = (&source.admitted.store, &source.admitted.session);
-        store.derive(session.id, calibration::key(source.model()), learned);
+        let session = source.admitted.session();
+        source.admitted.store.derive(session.id, &calibration::key(source.model()), learned);
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
+use longhand::driver::Ticket;
 use longhand::unread::{UnreadAnswer, UnreadContent};
 use longhand_dialect::{AnswerReader, Dialect, ReadAnswer, Unread, decode, decoder};
 
 use crate::answer::Chunk;
-use crate::archivist::Ticket;
 use crate::headers::is_events;
 use crate::load::MemoryShare;
 use crate::proxy::Shared;

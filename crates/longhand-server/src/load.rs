@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyper::body::Bytes;
+use longhand::driver::Keeper;
 use memchr::{memchr, memchr_iter};
 
 use crate::buffers::Buffers;
@@ -81,14 +82,20 @@ impl MemoryShare {
         self.load.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Keeps the buffer of a text that is no longer needed for the next request.
-    pub(crate) fn give_back(&self, text: String) {
-        self.load.buffers.give(text.into_bytes());
-    }
-
     /// The same bytes; the share lives as long as they do.
     pub(crate) fn with(self: &Arc<Self>, bytes: Bytes) -> Bytes {
         Bytes::from_owner(ReservedBytes { bytes, _share: Arc::clone(self) })
+    }
+}
+
+impl Keeper for MemoryShare {
+    fn bytes(&self) -> u64 {
+        self.bytes()
+    }
+
+    /// Keeps the buffer for the next request.
+    fn take_back(&self, text: String) {
+        self.load.buffers.give(text.into_bytes());
     }
 }
 

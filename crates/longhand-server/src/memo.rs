@@ -5,12 +5,11 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, Weak};
 
 use longhand_core::{Message, Role, cut};
-use longhand_dialect::{Conversation, Dialect, common};
+use longhand_dialect::{Dialect, common};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::lock::lock;
 use crate::request::admit::AdmittedRequest;
-use crate::request::chain::EarlierRequest;
 use crate::route::Caller;
 
 /// How many requests with the same beginning are kept.
@@ -39,6 +38,14 @@ struct MemoIndex {
     bytes: usize,
 }
 
+/// An earlier request that a new one goes on from.
+#[derive(Clone)]
+pub(crate) struct EarlierRequest {
+    pub(crate) request: Arc<AdmittedRequest>,
+    /// How many messages after the system prompt both have, byte for byte.
+    pub(crate) shared_messages: usize,
+}
+
 impl MemoCache {
     /// Finds the request that a new one has the most bytes in common with, and how many.
     pub(crate) fn find(
@@ -52,10 +59,10 @@ impl MemoCache {
             index.requests.get(&key(caller, text))?.iter().cloned().collect()
         };
         let same = |admitted: &Arc<AdmittedRequest>| {
-            admitted.conversation.dialect == dialect && admitted.caller == *caller
+            admitted.placed.conversation.dialect == dialect && admitted.caller == *caller
         };
         let with_common = |admitted: Arc<AdmittedRequest>| {
-            let common = common(admitted.conversation.bytes(), text);
+            let common = common(admitted.placed.conversation.bytes(), text);
             (admitted, common)
         };
         alike.into_iter().filter(same).map(with_common).max_by_key(|(_, common)| *common)
@@ -69,12 +76,13 @@ impl MemoCache {
         }
         let mut index = lock(&self.index);
         let has_all = |earlier: &&EarlierRequest| {
-            earlier.shared_messages == after_system(&earlier.request.conversation.messages).len()
+            earlier.shared_messages
+                == after_system(&earlier.request.placed.conversation.messages).len()
         };
         if let Some(EarlierRequest { request, .. }) = earlier.filter(has_all) {
-            index.drop_request(key(&request.caller, request.conversation.bytes()), request);
+            index.drop_request(key(&request.caller, request.placed.conversation.bytes()), request);
         }
-        let key = key(&admitted.caller, admitted.conversation.bytes());
+        let key = key(&admitted.caller, admitted.placed.conversation.bytes());
         let alike = index.requests.entry(key).or_default();
         alike.push_back(Arc::clone(admitted));
         let oldest = (alike.len() > ALIKE_MAX).then(|| Arc::clone(&alike[0]));
@@ -111,16 +119,8 @@ impl MemoIndex {
 
 /// The approximate memory of a request with its parsed messages.
 fn size(admitted: &AdmittedRequest) -> usize {
-    admitted.conversation.bytes().len() + admitted.conversation.messages.len() * MESSAGE_BYTES
-}
-
-/// How many messages after the system prompt two requests share. Their first `common` bytes are known to be the same.
-pub(crate) fn shared(one: &Conversation, other: &Conversation, common: usize) -> usize {
-    let lead =
-        |request: &Conversation| request.messages.len() - after_system(&request.messages).len();
-    let leads = [one, other].map(lead);
-    let messages = (leads[0]..one.messages.len()).zip(leads[1]..other.messages.len());
-    messages.take_while(|(at, in_other)| one.has_same(*at, other, *in_other, common)).count()
+    admitted.placed.conversation.bytes().len()
+        + admitted.placed.conversation.messages.len() * MESSAGE_BYTES
 }
 
 /// The messages after the leading system messages.

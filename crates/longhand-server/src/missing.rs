@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use longhand::driver::LiveSession;
+
 use crate::lock::lock;
-use crate::store::LiveSession;
 
 /// How many sessions with lost messages are listed by name; the rest is listed together.
 const NAMED_MAX: usize = 1_000;

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use longhand::Tokens;
+use longhand::{SharedMeter, Tokens};
 use longhand_dialect::{Conversation, Dialect};
 use longhand_meter::{ImageProvider, ImageRule, MeterError, ModelFacts, Price};
 use longhand_model::Prices;
 
 use crate::Settings;
 use crate::lock::lock;
-use crate::request::source::SharedMeter;
 
 /// How many names are remembered: they come from requests.
 const NAMES_MAX: usize = 1_000;

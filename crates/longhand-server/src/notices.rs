@@ -9,7 +9,7 @@ use longhand_dialect::Unread;
 use rustc_hash::FxHashMap;
 
 use crate::lock::lock;
-use crate::request::source::WindowSource;
+use crate::request::source::RequestSource;
 use crate::request::window::RequestWindow;
 
 /// How many sessions are remembered.
@@ -28,23 +28,23 @@ impl Notices {
     /// What to tell a user with an answer: that the one before could not be read, or that no window fits.
     pub(crate) fn next(
         &self,
-        source: &WindowSource,
+        source: &RequestSource,
         window: &RequestWindow,
         limit: impl FnOnce() -> Option<Tokens>,
     ) -> Option<String> {
-        let unread = lock(&self.unread).remove(&source.admitted.session.id);
+        let unread = lock(&self.unread).remove(&source.admitted.session().id);
         unread.or_else(|| self.short_budget(source, window, limit))
     }
 
     /// Says once a session that system prompt and tools alone are over the budget.
     fn short_budget(
         &self,
-        source: &WindowSource,
+        source: &RequestSource,
         window: &RequestWindow,
         limit: impl FnOnce() -> Option<Tokens>,
     ) -> Option<String> {
         let after = window.after.filter(|_| window.shortfall > Tokens::ZERO)?;
-        let (limit, overhead) = (limit()?, source.overhead());
+        let (limit, overhead) = (limit()?, source.window.overhead());
         if overhead <= limit || !source.is_recorded() {
             return None;
         }
@@ -52,7 +52,7 @@ impl Notices {
         if noticed.len() >= SESSIONS_MAX {
             noticed.clear();
         }
-        noticed.insert(source.admitted.session.id).then(|| {
+        noticed.insert(source.admitted.session().id).then(|| {
             format!(
                 "system prompt and tools take {overhead} tokens of {limit}; a budget of {after} would do"
             )
@@ -62,7 +62,7 @@ impl Notices {
     /// Keeps what to tell a user with the next answer: this one could not be read. Returns the notice for the log.
     pub(crate) fn unread(
         &self,
-        source: &WindowSource,
+        source: &RequestSource,
         why: Unread,
         kept: &UnreadAnswer,
     ) -> Option<String> {
@@ -71,7 +71,7 @@ impl Notices {
         if notices.len() >= SESSIONS_MAX {
             notices.clear();
         }
-        notices.insert(source.admitted.session.id, notice.clone());
+        notices.insert(source.admitted.session().id, notice.clone());
         Some(notice)
     }
 }

@@ -34,7 +34,7 @@ use crate::notices::Notices;
 use crate::passage::Passage;
 use crate::record::AnswerRecorder;
 use crate::redaction::Redaction;
-use crate::request::maker::WindowMaker;
+use crate::request::maker::Windows;
 use crate::request::parse::Parser;
 use crate::route::{Caller, Destination, is_unknown_api, rooted};
 use crate::store::{Store, Stores};
@@ -64,7 +64,7 @@ pub(crate) struct Shared {
     pub(crate) stores: Stores,
     pub(crate) parser: Parser,
     pub(crate) knowledge: Arc<ModelKnowledge>,
-    pub(crate) windows: WindowMaker,
+    pub(crate) windows: Windows,
     pub(crate) recorder: AnswerRecorder,
     pub(crate) notices: Arc<Notices>,
     pub(crate) load: Arc<Load>,
@@ -165,7 +165,7 @@ impl Shared {
             upstreams,
             stores: Stores { archived: Arc::new(archived), forgetful },
             parser: Parser::new(settings.expand_tool, redaction.clone()),
-            windows: WindowMaker::new(&settings, &knowledge, &metrics, &redaction),
+            windows: Windows::new(&settings, &knowledge, &metrics, &redaction),
             recorder: AnswerRecorder::new(&knowledge, &metrics, &redaction, &notices),
             knowledge,
             notices,

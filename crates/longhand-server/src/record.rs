@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use longhand::Tokens;
+use longhand::driver::{NewAnswer, Purpose, Ticket};
 use longhand_archive::RequestRecord;
 use longhand_dialect::{Dialect, Reply, Stop, Usage};
 
-use crate::archivist::Ticket;
 use crate::knowledge::{ModelKnowledge, keep_learned};
 use crate::listener::UnreadPart;
 use crate::metrics::{Metrics, TokenFlow};
 use crate::notices::Notices;
 use crate::redaction::Redaction;
 use crate::request::prepare::PreparedRequest;
-use crate::request::source::Purpose;
-use crate::store::{NewAnswer, now_ms};
+use crate::store::now_ms;
 
 /// Records answers.
 pub(crate) struct AnswerRecorder {
@@ -52,7 +51,8 @@ impl AnswerRecorder {
         let reply = self.redaction.reply(reply.unwrap_or_else(Reply::unread));
         self.learn(prepared, &reply);
         let mut request = self.bill(prepared, &reply, reply.usage.unwrap_or_default());
-        request.answer = reply.id.clone().filter(|_| admitted.dialect() == Dialect::Responses);
+        request.answer =
+            reply.id.clone().filter(|_| admitted.placed.dialect() == Dialect::Responses);
         let (mut answer, unread) = answer_of(prepared, reply, is_read, unread);
         let kept = unread.as_ref().map(|part| part.kept(request.at_ms, self.redaction.redactor()));
         let notice = unread.zip(kept.as_ref()).and_then(|(part, kept)| {
@@ -61,8 +61,8 @@ impl AnswerRecorder {
         });
         // What is left out of the archive is left out altogether.
         let store = &admitted.store;
-        answer.unread = kept.filter(|_| !store.forgets).map(|kept| kept.record());
-        (store.answered(admitted, answer, request), notice)
+        answer.unread = kept.filter(|_| !store.forgets).map(|kept| kept.note());
+        (store.answered(&admitted.placed, answer, request), notice)
     }
 
     /// Logs the input tokens of a request that was repeated after a recall. Its output is counted with the answer
@@ -71,20 +71,20 @@ impl AnswerRecorder {
         let usage = Usage { output: 0, ..reply.usage.unwrap_or_default() };
         let request = self.bill(prepared, reply, usage);
         if prepared.source.is_recorded() {
-            prepared.source.admitted.store.log(&prepared.source.admitted, request);
+            prepared.source.admitted.store.log(&prepared.source.admitted.placed, request);
         }
     }
 
     /// Learns how the model counts, what it takes, and how far its cache reaches.
     fn learn(&self, prepared: &PreparedRequest, reply: &Reply) {
-        let PreparedRequest { source, window } = prepared;
+        let PreparedRequest { source, window, .. } = prepared;
         let (owner, model) = (source.admitted.caller.owner(), source.model());
         let ModelKnowledge { calibration, cache_reach, .. } = &*self.knowledge;
         let usage = reply.usage.unwrap_or_default();
         let bytes = source.sent().bytes().len() as u64;
         keep_learned(source, calibration.saw(owner, model, window.after, (usage.input, bytes)));
-        if source.purpose == Purpose::Turn && reply.usage.is_some() {
-            let request = (source.admitted.session.id, window.batch);
+        if source.window.purpose == Purpose::Turn && reply.usage.is_some() {
+            let request = (source.admitted.session().id, window.batch);
             cache_reach.saw(owner, model, request, (usage.input, usage.cached_input));
         }
         if reply.stop == Stop::Window {
@@ -96,7 +96,7 @@ impl AnswerRecorder {
 
     /// Counts what an answer took. Returns the line for the request log.
     fn bill(&self, prepared: &PreparedRequest, reply: &Reply, usage: Usage) -> RequestRecord {
-        let PreparedRequest { source, window } = prepared;
+        let PreparedRequest { source, window, .. } = prepared;
         let model = self.redaction.text(reply.model.as_deref().unwrap_or_else(|| source.model()));
         let price = self.knowledge.models.get(&model).price;
         let cost_micros = price.map(|price| longhand_model::cost_micros(&price, &usage));
@@ -108,8 +108,8 @@ impl AnswerRecorder {
         }
         RequestRecord {
             at_ms: now_ms(),
-            preamble: Some(source.admitted.preamble),
-            head: source.admitted.trail.path.last().copied(),
+            preamble: Some(source.admitted.placed.preamble),
+            head: source.admitted.placed.trail.head(),
             batch: window.batch,
             model: model.into_owned(),
             agent: source.admitted.client.agent.clone(),
@@ -123,7 +123,7 @@ impl AnswerRecorder {
             edits: window.edits as u64,
             answer: None,
             is_cut: reply.stop == Stop::Other("cut".to_owned()),
-            is_aside: source.purpose == Purpose::Aside,
+            is_aside: source.window.purpose == Purpose::Aside,
             is_bypassed: false,
         }
     }
@@ -136,11 +136,11 @@ fn answer_of(
     is_read: bool,
     mut unread: Option<UnreadPart>,
 ) -> (NewAnswer, Option<UnreadPart>) {
-    let admitted = &prepared.source.admitted;
+    let request = &prepared.source.admitted.placed;
     let message = reply.message.clone();
-    let answer = if is_read { admitted.answer(reply) } else { None };
+    let answer = if is_read { request.answer(reply) } else { None };
     if is_read && answer.is_none() {
         unread.get_or_insert_with(|| UnreadPart::message(message));
     }
-    (answer.unwrap_or_else(|| admitted.no_answer()), unread)
+    (answer.unwrap_or_else(|| request.no_answer()), unread)
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::answer::{AnswerChunks, Chunk};
 use crate::headers;
 use crate::listener::AnswerKind;
-use crate::request::source::WindowSource;
+use crate::request::source::RequestSource;
 use crate::upstream::AnswerHead;
 
 /// The most of an answer that is held back to see what it is.
@@ -33,7 +33,7 @@ const FULL: &str = "model_context_window_exceeded";
 /// Of a stream that is what comes before the first word; of another answer, all of it if it is short.
 pub(crate) async fn peek(
     head: &AnswerHead,
-    source: &WindowSource,
+    source: &RequestSource,
     rest: &mut AnswerChunks,
 ) -> (Vec<Chunk>, Option<Overflow>) {
     let (status, kind) = (head.status, AnswerKind::of(&head.headers));

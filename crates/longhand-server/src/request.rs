@@ -10,27 +10,26 @@
 //! | `send` | `AnsweredRequest`: with the head of its answer | the upstream |
 //! | `respond` | the response that the client gets | nothing |
 //!
-//! A window is made from a `WindowSource` by the `WindowMaker`: it reads the live edits of the path, has the
-//! `Planner` compute what to edit, and has the `BatchWriter` write that down.
+//! Sessions, windows and what is written of them are the driver's (`longhand::driver`); what it writes goes to the
+//! `Store`, and `Workers` compute for it.
 
 pub(crate) mod admit;
-pub(crate) mod chain;
 pub(crate) mod collect;
 pub(crate) mod commit;
 pub(crate) mod history;
 pub(crate) mod maker;
 pub(crate) mod parse;
 pub(crate) mod pass;
-pub(crate) mod plan;
 pub(crate) mod prepare;
 pub(crate) mod respond;
 pub(crate) mod send;
 pub(crate) mod source;
-pub(crate) mod twin;
 pub(crate) mod window;
 
 use std::sync::Arc;
 
+use longhand::driver::{Purpose, WindowError};
+use longhand_archive::ArchiveError;
 use longhand_dialect::{Dialect, DialectError};
 use longhand_meter::MeterError;
 
@@ -68,6 +67,18 @@ pub(crate) enum Recording {
     Untaken,
 }
 
+impl Recording {
+    /// What a request is for.
+    pub(crate) fn purpose(self, is_aside: bool) -> Purpose {
+        match (self, is_aside) {
+            (Self::Counted, _) => Purpose::Count,
+            (Self::Untaken, _) => Purpose::Untaken,
+            (Self::Archived, true) => Purpose::Aside,
+            (Self::Archived, false) => Purpose::Turn,
+        }
+    }
+}
+
 impl RequestContext {
     /// Whether messages are lost for the archive if the request is passed on as it is.
     pub(crate) fn is_lost_unread(&self) -> bool {
@@ -82,6 +93,8 @@ pub(crate) enum PrepareError {
     Dialect(#[from] DialectError),
     #[error(transparent)]
     Meter(#[from] MeterError),
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     #[error("the request has no messages")]
     Empty,
     #[error("the session belongs to another owner")]
@@ -92,12 +105,22 @@ pub(crate) enum PrepareError {
     Renumbered,
 }
 
+impl From<WindowError> for PrepareError {
+    fn from(error: WindowError) -> Self {
+        match error {
+            WindowError::Dialect(error) => Self::Dialect(error),
+            WindowError::Archive(error) => Self::Archive(error),
+            WindowError::Renumbered => Self::Renumbered,
+        }
+    }
+}
+
 impl From<PrepareError> for Bypass {
     fn from(error: PrepareError) -> Self {
         match error {
             PrepareError::TooCostly => Bypass::TooLarge,
             PrepareError::NotTheOwner => Bypass::NotTheOwner,
-            PrepareError::Renumbered => Bypass::Late,
+            PrepareError::Renumbered | PrepareError::Archive(_) => Bypass::Late,
             PrepareError::Dialect(_) | PrepareError::Meter(_) | PrepareError::Empty => {
                 Bypass::Unreadable
             }

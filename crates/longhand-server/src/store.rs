@@ -1,39 +1,31 @@
-//! The sessions in memory, each behind its own lock.
-//!
-//! A request is *admitted*: its messages are found in the ledger of its session or appended there, in
-//! memory at once and in the archive soon. Its answer is appended after it. A batch of edits is *committed*
-//! and holds for every path that has the entries which it edits.
+//! The sessions in memory: which of them a request belongs to, and where their writes go.
 
-mod live_session;
 mod origins;
-mod pending_write;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use longhand::driver::{
+    LiveSession, NewAnswer, PendingWrite, PlacedRequest, RequestPlace, Sink, Ticket,
+    UnplacedRequest, WriteWeight,
+};
 use longhand::{Archive, Chain, MemoryArchive, Owner, SessionId, Unread};
 use longhand_archive::{
-    ArchiveError, Key, KnownPath, NewBatch, NewSession, Page, PreambleId, RequestRecord,
-    SessionFilter, Write, find_path,
+    ArchiveError, Key, KnownPath, NewSession, Page, PreambleId, RequestRecord, SessionFilter,
+    Write, ask,
 };
-use longhand_core::session::{Node, Version};
-use longhand_core::{Batch, Link, Message, Seq};
+use longhand_core::Link;
+use longhand_core::session::Version;
 use rustc_hash::FxHashMap;
 
-pub(crate) use self::live_session::{LiveBatch, LiveSession};
-use self::live_session::{Patience, SessionMemory};
 use self::origins::{Origin, Origins};
-use self::pending_write::placed_at_once;
-pub(crate) use self::pending_write::{PendingWrite, SessionWrite, WriteOutcome, WriteStep};
 use crate::ServerError;
-use crate::archivist::{ArchiveOutage, ArchiveWork, Archivist, ArchivistLimits, JobWeight, Ticket};
+use crate::archivist::{ArchiveOutage, ArchiveWork, Archivist, ArchivistLimits};
 use crate::client::ClientProgram;
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::missing::Missing;
-use crate::request::admit::{AdmittedRequest, SessionPlace};
-use crate::request::chain::preamble;
 use crate::request::parse::ParsedRequest;
 use crate::request::{PrepareError, Recording};
 use crate::route::Caller;
@@ -85,27 +77,6 @@ struct SessionIndex {
     origins: Origins,
 }
 
-/// An answer that is to be appended after its request.
-pub(crate) struct NewAnswer {
-    pub(crate) messages: Vec<Message>,
-    /// The chain of the request and the answer.
-    pub(crate) chain: Chain,
-    /// Its text, by which a later summary is recognised.
-    pub(crate) text: String,
-    /// The key and the record of what could not be read.
-    pub(crate) unread: Option<(String, String)>,
-}
-
-/// A batch on its way into the log.
-pub(crate) struct BatchCommit {
-    /// The newest live batch on the path; 0 if there is none.
-    pub(crate) after: u64,
-    pub(crate) batch: Batch,
-    pub(crate) receipt: String,
-    /// Whether it is for this request alone: it is written, so that its handles open, and undone at once.
-    pub(crate) aside: bool,
-}
-
 impl Store {
     pub(crate) fn new(
         archive: Arc<dyn Archive>,
@@ -149,10 +120,6 @@ impl Store {
         }
     }
 
-    pub(crate) fn archive(&self) -> &Arc<dyn Archive> {
-        &self.archive
-    }
-
     fn index(&self) -> MutexGuard<'_, SessionIndex> {
         lock(&self.index)
     }
@@ -175,8 +142,8 @@ impl Store {
     /// The session of a request: the one that it names, the one that has the longest part of its path, or a new one.
     /// `None` if that belongs to another owner.
     pub(crate) async fn session(&self, parsed: &ParsedRequest) -> Option<Arc<LiveSession>> {
-        let (caller, chain) = (&parsed.caller, &parsed.chained.chain);
-        let (owner, group) = (caller.owner(), parsed.client.group);
+        let (caller, chain) = (&parsed.details.caller, &parsed.unplaced.chained.chain);
+        let (owner, group) = (caller.owner(), parsed.details.client.group);
         if let Some(known) = self.indexed(caller, chain) {
             return Some(known);
         }
@@ -191,7 +158,7 @@ impl Store {
             // What the request needs of it is read at once.
             let lack = session.lock().state.lack_to(found.seq, chain.links().len());
             if !lack.0.is_empty() {
-                session.load(&*self.archive, Unread::Nodes(lack)).await;
+                let _ = session.load(&*self.archive, Unread::Nodes(lack)).await;
             }
             return Some(session);
         }
@@ -220,7 +187,7 @@ impl Store {
                 Ok(Some(*first))
             }
             [] => Ok(None),
-            _ => find_path(&*self.archive, owner, links).await,
+            _ => ask::find_path(&*self.archive, owner, links).await,
         }
     }
 
@@ -250,7 +217,7 @@ impl Store {
             // Another request may have been faster.
             Arc::clone(self.index().sessions.entry((owner, id)).or_insert(new))
         };
-        session.catch_up(&*self.archive).await;
+        let _ = session.catch_up(&*self.archive).await;
         (!session.is_foreign()).then_some(session)
     }
 
@@ -272,177 +239,80 @@ impl Store {
     }
 
     /// Finds the messages of a request in its session, and appends those that are new there.
-    ///
-    /// The new messages of a request that is not archived get numbers that only this request uses.
     pub(crate) async fn admit(
-        self: &Arc<Self>,
+        &self,
         session: &Arc<LiveSession>,
-        parsed: ParsedRequest,
+        request: UnplacedRequest,
+        goes_on: bool,
         recording: Recording,
-    ) -> Result<SessionPlace, PrepareError> {
+    ) -> Result<RequestPlace, PrepareError> {
         self.forget().await;
-        session.catch_up(&*self.archive).await;
-        let mut parsed = Some(parsed);
-        let place = session.followed(&*self.archive, |memory, patience| {
-            self.place(session, memory, &mut parsed, recording, patience)
-        });
-        place.await.ok_or(PrepareError::Empty)
+        let is_recorded = recording == Recording::Archived;
+        let place = session.admit(self, request, is_recorded).await?;
+        let place = place.ok_or(PrepareError::Empty)?;
+        self.admitted(&place, goes_on, recording);
+        Ok(place)
     }
 
     /// The same without asking the archive; gives the request back if that is not possible.
     pub(crate) fn admit_at_once(
-        self: &Arc<Self>,
-        session: &Arc<LiveSession>,
-        parsed: ParsedRequest,
-        recording: Recording,
-    ) -> Result<SessionPlace, Option<Box<ParsedRequest>>> {
-        let mut parsed = Some(parsed);
-        let memory = &mut session.lock();
-        let place = self.place(session, memory, &mut parsed, recording, Patience::Ask);
-        place.map_err(|_| parsed.map(Box::new))
-    }
-
-    /// Gives a request its place. Nothing has changed if something must be read first.
-    fn place(
-        self: &Arc<Self>,
-        session: &Arc<LiveSession>,
-        memory: &mut SessionMemory,
-        request: &mut Option<ParsedRequest>,
-        recording: Recording,
-        patience: Patience,
-    ) -> Result<SessionPlace, Unread> {
-        let Some(mut parsed) = request.take() else { return Err(Unread::Calls(Vec::new())) };
-        let is_new = memory.state.written() == Version::default() || parsed.earlier.is_none();
-        let followed = {
-            let path = parsed.twin.stored().path();
-            let compared = parsed.earlier.as_ref().map_or(0, |earlier| earlier.shared_messages);
-            let messages = &path.messages[path.lead..];
-            let chain = &mut parsed.chained.chain;
-            memory.follow(messages, chain, compared, patience).and_then(|mut trail| {
-                let (known, links) = (trail.seqs.len(), chain.links());
-                if recording == Recording::Archived {
-                    let new = messages[known..].iter();
-                    let nodes = memory.extend(&mut trail, new, &links[known..])?;
-                    return Ok((trail, nodes, known));
-                }
-                let next = memory.state.tree().len();
-                trail.seqs.extend((next..).take(links.len() - known).map(Seq));
-                Ok((trail, Vec::new(), known))
-            })
-        };
-        let (trail, nodes, known) = match followed {
-            Ok(followed) => followed,
-            Err(unread) => {
-                *request = Some(parsed);
-                return Err(unread);
-            }
-        };
-        let is_known = known == parsed.chained.chain.links().len();
-        let is_aside = memory.is_aside(is_known, parsed.chained.system);
-        parsed.twin.change(|conversation| conversation.number(trail.seqs.clone()));
-        let (edition, home) = (memory.edition, (Arc::clone(self), Arc::clone(session)));
-        let (admitted, twin) = AdmittedRequest::new(parsed, home, trail, edition);
-        let ticket = match recording {
-            Recording::Archived => self.append(memory, &admitted, nodes, known, is_new),
-            Recording::Counted => None,
-            Recording::Untaken => {
-                self.leave_out(&admitted, known);
-                None
-            }
-        };
-        Ok(SessionPlace { admitted, twin, is_aside, ticket })
-    }
-
-    /// Has the new messages of a request archived. It is called under the lock of the session, so that entries are
-    /// queued in the order of their numbers.
-    fn append(
         &self,
-        memory: &mut SessionMemory,
-        admitted: &Arc<AdmittedRequest>,
-        nodes: Vec<Node>,
-        known: usize,
-        is_new: bool,
-    ) -> Option<Ticket> {
-        let session = &admitted.session;
-        let ticket = self.give(PendingWrite::request(admitted, nodes));
-        for batch in memory.adopted() {
-            self.give(PendingWrite::batch(session, memory.edition, batch, false));
+        session: &Arc<LiveSession>,
+        request: UnplacedRequest,
+        goes_on: bool,
+        recording: Recording,
+    ) -> Result<RequestPlace, Option<Box<UnplacedRequest>>> {
+        let place = session.admit_at_once(self, request, recording == Recording::Archived)?;
+        self.admitted(&place, goes_on, recording);
+        Ok(place)
+    }
+
+    /// Remembers where a request is. Of one that goes on from another in memory, only what is new is not known yet.
+    fn admitted(&self, place: &RequestPlace, goes_on: bool, recording: Recording) {
+        let RequestPlace { placed, known, is_first, .. } = place;
+        match recording {
+            Recording::Counted => {}
+            Recording::Untaken => self.leave_out(placed, *known),
+            Recording::Archived => {
+                let links = placed.chain.links();
+                let links = if *is_first || !goes_on { links } else { &links[*known..] };
+                if !links.is_empty() {
+                    self.learn(&placed.session, links);
+                }
+                let new = placed.with(&[]).zip(placed.chain.meanings()).skip(*known);
+                self.index().origins.remember(&placed.session, "", new);
+            }
         }
-        let links = admitted.chain.links();
-        // Of a conversation that goes on in memory, the rest is known.
-        let links = if is_new { links } else { &links[known..] };
-        if !links.is_empty() {
-            self.learn(session, links);
-        }
-        let new = admitted.with(&[]).zip(admitted.chain.meanings()).skip(known);
-        self.index().origins.remember(session, "", new);
-        ticket
     }
 
     /// Notes that the new messages of a request and its answer will not be archived.
-    fn leave_out(&self, admitted: &AdmittedRequest, known: usize) {
+    fn leave_out(&self, request: &PlacedRequest, known: usize) {
         // Its answer is counted with it.
-        let messages = (admitted.chain.links().len() - known + 1) as u64;
+        let messages = (request.chain.links().len() - known + 1) as u64;
         self.metrics.unarchived.inc_by(messages);
-        self.give_up(&admitted.session.name, messages, "too much waits for it already");
+        self.give_up(&request.session.name, messages, "too much waits for it already");
     }
 
     /// Appends an answer after the request that it answers, with a line for the request log.
     pub(crate) fn answered(
-        self: &Arc<Self>,
-        admitted: &Arc<AdmittedRequest>,
+        &self,
+        request: &Arc<PlacedRequest>,
         answer: NewAnswer,
-        request: RequestRecord,
+        line: RequestRecord,
     ) -> Option<Ticket> {
-        let session = &admitted.session;
-        let count = admitted.chain.links().len();
+        let session = &request.session;
+        let count = request.chain.links().len();
         let new = answer.chain.links()[count..].to_vec();
-        let mut memory = session.lock();
-        let placed = placed_at_once(&mut memory, admitted, &answer);
-        let preamble =
-            (memory.preamble != Some(admitted.preamble)).then(|| preamble(&admitted.conversation));
-        memory.preamble = Some(admitted.preamble);
         let new_messages = answer.messages.iter().zip(&answer.chain.meanings()[count..]);
         self.index().origins.remember(session, &answer.text, new_messages);
-        let write = PendingWrite::answered(admitted, answer, placed, request, preamble);
-        let ticket = self.give(write);
-        drop(memory);
+        let ticket = session.answered(self, request, answer, line);
         self.learn(session, &new);
         ticket
     }
 
     /// Adds a line to the request log of a session.
-    pub(crate) fn log(&self, admitted: &Arc<AdmittedRequest>, request: RequestRecord) {
-        self.give(PendingWrite::line(admitted, request));
-    }
-
-    /// Commits a batch of edits; the ticket tells when it is durable.
-    pub(crate) fn enter(
-        &self,
-        admitted: &AdmittedRequest,
-        commit: BatchCommit,
-    ) -> (Arc<LiveBatch>, Option<Ticket>) {
-        let session = &admitted.session;
-        let mut memory = session.lock();
-        let BatchCommit { after, batch, receipt, aside } = commit;
-        let new = NewBatch { after, at_ms: now_ms(), batch, receipt };
-        let is_current = memory.has_in_place(admitted);
-        let committed = is_current.then(|| memory.commit(new.clone(), aside).ok()).flatten();
-        let Some(live) = committed else {
-            // Its numbers are of an earlier edition, or another request was first.
-            let (refusal, ticket) = tokio::sync::oneshot::channel();
-            let _ = refusal.send(false);
-            return (memory.uncommitted(new), Some(ticket));
-        };
-        let write = PendingWrite::batch(session, memory.edition, Arc::clone(&live), aside);
-        (live, self.give(write))
-    }
-
-    /// Has something archived that was derived from a session.
-    pub(crate) fn derive(&self, session: SessionId, key: String, value: String) {
-        let weight = JobWeight { new: value.len(), held: value.len() };
-        let write = Write { session, derived: vec![(key, value)], ..Write::default() };
-        self.archivist.give(weight, ArchiveWork::Note(Box::new(write), None));
+    pub(crate) fn log(&self, request: &Arc<PlacedRequest>, line: RequestRecord) {
+        self.give(PendingWrite::line(request, line));
     }
 
     /// Logs a request that was passed on unread: its session is not known.
@@ -456,8 +326,8 @@ impl Store {
             ..RequestRecord::default()
         };
         let write = Write { session: id, requests: vec![request], ..Write::default() };
-        let note = ArchiveWork::Note(Box::new(write), Some(new));
-        self.archivist.give(JobWeight::default(), note);
+        let note = ArchiveWork::Note(Box::new(write), Some(Box::new(new)));
+        self.archivist.give(WriteWeight::default(), note);
         self.give_up(UNREAD, 1, "it was passed on as it was");
     }
 
@@ -488,19 +358,6 @@ impl Store {
         self.archivist.missing().give_up(session, now_ms(), messages, why);
     }
 
-    fn give(&self, write: PendingWrite) -> Option<Ticket> {
-        let session = Arc::clone(write.session());
-        let (count, weight) = (write.count(), write.weight());
-        let ticket = self.archivist.give(weight, ArchiveWork::Enter(Box::new(write)));
-        if ticket.is_none() {
-            self.metrics.unarchived.inc_by(count);
-            self.give_up(&session.name, count, "the proxy has stopped");
-            // It is new again with the next request.
-            session.doubt_later();
-        }
-        ticket
-    }
-
     /// Whether the archive can be read and written.
     pub(crate) async fn is_sound(&self) -> bool {
         let can_read = self.archive.open(SessionId::default(), Version::default()).await.is_ok();
@@ -515,20 +372,54 @@ impl Store {
 
     /// Waits until everything that was queued so far is written.
     pub(crate) async fn settle(&self) {
-        if let Some(ticket) = self.archivist.give(JobWeight::default(), ArchiveWork::Settle) {
+        if let Some(ticket) = self.archivist.give(WriteWeight::default(), ArchiveWork::Settle) {
             self.archivist.hurry();
             let _ = ticket.await;
         }
     }
 
-    /// Has the queue written at once: somebody waits.
-    pub(crate) fn hurry(&self) {
-        self.archivist.hurry();
-    }
-
     /// Waits until everything is written, and takes nothing more.
     pub(crate) fn close(&self) {
         self.archivist.close();
+    }
+}
+
+impl Sink for Store {
+    fn archive(&self) -> &dyn Archive {
+        &*self.archive
+    }
+
+    fn now_ms(&self) -> i64 {
+        now_ms()
+    }
+
+    /// What is in memory counts: an agent does not wait for a disk.
+    fn go_on_without(&self, _: ArchiveError) -> Result<(), ArchiveError> {
+        Ok(())
+    }
+
+    fn give(&self, write: PendingWrite) -> Option<Ticket> {
+        let session = Arc::clone(write.session());
+        let (count, weight) = (write.count(), write.weight());
+        let ticket = self.archivist.give(weight, ArchiveWork::Enter(Box::new(write)));
+        if ticket.is_none() {
+            self.metrics.unarchived.inc_by(count);
+            self.give_up(&session.name, count, "the proxy has stopped");
+            // It is new again with the next request.
+            session.doubt_later();
+        }
+        ticket
+    }
+
+    fn derive(&self, session: SessionId, key: &str, value: String) {
+        let weight = WriteWeight { new: value.len(), held: value.len() };
+        let derived = vec![(key.to_owned(), value)];
+        let write = Write { session, derived, ..Write::default() };
+        self.archivist.give(weight, ArchiveWork::Note(Box::new(write), None));
+    }
+
+    fn hurry(&self) {
+        self.archivist.hurry();
     }
 }
 

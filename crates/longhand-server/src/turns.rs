@@ -4,6 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 
 use longhand::Owner;
+use longhand::driver::Computing;
 use rustc_hash::FxHashMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
@@ -65,12 +66,11 @@ impl Workers {
     pub(crate) fn new(turns: &Arc<Turns>, owner: Owner, opening: u64) -> Self {
         Self { turns: Arc::clone(turns), owner, opening }
     }
+}
 
+impl Computing for Workers {
     /// Computes something on a thread that may take its time. A panic goes on here.
-    pub(crate) async fn compute<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> T {
+    async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let turn = self.turns.wait(self.owner, self.opening).await;
         let done = spawn_blocking(move || {
             // Work that nobody waits for any more still takes a thread.

@@ -100,7 +100,10 @@ cases! { $
         entries_come_back_byte_for_byte
         ranges_give_what_is_there
         a_session_begins_once_and_has_one_owner
+        a_session_that_is_renamed_keeps_its_id_and_all_it_has
         sessions_are_listed_by_activity
+        sessions_are_looked_up
+        where_a_session_comes_from_is_kept
         a_removed_session_takes_along_what_was_its_own
         a_session_that_is_not_there_cannot_be_verified
         any_name_is_a_session_of_its_own
@@ -137,6 +140,8 @@ cases! { $
     values {
         preambles_are_kept_once_for_each_owner
         requests_are_logged_as_they_are
+        what_requests_take_is_added_up
+        notes_are_kept_beside_their_requests
         answers_are_found_by_owner_and_the_newest_counts
         derived_data_is_replaced
         what_is_kept_under_a_key_is_found_by_the_beginning_of_it_and_goes_with_its_session
@@ -171,6 +176,7 @@ cases! { $
         an_opened_session_says_how_much_it_has
         entries_are_read_by_lists_of_ranges
         batches_are_read_by_their_numbers
+        states_come_with_the_batches_that_they_are_asked_of
         a_conversation_is_found_by_one_of_its_last_eight_links
         a_value_is_put_in_the_place_of_the_one_that_was_expected
         a_handle_leads_to_the_first_batch_of_each_session

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use futures_channel::oneshot;
 use longhand_archive::{
-    Answer, Archive, ArchiveError, BatchRecord, Candidates, Damage, EntryRecord, Key, KnownPath,
-    Layer, Listing, Node, Opened, Owner, Page, Referenced, RequestFilter, RequestRecord,
-    SearchQuery, SessionFilter, SessionId, SessionInfo, Storage, Upkeep, Write,
+    Answer, Archive, ArchiveError, BatchRecord, Candidates, Damage, EntryRecord, FoldStates, Key,
+    KnownPath, Layer, Listing, Node, Note, NoteFilter, Opened, Owner, Page, Referenced,
+    RequestFilter, RequestRecord, SearchQuery, SessionFilter, SessionId, SessionInfo, Storage,
+    Upkeep, UsageLine, Write,
 };
 use longhand_core::session::Version;
 use longhand_core::{Handle, Link};
@@ -227,8 +228,13 @@ impl Layer for Faulty {
         self.after("bodies", Some(id), move |inner| inner.bodies(id, seqs))
     }
 
-    fn read_batches(&self, id: SessionId, numbers: Vec<u64>) -> Answer<'_, Vec<BatchRecord>> {
-        self.after("read_batches", Some(id), move |inner| inner.read_batches(id, numbers))
+    fn read_batches(
+        &self,
+        id: SessionId,
+        numbers: Vec<u64>,
+        states: FoldStates,
+    ) -> Answer<'_, Vec<BatchRecord>> {
+        self.after("read_batches", Some(id), move |inner| inner.read_batches(id, numbers, states))
     }
 
     fn links(&self, owner: Owner, links: Vec<Link>) -> Answer<'_, Vec<KnownPath>> {
@@ -251,12 +257,28 @@ impl Layer for Faulty {
         self.after("list_sessions", session, move |inner| inner.list_sessions(of, page))
     }
 
+    fn owners(&self) -> Answer<'_, Vec<Owner>> {
+        self.after("owners", None, |inner| inner.owners())
+    }
+
     fn list_requests(
         &self,
         of: RequestFilter,
         page: Page,
     ) -> Answer<'_, Listing<(SessionId, RequestRecord)>> {
         self.after("list_requests", None, move |inner| inner.list_requests(of, page))
+    }
+
+    fn usage(&self, since_ms: i64) -> Answer<'_, Vec<UsageLine>> {
+        self.after("usage", None, move |inner| inner.usage(since_ms))
+    }
+
+    fn notes(&self, of: NoteFilter) -> Answer<'_, Vec<(SessionId, Note)>> {
+        let session = match of {
+            NoteFilter::Session(id) => Some(id),
+            NoteFilter::Handle(_) => None,
+        };
+        self.after("notes", session, move |inner| inner.notes(of))
     }
 
     fn get(&self, keys: Vec<Key>) -> Answer<'_, Vec<Option<String>>> {

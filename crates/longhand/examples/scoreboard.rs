@@ -40,7 +40,7 @@ fn open(file: &str) -> Result<Conversation, Box<dyn Error>> {
     Ok(read(std::fs::read(file)?, None)?)
 }
 
-fn meter() -> Result<Arc<dyn Meter + Send + Sync>, Box<dyn Error>> {
+fn meter() -> Result<Arc<dyn Meter>, Box<dyn Error>> {
     Ok(Arc::from(MeterSpec::O200k.open(ImageRule::OPENAI_TILES)?))
 }
 

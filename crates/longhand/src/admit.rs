@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use longhand_archive::{After, Archive, NewBatch, NewSession, Owner, SessionId};
-use longhand_core::session::Chain;
+use longhand_archive::{Archive, Owner, SessionId, attempts, outrun, wait};
 use longhand_core::{
     Batch, Budget, Digest, Link, Message, Meter, Part, Plan, Projection, Seq, Shown, Tokens,
     project,
@@ -11,22 +10,26 @@ use longhand_core::{
 use longhand_dialect::Conversation;
 
 use crate::SessionError;
-use crate::driver::Driver;
-use crate::entry::entry_with;
-use crate::fit::{Fitting, reasons_json};
+use crate::driver::{
+    BatchCommit, ChainedRequest, Direct, LiveSession, PlacedRequest, RequestPlace, Twin,
+    UnplacedRequest,
+};
+use crate::fit::Fitting;
 use crate::recall;
+use crate::receipt::{FoldReceipt, Receipt};
 use crate::redact::hidden_tokens;
 
 /// A conversation whose messages are entries of a ledger, in an archive or in memory.
 pub struct Admitted {
-    conversation: Conversation,
+    conversation: Arc<Conversation>,
     /// The original conversation that the window is written from, if the other one is its redacted copy.
     original: Option<Conversation>,
     archived: Option<Archived>,
 }
 
 struct Archived {
-    driver: Driver,
+    placed: Arc<PlacedRequest>,
+    sink: Direct,
     /// How many of the messages the archive had before.
     known: usize,
 }
@@ -43,8 +46,8 @@ pub struct WindowRequest<'r> {
     pub digest: &'r dyn Digest,
     /// The tokens of the request outside its messages.
     pub fixed: Tokens,
-    /// What a receipt says besides the figures of the plan, as JSON fields.
-    pub receipt: &'r dyn Fn() -> serde_json::Value,
+    /// How the text of a new fold was made, and why summaries were refused; the rest of a receipt is the plan's.
+    pub summary: &'r dyn Fn() -> (Option<FoldReceipt>, Vec<String>),
     /// The time, in milliseconds since 1970.
     pub now_ms: i64,
 }
@@ -64,7 +67,7 @@ pub struct Fitted {
 impl Admitted {
     /// Admits a conversation that no archive keeps.
     pub fn alone(conversation: Conversation) -> Self {
-        Self { conversation, original: None, archived: None }
+        Self { conversation: Arc::new(conversation), original: None, archived: None }
     }
 
     /// Writes the window from `original`, of which this conversation is the redacted copy.
@@ -81,45 +84,42 @@ impl Admitted {
     pub fn archived(
         archive: Arc<dyn Archive>,
         owner: Owner,
-        mut conversation: Conversation,
+        conversation: Conversation,
         name: &str,
         now_ms: i64,
     ) -> Result<Self, SessionError> {
-        let path = conversation.path();
-        let messages = &path.messages[path.lead..];
-        let mut chain = Chain::new(owner.root());
-        chain.extend(messages);
-        let links: Vec<Link> = chain.said().collect();
+        let chained = ChainedRequest::new(&conversation, owner, None);
+        let links: Vec<Link> = chained.chain.said().collect();
         let Some(first) = links.first() else { return Ok(Self::alone(conversation)) };
         let found = archive.find_path(owner, &links)?;
         let session = found.map_or_else(
             || SessionId::named(owner, &format!("{:032x}", first.0)),
             |found| found.session,
         );
-        if found.is_none() {
-            let new = NewSession {
-                owner,
-                dialect: conversation.dialect.as_str().to_owned(),
-                name: name.to_owned(),
-                continues: None,
-                group: None,
-                begun_ms: now_ms,
-            };
-            archive.begin(session, &new)?;
+        let session = Arc::new(LiveSession::new(session, owner, name.to_owned(), None, None));
+        let sink = Direct::new(archive);
+        sink.set_time(now_ms);
+        let (mut conversation, mut first_known) = (conversation, None);
+        for () in attempts() {
+            let chained = ChainedRequest::new(&conversation, owner, None);
+            let twin = Twin::same(conversation);
+            let unplaced = UnplacedRequest { twin, chained, compared: 0, keeper: None };
+            let place = wait(session.admit(&sink, unplaced, true))?;
+            let place = place.ok_or_else(|| outrun(session.id))?;
+            wait(sink.flush(&session))?;
+            let known = *first_known.get_or_insert(place.known);
+            if session.lock().is_current(&place.placed) {
+                let conversation = Arc::clone(place.twin.stored());
+                let archived = Archived { placed: place.placed, sink, known };
+                return Ok(Self { conversation, original: None, archived: Some(archived) });
+            }
+            // Another process was first, and its messages have other numbers now.
+            let RequestPlace { placed, twin, .. } = place;
+            drop(placed);
+            let stored = Arc::into_inner(twin.into_stored());
+            conversation = stored.ok_or_else(|| outrun(session.id))?;
         }
-        let mut driver = Driver::open(archive, session)?;
-        let trail = driver.follow(&mut chain, messages)?;
-        let known = trail.seqs.len();
-        let new = messages.iter().zip(chain.meanings()).skip(known);
-        let new: Vec<_> = new
-            .map(|(message, meaning)| entry_with(conversation.dialect, message, *meaning, now_ms))
-            .collect();
-        let appended = driver.archive().append(session, After::Entry(trail.head()), &new)?;
-        let mut seqs = trail.seqs;
-        seqs.extend(appended.seqs);
-        conversation.number(seqs);
-        driver.refresh()?;
-        Ok(Self { conversation, original: None, archived: Some(Archived { driver, known }) })
+        Err(outrun(session.id).into())
     }
 
     /// The conversation.
@@ -129,7 +129,7 @@ impl Admitted {
 
     /// The session it is in, and how many of its messages were there before.
     pub fn session(&self) -> Option<(SessionId, usize)> {
-        self.archived.as_ref().map(|archived| (archived.driver.id(), archived.known))
+        self.archived.as_ref().map(|archived| (archived.placed.session.id, archived.known))
     }
 
     /// Makes the window. A new batch is durable before it is returned.
@@ -139,24 +139,14 @@ impl Admitted {
             hidden_tokens(original, &self.conversation, request.meter)
         });
         let conversation = &self.conversation;
-        let head = conversation.path().seqs.last().copied();
         let plan = |live: &[Batch], pins: &[Seq]| {
             let fixed = request.fixed + hidden;
             let fitting = Fitting::of(conversation, live, pins, fixed, request.meter);
             fitting.plan(&request.budget, &request.settings, request.digest)
         };
-        let (mut live, plan) = match &mut self.archived {
+        let (mut live, plan) = match &self.archived {
             None => (Vec::new(), plan(&[], &[])),
-            Some(Archived { driver, .. }) => driver.planned(head, |driver, live, pins| {
-                let mut plan = plan(live, pins);
-                let fitting = Fitting::of(conversation, live, pins, Tokens::ZERO, request.meter);
-                let unsure = fitting.unsure(&plan.batch, |_, _| None);
-                let archived = recall::messages_of(driver.archive(), driver.id(), &unsure);
-                let archived = archived.unwrap_or_default();
-                plan.batch = fitting.with_variants(&plan.batch, &unsure, &archived);
-                let batch = (!plan.is_noop()).then(|| new_batch(conversation, &plan, request));
-                Ok((batch, plan))
-            })?,
+            Some(archived) => archived.planned(conversation, request, plan)?,
         };
         if !plan.is_noop() {
             live.push(plan.batch.clone());
@@ -169,19 +159,53 @@ impl Admitted {
     }
 }
 
-/// A plan's batch as it is committed.
-fn new_batch(conversation: &Conversation, plan: &Plan, request: &WindowRequest) -> NewBatch {
-    let mut receipt = (request.receipt)();
-    receipt["at"] = crate::time::format(request.now_ms).into();
-    receipt["tokens_after"] = plan.tokens().0.into();
-    receipt["budget"] = request.budget.limit.0.into();
-    receipt["edits"] = reasons_json(&conversation.path(), &plan.batch);
-    NewBatch {
-        // The driver knows what it builds on.
-        after: 0,
-        at_ms: request.now_ms,
-        batch: plan.batch.clone(),
-        receipt: receipt.to_string(),
+impl Archived {
+    /// Plans with the batches that hold, and commits the batch of the plan if there is one. If another writer is first,
+    /// it plans anew from what that one did. Returns the batches that the plan was made with, too.
+    fn planned(
+        &self,
+        conversation: &Conversation,
+        request: &WindowRequest,
+        plan: impl Fn(&[Batch], &[Seq]) -> Plan,
+    ) -> Result<(Vec<Batch>, Plan), SessionError> {
+        let Self { placed, sink, .. } = self;
+        let (session, archive) = (&placed.session, &**sink.shared_archive());
+        sink.set_time(request.now_ms);
+        for () in attempts() {
+            wait(session.refresh(archive))?;
+            // What it takes to see that its messages have the numbers that they were archived with.
+            wait(session.ready_for(archive, placed.chain.links()));
+            let live = wait(session.live(archive, placed.trail.head()))?;
+            let after = live.last().map_or(0, |live| live.number);
+            let live: Vec<Batch> = live.iter().map(|live| live.batch().clone()).collect();
+            let pins = session.pins();
+            let mut plan = plan(&live, &pins);
+            let fitting = Fitting::of(conversation, &live, &pins, Tokens::ZERO, request.meter);
+            let unsure = fitting.unsure(&plan.batch, |_, _| None);
+            let known = recall::messages_of(archive, session.id, &unsure).unwrap_or_default();
+            plan.batch = fitting.with_variants(&plan.batch, &unsure, &known);
+            if plan.is_noop() {
+                return Ok((live, plan));
+            }
+            let receipt = receipt(conversation, &plan, request);
+            let commit = BatchCommit { after, batch: plan.batch.clone(), receipt, aside: false };
+            let (_, ticket) = session.commit(sink, Some(placed), commit);
+            wait(sink.flush(session))?;
+            if ticket.is_some_and(|mut ticket| ticket.try_recv() == Ok(true)) {
+                return Ok((live, plan));
+            }
+        }
+        Err(outrun(session.id).into())
+    }
+}
+
+fn receipt(conversation: &Conversation, plan: &Plan, request: &WindowRequest) -> Receipt {
+    let (fold, refused) = (request.summary)();
+    Receipt {
+        policy: Some(request.settings.policy.name().to_owned()),
+        fold: fold.filter(|_| plan.batch.fold().is_some()),
+        refused,
+        ..Receipt::of_plan(&conversation.path(), plan, request.budget.limit)
     }
 }
 

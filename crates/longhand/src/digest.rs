@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use longhand_core::anchor::Miner;
 use longhand_core::{Digest, Digested, Folded, IndexDigest, Meter, Scale, Seq, Tokens};
 use longhand_summary::{Log, LogPage, Summariser};
-use serde_json::{Value, json};
 
+use crate::receipt::{AnchorReceipt, FoldReceipt, SummaryReceipt};
 use crate::said::Said;
 use crate::story::{Chapter, Storyteller, WrittenStory};
 
@@ -20,7 +20,7 @@ const DROPPED_NAMED_MAX: usize = 50;
 /// an index of names.
 pub struct Summarised {
     summarisers: Vec<Arc<dyn Summariser>>,
-    meter: Arc<dyn Meter + Send + Sync>,
+    meter: Arc<dyn Meter>,
     miner: Miner,
     /// Summaries of tool calls that were recorded without messages, by their entries.
     traces: Vec<(Seq, (String, String))>,
@@ -37,7 +37,7 @@ pub struct Summarised {
 struct NewestDigest {
     /// Its input and its text.
     told: Option<(DigestKey, Digested)>,
-    account: Option<Value>,
+    account: Option<FoldReceipt>,
     is_lossy: bool,
     refused: Vec<String>,
     chapter: Option<Chapter>,
@@ -60,11 +60,7 @@ impl DigestKey {
 
 impl Summarised {
     /// Counts with `meter`, which must be the plan's own.
-    pub fn new(
-        summarisers: Vec<Arc<dyn Summariser>>,
-        meter: Arc<dyn Meter + Send + Sync>,
-        miner: Miner,
-    ) -> Self {
+    pub fn new(summarisers: Vec<Arc<dyn Summariser>>, meter: Arc<dyn Meter>, miner: Miner) -> Self {
         let is_told = summarisers.iter().any(|summariser| summariser.writes());
         let (traces, told, keeps_state, newest) = (Vec::new(), None, false, Mutex::default());
         Self { summarisers, meter, miner, traces, told, is_told, keeps_state, newest }
@@ -92,7 +88,7 @@ impl Summarised {
     }
 
     /// The account of the newest digest: summariser, model, tokens, cost, anchors.
-    pub fn account(&self) -> Option<Value> {
+    pub fn account(&self) -> Option<FoldReceipt> {
         self.newest().account.clone()
     }
 
@@ -196,7 +192,7 @@ impl Digest for Summarised {
         let state = if self.keeps_state { log.write() } else { String::new() };
         let background = self.told.as_ref().filter(|told| told.goes_on_at(before));
         let background = background.and_then(|told| told.account.clone());
-        let account = account(&page, story, background);
+        let account = receipt(&page, story, background);
         let told = Digested { text: page.text, state, wanted: page.wanted };
         *self.newest() = NewestDigest {
             told: Some((key, told.clone())),
@@ -210,37 +206,38 @@ impl Digest for Summarised {
 }
 
 /// Adds the tokens and the cost of the summaries that were written for earlier digests of the same plan, which are not used.
-fn with_earlier(mut account: Value, earlier: Option<Value>) -> Value {
-    let earlier = earlier.filter(|earlier| earlier["model"].is_string());
-    let count = earlier.as_ref().map_or(0, |earlier| earlier["written"].as_u64().unwrap_or(1));
-    account["written"] = (count + 1).into();
+fn with_earlier(mut summary: SummaryReceipt, earlier: Option<FoldReceipt>) -> SummaryReceipt {
+    let earlier = earlier.map(|fold| fold.summary).filter(|earlier| earlier.model.is_some());
+    let count = earlier.as_ref().map_or(0, |earlier| earlier.written.unwrap_or(1));
+    summary.written = Some(count + 1);
     if let Some(earlier) = earlier {
-        for key in ["input_tokens", "output_tokens", "cost_micros"] {
-            // One unknown price makes the sum unknown.
-            let sum =
-                account[key].as_u64().zip(earlier[key].as_u64()).map(|(one, other)| one + other);
-            account[key] = sum.into();
-        }
+        // One unknown price makes the sum unknown.
+        let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+        summary.input_tokens = sum(summary.input_tokens, earlier.input_tokens);
+        summary.output_tokens = sum(summary.output_tokens, earlier.output_tokens);
+        summary.cost_micros = sum(summary.cost_micros, earlier.cost_micros);
     }
-    account
+    summary
 }
 
 /// The receipt of a page: who wrote the summary, its tokens and cost, and what was left out for lack of room.
-fn account(page: &LogPage, story: Option<Value>, background: Option<Value>) -> Value {
-    let names: Vec<&str> =
-        page.left_out.iter().take(DROPPED_NAMED_MAX).map(String::as_str).collect();
-    let mut account =
-        story.unwrap_or_else(|| json!({"summariser": "extractive", "cost_micros": 0}));
-    account["anchors"] = json!({
-        "kept": page.told,
-        "restored": 0,
-        "dropped": page.left_out.len(),
-        "dropped_names": names,
-    });
-    if let Some(story) = background {
-        account["story"] = story;
-    }
-    account
+fn receipt(
+    page: &LogPage,
+    summary: Option<SummaryReceipt>,
+    story: Option<SummaryReceipt>,
+) -> FoldReceipt {
+    let built_in = || SummaryReceipt {
+        summariser: "extractive".to_owned(),
+        cost_micros: Some(0),
+        ..SummaryReceipt::default()
+    };
+    let anchors = AnchorReceipt {
+        kept: page.told as u64,
+        restored: 0,
+        dropped: page.left_out.len() as u64,
+        dropped_names: page.left_out.iter().take(DROPPED_NAMED_MAX).cloned().collect(),
+    };
+    FoldReceipt { summary: summary.unwrap_or_else(built_in), anchors, story }
 }
 
 #[cfg(test)]
@@ -249,17 +246,24 @@ mod tests {
 
     #[test]
     fn summaries_that_were_written_in_vain_are_counted() {
-        let summary =
-            json!({"model": "m", "input_tokens": 10, "output_tokens": 2, "cost_micros": 5});
+        let summary = SummaryReceipt {
+            model: Some("m".to_owned()),
+            input_tokens: Some(10),
+            output_tokens: Some(2),
+            cost_micros: Some(5),
+            ..SummaryReceipt::default()
+        };
+        let fold =
+            |summary: SummaryReceipt| Some(FoldReceipt { summary, ..FoldReceipt::default() });
         let one = with_earlier(summary.clone(), None);
-        assert_eq!((&one["written"], &one["input_tokens"]), (&json!(1), &json!(10)));
-        let two = with_earlier(summary.clone(), Some(one));
-        assert_eq!((&two["written"], &two["input_tokens"]), (&json!(2), &json!(20)));
-        assert_eq!(two["cost_micros"], 10);
-        let unpriced = json!({"model": "m", "input_tokens": 10, "cost_micros": null});
-        let three = with_earlier(unpriced, Some(two));
-        assert_eq!((&three["written"], &three["cost_micros"]), (&json!(3), &Value::Null));
-        let built_in = json!({"summariser": "extractive", "cost_micros": 0});
-        assert_eq!(with_earlier(summary, Some(built_in))["written"], 1);
+        assert_eq!((one.written, one.input_tokens), (Some(1), Some(10)));
+        let two = with_earlier(summary.clone(), fold(one));
+        assert_eq!((two.written, two.input_tokens), (Some(2), Some(20)));
+        assert_eq!(two.cost_micros, Some(10));
+        let unpriced = SummaryReceipt { cost_micros: None, ..summary.clone() };
+        let three = with_earlier(unpriced, fold(two));
+        assert_eq!((three.written, three.cost_micros), (Some(3), None));
+        let built_in = SummaryReceipt { cost_micros: Some(0), ..SummaryReceipt::default() };
+        assert_eq!(with_earlier(summary, fold(built_in)).written, Some(1));
     }
 }

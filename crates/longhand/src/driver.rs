@@ -1,186 +1,46 @@
-//! The way of a conversation through its session: where it goes on, which batches hold for it, and a new one if its
-//! window needs that.
+//! The way of a conversation through its session, for whoever drives one: a file, a library, a proxy, a replay.
+//!
+//! A request is *admitted*: its messages are found in the ledger of its session or appended there, in memory at once and in
+//! the archive through a [`Sink`]. Its *window* is made with the batches that hold for its path, and with a new one if
+//! there is no room. When it is *answered*, the answer is appended after it.
 
-use std::ops::Range;
-use std::sync::Arc;
+mod admit;
+mod chained;
+mod digests;
+mod direct;
+mod live_batch;
+mod live_session;
+mod maker;
+mod memory;
+mod pending_write;
+mod placed;
+mod plan;
+mod sink;
+mod source;
+mod twin;
+mod window;
 
-use longhand_archive::{
-    After, Appended, Archive, ArchiveError, Conflict, Conflicts, Entry, Ledger, LoggedBatch,
-    NewBatch, NewEntry, NewSession, SessionId, wait,
-};
-use longhand_core::session::{Chain, Trail};
-use longhand_core::{Batch, Message, Seq};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::known_calls::{KnownCalls, Unread};
-use crate::{SessionError, recall};
+pub use admit::BatchCommit;
+pub use chained::{ChainedRequest, shared_messages};
+pub use digests::Digests;
+pub use direct::Direct;
+pub use live_batch::LiveBatch;
+pub use live_session::LiveSession;
+pub use maker::{Computing, Here, WindowError, WindowMaker};
+pub use memory::SessionMemory;
+pub use pending_write::{PendingWrite, SessionWrite, WriteOutcome, WriteStep, WriteWeight};
+pub use placed::{Keeper, NewAnswer, PlacedRequest, RequestPlace, UnplacedRequest};
+pub(crate) use plan::LiveEdits;
+pub use plan::{Planner, WindowLimits};
+pub use sink::{Sink, Ticket};
+pub(crate) use source::CountedRequest;
+pub use source::{Purpose, TokenCounts, WindowSource};
+pub use twin::Twin;
+pub use window::{MadeWindow, PlannedEdits};
 
-/// A session that a conversation is in.
-pub struct Driver {
-    archive: Arc<dyn Archive>,
-    id: SessionId,
-    /// `None` as long as the archive does not have it.
-    ledger: Option<Ledger>,
-    calls: KnownCalls,
-    /// The batches that were live when they were asked for last.
-    batches: Vec<LoggedBatch>,
-}
-
-impl Driver {
-    /// Opens a session; one that the archive does not have is empty.
-    pub fn open(archive: Arc<dyn Archive>, id: SessionId) -> Result<Self, SessionError> {
-        let ledger = wait(Ledger::open(&*archive, id))?;
-        Ok(Self { archive, id, ledger, calls: KnownCalls::default(), batches: Vec::new() })
-    }
-
-    /// Takes in what was written since, by whomever.
-    pub fn refresh(&mut self) -> Result<(), SessionError> {
-        let is_there = match &mut self.ledger {
-            Some(ledger) => wait(ledger.refresh(&*self.archive))?,
-            None => false,
-        };
-        if !is_there {
-            self.ledger = wait(Ledger::open(&*self.archive, self.id))?;
-        }
-        Ok(())
-    }
-
-    /// The session's id.
-    pub fn id(&self) -> SessionId {
-        self.id
-    }
-
-    /// Where it is kept.
-    pub fn archive(&self) -> &dyn Archive {
-        &*self.archive
-    }
-
-    /// The session as it is known; `None` if the archive does not have it.
-    pub fn ledger(&self) -> Option<&Ledger> {
-        self.ledger.as_ref()
-    }
-
-    /// Finds where the messages of a conversation are, as far as the session has them. A call whose arguments were
-    /// changed is another message, and so are all after it.
-    pub fn follow(
-        &mut self,
-        chain: &mut Chain,
-        messages: &[Message],
-    ) -> Result<Trail, SessionError> {
-        let Some(ledger) = &mut self.ledger else { return Ok(Trail::default()) };
-        loop {
-            match self.calls.follow(&ledger.state, chain, messages, 0) {
-                Ok(trail) => return Ok(trail),
-                Err(Unread::Nodes(lack)) => wait(ledger.load(&*self.archive, lack))?,
-                Err(Unread::Calls(seqs)) => {
-                    let read = recall::messages_of(&*self.archive, self.id, &seqs);
-                    let read = read.unwrap_or_default();
-                    for seq in seqs {
-                        self.calls.learn(seq, read.get(&seq).map(|(_, message)| message));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Appends entries to the session, which begins with them if the archive does not have it.
-    pub fn append(
-        &mut self,
-        new: &NewSession,
-        after: After,
-        entries: &[NewEntry],
-    ) -> Result<Appended, SessionError> {
-        let ledger = match &mut self.ledger {
-            Some(ledger) => ledger,
-            empty => empty.insert(wait(Ledger::open_or_begin(&*self.archive, self.id, new))?),
-        };
-        match wait(ledger.append(&*self.archive, after, entries)) {
-            // It was removed meanwhile.
-            Err(ArchiveError::UnknownSession { .. }) => {
-                let anew = wait(Ledger::open_or_begin(&*self.archive, self.id, new))?;
-                let ledger = self.ledger.insert(anew);
-                Ok(wait(ledger.append(&*self.archive, after, entries))?)
-            }
-            outcome => Ok(outcome?),
-        }
-    }
-
-    /// The live batches of the path to a head, oldest first.
-    pub fn live(&mut self, head: Option<Seq>) -> Result<&[LoggedBatch], SessionError> {
-        let live = match &self.ledger {
-            Some(ledger) => ledger.state.live(ledger.head(head)?),
-            None => Vec::new(),
-        };
-        let known = self.batches.iter().map(|batch| batch.number);
-        let known = known.zip(&live).take_while(|(known, live)| known == *live).count();
-        self.batches.truncate(known);
-        if known < live.len() {
-            let numbers = live[known..].to_vec();
-            let records = wait(self.archive.read_batches(self.id, numbers))?;
-            let logged = records.into_iter().zip(&live[known..]);
-            self.batches.extend(logged.map(|(record, number)| record.logged(*number, true)));
-        }
-        Ok(&self.batches)
-    }
-
-    /// The entries of a path with numbers in a range, oldest first.
-    pub fn entries(&self, head: Option<Seq>, seqs: Range<u64>) -> Result<Vec<Entry>, SessionError> {
-        let Some(ledger) = &self.ledger else { return Ok(Vec::new()) };
-        let Some(head) = ledger.head(head)? else { return Ok(Vec::new()) };
-        let seqs = ledger.state.tree().path(head, seqs);
-        if seqs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let records = wait(self.archive.bodies(self.id, seqs))?;
-        Ok(records.into_iter().map(|record| record.entry).collect())
-    }
-
-    /// The session's pinned entries, in order.
-    pub fn pins(&self) -> Vec<Seq> {
-        self.ledger.as_ref().map(|ledger| ledger.state.pins().to_vec()).unwrap_or_default()
-    }
-
-    /// Plans with the live batches of a path, and commits the batch of the plan if there is one. If another writer was
-    /// first, it plans anew from what that one did. Returns the batches that the plan was made with, too.
-    pub fn planned<T>(
-        &mut self,
-        head: Option<Seq>,
-        mut plan: impl FnMut(&Self, &[Batch], &[Seq]) -> Result<(Option<NewBatch>, T), SessionError>,
-    ) -> Result<(Vec<Batch>, T), SessionError> {
-        until_settled(|| {
-            let live = self.live(head)?;
-            let after = live.last().map_or(0, |logged| logged.number);
-            let live: Vec<Batch> = live.iter().map(|logged| logged.batch.clone()).collect();
-            let (batch, planned) = plan(self, &live, &self.pins())?;
-            let Some(batch) = batch else { return Ok(Some((live, planned))) };
-            let number = self.commit(&NewBatch { after, ..batch })?;
-            Ok(number.map(|_| (live, planned)))
-        })
-    }
-
-    /// Commits a batch and returns its number; `None` if another writer was first. What that one wrote is known then.
-    pub fn commit(&mut self, batch: &NewBatch) -> Result<Option<u64>, SessionError> {
-        let unknown = ArchiveError::UnknownSession { session: self.id };
-        let ledger = self.ledger.as_mut().ok_or(unknown)?;
-        match wait(ledger.commit(&*self.archive, batch)) {
-            Ok(number) => Ok(Some(number)),
-            Err(ArchiveError::Conflict { .. }) => self.refresh().map(|()| None),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-/// Tries something until no other writer comes first, but not for ever. An attempt that fails so gives `None`.
-pub(crate) fn until_settled<T>(
-    mut attempt: impl FnMut() -> Result<Option<T>, SessionError>,
-) -> Result<T, SessionError> {
-    let mut conflicts = Conflicts::default();
-    loop {
-        if let Some(done) = attempt()? {
-            return Ok(done);
-        }
-        if !conflicts.may_retry() {
-            let (session, conflict) = (SessionId::default(), Conflict::Version);
-            return Err(ArchiveError::Conflict { session, conflict }.into());
-        }
-    }
+/// Locks a mutex, also after a thread panicked while it held the lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

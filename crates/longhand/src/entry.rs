@@ -5,6 +5,8 @@ use longhand_core::{Meaning, Message, Part};
 use longhand_dialect::{Dialect, read};
 use serde_json::Value;
 
+use crate::source::source_ms;
+
 /// How an entry's bytes are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -45,7 +47,12 @@ pub(crate) fn entry(form: Form, raw: String, opens_round: bool, at_ms: i64) -> N
         Form::Trace | Form::Call => Meaning::of_content(&raw),
     };
     let text = texts(form, &raw).join("\n");
-    NewEntry { meaning, opens_round, form: form.as_str().to_owned(), raw, text, at_ms }
+    let source_ms = match form {
+        Form::Message(dialect) => source_ms(dialect, &raw),
+        Form::Trace | Form::Call => None,
+    };
+    let form = form.as_str().to_owned();
+    NewEntry { meaning, opens_round, form, raw, text, at_ms, source_ms }
 }
 
 /// An entry for a message that has been read already.
@@ -61,6 +68,7 @@ pub fn entry_with(dialect: Dialect, message: &Message, meaning: Meaning, at_ms: 
         opens_round: message.is_user_turn(),
         form: dialect.as_str().to_owned(),
         text: texts_of_message(message).join("\n"),
+        source_ms: source_ms(dialect, &raw),
         raw,
         at_ms,
     }
@@ -99,8 +107,31 @@ pub fn user_words(form: &str, raw: &str) -> Option<String> {
     let Form::Message(dialect) = Form::parse(form)? else { return None };
     let messages = messages(dialect, raw);
     let said = messages.iter().filter(|message| message.is_user_turn());
-    let parts = said.flat_map(|message| &message.parts).filter_map(Part::text);
-    parts.map(|text| text.decode()).find_map(|text| longhand_summary::user_words(&text))
+    said.flat_map(words_of).next()
+}
+
+/// The most characters of a session's opening.
+const OPENING_CHARS_MAX: usize = 200;
+
+/// The user's first words among messages, as lists show them; empty if there are none.
+pub fn opening<'m>(messages: impl IntoIterator<Item = &'m Message>) -> String {
+    let said = messages.into_iter().filter(|message| message.is_user_turn());
+    said.flat_map(words_of).next().map(|words| clipped(&words)).unwrap_or_default()
+}
+
+/// The user's first words, as lists show them, if an entry has some.
+pub fn opening_of(form: &str, raw: &str) -> Option<String> {
+    user_words(form, raw).map(|words| clipped(&words))
+}
+
+fn clipped(words: &str) -> String {
+    words.chars().take(OPENING_CHARS_MAX).collect()
+}
+
+/// What the user wrote in a message, part by part.
+fn words_of(message: &Message) -> impl Iterator<Item = String> {
+    let texts = message.parts.iter().filter_map(Part::text);
+    texts.filter_map(|text| longhand_summary::user_words(&text.decode()))
 }
 
 /// All that can be read of a message or trace.

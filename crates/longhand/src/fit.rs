@@ -2,30 +2,11 @@
 
 use longhand_core::{
     Batch, Budget, CachePrices, Clear, Digest, Economy, Edit, EditKind, History, Message, Meter,
-    Path, Place, Plan, PlanSettings, Scale, Seq, Tokens, brought_back, clear, clipped_on_entry,
-    content, original, plan_with, project, reasons, requests,
+    Place, Plan, PlanSettings, Scale, Seq, Tokens, brought_back, clear, clipped_on_entry, content,
+    original, plan_with, project, requests,
 };
 use longhand_dialect::{Conversation, Dialect};
 use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
-
-/// Why each edit of a batch was made, for its receipt: where, what and why.
-pub fn reasons_json(path: &Path, batch: &Batch) -> Value {
-    let edits = batch.edits.iter().zip(reasons(path, batch));
-    let lines = edits.map(|(edit, reason)| {
-        let (kind, at) = match edit.kind() {
-            EditKind::Stub(place) => ("stub", format!("{}.{}", place.entry.0, place.part)),
-            EditKind::Clip(place) => ("clip", format!("{}.{}", place.entry.0, place.part)),
-            EditKind::Fold(spans) => {
-                let spans = spans.iter().map(|span| format!("{}-{}", span.first.0, span.last.0));
-                ("fold", spans.collect::<Vec<_>>().join(" "))
-            }
-            EditKind::Insert => ("insert", edit.first().0.to_string()),
-        };
-        json!({"edit": kind, "at": at, "why": reason.as_str()})
-    });
-    lines.collect()
-}
 
 /// A conversation with the batches that hold for it, and what counts its tokens.
 #[derive(Clone, Copy)]

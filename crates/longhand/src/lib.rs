@@ -30,6 +30,64 @@
 //! # Ok::<(), longhand::SessionError>(())
 //! ```
 //!
+//! **An agent in the middle of its work.** [`Session::fit`] takes the request that the agent would send, with all its
+//! messages, in the format of Chat Completions, Responses or Anthropic Messages, and returns the one to send;
+//! [`Session::answered`] takes the reply. All of it is archived, and each has a form that blocks no thread
+//! ([`Session::fit_async`]). Here `send` stands for the provider, and `run` for the tools:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use longhand::{MemoryArchive, Session, SessionSettings, Tokens};
+//! use serde_json::{Value, json};
+//!
+//! fn work(
+//!     session: &mut Session,
+//!     task: &str,
+//!     send: &mut dyn FnMut(&str) -> String,
+//!     run: &dyn Fn(&Value) -> String,
+//! ) -> Result<String, Box<dyn std::error::Error>> {
+//!     let mut messages = vec![json!({"role": "user", "content": task})];
+//!     for now_ms in 0.. {
+//!         let request = json!({"model": "gpt-4o", "messages": messages}).to_string();
+//!         let window = session.fit(&request, now_ms)?;
+//!         let reply = send(&window.json);
+//!         session.answered(&reply, now_ms)?;
+//!         let mut reply: Value = serde_json::from_str(&reply)?;
+//!         let message = reply["choices"][0]["message"].take();
+//!         let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
+//!         messages.push(message);
+//!         if calls.is_empty() {
+//!             break;
+//!         }
+//!         for call in &calls {
+//!             let (id, content) = (&call["id"], run(&call["function"]));
+//!             messages.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
+//!         }
+//!     }
+//!     Ok(messages.pop().unwrap_or_default()["content"].as_str().unwrap_or_default().to_owned())
+//! }
+//!
+//! let settings = SessionSettings { budget: Tokens(2_000), ..SessionSettings::new()? };
+//! let mut session = Session::open_with(Arc::new(MemoryArchive::default()), "task", settings)?;
+//! let (mut calls, mut largest) = (0, 0);
+//! let mut send = |window: &str| {
+//!     calls += 1;
+//!     largest = largest.max(window.len());
+//!     let call = json!([{"id": format!("call_{calls}"), "type": "function",
+//!         "function": {"name": "read_log", "arguments": "{}"}}]);
+//!     let message = match calls {
+//!         40 => json!({"role": "assistant", "content": "The disk is full."}),
+//!         _ => json!({"role": "assistant", "content": null, "tool_calls": call}),
+//!     };
+//!     json!({"choices": [{"message": message}]}).to_string()
+//! };
+//! let log = |_: &Value| "a line of a long log\n".repeat(40);
+//! assert_eq!(work(&mut session, "Why does it fail?", &mut send, &log)?, "The disk is full.");
+//! assert!(calls == 40 && largest < 10_000, "all windows were small: {largest} bytes");
+//! assert!(!session.search("disk", 1)?.is_empty(), "every word is kept");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! **Your own parts.** Each is a trait, and this crate re-exports all that its methods mention:
 //!
 //! | trait | what it does | see |
@@ -63,6 +121,10 @@
 //! # Ok::<(), longhand::SessionError>(())
 //! ```
 //!
+//! **What is in an archive.** [`app`] answers what people and programs ask: which sessions there are, where something was
+//! said, what a window shows and why, what it cost; it pins, undoes, removes, exports and imports. `examples/console.rs`
+//! draws a page with it, `examples/binding.rs` serves another language.
+//!
 //! **What holds always.** A window fits or says by how much it does not ([`Window::shortfall`]); it is valid for its
 //! provider; bytes that no edit names come out as they went in; and between two edits a window only grows at its
 //! end, so that the provider's cache keeps hitting. No clock is read: every call that needs the time takes it.
@@ -71,8 +133,9 @@
 #![forbid(unsafe_code)]
 
 mod admit;
+pub mod app;
 mod digest;
-mod driver;
+pub mod driver;
 mod entry;
 mod fit;
 mod known_calls;
@@ -83,12 +146,14 @@ pub mod preamble;
 mod prompt;
 mod quote;
 pub mod recall;
+pub mod receipt;
 mod redact;
 mod rejoin;
 pub mod replay;
 mod round;
 mod said;
 mod session;
+mod source;
 mod story;
 pub mod time;
 pub mod transfer;
@@ -96,9 +161,10 @@ pub mod unread;
 
 pub use admit::{Admitted, Fitted, WindowRequest};
 pub use digest::Summarised;
-pub use driver::Driver;
-pub use entry::{entry_of, entry_with, is_form, new_entry, searchable, user_words};
-pub use fit::{Fitting, reasons_json};
+pub use entry::{
+    entry_of, entry_with, is_form, new_entry, opening, opening_of, searchable, user_words,
+};
+pub use fit::Fitting;
 pub use known_calls::{KnownCalls, Unread};
 pub use learned::{Learned, TooLong};
 pub use longhand_archive::{
@@ -117,10 +183,14 @@ pub use one_request::{
     Fit, SharedMeter, expand, fit, image_rule, meter_for, tokens_outside_messages,
 };
 pub use prompt::{Placement, Prompt, Window};
+pub use receipt::Receipt;
 pub use redact::{Redactor, hidden_tokens};
-pub use rejoin::{Rejoined, rejoin};
+pub use rejoin::{Rejoined, group_of, rejoin};
 pub use round::{ModelCall, Round};
-pub use session::{Folding, PlainRound, Recorded, Session, SessionError, SessionSettings};
+pub use session::{
+    Answered, Folding, PlainRound, Recorded, Session, SessionError, SessionSettings,
+};
+pub use source::origin_of;
 pub use story::Storyteller;
 
 /// The Rust in the README, which is compiled and run with the other examples.

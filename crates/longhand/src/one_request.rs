@@ -7,7 +7,6 @@ use longhand_core::{Budget, Handle, Meter, Scale, Tokens};
 use longhand_dialect::{Conversation, Dialect, Finding, read};
 use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
 use longhand_summary::{Extractive, Summariser};
-use serde_json::json;
 
 use crate::SessionError;
 use crate::admit::{Admitted, WindowRequest};
@@ -16,7 +15,7 @@ use crate::prompt::Window;
 use crate::recall;
 
 /// A meter that threads can share.
-pub type SharedMeter = Arc<dyn Meter + Send + Sync>;
+pub type SharedMeter = Arc<dyn Meter>;
 
 /// Makes a request fit into `budget` tokens, in the format it came in.
 ///
@@ -122,7 +121,7 @@ impl Fit {
             meter: &*meter,
             digest: &digest,
             fixed,
-            receipt: &|| json!({}),
+            summary: &|| (None, Vec::new()),
             now_ms: 0,
         })?;
         let (tokens, shortfall) = (fitted.plan.tokens(), fitted.plan.shortfall);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use longhand_archive::{
-    Archive, ArchiveError, Entry, Page, Reference, Scope, SessionFilter, SessionId, wait,
+    Archive, ArchiveError, Entry, Page, Reference, Scope, SessionFilter, SessionId, ask, wait,
 };
 use longhand_core::json::quote;
 use longhand_core::{Fold, Handle, Message, Original, Place, Seq, content, find_fold};
@@ -36,13 +36,22 @@ pub fn open(
     scope: &Scope,
     handle: Handle,
 ) -> Result<Option<Recalled>, SessionError> {
-    let recalled = match archive.reference(scope, handle)? {
+    Ok(wait(open_async(archive, scope, handle))?)
+}
+
+/// The same for whoever must not wait.
+pub async fn open_async(
+    archive: &dyn Archive,
+    scope: &Scope,
+    handle: Handle,
+) -> Result<Option<Recalled>, ArchiveError> {
+    let recalled = match ask::reference(archive, scope, handle).await? {
         None => return Ok(None),
         Some(Reference::Variant { session, original }) => {
             Some(Recalled { session, original, dialect: None, entries: Vec::new() })
         }
         Some(Reference::Part { session, place }) => {
-            let part = part(archive, session, place)?;
+            let part = read_part(archive, session, place).await?;
             part.map(|(dialect, original)| Recalled {
                 session,
                 original,
@@ -50,7 +59,7 @@ pub fn open(
                 entries: Vec::new(),
             })
         }
-        Some(Reference::Fold { session, fold, .. }) => Some(folded(archive, session, &fold)?),
+        Some(Reference::Fold { session, fold, .. }) => Some(folded(archive, session, &fold).await?),
     };
     Ok(recalled.filter(|recalled| names(handle, recalled)))
 }
@@ -61,7 +70,15 @@ pub fn part(
     session: SessionId,
     place: Place,
 ) -> Result<Option<(Dialect, Original)>, SessionError> {
-    let found = messages_of(archive, session, &[place.entry])?.remove(&place.entry);
+    Ok(wait(read_part(archive, session, place))?)
+}
+
+async fn read_part(
+    archive: &dyn Archive,
+    session: SessionId,
+    place: Place,
+) -> Result<Option<(Dialect, Original)>, ArchiveError> {
+    let found = read_messages(archive, session, &[place.entry]).await?.remove(&place.entry);
     Ok(found.and_then(|(dialect, message)| {
         Some((dialect, content(&message.parts[message.part_index(place.part)?])))
     }))
@@ -106,20 +123,20 @@ pub fn said(entry: &Entry) -> Option<(Dialect, Message)> {
 }
 
 /// Reads what a fold replaced: earlier blocks first, then its entries, a line each.
-fn folded(
+async fn folded(
     archive: &dyn Archive,
     session: SessionId,
     fold: &Fold,
-) -> Result<Recalled, SessionError> {
+) -> Result<Recalled, ArchiveError> {
     let mut lines = Vec::new();
     for place in &fold.blocks {
-        let block = part(archive, session, *place)?;
+        let block = read_part(archive, session, *place).await?;
         lines.extend(block.map(|(_, block)| quote(block.as_str())));
     }
     let mut entries = Vec::new();
     for span in &fold.spans {
         let range = span.first.0..span.last.0 + 1;
-        entries.extend(archive.path(session, Some(span.last), range)?);
+        entries.extend(ask::path(archive, session, Some(span.last), range).await?);
     }
     let is_message = |entry: &Entry| matches!(Form::parse(&entry.form), Some(Form::Message(_)));
     lines.extend(entries.iter().filter(|entry| is_message(entry)).map(|entry| entry.raw.clone()));

@@ -1,14 +1,28 @@
 //! A conversation that an archive has already, found again.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use longhand_archive::{After, Archive, Entry, Owner, Page, SessionInfo};
+use longhand_archive::{After, Archive, Entry, Owner, Page, SessionFilter, SessionInfo, wait};
 use longhand_core::{Link, Meaning, Message, Role, Seq};
 use longhand_dialect::{Conversation, Dialect, read};
 
 use crate::entry::entry_of;
 use crate::{Admitted, Chain, SessionError};
+
+/// Shorter ids, and those with fewer digits, may be the same in all conversations of a program.
+const ID_CHARS_MIN: usize = 16;
+const ID_DIGITS_MIN: usize = 4;
+
+/// The group of sessions that belong to one conversation, by the id that its program gave it; `None` if the id does
+/// not look unique.
+pub fn group_of(id: &str) -> Option<u64> {
+    let digits = id.chars().filter(char::is_ascii_digit).count();
+    let is_unique = id.len() >= ID_CHARS_MIN && digits >= ID_DIGITS_MIN;
+    let hash = blake3::derive_key("longhand-server 2026-11 group of sessions", id.as_bytes());
+    let first = hash.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    first.filter(|_| is_unique)
+}
 
 /// The session of a conversation in an archive, and the entries that were added to it.
 #[derive(Clone, Debug)]
@@ -21,23 +35,27 @@ pub struct Rejoined {
 
 /// Adds the new messages of a conversation to the session that has the others; `None` if no session has them.
 ///
-/// The session may belong to any owner, since whoever can open an archive may read all of it. It is found by its
+/// Without an `owner`, the session may belong to any, since whoever can open an archive may read all of it. It is found by its
 /// messages or by the program's name for it (`groups`), because programs do not store exactly what they send.
 pub fn rejoin(
     archive: &Arc<dyn Archive>,
+    owner: Option<Owner>,
     conversation: Conversation,
     groups: &[u64],
     now_ms: i64,
 ) -> Result<Option<Rejoined>, SessionError> {
-    let sessions = archive.sessions(None, Page::ALL)?.items;
     let path = conversation.path();
     let messages = &path.messages[path.lead..];
-    let beginning = with_messages(&**archive, &sessions, messages)?;
-    let is_same = |info: &&SessionInfo| info.group.is_some_and(|group| groups.contains(&group));
-    let same: Vec<&SessionInfo> = sessions.iter().filter(is_same).collect();
-    let longest = || same.iter().max_by_key(|info| info.entries).map(|info| (*info).clone());
+    let beginning = with_messages(&**archive, owner, messages)?;
+    let mut same: Vec<SessionInfo> = Vec::new();
+    for group in groups.iter().collect::<BTreeSet<_>>() {
+        let found = wait(archive.list_sessions(SessionFilter::Group(*group), Page::ALL))?;
+        let is_visible = |info: &SessionInfo| owner.is_none_or(|owner| owner == info.owner);
+        same.extend(found.items.into_iter().filter(is_visible));
+    }
+    let longest = || same.iter().max_by_key(|info| info.entries).cloned();
     let Some(session) = beginning.clone().or_else(longest) else { return Ok(None) };
-    let elsewhere = same.iter().copied().filter(|info| info.id != session.id);
+    let elsewhere = same.iter().filter(|info| info.id != session.id);
     let known = KnownMeanings::of(&**archive, &session, elsewhere)?;
     if let Some((after, new)) = known.rest(messages) {
         let entry = |message| entry_of(conversation.dialect, message, now_ms);
@@ -112,13 +130,11 @@ impl KnownMeanings {
 /// The session that begins as a conversation does, up to an answer at least: many begin with the same question.
 fn with_messages(
     archive: &dyn Archive,
-    sessions: &[SessionInfo],
+    owner: Option<Owner>,
     messages: &[Message],
 ) -> Result<Option<SessionInfo>, SessionError> {
-    let mut owners: Vec<Owner> = sessions.iter().map(|info| info.owner).collect();
-    owners.sort_unstable();
-    owners.dedup();
     let mut best = None;
+    let owners = owner.map_or_else(|| wait(archive.owners()), |owner| Ok(vec![owner]))?;
     for owner in owners {
         let mut chain = Chain::new(owner.root());
         chain.extend(messages);
@@ -130,7 +146,7 @@ fn with_messages(
             best = Some((found.known, found.session));
         }
     }
-    Ok(best.and_then(|(_, id)| sessions.iter().find(|info| info.id == id).cloned()))
+    Ok(best.map(|(_, id)| archive.session(id)).transpose()?.flatten())
 }
 
 fn is_answer(message: &Message) -> bool {

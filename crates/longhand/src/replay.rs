@@ -6,7 +6,7 @@
 //! use longhand::replay::{BudgetShare, Method, ReplaySettings, Trace, replay};
 //! use longhand::Policy;
 //! # use longhand_meter::{ImageRule, MeterSpec};
-//! # let meter: Arc<dyn longhand_core::Meter + Send + Sync> = Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
+//! # let meter: Arc<dyn longhand_core::Meter> = Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
 //!
 //! let chat = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
 //! let trace = Trace::new(&longhand_dialect::read(chat.into(), None)?, &*meter)?;
@@ -31,7 +31,7 @@ use longhand_dialect::{Conversation, DialectError, Finding, read_after, read_sha
 use longhand_summary::{Extractive, Summariser};
 
 pub use self::figures::{Figures, FoundShare, Measure, WorkShares};
-use self::maker::{MadeWindow, Maker, MeasuredRequest};
+use self::maker::{Maker, MeasuredRequest, ReplayedWindow};
 use self::seen::WindowTexts;
 pub use self::trace::Trace;
 use crate::Miner;
@@ -78,9 +78,9 @@ pub struct ReplaySettings {
     /// Beyond what share of the budget a new tool result is clipped as it enters, in percent.
     pub clip_new_percent: Option<u64>,
     /// Counts tokens.
-    pub meter: Arc<dyn Meter + Send + Sync>,
+    pub meter: Arc<dyn Meter>,
     /// What stateless methods count with, if not with that.
-    pub stateless_meter: Option<Arc<dyn Meter + Send + Sync>>,
+    pub stateless_meter: Option<Arc<dyn Meter>>,
     /// The summarisers of folded messages, in the order in which they are tried.
     pub summarisers: Vec<Arc<dyn Summariser>>,
     /// Knows the ids of the project.
@@ -93,7 +93,7 @@ pub struct ReplaySettings {
 
 impl ReplaySettings {
     /// The usual settings.
-    pub fn new(budget: BudgetShare, meter: Arc<dyn Meter + Send + Sync>) -> Self {
+    pub fn new(budget: BudgetShare, meter: Arc<dyn Meter>) -> Self {
         Self {
             budget,
             low_water_percent: 30,
@@ -165,7 +165,7 @@ pub fn replay(
             conversation,
             weights: &trace.weights[..messages],
             fixed: trace.fixed,
-            total: trace.size(messages),
+            meter: &*settings.meter,
         })
     };
     walk(trace, settings, make, &mut watch)
@@ -181,7 +181,7 @@ pub fn judge(
 ) -> Result<ReplayRun, DialectError> {
     let make = |conversation: &Conversation| {
         let text = make(conversation.bytes());
-        MadeWindow { is_new: text != conversation.bytes(), text: Some(text) }
+        Ok(ReplayedWindow { is_new: text != conversation.bytes(), text: Some(text) })
     };
     walk(trace, settings, make, &mut |_| ())
 }
@@ -190,7 +190,7 @@ pub fn judge(
 fn walk(
     trace: &Trace,
     settings: &ReplaySettings,
-    mut make: impl FnMut(&Conversation) -> MadeWindow,
+    mut make: impl FnMut(&Conversation) -> Result<ReplayedWindow, DialectError>,
     watch: &mut dyn FnMut(&str),
 ) -> Result<ReplayRun, DialectError> {
     let budget = settings.budget.of(trace.tokens());
@@ -199,7 +199,7 @@ fn walk(
     for (number, reply) in trace.replies.iter().enumerate() {
         let mut conversation = trace.conversation.beginning(reply.start)?;
         conversation.keep_thinking();
-        let MadeWindow { text, is_new } = make(&conversation);
+        let ReplayedWindow { text, is_new } = make(&conversation)?;
         let window = match text {
             Some(text) => shown.read(text, &conversation)?,
             None => conversation,

@@ -1,5 +1,7 @@
 //! Sessions: recording rounds and making windows.
 
+mod agent;
+mod driver;
 mod request;
 mod retry;
 mod settings;
@@ -10,8 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhand_archive::{
-    After, Archive, ArchiveError, Entry, Ledger, LoggedBatch, NewBatch, NewSession, Owner,
-    SessionId,
+    After, Archive, ArchiveError, Entry, LoggedBatch, NewSession, Owner, SessionId, attempts,
+    outrun,
 };
 use longhand_core::{
     Batch, Budget, CachePrices, Economy, History, Message, Meter, Plan, Policy, Rolling, Scale,
@@ -19,19 +21,21 @@ use longhand_core::{
 };
 use longhand_dialect::{Dialect, DialectError};
 use longhand_summary::{Extractive, Summariser};
-use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::digest::Summarised;
-use crate::driver::{Driver, until_settled};
-use crate::entry::{Form, messages, trace};
-use crate::fit::{Fitting, reasons_json};
+use crate::driver::{BatchCommit, WindowError};
+use crate::entry::{Form, messages, opening_of, trace};
+use crate::fit::Fitting;
 use crate::preamble;
 use crate::prompt::{Prompt, Window};
+use crate::receipt::Receipt;
 use crate::redact::Redactor;
 use crate::round::{ModelCall, Round};
 use crate::story::Storyteller;
 
+pub use self::agent::Answered;
+use self::driver::SessionDriver;
 use self::request::SessionRequest;
 pub use self::settings::SessionSettings;
 
@@ -51,9 +55,22 @@ pub enum SessionError {
     /// Messages could not be read.
     #[error(transparent)]
     Dialect(#[from] DialectError),
+    /// A reply could not be read; it is kept beside the session as it came.
+    #[error("the reply cannot be read: {0}")]
+    Reply(String),
     /// The meter could not be opened.
     #[error(transparent)]
     Meter(#[from] longhand_meter::MeterError),
+}
+
+impl From<WindowError> for SessionError {
+    fn from(error: WindowError) -> Self {
+        match error {
+            WindowError::Dialect(error) => Self::Dialect(error),
+            WindowError::Archive(error) => Self::Archive(error),
+            WindowError::Renumbered => Self::Archive(outrun(SessionId::default())),
+        }
+    }
 }
 
 /// The result of recording a round.
@@ -99,7 +116,7 @@ pub struct PlainRound {
 /// end. A summariser that takes its time works in the background; what it writes comes with the next batch.
 pub struct Session {
     archive: Arc<dyn Archive>,
-    driver: Driver,
+    driver: SessionDriver,
     id: SessionId,
     name: String,
     settings: SessionSettings,
@@ -169,7 +186,7 @@ impl Session {
         name: &str,
         settings: SessionSettings,
     ) -> Result<Self, SessionError> {
-        let driver = Driver::open(Arc::clone(&archive), id)?;
+        let driver = SessionDriver::open(Arc::clone(&archive), id, name)?;
         let mut session = Self {
             archive,
             driver,
@@ -214,8 +231,8 @@ impl Session {
             return Ok(());
         }
         let live = self.driver.live(last)?;
-        self.newest_batch = live.last().map_or(0, |logged| logged.number);
-        self.live = live.iter().map(|logged| logged.batch.clone()).collect();
+        self.newest_batch = live.last().map_or(0, |live| live.number);
+        self.live = live.iter().map(|live| live.batch().clone()).collect();
         keep_newest_state(&mut self.live);
         for range in self.gaps() {
             let entries = self.driver.entries(last, range)?;
@@ -226,12 +243,13 @@ impl Session {
 
     /// Takes note of how much the session has.
     fn read_counts(&mut self) {
-        let ledger = self.driver.ledger();
-        let log = ledger.map(|ledger| ledger.state.log());
-        self.is_undone = log.is_some_and(|log| !log.is_empty() && !log.is_live(log.len()));
-        self.entries = ledger.map_or(0, |ledger| ledger.state.tree().len());
-        self.rounds = ledger.map_or(0, Ledger::rounds);
-        self.pins = self.driver.pins();
+        let memory = self.driver.live.lock();
+        let (tree, log) = (memory.state.tree(), memory.state.log());
+        self.is_undone = !log.is_empty() && !log.is_live(log.len());
+        self.entries = tree.len();
+        let newest = tree.newest().and_then(|newest| memory.state.round(newest).ok());
+        self.rounds = newest.map_or(0, |round| round + 1);
+        self.pins = memory.state.pins().to_vec();
     }
 
     /// The numbers of entries that are not folded.
@@ -256,13 +274,18 @@ impl Session {
         let redacted = self.settings.redactor.as_ref().map(|redactor| round.redacted(redactor));
         let entries = redacted.as_ref().unwrap_or(round).entries();
         let dialect = entries.first().map_or(String::new(), |entry| entry.form.clone());
+        let is_new = self.entries == 0;
+        let opening =
+            is_new.then(|| entries.iter().find_map(|entry| opening_of(&entry.form, &entry.raw)));
         let session = NewSession {
-            owner: Owner::LOCAL,
+            owner: self.driver.live.owner,
             dialect,
             name: self.name.clone(),
             continues: None,
             group: None,
             begun_ms: round.at_ms,
+            opening: opening.flatten().unwrap_or_default(),
+            ..NewSession::default()
         };
         let appended = self.driver.append(&session, self.place, &entries)?;
         let mut recorded = Recorded {
@@ -307,7 +330,7 @@ impl Session {
         self.hear_story(Duration::ZERO)?;
         // Without a summariser rounds stay as they are until a window needs the room.
         let folds = self.settings.is_rolling() && !self.settings.summarisers.is_empty();
-        if folds { self.fit(now_ms) } else { Ok(Folding::default()) }
+        if folds { self.fold_due(now_ms) } else { Ok(Folding::default()) }
     }
 
     /// Reads the entries that were appended since, by this process or another.
@@ -317,7 +340,7 @@ impl Session {
             return Ok(());
         }
         self.driver.refresh()?;
-        let batches = self.driver.ledger().map_or(0, |ledger| ledger.state.log().len());
+        let batches = self.driver.live.lock().state.log().len();
         if batches != self.newest_batch && !self.is_undone {
             return self.reload();
         }
@@ -331,7 +354,7 @@ impl Session {
     }
 
     /// Makes the conversation fit without a new message, in one batch if it does not.
-    fn fit(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
+    fn fold_due(&mut self, now_ms: i64) -> Result<Folding, SessionError> {
         let before = self.verbatim().start;
         let commit = CommitWhen::IfSummarised(now_ms);
         let window = self.make_window(None, &Prompt::default(), self.settings.plan, commit)?;
@@ -371,7 +394,7 @@ impl Session {
     }
 
     /// Sets the meter, for a session that goes to another model.
-    pub fn set_meter(&mut self, meter: Arc<dyn Meter + Send + Sync>) {
+    pub fn set_meter(&mut self, meter: Arc<dyn Meter>) {
         self.weighed = None;
         self.settings.meter = meter;
     }
@@ -423,7 +446,12 @@ impl Session {
         settings: longhand_core::PlanSettings,
         commit: CommitWhen,
     ) -> Result<Window, SessionError> {
-        until_settled(|| self.try_window(message, prompt, settings, commit))
+        for () in attempts() {
+            if let Some(window) = self.try_window(message, prompt, settings, commit)? {
+                return Ok(window);
+            }
+        }
+        Err(outrun(self.id).into())
     }
 
     /// The same, unless another writer was first: then what that one wrote is known.
@@ -468,8 +496,11 @@ impl Session {
             CommitWhen::IfSummarised(_) if digest.account().is_none() => return Ok(Some(window)),
             CommitWhen::At(now_ms) | CommitWhen::IfSummarised(now_ms) => now_ms,
         };
-        let reasons = reasons_json(&request.path(), &plan.batch);
-        let is_committed = self.commit(&plan, &digest, &reasons, now_ms)?;
+        let receipt = Receipt {
+            policy: Some(settings.policy.name().to_owned()),
+            ..Receipt::of_plan(&request.path(), &plan, room)
+        };
+        let is_committed = self.commit(&plan, &digest, receipt, now_ms)?;
         Ok(is_committed.then_some(window))
     }
 
@@ -543,7 +574,7 @@ impl Session {
         &mut self,
         plan: &Plan,
         digest: &Summarised,
-        reasons: &Value,
+        receipt: Receipt,
         now_ms: i64,
     ) -> Result<bool, SessionError> {
         let before = self.tokens();
@@ -553,27 +584,19 @@ impl Session {
         if let After::Entry(Some(last)) = self.place {
             batch.head = batch.head.min(last);
         }
-        let receipt = json!({
-            "at": crate::time::format(now_ms),
-            "tokens_before": before.0,
-            "tokens_after": plan.tokens().0,
-            "floor": plan.floor.0,
-            "edits": reasons,
-            "refused": digest.refused(),
-            "fold": batch.fold().is_some().then(|| digest.account()).flatten(),
-        });
-        let new = NewBatch {
-            after: self.newest_batch,
-            at_ms: now_ms,
-            batch,
-            receipt: receipt.to_string(),
+        let receipt = Receipt {
+            tokens_before: Some(before.0),
+            fold: batch.fold().and_then(|_| digest.account()),
+            refused: digest.refused(),
+            ..receipt
         };
-        let Some(number) = self.driver.commit(&new)? else {
+        let (after, aside) = (self.newest_batch, false);
+        let commit = BatchCommit { after, batch: batch.clone(), receipt, aside };
+        let Some(number) = self.driver.commit(commit, now_ms)? else {
             self.reload()?;
             return Ok(false);
         };
         self.newest_batch = number;
-        let batch = new.batch;
         self.weighed = None;
         if let Some(fold) = batch.fold() {
             self.shown.retain(|entry| !fold.contains(entry.seq));

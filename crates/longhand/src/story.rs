@@ -10,6 +10,7 @@ use longhand_summary::{Input, Refusal, Summariser, SummaryError, SummaryRound, T
 use serde_json::{Value, json};
 
 use crate::digest::Summarised;
+use crate::receipt::SummaryReceipt;
 use crate::said::Said;
 
 /// Rounds to summarise. It owns its data, so that any thread can do the work.
@@ -22,7 +23,7 @@ pub(crate) struct Chapter {
     pub(crate) earlier: String,
     pub(crate) rounds: Vec<Said>,
     pub(crate) limit: Tokens,
-    pub(crate) meter: Arc<dyn Meter + Send + Sync>,
+    pub(crate) meter: Arc<dyn Meter>,
 }
 
 impl Chapter {
@@ -42,13 +43,14 @@ impl Chapter {
             summary = shorter.after(&summary);
         }
         judge(&summary.text).map_err(|refusal| format!("{}: {refusal}", summariser.name()))?;
-        let account = json!({
-            "summariser": summariser.name(),
-            "model": summary.model,
-            "input_tokens": summary.input_tokens.0,
-            "output_tokens": summary.output_tokens.0,
-            "cost_micros": summary.cost_micros,
-        });
+        let account = SummaryReceipt {
+            summariser: summariser.name().to_owned(),
+            model: summary.model,
+            input_tokens: Some(summary.input_tokens.0),
+            output_tokens: Some(summary.output_tokens.0),
+            cost_micros: summary.cost_micros,
+            ..SummaryReceipt::default()
+        };
         Ok(WrittenStory {
             rounds: self.until,
             until: self.until,
@@ -87,7 +89,7 @@ pub(crate) struct WrittenStory {
     until: u64,
     pub(crate) text: String,
     /// The tokens and the cost of writing it.
-    pub(crate) account: Option<Value>,
+    pub(crate) account: Option<SummaryReceipt>,
 }
 
 impl WrittenStory {
@@ -99,7 +101,7 @@ impl WrittenStory {
     fn parse(state: &str) -> Self {
         let mut value: Value = serde_json::from_str(state).unwrap_or_default();
         let text = value["text"].as_str().unwrap_or_default().to_owned();
-        let account = Some(value["account"].take()).filter(|account| !account.is_null());
+        let account = serde_json::from_value(value["account"].take()).ok();
         let rounds = value["rounds"].as_u64().unwrap_or(0);
         Self { rounds, until: rounds, text, account }
     }
@@ -108,7 +110,7 @@ impl WrittenStory {
     pub(crate) fn write(&self) -> String {
         let mut state = json!({"rounds": self.rounds, "text": self.text});
         if let Some(account) = &self.account {
-            state["account"] = account.clone();
+            state["account"] = json!(account);
         }
         state.to_string()
     }
@@ -191,7 +193,7 @@ impl Storyteller {
                 match work.told_by(&**summariser) {
                     Ok(mut chapter) => {
                         if let Some(account) = &mut chapter.account {
-                            account["refused"] = refused.into();
+                            account.refused = refused;
                         }
                         told = Some(chapter);
                         break;

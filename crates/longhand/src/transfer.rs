@@ -18,7 +18,7 @@ pub use self::import::{ExportedSession, Imported, ImportedSession, check, import
 pub use self::read::{Exported, ExportedMessage, header_version};
 
 /// The version of what is written here.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// What the first line of an export begins with, as an object.
 const HEADER: &str = "longhand";

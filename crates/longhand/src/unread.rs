@@ -1,20 +1,20 @@
 //! Answers that could not be read, kept as they came beside the sessions that they belong to.
 //!
-//! An archive has each under a key of its session that begins with [`PREFIX`]: `unread-answer/`, the time of the
-//! request in milliseconds, `/` and a handle, which opens it. The value is JSON: `why`, `type` and `coding` as the
-//! answer's head has them, `bytes` (how many the answer had), and what is kept of it as `text` or, if it is no text,
-//! as `base64`.
+//! An archive has each as a note of its session, with the time of the request and a handle, which opens it. The note is
+//! JSON: `why`, `type` and `coding` as the answer's head has them, `bytes` (how many the answer had), and what is kept of
+//! it as `text` or, if it is no text, as `base64`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use longhand_archive::{Archive, ArchiveError, Page, SessionId};
+use longhand_archive::{Archive, ArchiveError, Note, NoteContent, NoteFilter, SessionId, wait};
 use longhand_core::Handle;
 use serde_json::{Value, json};
 
 use crate::Redactor;
 
-/// How the keys begin.
-pub const PREFIX: &str = "unread-answer/";
+/// How the keys began under which exports up to version 3 have such answers: then comes the time of the request, `/` and
+/// the handle.
+const DERIVED_PREFIX: &str = "unread-answer/";
 
 /// An answer, or what is left of one, that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,9 +78,8 @@ impl UnreadAnswer {
         Handle::of([self.content.as_str(), &self.at_ms.to_string()])
     }
 
-    /// The key and the value under which an archive keeps it.
-    pub fn record(&self) -> (String, String) {
-        let key = format!("{PREFIX}{}/{}", self.at_ms, self.handle());
+    /// The note that an archive keeps of it.
+    pub fn note(&self) -> Note {
         let mut value =
             json!({"why": self.why, "type": self.kind, "coding": self.coding, "bytes": self.bytes});
         match &self.content {
@@ -88,12 +87,13 @@ impl UnreadAnswer {
             UnreadContent::Base64(base64) => value["base64"] = json!(base64),
             UnreadContent::Withheld => {}
         }
-        (key, value.to_string())
+        let content = NoteContent::Unread(value.to_string());
+        Note { at_ms: self.at_ms, handle: self.handle(), content }
     }
 
-    /// Reads what an archive has under a key.
-    pub fn read(key: &str, value: &str) -> Option<Self> {
-        let (at_ms, _) = key.strip_prefix(PREFIX)?.split_once('/')?;
+    /// Reads a note; `None` if it is another one.
+    pub fn read(note: &Note) -> Option<Self> {
+        let NoteContent::Unread(value) = &note.content else { return None };
         let value: Value = serde_json::from_str(value).ok()?;
         let field = |name: &str| value[name].as_str().map(str::to_owned);
         let content = match (field("text"), field("base64")) {
@@ -102,7 +102,7 @@ impl UnreadAnswer {
             (None, None) => UnreadContent::Withheld,
         };
         Some(Self {
-            at_ms: at_ms.parse().ok()?,
+            at_ms: note.at_ms,
             why: field("why")?,
             kind: field("type").unwrap_or_default(),
             coding: field("coding").unwrap_or_default(),
@@ -122,27 +122,35 @@ impl UnreadAnswer {
 /// # Ok::<(), longhand::ArchiveError>(())
 /// ```
 pub fn answers(archive: &dyn Archive, id: SessionId) -> Result<Vec<UnreadAnswer>, ArchiveError> {
-    let mut answers = Vec::new();
-    for key in archive.derived_keys(id, PREFIX)? {
-        let value = archive.derived(id, &key)?;
-        answers.extend(value.and_then(|value| UnreadAnswer::read(&key, &value)));
-    }
+    let notes = wait(archive.notes(NoteFilter::Session(id)))?;
+    let mut answers: Vec<UnreadAnswer> =
+        notes.iter().filter_map(|(_, note)| UnreadAnswer::read(note)).collect();
     answers.sort_by_key(|answer| answer.at_ms);
     Ok(answers)
 }
 
 /// The answer that a handle opens, in whichever session it is.
 pub fn open(archive: &dyn Archive, handle: Handle) -> Result<Option<UnreadAnswer>, ArchiveError> {
-    let end = format!("/{handle}");
-    for session in archive.sessions(None, Page::ALL)?.items {
-        for key in archive.derived_keys(session.id, PREFIX)? {
-            if key.ends_with(&end) {
-                let value = archive.derived(session.id, &key)?;
-                return Ok(value.and_then(|value| UnreadAnswer::read(&key, &value)));
-            }
-        }
-    }
-    Ok(None)
+    open_among(archive, handle, |_| true)
+}
+
+/// The answer that a handle opens, if a session has it that may be looked into.
+pub fn open_among(
+    archive: &dyn Archive,
+    handle: Handle,
+    may_open: impl Fn(SessionId) -> bool,
+) -> Result<Option<UnreadAnswer>, ArchiveError> {
+    let notes = wait(archive.notes(NoteFilter::Handle(handle)))?;
+    let mut notes = notes.iter().filter(|(session, _)| may_open(*session));
+    Ok(notes.find_map(|(_, note)| UnreadAnswer::read(note)))
+}
+
+/// The note of an answer that an earlier release kept among what is derived; `None` if this is something else.
+pub fn of_derived(key: &str, value: &str) -> Option<Note> {
+    let (at_ms, handle) = key.strip_prefix(DERIVED_PREFIX)?.split_once('/')?;
+    let content = NoteContent::Unread(value.to_owned());
+    let note = Note { at_ms: at_ms.parse().ok()?, handle: Handle::parse(handle)?, content };
+    UnreadAnswer::read(&note).is_some().then_some(note)
 }
 
 #[cfg(test)]
@@ -159,17 +167,20 @@ mod tests {
         for bytes in [&b"plain \"text\"\n"[..], b"\xff\x00\x01", b"", "Gr\u{fc}\u{df}e".as_bytes()]
         {
             let answer = answer(UnreadContent::of(bytes, None, false));
-            let (key, value) = answer.record();
-            assert!(key.ends_with(&answer.handle().to_string()), "{key}");
-            assert_eq!(UnreadAnswer::read(&key, &value), Some(answer), "{value}");
+            let note = answer.note();
+            assert_eq!((note.at_ms, note.handle), (17, answer.handle()));
+            let NoteContent::Unread(value) = &note.content else { panic!("{note:?}") };
+            let key = format!("unread-answer/17/{}", answer.handle());
+            assert_eq!(of_derived(&key, value), Some(note.clone()), "{value}");
+            assert_eq!(UnreadAnswer::read(&note), Some(answer), "{value}");
         }
         let base64 = UnreadContent::of(b"\xff\x00\x01", None, true);
         assert_eq!(base64, UnreadContent::Base64("/wAB".to_owned()));
         // A text that was cut in the middle of a character is a text.
         let cut = UnreadContent::of(&"Gr\u{fc}".as_bytes()[..3], None, false);
         assert_eq!(cut, UnreadContent::Text("Gr".to_owned()));
-        assert_eq!(UnreadAnswer::read("story", "{}"), None);
-        assert_eq!(UnreadAnswer::read("unread-answer/x/h", "{}"), None);
+        assert_eq!(of_derived("story", "{}"), None);
+        assert_eq!(of_derived("unread-answer/x/h", "{}"), None);
     }
 
     #[test]

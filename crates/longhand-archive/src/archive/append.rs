@@ -33,7 +33,7 @@ pub(super) async fn append<S: Storage + ?Sized>(
 }
 
 /// Appends entries to a state, and to what is written of it.
-pub(crate) fn append_to(
+pub fn append_to(
     id: SessionId,
     state: &mut SessionState,
     after: After,
@@ -72,8 +72,8 @@ fn parent(id: SessionId, state: &SessionState, after: After) -> Result<Option<Se
 
 fn record(node: Node, entry: &NewEntry) -> EntryRecord {
     let Node { seq, parent, link, round } = node;
-    let NewEntry { form, raw, text, at_ms, .. } = entry.clone();
-    EntryRecord { entry: Entry { seq, parent, link, round, form, raw, at_ms }, text }
+    let NewEntry { form, raw, text, at_ms, source_ms, .. } = entry.clone();
+    EntryRecord { entry: Entry { seq, parent, link, round, form, raw, at_ms, source_ms }, text }
 }
 
 /// See [`crate::Archive::commit`].

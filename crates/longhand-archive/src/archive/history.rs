@@ -7,7 +7,7 @@ use longhand_core::{Link, Seq};
 
 use crate::ledger::{Ledger, Undecided};
 use crate::page::{Cursor, Listing, Page};
-use crate::storage::{EntryRecord, SessionFilter, Storage};
+use crate::storage::{EntryRecord, FoldStates, SessionFilter, Storage};
 use crate::{ArchiveError, Entry, Head, KnownPath, LoggedBatch, Owner, SessionId, SessionInfo};
 
 /// See [`crate::Archive::head`].
@@ -44,7 +44,7 @@ pub(super) async fn logged<S: Storage + ?Sized>(
         return Ok(Vec::new());
     }
     let numbers = batches.iter().map(|(number, _)| *number).collect();
-    let records = storage.read_batches(id, numbers).await?;
+    let records = storage.read_batches(id, numbers, FoldStates::All).await?;
     let logged = records.into_iter().zip(batches);
     Ok(logged.map(|(record, (number, is_live))| record.logged(*number, *is_live)).collect())
 }
@@ -64,7 +64,7 @@ pub(super) async fn batches<S: Storage + ?Sized>(
 }
 
 /// See [`crate::Archive::path`].
-pub(super) async fn path<S: Storage + ?Sized>(
+pub async fn path<S: Storage + ?Sized>(
     storage: &S,
     id: SessionId,
     head: Option<Seq>,
@@ -114,7 +114,7 @@ pub(super) async fn tree<S: Storage + ?Sized>(
 }
 
 /// See [`crate::Archive::find_path`].
-pub(super) async fn find_path<S: Storage + ?Sized>(
+pub async fn find_path<S: Storage + ?Sized>(
     storage: &S,
     owner: Owner,
     links: &[Link],

@@ -1,8 +1,8 @@
 //! Money that calls of models cost, shared by all that use an archive.
 
-use crate::ledger::Conflicts;
+use crate::ledger::{attempts, outrun};
 use crate::storage::{Key, Storage};
-use crate::{ArchiveError, Conflict, Reserved, SessionId, Wish};
+use crate::{ArchiveError, Reserved, SessionId, Wish};
 
 /// Where it is noted: a line for each call, with its number, time and millionths of a dollar.
 const NAME: &str = "spending";
@@ -86,8 +86,7 @@ async fn change<S: Storage + ?Sized, T>(
     decide: impl Fn(&mut Spending) -> T,
 ) -> Result<T, ArchiveError> {
     let key = Key::Shared(NAME.to_owned());
-    let mut conflicts = Conflicts::default();
-    loop {
+    for () in attempts() {
         let before = super::one(storage, key.clone()).await?;
         let mut spending = before.as_deref().map(Spending::read).unwrap_or_default();
         let answer = decide(&mut spending);
@@ -95,9 +94,6 @@ async fn change<S: Storage + ?Sized, T>(
         if before.as_ref() == Some(&now) || storage.put(key.clone(), before, now).await? {
             return Ok(answer);
         }
-        if !conflicts.may_retry() {
-            let (session, conflict) = (SessionId::default(), Conflict::Version);
-            return Err(ArchiveError::Conflict { session, conflict });
-        }
     }
+    Err(outrun(SessionId::default()))
 }

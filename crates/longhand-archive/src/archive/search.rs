@@ -5,7 +5,9 @@ use longhand_core::{Handle, Seq};
 use crate::codec::{self, Target};
 use crate::ledger::Ledger;
 use crate::query::Strictness;
-use crate::storage::{Referenced, SearchFilter, SearchQuery, SearchScope, SessionFilter, Storage};
+use crate::storage::{
+    FoldStates, Referenced, SearchFilter, SearchQuery, SearchScope, SessionFilter, Storage,
+};
 use crate::{
     ArchiveError, Damage, DamagedPart, Found, Hit, Owner, Page, Reference, Scope, SessionId,
 };
@@ -14,7 +16,7 @@ use crate::{
 ///
 /// Of one session, nothing is only the answer if everything could be read; among many, one that is damaged
 /// is of no concern to the others.
-pub(super) async fn search<S: Storage + ?Sized>(
+pub async fn search<S: Storage + ?Sized>(
     storage: &S,
     scope: &Scope,
     query: &str,
@@ -84,7 +86,7 @@ async fn reach<S: Storage + ?Sized>(
 }
 
 /// See [`crate::Archive::reference`].
-pub(super) async fn reference<S: Storage + ?Sized>(
+pub async fn reference<S: Storage + ?Sized>(
     storage: &S,
     scope: &Scope,
     handle: Handle,
@@ -133,7 +135,7 @@ async fn target<S: Storage + ?Sized>(
     handle: Handle,
 ) -> Result<Reference, ArchiveError> {
     let (session, number) = (found.session, found.batch);
-    let batch = storage.read_batches(session, vec![number]).await?.pop();
+    let batch = storage.read_batches(session, vec![number], FoldStates::None).await?.pop();
     let target = batch.and_then(|record| codec::target(&record.batch, handle));
     let damaged = || {
         let part = DamagedPart::Reference(handle.to_string());

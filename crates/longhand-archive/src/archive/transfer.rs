@@ -8,10 +8,10 @@ use longhand_core::session::{Node, SessionState, Version};
 use super::one;
 use crate::ledger::{self, Ledger, Undecided, require};
 use crate::page::Page;
-use crate::storage::{BatchRecord, EntryRecord, Key, RequestFilter, Storage, Write};
-use crate::{
-    ArchiveError, NewBatch, NewSession, PreambleId, Record, RequestRecord, SessionId, SessionInfo,
+use crate::storage::{
+    BatchRecord, EntryRecord, FoldStates, Key, NoteFilter, RequestFilter, Storage, Write,
 };
+use crate::{ArchiveError, NewBatch, PreambleId, Record, RequestRecord, SessionId};
 
 /// How many entries are read at a time.
 const PAGE: u64 = 256;
@@ -29,21 +29,16 @@ pub(super) async fn export<S: Storage + ?Sized>(
     take: Take<'_>,
 ) -> Result<bool, ArchiveError> {
     let Some(ledger) = Ledger::open(storage, id).await? else { return Ok(false) };
-    if take(Record::Session(begun(&ledger.opened.session))).is_continue()
+    if take(Record::Session(ledger.opened.session.as_new())).is_continue()
         && entries(storage, &ledger, take).await?.is_continue()
         && batches(storage, &ledger, take).await?.is_continue()
         && requests(storage, &ledger, take).await?.is_continue()
+        && derived(storage, id, take).await?.is_continue()
     {
         // What comes last is as good if it breaks off.
-        let _ = derived(storage, id, take).await?;
+        let _ = notes(storage, id, take).await?;
     }
     Ok(true)
-}
-
-/// A session as it began.
-fn begun(session: &SessionInfo) -> NewSession {
-    let SessionInfo { owner, dialect, name, continues, group, begun_ms, .. } = session.clone();
-    NewSession { owner, dialect, name, continues, group, begun_ms }
 }
 
 async fn entries<S: Storage + ?Sized>(
@@ -72,7 +67,7 @@ async fn batches<S: Storage + ?Sized>(
     take: Take<'_>,
 ) -> Result<ControlFlow<()>, ArchiveError> {
     for number in 1..=ledger.state.log().len() {
-        for record in storage.read_batches(ledger.id(), vec![number]).await? {
+        for record in storage.read_batches(ledger.id(), vec![number], FoldStates::All).await? {
             let BatchRecord { line, at_ms, batch, receipt } = record;
             let batch = NewBatch { after: line.after, at_ms, batch, receipt };
             if take(Record::Batch { number, batch }).is_break() {
@@ -118,6 +113,15 @@ async fn requests<S: Storage + ?Sized>(
     Ok(requests.into_iter().map(Record::Request).try_for_each(take))
 }
 
+async fn notes<S: Storage + ?Sized>(
+    storage: &S,
+    id: SessionId,
+    take: Take<'_>,
+) -> Result<ControlFlow<()>, ArchiveError> {
+    let notes = storage.notes(NoteFilter::Session(id)).await?;
+    Ok(notes.into_iter().map(|(_, note)| Record::Note(note)).try_for_each(take))
+}
+
 async fn derived<S: Storage + ?Sized>(
     storage: &S,
     id: SessionId,
@@ -146,7 +150,7 @@ pub(super) async fn restore<S: Storage + ?Sized>(
     let mut ledger = if let Some(new) = begin {
         let ledger = Ledger::open_or_begin(storage, id, new).await?;
         let is_there = ledger.state.written() != Version::default();
-        if is_there && begun(&ledger.opened.session) != *new {
+        if is_there && !ledger.opened.session.as_new().is_same(new) {
             return Err(unfit(id, "the record of the session"));
         }
         ledger
@@ -214,6 +218,7 @@ fn restore_one(
         }
         Record::Preamble(content) => write.preambles.push(content.clone()),
         Record::Request(request) => write.requests.push(request.clone()),
+        Record::Note(note) => write.notes.push(note.clone()),
         Record::Derived { key, value } => write.derived.push((key.clone(), value.clone())),
     }
     Ok(())

@@ -6,11 +6,12 @@ use longhand_core::Seq;
 use longhand_core::session::BatchLine;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
+use super::derived::unpacked;
 use super::fault::{Fault, illegible_as};
-use super::reference;
 use super::seal::{Seal, Sealer};
 use super::session::{StoredSession, first_seal, optional, signed, unsigned};
-use crate::{BatchRecord, DamagedPart, codec};
+use super::{pack, reference};
+use crate::{BatchRecord, DamagedPart, FoldStates, codec};
 
 /// Adds a batch to the log, with a reference for every handle in it; the session is still to be saved.
 pub(super) fn insert(
@@ -23,10 +24,11 @@ pub(super) fn insert(
         after: record.line.after,
         reach: record.line.reach.map(|reach| reach.0),
         at_ms: record.at_ms,
+        state_seal: (!record.batch.state.is_empty()).then(|| seal_of_state(&record.batch.state)),
         receipt: record.receipt.clone(),
         edits: codec::encode(&record.batch),
     };
-    stored.insert(db, session)?;
+    stored.insert(db, session, &record.batch.state)?;
     for handle in codec::handles(&record.batch) {
         reference::add(db, session, handle, stored.number)?;
     }
@@ -86,12 +88,44 @@ pub(super) fn batches(
     db: &Connection,
     session: &StoredSession,
     numbers: &[u64],
+    states: FoldStates,
 ) -> Result<Vec<BatchRecord>, Fault> {
-    let batch = |number: &u64| {
+    let mut records = Vec::with_capacity(numbers.len());
+    let mut is_last = true;
+    for number in numbers.iter().rev() {
         let stored = by_number(db, session, *number)?;
-        stored.decoded().ok_or_else(|| damaged(session, *number))
-    };
-    numbers.iter().map(batch).collect()
+        let state_seal = stored.state_seal;
+        let mut record = stored.decoded().ok_or_else(|| damaged(session, *number))?;
+        if let Some(seal) = state_seal {
+            if states.include(is_last) {
+                record.batch.state = state(db, session, *number, &seal)?;
+            }
+            is_last = false;
+        }
+        records.push(record);
+    }
+    records.reverse();
+    Ok(records)
+}
+
+/// Reads the state of a batch's fold, checked.
+fn state(
+    db: &Connection,
+    session: &StoredSession,
+    number: u64,
+    seal: &Seal,
+) -> Result<String, Fault> {
+    let damaged = || damaged(session, number);
+    let mut select =
+        db.prepare_cached("SELECT state FROM batch WHERE session = ?1 AND number = ?2")?;
+    let state = select.query_row((session.row, signed(number)), |row| unpacked(row, 0));
+    let state = state.map_err(illegible_as(damaged))?.ok_or_else(damaged)?;
+    if seal_of_state(&state) == *seal { Ok(state) } else { Err(damaged()) }
+}
+
+/// The states are sealed apart, so that a batch can be checked without its own.
+fn seal_of_state(state: &str) -> Seal {
+    Sealer::new("state").bytes(state.as_bytes()).seal()
 }
 
 /// The numbers of the undone batches, checked.
@@ -135,32 +169,46 @@ pub(super) struct StoredBatch {
     after: u64,
     pub(super) reach: Option<u64>,
     at_ms: i64,
+    /// `None` if its fold has no state.
+    state_seal: Option<Seal>,
     receipt: String,
     edits: Vec<u8>,
 }
 
-pub(super) const SELECT_ALL: &str = "SELECT number, after, reach, at_ms, seal, receipt, edits \
+pub(super) const SELECT_ALL: &str = "SELECT number, after, reach, at_ms, seal, state_seal, \
+                                     receipt, edits, state \
                                      FROM batch WHERE session = ?1 ORDER BY number";
 
 impl StoredBatch {
     /// Reads a batch and its seal.
     pub(super) fn read(row: &Row<'_>) -> Result<(Self, Seal), rusqlite::Error> {
+        let packed = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_blob()?);
+        let illegible = |column| {
+            let kind = rusqlite::types::Type::Blob;
+            rusqlite::Error::InvalidColumnType(column, "packed".to_owned(), kind)
+        };
         let stored = Self {
             number: unsigned(row, 0)?,
             after: unsigned(row, 1)?,
             reach: optional(row, 2)?,
             at_ms: row.get(3)?,
-            receipt: row.get(5)?,
-            edits: row.get(6)?,
+            state_seal: row.get(5)?,
+            receipt: pack::unpack_text(packed(6)?).ok_or_else(|| illegible(6))?,
+            edits: pack::unpack(packed(7)?).ok_or_else(|| illegible(7))?,
         };
         Ok((stored, row.get(4)?))
     }
 
-    fn insert(&self, db: &Connection, session: &mut StoredSession) -> Result<(), Fault> {
+    fn insert(
+        &self,
+        db: &Connection,
+        session: &mut StoredSession,
+        state: &str,
+    ) -> Result<(), Fault> {
         let seal = self.right_seal(&session.totals.batch_seal);
         let mut insert = db.prepare_cached(
-            "INSERT INTO batch (session, number, after, reach, at_ms, seal, receipt, edits) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO batch (session, number, after, reach, at_ms, seal, state_seal, receipt, edits, \
+             state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?;
         insert.execute((
             session.row,
@@ -169,8 +217,10 @@ impl StoredBatch {
             self.reach.map(signed),
             self.at_ms,
             seal,
-            &self.receipt,
-            &self.edits,
+            self.state_seal,
+            pack::pack(self.receipt.as_bytes()),
+            pack::pack(&self.edits),
+            self.state_seal.map(|_| pack::pack(state.as_bytes())),
         ))?;
         session.totals.batches = self.number;
         session.totals.batch_seal = seal;
@@ -187,10 +237,16 @@ impl StoredBatch {
             .time(self.at_ms)
             .bytes(self.receipt.as_bytes())
             .bytes(&self.edits)
+            .bytes(self.state_seal.as_ref().map_or(&[], |seal| seal))
             .seal()
     }
 
-    /// The batch; `None` if its edits are illegible.
+    /// Whether this is the state of its fold.
+    pub(super) fn has_state(&self, state: Option<&str>) -> bool {
+        self.state_seal == state.map(seal_of_state)
+    }
+
+    /// The batch without the state of its fold; `None` if its edits are illegible.
     pub(super) fn decoded(self) -> Option<BatchRecord> {
         Some(BatchRecord {
             line: BatchLine { after: self.after, reach: self.reach.map(Seq) },
@@ -208,12 +264,12 @@ pub(super) fn by_number(
     number: u64,
 ) -> Result<StoredBatch, Fault> {
     let mut select = db.prepare_cached(
-        "SELECT number, after, reach, at_ms, seal, receipt, edits, \
+        "SELECT number, after, reach, at_ms, seal, state_seal, receipt, edits, \
          (SELECT seal FROM batch AS before WHERE before.session = ?1 AND before.number = ?2 - 1) \
          FROM batch WHERE session = ?1 AND number = ?2",
     )?;
     let read = |row: &Row<'_>| {
-        let before: Option<Seal> = row.get(7)?;
+        let before: Option<Seal> = row.get(8)?;
         StoredBatch::read(row).map(|(stored, seal)| (stored, seal, before))
     };
     let found = select.query_row((session.row, signed(number)), read).optional();

@@ -1,14 +1,14 @@
 //! The bytes of messages, stored once for each owner.
 //!
-//! The first entry with certain bytes holds them, and later ones refer to it. What the newest entries
-//! hold is known to the connection that wrote them; the rest is in the table `content`, which follows
-//! along with the search index. A body that is not found there is stored again, which only costs space.
-
-use std::time::Instant;
+//! The first entry with certain bytes brings a row for them, which has the id of the entry, and later entries refer to
+//! it. The row stays as long as any of them does. What the newest entries brought is known to the connection that wrote
+//! them; the rest is in the table `content`, which follows along with the search index. A body that is not found there is
+//! stored again, which only costs space.
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _};
 
 use super::fault::Fault;
+use super::pack;
 use super::seal::{Seal, Sealer};
 use crate::Owner;
 
@@ -54,9 +54,10 @@ pub(super) fn prepare(db: &Connection) -> Result<(), Fault> {
 /// The statements that entries need for their bytes, prepared once for many.
 pub(super) struct Bodies<'d> {
     db: &'d Connection,
-    /// Where an entry may be that holds them: the recent ones, then all others.
+    /// Which body may have them: the recent ones, then all others.
     places: [CachedStatement<'d>; 2],
-    compare: CachedStatement<'d>,
+    read: CachedStatement<'d>,
+    insert: CachedStatement<'d>,
     remember: CachedStatement<'d>,
 }
 
@@ -68,54 +69,92 @@ impl<'d> Bodies<'d> {
                 db.prepare_cached("SELECT entry FROM temp.recent WHERE key = ?1")?,
                 db.prepare_cached("SELECT entry FROM content WHERE key = ?1")?,
             ],
-            compare: db.prepare_cached(
-                "SELECT raw = ?3 FROM entry WHERE id = ?1 AND hash = ?2 AND body IS NULL",
-            )?,
+            read: db.prepare_cached("SELECT content FROM body WHERE id = ?1")?,
+            insert: db.prepare_cached("INSERT INTO body (id, content) VALUES (?1, ?2)")?,
             remember: db.prepare_cached("INSERT OR REPLACE INTO temp.recent VALUES (?1, ?2)")?,
         })
     }
 
-    /// Finds the entry that holds these bytes.
+    /// Finds the body that has these bytes, of which `packed` is how they would be stored.
     ///
-    /// One that holds them damaged gets them anew: an entry that is about to be acknowledged must not
+    /// One that has them damaged gets them anew: an entry that is about to be acknowledged must not
     /// refer to what cannot be read.
-    pub(super) fn find(&mut self, hash: &Seal, raw: &str) -> Result<Option<i64>, Fault> {
+    pub(super) fn find(
+        &mut self,
+        hash: &Seal,
+        raw: &str,
+        packed: &[u8],
+    ) -> Result<Option<i64>, Fault> {
         for place in &mut self.places {
-            let entry: Option<i64> = place.query_row([key(hash)], |row| row.get(0)).optional()?;
-            let Some(entry) = entry else { continue };
-            let is_same: Option<Option<bool>> =
-                self.compare.query_row((entry, hash, raw), |row| row.get(0)).optional()?;
-            match is_same {
-                None => {}
-                Some(Some(true)) => return Ok(Some(entry)),
-                Some(_) => {
+            let body: Option<i64> = place.query_row([key(hash)], |row| row.get(0)).optional()?;
+            let Some(body) = body else { continue };
+            let is_same = |row: &rusqlite::Row<'_>| {
+                let stored = row.get_ref(0)?.as_blob().unwrap_or_default();
+                let is_same = || pack::unpack(stored).is_some_and(|plain| plain == raw.as_bytes());
+                Ok(stored == packed || is_same())
+            };
+            match self.read.query_row([body], is_same).optional()? {
+                Some(true) => return Ok(Some(body)),
+                Some(false) if is_named(self.db, body, hash)? => {
                     self.db
-                        .prepare_cached("UPDATE entry SET raw = ?2 WHERE id = ?1")?
-                        .execute((entry, raw))?;
-                    return Ok(Some(entry));
+                        .prepare_cached("UPDATE body SET content = ?2 WHERE id = ?1")?
+                        .execute((body, packed))?;
+                    return Ok(Some(body));
                 }
+                // It is gone, or other bytes have an equal key.
+                None | Some(false) => {}
             }
         }
         Ok(None)
     }
 
-    /// Remembers that an entry that was just written holds bytes.
-    pub(super) fn remember(&mut self, hash: &Seal, entry: i64) -> Result<(), Fault> {
+    /// Stores the bytes that an entry brings.
+    pub(super) fn add(&mut self, hash: &Seal, entry: i64, packed: &[u8]) -> Result<(), Fault> {
+        self.insert.execute((entry, packed))?;
+        self.remember(hash, entry)
+    }
+
+    /// Stores the bytes that an entry brought to another file, unless they are there.
+    pub(super) fn restore(&mut self, body: i64, packed: &[u8]) -> Result<(), Fault> {
+        let insert = "INSERT OR IGNORE INTO body (id, content) VALUES (?1, ?2)";
+        self.db.prepare_cached(insert)?.execute((body, packed))?;
+        Ok(())
+    }
+
+    fn remember(&mut self, hash: &Seal, entry: i64) -> Result<(), Fault> {
         self.remember.execute((key(hash), entry))?;
         Ok(())
     }
 }
 
-/// Writes to the table `content` which bytes entries hold.
-pub(super) struct Notes<'d>(CachedStatement<'d>);
+/// Whether an entry that has this body says that its bytes have this hash.
+fn is_named(db: &Connection, body: i64, hash: &Seal) -> Result<bool, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT 1 FROM entry WHERE id = ?1 AND body IS NULL AND hash = ?2 \
+         UNION ALL SELECT 1 FROM entry WHERE body = ?1 AND hash = ?2",
+    )?;
+    Ok(select.exists((body, hash))?)
+}
+
+/// Writes to the table `content` which bytes entries brought.
+pub(super) struct Notes<'d> {
+    select: CachedStatement<'d>,
+    insert: CachedStatement<'d>,
+}
 
 impl<'d> Notes<'d> {
     pub(super) fn new(db: &'d Connection) -> Result<Self, Fault> {
-        Ok(Self(db.prepare_cached("INSERT OR IGNORE INTO content VALUES (?1, ?2)")?))
+        // One statement for both would make the search index write what it has gathered after every entry.
+        Ok(Self {
+            select: db.prepare_cached("SELECT 1 FROM body WHERE id = ?1")?,
+            insert: db.prepare_cached("INSERT OR IGNORE INTO content VALUES (?1, ?2)")?,
+        })
     }
 
     pub(super) fn add(&mut self, hash: &Seal, entry: i64) -> Result<(), Fault> {
-        self.0.execute((key(hash), entry))?;
+        if self.select.exists([entry])? {
+            self.insert.execute((key(hash), entry))?;
+        }
         Ok(())
     }
 }
@@ -126,69 +165,21 @@ pub(super) fn forget_recent(db: &Connection, entry: i64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How many references to moved bytes are updated at a time.
-const HEIRS_AT_A_TIME: i64 = 64;
-
-/// Moves the bytes that an entry holds to one of those that refer to it, and updates the other references. Returns
-/// whether that is done: with many references, the next call continues.
-pub(super) fn hand_over(db: &Connection, entry: i64, deadline: Instant) -> Result<bool, Fault> {
-    let mut select = db.prepare_cached("SELECT hash FROM entry WHERE id = ?1 AND body IS NULL")?;
-    let hash: Option<Vec<u8>> = select.query_row([entry], |row| row.get(0)).optional()?;
-    let Some(hash) = hash else { return Ok(true) };
-    let hash = Seal::try_from(hash).ok();
-    let mut select = db.prepare_cached("SELECT 1 FROM entry WHERE body = ?1")?;
-    if !select.exists([entry])? {
-        return forget(db, hash.as_ref(), entry).map(|()| true);
-    }
-    let heir = match heir_of_before(db, hash.as_ref(), entry)? {
-        Some(heir) => heir,
-        None => appoint_heir(db, hash.as_ref(), entry)?,
-    };
-    let mut tell = db.prepare_cached(
-        "UPDATE entry SET body = ?2 WHERE id IN (SELECT id FROM entry WHERE body = ?1 LIMIT ?3)",
-    )?;
-    while tell.execute((entry, heir, HEIRS_AT_A_TIME))? > 0 {
-        if Instant::now() >= deadline {
-            return Ok(!select.exists([entry])?);
-        }
-    }
-    Ok(true)
-}
-
-/// The entry that an earlier call gave the bytes to.
-fn heir_of_before(db: &Connection, hash: Option<&Seal>, entry: i64) -> Result<Option<i64>, Fault> {
-    let Some(hash) = hash else { return Ok(None) };
+/// Wipes the bytes that an entry had, which is gone, unless another entry has them, too.
+pub(super) fn release(db: &Connection, body: i64, hash: Option<&Seal>) -> Result<(), Fault> {
     let mut select = db.prepare_cached(
-        "SELECT entry.id FROM content JOIN entry ON entry.id = content.entry \
-         WHERE content.key = ?1 AND entry.id <> ?2 AND entry.hash = ?3 AND entry.body IS NULL",
+        "SELECT 1 FROM entry WHERE id = ?1 AND body IS NULL UNION ALL SELECT 1 FROM entry WHERE body = ?1",
     )?;
-    Ok(select.query_row((key(hash), entry, hash), |row| row.get(0)).optional()?)
-}
-
-/// Gives the bytes to an entry of a session that stays, if there is one.
-fn appoint_heir(db: &Connection, hash: Option<&Seal>, entry: i64) -> Result<i64, Fault> {
-    let mut select = db.prepare_cached(
-        "SELECT entry.id FROM entry JOIN session ON session.id = entry.session \
-         WHERE entry.body = ?1 ORDER BY session.key IS NULL, entry.id LIMIT 1",
-    )?;
-    let heir = select.query_row([entry], |row| row.get(0))?;
-    db.prepare_cached(
-        "UPDATE entry SET body = NULL, raw = (SELECT raw FROM entry WHERE id = ?1) WHERE id = ?2",
-    )?
-    .execute((entry, heir))?;
-    forget(db, hash, entry)?;
-    hash.map_or(Ok(()), |hash| Notes::new(db)?.add(hash, heir))?;
-    Ok(heir)
-}
-
-/// Forgets that an entry holds bytes.
-fn forget(db: &Connection, hash: Option<&Seal>, entry: i64) -> Result<(), Fault> {
+    if select.exists([body])? {
+        return Ok(());
+    }
+    db.prepare_cached("DELETE FROM body WHERE id = ?1")?.execute([body])?;
     let Some(hash) = hash else { return Ok(()) };
     for table in [
         "DELETE FROM content WHERE key = ?1 AND entry = ?2",
         "DELETE FROM temp.recent WHERE key = ?1 AND entry = ?2",
     ] {
-        db.prepare_cached(table)?.execute((key(hash), entry))?;
+        db.prepare_cached(table)?.execute((key(hash), body))?;
     }
     Ok(())
 }

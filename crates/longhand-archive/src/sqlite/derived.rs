@@ -1,8 +1,9 @@
 //! Values kept with a session under keys, mostly derived from its entries.
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::fault::{Fault, is_illegible};
+use super::pack;
 use super::seal::{Seal, Sealer};
 use super::session::{self, StoredSession};
 use crate::SessionId;
@@ -18,7 +19,12 @@ pub(super) fn put(
         "INSERT INTO derived (session, key, seal, value) VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT DO UPDATE SET seal = excluded.seal, value = excluded.value",
     )?
-    .execute((session.row, key, right_seal(session.id, key, value), value))?;
+    .execute((
+        session.row,
+        key,
+        right_seal(session.id, key, value),
+        pack::pack(value.as_bytes()),
+    ))?;
     Ok(())
 }
 
@@ -27,10 +33,11 @@ pub(super) fn find(db: &Connection, id: SessionId, key: &str) -> Result<Option<S
     let Some(session) = session::find(db, id)? else { return Ok(None) };
     let mut select =
         db.prepare_cached("SELECT seal, value FROM derived WHERE session = ?1 AND key = ?2")?;
-    let found = select.query_row((session.row, key), |row| Ok((row.get(0)?, row.get(1)?)));
+    let found = select.query_row((session.row, key), |row| Ok((row.get(0)?, unpacked(row, 1)?)));
     match found.optional() {
         Ok(found) => Ok(found
-            .filter(|(seal, value): &(Seal, String)| right_seal(id, key, value) == *seal)
+            .and_then(|(seal, value): (Seal, Option<String>)| Some((seal, value?)))
+            .filter(|(seal, value)| right_seal(id, key, value) == *seal)
             .map(|(_, value)| value)),
         Err(error) if is_illegible(&error) => Ok(None),
         Err(error) => Err(error.into()),
@@ -46,6 +53,11 @@ pub(super) fn keys(db: &Connection, id: SessionId, prefix: &str) -> Result<Vec<S
     )?;
     let keys = select.query_map((session.row, prefix), |row| row.get(0))?;
     Ok(keys.collect::<Result<_, rusqlite::Error>>()?)
+}
+
+/// Reads a value; `None` if it cannot be unpacked.
+pub(super) fn unpacked(row: &Row<'_>, column: usize) -> Result<Option<String>, rusqlite::Error> {
+    Ok(pack::unpack_text(row.get_ref(column)?.as_blob()?))
 }
 
 pub(super) fn right_seal(session: SessionId, key: &str, value: &str) -> Seal {

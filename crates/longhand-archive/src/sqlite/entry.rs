@@ -7,6 +7,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params}
 
 use super::body::{Bodies, RawHash};
 use super::fault::{Fault, illegible_as};
+use super::pack;
 use super::seal::{Seal, Sealer};
 use super::session::{StoredSession, first_seal, optional, signed, unsigned};
 use super::tree::{self, StoredNode};
@@ -17,14 +18,16 @@ use crate::{ArchiveError, DamagedPart, Entry, EntryRecord, SessionId, excerpt};
 pub(super) struct ReadyEntry {
     entry: Entry,
     raw_hash: RawHash,
+    /// The message as it is stored.
+    packed: Vec<u8>,
     excerpt: Vec<u8>,
 }
 
 impl ReadyEntry {
     pub(super) fn new(record: EntryRecord) -> Self {
         let EntryRecord { entry, text } = record;
-        let raw_hash = RawHash::of(&entry.raw);
-        Self { excerpt: excerpt::encode(&text, &entry.raw), entry, raw_hash }
+        let (raw_hash, packed) = (RawHash::of(&entry.raw), pack::pack(entry.raw.as_bytes()));
+        Self { excerpt: excerpt::encode(&text, &entry.raw), entry, raw_hash, packed }
     }
 }
 
@@ -33,16 +36,22 @@ pub(super) struct Statements<'d> {
     db: &'d Connection,
     insert: CachedStatement<'d>,
     bodies: Bodies<'d>,
+    /// The id of the next entry.
+    next_id: i64,
 }
 
 impl<'d> Statements<'d> {
     pub(super) fn new(db: &'d Connection) -> Result<Self, Fault> {
         let insert = db.prepare_cached(
-            "INSERT INTO entry (session, seq, parent, jump, depth, round, at_ms, body, link, seal, \
-             hash, form, excerpt, raw) \
+            "INSERT INTO entry (id, session, seq, parent, depth, round, at_ms, source_ms, body, link, \
+             seal, hash, form, excerpt) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?;
-        Ok(Self { db, insert, bodies: Bodies::new(db)? })
+        // A body may have outlived the entry that brought it.
+        let newest = "SELECT max(coalesce((SELECT max(id) FROM entry), 0), \
+                      coalesce((SELECT max(id) FROM body), 0))";
+        let newest: i64 = db.prepare_cached(newest)?.query_row([], |row| row.get(0))?;
+        Ok(Self { db, insert, bodies: Bodies::new(db)?, next_id: newest + 1 })
     }
 
     /// Appends entries; the session is still to be saved.
@@ -63,9 +72,40 @@ impl<'d> Statements<'d> {
                 (Some(parent), Some(newest)) if newest.seq == parent.0 => Some(newest),
                 (Some(parent), _) => Some(self.parent(session, parent)?),
             };
-            newest = Some(self.insert(session, parent.as_ref(), ready)?);
+            newest = Some(self.add(session, parent.as_ref(), ready)?);
         }
         Ok(())
+    }
+
+    /// Adds an entry that another file has under an id; its bytes are in the body with the id `body`, or its own.
+    pub(super) fn restore(
+        &mut self,
+        session: &mut StoredSession,
+        id: i64,
+        body: Option<i64>,
+        ready: &ReadyEntry,
+    ) -> Result<(), Fault> {
+        let parent = ready.entry.parent.map(|parent| self.parent(session, parent)).transpose()?;
+        self.bodies.restore(body.unwrap_or(id), &ready.packed)?;
+        self.insert(session, parent.as_ref(), ready, id, body).map(drop)
+    }
+
+    /// Adds an entry under the next id; bytes that are there already are not stored again.
+    fn add(
+        &mut self,
+        session: &mut StoredSession,
+        parent: Option<&StoredNode>,
+        ready: &ReadyEntry,
+    ) -> Result<StoredNode, Fault> {
+        let id = self.next_id;
+        let hash = ready.raw_hash.for_owner(session.owner);
+        let body = self.bodies.find(&hash, &ready.entry.raw, &ready.packed)?;
+        if body.is_none() {
+            self.bodies.add(&hash, id, &ready.packed)?;
+        }
+        let node = self.insert(session, parent, ready, id, body)?;
+        self.next_id += 1;
+        Ok(node)
     }
 
     /// Reads the entry that another one is to follow. Its seal is looked up: what is chained to a damaged one could
@@ -91,20 +131,22 @@ impl<'d> Statements<'d> {
         session: &mut StoredSession,
         parent: Option<&StoredNode>,
         ready: &ReadyEntry,
+        id: i64,
+        body: Option<i64>,
     ) -> Result<StoredNode, Fault> {
-        let Entry { seq, link, round, form, raw, at_ms, .. } = &ready.entry;
+        let Entry { seq, link, round, form, raw, at_ms, source_ms, .. } = &ready.entry;
         let hash = ready.raw_hash.for_owner(session.owner);
         let mut stored = StoredEntry {
             node: StoredNode {
                 seq: seq.0,
                 parent: parent.map(|parent| parent.seq),
-                jump: parent.map(|parent| parent.seq),
                 depth: parent.map_or(0, tree::depth_after),
                 round: *round,
                 link: *link,
                 seal: Seal::default(),
             },
             at_ms: *at_ms,
+            source_ms: *source_ms,
             form: form.clone(),
             excerpt: ready.excerpt.clone(),
             hash,
@@ -112,29 +154,24 @@ impl<'d> Statements<'d> {
             parent_seal: parent.map(|parent| parent.seal),
         };
         stored.node.seal = stored.right_seal(session.id, stored.parent_seal.as_ref());
-        let body = self.bodies.find(&hash, raw)?;
         let node = &stored.node;
         self.insert.execute(params![
+            id,
             session.row,
             signed(node.seq),
             node.parent.map(signed),
-            node.jump.map(signed),
             signed(node.depth),
             signed(node.round),
             stored.at_ms,
+            stored.source_ms,
             body,
             node.link.0.to_be_bytes(),
             node.seal,
             hash,
             stored.form,
             stored.excerpt,
-            body.is_none().then_some(raw),
         ])?;
-        let row = self.db.last_insert_rowid();
-        if body.is_none() {
-            self.bodies.remember(&hash, row)?;
-        }
-        session.totals.add(stored.node.clone(), row, raw.len(), *at_ms);
+        session.totals.add(stored.node.clone(), id, raw.len(), *at_ms);
         Ok(stored.node)
     }
 }
@@ -144,6 +181,7 @@ impl<'d> Statements<'d> {
 pub(super) struct StoredEntry {
     pub(super) node: StoredNode,
     pub(super) at_ms: i64,
+    source_ms: Option<i64>,
     pub(super) form: String,
     excerpt: Vec<u8>,
     /// The name of its body.
@@ -159,36 +197,36 @@ impl StoredEntry {
         let node = StoredNode {
             seq: unsigned(row, 2)?,
             parent: optional(row, 3)?,
-            jump: optional(row, 4)?,
-            depth: unsigned(row, 5)?,
-            round: unsigned(row, 6)?,
+            depth: unsigned(row, 4)?,
+            round: unsigned(row, 5)?,
             link: Link(u128::from_be_bytes(row.get(8)?)),
             seal: row.get(9)?,
         };
         Ok(Self {
             node,
-            at_ms: row.get(7)?,
+            at_ms: row.get(6)?,
+            source_ms: row.get(7)?,
             form: row.get(10)?,
             excerpt: row.get(11)?,
             hash: row.get(12)?,
-            raw: row.get(13)?,
+            raw: row.get_ref(13)?.as_blob().ok().and_then(pack::unpack_text),
             parent_seal: row.get(14)?,
         })
     }
 
     /// What its seal should be, given the one of its parent.
     pub(super) fn right_seal(&self, session: SessionId, parent_seal: Option<&Seal>) -> Seal {
-        let StoredNode { seq, parent, jump, depth, round, link, .. } = &self.node;
+        let StoredNode { seq, parent, depth, round, link, .. } = &self.node;
         let first = parent_seal.is_none().then(|| first_seal(session, "entries"));
         let before = parent_seal.or(first.as_ref());
         Sealer::new("entry")
             .bytes(before.map_or(&[], |seal| seal))
             .number(*seq)
             .optional(*parent)
-            .optional(*jump)
             .number(*depth)
             .number(*round)
             .time(self.at_ms)
+            .optional(self.source_ms.map(i64::cast_unsigned))
             .bytes(&link.0.to_be_bytes())
             .bytes(self.form.as_bytes())
             .bytes(&self.excerpt)
@@ -231,23 +269,24 @@ impl StoredEntry {
             form: self.form,
             raw: self.raw?,
             at_ms: self.at_ms,
+            source_ms: self.source_ms,
         };
         Some(EntryRecord { entry, text })
     }
 }
 
-/// Selects what [`StoredEntry::read`] reads, with or without the body, which another entry may hold.
+/// Selects what [`StoredEntry::read`] reads, with or without the body.
 macro_rules! select {
     (raw, $rest:literal) => {
         entry::select!(
-            "coalesce(entry.raw, (SELECT holder.raw FROM entry AS holder WHERE holder.id = entry.body))",
+            "(SELECT content FROM body WHERE body.id = coalesce(entry.body, entry.id))",
             $rest
         )
     };
     ($raw:literal, $rest:literal) => {
         concat!(
-            "SELECT entry.id, entry.session, entry.seq, entry.parent, entry.jump, entry.depth, \
-             entry.round, entry.at_ms, entry.link, entry.seal, entry.form, entry.excerpt, \
+            "SELECT entry.id, entry.session, entry.seq, entry.parent, entry.depth, entry.round, \
+             entry.at_ms, entry.source_ms, entry.link, entry.seal, entry.form, entry.excerpt, \
              entry.hash, ",
             $raw,
             ", (SELECT up.seal FROM entry AS up \

@@ -34,6 +34,12 @@ pub enum FileError {
         /// The path of the archive, or of its log.
         archive: String,
     },
+    /// Another process has the file open, which must not be open to be migrated.
+    #[error("{archive} is in use by another program")]
+    InUse {
+        /// The path of the archive.
+        archive: String,
+    },
     /// The log beside the archive goes on from another file, or from another state of this one; neither
     /// was touched.
     #[error("the log {log} belongs to another file than {archive}")]

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::fault::Fault;
 use super::index;
+use super::pack;
 use super::seal::Seal;
 use crate::{Owner, excerpt};
 
@@ -15,7 +16,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT entry.id, entry.session, entry.seal, entry.hash, entry.excerpt, \
-             coalesce(entry.raw, (SELECT holder.raw FROM entry AS holder WHERE holder.id = entry.body)), \
+             (SELECT content FROM body WHERE body.id = coalesce(entry.body, entry.id)), \
              entry.at_ms, entry.form FROM entry WHERE ",
             $rest
         )
@@ -41,15 +42,16 @@ pub(super) struct IndexableEntry {
 impl IndexableEntry {
     pub(super) fn read(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         let excerpt = row.get_ref(4)?.as_blob().ok();
-        let raw = row.get_ref(5)?.as_str().ok();
+        let raw = row.get_ref(5)?.as_blob().ok().and_then(pack::unpack_text);
         let form = row.get_ref(7)?.as_str().ok();
-        let roles = form.zip(raw).map(|(form, raw)| index::role_marks(form, raw).collect());
+        let roles =
+            form.zip(raw.as_deref()).map(|(form, raw)| index::role_marks(form, raw).collect());
         Ok(Self {
             id: row.get(0)?,
             session: row.get(1)?,
             seal: row.get(2).ok(),
             hash: row.get(3).ok(),
-            text: excerpt.zip(raw).and_then(|(excerpt, raw)| excerpt::decode(excerpt, raw)),
+            text: excerpt.zip(raw).and_then(|(excerpt, raw)| excerpt::decode(excerpt, &raw)),
             at_ms: row.get(6).unwrap_or(0),
             roles: roles.unwrap_or_default(),
         })

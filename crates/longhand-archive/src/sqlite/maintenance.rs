@@ -154,7 +154,7 @@ impl Maintenance {
 
     /// Goes on with wiping what was removed.
     pub(super) fn wipe_some(&mut self, db: &Connection) -> Result<(), Fault> {
-        if let Some(portion) = self.sweep.prepare(db)? {
+        if let Some(portion) = Sweep::prepare(db)? {
             let transaction = Transaction::begin(db, WAIT_MAX)?;
             self.sweep.wipe(db, &portion, Instant::now() + sweep::STEP)?;
             return transaction.commit().map(drop);

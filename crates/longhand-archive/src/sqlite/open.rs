@@ -136,13 +136,19 @@ pub(super) fn put_in_place(draft: &Path, path: &Path, folder: &Path) -> io::Resu
     sync_folder(folder)
 }
 
-fn fill(draft: &Path) -> Result<(), Fault> {
+/// Opens an empty file and makes the tables in it.
+pub(super) fn create_tables(draft: &Path) -> Result<Connection, Fault> {
     let db = Connection::open_with_flags(draft, flags())?;
     db.pragma_update(None, "page_size", PAGE_BYTES)?;
     db.pragma_update(None, "synchronous", "FULL")?;
     schema::create(&db)?;
     stamp::create(&db)?;
     index::ready(&db)?;
+    Ok(db)
+}
+
+fn fill(draft: &Path) -> Result<(), Fault> {
+    let db = create_tables(draft)?;
     // The mode is kept in the file. Nothing is in the log yet, so closing leaves one whole file.
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     db.close().map_err(|(_, error)| error)?;
@@ -150,17 +156,17 @@ fn fill(draft: &Path) -> Result<(), Fault> {
 }
 
 #[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
 #[cfg(not(unix))]
-fn sync_folder(_folder: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
 /// SQLite would take an empty file for a new database, and would read others before refusing them.
-fn check_beginning(path: &Path) -> Result<(), ArchiveError> {
+pub(super) fn check_beginning(path: &Path) -> Result<(), ArchiveError> {
     let archive = path.display().to_string();
     let unwritable = unwritable(&archive);
     let mut beginning = Vec::new();
@@ -219,8 +225,13 @@ fn prepare(db: &Connection, archive: &str, settings: &SqliteSettings) -> Result<
     index::ready(db)?;
     body::prepare(db)?;
     if let Some(bytes) = settings.file_bytes_max {
-        let pages = (bytes / u64::from(PAGE_BYTES)).max(1);
-        db.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+        limit_size(db, bytes)?;
     }
     Ok(())
+}
+
+/// Lets a file grow no larger than this.
+pub(super) fn limit_size(db: &Connection, bytes: u64) -> Result<(), Fault> {
+    let pages = (bytes / u64::from(PAGE_BYTES)).max(1);
+    Ok(db.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?)
 }

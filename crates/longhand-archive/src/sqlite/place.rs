@@ -183,6 +183,12 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Whether two paths lead to one file; where that cannot be told, they do not.
+pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
+    let (one, other) = (file_id(one), file_id(other));
+    cfg!(unix) && one.is_some() && one == other
+}
+
 fn file_id(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().as_ref().map(id_of)
 }

@@ -2,7 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::derived::unpacked;
 use super::fault::{Fault, illegible_as};
+use super::pack;
 use crate::{Damage, DamagedPart, Owner, PreambleId};
 
 /// Stores a preamble unless it is there; a damaged one is overwritten.
@@ -12,7 +14,7 @@ pub(super) fn keep(db: &Connection, owner: Owner, content: &str) -> Result<Pream
         "INSERT INTO preamble (key, owner, content) VALUES (?1, ?2, ?3) \
          ON CONFLICT DO UPDATE SET content = excluded.content WHERE content <> excluded.content",
     )?
-    .execute((id.to_bytes(), owner.to_bytes(), content))?;
+    .execute((id.to_bytes(), owner.to_bytes(), pack::pack(content.as_bytes())))?;
     Ok(id)
 }
 
@@ -20,13 +22,12 @@ pub(super) fn keep(db: &Connection, owner: Owner, content: &str) -> Result<Pream
 pub(super) fn find(db: &Connection, owner: Owner, id: PreambleId) -> Result<Option<String>, Fault> {
     let mut select =
         db.prepare_cached("SELECT content FROM preamble WHERE key = ?1 AND owner = ?2")?;
-    let found: Result<Option<String>, rusqlite::Error> =
-        select.query_row((id.to_bytes(), owner.to_bytes()), |row| row.get(0)).optional();
+    let found = select.query_row((id.to_bytes(), owner.to_bytes()), |row| unpacked(row, 0));
     let damaged = || Fault::Damage(damage(id));
-    let content = found.map_err(illegible_as(damaged))?;
-    match content {
-        Some(content) if PreambleId::of(&content) != id => Err(damaged()),
-        content => Ok(content),
+    match found.optional().map_err(illegible_as(damaged))? {
+        None => Ok(None),
+        Some(Some(content)) if PreambleId::of(&content) == id => Ok(Some(content)),
+        Some(_) => Err(damaged()),
     }
 }
 

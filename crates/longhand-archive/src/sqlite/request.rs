@@ -1,16 +1,22 @@
 //! The request log.
 
 use longhand_core::Seq;
-use rusqlite::{CachedStatement, Connection, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
 
 use super::fault::{Fault, illegible_as};
 use super::seal::{Seal, Sealer};
 use super::session::{self, StoredSession, signed, unsigned};
-use crate::{Cursor, DamagedPart, Listing, Owner, Page, PreambleId, RequestRecord, SessionId};
+use crate::usage::day_of;
+use crate::{
+    Cursor, DamagedPart, Listing, Owner, Page, PreambleId, RequestRecord, RequestSums, SessionId,
+    UsageLine,
+};
 
 /// Adds lines to the log, with a statement that is prepared once for many.
 pub(super) struct RequestLog<'d> {
     insert: CachedStatement<'d>,
+    read_sums: CachedStatement<'d>,
+    write_sums: CachedStatement<'d>,
 }
 
 impl<'d> RequestLog<'d> {
@@ -21,7 +27,12 @@ impl<'d> RequestLog<'d> {
              bypassed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \
              ?16, ?17, ?18, ?19, ?20, ?21)",
         )?;
-        Ok(Self { insert })
+        let read_sums = db.prepare_cached(
+            "SELECT sums FROM usage WHERE session = ?1 AND day = ?2 AND model = ?3",
+        )?;
+        let write_sums =
+            db.prepare_cached("INSERT OR REPLACE INTO usage VALUES (?1, ?2, ?3, ?4)")?;
+        Ok(Self { insert, read_sums, write_sums })
     }
 
     /// Adds a line; the session is still to be saved.
@@ -56,8 +67,42 @@ impl<'d> RequestLog<'d> {
             request.is_aside,
             request.is_bypassed,
         ])?;
+        self.count(session, request)
+    }
+
+    /// Adds a line to the sums.
+    fn count(&mut self, session: &mut StoredSession, request: &RequestRecord) -> Result<(), Fault> {
+        let key = (session.row, day_of(request.at_ms), &request.model);
+        let sums = self.read_sums.query_row(key, |row| Ok(read_sums(row, 0))).optional()?;
+        // What is illegible begins anew; the requests say what is right.
+        let mut sums = sums.flatten().unwrap_or_default();
+        session.totals.usage.count(request, &mut sums);
+        self.write_sums.execute((key.0, key.1, key.2, sums.encode()))?;
         Ok(())
     }
+}
+
+/// Reads sums; `None` if they are illegible.
+pub(super) fn read_sums(row: &Row<'_>, column: usize) -> Option<RequestSums> {
+    RequestSums::decode(row.get_ref(column).ok()?.as_blob().ok()?)
+}
+
+/// See [`crate::Storage::usage`].
+pub(super) fn usage(db: &Connection, since_ms: i64) -> Result<Vec<UsageLine>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT session.key, usage.day, usage.model, usage.sums FROM usage \
+         CROSS JOIN session ON session.id = usage.session AND session.key IS NOT NULL \
+         WHERE usage.day >= ?1",
+    )?;
+    let mut rows = select.query([day_of(since_ms)])?;
+    let mut lines = Vec::new();
+    while let Some(row) = rows.next()? {
+        let session = row.get(0).map(SessionId::from_bytes).unwrap_or_default();
+        let bad = || Fault::damage(session, DamagedPart::Usage, "cannot be read");
+        let sums = read_sums(row, 3).ok_or_else(bad)?;
+        lines.push(UsageLine { session, day: row.get(1)?, model: row.get(2)?, sums });
+    }
+    Ok(lines)
 }
 
 /// The lines of a session, newest first.
@@ -113,6 +158,11 @@ pub(super) fn answer(
 pub(super) const SELECT_ALL: &str = "SELECT number, at_ms, preamble, head, batch, before, sent, \
                                      cached, output, cost, edits, seal, model, answer, cut, \
                                      agent, most, shown, aside, bypassed FROM request WHERE session = ?1 ORDER BY number";
+
+/// All lines of all sessions in the order in which they were added, with the rows of their sessions.
+pub(super) const SELECT_EVERY: &str = "SELECT number, at_ms, preamble, head, batch, before, sent, \
+                                       cached, output, cost, edits, seal, model, answer, cut, \
+                                       agent, most, shown, aside, bypassed, session FROM request ORDER BY id";
 
 /// Reads a line that should have this number.
 pub(super) fn checked(

@@ -8,10 +8,7 @@ use super::fault::{Fault, illegible_as, is_illegible};
 use super::seal::{Seal, Sealer};
 use super::tree::{self, StoredNode};
 use super::{batch, preamble};
-use crate::{
-    Cursor, DamagedPart, Listing, NewSession, Opened, Owner, Page, SessionFilter, SessionId,
-    SessionInfo,
-};
+use crate::{DamagedPart, NewSession, Opened, Origin, Owner, SessionId, SessionInfo, SessionUsage};
 
 /// A session whose row and totals have passed their checksums.
 #[derive(Clone, Debug)]
@@ -40,7 +37,14 @@ pub(super) struct SessionTotals {
     pub(super) undos: u64,
     pub(super) undo_seal: Seal,
     pub(super) requests: u64,
+    pub(super) notes: u64,
+    /// How many bytes of the file that it comes from are in it.
+    pub(super) imported: u64,
     pub(super) pins: Seal,
+    /// What its requests took.
+    pub(super) usage: SessionUsage,
+    /// The user's first words.
+    pub(super) opening: String,
 }
 
 impl SessionTotals {
@@ -54,7 +58,6 @@ impl SessionTotals {
             newest: StoredNode {
                 seq: 0,
                 parent: None,
-                jump: None,
                 depth: 0,
                 round: 0,
                 link: Link(0),
@@ -65,7 +68,11 @@ impl SessionTotals {
             undos: 0,
             undo_seal: first_seal(id, "undos"),
             requests: 0,
+            notes: 0,
+            imported: 0,
             pins: seal_of_pins(&[]),
+            usage: SessionUsage::default(),
+            opening: String::new(),
         }
     }
 
@@ -90,16 +97,16 @@ impl SessionTotals {
         self.newest().map_or(0, |newest| newest.round + 1)
     }
 
-    fn seal(&self, id: SessionId) -> Seal {
+    fn seal(&self, id: SessionId, owner: Owner) -> Seal {
         Sealer::new("head")
             .bytes(&id.to_bytes())
+            .bytes(&owner.to_bytes())
             .number(self.entries)
             .number(self.bytes)
             .time(self.first_ms)
             .time(self.last_ms)
             .time(self.newest_row)
             .optional(self.newest.parent)
-            .optional(self.newest.jump)
             .number(self.newest.depth)
             .number(self.newest.round)
             .bytes(&self.newest.link.0.to_be_bytes())
@@ -109,7 +116,11 @@ impl SessionTotals {
             .number(self.undos)
             .bytes(&self.undo_seal)
             .number(self.requests)
+            .number(self.notes)
+            .number(self.imported)
             .bytes(&self.pins)
+            .bytes(&self.usage.encode())
+            .bytes(self.opening.as_bytes())
             .seal()
     }
 }
@@ -143,7 +154,7 @@ fn short(seal: &Seal) -> u64 {
     seal.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// A session's own row, which never changes.
+/// A session's own row; only its name may change.
 pub(super) struct SessionRow {
     pub(super) row: i64,
     pub(super) id: SessionId,
@@ -166,16 +177,21 @@ fn seal_of_row(id: SessionId, new: &NewSession) -> Seal {
         .time(new.begun_ms)
         .bytes(new.dialect.as_bytes())
         .bytes(new.name.as_bytes())
+        .bytes(new.origin.project.as_bytes())
+        .bytes(new.origin.agent.as_bytes())
+        .bytes(new.origin.file.as_bytes())
         .seal()
 }
 
 const SELECT_BY_KEY: &str = "SELECT id, key, owner, continues, begun_ms, seal, dialect, name, \
-                             kin FROM session WHERE key = ?1";
+                             kin, project, agent, file FROM session WHERE key = ?1";
 const SELECT_BY_ROW: &str = "SELECT id, key, owner, continues, begun_ms, seal, dialect, name, \
-                             kin FROM session WHERE id = ?1";
+                             kin, project, agent, file FROM session WHERE id = ?1";
 
 fn row(row: &Row<'_>) -> Result<SessionRow, rusqlite::Error> {
     let continues: Option<[u8; 16]> = row.get(3)?;
+    let origin =
+        Origin { project: row.get(9)?, agent: row.get(10)?, file: row.get(11)?, offset: 0 };
     let new = NewSession {
         owner: Owner::from_bytes(row.get(2)?),
         dialect: row.get(6)?,
@@ -183,6 +199,9 @@ fn row(row: &Row<'_>) -> Result<SessionRow, rusqlite::Error> {
         continues: continues.map(SessionId::from_bytes),
         group: row.get::<_, Option<i64>>(8)?.map(i64::cast_unsigned),
         begun_ms: row.get(4)?,
+        origin,
+        // What is learned later is in the totals.
+        opening: String::new(),
     };
     Ok(SessionRow {
         row: row.get(0)?,
@@ -225,16 +244,19 @@ pub(super) fn by_row(db: &Connection, row: i64) -> Result<Option<StoredSession>,
 }
 
 /// Begins a session, which is still to be saved.
+/// `row` is the id of its row, if that is not to be the next one.
 pub(super) fn begin(
     db: &Connection,
+    row: Option<i64>,
     id: SessionId,
     new: &NewSession,
 ) -> Result<StoredSession, Fault> {
     let mut insert = db.prepare_cached(
-        "INSERT INTO session (key, owner, continues, begun_ms, seal, dialect, name, kin) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO session (id, key, owner, continues, begun_ms, seal, dialect, name, kin, project, \
+         agent, file) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
     insert.execute((
+        row,
         id.to_bytes(),
         new.owner.to_bytes(),
         new.continues.map(SessionId::to_bytes),
@@ -243,9 +265,26 @@ pub(super) fn begin(
         &new.dialect,
         &new.name,
         new.group.map(u64::cast_signed),
+        &new.origin.project,
+        &new.origin.agent,
+        &new.origin.file,
     ))?;
     let row = db.last_insert_rowid();
-    Ok(StoredSession { row, id, owner: new.owner, totals: SessionTotals::new(id) })
+    let totals = SessionTotals {
+        imported: new.origin.offset,
+        opening: new.opening.clone(),
+        ..SessionTotals::new(id)
+    };
+    Ok(StoredSession { row, id, owner: new.owner, totals })
+}
+
+/// Gives a session another name.
+pub(super) fn rename(db: &Connection, session: &StoredSession, name: &str) -> Result<(), Fault> {
+    let Some(mut found) = find_row(db, session.id)? else { return Ok(()) };
+    name.clone_into(&mut found.new.name);
+    let mut update = db.prepare_cached("UPDATE session SET name = ?1, seal = ?2 WHERE id = ?3")?;
+    update.execute((name, seal_of_row(session.id, &found.new), found.row))?;
+    Ok(())
 }
 
 /// Writes the session's totals.
@@ -253,17 +292,17 @@ pub(super) fn save(db: &Connection, session: &StoredSession) -> Result<(), Fault
     let totals = &session.totals;
     let mut replace = db.prepare_cached(
         "INSERT OR REPLACE INTO head VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
-         ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+         ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)",
     )?;
     replace.execute(params![
         session.row,
+        session.owner.to_bytes(),
+        totals.newest_row,
         signed(totals.entries),
         signed(totals.bytes),
         totals.first_ms,
         totals.last_ms,
-        totals.newest_row,
         totals.newest.parent.map(signed),
-        totals.newest.jump.map(signed),
         signed(totals.newest.depth),
         signed(totals.newest.round),
         totals.newest.link.0.to_be_bytes(),
@@ -273,8 +312,12 @@ pub(super) fn save(db: &Connection, session: &StoredSession) -> Result<(), Fault
         signed(totals.undos),
         totals.undo_seal,
         signed(totals.requests),
+        signed(totals.notes),
+        signed(totals.imported),
         totals.pins,
-        totals.seal(session.id),
+        totals.seal(session.id, session.owner),
+        totals.usage.encode(),
+        totals.opening,
     ])?;
     Ok(())
 }
@@ -288,39 +331,44 @@ pub(super) fn totals(
     let mut select = db.prepare_cached("SELECT * FROM head WHERE session = ?1")?;
     match select.query_row([row], totals_and_seal).optional() {
         Ok(found) => {
-            Ok(found.filter(|(totals, seal)| totals.seal(id) == *seal).map(|found| found.0))
+            let found = found.filter(|(totals, owner, seal)| totals.seal(id, *owner) == *seal);
+            Ok(found.map(|(totals, ..)| totals))
         }
         Err(error) if is_illegible(&error) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-fn totals_and_seal(row: &Row<'_>) -> Result<(SessionTotals, Seal), rusqlite::Error> {
-    let entries = unsigned(row, 1)?;
+fn totals_and_seal(row: &Row<'_>) -> Result<(SessionTotals, Owner, Seal), rusqlite::Error> {
+    let entries = unsigned(row, 3)?;
     let newest = StoredNode {
         seq: entries.saturating_sub(1),
-        parent: optional(row, 6)?,
-        jump: optional(row, 7)?,
+        parent: optional(row, 7)?,
         depth: unsigned(row, 8)?,
         round: unsigned(row, 9)?,
         link: Link(u128::from_be_bytes(row.get(10)?)),
         seal: row.get(11)?,
     };
+    let usage = SessionUsage::decode(row.get_ref(21)?.as_blob()?);
     let totals = SessionTotals {
         entries,
-        bytes: unsigned(row, 2)?,
-        first_ms: row.get(3)?,
-        last_ms: row.get(4)?,
-        newest_row: row.get(5)?,
+        bytes: unsigned(row, 4)?,
+        first_ms: row.get(5)?,
+        last_ms: row.get(6)?,
+        newest_row: row.get(2)?,
         newest,
         batches: unsigned(row, 12)?,
         batch_seal: row.get(13)?,
         undos: unsigned(row, 14)?,
         undo_seal: row.get(15)?,
         requests: unsigned(row, 16)?,
-        pins: row.get(17)?,
+        notes: unsigned(row, 17)?,
+        imported: unsigned(row, 18)?,
+        pins: row.get(19)?,
+        usage: usage.unwrap_or_default(),
+        opening: row.get(22)?,
     };
-    Ok((totals, row.get(18)?))
+    Ok((totals, Owner::from_bytes(row.get(1)?), row.get(20)?))
 }
 
 /// See [`crate::Storage::open`].
@@ -356,15 +404,12 @@ pub(super) fn open(
     Ok(Some(Opened { session, news, activity, requests }))
 }
 
-/// A session at a glance.
-fn info(db: &Connection, id: SessionId) -> Result<Option<SessionInfo>, Fault> {
-    let mut select = db.prepare_cached("SELECT id FROM session WHERE key = ?1")?;
-    let row: Option<i64> = select.query_row([id.to_bytes()], |row| row.get(0)).optional()?;
-    row.map(|row| info_of_row(db, row, id)).transpose()
-}
-
 /// Returns what is legible of a session, whatever is damaged.
-fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInfo, Fault> {
+pub(super) fn info_of_row(
+    db: &Connection,
+    row_id: i64,
+    id: SessionId,
+) -> Result<SessionInfo, Fault> {
     let mut select = db.prepare_cached(SELECT_BY_ROW)?;
     let damaged = SessionInfo { id, is_damaged: true, ..SessionInfo::default() };
     let found = match select.query_row([row_id], row) {
@@ -373,8 +418,8 @@ fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInf
         Err(error) => return Err(error.into()),
     };
     let totals = totals(db, row_id, id)?.filter(|_| found.is_sound());
-    let NewSession { owner, dialect, name, continues, group, begun_ms } = found.new;
-    let info = SessionInfo { owner, dialect, name, continues, group, begun_ms, ..damaged };
+    let NewSession { owner, dialect, name, continues, group, begun_ms, origin, .. } = found.new;
+    let info = SessionInfo { owner, dialect, name, continues, group, begun_ms, origin, ..damaged };
     Ok(match totals {
         None => info,
         Some(totals) => SessionInfo {
@@ -384,45 +429,13 @@ fn info_of_row(db: &Connection, row_id: i64, id: SessionId) -> Result<SessionInf
             bytes: totals.bytes,
             first_ms: totals.first_ms,
             last_ms: totals.last_ms,
+            origin: Origin { offset: totals.imported, ..info.origin },
+            opening: totals.opening,
+            usage: totals.usage,
             is_damaged: false,
             ..info
         },
     })
-}
-
-/// See [`crate::Storage::list_sessions`].
-pub(super) fn sessions(
-    db: &Connection,
-    of: SessionFilter,
-    page: Page,
-) -> Result<Listing<SessionInfo>, Fault> {
-    let owner = match of {
-        SessionFilter::All => None,
-        SessionFilter::Owner(owner) => Some(owner),
-        SessionFilter::Session(id) => {
-            let items = info(db, id)?.into_iter().take(page.limit).collect();
-            return Ok(Listing { items, next: None });
-        }
-    };
-    let mut select = db.prepare_cached(
-        "SELECT session.id, session.key, coalesce(head.newest, 0) FROM session \
-         LEFT JOIN head ON head.session = session.id \
-         WHERE session.key IS NOT NULL AND (?1 IS NULL OR session.owner = ?1) \
-         ORDER BY 3 DESC, 1 DESC",
-    )?;
-    let mut rows = select.query([owner.map(Owner::to_bytes)])?;
-    let mut places = Vec::new();
-    while let Some(row) = rows.next()? {
-        let id: i64 = row.get(0)?;
-        // What is not legible any more gets an id that no session has.
-        let key: [u8; 16] = row.get(1).unwrap_or_default();
-        let newest: i64 = row.get(2).unwrap_or_default();
-        let place = Cursor { major: newest.cast_unsigned(), minor: id.cast_unsigned() };
-        places.push((place, id, SessionId::from_bytes(key)));
-    }
-    let listing = page.take(places, |(place, ..)| *place);
-    let items = listing.items.into_iter().map(|(_, row, id)| info_of_row(db, row, id));
-    Ok(Listing { items: items.collect::<Result<_, _>>()?, next: listing.next })
 }
 
 /// Writes the session's pins, which are in order; the session is still to be saved.
@@ -459,8 +472,11 @@ pub(super) fn remove(db: &Connection, id: SessionId) -> Result<bool, Fault> {
     let mut select = db.prepare_cached("SELECT id, owner FROM session WHERE key = ?1")?;
     let found = select.query_row([id.to_bytes()], |row| Ok((row.get(0)?, row.get(1)?)));
     let Some((row, owner)) = found.optional()? else { return Ok(false) };
-    db.prepare_cached("UPDATE session SET key = NULL, dialect = '', name = '' WHERE id = ?1")?
-        .execute([row])?;
+    db.prepare_cached(
+        "UPDATE session SET key = NULL, dialect = '', name = '', project = '', agent = '', \
+         file = '' WHERE id = ?1",
+    )?
+    .execute([row])?;
     preamble::remove_unused(db, row, owner)?;
     Ok(true)
 }

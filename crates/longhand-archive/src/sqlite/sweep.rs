@@ -3,9 +3,7 @@
 //! Removing a session takes its key away, and from then on nobody sees it. Its content is wiped in small steps, each a
 //! transaction of its own, so that writers never wait long. What is left to do can be read from the tables: whoever
 //! opens the archive next goes on where a process was killed.
-//!
-//! A text that several entries share is held by one of them. Entries that only refer to a text go first, those of all
-//! removed sessions; then a holder has none but heirs that stay, and each of these is told once where its text is now.
+//! A text goes with the last entry that has it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -22,8 +20,6 @@ use super::{body, index};
 const PORTION_ENTRIES: i64 = 128;
 /// How much of their text is read at a time.
 const PORTION_BYTES: usize = 1 << 20;
-/// How many entries are looked through for some that only refer to a text.
-const LOOKED_THROUGH: i64 = 4_096;
 /// How many rows of other tables are deleted by one statement.
 const ROWS_AT_A_TIME: i64 = 64;
 /// How long a transaction goes on with small parts of the work.
@@ -63,10 +59,6 @@ pub(super) fn forget_wiped(db: &Connection) -> Result<(), Fault> {
 /// Progress of the wiping that cannot be read from the tables.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
-    /// Sessions without entries that only refer to a text.
-    without_referrers: BTreeSet<i64>,
-    /// Up to which number the entries of the next session were looked through for those.
-    looked_through: i64,
     /// The entries that are on their way out of the index, and those of which it has nothing any more.
     forgetting: Forgetting,
     forgotten: BTreeSet<i64>,
@@ -76,24 +68,19 @@ pub(super) struct Sweep {
 #[derive(Debug)]
 pub(super) enum Portion {
     /// Entries of a session, with what the index has of them.
-    Entries { of: EntryKind, session: i64, entries: Vec<DoomedEntry> },
+    Entries { session: i64, entries: Vec<DoomedEntry> },
     /// The other rows of a session.
     Rows(i64),
     /// What is left of sessions of which all else is gone.
     Names,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EntryKind {
-    /// Their texts are held by other entries.
-    Referrers,
-    Holders,
-}
-
 #[derive(Debug)]
 pub(super) struct DoomedEntry {
     id: i64,
-    seq: i64,
+    /// The row that has its bytes, and their name.
+    body: i64,
+    hash: Option<Seal>,
     seal: Option<Seal>,
     /// What the index may have of it.
     marks: Vec<Vec<u8>>,
@@ -104,14 +91,14 @@ const SELECT_ENTRY: &str = indexable::select!("entry.id = ?1");
 
 impl Sweep {
     /// Reads what the next step needs; `None` if there is nothing to wipe.
-    pub(super) fn prepare(&mut self, db: &Connection) -> Result<Option<Portion>, Fault> {
+    pub(super) fn prepare(db: &Connection) -> Result<Option<Portion>, Fault> {
         let transaction = db.unchecked_transaction()?;
-        let portion = self.next_portion(db);
+        let portion = Self::next_portion(db);
         transaction.finish()?;
         portion
     }
 
-    fn next_portion(&self, db: &Connection) -> Result<Option<Portion>, Fault> {
+    fn next_portion(db: &Connection) -> Result<Option<Portion>, Fault> {
         let mut select =
             db.prepare_cached("SELECT id FROM session WHERE key IS NULL AND name <> ?1")?;
         let rows = select.query_map([WIPED], |row| row.get(0))?;
@@ -119,15 +106,10 @@ impl Sweep {
         if sessions.is_empty() {
             return Ok(None);
         }
-        let next = sessions.iter().find(|session| !self.without_referrers.contains(session));
-        if let Some(session) = next {
-            return self.referrers(db, *session).map(Some);
-        }
         for session in sessions.iter().copied() {
-            let select = "SELECT id, seq FROM entry WHERE session = ?1 ORDER BY seq LIMIT ?2";
-            let entries = doomed(db, select, (session, PORTION_ENTRIES))?;
+            let entries = doomed(db, session)?;
             if !entries.is_empty() {
-                return Ok(Some(Portion::Entries { of: EntryKind::Holders, session, entries }));
+                return Ok(Some(Portion::Entries { session, entries }));
             }
         }
         for session in sessions {
@@ -138,14 +120,6 @@ impl Sweep {
         Ok(Some(Portion::Names))
     }
 
-    fn referrers(&self, db: &Connection, session: i64) -> Result<Portion, Fault> {
-        let select = "SELECT id, seq FROM entry WHERE session = ?1 AND seq >= ?2 AND seq < ?3 \
-                      AND body IS NOT NULL ORDER BY seq LIMIT ?4";
-        let (from, end) = (self.looked_through, self.looked_through + LOOKED_THROUGH);
-        let entries = doomed(db, select, (session, from, end, PORTION_ENTRIES))?;
-        Ok(Portion::Entries { of: EntryKind::Referrers, session, entries })
-    }
-
     /// Wipes a portion: a small part of it at least, and then as much as there is time for.
     pub(super) fn wipe(
         &mut self,
@@ -154,16 +128,20 @@ impl Sweep {
         deadline: Instant,
     ) -> Result<(), Fault> {
         match portion {
-            Portion::Entries { of, session, entries } => {
-                if !self.forget(db, *session, entries, deadline)? {
-                    return Ok(());
+            Portion::Entries { session, entries } => {
+                let is_forgotten = |entry: &&DoomedEntry| self.forgotten.contains(&entry.id);
+                let mut forgotten: Vec<&DoomedEntry> =
+                    entries.iter().filter(is_forgotten).collect();
+                // These are wiped first: the others leave the index together.
+                if forgotten.is_empty() {
+                    if !self.forget(db, *session, entries, deadline)? {
+                        return Ok(());
+                    }
+                    forgotten = entries.iter().collect();
                 }
-                let wiped = wipe_entries(db, *session, entries, deadline)?;
-                for entry in &entries[..wiped] {
+                let wiped = wipe_entries(db, *session, &forgotten, deadline)?;
+                for entry in &forgotten[..wiped] {
                     self.forgotten.remove(&entry.id);
-                }
-                if *of == EntryKind::Referrers {
-                    self.look_on(db, *session, entries, wiped)?;
                 }
                 Ok(())
             }
@@ -182,8 +160,7 @@ impl Sweep {
     ) -> Result<bool, Fault> {
         let mut there = Vec::new();
         for entry in entries {
-            // Those that were taken out by an earlier step are about to be wiped.
-            if !self.forgotten.contains(&entry.id) && is_there(db, session, entry)? {
+            if is_there(db, session, entry)? {
                 there.push(entry);
             }
         }
@@ -202,27 +179,6 @@ impl Sweep {
         Ok(true)
     }
 
-    /// Records how far a session has been searched.
-    fn look_on(
-        &mut self,
-        db: &Connection,
-        session: i64,
-        entries: &[DoomedEntry],
-        wiped: usize,
-    ) -> Result<(), Fault> {
-        self.looked_through = match entries[..wiped].last() {
-            Some(last) => last.seq + 1,
-            None if entries.is_empty() => self.looked_through + LOOKED_THROUGH,
-            None => self.looked_through,
-        };
-        let select = "SELECT 1 FROM entry WHERE session = ?1 AND seq >= ?2";
-        if !db.prepare_cached(select)?.exists((session, self.looked_through))? {
-            self.without_referrers.insert(session);
-            self.looked_through = 0;
-        }
-        Ok(())
-    }
-
     /// Notes of which sessions nothing is left but what the log has.
     fn forget_names(&mut self, db: &Connection) -> Result<(), Fault> {
         let update = "UPDATE session SET name = ?1 WHERE key IS NULL \
@@ -234,14 +190,12 @@ impl Sweep {
     }
 }
 
-/// Reads entries with what the index has of them.
-fn doomed(
-    db: &Connection,
-    select: &str,
-    parameters: impl rusqlite::Params,
-) -> Result<Vec<DoomedEntry>, Fault> {
-    let mut select = db.prepare_cached(select)?;
-    let mut rows = select.query(parameters)?;
+/// Reads the first entries of a session, with what the index has of them.
+fn doomed(db: &Connection, session: i64) -> Result<Vec<DoomedEntry>, Fault> {
+    let mut select = db.prepare_cached(
+        "SELECT id, coalesce(body, id) FROM entry WHERE session = ?1 ORDER BY seq LIMIT ?2",
+    )?;
+    let mut rows = select.query((session, PORTION_ENTRIES))?;
     let mut select_entry = db.prepare_cached(SELECT_ENTRY)?;
     let mut marks = Marks::new(db);
     let mut entries = Vec::new();
@@ -249,31 +203,30 @@ fn doomed(
     while bytes < PORTION_BYTES
         && let Some(row) = rows.next()?
     {
-        let (id, seq) = (row.get(0)?, row.get(1)?);
+        let (id, body) = (row.get(0)?, row.get(1)?);
         let entry = select_entry.query_row([id], IndexableEntry::read)?;
         let marks = marks.of(&entry)?;
-        let (seal, text) = (entry.seal, entry.text.unwrap_or_default());
+        let IndexableEntry { seal, hash, text, .. } = entry;
+        let text = text.unwrap_or_default();
         bytes += text.len();
-        entries.push(DoomedEntry { id, seq, seal, marks, text });
+        entries.push(DoomedEntry { id, body, hash, seal, marks, text });
     }
     Ok(entries)
 }
 
-/// Wipes entries and the bytes that no other entry refers to; returns how many are gone.
+/// Wipes entries, and the bytes that no other entry has; returns how many of them.
 fn wipe_entries(
     db: &Connection,
     session: i64,
-    entries: &[DoomedEntry],
+    entries: &[&DoomedEntry],
     deadline: Instant,
 ) -> Result<usize, Fault> {
     let indexed = index::indexed(db)?;
     let mut wiped = 0;
     for entry in entries {
         if is_there(db, session, entry)? {
-            if !body::hand_over(db, entry.id, deadline)? {
-                break;
-            }
             db.prepare_cached("DELETE FROM entry WHERE id = ?1")?.execute([entry.id])?;
+            body::release(db, entry.body, entry.hash.as_ref())?;
         }
         wiped += 1;
         if Instant::now() >= deadline {
@@ -297,10 +250,12 @@ fn is_there(db: &Connection, session: i64, entry: &DoomedEntry) -> Result<bool, 
 }
 
 /// The tables that have rows of a session besides its entries, and what tells these rows apart.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 9] = [
     ("batch", "id"),
     ("undo", "id"),
     ("request", "id"),
+    ("note", "id"),
+    ("usage", "day"),
     ("derived", "id"),
     ("reference", "handle"),
     ("pins", "session"),
@@ -363,18 +318,19 @@ mod tests {
                     raw: "the same words again".to_owned(),
                     text: "the same words again".to_owned(),
                     at_ms: 0,
+                    source_ms: None,
                 })
                 .collect();
             archive.append(SessionId(session.into()), After::Newest, &entries).unwrap();
         }
-        // Its thread would wipe, too.
+        // An open archive sweeps in the background, and its share would not be counted.
         drop(archive);
         let path = folder.path().join("archive.db");
         let db = open::open(&path, &SqliteSettings::default()).unwrap();
         remove(&db, SessionId(0));
         let mut sweep = Sweep::default();
         let (mut rows, mut most) = (0, 0);
-        while let Some(portion) = sweep.prepare(&db).unwrap() {
+        while let Some(portion) = Sweep::prepare(&db).unwrap() {
             let before = db.total_changes();
             let transaction = Transaction::begin(&db, Duration::from_mins(1)).unwrap();
             // No time at all: each step does the least that it can.
@@ -424,6 +380,7 @@ mod tests {
                             raw: said.clone(),
                             text: said,
                             at_ms: 0,
+                            source_ms: None,
                         }
                     })
                     .collect();
@@ -435,7 +392,7 @@ mod tests {
             remove(&db, removed);
             let mut sweep = Sweep::default();
             for _ in 0..steps {
-                let Some(portion) = sweep.prepare(&db).unwrap() else { break };
+                let Some(portion) = Sweep::prepare(&db).unwrap() else { break };
                 let transaction = Transaction::begin(&db, Duration::from_mins(1)).unwrap();
                 sweep.wipe(&db, &portion, Instant::now()).unwrap();
                 transaction.commit().unwrap();

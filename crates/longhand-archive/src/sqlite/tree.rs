@@ -16,8 +16,6 @@ use super::session::{StoredSession, optional, signed, unsigned};
 pub(super) struct StoredNode {
     pub(super) seq: u64,
     pub(super) parent: Option<u64>,
-    /// An ancestor; it was used to find others.
-    pub(super) jump: Option<u64>,
     /// How many entries are before it on its path, without the silent ones: however many of those a client
     /// sends back, a link has one depth.
     pub(super) depth: u64,
@@ -73,14 +71,8 @@ pub(super) fn forks(
     session: &StoredSession,
     since: u64,
 ) -> Result<Vec<Fork>, Fault> {
-    // Few of all entries are in the index of forks, and of the newest few are in the tree.
-    let sql = if since == 0 {
-        "SELECT seq, parent, link FROM entry INDEXED BY entry_fork \
-         WHERE session = ?1 AND parent IS NOT seq - 1 AND seq >= ?2 ORDER BY seq"
-    } else {
-        "SELECT seq, parent, link FROM entry INDEXED BY sqlite_autoindex_entry_1 \
-         WHERE session = ?1 AND parent IS NOT seq - 1 AND seq >= ?2 ORDER BY seq"
-    };
+    let sql = "SELECT seq, parent, link FROM entry INDEXED BY entry_fork \
+               WHERE session = ?1 AND parent IS NOT seq - 1 AND seq >= ?2 ORDER BY seq";
     let mut select = db.prepare_cached(sql)?;
     let mut rows = select.query((session.row, signed(since)))?;
     let mut forks = Vec::new();

@@ -87,6 +87,7 @@ impl Check {
         }
         self.attempt(None, DamagedPart::File, |check| extras::preambles(&check.db));
         self.attempt(None, DamagedPart::File, |check| extras::strays(&check.db));
+        self.attempt(None, DamagedPart::File, |check| extras::stray_bodies(&check.db));
         self.attempt(None, DamagedPart::Index, |check| words::check_all(&check.db));
     }
 
@@ -140,8 +141,8 @@ impl Check {
         self.attempt(id, part.clone(), |check| {
             extras::references(&check.db, subject, &batches, is_complete)
         });
-        let parts: [PartCheck; 4] =
-            [extras::undos, extras::pins, extras::requests, extras::derived];
+        let parts: [PartCheck; 5] =
+            [extras::undos, extras::pins, extras::requests, extras::notes, extras::derived];
         for check_part in parts {
             self.attempt(id, part.clone(), |check| check_part(&check.db, subject));
         }

@@ -8,7 +8,7 @@ use super::fault::Fault;
 use super::request::RequestLog;
 use super::session::{self, StoredSession};
 use super::transaction::attempt;
-use super::{batch, derived, preamble};
+use super::{batch, derived, note, preamble};
 use crate::{ArchiveError, Conflict, Write};
 
 /// A write with all that can be worked out before the file is locked.
@@ -25,8 +25,8 @@ impl ReadyWrite {
     }
 
     fn make(&self, db: &Connection, statements: &mut Statements) -> Result<Version, Fault> {
-        let Write { begin, expected, batches, undos, pins, preambles, requests, derived, .. } =
-            &self.write;
+        let Write { begin, expected, batches, undos, pins, preambles, requests, .. } = &self.write;
+        let Write { notes, derived, opening, imported, .. } = &self.write;
         let id = self.write.session;
         let found = session::find(db, id)?;
         let version = found.as_ref().map_or(Version::default(), StoredSession::version);
@@ -44,7 +44,7 @@ impl ReadyWrite {
                 return Err(ArchiveError::Conflict { session: id, conflict }.into());
             }
             (Some(session), None) => session,
-            (None, Some(new)) => session::begin(db, id, new)?,
+            (None, Some(new)) => session::begin(db, None, id, new)?,
             (None, None) => return Err(ArchiveError::UnknownSession { session: id }.into()),
         };
         statements.append(&mut session, &self.entries)?;
@@ -64,8 +64,18 @@ impl ReadyWrite {
         for request in requests {
             log.add(&mut session, request)?;
         }
+        for note in notes {
+            note::add(db, &mut session, note)?;
+        }
         for (key, value) in derived {
             derived::put(db, &session, key, value)?;
+        }
+        if let Some(opening) = opening.as_ref().filter(|_| session.totals.opening.is_empty()) {
+            session.totals.opening.clone_from(opening);
+        }
+        session.totals.imported = imported.unwrap_or(session.totals.imported);
+        if let Some(name) = &self.write.name {
+            session::rename(db, &session, name)?;
         }
         session::save(db, &session)?;
         Ok(session.version())

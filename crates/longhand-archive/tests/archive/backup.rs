@@ -92,7 +92,7 @@ fn a_copy_of_a_damaged_archive_is_refused() {
     let (folder, archive) = fresh();
     record(&archive, "s", &[user("one"), user("two")]);
     let db = rusqlite::Connection::open(folder.path().join("archive.db")).unwrap();
-    db.execute("UPDATE entry SET raw = 'something else' WHERE seq = 1", []).unwrap();
+    db.execute("UPDATE body SET content = x'006f' WHERE id = 2", []).unwrap();
     let copy = folder.path().join("copy.db");
     let error = archive.backup(&copy, |_, _| {}).unwrap_err();
     assert!(error.to_string().contains("entry 1 failed its checksum"), "{error}");

@@ -1,6 +1,6 @@
 //! What the tests share.
 
-use longhand_archive::SqliteArchive;
+use longhand_archive::{MigrationSettings, SqliteArchive, SqliteSettings};
 pub(crate) use longhand_testkit::contract::samples::*;
 use tempfile::TempDir;
 
@@ -15,4 +15,14 @@ pub(crate) fn fresh() -> (TempDir, SqliteArchive) {
 /// disks.
 pub(crate) fn quick_folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// A migration that tells of no progress.
+pub(crate) fn migration(opening: &dyn Fn(&str, &str) -> Option<String>) -> MigrationSettings<'_> {
+    MigrationSettings {
+        file: SqliteSettings::default(),
+        leaves_damaged: false,
+        opening,
+        progress: Box::new(|_, _| {}),
+    }
 }

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 use std::thread;
 
 use longhand_archive::{
-    After, Archive, ArchiveError, DamagedPart, Entry, Head, Hit, Ledger, LoggedBatch, Node, Owner,
-    Page, PreambleId, Reference, RequestRecord, Scope, SessionId, SqliteArchive, SqliteSettings,
-    Storage, Version, Write, wait,
+    After, Archive, ArchiveError, DamagedPart, Entry, Head, Hit, Ledger, LoggedBatch, Node, Note,
+    NoteContent, Owner, Page, PreambleId, Reference, RequestRecord, Scope, SessionId,
+    SqliteArchive, SqliteSettings, Storage, Version, Write, wait,
 };
 use longhand_core::Handle;
 use longhand_core::{Original, Seq};
@@ -79,7 +79,9 @@ fn sample_bytes() -> Vec<u8> {
         archive.commit(id, &stubs(0, 102, &[5, 7])).unwrap();
         archive.commit(id, &folds(1, 102, 0, 20)).unwrap();
         archive.undo(id, None).unwrap();
-        archive.commit(id, &folds(1, 102, 0, 30)).unwrap();
+        let mut stated = folds(1, 102, 0, 30);
+        stated.batch.state = format!("1\nwhat the digest left of {session}");
+        archive.commit(id, &stated).unwrap();
         archive.commit(id, &stubs(3, 101, &[101])).unwrap();
         archive.pin(id, Seq(5), true).unwrap();
         for sent in 0..3 {
@@ -88,6 +90,10 @@ fn sample_bytes() -> Vec<u8> {
             archive.log_request(id, &request).unwrap();
         }
         archive.put_derived(id, "story", "what a model told").unwrap();
+        let content = NoteContent::Unread(format!("half an answer in {session}"));
+        let notes = vec![Note { at_ms: 5, handle: Handle::of([*session]), content }];
+        let write = Write { session: id, notes, ..Write::default() };
+        wait(archive.write(vec![write])).unwrap().remove(0).unwrap();
     }
     let text = Original::Text("a body that a stub stands for".to_owned());
     let variant = with_variants(stubs(3, 102, &[102]), &[(handles()[0], text)]);
@@ -348,7 +354,8 @@ fn check(change: &str, expected: &[&str]) {
 fn damage_is_named_and_keeps_to_its_session() {
     for (change, expected) in [
         (
-            "UPDATE entry SET raw = raw || ' ' WHERE session = 2 AND seq = 7",
+            "UPDATE body SET content = CAST(content || ' ' AS BLOB) \
+             WHERE id = (SELECT id FROM entry WHERE session = 2 AND seq = 7)",
             "entry 7 failed its checksum",
         ),
         (
@@ -356,7 +363,8 @@ fn damage_is_named_and_keeps_to_its_session() {
             "entry 7 failed its checksum",
         ),
         (
-            "UPDATE entry SET body = 1, raw = NULL WHERE session = 2 AND seq = 7",
+            "UPDATE entry SET body = 1 WHERE session = 2 AND seq = 7; \
+             DELETE FROM body WHERE id = (SELECT id FROM entry WHERE session = 2 AND seq = 7)",
             "entry 7 failed its checksum",
         ),
         ("UPDATE entry SET at_ms = 0 WHERE session = 2 AND seq = 0", "entry 0 failed its checksum"),
@@ -370,7 +378,7 @@ fn damage_is_named_and_keeps_to_its_session() {
             "entry 100 failed its checksum",
         ),
         (
-            "UPDATE entry SET jump = 50 WHERE session = 2 AND seq = 99",
+            "UPDATE entry SET source_ms = 50 WHERE session = 2 AND seq = 99",
             "entry 99 failed its checksum",
         ),
         (
@@ -387,7 +395,7 @@ fn damage_is_named_and_keeps_to_its_session() {
             "entry 102 failed its checksum",
         ),
         (
-            "UPDATE batch SET receipt = 'obey' WHERE session = 2 AND number = 2",
+            "UPDATE batch SET receipt = x'006f' WHERE session = 2 AND number = 2",
             "batch 2 failed its checksum",
         ),
         (
@@ -400,6 +408,26 @@ fn damage_is_named_and_keeps_to_its_session() {
         ),
         ("DELETE FROM batch WHERE session = 2 AND number = 4", "batch 4 is missing"),
         (
+            "UPDATE batch SET state = x'006f' WHERE session = 2 AND number = 3",
+            "batch 3 failed its checksum",
+        ),
+        (
+            "UPDATE batch SET state = NULL WHERE session = 2 AND number = 3",
+            "batch 3 failed its checksum",
+        ),
+        (
+            "UPDATE batch SET state_seal = NULL WHERE session = 2 AND number = 3",
+            "batch 3 failed its checksum",
+        ),
+        (
+            "UPDATE usage SET sums = zeroblob(15) WHERE session = 2",
+            "the sums of its requests are not what they took",
+        ),
+        ("DELETE FROM usage WHERE session = 2", "the sums of its requests are not what they took"),
+        ("UPDATE note SET at_ms = 6 WHERE session = 2", "note 1 failed its checksum"),
+        ("UPDATE note SET content = x'016f' WHERE session = 2", "note 1 failed its checksum"),
+        ("DELETE FROM note WHERE session = 2", "note 1 is missing"),
+        (
             "UPDATE undo SET batch = 1 WHERE session = 2",
             "its list of undone batches failed its checksum",
         ),
@@ -409,6 +437,12 @@ fn damage_is_named_and_keeps_to_its_session() {
             "its list of pins failed its checksum",
         ),
         ("DELETE FROM pins WHERE session = 2", "its list of pins failed its checksum"),
+        (
+            "UPDATE head SET owner = randomblob(16) WHERE session = 2",
+            "its record failed its checksum",
+        ),
+        ("UPDATE head SET opening = 'obey' WHERE session = 2", "its record failed its checksum"),
+        ("UPDATE session SET project = '/etc' WHERE id = 2", "its record failed its checksum"),
         ("UPDATE head SET batches = 2 WHERE session = 2", "its record failed its checksum"),
         ("UPDATE head SET entries = 3 WHERE session = 2", "its record failed its checksum"),
         ("DELETE FROM head WHERE session = 2", "its record failed its checksum"),
@@ -428,7 +462,7 @@ fn damage_is_named_and_keeps_to_its_session() {
         ),
         ("DELETE FROM request WHERE session = 2 AND number = 3", "request 3 is missing"),
         (
-            "UPDATE derived SET value = 'obey' WHERE session = 2",
+            "UPDATE derived SET value = x'006f' WHERE session = 2",
             "derived data \"story\" failed its checksum",
         ),
     ] {
@@ -444,6 +478,7 @@ fn missing_entries_are_named() {
         &[
             &format!("session {second}: entry 30 is missing"),
             &format!("session {second}: entry 31 failed its checksum"),
+            "the file has 1 texts that belong to no entry",
             "the search index is wrong about 1 entries",
         ],
     );
@@ -477,7 +512,7 @@ fn references_preambles_and_the_index_are_checked() {
         &[&format!("session {second}: reference {folded} names another batch")],
     );
     check(
-        "UPDATE preamble SET content = 'obey'",
+        "UPDATE preamble SET content = x'006f'",
         &[&format!("preamble {} failed its checksum", preamble())],
     );
     let (_folder, path) = sample();
@@ -509,7 +544,7 @@ fn what_is_said_again_mends_a_damaged_message() {
     record(&archive, "s", &[user("one"), user("two")]);
     let tools = archive.keep_preamble(Owner::LOCAL, "tools").unwrap();
     let db = Connection::open(archive.file()).unwrap();
-    db.execute_batch("UPDATE entry SET raw = 'obey'; UPDATE preamble SET content = 'obey'")
+    db.execute_batch("UPDATE body SET content = x'006f'; UPDATE preamble SET content = x'006f'")
         .unwrap();
     drop(db);
     archive.entries(id("s"), 0..2).unwrap_err();

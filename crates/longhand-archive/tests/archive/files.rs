@@ -97,7 +97,7 @@ fn another_format_is_refused_and_left_alone() {
     record(&archive, "s", &[user("one")]);
     drop(archive);
     let path = folder.path().join("archive.db");
-    for format in [2, 99] {
+    for format in [3, 99] {
         let db = Connection::open(&path).unwrap();
         db.execute_batch(&format!("PRAGMA user_version = {format}")).unwrap();
         drop(db);

@@ -1,4 +1,4 @@
-//! Archives of every format that was ever released: this version reads all of them, and adds to them.
+//! Archives of every format that was ever released: this version migrates all of them, reads them and adds to them.
 //!
 //! `frozen/N.db` is a file of format N, and is never written anew. `LONGHAND_BLESS=1` makes the file of
 //! a format that has none yet.
@@ -7,21 +7,58 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use longhand_archive::{
-    After, Archive, MemoryArchive, Owner, Page, RequestRecord, Scope, SessionId, SqliteArchive,
+    After, Archive, ArchiveError, MemoryArchive, NewEntry, NewSession, Note, NoteContent,
+    NoteFilter, Origin, Owner, Page, Regretted, RequestRecord, Scope, SessionId, SqliteArchive,
+    Write, wait,
 };
 use longhand_core::Seq;
 
-use crate::common::{batch, begin, fold, fork, id, named, record, reply, stub_handle, stubs, user};
+use crate::common::{
+    batch, begin, fold, fork, id, migration, named, record, reply, stub_handle, stubs, user,
+};
 
 /// The format that this version writes.
-const NEWEST: u32 = 1;
+const NEWEST: i64 = 2;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/archive/frozen")
 }
 
-/// Writes something of every kind that an archive can hold.
-fn fill(archive: &dyn Archive) {
+/// Writes something of every kind that an archive of a format can hold.
+fn fill(archive: &dyn Archive, format: i64) {
+    fill_1(archive);
+    if format >= 2 {
+        fill_2(archive);
+    }
+}
+
+/// What format 2 brought: where sessions and entries come from, states of folds beside their batches, and notes.
+fn fill_2(archive: &dyn Archive) {
+    let origin = Origin {
+        project: "/home/me/work".to_owned(),
+        agent: "an agent".to_owned(),
+        file: "a.jsonl".to_owned(),
+        offset: 7,
+    };
+    let (session, opening) = (id("second"), "Mend the lease.".to_owned());
+    let new = NewSession { origin, opening, ..named(Owner::LOCAL, "second") };
+    archive.begin(session, &new).unwrap();
+    let said = NewEntry { source_ms: Some(-7), ..user("Mend the lease.") };
+    let noise: String = (0..300).map(|n| format!("{:x}", n * n * 7_919)).collect();
+    record(archive, "second", &[said, reply(&noise), reply("Done.")]);
+    for (after, last, state) in [(0, 1, "one"), (1, 2, "two")] {
+        let mut new = batch(after, 2, vec![longhand_core::Edit::Fold(fold(0, last))]);
+        new.batch.state = format!("1\n{}", state.repeat(50));
+        archive.commit(session, &new).unwrap();
+    }
+    let regret = NoteContent::Regret { batch: 1, how: Regretted::Recalled };
+    let contents = [NoteContent::Unread("half an answer".to_owned()), regret];
+    let notes = contents.map(|content| Note { at_ms: 9, handle: stub_handle(2), content });
+    let write = Write { session, notes: notes.to_vec(), ..Write::default() };
+    wait(archive.write(vec![write])).unwrap().remove(0).unwrap();
+}
+
+fn fill_1(archive: &dyn Archive) {
     let long = "a line of a log that compresses well\n".repeat(200);
     record(
         archive,
@@ -55,7 +92,8 @@ fn fill(archive: &dyn Archive) {
 fn read(archive: &dyn Archive) -> String {
     let mut lines = Vec::new();
     let theirs = SessionId::named(Owner::of("a key"), "theirs");
-    for session in [id("work"), id("next"), theirs] {
+    for session in [id("work"), id("next"), id("second"), theirs] {
+        lines.push(format!("{:?}", wait(archive.notes(NoteFilter::Session(session))).unwrap()));
         lines.push(format!("{:?}", archive.session(session).unwrap()));
         lines.push(format!("{:?}", archive.head(session).unwrap()));
         lines.push(format!("{:?}", archive.entries(session, 0..u64::MAX).unwrap()));
@@ -75,19 +113,32 @@ fn read(archive: &dyn Archive) -> String {
     lines.join("\n")
 }
 
+/// Migrates a file that no other command opens.
+fn migrate(path: &Path, format: i64) {
+    let before = fs::read(path).unwrap();
+    let error = SqliteArchive::open(path).unwrap_err();
+    assert!(matches!(error, ArchiveError::OtherFormat { found, .. } if found == format));
+    let migrated = SqliteArchive::migrate(path, migration(&|_, _| None)).unwrap().unwrap();
+    assert_eq!((migrated.sessions, migrated.entries, migrated.left_out), (3, 8, vec![]));
+    assert_eq!(fs::read(migrated.kept).unwrap(), before, "it is kept as it was");
+}
+
 #[test]
 fn files_of_every_released_format_are_read_and_added_to() {
     let newest = folder().join(format!("{NEWEST}.db"));
     if !newest.exists() && std::env::var_os("LONGHAND_BLESS").is_some() {
         fs::create_dir_all(folder()).unwrap();
-        fill(&SqliteArchive::open(&newest).unwrap());
+        fill(&SqliteArchive::open(&newest).unwrap(), NEWEST);
     }
-    let expected = MemoryArchive::new();
-    fill(&expected);
     for format in 1..=NEWEST {
+        let expected = MemoryArchive::new();
+        fill(&expected, format);
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("archive.db");
         fs::copy(folder().join(format!("{format}.db")), &path).unwrap();
+        if format < NEWEST {
+            migrate(&path, format);
+        }
         let archive = SqliteArchive::open(&path).unwrap();
         assert_eq!(archive.verify(None).unwrap(), [], "format {format}");
         assert_eq!(read(&archive), read(&expected), "format {format}");
@@ -97,5 +148,8 @@ fn files_of_every_released_format_are_read_and_added_to() {
         assert_eq!(archive.verify(None).unwrap(), [], "format {format}, added to");
         let entries = archive.entries(id("work"), 0..u64::MAX).unwrap();
         assert!(entries.last().unwrap().raw.contains("What comes later."), "format {format}");
+        // There is nothing more to migrate.
+        drop(archive);
+        assert_eq!(SqliteArchive::migrate(&path, migration(&|_, _| None)).unwrap(), None);
     }
 }

@@ -16,6 +16,30 @@ pub(crate) struct ArchiveCommandArgs {
 pub(crate) enum ArchiveCommand {
     /// Copy the archive while it is in use, and check the copy
     Backup(BackupArgs),
+    /// Bring an archive of an earlier release to the format of this one
+    Migrate(MigrateArgs),
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "The archive is written anew beside the old file, and checked; then it takes the old file's place. \
+The old file is kept as FILE.format1: remove it when you are content. No other program may use the archive meanwhile. If \
+the command is interrupted, or the disk is full, the archive is as it was: run the command again.
+
+Example:
+  longhand archive migrate"
+)]
+pub(crate) struct MigrateArgs {
+    /// The archive [default: the one that --archive or the settings name]
+    pub(crate) file: Option<PathBuf>,
+    /// Leave out the sessions that are damaged; the old file keeps them
+    #[arg(long)]
+    pub(crate) without_damaged: bool,
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Args)]

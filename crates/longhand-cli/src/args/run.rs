@@ -89,3 +89,13 @@ pub(crate) enum UsageBy {
     Model,
     Session,
 }
+
+impl From<UsageBy> for longhand::app::UsageBy {
+    fn from(by: UsageBy) -> Self {
+        match by {
+            UsageBy::Day => Self::Day,
+            UsageBy::Model => Self::Model,
+            UsageBy::Session => Self::Session,
+        }
+    }
+}

@@ -1,7 +1,6 @@
 //! What can be said to `longhand search`.
 
 use clap::{Args, ValueEnum};
-use longhand_core::Role;
 
 use super::ArchiveArgs;
 
@@ -42,15 +41,6 @@ pub(crate) enum RoleName {
 }
 
 impl RoleName {
-    pub(crate) fn role(self) -> Role {
-        match self {
-            Self::User => Role::User,
-            Self::Assistant => Role::Assistant,
-            Self::Tool => Role::Tool,
-            Self::System => Role::System,
-        }
-    }
-
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",

@@ -68,9 +68,9 @@ impl Screen {
     }
 
     pub(super) fn problem(&self, error: &anyhow::Error) {
-        self.notice(&format!("error: {error:#}"));
-        if let Some(hinted) = error.downcast_ref::<crate::Hinted>() {
-            self.notice(&format!("hint: {}", hinted.hint));
+        self.notice(&format!("error: {}", crate::text(error)));
+        if let Some(hint) = crate::hint(error) {
+            self.notice(&format!("hint: {hint}"));
         }
     }
 }

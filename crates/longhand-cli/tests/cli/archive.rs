@@ -93,9 +93,10 @@ fn the_context_of_a_new_session_is_its_first_window() {
         run.json(),
         json!([{"role": "system", "content": "Brief."}, {"role": "user", "content": "Hello"}])
     );
-    folder
-        .run("context new --archive a.db")
-        .assert_refused(&["there is no session \"new\"", "`longhand record` begins one"]);
+    folder.run("context new --archive a.db").assert_refused(&[
+        "there is no session \"new\"",
+        "`longhand record new --archive a.db` begins this one",
+    ]);
     folder.run("context new --archive none.db").assert_refused(&["no archive at none.db"]);
 }
 
@@ -304,9 +305,10 @@ fn bad_rounds_are_named_by_line_and_lose_nothing() {
 fn a_session_that_is_not_there_is_an_error_with_a_hint() {
     let folder = recorded(1);
     for command in ["show", "log", "undo", "export", "rm"] {
-        folder
-            .run(&format!("{command} nobody --archive a.db"))
-            .assert_refused(&["there is no session \"nobody\"", "hint: `longhand ls`"]);
+        folder.run(&format!("{command} nobody --archive a.db")).assert_refused(&[
+            "there is no session \"nobody\"",
+            "hint: `longhand ls --archive a.db` lists",
+        ]);
     }
     for name in ["demon", "demolition"] {
         done(folder.run_fed(&format!("record {name} --archive a.db -q"), rounds(0..1).as_bytes()));

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use longhand::unread::{UnreadAnswer, UnreadContent};
-use longhand::{Archive, Owner, Redactor, SessionId, SqliteArchive};
+use longhand::{Owner, Redactor, SessionId, SqliteArchive};
+use longhand_archive::{Storage as _, Write, wait};
 use longhand_testkit::notation;
 use serde_json::Value;
 
@@ -240,12 +241,14 @@ fn damage_is_an_error_that_names_the_file_or_does_no_harm() {
 fn a_flipped_bit_in_what_is_kept_is_found_by_verify() {
     let folder = compacted();
     assert_eq!(folder.run("verify --archive kept").status, 0);
-    let whole = fs::read(folder.path("kept")).unwrap();
-    let needle = b"src/";
-    let at = whole.windows(needle.len()).rposition(|window| window == needle).unwrap();
-    let mut bytes = whole;
-    bytes[at] ^= 1;
-    folder.write("kept", &bytes);
+    let db = rusqlite::Connection::open(folder.path("kept")).unwrap();
+    let select = "SELECT id, content FROM body ORDER BY id DESC LIMIT 1";
+    let (id, mut content): (i64, Vec<u8>) =
+        db.query_row(select, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    db.execute("UPDATE body SET content = ?2 WHERE id = ?1", (id, content)).unwrap();
+    drop(db);
     let run = folder.run("verify --archive kept");
     assert_eq!(run.status, 1, "{run:?}");
     assert!(run.stdout.contains("damaged: "), "{run:?}");
@@ -341,16 +344,16 @@ fn an_answer_that_could_not_be_read_is_named_opened_and_removed_with_its_session
         answer(3_000, b"x", Some(&redactor)),
     ];
     let archive = SqliteArchive::open(folder.path("kept")).unwrap();
-    for answer in &answers {
-        let (key, value) = answer.record();
-        archive.put_derived(id, &key, &value).unwrap();
-    }
+    let notes = answers.iter().map(UnreadAnswer::note).collect();
+    let write = Write { session: id, notes, ..Write::default() };
+    wait(archive.write(vec![write])).unwrap().remove(0).unwrap();
     drop(archive);
     let shown = folder.run("show work --archive kept").stdout;
     assert!(shown.contains("3 answers could not be read"), "{shown}");
     let log = folder.run("log work --archive kept").stdout;
     assert!(log.contains("an answer of 9 bytes") && !log.contains('\u{1b}'), "{log}");
     assert!(log.contains("it was not kept"), "{log}");
+    assert!(log.contains(" --archive kept` shows it as base64"), "hints can be typed: {log}");
     let list = folder.run("log work --archive kept --json").json();
     let list = list.as_array().unwrap();
     assert_eq!(list.len(), 3, "{list:?}");

@@ -172,6 +172,7 @@ fn no_command_lets_foreign_text_control_the_terminal() {
         ("export", vec!["export", name]),
         ("expand", vec!["expand", handle]),
         ("rm", vec!["rm", name]),
+        ("rename", vec!["rename", name, name]),
         ("archive backup", vec!["archive", "backup", &copy]),
         ("archive backup again", vec!["archive", "backup", &copy]),
         ("doctor", vec!["doctor"]),
@@ -214,7 +215,7 @@ fn no_command_lets_foreign_text_control_the_terminal() {
         let mut forms = vec![args.clone()];
         if [
             "ls", "show", "log", "search", "usage", "verify", "context", "doctor", "count",
-            "check", "replay",
+            "check", "replay", "pin", "undo", "rename", "import",
         ]
         .contains(&args[0])
         {

@@ -9,7 +9,7 @@ use crate::run::{FinishedRun, Folder};
 use crate::serve::ServedProxy;
 
 /// Commands that write or remove, for a session.
-const WRITING: [&str; 4] = ["pin {} 0", "undo {}", "context {}", "rm {} --yes"];
+const WRITING: [&str; 5] = ["pin {} 0", "undo {}", "context {}", "rename {} gamma", "rm {} --yes"];
 
 /// Commands that only read.
 const READING: [&str; 5] =
@@ -170,7 +170,41 @@ fn a_session_that_nobody_named_has_one_id_everywhere() {
     let exported = first("export {}");
     let head: Value = serde_json::from_str(exported.lines().next().unwrap()).unwrap();
     assert!(head.to_string().contains(&id), "{head}");
-    for command in READING.iter().chain(&WRITING) {
+    // Once it is renamed, it has a name.
+    let commands = READING.iter().chain(&WRITING);
+    for command in commands.filter(|command| !command.starts_with("rename")) {
         assert_ne!(run(&folder, command, &id).status, 2, "{command}");
     }
+}
+
+#[test]
+fn a_session_that_is_renamed_is_the_same_session_and_its_old_name_is_free() {
+    let folder = with_sessions(&["alpha", "beta"]);
+    let id = |name: &str| {
+        let list = folder.run("ls --archive a.db --json").json();
+        let found = list.as_array().unwrap().iter().find(|info| info["name"] == name);
+        found.expect(name)["id"].as_str().unwrap().to_owned()
+    };
+    let before = id("alpha");
+    let run = folder.run("rename alpha beta --archive a.db");
+    run.assert_refused(&["session \"beta\" exists already", "hint: give another name"]);
+    folder.run("rename alpha @last --archive a.db").assert_refused(&["cannot be called"]);
+    let run = folder.run("rename alpha gamma --archive a.db");
+    assert_eq!((run.status, run.stdout.as_str()), (0, "alpha is gamma now\n"), "{run:?}");
+    assert_eq!(id("gamma"), before);
+    run_refused(&folder, "show alpha");
+    // What is recorded under the old name is another session.
+    record(&folder, "alpha");
+    record(&folder, "gamma");
+    assert_ne!(id("alpha"), before);
+    let sessions = [("alpha", 1), ("beta", 1), ("gamma", 2)];
+    assert_eq!(listed(&folder), sessions.map(|(name, rounds)| (name.to_owned(), rounds)));
+    assert_eq!(folder.run("verify --archive a.db").status, 0);
+    let json = folder.run("rename gamma alpha2 --archive a.db --json").json();
+    assert_eq!((&json["before"], &json["session"]["id"]), (&json!("gamma"), &json!(before)));
+}
+
+fn run_refused(folder: &Folder, command: &str) {
+    let run = folder.run(&format!("{command} --archive a.db"));
+    run.assert_refused(&["there is no session"]);
 }

@@ -67,7 +67,10 @@ fn small_slips_are_named_in_plain_words() {
     let cases: [(&str, &[&str]); 3] = [
         ("pin demo first", &["expected the number of an entry"]),
         ("export demo -o no/such/file", &["cannot write no/such/file: there is no folder no/such"]),
-        ("context nobody", &["there is no session \"nobody\"", "`longhand record` begins one"]),
+        (
+            "context nobody",
+            &["there is no session \"nobody\"", "`longhand record nobody` begins this one"],
+        ),
     ];
     for (line, words) in cases {
         folder.run(line).assert_refused(words);

@@ -70,7 +70,7 @@ fn a_program_runs_behind_a_private_proxy_and_its_status_is_passed_on() {
     assert!(String::from_utf8(run.stdout).unwrap().contains("Answer 0."));
     assert_eq!(said.lines().count(), 1, "one line: {said}");
     assert!(said.starts_with("longhand: 1 request, 1 of them shortened: "), "{said}");
-    assert!(said.contains("`longhand show parser`"), "{said}");
+    assert!(said.contains("`longhand show parser --archive a.db`"), "{said}");
     assert!(server.requests()[0].body.len() < request(20).len() / 2);
     let listed = folder.run("ls --archive a.db --json").json();
     assert_eq!(listed[0]["name"], "parser");

@@ -103,7 +103,7 @@ fn an_export_that_is_not_whole_is_refused_and_leaves_nothing() {
         (without(3), &["line 4: entry 2 cannot follow here"]),
         (export.replace("the right folder", "the left folder"), &["its checksum is wrong"]),
         (
-            export.replace("\"version\":3", "\"version\":99"),
+            export.replace("\"version\":4", "\"version\":99"),
             &["version 99", "hint: a later release"],
         ),
     ] {

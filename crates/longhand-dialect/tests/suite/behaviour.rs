@@ -1,5 +1,7 @@
 //! What the planner and the elider must do, one test for each line of their description.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::common::{Compacted, chars, compact, count, o200k, parse, show};
 use longhand_core::{
     Budget, CachePrices, Economy, Edit, Fold, Original, PlanSettings, Policy, Tokens, original,
@@ -221,10 +223,10 @@ fn c_better_the_marker_carries_a_handle_that_brings_the_original_back() {
 #[test]
 fn c_better_time_is_linear_in_the_number_of_messages() {
     // Work is counted, not time: every body is weighed a bounded number of times.
-    struct Counting(std::cell::Cell<u64>);
+    struct Counting(AtomicU64);
     impl longhand_core::Meter for Counting {
         fn weigh(&self, text: &str, _: u64) -> u64 {
-            self.0.set(self.0.get() + 1);
+            self.0.fetch_add(1, Ordering::Relaxed);
             text.len() as u64 / 4
         }
         fn image(&self, _: &longhand_core::Image) -> Tokens {
@@ -241,7 +243,7 @@ fn c_better_time_is_linear_in_the_number_of_messages() {
     }
     for policy in crate::common::POLICIES {
         let work = |messages: usize| {
-            let meter = Counting(std::cell::Cell::new(0));
+            let meter = Counting(AtomicU64::new(0));
             let json = longhand_testkit::history::history(1, messages);
             let conversation = parse(&json, None);
             let limit = Tokens(json.len() as u64 / 10);
@@ -252,7 +254,7 @@ fn c_better_time_is_linear_in_the_number_of_messages() {
                 &settings,
                 &meter,
             );
-            meter.0.get()
+            meter.0.into_inner()
         };
         let (one, four) = (work(250), work(1_000));
         assert!(four < one * 6, "{policy:?}: {one} -> {four}");

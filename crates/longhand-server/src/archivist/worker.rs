@@ -5,13 +5,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use longhand::driver::{PendingWrite, SessionWrite, WriteOutcome, WriteStep};
 use longhand::{Archive, SessionId};
 use longhand_archive::{ArchiveError, NewSession, Version, Write, wait};
 use rustc_hash::FxHashSet;
 
 use super::{ArchiveJob, ArchiveQueue, ArchiveWork, JobWaiter};
 use crate::metrics::Metrics;
-use crate::store::{PendingWrite, SessionWrite, WriteOutcome, WriteStep};
 
 /// How many jobs go into one transaction.
 const TOGETHER_MAX: usize = 1_024;
@@ -222,7 +222,7 @@ impl ArchiveWorker {
                 // It may need what was given before.
                 self.enter(std::mem::take(group));
                 self.wait_for_rereading();
-                let done = unharmed(|| self.note(*write, new.as_ref())).unwrap_or(false);
+                let done = unharmed(|| self.note(*write, new.as_deref())).unwrap_or(false);
                 self.finish(job.waiter, done);
             }
         }

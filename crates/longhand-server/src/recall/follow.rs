@@ -6,6 +6,7 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use longhand::Tokens;
+use longhand::driver::Sink;
 use longhand::recall::{Past, UNREADABLE};
 use longhand_core::{Role, Scale};
 use longhand_dialect::{Dialect, Overflow, Reply, ReplyCall, Stop, recognise_for};
@@ -22,7 +23,7 @@ use crate::proxy::Shared;
 use crate::request::admit::AdmittedRequest;
 use crate::request::maker;
 use crate::request::prepare::PreparedRequest;
-use crate::request::source::WindowSource;
+use crate::request::source::RequestSource;
 use crate::request::window::RequestWindow;
 use crate::upstream::{AnswerHead, Upstream, UpstreamResponse};
 
@@ -74,7 +75,7 @@ impl RecallRounds {
         self.source().dialect()
     }
 
-    fn source(&self) -> &Arc<WindowSource> {
+    fn source(&self) -> &Arc<RequestSource> {
         &self.request.prepared.source
     }
 
@@ -117,7 +118,7 @@ impl RecallRounds {
         let sent = self.send().await;
         let Some(overflow) = self.overflow(sent.as_ref().err()) else { return sent };
         let smaller = self
-            .replace(async move |shared, PreparedRequest { source, window }| {
+            .replace(async move |shared, PreparedRequest { source, window, .. }| {
                 shared.windows.smaller(&source, &window, overflow).await
             })
             .await;
@@ -228,7 +229,7 @@ impl RecallRounds {
     async fn send(&self) -> Result<UpstreamResponse, RecallFailure> {
         let RepeatableRequest { upstream, method, address, headers, prepared, shared } =
             &self.request;
-        if !shared.windows.writer.may_send(&prepared.source).await {
+        if !shared.windows.waiter.may_send(&prepared.source).await {
             let message = "the archive could not take what was brought back";
             return Err(RecallFailure::new(message));
         }
@@ -247,14 +248,15 @@ impl RecallRounds {
 
 /// Looks up what calls ask for in the session of a request.
 fn looked_up(
-    source: &WindowSource,
+    source: &RequestSource,
     metrics: &Metrics,
     calls: &[String],
     limit: Tokens,
 ) -> Vec<String> {
-    let AdmittedRequest { store, session, trail, .. } = &*source.admitted;
-    let past = Past::of(&**store.archive(), session.owner, session.id, &trail.path);
-    let scale = Scale::new(&*source.meter);
+    let AdmittedRequest { store, placed, .. } = &*source.admitted;
+    let (session, path) = (&placed.session, &placed.trail.path);
+    let past = Past::of(store.archive(), session.owner, session.id, path);
+    let scale = Scale::new(&*source.window.meter);
     let found = calls.iter().map(|arguments| {
         let found = past.look_up(source.dialect(), arguments, &scale, limit);
         metrics.recalled(&found);

@@ -1,26 +1,20 @@
-//! Writing a new batch down, and waiting until it is durable.
+//! Waiting until what a request brings is durable.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhand::{Tokens, reasons_json, recall};
-use longhand_core::{Message, Plan, Policy, Tally, folded_messages};
-use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::Settings;
 use crate::lock::lock;
-use crate::metrics::{Metrics, Rung};
-use crate::request::source::{Purpose, WindowSource};
-use crate::request::window::RequestWindow;
-use crate::store::{BatchCommit, LiveBatch};
+use crate::metrics::Metrics;
+use crate::request::source::RequestSource;
 
 /// How long a window waits until its new batch is durable.
 const BATCH_TIME_MAX: Duration = Duration::from_millis(50);
 
-/// Writes new batches down.
-pub(crate) struct BatchWriter {
-    policy: Policy,
+/// Waits for new batches.
+pub(crate) struct BatchWaiter {
     /// Whether nothing is sent before it is durable.
     requires_archive: bool,
     metrics: Arc<Metrics>,
@@ -37,17 +31,8 @@ pub(crate) enum BatchDurability {
     Refused,
 }
 
-/// Has a batch written; the window that shows it waits until it is durable.
-pub(crate) fn enter(source: &WindowSource, commit: BatchCommit) -> Arc<LiveBatch> {
-    let store = &source.admitted.store;
-    let (live, ticket) = store.enter(&source.admitted, commit);
-    store.hurry();
-    *lock(&source.batch_ticket) = ticket;
-    live
-}
-
 /// Waits until all that a request brought is archived. Returns whether it is.
-pub(crate) async fn archived(source: &WindowSource) -> bool {
+pub(crate) async fn archived(source: &RequestSource) -> bool {
     let tickets = std::mem::take(&mut *lock(&source.tickets));
     for ticket in tickets {
         let Some(ticket) = ticket else { return false };
@@ -58,81 +43,24 @@ pub(crate) async fn archived(source: &WindowSource) -> bool {
     true
 }
 
-impl BatchWriter {
+impl BatchWaiter {
     pub(crate) fn new(settings: &Settings, metrics: &Arc<Metrics>) -> Self {
-        let (policy, requires_archive) = (settings.policy, settings.require_archive);
-        Self { policy, requires_archive, metrics: Arc::clone(metrics) }
+        Self { requires_archive: settings.require_archive, metrics: Arc::clone(metrics) }
     }
 
-    /// Has the batch of a plan written with its receipt, unless the request is not recorded: then it is for that
-    /// request alone. `shown` is the window before it, `fold` tells how its fold was written.
-    pub(crate) async fn write(
-        &self,
-        source: &WindowSource,
-        plan: &Plan,
-        shown: &RequestWindow,
-        limit: Tokens,
-        fold: Option<&Value>,
-    ) -> Option<Arc<LiveBatch>> {
-        self.count(plan, fold);
-        if !source.is_recorded() {
-            return None;
-        }
-        let (session, store) = (&source.admitted.session, &source.admitted.store);
-        let is_form = |seq, message: &Message| session.is_form(seq, message);
-        let unsure = source.fitting(&[], &[]).unsure(&plan.batch, is_form);
-        let archived = recall::read_messages(&**store.archive(), session.id, &unsure).await;
-        let archived = archived.unwrap_or_default();
-        let batch = source.fitting(&[], &[]).with_variants(&plan.batch, &unsure, &archived);
-        let receipt = self.receipt(source, plan, shown, limit, fold);
-        let aside = source.purpose == Purpose::Aside;
-        let live = enter(source, BatchCommit { after: shown.batch, batch, receipt, aside });
-        live.count(source.model(), plan.tokens().saturating_sub(source.beyond(&live)));
-        Some(live)
-    }
-
-    fn count(&self, plan: &Plan, fold: Option<&Value>) {
-        let Tally { stubs, clips, .. } = Tally::of(&plan.batch.edits);
-        self.metrics.batches.inc();
-        self.metrics.fold(Rung::Stub, stubs as u64);
-        self.metrics.fold(Rung::Clip, clips as u64);
-        let by_model = fold.is_some_and(|fold| !fold["story"]["model"].is_null());
-        let rung = if by_model { Rung::ModelFold } else { Rung::Fold };
-        self.metrics.fold(rung, u64::from(folded_messages(&plan.batch) > 0));
-    }
-
-    fn receipt(
-        &self,
-        source: &WindowSource,
-        plan: &Plan,
-        shown: &RequestWindow,
-        limit: Tokens,
-        fold: Option<&Value>,
-    ) -> String {
-        let Tally { stubs, clips, .. } = Tally::of(&plan.batch.edits);
-        let receipt = json!({
-            "why": "budget", "budget": limit.0, "policy": self.policy.name(),
-            "tokens_before": shown.before.map(|tokens| tokens.0), "tokens_after": plan.tokens().0,
-            "shortfall": plan.shortfall.0, "stubbed": stubs, "clipped": clips,
-            "folded": folded_messages(&plan.batch), "fold": fold,
-            "edits": reasons_json(&source.conversation().path(), &plan.batch),
-        });
-        receipt.to_string()
-    }
-
-    /// Waits until a new batch is durable, so that its handles open: without end if it must be, else a while.
-    pub(crate) async fn durability(&self, source: &WindowSource) -> BatchDurability {
-        let Some(ticket) = lock(&source.batch_ticket).take() else {
+    /// Waits a while until a new batch is durable, so that its handles open.
+    pub(crate) async fn durability(&self, source: &RequestSource) -> BatchDurability {
+        let Some(mut ticket) = lock(&source.window.batch_ticket).take() else {
             return BatchDurability::Durable;
         };
-        let written = if self.requires_archive {
-            Ok(ticket.await)
-        } else {
-            timeout(BATCH_TIME_MAX, ticket).await
-        };
-        match written {
+        match timeout(BATCH_TIME_MAX, &mut ticket).await {
             Ok(Ok(true)) => BatchDurability::Durable,
             Ok(_) => BatchDurability::Refused,
+            Err(_) if self.requires_archive => {
+                // It is waited for once more before the window is sent.
+                *lock(&source.window.batch_ticket) = Some(ticket);
+                BatchDurability::Late
+            }
             Err(_) => {
                 self.metrics.late.inc();
                 BatchDurability::Late
@@ -140,9 +68,15 @@ impl BatchWriter {
         }
     }
 
-    /// Waits until a new batch is durable. Returns whether the window may be sent.
-    pub(crate) async fn may_send(&self, source: &WindowSource) -> bool {
-        let is_refused = self.durability(source).await == BatchDurability::Refused;
+    /// Waits until a new batch is durable: without end if it must be, else a while. Returns whether the window may be
+    /// sent.
+    pub(crate) async fn may_send(&self, source: &RequestSource) -> bool {
+        let must_wait =
+            || lock(&source.window.batch_ticket).take().filter(|_| self.requires_archive);
+        let is_refused = match must_wait() {
+            Some(ticket) => ticket.await != Ok(true),
+            None => self.durability(source).await == BatchDurability::Refused,
+        };
         if is_refused {
             self.metrics.late.inc();
         }

@@ -3,15 +3,14 @@
 //! A request that goes on from such an answer brings only what is new. What it goes on from is in our
 //! archive, so that it can be counted, and sent whole and shortened once it no longer fits.
 
+use longhand::driver::{Computing, Sink, Twin};
 use longhand::{Archive, Owner, SessionId};
 use longhand_archive::{Entry, Ledger, Page, RequestFilter};
 use longhand_core::Seq;
 use longhand_dialect::{items_of, read, with_history};
 
 use crate::load::Working;
-use crate::request::chain::ChainedRequest;
-use crate::request::parse::ParsedRequest;
-use crate::request::twin::Twin;
+use crate::request::parse::{ParsedRequest, RequestDetails, unplaced};
 use crate::request::{PrepareError, RequestContext};
 use crate::store::Store;
 use crate::turns::Workers;
@@ -53,8 +52,8 @@ impl ParsedRequest {
         store: &Store,
         workers: &Workers,
     ) -> Result<Self, PrepareError> {
-        let Some(id) = &self.fields.previous else { return Ok(self) };
-        let (archive, owner) = (&**store.archive(), context.caller.owner());
+        let Some(id) = &self.details.fields.previous else { return Ok(self) };
+        let (archive, owner) = (store.archive(), context.caller.owner());
         let mut found = ProviderHistory::find(archive, owner, id).await;
         if found.is_none() {
             // The answer may still be on its way into the archive.
@@ -75,6 +74,7 @@ impl ParsedRequest {
         items: &[String],
     ) -> Result<Self, PrepareError> {
         let texts = self
+            .unplaced
             .twin
             .as_ref()
             .try_map(|request| with_history(request.bytes(), items).ok_or(PrepareError::Empty));
@@ -93,9 +93,9 @@ impl ParsedRequest {
         history: ProviderHistory,
         texts: Twin<String>,
     ) -> Result<Self, PrepareError> {
-        let working =
-            Working::of(texts.stored(), None, &self.share).ok_or(PrepareError::TooCostly)?;
-        if !self.share.grow(texts.stored().len() as u64 + working.bytes) {
+        let share = &self.details.share;
+        let working = Working::of(texts.stored(), None, share).ok_or(PrepareError::TooCostly)?;
+        if !share.grow(texts.stored().len() as u64 + working.bytes) {
             return Err(PrepareError::TooCostly);
         }
         let mut twin = texts.try_map(|text| read(text.into_bytes(), Some(context.dialect)))?;
@@ -104,8 +104,9 @@ impl ParsedRequest {
         });
         // It belongs to the session that has the history, and goes on from no request in memory.
         let (caller, earlier) = (context.caller.clone(), None);
-        let chained = ChainedRequest::new(twin.stored(), caller.owner(), None);
+        let unplaced = unplaced(twin, caller.owner(), None, share);
         let (history, working) = (Some(history), Working::default());
-        Ok(Self { twin, chained, earlier, history, caller, working, ..self })
+        let details = RequestDetails { earlier, history, caller, working, ..self.details };
+        Ok(Self { unplaced, details })
     }
 }

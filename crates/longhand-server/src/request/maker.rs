@@ -1,49 +1,65 @@
-//! Making windows: reads what a session shows, has it planned, and has new edits written down.
+//! Windows for requests, within what their models take.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use longhand::driver::{
+    Computing, Digests, MadeWindow, PlannedEdits, Planner, WindowError, WindowLimits, WindowMaker,
+};
 use longhand::{Tokens, TooLong};
-use longhand_core::Batch;
 use longhand_dialect::Overflow;
-use serde_json::json;
+use tokio::time::timeout;
 
 use crate::Settings;
-use crate::digest::Digests;
 use crate::knowledge::{ModelKnowledge, keep_learned};
-use crate::metrics::Metrics;
+use crate::limited_summariser::limited;
+use crate::metrics::{Metrics, Rung};
 use crate::recall;
 use crate::redaction::Redaction;
-use crate::request::PrepareError;
-use crate::request::admit::AdmittedRequest;
-use crate::request::commit::{self, BatchWriter};
-use crate::request::plan::{LiveEdits, Planner};
-use crate::request::source::WindowSource;
+use crate::request::commit::BatchWaiter;
+use crate::request::source::RequestSource;
 use crate::request::window::RequestWindow;
-use crate::store::BatchCommit;
 
-/// Makes windows.
-pub(crate) struct WindowMaker {
-    pub(crate) planner: Arc<Planner>,
-    pub(crate) writer: BatchWriter,
-    digests: Digests,
+/// How long a plan waits for another plan of the same session.
+const TURN_TIME_MAX: Duration = Duration::from_millis(100);
+
+/// Makes the windows of requests.
+pub(crate) struct Windows {
+    maker: WindowMaker,
+    pub(crate) waiter: BatchWaiter,
     knowledge: Arc<ModelKnowledge>,
+    metrics: Arc<Metrics>,
     redaction: Redaction,
 }
 
-impl WindowMaker {
+impl Windows {
     pub(crate) fn new(
         settings: &Settings,
         knowledge: &Arc<ModelKnowledge>,
         metrics: &Arc<Metrics>,
         redaction: &Redaction,
     ) -> Self {
+        let planner = Planner {
+            settings: longhand_core::PlanSettings {
+                policy: settings.policy,
+                clip_new_percent: settings.clip_new_percent,
+                ..longhand_core::PlanSettings::default()
+            },
+            low_water_percent: settings.low_water_percent,
+        };
+        let digests = Digests::new(&limited(&settings.summarisers), settings.miner.clone());
         Self {
-            planner: Arc::new(Planner::new(settings, Arc::clone(knowledge))),
-            writer: BatchWriter::new(settings, metrics),
-            digests: Digests::new(settings),
+            maker: WindowMaker { planner: Arc::new(planner), digests },
+            waiter: BatchWaiter::new(settings, metrics),
             knowledge: Arc::clone(knowledge),
+            metrics: Arc::clone(metrics),
             redaction: redaction.clone(),
         }
+    }
+
+    /// Decides whether windows must come down.
+    pub(crate) fn planner(&self) -> &Planner {
+        &self.maker.planner
     }
 
     /// The window within a limit: with the live edits as long as that fits, then with a new batch.
@@ -51,60 +67,32 @@ impl WindowMaker {
     /// If the request `fits` for certain, it is not counted unless there are live edits.
     pub(crate) async fn window(
         &self,
-        source: &Arc<WindowSource>,
+        source: &RequestSource,
         limit: Tokens,
         fits: bool,
-    ) -> Result<RequestWindow, PrepareError> {
-        let _turn = source.admitted.session.turn().await;
-        let mut edits = live_edits(source).await?;
-        if edits.is_empty() && fits {
-            return Ok(RequestWindow::untouched(source));
+    ) -> Result<RequestWindow, WindowError> {
+        let RequestSource { window, admitted, workers, .. } = source;
+        let _turn = timeout(TURN_TIME_MAX, admitted.session().turn()).await;
+        let (owner, model) = (admitted.caller.owner(), source.model());
+        let limits = WindowLimits {
+            tokens: limit,
+            prices: self.knowledge.cache_prices(model),
+            cache_reach_percent: self.knowledge.cache_reach.percent(owner, model),
+        };
+        let made = self.maker.window(&*admitted.store, workers, window, limits, fits).await?;
+        if let Some(planned) = &made.planned {
+            self.count(planned);
         }
-        let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
-        let review = source.workers.compute(move || {
-            if let Some(referenced) = edits.referenced(&request, limit) {
-                edits.push(commit::enter(&request, referenced));
-            }
-            planner.review(&request, &edits, limit)
-        });
-        let review = review.await?;
-        if review.is_settled() {
-            return Ok(review.window);
-        }
-        self.compacted(source, limit).await
+        Ok(RequestWindow::of(source, made))
     }
 
-    /// The window with a new batch, as the session is now: another process may have pinned, edited or undone
-    /// something.
-    async fn compacted(
-        &self,
-        source: &Arc<WindowSource>,
-        limit: Tokens,
-    ) -> Result<RequestWindow, PrepareError> {
-        let (session, store) = (&source.admitted.session, &source.admitted.store);
-        let pins = session.pins(&**store.archive()).await;
-        let edits = live_edits(source).await?;
-        let digest = self.digests.digest(store, session, &source.meter).await;
-        let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
-        let reviewed = source.workers.compute(move || {
-            let mut review = planner.review(&request, &edits, limit)?;
-            let plan = if review.is_settled() {
-                None
-            } else {
-                planner.plan(&request, &edits, &mut review, &pins, &digest)
-            };
-            let fold = plan.as_ref().and_then(|_| digest.account());
-            Ok::<_, PrepareError>((review.window, plan, fold, edits, digest))
-        });
-        let (shown, plan, fold, edits, digest) = reviewed.await?;
-        let Some(plan) = plan else { return Ok(shown) };
-        let live = self.writer.write(source, &plan, &shown, limit, fold.as_ref()).await;
-        self.digests.tell(session, &digest);
-        let request = Arc::clone(source);
-        let window = source.workers.compute(move || edits.with_plan(&request, plan, limit));
-        let mut window = window.await;
-        window.batch = live.map_or(shown.batch, |live| live.number);
-        Ok(window)
+    fn count(&self, planned: &PlannedEdits) {
+        let PlannedEdits { stubs, clips, folded, by_model } = planned;
+        self.metrics.batches.inc();
+        self.metrics.fold(Rung::Stub, *stubs as u64);
+        self.metrics.fold(Rung::Clip, *clips as u64);
+        let rung = if *by_model { Rung::ModelFold } else { Rung::Fold };
+        self.metrics.fold(rung, u64::from(*folded > 0));
     }
 
     /// A smaller window after an upstream has found one too long; `None` if there is none.
@@ -112,7 +100,7 @@ impl WindowMaker {
     /// What the upstream says of its limit and its count is remembered for the model.
     pub(crate) async fn smaller(
         &self,
-        source: &Arc<WindowSource>,
+        source: &RequestSource,
         sent: &RequestWindow,
         overflow: Overflow,
     ) -> Option<RequestWindow> {
@@ -131,7 +119,7 @@ impl WindowMaker {
     /// The window within a limit, if it has less than so many tokens.
     pub(crate) async fn below(
         &self,
-        source: &Arc<WindowSource>,
+        source: &RequestSource,
         limit: Tokens,
         tokens: Tokens,
     ) -> Option<RequestWindow> {
@@ -143,36 +131,22 @@ impl WindowMaker {
     /// Has a text follow the request that was brought back, in this window and in those that come.
     pub(crate) async fn insert(
         &self,
-        source: &Arc<WindowSource>,
+        source: &RequestSource,
         text: String,
-    ) -> Result<RequestWindow, PrepareError> {
+    ) -> Result<RequestWindow, WindowError> {
+        let RequestSource { window, admitted, workers, .. } = source;
         let limit = self.knowledge.limit_of(source).unwrap_or(Tokens::MAX);
-        let newest = source.admitted.trail.path.last().copied().ok_or(PrepareError::Empty)?;
-        let _turn = source.admitted.session.turn().await;
-        let mut edits = live_edits(source).await?;
-        let text = if edits.has_insert(&text) { recall::ALREADY.to_owned() } else { text };
+        let _turn = timeout(TURN_TIME_MAX, admitted.session().turn()).await;
         // It may quote what the model asked for.
-        let batch = Batch::inserting(newest, self.redaction.owned(text));
-        let receipt = json!({"why": "recall", "budget": limit.0}).to_string();
-        let after = edits.newest_number();
-        edits.push(commit::enter(source, BatchCommit { after, batch, receipt, aside: false }));
-        let shown = Arc::clone(source);
-        source.workers.compute(move || edits.window(&shown, limit)).await
+        let texts = (self.redaction.owned(text), recall::ALREADY);
+        let made: MadeWindow =
+            self.maker.insert(&*admitted.store, workers, window, limit, texts).await?;
+        Ok(RequestWindow::of(source, made))
     }
 }
 
 /// The size of a request by our count.
-pub(crate) async fn total(source: &Arc<WindowSource>) -> Tokens {
-    let counted = Arc::clone(source);
+pub(crate) async fn total(source: &RequestSource) -> Tokens {
+    let counted = Arc::clone(&source.window);
     source.workers.compute(move || counted.total()).await
-}
-
-/// The edits that hold for the path of a request, as the archive has them by now.
-///
-/// Fails if its messages have other numbers by now: edits name entries by number.
-async fn live_edits(source: &WindowSource) -> Result<LiveEdits, PrepareError> {
-    let AdmittedRequest { store, session, trail, .. } = &*source.admitted;
-    let live = session.live(&**store.archive(), &trail.path).await;
-    let is_in_place = session.has_in_place(&source.admitted);
-    is_in_place.then(|| LiveEdits::new(live)).ok_or(PrepareError::Renumbered)
 }

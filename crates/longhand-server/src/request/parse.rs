@@ -4,17 +4,17 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hyper::body::Bytes;
+use longhand::Owner;
+use longhand::driver::{ChainedRequest, Keeper, Twin, UnplacedRequest, shared_messages};
 use longhand_dialect::{Conversation, Dialect, Options, read_on, read_shared, without_options};
 
 use crate::client::ClientProgram;
 use crate::load::{Load, MemoryShare, SMALL_BYTES_MAX, Working};
-use crate::memo::{self, MemoCache};
+use crate::memo::{EarlierRequest, MemoCache};
 use crate::recall;
 use crate::redaction::Redaction;
 use crate::request::admit::AdmittedRequest;
-use crate::request::chain::{ChainedRequest, EarlierRequest};
 use crate::request::history::ProviderHistory;
-use crate::request::twin::Twin;
 use crate::request::{PrepareError, Recording, RequestContext};
 use crate::route::{Caller, RequestFields};
 
@@ -28,8 +28,12 @@ pub(crate) struct Parser {
 
 /// A request that was read.
 pub(crate) struct ParsedRequest {
-    pub(crate) twin: Twin<Conversation>,
-    pub(crate) chained: ChainedRequest,
+    pub(crate) unplaced: UnplacedRequest,
+    pub(crate) details: RequestDetails,
+}
+
+/// What a request has besides its conversation.
+pub(crate) struct RequestDetails {
     /// The request that it goes on from, if that is still in memory.
     pub(crate) earlier: Option<EarlierRequest>,
     pub(crate) fields: RequestFields,
@@ -93,12 +97,10 @@ impl Parser {
         let fields = RequestFields::of(twin.sent()).redacted(&self.redaction);
         let caller = fields.caller(&context.caller);
         let earlier = earlier(memo, &caller, context.forgets, twin.stored());
-        let chained = ChainedRequest::new(twin.stored(), caller.owner(), earlier.as_ref());
-        let client = context.client.clone().with(twin.stored());
+        let unplaced = unplaced(twin, caller.owner(), earlier.as_ref(), &context.share);
+        let client = context.client.clone().with(unplaced.twin.stored());
         let (share, history) = (Arc::clone(&context.share), None);
-        Ok(ParsedRequest {
-            twin,
-            chained,
+        let details = RequestDetails {
             earlier,
             fields,
             changes,
@@ -108,7 +110,8 @@ impl Parser {
             share,
             working,
             working_bytes,
-        })
+        };
+        Ok(ParsedRequest { unplaced, details })
     }
 
     /// Takes out what we do in the place of the provider, and offers the recall tool.
@@ -155,7 +158,7 @@ fn read_twin(
 ) -> Result<Twin<Conversation>, PrepareError> {
     let mut memo = memo;
     let mut twin = texts.try_map(|text| match memo.take() {
-        Some((earlier, common)) => read_on(text, &earlier.conversation, *common),
+        Some((earlier, common)) => read_on(text, &earlier.placed.conversation, *common),
         None => read_shared(text, Some(dialect)),
     })?;
     twin.change(|conversation| {
@@ -174,13 +177,27 @@ fn earlier(
     let is_same =
         |(request, _): &MemoMatch| request.caller == *caller && request.store.forgets == forgets;
     let (request, common) = memo.filter(is_same)?;
-    let shared_messages = memo::shared(&request.conversation, conversation, common);
+    let shared_messages = shared_messages(&request.placed.conversation, conversation, common);
     Some(EarlierRequest { request, shared_messages })
+}
+
+/// A conversation with its chain.
+pub(super) fn unplaced(
+    twin: Twin<Conversation>,
+    owner: Owner,
+    earlier: Option<&EarlierRequest>,
+    share: &Arc<MemoryShare>,
+) -> UnplacedRequest {
+    let compared = earlier.map_or(0, |earlier| earlier.shared_messages);
+    let known = earlier.map(|earlier| (&*earlier.request.placed, compared));
+    let chained = ChainedRequest::new(twin.stored(), owner, known);
+    let keeper: Arc<dyn Keeper> = Arc::<MemoryShare>::clone(share);
+    UnplacedRequest { twin, chained, compared, keeper: Some(keeper) }
 }
 
 impl ParsedRequest {
     pub(crate) fn conversation(&self) -> &Conversation {
-        self.twin.stored()
+        self.unplaced.twin.stored()
     }
 
     pub(crate) fn model(&self) -> &str {
@@ -191,9 +208,9 @@ impl ParsedRequest {
     pub(crate) fn reserve(&self, load: &Arc<Load>) -> Result<Arc<MemoryShare>, PrepareError> {
         // Planning takes twice as much again, for a moment.
         let planning = load.share();
-        let bytes = self.working_bytes;
+        let bytes = self.details.working_bytes;
         let is_small = bytes < SMALL_BYTES_MAX;
-        if !self.share.grow(bytes) || !(is_small || planning.grow(2 * bytes)) {
+        if !self.details.share.grow(bytes) || !(is_small || planning.grow(2 * bytes)) {
             return Err(PrepareError::TooCostly);
         }
         Ok(planning)
@@ -204,7 +221,7 @@ impl ParsedRequest {
 mod tests {
     use super::*;
     use hyper::HeaderMap;
-    use longhand::{Owner, Redactor};
+    use longhand::Redactor;
 
     const KEY: &str = "sk-ant-api03-Zk3Qm8Rt1Vx6Yb2Nc7Wd4Hf9Jg5Ls0Pq";
 
@@ -233,11 +250,11 @@ mod tests {
             format!(r#"{{"model":"m","messages":[{{"role":"user","content":"Use {key} now."}}]}}"#)
         };
         let request = parsed(&parser, Dialect::Chat, &text(KEY));
-        assert!(request.twin.is_redacted());
-        assert_eq!(request.twin.sent().bytes(), text(KEY), "not a byte is changed");
-        assert!(!request.twin.stored().bytes().contains(KEY));
+        assert!(request.unplaced.twin.is_redacted());
+        assert_eq!(request.unplaced.twin.sent().bytes(), text(KEY), "not a byte is changed");
+        assert!(!request.unplaced.twin.stored().bytes().contains(KEY));
         let request = parsed(&parser, Dialect::Chat, &text("it"));
-        assert!(!request.twin.is_redacted(), "there is no secret in it");
+        assert!(!request.unplaced.twin.is_redacted(), "there is no secret in it");
     }
 
     #[test]
@@ -245,16 +262,22 @@ mod tests {
         let parser = Parser::new(true, Redaction::default());
         let text = r#"{"model":"m","messages":[{"role":"user","content":"Hello."}]}"#;
         let request = parsed(&parser, Dialect::Chat, text);
-        assert!(request.changes.offers_recall);
-        let body = request.changes.body.unwrap();
-        assert_eq!(*body, *request.twin.stored().bytes().as_bytes(), "it is what was parsed");
+        assert!(request.details.changes.offers_recall);
+        let body = request.details.changes.body.unwrap();
+        assert_eq!(
+            *body,
+            *request.unplaced.twin.stored().bytes().as_bytes(),
+            "it is what was parsed"
+        );
         for context in [
             RequestContext { as_is: true, ..context(Dialect::Chat) },
             RequestContext { forgets: true, ..context(Dialect::Chat) },
             RequestContext { recording: Recording::Untaken, ..context(Dialect::Chat) },
         ] {
             let request = parser.parse(&context, &Arc::new(text.to_owned())).unwrap();
-            assert!(!request.changes.offers_recall && request.changes.body.is_none());
+            assert!(
+                !request.details.changes.offers_recall && request.details.changes.body.is_none()
+            );
         }
     }
 
@@ -263,8 +286,8 @@ mod tests {
         let parser = Parser::new(false, Redaction::default());
         let text = r#"{"model":"m","previous_response_id":"resp_1","input":"Go on."}"#;
         let request = parsed(&parser, Dialect::Responses, text);
-        assert_eq!(request.fields.previous.as_deref(), Some("resp_1"));
-        assert!(request.history.is_none(), "parsing asks nobody for the history");
-        assert_eq!(request.caller.name(), Some("›resp_1"));
+        assert_eq!(request.details.fields.previous.as_deref(), Some("resp_1"));
+        assert!(request.details.history.is_none(), "parsing asks nobody for the history");
+        assert_eq!(request.details.caller.name(), Some("›resp_1"));
     }
 }

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use hyper::StatusCode;
 use longhand::Tokens;
-use longhand_archive::Conflicts;
+use longhand::driver::Computing;
+use longhand_archive::attempts;
 use tokio::time::timeout;
 
 use crate::memo;
@@ -16,8 +17,8 @@ use crate::proxy::Shared;
 use crate::request::admit::{admit, admit_at_once};
 use crate::request::collect::CollectedBody;
 use crate::request::commit::BatchDurability;
-use crate::request::parse::ParsedRequest;
-use crate::request::source::WindowSource;
+use crate::request::parse::{ParsedRequest, RequestDetails};
+use crate::request::source::RequestSource;
 use crate::request::window::RequestWindow;
 use crate::request::{PrepareError, RequestContext};
 use crate::turns::Workers;
@@ -31,8 +32,10 @@ const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 /// A request with the window that is sent for it.
 #[derive(Clone)]
 pub(crate) struct PreparedRequest {
-    pub(crate) source: Arc<WindowSource>,
+    pub(crate) source: Arc<RequestSource>,
     pub(crate) window: RequestWindow,
+    /// Whether the archive did not take its newest edits.
+    pub(crate) is_refused: bool,
 }
 
 /// What comes of an attempt to prepare a request without waiting.
@@ -54,7 +57,10 @@ impl Passage<'_> {
             Err(why) => Err(*why),
         };
         let prepared = match attempt {
-            Ok(prepared) => self.without_conflict(context, body, prepared).await?,
+            Ok(prepared) if prepared.is_refused && self.shared.settings.require_archive => {
+                return Err(Exit::Refused(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED));
+            }
+            Ok(prepared) => prepared,
             Err(_) if self.shared.settings.require_archive => {
                 return Err(Exit::Refused(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED));
             }
@@ -67,38 +73,10 @@ impl Passage<'_> {
                 });
             }
         };
-        self.log_line.added();
-        Ok(prepared)
-    }
-
-    /// Makes the window anew while its batch is refused: another process has edited the session, or undone an edit.
-    async fn without_conflict(
-        &self,
-        context: &RequestContext,
-        body: &CollectedBody,
-        mut prepared: PreparedRequest,
-    ) -> Result<PreparedRequest, Exit> {
-        let writer = &self.shared.windows.writer;
-        let (mut conflicts, started) = (Conflicts::default(), Instant::now());
-        let is_late = || started.elapsed() > self.shared.settings.deadline;
-        while writer.durability(&prepared.source).await == BatchDurability::Refused {
-            let again = match &body.text {
-                Ok(text) if conflicts.may_retry() && !is_late() && self.archive_works() => {
-                    self.prepare_in_time(context, text).await.ok()
-                }
-                _ => None,
-            };
-            match again {
-                Some(again) => prepared = again,
-                None if self.shared.settings.require_archive => {
-                    return Err(Exit::Refused(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED));
-                }
-                None => {
-                    self.shared.metrics.late.inc();
-                    break;
-                }
-            }
+        if prepared.is_refused {
+            self.shared.metrics.late.inc();
         }
+        self.log_line.added();
         Ok(prepared)
     }
 
@@ -138,13 +116,14 @@ impl Shared {
     ) -> Result<AtOnce, PrepareError> {
         let parsed = self.parser.parse(context, text)?;
         let store = self.stores.of(context.forgets);
-        let is_known = parsed.fields.previous.is_none()
-            && parsed.chained.chain.said().next().is_some()
-            && self.knowledge.is_loaded(parsed.caller.owner(), parsed.model());
+        let ParsedRequest { unplaced, details } = &parsed;
+        let is_known = details.fields.previous.is_none()
+            && unplaced.chained.chain.said().next().is_some()
+            && self.knowledge.is_loaded(details.caller.owner(), parsed.model());
         let at_hand = || {
             let limit = self.limit(context, &parsed);
-            let fits = self.windows.planner.fits_untouched(&parsed, limit);
-            fits.then(|| store.at_hand(&parsed.caller, &parsed.chained.chain)).flatten()
+            let fits = self.fits_untouched(&parsed, limit);
+            fits.then(|| store.at_hand(&details.caller, &unplaced.chained.chain)).flatten()
         };
         let session = if is_known { at_hand() } else { None };
         let Some(session) = session else {
@@ -152,23 +131,24 @@ impl Shared {
         };
         let _planning = parsed.reserve(&self.load)?;
         let meter = self.knowledge.models.meter(parsed.conversation())?;
-        let earlier = parsed.earlier.clone();
+        let earlier = parsed.details.earlier.clone();
         let tools = (meter, workers.clone());
         let source = match admit_at_once(store, &session, parsed, context.recording, tools) {
             Ok(source) => source,
             Err(parsed) => return Ok(AtOnce::NotYet(parsed)),
         };
         self.parser.memos.keep(&source.admitted, earlier.as_ref());
-        if !context.as_is && !source.admitted.session.is_unedited() {
+        if !context.as_is && !source.admitted.session().is_unedited() {
             // Somebody has just edited it.
             return Ok(AtOnce::NotYet(None));
         }
         let window = RequestWindow::untouched(&source);
-        Ok(AtOnce::Prepared(Box::new(PreparedRequest { source: Arc::new(source), window })))
+        let (source, is_refused) = (Arc::new(source), false);
+        Ok(AtOnce::Prepared(Box::new(PreparedRequest { source, window, is_refused })))
     }
 
-    /// Prepares a request; it may wait for the archive, but no thread does. If its session is renumbered meanwhile,
-    /// it gets another place.
+    /// Prepares a request; it may wait for the archive, but no thread does. It is prepared anew if another process was
+    /// first: then its session was renumbered, or its batch was refused.
     async fn prepare_waiting(
         self: Arc<Self>,
         context: RequestContext,
@@ -176,14 +156,23 @@ impl Shared {
         mut parsed: Option<Box<ParsedRequest>>,
         workers: Workers,
     ) -> Result<PreparedRequest, PrepareError> {
-        let mut conflicts = Conflicts::default();
-        loop {
+        let (started, mut refused) = (Instant::now(), None);
+        for () in attempts() {
             let tools = (Arc::clone(&text), workers.clone());
-            match self.prepare_in_place(&context, parsed.take(), tools).await {
-                Err(PrepareError::Renumbered) if conflicts.may_retry() => {}
-                prepared => return prepared,
+            let prepared = match self.prepare_in_place(&context, parsed.take(), tools).await {
+                Err(PrepareError::Renumbered) => continue,
+                prepared => prepared?,
+            };
+            if self.windows.waiter.durability(&prepared.source).await != BatchDurability::Refused {
+                return Ok(prepared);
+            }
+            refused = Some(PreparedRequest { is_refused: true, ..prepared });
+            let is_late = started.elapsed() > self.settings.deadline / 2;
+            if is_late || self.stores.archived.outage().is_some() {
+                break;
             }
         }
+        refused.ok_or(PrepareError::Renumbered)
     }
 
     /// Prepares a request in the place that it has now.
@@ -201,9 +190,9 @@ impl Shared {
         };
         let store = self.stores.of(context.forgets);
         let parsed = parsed.with_history(context, store, &workers).await?;
-        self.knowledge.load(store, parsed.caller.owner(), parsed.model()).await;
+        self.knowledge.load(store, parsed.details.caller.owner(), parsed.model()).await;
         let limit = self.limit(context, &parsed);
-        let fits = self.windows.planner.fits_untouched(&parsed, limit);
+        let fits = self.fits_untouched(&parsed, limit);
         let _planning = parsed.reserve(&self.load)?;
         let source = Arc::new(self.admit(context, parsed, workers).await?);
         let window = if context.as_is {
@@ -211,14 +200,21 @@ impl Shared {
         } else {
             self.windows.window(&source, limit.unwrap_or(Tokens::MAX), fits).await?
         };
-        Ok(PreparedRequest { source, window })
+        Ok(PreparedRequest { source, window, is_refused: false })
     }
 
     /// The most that a window may have, if there is a most.
     fn limit(&self, context: &RequestContext, parsed: &ParsedRequest) -> Option<Tokens> {
-        let (owner, options) = (parsed.caller.owner(), &parsed.changes.options);
-        let limit = self.knowledge.limit(owner, parsed.model(), &parsed.fields, options);
+        let RequestDetails { caller, fields, changes, .. } = &parsed.details;
+        let (owner, options) = (caller.owner(), &changes.options);
+        let limit = self.knowledge.limit(owner, parsed.model(), fields, options);
         limit.filter(|_| !context.as_is)
+    }
+
+    /// Whether a request without live edits needs no window.
+    fn fits_untouched(&self, parsed: &ParsedRequest, limit: Option<Tokens>) -> bool {
+        parsed.details.changes.options.clear.is_none()
+            && self.windows.planner().fits_untouched(&parsed.unplaced.twin, limit)
     }
 
     /// Admits a request, and remembers what was read of it for the next one.
@@ -227,10 +223,10 @@ impl Shared {
         context: &RequestContext,
         parsed: ParsedRequest,
         workers: Workers,
-    ) -> Result<WindowSource, PrepareError> {
+    ) -> Result<RequestSource, PrepareError> {
         let store = self.stores.of(context.forgets);
         let meter = self.knowledge.models.meter(parsed.conversation())?;
-        let earlier = parsed.earlier.clone();
+        let earlier = parsed.details.earlier.clone();
         let source = admit(store, parsed, context.recording, meter, workers).await?;
         self.parser.memos.keep(&source.admitted, earlier.as_ref());
         Ok(source)

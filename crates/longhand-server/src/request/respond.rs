@@ -2,6 +2,7 @@
 
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
 use hyper::{HeaderMap, Response};
+use longhand::driver::Purpose;
 use longhand::time;
 
 use crate::answer::{RelayedBody, ResponseBody, UpstreamAnswer};
@@ -11,7 +12,7 @@ use crate::passage::Passage;
 use crate::request::Recording;
 use crate::request::prepare::PreparedRequest;
 use crate::request::send::AnsweredRequest;
-use crate::request::source::{Purpose, WindowSource};
+use crate::request::source::RequestSource;
 
 impl Passage<'_> {
     /// The response to a client: the upstream's answer, and a listener that has it archived.
@@ -47,7 +48,7 @@ impl Passage<'_> {
         prepared: &PreparedRequest,
         unread: Option<String>,
     ) -> Option<HeaderValue> {
-        let PreparedRequest { source, window } = prepared;
+        let PreparedRequest { source, window, .. } = prepared;
         let limit = || self.shared.knowledge.limit_of(source);
         let notice = self.shared.notices.next(source, window, limit).or(unread);
         if let Some(notice) = &notice {
@@ -61,9 +62,9 @@ impl Passage<'_> {
     }
 
     /// What to tell a user of an archive that takes nothing.
-    fn archive_notice(&self, source: &WindowSource) -> Option<String> {
+    fn archive_notice(&self, source: &RequestSource) -> Option<String> {
         let outage = self.shared.look_after_archive();
-        if source.purpose == Purpose::Untaken {
+        if source.window.purpose == Purpose::Untaken {
             return Some(
                 "this request and its answer are not archived: the archive takes nothing"
                     .to_owned(),
@@ -78,7 +79,7 @@ impl Passage<'_> {
 
 /// Says in the headers of an answer what was sent.
 fn tell_window(headers: &mut HeaderMap, prepared: &PreparedRequest) {
-    let PreparedRequest { source, window } = prepared;
+    let PreparedRequest { source, window, .. } = prepared;
     let outcome = if window.is_compacted() { "compacted" } else { "passed" };
     headers.insert(headers::OUTCOME, HeaderValue::from_static(outcome));
     if let Some(Ok(session)) = source.session_name().map(HeaderValue::from_str) {

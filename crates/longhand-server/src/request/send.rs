@@ -70,7 +70,7 @@ impl Passage<'_> {
     /// Waits until what a window leaves out is archived, and the whole request where that must be.
     async fn wait_until_archived(&self, prepared: &PreparedRequest) -> Result<(), Exit> {
         let source = &prepared.source;
-        let may_send = self.shared.windows.writer.may_send(source).await;
+        let may_send = self.shared.windows.waiter.may_send(source).await;
         let must_archive = self.shared.settings.require_archive;
         if must_archive && !(may_send && commit::archived(source).await) {
             return Err(Exit::Refused(StatusCode::SERVICE_UNAVAILABLE, NOT_ARCHIVED));
@@ -84,7 +84,7 @@ impl Passage<'_> {
         prepared: &PreparedRequest,
         body: &Bytes,
     ) -> Result<(UpstreamAnswer, Option<Overflow>), Exit> {
-        let PreparedRequest { source, window } = prepared;
+        let PreparedRequest { source, window, .. } = prepared;
         let onward = headers::onward_readable(&self.parts.headers, window);
         let body = window.body.clone().unwrap_or_else(|| body.clone());
         let sent = Instant::now();

@@ -2,10 +2,9 @@
 
 use hyper::body::Bytes;
 use longhand::Tokens;
-use longhand_core::{Batch, shown_edits};
-use longhand_dialect::Binding;
+use longhand::driver::MadeWindow;
 
-use crate::request::source::WindowSource;
+use crate::request::source::RequestSource;
 
 /// What is sent for a request.
 #[derive(Clone, Debug)]
@@ -28,44 +27,26 @@ pub(crate) struct RequestWindow {
 
 impl RequestWindow {
     /// The request without any edit, and not counted.
-    pub(crate) fn untouched(source: &WindowSource) -> Self {
-        Self {
-            body: source.changes.body.clone(),
-            before: None,
-            after: None,
-            edits: 0,
-            batch: 0,
-            shortfall: Tokens::ZERO,
-            drops_thinking: source.changes.drops_thinking,
-        }
+    pub(crate) fn untouched(source: &RequestSource) -> Self {
+        Self::of(source, MadeWindow::untouched())
     }
 
-    /// The request without any edit, and its size.
-    pub(crate) fn counted(source: &WindowSource, limit: Tokens) -> Self {
-        let total = source.total();
-        let (before, after) = (Some(total), Some(total));
-        let shortfall = total.saturating_sub(limit);
-        Self { before, after, shortfall, ..Self::untouched(source) }
-    }
-
-    /// The text of a window that shows these batches and has so many tokens.
-    pub(crate) fn edited(
-        source: &WindowSource,
-        batches: &[Batch],
-        text: String,
-        after: Tokens,
-        limit: Tokens,
-    ) -> Self {
-        let edits = shown_edits(batches).len();
-        let is_bound = edits > 0 && source.conversation().binding() == Binding::Switch;
+    /// A window of a request as it is sent.
+    pub(crate) fn of(source: &RequestSource, made: MadeWindow) -> Self {
+        let changes = &source.changes;
+        let MadeWindow { text, before, after, edits, batch, shortfall, voids_thinking, planned } =
+            made;
+        // If the provider holds the history with the same edits, it is not sent again.
+        let is_held = source.history.as_ref().is_some_and(|history| history.batch == batch);
+        let text = text.filter(|_| !is_held || planned.is_some());
         Self {
-            body: Some(Bytes::from(text)),
-            before: Some(source.total()),
-            after: Some(after),
+            body: text.map(Bytes::from).or_else(|| changes.body.clone()),
+            before,
+            after,
             edits,
-            batch: 0,
-            shortfall: after.saturating_sub(limit),
-            drops_thinking: source.changes.drops_thinking || is_bound,
+            batch,
+            shortfall,
+            drops_thinking: changes.drops_thinking || voids_thinking,
         }
     }
 

@@ -7,7 +7,7 @@ use longhand::{Owner, SessionId};
 use longhand_core::{Meaning, Message, Part, Role, Text};
 use rustc_hash::FxHashMap;
 
-use super::LiveSession;
+use longhand::driver::LiveSession;
 
 /// How many of the newest answers may be quoted in a summary.
 const RECENT_MAX: usize = 64;

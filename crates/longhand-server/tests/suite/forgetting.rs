@@ -1,7 +1,9 @@
 //! Conversations that are left out of the archive.
 use std::sync::Arc;
 
-use crate::common::{PATHS, Stage, answers, is_prefix, messages, request, sessions, sqlite};
+use crate::common::{
+    PATHS, Stage, answers, is_prefix, legible, messages, request, sessions, sqlite,
+};
 use longhand::Tokens;
 use longhand_core::Handle;
 
@@ -57,11 +59,7 @@ async fn nothing_of_them_is_kept_and_no_handle_is_offered() {
             stage.proxy.stop().await;
             assert_eq!(sessions(&*archive).len(), usize::from(by_header), "{path}");
             drop(archive);
-            let kept = std::fs::read_dir(folder.path()).unwrap().any(|file| {
-                let bytes = std::fs::read(file.unwrap().path()).unwrap();
-                String::from_utf8_lossy(&bytes).contains("line 21 of")
-            });
-            assert!(!kept, "{path} {by_header}");
+            assert!(!legible(&folder).contains("line 21 of"), "{path} {by_header}");
         }
     }
 }

@@ -11,6 +11,7 @@ mod failure;
 mod forgetting;
 mod habits;
 mod laws;
+mod library;
 mod memory;
 mod operations;
 mod owners;

@@ -9,8 +9,8 @@ use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
 use crate::common::{
-    PATHS, Stage, answers, assistant, faults, is_prefix, log, messages, opened, reopened, reply,
-    request, sessions, sqlite, user,
+    PATHS, Stage, answers, assistant, faults, is_prefix, legible, log, messages, opened, reopened,
+    reply, request, sessions, sqlite, user,
 };
 
 /// Secrets of several kinds; every piece of them is looked for.
@@ -36,14 +36,6 @@ fn leaking(path: &str, steps: usize) -> Vec<Value> {
     all.push(assistant("I need the key."));
     all.push(user(&format!("Here:\n{}", pem())));
     all
-}
-
-fn files(folder: &tempfile::TempDir) -> String {
-    let mut all = Vec::new();
-    for file in std::fs::read_dir(folder.path()).unwrap() {
-        all.extend(std::fs::read(file.unwrap().path()).unwrap());
-    }
-    String::from_utf8_lossy(&all).into_owned()
 }
 
 fn assert_clean(what: &str, text: &str) {
@@ -94,7 +86,7 @@ async fn the_archive_has_no_secret_and_the_provider_gets_them_all() {
         assert!((1..8).contains(&breaks), "{path}: {breaks} breaks");
         assert!(shown.iter().any(|sent| sent.contains("[longhand")), "something was left out");
         stage.proxy.stop().await;
-        assert_clean("the files", &files(&folder));
+        assert_clean("the files", &legible(&folder));
         assert_clean("the log", &lines.lock().unwrap().join("\n"));
         let sessions = sessions(&*archive);
         assert_eq!(sessions.len(), 1, "{path}: one conversation is one session");
@@ -155,7 +147,7 @@ async fn a_restart_changes_no_window_and_two_secrets_are_two_paths() {
     let archive = reopened(&folder);
     let more: u64 = sessions(&*archive).iter().map(|session| session.entries).sum();
     assert!(more >= entries + other.len() as u64, "{more} after {entries}");
-    assert!(!files(&folder).contains("Other1Canary"));
+    assert!(!legible(&folder).contains("Other1Canary"));
 }
 
 #[tokio::test]
@@ -197,7 +189,7 @@ async fn history_that_a_provider_holds_is_rebuilt_redacted() {
     }
     assert!(rebuilt > 0);
     stage.proxy.stop().await;
-    assert!(!files(&folder).contains(PASSWORD));
+    assert!(!legible(&folder).contains(PASSWORD));
     assert_eq!(sessions(&*archive).len(), 1);
     assert_eq!(sessions(&*archive)[0].entries, 18, "a rebuilt history is no second path");
 }
@@ -358,9 +350,9 @@ async fn a_key_is_written_nowhere_whatever_field_it_comes_in() {
             stage.client.get(stage.url(&format!("/longhand/{path}"))).send().await.unwrap();
         told.push_str(&answer.text().await.unwrap());
     }
-    told.push_str(&files(&folder));
+    told.push_str(&legible(&folder));
     stage.proxy.stop().await;
-    told.push_str(&files(&folder));
+    told.push_str(&legible(&folder));
     told.push_str(&format!("{:?}", sessions(&*archive)));
     let lines = lines.lock().unwrap().join("\n");
     assert!(lines.contains("[redacted ") && lines.contains("work work"), "{lines}");

@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 /// Sends a session through both, request by request.
 async fn check(name: &str, session: &Value, percent: u64) -> ReplayRun {
     let conversation = read(session.to_string().into_bytes(), Some(Dialect::Chat)).unwrap();
-    let meter: Arc<dyn Meter + Send + Sync> =
-        Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
+    let meter: Arc<dyn Meter> = Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
     let trace = Trace::new(&conversation, &*meter).unwrap();
     let settings = ReplaySettings::new(BudgetShare::Percent(percent), meter);
     let mut expected = Vec::new();

@@ -31,8 +31,9 @@ pub fn append_to(
     )?;
     let records = nodes.into_iter().zip(new).map(|(node, new)| {
         let Node { seq, parent, link, round } = node;
-        let NewEntry { form, raw, text, at_ms, .. } = new.clone();
-        EntryRecord { entry: Entry { seq, parent, link, round, form, raw, at_ms }, text }
+        let NewEntry { form, raw, text, at_ms, source_ms, .. } = new.clone();
+        let entry = Entry { seq, parent, link, round, form, raw, at_ms, source_ms };
+        EntryRecord { entry, text }
     });
     write.entries.extend(records);
     Ok(trail.seqs)
@@ -79,6 +80,7 @@ pub fn named(owner: Owner, name: &str) -> NewSession {
         continues: None,
         group: None,
         begun_ms: 5,
+        ..NewSession::default()
     }
 }
 
@@ -123,6 +125,7 @@ pub fn user(text: &str) -> NewEntry {
         raw: format!(r#"{{"role":"user","content":{}}}"#, quoted(text)),
         text: text.to_owned(),
         at_ms: 1_700_000_000_000,
+        source_ms: None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! What storage itself promises, below the rules that the archive has.
 
 use longhand_archive::{
-    Archive, ArchiveError, Entry, EntryRecord, Key, KnownPath, Ledger, Node, Owner, PreambleId,
-    SessionId, Version, wait,
+    Archive, ArchiveError, BatchRecord, Entry, EntryRecord, FoldStates, Key, KnownPath, Ledger,
+    NewBatch, Node, Owner, PreambleId, SessionId, Version, wait,
 };
 use longhand_core::session::{News, SessionState};
 use longhand_core::{Link, Seq};
@@ -159,7 +159,7 @@ pub(super) fn batches_are_read_by_their_numbers(archive: &dyn Archive) {
         archive.commit(id("s"), batch).unwrap();
     }
     let numbers = [3, 1, 2, 1];
-    let read = wait(archive.read_batches(id("s"), numbers.to_vec())).unwrap();
+    let read = wait(archive.read_batches(id("s"), numbers.to_vec(), FoldStates::All)).unwrap();
     assert_eq!(read.len(), numbers.len());
     for (number, record) in numbers.into_iter().zip(read) {
         let index = number as usize - 1;
@@ -169,8 +169,34 @@ pub(super) fn batches_are_read_by_their_numbers(archive: &dyn Archive) {
         let reach = [Seq(0), Seq(1), Seq(2)][index];
         assert_eq!(record.line.reach, Some(reach));
     }
-    assert_eq!(wait(archive.read_batches(id("s"), Vec::new())).unwrap(), []);
-    assert_eq!(wait(archive.read_batches(id("t"), vec![1])).unwrap(), []);
+    assert_eq!(wait(archive.read_batches(id("s"), Vec::new(), FoldStates::All)).unwrap(), []);
+    assert_eq!(wait(archive.read_batches(id("t"), vec![1], FoldStates::All)).unwrap(), []);
+}
+
+pub(super) fn states_come_with_the_batches_that_they_are_asked_of(archive: &dyn Archive) {
+    record(archive, "s", &[user("0"), reply("1"), user("2"), user("3")]);
+    let commit = |mut batch: NewBatch, state: &str| {
+        batch.batch.state = state.repeat(100);
+        archive.commit(id("s"), &batch).unwrap();
+    };
+    commit(folds(0, 3, 0, 1), "one");
+    commit(folds(1, 3, 0, 2), "two");
+    commit(stubs(2, 3, &[3]), "");
+    let states = |numbers: &[u64], states| {
+        let read = wait(archive.read_batches(id("s"), numbers.to_vec(), states)).unwrap();
+        assert!(read.iter().all(|record| !record.batch.edits.is_empty()));
+        let state = |record: &BatchRecord| record.batch.state.get(..3).unwrap_or("").to_owned();
+        read.iter().map(state).collect::<Vec<_>>()
+    };
+    assert_eq!(states(&[1, 2, 3], FoldStates::All), ["one", "two", ""]);
+    assert_eq!(states(&[1, 2, 3], FoldStates::Last), ["", "two", ""]);
+    assert_eq!(states(&[1, 3], FoldStates::Last), ["one", ""]);
+    assert_eq!(states(&[2, 1], FoldStates::Last), ["", "one"]);
+    assert_eq!(states(&[3], FoldStates::Last), [""]);
+    assert_eq!(states(&[1, 2], FoldStates::None), ["", ""]);
+    let live = archive.live(id("s"), None).unwrap();
+    assert_eq!(live[0].batch.state, "one".repeat(100));
+    assert_eq!(archive.verify(None).unwrap(), []);
 }
 
 pub(super) fn a_conversation_is_found_by_one_of_its_last_eight_links(archive: &dyn Archive) {

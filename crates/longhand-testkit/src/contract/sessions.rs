@@ -3,13 +3,14 @@
 use std::thread;
 
 use longhand_archive::{
-    After, Appended, Archive, ArchiveError, Entry, Head, NewEntry, NewSession, Owner, Page,
-    Reference, RequestRecord, Scope, SessionId, SessionInfo,
+    After, Appended, Archive, ArchiveError, Entry, Head, NewEntry, NewSession, Origin, Owner, Page,
+    Reference, RequestRecord, Scope, SessionFilter, SessionId, SessionInfo, Version, Write, wait,
 };
 use longhand_core::{Handle, Original, Seq};
 
 use super::samples::{
     begin, id, links, named, record, reply, seqs, stub_handle, stubs, user, with_variants,
+    write_one,
 };
 
 pub(super) fn entries_come_back_byte_for_byte(archive: &dyn Archive) {
@@ -34,10 +35,11 @@ pub(super) fn entries_come_back_byte_for_byte(archive: &dyn Archive) {
     ] {
         assert_eq!(entries.len(), new.len());
         for (at, (entry, new)) in entries.into_iter().zip(&new).enumerate() {
-            let NewEntry { form, raw, at_ms, .. } = new.clone();
+            let NewEntry { form, raw, at_ms, source_ms, .. } = new.clone();
             let seq = Seq(at as u64);
             let parent = at.checked_sub(1).map(|at| Seq(at as u64));
-            let expected = Entry { seq, parent, link: links[at], round: 0, form, raw, at_ms };
+            let expected =
+                Entry { seq, parent, link: links[at], round: 0, form, raw, at_ms, source_ms };
             assert_eq!(entry, expected);
         }
     }
@@ -84,6 +86,26 @@ pub(super) fn a_session_begins_once_and_has_one_owner(archive: &dyn Archive) {
     assert_eq!(archive.head(id("s")).unwrap(), Some(Head::default()));
     assert_eq!(archive.head(id("r")).unwrap(), None);
     assert_eq!(archive.path(id("s"), None, 0..9).unwrap(), []);
+}
+
+pub(super) fn a_session_that_is_renamed_keeps_its_id_and_all_it_has(archive: &dyn Archive) {
+    record(archive, "s", &[user("one"), reply("two")]);
+    record(archive, "t", &[user("one")]);
+    let before = archive.session(id("s")).unwrap().unwrap();
+    let opened = || wait(archive.open(id("s"), Version::default())).unwrap().unwrap().news;
+    let news = opened();
+    archive.rename(id("s"), "a new \u{202e}name").unwrap();
+    let after = archive.session(id("s")).unwrap().unwrap();
+    assert_eq!(after, SessionInfo { name: "a new \u{202e}name".to_owned(), ..before });
+    assert_eq!(archive.session(id("t")).unwrap().unwrap().name, "t");
+    assert_eq!(archive.entries(id("s"), 0..9).unwrap().len(), 2);
+    // Who has the session open goes on: nothing of it is another version.
+    assert_eq!(opened(), news);
+    record(archive, "s", &[user("three")]);
+    assert_eq!(archive.session(id("s")).unwrap().unwrap().name, after.name);
+    let unknown = archive.rename(id("nobody"), "x");
+    assert!(matches!(unknown, Err(ArchiveError::UnknownSession { .. })), "{unknown:?}");
+    assert_eq!(archive.verify(None).unwrap(), []);
 }
 
 pub(super) fn sessions_are_listed_by_activity(archive: &dyn Archive) {
@@ -133,8 +155,95 @@ pub(super) fn sessions_are_listed_by_activity(archive: &dyn Archive) {
         first_ms: -5,
         last_ms: 1_700_000_000_500,
         is_damaged: false,
+        ..SessionInfo::default()
     };
     assert_eq!(archive.session(id("a")).unwrap(), Some(info));
+}
+
+pub(super) fn sessions_are_looked_up(archive: &dyn Archive) {
+    let stranger = Owner::of("key");
+    let kin = |group, continues| NewSession { group, continues, ..named(Owner::LOCAL, "") };
+    let sessions = [
+        ("work", NewSession { name: "work".to_owned(), ..kin(Some(7), None) }),
+        ("works", NewSession { name: "works".to_owned(), ..kin(Some(7), Some(id("work"))) }),
+        ("worm", NewSession { name: "worm".to_owned(), ..kin(Some(u64::MAX), Some(id("work"))) }),
+        ("theirs", named(stranger, "work")),
+        ("w\u{10ffff}", named(stranger, "w\u{10ffff}")),
+        ("gone", NewSession { name: "work".to_owned(), ..kin(Some(7), Some(id("work"))) }),
+    ];
+    for (name, new) in &sessions {
+        archive.begin(id(name), new).unwrap();
+    }
+    record(archive, "work", &[user("one")]);
+    archive.remove(id("gone")).unwrap();
+    let look_up = |of: SessionFilter, page: Page| {
+        let listing = wait(archive.list_sessions(of, page)).unwrap();
+        (listing.items.into_iter().map(|info| info.id).collect::<Vec<_>>(), listing.next)
+    };
+    let found = |of, expected: &[&str]| {
+        let expected: Vec<SessionId> = expected.iter().map(|name| id(name)).collect();
+        assert_eq!(look_up(of, Page::ALL), (expected, None));
+    };
+    let named = |name: &str| SessionFilter::Named(name.to_owned());
+    // The one that was spoken in comes first, then the one that began last.
+    found(named("work"), &["work", "theirs"]);
+    found(named("wor"), &[]);
+    found(named("gone"), &[]);
+    let begin = |name: &str| SessionFilter::NamePrefix(name.to_owned());
+    found(begin("work"), &["work", "theirs", "works"]);
+    found(begin("w"), &["work", "w\u{10ffff}", "theirs", "worm", "works"]);
+    found(begin("w\u{10ffff}"), &["w\u{10ffff}"]);
+    found(begin("x"), &[]);
+    found(SessionFilter::Group(7), &["work", "works"]);
+    found(SessionFilter::Group(u64::MAX), &["worm"]);
+    found(SessionFilter::Group(8), &[]);
+    found(SessionFilter::Continuing(id("work")), &["worm", "works"]);
+    found(SessionFilter::Continuing(id("gone")), &[]);
+    let digits = id("worm").to_string();
+    for length in [8, 31, 32] {
+        found(SessionFilter::IdPrefix(digits[..length].to_owned()), &["worm"]);
+    }
+    found(SessionFilter::IdPrefix(format!("{digits}0")), &[]);
+    found(SessionFilter::IdPrefix("no digits".to_owned()), &[]);
+    found(
+        SessionFilter::IdPrefix(String::new()),
+        &["work", "w\u{10ffff}", "theirs", "worm", "works"],
+    );
+    let mut owners = vec![Owner::LOCAL, stranger];
+    owners.sort_unstable();
+    assert_eq!(wait(archive.owners()).unwrap(), owners);
+    // Any list comes in pages.
+    let (first, next) = look_up(begin("work"), Page::first(2));
+    let (second, next) = look_up(begin("work"), Page { after: next, limit: 2 });
+    assert_eq!((first.len(), second, next), (2, vec![id("works")], None));
+}
+
+pub(super) fn where_a_session_comes_from_is_kept(archive: &dyn Archive) {
+    let origin = Origin {
+        project: "/home/me/wörk".to_owned(),
+        agent: "an agent".to_owned(),
+        file: "a file.jsonl".to_owned(),
+        offset: 7,
+    };
+    let new = NewSession { origin: origin.clone(), ..named(Owner::LOCAL, "s") };
+    archive.begin(id("s"), &new).unwrap();
+    let info = || archive.session(id("s")).unwrap().unwrap();
+    assert_eq!((info().origin, info().opening), (origin.clone(), String::new()));
+    let learn = |opening: &str, imported| {
+        let opening = Some(opening.to_owned());
+        write_one(archive, Write { session: id("s"), opening, imported, ..Write::default() })
+    };
+    let version = learn("Mend the lease.", None).unwrap();
+    // The first words stay what they are.
+    assert_eq!(learn("Something else.", Some(u64::MAX >> 1)).unwrap(), version);
+    let learned = Origin { offset: u64::MAX >> 1, ..origin };
+    assert_eq!((info().origin, info().opening.as_str()), (learned, "Mend the lease."));
+    assert!(info().as_new().is_same(&new));
+    let moved = Origin { project: String::new(), ..new.origin.clone() };
+    assert!(!info().as_new().is_same(&NewSession { origin: moved, ..new }));
+    let told = NewSession { opening: "Go on.".to_owned(), ..named(Owner::LOCAL, "t") };
+    archive.begin(id("t"), &told).unwrap();
+    assert_eq!(archive.session(id("t")).unwrap().unwrap().opening, "Go on.");
 }
 
 pub(super) fn a_removed_session_takes_along_what_was_its_own(archive: &dyn Archive) {

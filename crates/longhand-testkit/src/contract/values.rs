@@ -1,9 +1,10 @@
 //! Preambles, requests, what was derived, and money.
 
 use longhand_archive::{
-    Archive, ArchiveError, Owner, Page, PreambleId, RequestRecord, Reserved, Wish, Write,
+    Archive, ArchiveError, EditedSums, Note, NoteContent, NoteFilter, Owner, Page, PreambleId,
+    Regretted, RequestRecord, RequestSums, Reserved, SessionUsage, UsageLine, Wish, Write, wait,
 };
-use longhand_core::Seq;
+use longhand_core::{Handle, Seq};
 
 use super::samples::{begin, id, named, record, user, write_one};
 
@@ -34,6 +35,106 @@ pub(super) fn preambles_are_kept_once_for_each_owner(archive: &dyn Archive) {
         assert!(archive.preamble(local, kept).unwrap().is_some());
     }
     assert!(archive.preamble(other, tools).unwrap().is_some());
+}
+
+pub(super) fn notes_are_kept_beside_their_requests(archive: &dyn Archive) {
+    let note = |at_ms, handle: &str, content| Note { at_ms, handle: Handle::of([handle]), content };
+    let regret = |batch, how| NoteContent::Regret { batch, how };
+    let noted = [
+        note(5, "a", NoteContent::Unread("\0 half an \u{1f600} answer".repeat(40))),
+        note(-5, "b", regret(u64::MAX, Regretted::Recalled)),
+        note(5, "a", regret(0, Regretted::ReadAgain)),
+        note(i64::MIN, "c", regret(1, Regretted::AskedAgain)),
+        note(5, "d", NoteContent::Unread(String::new())),
+    ];
+    let write = |name, notes: &[Note]| {
+        write_one(archive, Write { session: id(name), notes: notes.to_vec(), ..Write::default() })
+    };
+    let read = |of| wait(archive.notes(of)).unwrap();
+    assert!(matches!(write("s", &noted), Err(ArchiveError::UnknownSession { .. })));
+    for name in ["s", "t"] {
+        begin(archive, name);
+    }
+    let version = write("s", &noted[..2]).unwrap();
+    assert_eq!(write("s", &noted[2..]).unwrap(), version, "it is still the same state");
+    write("t", &noted[..1]).unwrap();
+    let of = |name: &str, notes: &[Note]| -> Vec<_> {
+        notes.iter().map(|note| (id(name), note.clone())).collect()
+    };
+    assert_eq!(read(NoteFilter::Session(id("s"))), of("s", &noted));
+    assert_eq!(read(NoteFilter::Session(id("unknown"))), []);
+    let with_handle = read(NoteFilter::Handle(Handle::of(["a"])));
+    let expected = [of("s", &[noted[0].clone(), noted[2].clone()]), of("t", &noted[..1])];
+    assert_eq!(with_handle, expected.concat());
+    assert_eq!(read(NoteFilter::Handle(Handle::of(["nobody's"]))), []);
+    assert_eq!(archive.verify(None).unwrap(), []);
+    archive.remove(id("s")).unwrap();
+    assert_eq!(read(NoteFilter::Handle(Handle::of(["a"]))), of("t", &noted[..1]));
+}
+
+pub(super) fn what_requests_take_is_added_up(archive: &dyn Archive) {
+    const DAY_MS: i64 = 86_400_000;
+    let log = |name: &str, at_ms, model: &str, sent| {
+        let (model, agent) = (model.to_owned(), "an agent".to_owned());
+        let is_aside = model == "small";
+        let cost_micros = (sent % 2 == 0).then_some(sent * 3);
+        let tokens = RequestRecord {
+            before: sent * 2,
+            window: sent,
+            sent,
+            cached: 1,
+            output: 2,
+            ..Default::default()
+        };
+        let request =
+            RequestRecord { at_ms, model, agent, is_aside, cost_micros, edits: 1, ..tokens };
+        archive.log_request(id(name), &request).unwrap();
+    };
+    for name in ["s", "t", "gone"] {
+        record(archive, name, &[user("one")]);
+        log(name, 5, "large", 10);
+    }
+    log("s", 6, "large", 20);
+    log("s", 7, "small", 5);
+    log("s", DAY_MS, "large", 40);
+    log("t", -1, "large", 1);
+    archive.remove(id("gone")).unwrap();
+    let lines = |since_ms| {
+        let mut lines = wait(archive.usage(since_ms)).unwrap();
+        lines.sort_by_key(|line| (line.session != id("s"), line.day, line.model.clone()));
+        let figures = |line: &UsageLine| {
+            let sums = line.sums;
+            (line.session, line.day, line.model.clone(), sums.requests, sums.sent, sums.cost_micros)
+        };
+        lines.iter().map(figures).collect::<Vec<_>>()
+    };
+    let line = |name, day, model: &str, requests, sent, cost| {
+        (id(name), day, model.to_owned(), requests, sent, cost)
+    };
+    let (s, t) = (line("s", 0, "large", 2, 30, 90), line("t", 0, "large", 1, 10, 30));
+    let (small, later) = (line("s", 0, "small", 1, 5, 0), line("s", 1, "large", 1, 40, 120));
+    let all = [s, small, later.clone(), line("t", -1, "large", 1, 1, 0), t];
+    assert_eq!(lines(i64::MIN), all);
+    assert_eq!(lines(DAY_MS - 1).len(), 4, "of the whole day");
+    assert_eq!(lines(DAY_MS), [later]);
+    let usage = archive.session(id("s")).unwrap().unwrap().usage;
+    let sums = RequestSums {
+        requests: 4,
+        before: 150,
+        window: 75,
+        saved: 75,
+        sent: 75,
+        cached: 4,
+        output: 8,
+        edits: 4,
+        cost_micros: 210,
+        unpriced: 1,
+        edited: EditedSums { cost_micros: 210, unedited: 140, repeated: 30, output: 6 },
+        bypassed: 0,
+    };
+    let (model, agent) = ("large".to_owned(), "an agent".to_owned());
+    assert_eq!(usage, SessionUsage { sums, model, agent, before: 80, window: 40, unedited: 80 });
+    assert_eq!(archive.verify(None).unwrap(), []);
 }
 
 pub(super) fn requests_are_logged_as_they_are(archive: &dyn Archive) {

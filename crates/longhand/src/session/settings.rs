@@ -27,7 +27,7 @@ pub struct SessionSettings {
     /// Summarisers in the order they are tried; with none, blocks list names and the users' words.
     pub summarisers: Vec<Arc<dyn Summariser>>,
     /// How tokens are counted.
-    pub meter: Arc<dyn Meter + Send + Sync>,
+    pub meter: Arc<dyn Meter>,
     /// Knows the ids of this project.
     pub miner: Miner,
     /// Takes secrets out of what is recorded.

@@ -4,17 +4,23 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::ops::ControlFlow;
 
-use longhand_archive::{After, Archive, NewEntry, NewSession, Record, SessionId};
+use longhand_archive::{
+    After, Archive, NewEntry, NewSession, Note, NoteContent, Owner, Record, SessionId,
+};
 use longhand_core::Seq;
 
 use super::TransferError;
 use super::line::ExportLine;
 use super::read::{Exported, ExportedMessage, rank};
+use crate::opening_of;
 
 /// How many records are restored in one transaction.
 const RECORDS_AT_A_TIME: usize = 256;
 /// How many bytes of messages are restored in one transaction, but for one message that has more.
 const BYTES_AT_A_TIME: usize = 4 << 20;
+
+/// How many of the first entries are looked through for the user's words.
+const OPENING_ENTRIES: usize = 12;
 
 /// The result of importing a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +103,13 @@ pub struct ExportedSession {
     entries: u64,
 }
 
+impl ExportedSession {
+    /// Whose it is.
+    pub fn owner(&self) -> Owner {
+        self.new.owner
+    }
+}
+
 /// A session as it is to be in the archive.
 struct WantedSession {
     id: SessionId,
@@ -160,6 +173,19 @@ impl<R: BufRead> SessionLines<R> {
         }
     }
 
+    /// Adds the user's first words to the record of a session, which exports of earlier releases do not have.
+    fn add_opening(&self, portion: &mut [Record]) {
+        let [Record::Session(new), records @ ..] = portion else { return };
+        if self.exported.has_openings() {
+            return;
+        }
+        let words = records.iter().take(OPENING_ENTRIES).find_map(|record| match record {
+            Record::Entry { entry, .. } => opening_of(&entry.form, &entry.raw),
+            _ => None,
+        });
+        new.opening = words.unwrap_or_default();
+    }
+
     fn take_record(&mut self) -> Result<Option<Record>, TransferError> {
         if self.record().is_none() {
             return Ok(None);
@@ -176,7 +202,7 @@ impl<R: BufRead> SessionLines<R> {
 #[derive(Default)]
 struct SessionComparison {
     /// How many of the first records of each rank the archive has.
-    known: [u64; 9],
+    known: [u64; 10],
     archive_has_more: bool,
     export_has_more: bool,
     pins_differ: bool,
@@ -249,11 +275,12 @@ fn meet<R: BufRead>(
     standing: &mut SessionComparison,
 ) -> Result<Option<String>, TransferError> {
     if let Record::Session(found) = record {
-        return Ok((*found != target.new).then(|| "its owner, name or beginning".to_owned()));
+        return Ok((!found.is_same(&target.new)).then(|| "its owner, name or beginning".to_owned()));
     }
     while lines.record().is_some_and(|next| rank(next) < rank(record)) {
         let skipped = lines.take_record()?;
         standing.export_has_more |= skipped.as_ref().is_some_and(is_logged);
+        standing.pins_differ |= matches!(skipped, Some(Record::Pins(_)));
     }
     if lines.record().is_none_or(|next| rank(next) > rank(record)) {
         standing.archive_has_more |= is_logged(record);
@@ -280,7 +307,11 @@ fn meet<R: BufRead>(
 fn is_logged(record: &Record) -> bool {
     matches!(
         record,
-        Record::Entry { .. } | Record::Batch { .. } | Record::Undo(_) | Record::Request(_)
+        Record::Entry { .. }
+            | Record::Batch { .. }
+            | Record::Undo(_)
+            | Record::Request(_)
+            | Record::Note(_)
     )
 }
 
@@ -290,6 +321,7 @@ fn described(record: &Record) -> String {
         Record::Batch { number, .. } => format!("batch {number}"),
         Record::Undo(_) => "its undone batches".to_owned(),
         Record::Request(_) => "its request log".to_owned(),
+        Record::Note(_) => "its notes".to_owned(),
         _ => "its record".to_owned(),
     }
 }
@@ -315,6 +347,7 @@ fn restore<R: BufRead>(
         bytes += size(&record);
         portion.push(record);
         if portion.len() >= RECORDS_AT_A_TIME || bytes >= BYTES_AT_A_TIME {
+            lines.add_opening(&mut portion);
             archive.restore(target.id, &portion)?;
             portion.clear();
             bytes = 0;
@@ -323,6 +356,7 @@ fn restore<R: BufRead>(
     if standing.pins_differ && !has_pins {
         portion.push(Record::Pins(Vec::new()));
     }
+    lines.add_opening(&mut portion);
     if portion.is_empty() { Ok(()) } else { Ok(archive.restore(target.id, &portion)?) }
 }
 
@@ -331,6 +365,7 @@ fn size(record: &Record) -> usize {
         Record::Entry { entry, text } => entry.raw.len() + text.len(),
         Record::Batch { batch, .. } => batch.batch.state.len() + batch.receipt.len(),
         Record::Preamble(content) => content.len(),
+        Record::Note(Note { content: NoteContent::Unread(answer), .. }) => answer.len(),
         Record::Derived { value, .. } => value.len(),
         _ => 0,
     }

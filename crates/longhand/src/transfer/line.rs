@@ -1,12 +1,13 @@
 //! Records as lines of JSON.
 
 use longhand_archive::{
-    Entry, NewBatch, NewSession, Owner, PreambleId, Record, RequestRecord, SessionId,
+    Entry, NewBatch, NewSession, Note, NoteContent, Origin, Owner, PreambleId, Record, Regretted,
+    RequestRecord, SessionId,
 };
 use longhand_core::{Batch, Edit, Fold, Handle, Link, Original, Place, Seq, Span};
 use serde_json::{Map, Value, json};
 
-use crate::searchable;
+use crate::{searchable, unread};
 
 /// Writes a record. Numbers of 128 bits are written in hexadecimal digits, and times in milliseconds since 1970.
 pub(super) fn written(id: SessionId, record: Record) -> Value {
@@ -18,6 +19,7 @@ pub(super) fn written(id: SessionId, record: Record) -> Value {
         Record::Pins(seqs) => ("pins", seqs.iter().map(|seq| json!(seq.0)).collect()),
         Record::Preamble(content) => ("preamble", Value::String(content)),
         Record::Request(request) => ("request", self::request(&request)),
+        Record::Note(note) => ("note", self::note(note)),
         Record::Derived { key, value } => ("derived", json!({"key": key, "value": value})),
     };
     let mut object = Map::new();
@@ -34,6 +36,11 @@ fn session(id: SessionId, new: &NewSession) -> Value {
         "continues": new.continues.map(|id| id.to_string()),
         "group": new.group,
         "begun_ms": new.begun_ms,
+        "project": new.origin.project,
+        "agent": new.origin.agent,
+        "file": new.origin.file,
+        "offset": new.origin.offset,
+        "opening": new.opening,
     })
 }
 
@@ -49,6 +56,9 @@ fn entry(entry: Entry, text: String) -> Value {
         "at_ms": entry.at_ms,
         "form": entry.form,
     });
+    if let Some(source_ms) = entry.source_ms {
+        value["source_ms"] = json!(source_ms);
+    }
     value["raw"] = Value::String(entry.raw);
     if let Some(text) = text {
         value["text"] = Value::String(text);
@@ -119,6 +129,24 @@ fn request(request: &RequestRecord) -> Value {
     })
 }
 
+fn note(note: Note) -> Value {
+    let mut value = json!({"at_ms": note.at_ms, "handle": note.handle.to_string()});
+    match note.content {
+        NoteContent::Unread(answer) => value["unread"] = Value::String(answer),
+        NoteContent::Regret { batch, how } => {
+            let how = REGRETTED.iter().find(|(_, other)| *other == how).map(|(name, _)| *name);
+            value["regret"] = json!({"batch": batch, "how": how});
+        }
+    }
+    value
+}
+
+const REGRETTED: [(&str, Regretted); 3] = [
+    ("read again", Regretted::ReadAgain),
+    ("asked again", Regretted::AskedAgain),
+    ("recalled", Regretted::Recalled),
+];
+
 /// What a line of an export says.
 #[derive(Debug)]
 pub(super) enum ExportLine {
@@ -160,7 +188,12 @@ pub(super) fn read(line: &str) -> Result<ExportLine, String> {
         "entry" => read_entry(&mut fields)?,
         "batch" => read_batch(&mut fields)?,
         "request" => read_request(&mut fields)?,
-        "derived" => Record::Derived { key: fields.text("key")?, value: fields.text("value")? },
+        "note" => read_note(&mut fields)?,
+        "derived" => {
+            let (key, value) = (fields.text("key")?, fields.text("value")?);
+            let note = unread::of_derived(&key, &value).map(Record::Note);
+            note.unwrap_or(Record::Derived { key, value })
+        }
         "undo" => Record::Undo(value.as_u64().ok_or("`undo` must be the number of a batch")?),
         "preamble" => match value {
             Value::String(content) => Record::Preamble(content),
@@ -184,6 +217,13 @@ fn read_session(fields: &mut LineFields) -> Result<(SessionId, NewSession), Stri
         continues: fields.optional_parsed("continues")?,
         group: fields.optional_number("group")?,
         begun_ms: fields.time("begun_ms")?,
+        origin: Origin {
+            project: fields.later_text("project")?,
+            agent: fields.later_text("agent")?,
+            file: fields.later_text("file")?,
+            offset: fields.later_number("offset")?.unwrap_or(0),
+        },
+        opening: fields.later_text("opening")?,
     };
     Ok((id, new))
 }
@@ -197,6 +237,11 @@ fn read_entry(fields: &mut LineFields) -> Result<Record, String> {
         form: fields.text("form")?,
         raw: fields.text("raw")?,
         at_ms: fields.time("at_ms")?,
+        source_ms: if fields.object.contains_key("source_ms") {
+            Some(fields.time("source_ms")?)
+        } else {
+            None
+        },
     };
     let text = if fields.object.contains_key("text") {
         fields.text("text")?
@@ -288,6 +333,20 @@ fn read_request(fields: &mut LineFields) -> Result<Record, String> {
     }))
 }
 
+fn read_note(fields: &mut LineFields) -> Result<Record, String> {
+    let (at_ms, handle) = (fields.time("at_ms")?, fields.handle()?);
+    let content = if fields.object.contains_key("unread") {
+        NoteContent::Unread(fields.text("unread")?)
+    } else {
+        let mut regret = LineFields::of("note.regret", fields.take("regret")?)?;
+        let (batch, how) = (regret.number("batch")?, regret.text("how")?);
+        let how = REGRETTED.iter().find(|(name, _)| *name == how).map(|(_, how)| *how);
+        let how = how.ok_or_else(|| regret.bad("how", "how it was noticed"))?;
+        NoteContent::Regret { batch, how }
+    };
+    Ok(Record::Note(Note { at_ms, handle, content }))
+}
+
 fn pair(value: &Value) -> Option<(u64, u64)> {
     match value.as_array()?.as_slice() {
         [one, other] => Some((one.as_u64()?, other.as_u64()?)),
@@ -339,6 +398,16 @@ impl LineFields {
             Value::Null => Ok(None),
             value => value.as_u64().map(Some).ok_or_else(|| self.bad(key, "a number")),
         }
+    }
+
+    /// A text that earlier exports do not have.
+    fn later_text(&mut self, key: &str) -> Result<String, String> {
+        if self.object.contains_key(key) { self.text(key) } else { Ok(String::new()) }
+    }
+
+    /// A number that earlier exports do not have.
+    fn later_number(&mut self, key: &str) -> Result<Option<u64>, String> {
+        if self.object.contains_key(key) { self.optional_number(key) } else { Ok(None) }
     }
 
     fn time(&mut self, key: &str) -> Result<i64, String> {

@@ -13,6 +13,9 @@ use crate::time;
 /// The versions that had messages only.
 const MESSAGES_ONLY: std::ops::RangeInclusive<u64> = 0..=2;
 
+/// The first version that has the user's first words.
+const OPENINGS_SINCE: u64 = 4;
+
 /// The version of an export that begins with this line; `None` if it is not one.
 pub fn header_version(first_line: &str) -> Option<u64> {
     let header: Value = serde_json::from_str(first_line).ok()?;
@@ -51,8 +54,10 @@ pub struct ExportedMessage {
     pub form: String,
     /// The message as received.
     pub raw: String,
-    /// When it was said, in milliseconds since 1970.
+    /// When it was recorded, in milliseconds since 1970.
     pub at_ms: i64,
+    /// When it was said, if its source tells.
+    pub source_ms: Option<i64>,
 }
 
 impl<R: BufRead> Exported<R> {
@@ -86,6 +91,11 @@ impl<R: BufRead> Exported<R> {
     /// Whether it has messages only, as earlier releases wrote it.
     pub fn has_messages_only(&self) -> bool {
         MESSAGES_ONLY.contains(&self.header["version"].as_u64().unwrap_or(0))
+    }
+
+    /// Whether its sessions have the user's first words.
+    pub(super) fn has_openings(&self) -> bool {
+        self.header["version"].as_u64().is_some_and(|version| version >= OPENINGS_SINCE)
     }
 
     /// Reads the next session or record; `None` after the last one, if counts and checksum are right.
@@ -148,7 +158,7 @@ impl<R: BufRead> Exported<R> {
                     rounds.clear();
                 }
                 ExportLine::Record(Record::Entry { entry, .. }) => {
-                    let Entry { seq, parent, round, form, raw, at_ms, .. } = entry;
+                    let Entry { seq, parent, round, form, raw, at_ms, source_ms, .. } = entry;
                     let before = parent.and_then(|parent| rounds.get(&parent.0).copied());
                     rounds.insert(seq.0, round);
                     next = first + seq.0 + 1;
@@ -160,6 +170,7 @@ impl<R: BufRead> Exported<R> {
                         form,
                         raw,
                         at_ms,
+                        source_ms,
                     })?;
                 }
                 _ => {}
@@ -226,7 +237,8 @@ fn old_message(
     let opens_round = parent.and_then(|parent| rounds.get(&parent).copied()) != Some(round);
     let raw = text("raw")?.to_owned();
     let form = form.to_owned();
-    Ok((ExportedMessage { seq, parent, opens_round, form, raw, at_ms }, round))
+    let source_ms = None;
+    Ok((ExportedMessage { seq, parent, opens_round, form, raw, at_ms, source_ms }, round))
 }
 
 impl ReadProgress {
@@ -277,6 +289,7 @@ pub(super) fn rank(record: &Record) -> u8 {
         Record::Preamble(_) => 6,
         Record::Request(_) => 7,
         Record::Derived { .. } => 8,
+        Record::Note(_) => 9,
     }
 }
 

@@ -8,7 +8,7 @@ use longhand_meter::{ImageRule, MeterSpec};
 use longhand_testkit::arbitrary::{anthropic_json, cases, chat_json, responses_json};
 use proptest::prelude::*;
 
-fn meter() -> Arc<dyn Meter + Send + Sync> {
+fn meter() -> Arc<dyn Meter> {
     Arc::from(MeterSpec::O200k.open(ImageRule::OPENAI_TILES).unwrap())
 }
 

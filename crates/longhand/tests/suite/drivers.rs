@@ -14,8 +14,8 @@ use longhand_testkit::rng::Rng;
 use longhand_testkit::{WireFormat, validate};
 use proptest::prelude::*;
 
-fn meter() -> Arc<dyn Meter + Send + Sync> {
-    static METER: std::sync::OnceLock<Arc<dyn Meter + Send + Sync>> = std::sync::OnceLock::new();
+fn meter() -> Arc<dyn Meter> {
+    static METER: std::sync::OnceLock<Arc<dyn Meter>> = std::sync::OnceLock::new();
     let open = || Arc::from(MeterSpec::O200k.open(ImageRule::OPENAI_TILES).unwrap());
     Arc::clone(METER.get_or_init(open))
 }
@@ -47,7 +47,7 @@ fn window(admitted: &mut Admitted, limit: u64) -> longhand::Fitted {
             meter: &*meter,
             digest: &digest,
             fixed: Tokens::ZERO,
-            receipt: &|| serde_json::json!({}),
+            summary: &|| (None, Vec::new()),
             now_ms: 0,
         })
         .unwrap()

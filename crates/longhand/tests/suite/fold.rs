@@ -13,7 +13,7 @@ use longhand_meter::{ImageRule, MeterSpec};
 use longhand_testkit::session::{chat_session, coding_session, service_session};
 use serde_json::Value;
 
-fn meter() -> Arc<dyn Meter + Send + Sync> {
+fn meter() -> Arc<dyn Meter> {
     Arc::from(MeterSpec::O200k.open(ImageRule::OPENAI_TILES).unwrap())
 }
 

@@ -1,6 +1,7 @@
 //! The tests of `longhand` from outside, in one binary so that they link once.
 #![allow(clippy::unwrap_used, clippy::cast_possible_wrap, reason = "these are tests")]
 
+mod app;
 mod background;
 mod behaviour;
 mod digest;
@@ -9,6 +10,7 @@ mod examples;
 mod fold;
 mod golden;
 mod replay;
+mod size;
 mod texts;
 mod transfer;
 mod windows;

@@ -150,8 +150,7 @@ fn state_is_what_happened_before_the_four_newest_messages() {
 #[test]
 fn a_standing_window_only_grows_between_batches() {
     let session = longhand_testkit::session::coding_session(5, 0).to_string();
-    let meter: Arc<dyn Meter + Send + Sync> =
-        Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
+    let meter: Arc<dyn Meter> = Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
     let trace = Trace::new(&read(session.into_bytes(), None).unwrap(), &*meter).unwrap();
     let settings = ReplaySettings::new(BudgetShare::Percent(50), meter);
     let run = replay(&trace, Method::Standing(Policy::Auto), &settings, |_| ()).unwrap();
@@ -173,8 +172,7 @@ fn recorded_sessions_lose_nothing_when_all_is_sent() {
         println!("no recorded sessions here: nothing to check");
         return;
     };
-    let meter: Arc<dyn Meter + Send + Sync> =
-        Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
+    let meter: Arc<dyn Meter> = Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
     for path in files.map(|file| file.unwrap().path()) {
         let bytes = std::fs::read(&path).unwrap();
         // The large ones take their time without optimisation.
@@ -211,8 +209,7 @@ fn a_first_message_near_the_budget_does_not_break_the_cache_with_every_request()
 
 #[test]
 fn a_result_that_is_clipped_as_it_enters_breaks_no_prefix() {
-    let meter: Arc<dyn Meter + Send + Sync> =
-        Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
+    let meter: Arc<dyn Meter> = Arc::from(MeterSpec::O200k.open(ImageRule::OpenAiDearer).unwrap());
     for seed in 1..=3 {
         let session = longhand_testkit::session::coding_session(seed, 20_000).to_string();
         let trace = Trace::new(&read(session.into_bytes(), None).unwrap(), &*meter).unwrap();

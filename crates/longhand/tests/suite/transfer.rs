@@ -2,7 +2,7 @@
 
 use longhand::transfer::{self, Exported, Imported, TransferError};
 use longhand::{Archive, MemoryArchive, Owner, SessionId, SqliteArchive};
-use longhand_archive::{After, NewBatch, NewEntry, NewSession, Page, RequestRecord};
+use longhand_archive::{After, NewBatch, NewEntry, NewSession, Origin, Page, RequestRecord};
 use longhand_core::{Batch, Edit, Fold, Handle, Meaning, Original, Place, Seq, Span};
 use proptest::prelude::*;
 
@@ -66,6 +66,7 @@ fn entry(text: &str, is_user: bool, is_silent: bool, at_ms: i64) -> NewEntry {
         text: if text.len().is_multiple_of(3) { text.to_owned() } else { "other words".to_owned() },
         raw,
         at_ms,
+        source_ms: is_user.then_some(at_ms - 9),
     }
 }
 
@@ -80,6 +81,13 @@ fn session(owner: &str) -> (SessionId, NewSession) {
         continues: Some(SessionId(7)),
         group: Some(u64::MAX),
         begun_ms: -5,
+        origin: Origin {
+            project: "/home/me/work".to_owned(),
+            agent: "an agent".to_owned(),
+            file: "a file.jsonl".to_owned(),
+            offset: 77,
+        },
+        opening: "first \"words\"".to_owned(),
     };
     (SessionId::named(owner, "work"), new)
 }
@@ -279,12 +287,31 @@ fn a_session_that_differs_is_left_as_it_is() {
 }
 
 #[test]
+fn pins_that_only_the_export_has_are_no_same_session() {
+    let (id, new) = session("");
+    let request = TransferStep::Request { preamble: "a".to_owned(), answer: None, number: 0 };
+    let said = TransferStep::Say {
+        after: None,
+        text: "a".to_owned(),
+        is_user: false,
+        is_silent: true,
+        time: 1,
+    };
+    let pin = TransferStep::Pin { entry: 0, pinned: true };
+    let (whole, part) = (MemoryArchive::new(), MemoryArchive::new());
+    play(&part, id, &new, &[request.clone(), said.clone()]);
+    play(&whole, id, &new, &[request, said, pin]);
+    let error = import(&part, &exported(&whole, id), None).unwrap_err();
+    assert!(error.to_string().contains("its pins"), "{error}");
+}
+
+#[test]
 fn versions_and_lines_that_are_too_long_are_refused() {
     let header = |version: u64| format!("{{\"longhand\":\"session\",\"version\":{version}}}\n");
     let error = Exported::open(header(99).as_bytes(), LINE_MAX).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the export has version 99, and this release reads versions up to 3"
+        "the export has version 99, and this release reads versions up to 4"
     );
     let long = format!("{}{{\"preamble\":\"{}\"}}\n", header(3), "x".repeat(5_000));
     let error = transfer::check(Exported::open(long.as_bytes(), 1_000).unwrap()).unwrap_err();

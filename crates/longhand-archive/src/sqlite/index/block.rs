@@ -1,6 +1,7 @@
 //! Blocks: chunks in the order of their keys, as many as fit a page.
 //!
-//! A key is a term and the first entry of a chunk. Of a term, what it shares with the term before it is left out.
+//! A key is a term and the first entry of a chunk. Of a term, what it shares with the term before it is left out; how
+//! much that is and how much follows are the two halves of a byte, as a rule.
 
 use std::cmp::Ordering;
 
@@ -8,8 +9,10 @@ use super::chunk::Kind;
 use crate::number::{push_number, take_number};
 
 /// A block with more bytes would not fit a page of the file.
-const BLOCK_BYTES_MAX: usize = 4_036;
+pub(super) const BLOCK_BYTES_MAX: usize = 4_056;
 const SUM_BYTES: usize = 4;
+/// Half a byte that says that the rest of a number follows.
+const HALF_FULL: u8 = 15;
 
 /// What terms begin with that are no words; words begin with letters or digits.
 pub(super) mod mark {
@@ -76,23 +79,40 @@ impl BlockWriter {
     }
 
     pub(super) fn add(&mut self, term: &[u8], first: u32, bytes: &[u8]) {
-        let room = self.bytes_max.saturating_sub(self.current.len());
-        if !self.current.is_empty() && term.len() + bytes.len() + 12 > room {
+        let end = self.current.len();
+        let shared = self.push(term, first, bytes);
+        if end > 0 && self.current.len() > self.bytes_max {
+            self.current.truncate(end);
             self.finish_block();
+            self.push(term, first, bytes);
+            self.term.clear();
+            self.term.extend_from_slice(term);
+        } else {
+            self.term.truncate(shared);
+            self.term.extend_from_slice(&term[shared..]);
         }
+    }
+
+    /// Adds a chunk; returns how much its term shares with the one before.
+    fn push(&mut self, term: &[u8], first: u32, bytes: &[u8]) -> usize {
         if self.current.is_empty() {
             self.current.resize(SUM_BYTES, 0);
             self.term.clear();
         }
         let shared = self.term.iter().zip(term).take_while(|(one, other)| one == other).count();
-        push_number(&mut self.current, shared as u64);
-        push_number(&mut self.current, (term.len() - shared) as u64);
+        let lengths = [shared, term.len() - shared];
+        let [high, low] = lengths.map(|length| length.min(HALF_FULL.into()) as u8);
+        self.current.push(high << 4 | low);
+        for length in lengths {
+            if let Some(rest) = length.checked_sub(HALF_FULL.into()) {
+                push_number(&mut self.current, rest as u64);
+            }
+        }
         self.current.extend_from_slice(&term[shared..]);
         push_number(&mut self.current, u64::from(first));
         push_number(&mut self.current, bytes.len() as u64);
         self.current.extend_from_slice(bytes);
-        self.term.truncate(shared);
-        self.term.extend_from_slice(&term[shared..]);
+        shared
     }
 
     pub(super) fn finish_block(&mut self) {
@@ -137,8 +157,10 @@ impl<'b> BlockReader<'b> {
 
     /// The next chunk, whose term is in `term` then.
     pub(super) fn next(&mut self) -> Option<Item<'b>> {
-        let shared = usize::try_from(take_number(&mut self.rest)?).ok()?;
-        let length = usize::try_from(take_number(&mut self.rest)?).ok()?;
+        let (halves, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        let shared = self.length(halves >> 4)?;
+        let length = self.length(halves & HALF_FULL)?;
         let (ending, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         self.term.truncate(shared);
@@ -148,6 +170,11 @@ impl<'b> BlockReader<'b> {
         let (bytes, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         Some(Item { first, bytes })
+    }
+
+    fn length(&mut self, half: u8) -> Option<usize> {
+        let rest = if half < HALF_FULL { 0 } else { take_number(&mut self.rest)? };
+        usize::try_from(rest).ok()?.checked_add(half.into())
     }
 }
 

@@ -10,6 +10,10 @@ const DOCS_MAX: usize = 64;
 const PLACES_MAX: usize = 512;
 /// Of one entry, the index knows so many places of a term. If there are more, it does not rule the entry out.
 pub(super) const PLACES_OF_ENTRY_MAX: i64 = 1_024;
+/// With so few bytes, a chunk is the place of a term that one entry has once, as most have. Others have more bytes.
+const LONE_BYTES_MAX: usize = 3;
+/// Places before this one take so few bytes.
+const LONE_PLACE_END: u32 = 1 << 21;
 /// A number that would take more ones than these is written in full.
 const ONES_MAX: u32 = 24;
 
@@ -69,6 +73,12 @@ impl Chunk {
     /// Writes it. The first entry is in the key.
     pub(super) fn encode(&self, kind: Kind) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + self.docs.len() * 2 + self.places.len() * 2);
+        if let (Kind::Places, [1], [place @ ..LONE_PLACE_END]) =
+            (kind, &*self.values, &*self.places)
+        {
+            push_number(&mut bytes, u64::from(*place));
+            return bytes;
+        }
         push_number(&mut bytes, self.docs.len() as u64);
         match kind {
             Kind::Only => self.encode_docs(&mut bytes),
@@ -147,6 +157,10 @@ impl Chunk {
     /// The same, in the place of what it had.
     pub(super) fn decode_into(&mut self, kind: Kind, first: u32, mut bytes: &[u8]) -> Option<()> {
         self.clear();
+        if kind == Kind::Places && bytes.len() <= LONE_BYTES_MAX {
+            self.push(first, 1, &[u32::try_from(take_number(&mut bytes)?).ok()?]);
+            return Some(());
+        }
         let count = usize::try_from(take_number(&mut bytes)?).ok()?;
         // Each takes some bits at least.
         if count == 0 || count > bytes.len().saturating_mul(8) + 1 {
@@ -223,8 +237,9 @@ pub(super) fn numbers_between(mut bytes: &[u8]) -> Option<(i64, i64)> {
 }
 
 /// How many entries a chunk has, without reading the rest of it.
-pub(super) fn count(mut bytes: &[u8]) -> u64 {
-    take_number(&mut bytes).unwrap_or(0)
+pub(super) fn count(kind: Kind, mut bytes: &[u8]) -> u64 {
+    let is_lone = kind == Kind::Places && bytes.len() <= LONE_BYTES_MAX;
+    if is_lone { 1 } else { take_number(&mut bytes).unwrap_or(0) }
 }
 
 fn zigzag(number: i64) -> u64 {
@@ -367,7 +382,7 @@ mod tests {
         let back = Chunk::decode(kind, chunk.docs[0], &bytes).unwrap();
         assert_eq!((&back.docs, &back.values), (&chunk.docs, &chunk.values));
         assert_eq!(back.places, chunk.places);
-        assert_eq!(count(&bytes), chunk.docs.len() as u64);
+        assert_eq!(count(kind, &bytes), chunk.docs.len() as u64);
         if kind == Kind::Number {
             assert_eq!(numbers_between(&bytes), Some(chunk.range()));
         }
@@ -399,6 +414,19 @@ mod tests {
             let only: Vec<_> = postings.iter().map(|(doc, ..)| (*doc, 1, Vec::new())).collect();
             check(Kind::Only, &only);
         }
+    }
+
+    #[test]
+    fn a_word_that_was_said_once_takes_its_place_and_no_more() {
+        for (place, bytes) in [(0, 1), (300, 2), (LONE_PLACE_END - 1, 3), (LONE_PLACE_END, 6)] {
+            check(Kind::Places, &[(9, 1, vec![place])]);
+            let mut chunk = Chunk::default();
+            chunk.push(9, 1, &[place]);
+            assert_eq!(chunk.encode(Kind::Places).len(), bytes);
+        }
+        // The shortest of the others are longer than that.
+        check(Kind::Places, &[(9, 2, vec![0, 1])]);
+        check(Kind::Places, &[(9, 1, vec![0]), (10, 1, vec![0])]);
     }
 
     #[test]

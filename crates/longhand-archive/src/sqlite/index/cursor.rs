@@ -43,7 +43,7 @@ impl Cursor {
                 let mut bytes = item.bytes;
                 match item.first {
                     TOTAL => return take_number(&mut bytes).ok_or_else(damaged),
-                    _ => count += chunk::count(bytes),
+                    _ => count += chunk::count(kind(&self.term), bytes),
                 }
             }
         }

@@ -202,7 +202,7 @@ impl JoinedTerm {
     ) -> Result<(), Fault> {
         let first = item.first + offset;
         let is_whole = end.is_none();
-        let count = chunk::count(item.bytes);
+        let count = chunk::count(kind(item.term), item.bytes);
         if is_whole && (item.bytes.len() >= BYTES_KEPT || count >= ENTRIES_KEPT) {
             self.release(item.term)?;
             self.flush(writer, item.term);

@@ -1,9 +1,8 @@
 //! The words of a segment, one after the other, so that all of them are looked through at once.
 
+use super::block::BLOCK_BYTES_MAX;
 use crate::terms::is_opaque;
 
-/// A block with more bytes would not fit a page of the file.
-const BYTES_MAX: usize = 4_036;
 /// What ends a word.
 const END: u8 = b'\n';
 
@@ -20,7 +19,7 @@ impl VocabularyWriter {
         if !str::from_utf8(term).is_ok_and(|term| !is_opaque(term)) {
             return;
         }
-        if self.current.len() + term.len() + 1 > BYTES_MAX {
+        if self.current.len() + term.len() + 1 > BLOCK_BYTES_MAX {
             self.finish_block();
         }
         self.current.extend_from_slice(term);

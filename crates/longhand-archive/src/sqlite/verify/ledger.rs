@@ -6,6 +6,7 @@ use rusqlite::{Connection, Row};
 
 use super::Subject;
 use crate::sqlite::batch::{self, StoredBatch};
+use crate::sqlite::derived;
 use crate::sqlite::entry::{self, StoredEntry};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::seal::Seal;
@@ -84,6 +85,12 @@ pub(super) fn batches(
         before = check.add(number, row.get(4).ok(), right);
         let Some(stored) = stored.filter(|_| check.faults.len() == faults_before) else { continue };
         let reach = stored.reach;
+        let state = row.get_ref(8)?.as_blob().ok().map(|_| derived::unpacked(row, 8));
+        let state = state.transpose().ok().flatten();
+        if !stored.has_state(state.as_ref().map(|state| state.as_deref().unwrap_or_default())) {
+            check.faults.push((number, "failed its checksum".to_owned()));
+            continue;
+        }
         match stored.decoded() {
             None => check.faults.push((number, "cannot be read".to_owned())),
             Some(batch) => {

@@ -13,13 +13,13 @@ use longhand_meter::{ImageRule, MeterSpec};
 pub(crate) use longhand_testkit::arbitrary::cases;
 
 /// The exact meter, loaded once.
-pub(crate) fn o200k() -> &'static (dyn Meter + Send + Sync) {
-    static METER: OnceLock<Box<dyn Meter + Send + Sync>> = OnceLock::new();
+pub(crate) fn o200k() -> &'static dyn Meter {
+    static METER: OnceLock<Box<dyn Meter>> = OnceLock::new();
     &**METER.get_or_init(|| MeterSpec::O200k.open(ImageRule::OPENAI_TILES).unwrap())
 }
 
 /// The estimate of the reference elider.
-pub(crate) fn chars() -> Box<dyn Meter + Send + Sync> {
+pub(crate) fn chars() -> Box<dyn Meter> {
     "chars:3.5".parse::<MeterSpec>().unwrap().open(ImageRule::OPENAI_TILES).unwrap()
 }
 

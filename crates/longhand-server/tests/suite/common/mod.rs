@@ -208,6 +208,24 @@ pub(crate) fn sqlite() -> (tempfile::TempDir, Arc<dyn Archive>) {
 }
 
 /// The archive of a folder, as another process has it.
+/// All that lies in the folder of an archive, as it is and, where the archive compresses it, as it can be read.
+pub(crate) fn legible(folder: &tempfile::TempDir) -> String {
+    let mut all = String::new();
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        all.push_str(&String::from_utf8_lossy(&bytes));
+    }
+    let archive = reopened(folder);
+    for session in sessions(&*archive) {
+        let take = &mut |record: longhand_archive::Record| {
+            all.push_str(&format!("{record:?}\n"));
+            std::ops::ControlFlow::Continue(())
+        };
+        archive.export(session.id, take).unwrap();
+    }
+    all
+}
+
 pub(crate) fn reopened(folder: &tempfile::TempDir) -> Arc<dyn Archive> {
     Arc::new(SqliteArchive::open(folder.path().join("archive.db")).unwrap())
 }

@@ -113,14 +113,7 @@ async fn p71_keys_are_nowhere_but_on_their_way() {
     told.push_str(&format!("{:?}", stage.proxy));
     let sent = format!("{:?}", stage.server.requests());
     assert!(sent.contains(theirs) && !sent.contains(ours));
-    let read = || {
-        let files = std::fs::read_dir(folder.path()).unwrap();
-        let mut all = Vec::new();
-        for file in files {
-            all.extend(std::fs::read(file.unwrap().path()).unwrap());
-        }
-        String::from_utf8_lossy(&all).into_owned()
-    };
+    let read = || crate::common::legible(&folder);
     crate::common::until("all is archived", || read().contains("file_19")).await;
     told.push_str(&read());
     stage.proxy.stop().await;
@@ -338,9 +331,6 @@ async fn a_private_proxy_answers_nobody_without_its_secret_and_tells_it_to_nobod
     }
     stage.proxy.stop().await;
     told.push_str(&lines.lock().unwrap().join("\n"));
-    for file in std::fs::read_dir(folder.path()).unwrap() {
-        let bytes = std::fs::read(file.unwrap().path()).unwrap();
-        told.push_str(&String::from_utf8_lossy(&bytes));
-    }
+    told.push_str(&crate::common::legible(&folder));
     assert!(told.contains("/v1/chat/completions") && !told.contains("5ec4e7"), "{told}");
 }

@@ -1,26 +1,37 @@
 //! Writes to a session that wait for the archive.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use longhand::{SessionId, Trail, Unread, entry_with};
 use longhand_archive::{
-    ArchiveError, BatchRecord, Conflict, Entry, EntryRecord, NewEntry, NewSession, RequestRecord,
-    Write,
+    ArchiveError, BatchRecord, Conflict, Entry, EntryRecord, NewBatch, NewEntry, NewSession, Note,
+    NoteContent, RequestRecord, SessionId, Write,
 };
-use longhand_core::session::{Chain, Node, Version};
+use longhand_core::session::{Chain, Node, Trail, Version};
 use longhand_core::{Link, Message};
 
-use super::live_session::SessionMemory;
-use super::{LiveBatch, LiveSession, NewAnswer, now_ms};
-use crate::archivist::JobWeight;
-use crate::request::admit::AdmittedRequest;
+use super::live_batch::LiveBatch;
+use super::live_session::LiveSession;
+use super::memory::SessionMemory;
+use super::placed::{NewAnswer, PlacedRequest};
+use crate::entry::{entry_with, opening};
+use crate::known_calls::Unread;
 
 /// The approximate memory of a message besides its text, and of a write without messages.
 const MESSAGE_BYTES: usize = 1 << 10;
 const OTHER_BYTES: usize = 256;
 
+/// The memory of a write.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteWeight {
+    /// The bytes of new messages.
+    pub new: usize,
+    /// All bytes that it keeps in memory, with the rest of its request.
+    pub held: usize,
+}
+
 /// A write that waits for the archive.
-pub(crate) struct PendingWrite {
+pub struct PendingWrite {
     session: Arc<LiveSession>,
     messages: Option<PendingMessages>,
     batch: Option<PendingBatch>,
@@ -33,7 +44,7 @@ pub(crate) struct PendingWrite {
 
 /// Messages, some of which are new.
 struct PendingMessages {
-    admitted: Arc<AdmittedRequest>,
+    request: Arc<PlacedRequest>,
     answer: Option<NewAnswer>,
     /// Where they are; `None` if that must still be found.
     placed: Option<PlacedMessages>,
@@ -57,7 +68,7 @@ struct PendingBatch {
 
 /// What to do for a write now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WriteStep {
+pub enum WriteStep {
     /// It was added to what is written to its session.
     Added,
     /// Everything is in the archive.
@@ -72,7 +83,8 @@ pub(crate) enum WriteStep {
 
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WriteOutcome {
+pub enum WriteOutcome {
+    /// It is in the archive.
     Done,
     /// It will not be taken, however often it is tried.
     Failed,
@@ -83,15 +95,16 @@ pub(crate) enum WriteOutcome {
 }
 
 /// What is written to a session in one transaction.
-pub(crate) struct SessionWrite {
-    pub(crate) session: Arc<LiveSession>,
-    pub(crate) write: Write,
+pub struct SessionWrite {
+    /// The session.
+    pub session: Arc<LiveSession>,
+    write: Write,
     edition: u64,
 }
 
 impl SessionWrite {
     /// Nothing yet, on top of what the archive has.
-    pub(crate) fn new(session: &Arc<LiveSession>) -> Self {
+    pub fn new(session: &Arc<LiveSession>) -> Self {
         let memory = session.lock();
         let write = Write::to(session.id, memory.state.written());
         let edition = memory.edition;
@@ -100,7 +113,7 @@ impl SessionWrite {
     }
 
     /// Takes note that it is under way, and gives what is to be written.
-    pub(crate) fn begin(&mut self) -> Write {
+    pub fn begin(&mut self) -> Write {
         let Write { entries, batches, undos, .. } = &self.write;
         let expected = self.write.expected.unwrap_or_default();
         self.session.writing(Version {
@@ -113,7 +126,7 @@ impl SessionWrite {
     }
 
     /// Takes note of what became of it.
-    pub(crate) fn end(&self, outcome: Option<&Result<Version, ArchiveError>>) {
+    pub fn end(&self, outcome: Option<&Result<Version, ArchiveError>>) {
         let version = outcome.and_then(|outcome| outcome.as_ref().ok().copied());
         self.session.wrote(self.edition, version);
     }
@@ -130,38 +143,39 @@ impl SessionWrite {
 }
 
 impl PendingWrite {
-    fn of(session: &Arc<LiveSession>) -> Self {
+    fn of(session: &Arc<LiveSession>, at_ms: i64) -> Self {
         Self {
             session: Arc::clone(session),
             messages: None,
             batch: None,
             preamble: None,
             request: None,
-            at_ms: now_ms(),
+            at_ms,
             places: 0,
         }
     }
 
     /// A request with the new messages that it brings.
-    pub(super) fn request(admitted: &Arc<AdmittedRequest>, nodes: Vec<Node>) -> Self {
-        let (trail, edition) = (admitted.trail.clone(), admitted.edition);
+    pub(super) fn request(request: &Arc<PlacedRequest>, nodes: Vec<Node>, at_ms: i64) -> Self {
+        let (trail, edition) = (request.trail.clone(), request.edition);
         let placed = Some(PlacedMessages { trail, nodes, edition });
-        let messages = PendingMessages { admitted: Arc::clone(admitted), answer: None, placed };
-        Self { messages: Some(messages), ..Self::of(&admitted.session) }
+        let messages = PendingMessages { request: Arc::clone(request), answer: None, placed };
+        Self { messages: Some(messages), ..Self::of(&request.session, at_ms) }
     }
 
     /// An answer, the line of its request, and what the request had besides messages if that is new.
     pub(super) fn answered(
-        admitted: &Arc<AdmittedRequest>,
+        request: &Arc<PlacedRequest>,
         answer: NewAnswer,
         placed: Option<PlacedMessages>,
-        request: RequestRecord,
+        line: RequestRecord,
         preamble: Option<String>,
+        at_ms: i64,
     ) -> Self {
-        let (admitted, answer) = (Arc::clone(admitted), Some(answer));
-        let session = Arc::clone(&admitted.session);
-        let messages = Some(PendingMessages { admitted, answer, placed });
-        Self { messages, preamble, request: Some(request), ..Self::of(&session) }
+        let (request, answer) = (Arc::clone(request), Some(answer));
+        let session = Arc::clone(&request.session);
+        let messages = Some(PendingMessages { request, answer, placed });
+        Self { messages, preamble, request: Some(line), ..Self::of(&session, at_ms) }
     }
 
     /// A batch, which is undone at once if it is `aside`.
@@ -171,72 +185,81 @@ impl PendingWrite {
         live: Arc<LiveBatch>,
         aside: bool,
     ) -> Self {
-        Self { batch: Some(PendingBatch { live, edition, aside }), ..Self::of(session) }
+        let at_ms = live.new.at_ms;
+        Self { batch: Some(PendingBatch { live, edition, aside }), ..Self::of(session, at_ms) }
     }
 
     /// A line for the request log, after the request that it tells of.
-    pub(super) fn line(admitted: &Arc<AdmittedRequest>, request: RequestRecord) -> Self {
-        Self { request: Some(request), ..Self::request(admitted, Vec::new()) }
+    pub fn line(request: &Arc<PlacedRequest>, line: RequestRecord) -> Self {
+        let at_ms = line.at_ms;
+        Self { request: Some(line), ..Self::request(request, Vec::new(), at_ms) }
     }
 
-    pub(crate) fn session(&self) -> &Arc<LiveSession> {
+    /// The session that it is for.
+    pub fn session(&self) -> &Arc<LiveSession> {
         &self.session
     }
 
-    pub(crate) fn session_id(&self) -> SessionId {
+    /// The id of that.
+    pub fn session_id(&self) -> SessionId {
         self.session.id
     }
 
-    pub(crate) fn at_ms(&self) -> i64 {
+    /// When it came.
+    pub fn at_ms(&self) -> i64 {
         self.at_ms
     }
 
-    pub(crate) fn places(&self) -> usize {
+    /// How often it was placed anew.
+    pub fn places(&self) -> usize {
         self.places
     }
 
     /// Takes note that it waits before it is placed once more.
-    pub(crate) fn rest(&mut self) {
+    pub fn rest(&mut self) {
         self.places += 1;
     }
 
     /// Whether it has no words: it is made anew if it is lost.
-    pub(crate) fn is_batch(&self) -> bool {
+    pub fn is_batch(&self) -> bool {
         self.batch.is_some()
     }
 
     /// How many entries it has, an answer that could not be read among them.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         let entries = self.messages.as_ref().map_or(0, PendingMessages::count);
         entries as u64 + u64::from(self.unread().is_some())
     }
 
     /// How many entries it added.
-    pub(crate) fn new_entries(&self) -> u64 {
+    pub fn new_entries(&self) -> u64 {
         self.messages.as_ref().map_or(0, PendingMessages::count) as u64
     }
 
     /// What of an answer could not be read.
-    fn unread(&self) -> Option<&(String, String)> {
+    fn unread(&self) -> Option<&Note> {
         self.messages.as_ref()?.answer.as_ref()?.unread.as_ref()
     }
 
     /// About what it takes in memory.
-    pub(super) fn weight(&self) -> JobWeight {
+    pub fn weight(&self) -> WriteWeight {
         let Some(messages) = &self.messages else {
-            return JobWeight { new: OTHER_BYTES, held: OTHER_BYTES };
+            return WriteWeight { new: OTHER_BYTES, held: OTHER_BYTES };
         };
         let count = messages.count();
         let new = messages.all().rev().take(count);
         let bytes = new.map(|message| message.raw.raw().len() + MESSAGE_BYTES).sum::<usize>();
-        let unread = self.unread().map_or(0, |(_, value)| value.len());
+        let unread = self.unread().map_or(0, |note| match &note.content {
+            NoteContent::Unread(answer) => answer.len(),
+            NoteContent::Regret { .. } => 0,
+        });
         let new = OTHER_BYTES + unread + bytes;
-        let held = usize::try_from(messages.admitted.share.bytes()).unwrap_or(usize::MAX);
-        JobWeight { new, held: held.max(new) }
+        let held = usize::try_from(messages.request.bytes()).unwrap_or(usize::MAX);
+        WriteWeight { new, held: held.max(new) }
     }
 
     /// Adds it to what is written to its session, if it has its place there.
-    pub(crate) fn step(&mut self, target: &mut SessionWrite) -> WriteStep {
+    pub fn step(&mut self, target: &mut SessionWrite) -> WriteStep {
         // Another process was first, and nobody can read what it wrote.
         let is_lost = self.places > 0 && self.session.is_damaged();
         if self.session.is_foreign() || is_lost {
@@ -248,9 +271,9 @@ impl PendingWrite {
             let is_current = batch.edition == memory.edition && batch.edition == target.edition;
             return match batch.live.number.cmp(&target.next_batch()) {
                 _ if is_doubted || !is_current => WriteStep::Refused,
-                std::cmp::Ordering::Less => WriteStep::Refused,
-                std::cmp::Ordering::Greater => WriteStep::Later,
-                std::cmp::Ordering::Equal => batch.add(&memory, target),
+                Ordering::Less => WriteStep::Refused,
+                Ordering::Greater => WriteStep::Later,
+                Ordering::Equal => batch.add(&memory, target),
             };
         }
         let Some(messages) = &mut self.messages else { return WriteStep::Nothing };
@@ -263,9 +286,9 @@ impl PendingWrite {
         let Some(placed) = &messages.placed else { return WriteStep::Replace };
         if let Some(first) = placed.nodes.first() {
             match first.seq.0.cmp(&target.next_entry()) {
-                std::cmp::Ordering::Less => return WriteStep::Replace,
-                std::cmp::Ordering::Greater => return WriteStep::Later,
-                std::cmp::Ordering::Equal => {}
+                Ordering::Less => return WriteStep::Replace,
+                Ordering::Greater => return WriteStep::Later,
+                Ordering::Equal => {}
             }
         } else if placed.trail.head().is_some_and(|head| head.0 >= target.next_entry()) {
             // What a damaged session lacks never comes.
@@ -299,18 +322,18 @@ impl PendingWrite {
             let head = placed.trail.head();
             RequestRecord { head: head.or(request.head), ..request }
         }));
-        target.write.derived.extend(self.unread().cloned());
+        target.write.notes.extend(self.unread().cloned());
         WriteStep::Added
     }
 
     /// What must be known of its session before it can be placed: the links of its messages.
-    pub(crate) fn links(&mut self) -> Vec<Link> {
+    pub fn links(&mut self) -> Vec<Link> {
         self.places += 1;
         self.messages.as_ref().map(|messages| messages.chain().links().to_vec()).unwrap_or_default()
     }
 
     /// Hears what the archive made of it.
-    pub(crate) fn entered(&mut self, result: &Result<Version, ArchiveError>) -> WriteOutcome {
+    pub fn entered(&mut self, result: &Result<Version, ArchiveError>) -> WriteOutcome {
         match result {
             Ok(_) => WriteOutcome::Done,
             // Another process has written there, or has removed the session: then it begins anew.
@@ -337,7 +360,7 @@ impl PendingWrite {
     }
 
     /// The archive will not take it; its words are new again with the next request.
-    pub(crate) fn failed(&self) {
+    pub fn failed(&self) {
         let edition = self.session.lock().edition;
         // A batch of an earlier edition is not in memory any more.
         if self.batch.as_ref().is_none_or(|batch| batch.edition == edition) {
@@ -354,7 +377,7 @@ impl PendingBatch {
         if line.reach.is_some_and(|reach| reach.0 >= target.next_entry()) {
             return WriteStep::Later;
         }
-        let longhand_archive::NewBatch { at_ms, batch, receipt, .. } = self.live.new.clone();
+        let NewBatch { at_ms, batch, receipt, .. } = self.live.new.clone();
         target.write.batches.push(BatchRecord { line: *line, at_ms, batch, receipt });
         if self.aside {
             target.write.undos.push(number);
@@ -365,13 +388,13 @@ impl PendingBatch {
 
 impl PendingMessages {
     fn chain(&self) -> &Chain {
-        self.answer.as_ref().map_or(&self.admitted.chain, |answer| &answer.chain)
+        self.answer.as_ref().map_or(&self.request.chain, |answer| &answer.chain)
     }
 
     /// All messages of the request and the answer.
     fn all(&self) -> impl DoubleEndedIterator<Item = &Message> {
         let more = self.answer.as_ref().map_or(&[][..], |answer| &answer.messages);
-        self.admitted.with(more)
+        self.request.with(more)
     }
 
     /// How many are new, as far as that is known.
@@ -394,24 +417,27 @@ impl PendingMessages {
     fn beginning(&self, session: &LiveSession, at_ms: i64) -> NewSession {
         NewSession {
             owner: session.owner,
-            dialect: self.admitted.dialect().as_str().to_owned(),
+            dialect: self.request.dialect().as_str().to_owned(),
             name: session.name.clone(),
             continues: session.continues,
             group: session.group,
             begun_ms: at_ms,
+            opening: opening(self.all()),
+            ..NewSession::default()
         }
     }
 
     /// The new ones as they are stored.
     fn records(&self, placed: &PlacedMessages, at_ms: i64) -> impl Iterator<Item = EntryRecord> {
         let known = placed.trail.seqs.len() - placed.nodes.len();
-        let dialect = self.admitted.dialect();
+        let dialect = self.request.dialect();
         let new = self.all().zip(self.chain().meanings()).skip(known).zip(&placed.nodes);
         new.map(move |((message, meaning), node)| {
-            let NewEntry { form, raw, text, at_ms, .. } =
+            let NewEntry { form, raw, text, at_ms, source_ms, .. } =
                 entry_with(dialect, message, *meaning, at_ms);
             let Node { seq, parent, link, round } = *node;
-            EntryRecord { entry: Entry { seq, parent, link, round, form, raw, at_ms }, text }
+            let entry = Entry { seq, parent, link, round, form, raw, at_ms, source_ms };
+            EntryRecord { entry, text }
         })
     }
 }
@@ -419,20 +445,20 @@ impl PendingMessages {
 /// Finds where the messages of an answer are, without asking the archive; `None` if that is not possible.
 pub(super) fn placed_at_once(
     memory: &mut SessionMemory,
-    admitted: &AdmittedRequest,
+    request: &PlacedRequest,
     answer: &NewAnswer,
 ) -> Option<PlacedMessages> {
-    if memory.edition != admitted.edition {
+    if memory.edition != request.edition {
         return None;
     }
-    let (links, count) = (answer.chain.links(), admitted.chain.links().len());
-    let mut trail = admitted.trail.clone();
+    let (links, count) = (answer.chain.links(), request.chain.links().len());
+    let mut trail = request.trail.clone();
     if trail.seqs.len() != count {
         return None;
     }
     memory.state.follow(&mut trail, &links[count..]).ok()?;
     let known = trail.seqs.len();
-    let messages = admitted.with(&answer.messages).skip(known);
+    let messages = request.with(&answer.messages).skip(known);
     let nodes = memory.extend(&mut trail, messages, &links[known..]).ok()?;
     Some(PlacedMessages { trail, nodes, edition: memory.edition })
 }

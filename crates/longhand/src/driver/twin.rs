@@ -5,7 +5,7 @@
 /// The two differ only where secrets were found: the archive gets marks in their place. Links, entries, handles
 /// and folds are made from the stored form, windows from the bytes of the sent one.
 #[derive(Clone, Debug)]
-pub(crate) struct Twin<T> {
+pub struct Twin<T> {
     stored: T,
     /// `None` if both forms are the same.
     sent: Option<T>,
@@ -13,36 +13,42 @@ pub(crate) struct Twin<T> {
 
 impl<T> Twin<T> {
     /// A request without secrets: both forms are the same.
-    pub(crate) fn same(form: T) -> Self {
+    pub fn same(form: T) -> Self {
         Self { stored: form, sent: None }
     }
 
     /// A request with secrets: the form that has them, and the one with marks in their place.
-    pub(crate) fn redacted(sent: T, stored: T) -> Self {
+    pub fn redacted(sent: T, stored: T) -> Self {
         Self { stored, sent: Some(sent) }
     }
 
     /// The form that goes to the provider.
-    pub(crate) fn sent(&self) -> &T {
+    pub fn sent(&self) -> &T {
         self.sent.as_ref().unwrap_or(&self.stored)
     }
 
     /// The form that is archived.
-    pub(crate) fn stored(&self) -> &T {
+    pub fn stored(&self) -> &T {
         &self.stored
     }
 
-    pub(crate) fn as_ref(&self) -> Twin<&T> {
+    /// The form that is archived, and nothing else.
+    pub fn into_stored(self) -> T {
+        self.stored
+    }
+
+    /// Both forms, borrowed.
+    pub fn as_ref(&self) -> Twin<&T> {
         Twin { stored: &self.stored, sent: self.sent.as_ref() }
     }
 
     /// Whether the two forms differ.
-    pub(crate) fn is_redacted(&self) -> bool {
+    pub fn is_redacted(&self) -> bool {
         self.sent.is_some()
     }
 
     /// Changes both forms in the same way.
-    pub(crate) fn change(&mut self, mut change: impl FnMut(&mut T)) {
+    pub fn change(&mut self, mut change: impl FnMut(&mut T)) {
         change(&mut self.stored);
         if let Some(sent) = &mut self.sent {
             change(sent);
@@ -50,15 +56,12 @@ impl<T> Twin<T> {
     }
 
     /// Makes another twin from both forms.
-    pub(crate) fn map<U>(self, mut make: impl FnMut(T) -> U) -> Twin<U> {
+    pub fn map<U>(self, mut make: impl FnMut(T) -> U) -> Twin<U> {
         Twin { stored: make(self.stored), sent: self.sent.map(make) }
     }
 
     /// Makes another twin from both forms, if that is possible for each.
-    pub(crate) fn try_map<U, E>(
-        self,
-        mut make: impl FnMut(T) -> Result<U, E>,
-    ) -> Result<Twin<U>, E> {
+    pub fn try_map<U, E>(self, mut make: impl FnMut(T) -> Result<U, E>) -> Result<Twin<U>, E> {
         Ok(Twin { stored: make(self.stored)?, sent: self.sent.map(make).transpose()? })
     }
 }

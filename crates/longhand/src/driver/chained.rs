@@ -2,49 +2,43 @@
 
 use std::sync::Arc;
 
-use longhand::{Chain, Owner};
-use longhand_archive::PreambleId;
+use longhand_archive::{Owner, PreambleId};
+use longhand_core::session::Chain;
 use longhand_core::{Link, Meaning, Path, Text};
 use longhand_dialect::Conversation;
 
-use crate::lock::lock;
-use crate::request::admit::AdmittedRequest;
-use crate::request::source::TokenCounts;
+use super::lock;
+use super::placed::PlacedRequest;
+use super::source::TokenCounts;
 
 /// The chain of a request, and the hashes of what it has besides messages.
-pub(crate) struct ChainedRequest {
-    pub(crate) chain: Chain,
+pub struct ChainedRequest {
+    /// The chain of its messages.
+    pub chain: Chain,
     /// A hash of the leading system messages, by which side calls are told apart.
-    pub(crate) system: Link,
+    pub system: Link,
     /// The system prompt, the tools and the model.
-    pub(crate) preamble: PreambleId,
+    pub preamble: PreambleId,
     /// The token counts that an earlier request has for the messages that both share.
-    pub(crate) counts: Option<TokenCounts>,
-}
-
-/// An earlier request that a new one goes on from.
-#[derive(Clone)]
-pub(crate) struct EarlierRequest {
-    pub(crate) request: Arc<AdmittedRequest>,
-    /// How many messages after the system prompt both have, byte for byte.
-    pub(crate) shared_messages: usize,
+    pub counts: Option<TokenCounts>,
 }
 
 impl ChainedRequest {
-    /// Chains a conversation; what it shares with an earlier request is not hashed again.
-    pub(crate) fn new(
+    /// Chains a conversation. The first messages that it shares with an earlier request, so many after the system prompt,
+    /// are not hashed again.
+    pub fn new(
         conversation: &Conversation,
         owner: Owner,
-        earlier: Option<&EarlierRequest>,
+        earlier: Option<(&PlacedRequest, usize)>,
     ) -> Self {
         let path = conversation.path();
-        let shared = earlier.map_or(0, |earlier| earlier.shared_messages);
+        let shared = earlier.map_or(0, |(_, shared)| shared);
         let mut chain = match earlier {
-            Some(earlier) => earlier.request.chain.beginning(shared),
+            Some((earlier, shared)) => earlier.chain.beginning(shared),
             None => Chain::new(owner.root()),
         };
         chain.extend(&path.messages[path.lead + shared..]);
-        let same = earlier.map(|earlier| &earlier.request).filter(|earlier| {
+        let same = earlier.map(|(earlier, _)| earlier).filter(|earlier| {
             earlier.conversation.model == conversation.model
                 && pieces(&earlier.conversation).eq(pieces(conversation))
         });
@@ -57,13 +51,20 @@ impl ChainedRequest {
     }
 }
 
+/// How many messages after the system prompt two requests share. Their first `common` bytes are known to be the same.
+pub fn shared_messages(one: &Conversation, other: &Conversation, common: usize) -> usize {
+    let messages =
+        (one.path().lead..one.messages.len()).zip(other.path().lead..other.messages.len());
+    messages.take_while(|(at, in_other)| one.has_same(*at, other, *in_other, common)).count()
+}
+
 fn system_link(path: &Path) -> Link {
     let lead = path.messages[..path.lead].iter();
     lead.fold(Link::root(b""), |link, message| link.next(Meaning::of(message)))
 }
 
 /// What is known of the size of the first messages of a request.
-fn counts_of(request: &AdmittedRequest, messages_max: usize) -> Option<TokenCounts> {
+fn counts_of(request: &PlacedRequest, messages_max: usize) -> Option<TokenCounts> {
     let known = lock(&request.counts);
     let TokenCounts { meter, messages, fixed } = known.as_ref()?;
     let count = messages_max.min(messages.len());
@@ -72,9 +73,9 @@ fn counts_of(request: &AdmittedRequest, messages_max: usize) -> Option<TokenCoun
 }
 
 /// What a request has besides its messages, as it is archived.
-pub(crate) fn preamble(conversation: &Conversation) -> String {
+pub(super) fn preamble(conversation: &Conversation) -> String {
     let model = conversation.model.as_deref().unwrap_or_default();
-    longhand::preamble::write(model, pieces(conversation))
+    crate::preamble::write(model, pieces(conversation))
 }
 
 /// What a request has besides its messages, piece by piece.

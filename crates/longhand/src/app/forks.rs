@@ -2,22 +2,67 @@
 
 use std::collections::HashMap;
 
-use longhand_archive::Node;
+use longhand_archive::{Node, SessionInfo};
 use longhand_core::Seq;
+use serde::{Deserialize, Serialize};
+
+use super::{App, AppError, Timestamp};
+
+/// Another path of a session, apart from the one that it leaves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Fork {
+    /// The entry after which it leaves; `None` if it has a beginning of its own.
+    pub after: Option<u64>,
+    /// Its first entry.
+    pub first: u64,
+    /// Its last entry.
+    pub last: u64,
+    /// How many entries it has.
+    pub entries: u64,
+    /// The user's first words on it.
+    pub task: String,
+    /// The time of its newest entry.
+    pub at: Timestamp,
+    /// Those that leave it in turn, newest first.
+    pub forks: Vec<Self>,
+}
+
+impl App {
+    /// The other paths of a session, with their first words.
+    pub(super) fn forks_of(&self, info: &SessionInfo) -> Result<Vec<Fork>, AppError> {
+        let branches = forks(&self.archive.tree(info.id)?);
+        Ok(branches.iter().map(|branch| self.fork(info, branch)).collect())
+    }
+
+    fn fork(&self, info: &SessionInfo, branch: &Branch) -> Fork {
+        let (task, at_ms) = self.words_of(info.id, &branch.entries);
+        let place = |seq: Option<&Seq>| seq.map_or(0, |seq| seq.0);
+        Fork {
+            after: branch.after.map(|seq| seq.0),
+            first: place(branch.entries.first()),
+            last: place(branch.entries.last()),
+            entries: branch.entries.len() as u64,
+            task,
+            at: Timestamp(at_ms.unwrap_or(info.last_ms)),
+            forks: branch.forks.iter().map(|branch| self.fork(info, branch)).collect(),
+        }
+    }
+}
 
 /// Entries that follow one another, apart from the path that they leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fork {
+struct Branch {
     /// The entry after which it leaves; `None` if it has a beginning of its own.
-    pub(super) after: Option<Seq>,
+    after: Option<Seq>,
     /// Its entries, oldest first; there is at least one.
-    pub(super) entries: Vec<Seq>,
+    entries: Vec<Seq>,
     /// Those that leave it in turn, newest first.
-    pub(super) forks: Vec<Self>,
+    forks: Vec<Self>,
 }
 
 /// Every path but the newest one, which is what `show` shows; newest first.
-pub(super) fn forks(nodes: &[Node]) -> Vec<Fork> {
+fn forks(nodes: &[Node]) -> Vec<Branch> {
     let mut children: HashMap<Option<Seq>, Vec<Seq>> = HashMap::new();
     // The newest entry on any path through an entry. A child has a greater number than its parent.
     let mut newest: HashMap<Seq, Seq> = HashMap::new();
@@ -38,7 +83,7 @@ pub(super) fn forks(nodes: &[Node]) -> Vec<Fork> {
 /// Follows the newest path from the children of an entry to its end, and gathers what leaves it.
 ///
 /// It loops along a path, which may be long, and recurses only into forks of forks, which are few.
-fn branches(children: &HashMap<Option<Seq>, Vec<Seq>>, from: Option<Seq>) -> Vec<Fork> {
+fn branches(children: &HashMap<Option<Seq>, Vec<Seq>>, from: Option<Seq>) -> Vec<Branch> {
     let mut found = Vec::new();
     let mut at = from;
     while let Some(siblings) = children.get(&at) {
@@ -49,14 +94,14 @@ fn branches(children: &HashMap<Option<Seq>, Vec<Seq>>, from: Option<Seq>) -> Vec
     found
 }
 
-fn fork(children: &HashMap<Option<Seq>, Vec<Seq>>, after: Option<Seq>, first: Seq) -> Fork {
+fn fork(children: &HashMap<Option<Seq>, Vec<Seq>>, after: Option<Seq>, first: Seq) -> Branch {
     let mut entries = vec![first];
     let mut at = first;
     while let Some(next) = children.get(&Some(at)).and_then(|siblings| siblings.first()) {
         entries.push(*next);
         at = *next;
     }
-    Fork { after, entries, forks: branches(children, Some(first)) }
+    Branch { after, entries, forks: branches(children, Some(first)) }
 }
 
 #[cfg(test)]
@@ -76,8 +121,8 @@ mod tests {
         text(&forks(&nodes))
     }
 
-    fn text(forks: &[Fork]) -> String {
-        let one = |fork: &Fork| {
+    fn text(forks: &[Branch]) -> String {
+        let one = |fork: &Branch| {
             let after = fork.after.map_or("-".to_owned(), |seq| seq.0.to_string());
             let entries: Vec<String> = fork.entries.iter().map(|seq| seq.0.to_string()).collect();
             let below = text(&fork.forks);

@@ -2,36 +2,45 @@
 
 use std::sync::Arc;
 
-use longhand::{Summarised, Tokens};
-use longhand_core::{Batch, Budget, Economy, Part, Plan, Seq};
-use longhand_dialect::Conversation;
-use serde_json::json;
+use longhand_core::{Batch, Budget, CachePrices, Economy, Part, Plan, PlanSettings, Seq, Tokens};
+use longhand_dialect::{Conversation, DialectError};
 
-use crate::Settings;
-use crate::knowledge::ModelKnowledge;
-use crate::request::PrepareError;
-use crate::request::parse::ParsedRequest;
-use crate::request::source::{Purpose, WindowSource};
-use crate::request::window::RequestWindow;
-use crate::store::{BatchCommit, LiveBatch};
+use super::admit::BatchCommit;
+use super::live_batch::LiveBatch;
+use super::source::{CountedRequest, Purpose};
+use super::twin::Twin;
+use super::window::MadeWindow;
+use crate::digest::Summarised;
+use crate::receipt::{Receipt, ReceiptCause};
 
 /// Decides whether a window must come down, and by which edits.
-pub(crate) struct Planner {
-    settings: longhand_core::PlanSettings,
+pub struct Planner {
+    /// The policy, and what it leaves alone.
+    pub settings: PlanSettings,
     /// What share of the budget a full window is brought down to, in percent.
-    low_water_percent: u64,
-    knowledge: Arc<ModelKnowledge>,
+    pub low_water_percent: u64,
+}
+
+/// How much a window may have, and what its tokens cost.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowLimits {
+    /// The most tokens.
+    pub tokens: Tokens,
+    /// What input costs from the provider's cache and without it.
+    pub prices: CachePrices,
+    /// How much of a prefix comes from that cache, in percent.
+    pub cache_reach_percent: u64,
 }
 
 /// The batches that hold for the path of a request, oldest first.
 pub(crate) struct LiveEdits {
-    live: Vec<Arc<LiveBatch>>,
+    pub(super) live: Vec<Arc<LiveBatch>>,
     batches: Vec<Batch>,
 }
 
 /// A window with the live edits, and whether that will do.
 pub(crate) struct Review {
-    pub(crate) window: RequestWindow,
+    pub(crate) window: MadeWindow,
     budget: Budget,
     /// The plan that clears tool uses, as the request asks its provider to.
     cleared: Option<Plan>,
@@ -66,49 +75,53 @@ impl LiveEdits {
     /// The window with these edits.
     pub(crate) fn window(
         &self,
-        source: &WindowSource,
+        source: &dyn CountedRequest,
         limit: Tokens,
-    ) -> Result<RequestWindow, PrepareError> {
+    ) -> Result<MadeWindow, DialectError> {
         let Some(newest) = self.live.last() else {
-            return Ok(RequestWindow::counted(source, limit));
+            return Ok(MadeWindow::counted(source, limit));
         };
         let text = source.sent().apply(&self.batches);
         let tokens = size(source, newest, &text)?;
-        let mut window = RequestWindow::edited(source, &self.batches, text, tokens, limit);
+        let mut window = MadeWindow::edited(source, &self.batches, text, tokens, limit);
         window.batch = newest.number;
-        if source.history.as_ref().is_some_and(|history| history.batch == newest.number) {
-            // The provider holds the history with the same edits: it is not sent again.
-            window.body.clone_from(&source.changes.body);
-        }
         Ok(window)
     }
 
     /// The window with these edits and those of a new plan.
     pub(crate) fn with_plan(
         mut self,
-        source: &WindowSource,
+        source: &dyn CountedRequest,
         plan: Plan,
         limit: Tokens,
-    ) -> RequestWindow {
+    ) -> MadeWindow {
         let tokens = plan.size.tokens;
         self.batches.push(plan.batch);
         let text = source.sent().apply(&self.batches);
-        RequestWindow::edited(source, &self.batches, text, tokens, limit)
+        MadeWindow::edited(source, &self.batches, text, tokens, limit)
     }
 
     /// A batch that shows what the newest results refer to and these edits leave out.
-    pub(crate) fn referenced(&self, source: &WindowSource, limit: Tokens) -> Option<BatchCommit> {
-        let after = self.live.last().filter(|_| source.purpose == Purpose::Turn)?.number;
+    pub(crate) fn referenced(
+        &self,
+        source: &dyn CountedRequest,
+        limit: Tokens,
+    ) -> Option<BatchCommit> {
+        let after = self.live.last().filter(|_| source.purpose() == Purpose::Turn)?.number;
         // A token has some three bytes; what comes back may take a quarter of the window.
         let bytes_max = usize::try_from(limit.0).map_or(usize::MAX, |limit| limit / 4 * 3);
         let batch = source.fitting(&self.batches, &[]).brought_back(bytes_max)?;
-        let receipt = json!({"why": "reference", "budget": limit.0}).to_string();
+        let receipt = Receipt::of(ReceiptCause::Reference, Some(limit));
         Some(BatchCommit { after, batch, receipt, aside: false })
     }
 }
 
 /// The size of a window, which is counted only if it was not before.
-fn size(source: &WindowSource, newest: &LiveBatch, text: &str) -> Result<Tokens, PrepareError> {
+fn size(
+    source: &dyn CountedRequest,
+    newest: &LiveBatch,
+    text: &str,
+) -> Result<Tokens, DialectError> {
     let conversation = source.conversation();
     let rest = source.beyond(newest);
     // Which thinking is shown depends on where the batch was made.
@@ -134,23 +147,12 @@ impl Review {
 }
 
 impl Planner {
-    pub(crate) fn new(settings: &Settings, knowledge: Arc<ModelKnowledge>) -> Self {
-        let low_water_percent = settings.low_water_percent;
-        let settings = longhand_core::PlanSettings {
-            policy: settings.policy,
-            clip_new_percent: settings.clip_new_percent,
-            ..longhand_core::PlanSettings::default()
-        };
-        Self { settings, low_water_percent, knowledge }
-    }
-
     /// Whether a request without live edits needs no window: it fits by its bytes alone, and nothing in it is to be
     /// cleared or clipped.
-    pub(crate) fn fits_untouched(&self, parsed: &ParsedRequest, limit: Option<Tokens>) -> bool {
-        let stored = parsed.conversation();
-        parsed.changes.options.clear.is_none()
-            && surely_fits(stored, limit)
-            && surely_fits(parsed.twin.sent(), limit)
+    pub fn fits_untouched(&self, twin: &Twin<Conversation>, limit: Option<Tokens>) -> bool {
+        let stored = twin.stored();
+        surely_fits(stored, limit)
+            && surely_fits(twin.sent(), limit)
             && limit.is_none_or(|limit| {
                 !self.settings.may_clip_new(&stored.messages, &Budget::of(limit))
             })
@@ -159,15 +161,14 @@ impl Planner {
     /// Makes the window with the live edits, and looks whether it must come down.
     pub(crate) fn review(
         &self,
-        source: &WindowSource,
+        source: &dyn CountedRequest,
         edits: &LiveEdits,
-        limit: Tokens,
-    ) -> Result<Review, PrepareError> {
-        let window = edits.window(source, limit)?;
+        limits: &WindowLimits,
+    ) -> Result<Review, DialectError> {
+        let window = edits.window(source, limits.tokens)?;
         let fitting = source.fitting(&edits.batches, &[]);
-        let clear = source.changes.options.clear.as_ref();
-        let cleared = clear.and_then(|rule| fitting.cleared(rule));
-        let budget = self.budget(source, limit);
+        let cleared = source.clear().and_then(|rule| fitting.cleared(rule));
+        let budget = self.budget(source, limits);
         let tokens = window.after.unwrap_or(Tokens::MAX);
         let is_due = fitting.is_due(tokens, &budget, &self.settings);
         Ok(Review { window, budget, cleared, is_due })
@@ -176,7 +177,7 @@ impl Planner {
     /// Plans new edits on top of the live ones; `None` if there are none that are worth it.
     pub(crate) fn plan(
         &self,
-        source: &WindowSource,
+        source: &dyn CountedRequest,
         edits: &LiveEdits,
         review: &mut Review,
         pins: &[Seq],
@@ -189,19 +190,17 @@ impl Planner {
             Some(plan) => Some(plan).filter(|plan| fitting.is_worth(plan, review.tokens())),
             None => fitting.due(review.tokens(), &review.budget, &self.settings, digest),
         }?;
-        if source.admitted.store.forgets {
+        if !source.has_handles() {
             plan.batch = plan.batch.without_handles();
         }
         Some(plan)
     }
 
-    fn budget(&self, source: &WindowSource, limit: Tokens) -> Budget {
+    fn budget(&self, source: &dyn CountedRequest, limits: &WindowLimits) -> Budget {
         let overhead = source.overhead();
-        let budget = Budget::of(limit).with_low_water(self.low_water_percent, overhead);
-        let prices = self.knowledge.cache_prices(source.model());
-        let economy = source.fitting(&[], &[]).economy(prices, source.total(), overhead);
-        let owner = source.admitted.caller.owner();
-        let reach_percent = self.knowledge.cache_reach.percent(owner, source.model());
+        let budget = Budget::of(limits.tokens).with_low_water(self.low_water_percent, overhead);
+        let economy = source.fitting(&[], &[]).economy(limits.prices, source.total(), overhead);
+        let reach_percent = limits.cache_reach_percent;
         budget.with_economy(Economy { reach_percent, ..economy })
     }
 }

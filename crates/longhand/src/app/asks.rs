@@ -1,0 +1,171 @@
+//! The questions that the application layer puts to an archive, each in one place.
+
+use longhand_archive::{
+    Entry, Hit, Page, RequestRecord, Scope, SearchFilter, SessionFilter, SessionId, SessionInfo,
+    UsageLine, wait,
+};
+use longhand_core::{Handle, Role, Seq};
+
+use super::list::SHORT_ID_DIGITS;
+use super::{App, AppError};
+use crate::recall;
+use crate::unread::{self, UnreadAnswer};
+
+/// The least digits of an id that say which one is meant.
+const ID_DIGITS_MIN: usize = 4;
+
+/// How many of the first entries are looked through for the user's words.
+const OPENING_ENTRIES: u64 = 12;
+
+/// An entry that was found, with what is shown about it.
+pub(super) struct FilteredHit {
+    pub(super) hit: Hit,
+    pub(super) role: Role,
+    pub(super) at_ms: i64,
+}
+
+/// What the archive found in a scope.
+#[derive(Default)]
+pub(super) struct FilteredHits {
+    pub(super) hits: Vec<FilteredHit>,
+    /// Whether not every entry was looked at.
+    pub(super) is_partial: bool,
+}
+
+impl App {
+    /// All sessions, those used last first.
+    pub(super) fn all_sessions(&self) -> Result<Vec<SessionInfo>, AppError> {
+        Ok(self.archive.sessions(self.owner, Page::ALL)?.items)
+    }
+
+    /// A session by its whole id.
+    pub(super) fn session_of(&self, id: SessionId) -> Result<Option<SessionInfo>, AppError> {
+        let found = self.archive.session(id)?;
+        Ok(found.filter(|info| self.owner.is_none_or(|owner| owner == info.owner)))
+    }
+
+    /// The sessions with exactly this name or short id.
+    pub(super) fn sessions_called(&self, name: &str) -> Result<Vec<SessionInfo>, AppError> {
+        let mut sessions = self.listed_by(SessionFilter::Named(name.to_owned()))?;
+        if name.len() == SHORT_ID_DIGITS {
+            let others = self.listed_by(SessionFilter::IdPrefix(name.to_owned()))?;
+            sessions.extend(others.into_iter().filter(|info| info.name != name));
+        }
+        Ok(sessions)
+    }
+
+    /// The sessions whose name or id begins so, without empty ones, which are listed nowhere; those used last first.
+    pub(super) fn sessions_beginning(&self, name: &str) -> Result<Vec<SessionInfo>, AppError> {
+        if name.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut sessions = self.listed_by(SessionFilter::NamePrefix(name.to_owned()))?;
+        if name.len() >= ID_DIGITS_MIN {
+            let others = self.listed_by(SessionFilter::IdPrefix(name.to_owned()))?;
+            sessions.extend(others.into_iter().filter(|info| !info.name.starts_with(name)));
+        }
+        sessions.retain(|info| info.entries > 0);
+        sessions.sort_by_key(|info| std::cmp::Reverse(info.last_ms));
+        Ok(sessions)
+    }
+
+    fn listed_by(&self, filter: SessionFilter) -> Result<Vec<SessionInfo>, AppError> {
+        let mut sessions = wait(self.archive.list_sessions(filter, Page::ALL))?.items;
+        sessions.retain(|info| self.owner.is_none_or(|owner| owner == info.owner));
+        Ok(sessions)
+    }
+
+    /// What requests took, by session, day and model.
+    pub(super) fn usage_lines(&self) -> Result<Vec<UsageLine>, AppError> {
+        Ok(wait(self.archive.usage(i64::MIN))?)
+    }
+
+    /// The first words of the user in a session.
+    pub(super) fn task(&self, info: &SessionInfo) -> String {
+        if !info.opening.is_empty() {
+            return info.opening.clone();
+        }
+        let entries = self.archive.entries(info.id, 0..OPENING_ENTRIES.min(info.entries));
+        // A damaged entry has no words; `verify` reports it.
+        first_words(entries.unwrap_or_default().iter())
+    }
+
+    /// The first words of the user among these entries, and the time of the last one.
+    pub(super) fn words_of(&self, id: SessionId, entries: &[Seq]) -> (String, Option<i64>) {
+        let entry = |seq: &Seq| {
+            let found = self.archive.entries(id, seq.0..seq.0 + 1);
+            found.unwrap_or_default().into_iter().next()
+        };
+        let opening: Vec<Entry> =
+            entries.iter().take(OPENING_ENTRIES as usize).filter_map(entry).collect();
+        (first_words(opening.iter()), entries.last().and_then(entry).map(|entry| entry.at_ms))
+    }
+
+    /// The request log of a session, oldest first.
+    pub(super) fn requests_of(&self, id: SessionId) -> Result<Vec<RequestRecord>, AppError> {
+        let mut requests = self.archive.requests(id, Page::ALL)?.items;
+        requests.reverse();
+        Ok(requests)
+    }
+
+    /// The newest line of a session's request log.
+    pub(super) fn newest_request(&self, id: SessionId) -> Result<Option<RequestRecord>, AppError> {
+        Ok(self.archive.requests(id, Page::first(1))?.items.into_iter().next())
+    }
+
+    /// Searches for more and more until there are enough entries that have the role.
+    ///
+    /// The archive leaves out what cannot have it; who has it is known when the message is read.
+    pub(super) fn hits(
+        &self,
+        scope: &Scope,
+        query: &str,
+        filter: SearchFilter,
+        wanted: usize,
+    ) -> Result<FilteredHits, AppError> {
+        if wanted == 0 {
+            return Ok(FilteredHits::default());
+        }
+        let mut asked = wanted;
+        loop {
+            let found = self.archive.search_filtered(scope, query, filter, asked)?;
+            let is_all = found.hits.len() < asked;
+            let mut hits = Vec::new();
+            for hit in found.hits {
+                let seqs = hit.seq.0..hit.seq.0 + 1;
+                let entry = self.archive.entries(hit.session, seqs)?.into_iter().next();
+                let role = entry.as_ref().and_then(recall::role).unwrap_or(Role::Tool);
+                let at_ms = entry.map_or(0, |entry| entry.at_ms);
+                if filter.role.is_none_or(|wanted| wanted == role) {
+                    hits.push(FilteredHit { hit, role, at_ms });
+                }
+                if hits.len() >= wanted {
+                    break;
+                }
+            }
+            if is_all || hits.len() >= wanted {
+                return Ok(FilteredHits { hits, is_partial: found.is_partial });
+            }
+            asked = asked.saturating_mul(4);
+        }
+    }
+
+    /// What handles and searches may reach.
+    pub(super) fn scope(&self) -> Scope {
+        self.owner.map_or(Scope::All, Scope::Owner)
+    }
+
+    /// The answer that could not be read and has this handle.
+    pub(super) fn unread_answer(&self, handle: Handle) -> Result<Option<UnreadAnswer>, AppError> {
+        let may_open = |session| match self.owner {
+            Some(_) => matches!(self.session_of(session), Ok(Some(_))),
+            None => true,
+        };
+        Ok(unread::open_among(&*self.archive, handle, may_open)?)
+    }
+}
+
+fn first_words<'e>(mut entries: impl Iterator<Item = &'e Entry>) -> String {
+    let words = entries.find_map(|entry| crate::opening_of(&entry.form, &entry.raw));
+    words.unwrap_or_default()
+}

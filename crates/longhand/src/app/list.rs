@@ -1,0 +1,221 @@
+//! Lists of sessions.
+
+use std::collections::{BTreeSet, HashSet};
+
+use longhand_archive::{SessionId, SessionInfo};
+use serde::{Deserialize, Serialize};
+
+use super::kin::SessionChain;
+use super::{App, AppError, Fork, Timestamp};
+
+/// How many digits of an id are shown and accepted.
+pub(super) const SHORT_ID_DIGITS: usize = 16;
+
+/// Which sessions are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ListRequest {
+    /// Whether earlier sessions, side calls, sub-agents and forks are listed with their conversation.
+    pub all: bool,
+    /// The most conversations of a page; `None` for all.
+    pub limit: Option<usize>,
+    /// [`SessionPage::next`] of the page before.
+    pub after: Option<String>,
+}
+
+/// A page of conversations, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SessionPage {
+    /// The conversations.
+    pub items: Vec<ListedSession>,
+    /// Where the next page begins; `None` on the last one.
+    pub next: Option<String>,
+    /// How many conversations there are in all.
+    pub total: u64,
+    /// How many side calls and sub-agents they have in all.
+    pub aside: u64,
+    /// Names that several sessions have: these are told apart by their ids.
+    pub shared_names: Vec<String>,
+}
+
+/// A conversation in a list, with the figures of all its sessions; or one of its sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ListedSession {
+    /// The id of the newest session.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its wire format.
+    pub dialect: String,
+    /// The user's first words.
+    pub task: String,
+    /// The program that sent the newest request; empty if that is not known.
+    pub agent: String,
+    /// The model that it asked.
+    pub model: String,
+    /// How many rounds it has.
+    pub rounds: u64,
+    /// How many entries it has, on all paths.
+    pub entries: u64,
+    /// How many batches its log has, undone ones too.
+    pub batches: u64,
+    /// How many bytes its messages have.
+    pub bytes: u64,
+    /// How many requests were sent.
+    pub requests: u64,
+    /// The tokens of the newest request; 0 if they were not counted.
+    pub tokens: u64,
+    /// What it would have had without edits.
+    pub tokens_ever: u64,
+    /// The tokens that all requests did not send.
+    pub saved: u64,
+    /// The time of its newest entry.
+    pub last: Timestamp,
+    /// Whether its record failed its checksum.
+    pub damaged: bool,
+    /// The sessions that it continues, oldest first; only if all are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Vec<Self>>,
+    /// Its side calls and sub-agents, newest first; only if all are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aside: Option<Vec<Self>>,
+    /// Its other paths, newest first; only if all are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forks: Option<Vec<Fork>>,
+}
+
+/// A session at a glance.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SessionSummary {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its wire format.
+    pub dialect: String,
+    /// How many rounds its newest path has.
+    pub rounds: u64,
+    /// How many entries it has, on all paths.
+    pub entries: u64,
+    /// How many bytes its messages have.
+    pub bytes: u64,
+    /// When it began.
+    pub begun: Timestamp,
+    /// The time of its newest entry.
+    pub last: Timestamp,
+    /// Whether its record failed its checksum.
+    pub damaged: bool,
+}
+
+impl SessionSummary {
+    pub(super) fn of(info: &SessionInfo) -> Self {
+        Self {
+            id: info.id.to_string(),
+            name: info.name.clone(),
+            dialect: info.dialect.clone(),
+            rounds: info.rounds,
+            entries: info.entries,
+            bytes: info.bytes,
+            begun: Timestamp(info.begun_ms),
+            last: Timestamp(info.last_ms),
+            damaged: info.is_damaged,
+        }
+    }
+}
+
+/// An id as short as it is shown and accepted.
+pub fn short_id(id: &str) -> &str {
+    id.get(..SHORT_ID_DIGITS).unwrap_or(id)
+}
+
+impl App {
+    /// Lists conversations, newest first.
+    pub fn sessions(&self, request: &ListRequest) -> Result<SessionPage, AppError> {
+        let after = request.after.as_deref().map(place).transpose()?;
+        let conversations = self.conversations()?;
+        let rest = conversations.iter().filter(|found| after.is_none_or(|at| found.place() < at));
+        let mut rest = rest.peekable();
+        let mut page = SessionPage {
+            total: conversations.len() as u64,
+            aside: conversations.iter().map(|found| found.aside.len() as u64).sum(),
+            shared_names: shared_names(&conversations),
+            ..SessionPage::default()
+        };
+        for found in rest.by_ref().take(request.limit.unwrap_or(usize::MAX)) {
+            page.items.push(self.conversation(found, request.all)?);
+            let (last_ms, id) = found.place();
+            page.next = Some(format!("{last_ms}.{id}"));
+        }
+        if rest.peek().is_none() {
+            page.next = None;
+        }
+        Ok(page)
+    }
+
+    fn conversation(&self, found: &SessionChain, all: bool) -> Result<ListedSession, AppError> {
+        let mut listed = self.listed(found.main(), &found.sessions);
+        if all {
+            let one = |info: &SessionInfo| {
+                let mut listed = self.listed(info, std::slice::from_ref(info));
+                listed.forks = Some(self.forks_of(info)?);
+                Ok(listed)
+            };
+            let earlier: Result<_, AppError> = found.earlier().iter().map(one).collect();
+            let aside: Result<_, AppError> = found.aside.iter().map(one).collect();
+            listed.earlier = Some(earlier?);
+            listed.aside = Some(aside?);
+            listed.forks = Some(self.forks_of(found.main())?);
+        }
+        Ok(listed)
+    }
+
+    /// A session with the figures of these sessions.
+    fn listed(&self, info: &SessionInfo, sessions: &[SessionInfo]) -> ListedSession {
+        let sum = |count: fn(&SessionInfo) -> u64| sessions.iter().map(count).sum::<u64>();
+        let mut listed = ListedSession {
+            id: info.id.to_string(),
+            name: info.name.clone(),
+            dialect: info.dialect.clone(),
+            task: self.task(&sessions[0]),
+            rounds: sum(|info| info.rounds),
+            entries: sum(|info| info.entries),
+            batches: sum(|info| info.batches),
+            bytes: sum(|info| info.bytes),
+            last: Timestamp(info.last_ms),
+            damaged: info.is_damaged,
+            ..ListedSession::default()
+        };
+        for info in sessions {
+            let usage = &info.usage;
+            listed.requests += usage.sums.requests;
+            listed.saved += usage.sums.saved;
+            if !usage.model.is_empty() || !usage.agent.is_empty() || usage.before > 0 {
+                listed.agent.clone_from(&usage.agent);
+                listed.model.clone_from(&usage.model);
+                listed.tokens = usage.window;
+                listed.tokens_ever = usage.before;
+            }
+        }
+        listed
+    }
+}
+
+/// The place in the list that a page ends with.
+fn place(text: &str) -> Result<(i64, SessionId), AppError> {
+    let parts = text.split_once('.');
+    let place = parts.and_then(|(ms, id)| Some((ms.parse().ok()?, id.parse().ok()?)));
+    place.ok_or_else(|| AppError::BadPage(text.to_owned()))
+}
+
+fn shared_names(conversations: &[SessionChain]) -> Vec<String> {
+    let (mut seen, mut shared) = (HashSet::new(), BTreeSet::new());
+    for info in conversations.iter().flat_map(|found| found.sessions.iter().chain(&found.aside)) {
+        if !seen.insert(info.name.as_str()) {
+            shared.insert(info.name.clone());
+        }
+    }
+    shared.into_iter().collect()
+}

@@ -1,0 +1,123 @@
+//! What was left out of a session's windows, and why.
+
+use longhand_archive::{LoggedBatch, Page, SessionId};
+use longhand_core::Tally;
+use serde::{Deserialize, Serialize};
+
+use super::{Access, App, AppError, Timestamp};
+use crate::Receipt;
+use crate::unread::{self, UnreadAnswer, UnreadContent};
+
+/// A line of a session's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum LogLine {
+    /// Edits that were made together.
+    Edits(Box<LoggedEdits>),
+    /// An answer that could not be read.
+    Unread(UnreadLine),
+}
+
+/// A batch of edits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LoggedEdits {
+    /// Its number in the session's log, from 1.
+    pub number: u64,
+    /// Whether it was undone, or one that it builds on.
+    pub undone: bool,
+    /// How many parts became stubs.
+    pub stubs: u64,
+    /// How many parts were clipped.
+    pub clips: u64,
+    /// How many entries are folded.
+    pub folded: u64,
+    /// Why it was made, and what it saves.
+    pub receipt: Receipt,
+    /// When it was made.
+    pub at: Timestamp,
+    /// The id of its session.
+    pub session: String,
+}
+
+/// An answer that could not be read, or not all of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct UnreadLine {
+    /// The handle that opens it.
+    pub unread: String,
+    /// When its request was sent, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Why it could not be read.
+    pub why: String,
+    /// Its `Content-Type`.
+    #[serde(rename = "type")]
+    pub content_type: String,
+    /// Its `Content-Encoding`.
+    pub coding: String,
+    /// How many bytes it had.
+    pub bytes: u64,
+    /// Whether it was kept.
+    pub kept: bool,
+    /// What it was kept as: `text` or `base64`.
+    pub form: Option<String>,
+    /// The id of its session.
+    pub session: String,
+}
+
+impl LoggedEdits {
+    pub(super) fn of(session: SessionId, logged: &LoggedBatch) -> Self {
+        let Tally { stubs, clips, folded, .. } = Tally::of(&logged.batch.edits);
+        Self {
+            number: logged.number,
+            undone: !logged.is_live,
+            stubs: stubs as u64,
+            clips: clips as u64,
+            folded,
+            receipt: Receipt::read(&logged.receipt),
+            at: Timestamp(logged.at_ms),
+            session: session.to_string(),
+        }
+    }
+}
+
+impl UnreadLine {
+    fn of(session: SessionId, answer: UnreadAnswer) -> Self {
+        let form = match answer.content {
+            UnreadContent::Text(_) => Some("text"),
+            UnreadContent::Base64(_) => Some("base64"),
+            UnreadContent::Withheld => None,
+        };
+        Self {
+            unread: answer.handle().to_string(),
+            at_ms: answer.at_ms,
+            kept: form.is_some(),
+            form: form.map(str::to_owned),
+            why: answer.why,
+            content_type: answer.kind,
+            coding: answer.coding,
+            bytes: answer.bytes,
+            session: session.to_string(),
+        }
+    }
+}
+
+impl App {
+    /// Lists the edits of a conversation, oldest first, and after them the answers that could not be read.
+    pub fn log(&self, name: &str) -> Result<Vec<LogLine>, AppError> {
+        let (info, _) = self.look_up(name, Access::Read)?;
+        let (mut edits, mut unread) = (Vec::new(), Vec::new());
+        for info in self.chain_of(&info)? {
+            let batches = self.archive.batches(info.id, Page::ALL)?.items;
+            let batches = batches.iter().rev();
+            edits.extend(
+                batches.map(|logged| LogLine::Edits(Box::new(LoggedEdits::of(info.id, logged)))),
+            );
+            let answers = unread::answers(&*self.archive, info.id)?.into_iter();
+            unread.extend(answers.map(|answer| LogLine::Unread(UnreadLine::of(info.id, answer))));
+        }
+        edits.extend(unread);
+        Ok(edits)
+    }
+}

@@ -1,0 +1,302 @@
+//! What was sent, cached and saved, and what it cost.
+
+use std::collections::{BTreeMap, HashMap};
+
+use longhand_archive::{Page, RequestRecord, RequestSums, SessionId, SessionInfo, UsageLine};
+use longhand_dialect::Usage;
+use serde::{Deserialize, Serialize};
+
+use super::{Access, App, AppError, short_id};
+use crate::Receipt;
+use crate::receipt::FoldReceipt;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// The most characters of a session's task in its key.
+const TASK_CHARS: usize = 30;
+
+/// The most characters of a name in a key; of a longer one, the id is.
+const NAME_CHARS_MAX: usize = 64;
+
+/// What a row of usage stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UsageBy {
+    /// A day in UTC.
+    #[default]
+    Day,
+    /// A model.
+    Model,
+    /// A session.
+    Session,
+}
+
+/// What was used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct UsageReport {
+    /// What a row stands for.
+    pub by: UsageBy,
+    /// The rows, in the order of their keys.
+    pub rows: Vec<UsageRow>,
+    /// Their sum.
+    pub total: UsageRow,
+    /// What the costs are.
+    pub costs: String,
+}
+
+/// What requests took, and would have taken without edits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct UsageRow {
+    /// How many requests there were.
+    pub requests: u64,
+    /// The tokens that were sent, as the provider counts them.
+    pub sent: u64,
+    /// Those among them that the provider had in its cache.
+    pub cached: u64,
+    /// The tokens of the answers.
+    pub output: u64,
+    /// The tokens that were not sent.
+    pub saved: u64,
+    /// What it cost, in dollars.
+    pub cost: f64,
+    /// What it would have cost without edits, in dollars.
+    pub cost_without: f64,
+    /// How many requests had no known price.
+    pub unpriced: u64,
+    /// How many requests were passed on unchanged because something failed on our side.
+    pub fail_opens: u64,
+    /// The day, the model or the session; a total has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The id of the session, in a row of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The user's first words in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+}
+
+/// What a conversation with a model has cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ConversationCost {
+    /// How many answers there were.
+    pub calls: u64,
+    /// The tokens that were sent.
+    pub sent: u64,
+    /// Those among them that the provider had in its cache.
+    pub cached: u64,
+    /// The tokens of the answers.
+    pub output: u64,
+    /// What the answers cost.
+    pub answers: Cost,
+    /// What the summaries cost that models wrote.
+    pub summaries: Cost,
+}
+
+/// A sum of prices, some of which may not be known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Cost {
+    /// Their sum, in millionths of a dollar.
+    pub micros: u64,
+    /// How many prices are known.
+    pub known: u64,
+    /// How many are not.
+    pub unknown: u64,
+}
+
+impl FromIterator<Option<u64>> for Cost {
+    fn from_iter<I: IntoIterator<Item = Option<u64>>>(prices: I) -> Self {
+        let mut cost = Self::default();
+        for price in prices {
+            cost.micros = cost.micros.saturating_add(price.unwrap_or(0));
+            cost.known += u64::from(price.is_some());
+            cost.unknown += u64::from(price.is_none());
+        }
+        cost
+    }
+}
+
+/// What a row adds up; costs are in millionths of a dollar.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    requests: u64,
+    sent: u64,
+    cached: u64,
+    output: u64,
+    saved: u64,
+    fail_opens: u64,
+    cost: u64,
+    cost_without: u64,
+    unpriced: u64,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Sum) {
+        self.requests += other.requests;
+        self.sent += other.sent;
+        self.cached += other.cached;
+        self.output += other.output;
+        self.saved += other.saved;
+        self.fail_opens += other.fail_opens;
+        self.cost += other.cost;
+        self.cost_without += other.cost_without;
+        self.unpriced += other.unpriced;
+    }
+
+    fn row(&self, key: Option<&UsageKey>) -> UsageRow {
+        let dollars = |micros: u64| micros as f64 / 1e6;
+        UsageRow {
+            requests: self.requests,
+            sent: self.sent,
+            cached: self.cached,
+            output: self.output,
+            saved: self.saved,
+            cost: dollars(self.cost),
+            cost_without: dollars(self.cost_without),
+            unpriced: self.unpriced,
+            fail_opens: self.fail_opens,
+            key: key.map(|key| key.text.clone()),
+            id: key.and_then(|key| key.id.clone()),
+            name: key.and_then(|key| key.name.clone()),
+            task: key.and_then(|key| key.task.clone()),
+        }
+    }
+}
+
+/// What a row is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct UsageKey {
+    text: String,
+    id: Option<String>,
+    name: Option<String>,
+    task: Option<String>,
+}
+
+/// Prices an answer of a model in millionths of a dollar, if the price is known.
+pub(super) type Pricing<'p> = &'p dyn Fn(&str, &Usage) -> Option<u64>;
+
+impl App {
+    /// Adds up what was used. `price` gives what an answer of a model costs in millionths of a dollar.
+    ///
+    /// The cost without edits assumes that the provider's cache would have held all that was sent before.
+    pub fn usage(
+        &self,
+        by: UsageBy,
+        price: &dyn Fn(&str, &Usage) -> Option<u64>,
+    ) -> Result<UsageReport, AppError> {
+        let mut rows: BTreeMap<UsageKey, Sum> = BTreeMap::new();
+        let sessions = self.all_sessions()?;
+        let sessions: HashMap<SessionId, &SessionInfo> =
+            sessions.iter().map(|info| (info.id, info)).collect();
+        let mut keys = HashMap::new();
+        for line in self.usage_lines()? {
+            let Some(info) = sessions.get(&line.session) else { continue };
+            let text = |text: String| UsageKey { text, ..UsageKey::default() };
+            let key = match by {
+                UsageBy::Session => {
+                    keys.entry(info.id).or_insert_with(|| self.session_key(info)).clone()
+                }
+                UsageBy::Model if line.model.is_empty() => text("(unknown)".to_owned()),
+                UsageBy::Model => text(line.model.clone()),
+                UsageBy::Day => {
+                    let at_ms = line.day.saturating_mul(DAY_MS);
+                    text(crate::time::format(at_ms).chars().take(10).collect())
+                }
+            };
+            let has_cache = info.usage.sums.cached > 0;
+            rows.entry(key).or_default().add(&sum(&line, has_cache, price));
+        }
+        let mut total = Sum::default();
+        for sum in rows.values() {
+            total.add(sum);
+        }
+        Ok(UsageReport {
+            by,
+            rows: rows.iter().map(|(key, sum)| sum.row(Some(key))).collect(),
+            total: total.row(None),
+            costs: "estimates, in dollars".to_owned(),
+        })
+    }
+
+    /// What a session has cost: the answers, and the summaries that models wrote.
+    pub fn cost(&self, name: &str) -> Result<ConversationCost, AppError> {
+        let (info, _) = self.look_up(name, Access::Read)?;
+        let calls = self.requests_of(info.id)?;
+        let sum = |of: fn(&RequestRecord) -> u64| calls.iter().map(of).sum::<u64>();
+        let batches = self.archive.batches(info.id, Page::ALL)?.items;
+        let summaries = batches.iter().filter_map(|batch| {
+            let fold = Receipt::read(&batch.receipt).fold;
+            fold.as_ref().and_then(FoldReceipt::by_model).map(|summary| summary.cost_micros)
+        });
+        Ok(ConversationCost {
+            calls: calls.len() as u64,
+            sent: sum(|call| call.sent),
+            cached: sum(|call| call.cached),
+            output: sum(|call| call.output),
+            answers: calls.iter().map(|call| call.cost_micros).collect(),
+            summaries: summaries.collect(),
+        })
+    }
+
+    fn session_key(&self, info: &SessionInfo) -> UsageKey {
+        let (id, name, task) = (info.id.to_string(), info.name.clone(), self.task(info));
+        let is_short = !name.trim().is_empty() && name.chars().count() <= NAME_CHARS_MAX;
+        let called = if is_short { name.as_str() } else { short_id(&id) };
+        let words: String = task.chars().take(TASK_CHARS).collect();
+        let text = format!("{called} {words}").trim_end().to_owned();
+        UsageKey { text, id: Some(id), name: Some(name), task: Some(task) }
+    }
+}
+
+/// What requests of a session to one model took, and would have taken without edits.
+fn sum(line: &UsageLine, has_cache: bool, price: Pricing) -> Sum {
+    let RequestSums { edited, .. } = &line.sums;
+    // All that was sent before would still be in the provider's cache.
+    let cached_input = if has_cache { edited.repeated } else { 0 };
+    let usage =
+        Usage { input: edited.unedited, cached_input, output: edited.output, ..Usage::default() };
+    let without = price(&line.model, &usage).filter(|_| edited.unedited > 0);
+    let plain = line.sums.cost_micros.saturating_sub(edited.cost_micros);
+    Sum {
+        requests: line.sums.requests,
+        sent: line.sums.sent,
+        cached: line.sums.cached,
+        output: line.sums.output,
+        saved: line.sums.saved,
+        fail_opens: line.sums.bypassed,
+        cost: line.sums.cost_micros,
+        cost_without: plain.saturating_add(without.unwrap_or(edited.cost_micros)),
+        unpriced: line.sums.unpriced,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longhand_archive::EditedSums;
+
+    #[test]
+    fn what_it_would_have_cost_is_reckoned_with_the_cache_that_would_have_held() {
+        // A millionth of a dollar for a token, a tenth of it for one that is cached.
+        let price = |_: &str, usage: &Usage| {
+            Some(usage.input - usage.cached_input + usage.cached_input / 10)
+        };
+        let edited =
+            EditedSums { cost_micros: 1_400, unedited: 2_100, repeated: 1_500, output: 20 };
+        let sums =
+            RequestSums { requests: 3, cost_micros: 2_400, edited, ..RequestSums::default() };
+        let line = UsageLine { session: SessionId::default(), day: 0, model: "m".to_owned(), sums };
+        assert_eq!((sum(&line, true, &price).cost, 2_400), (2_400, 2_400));
+        // What had no edits would have cost the same.
+        assert_eq!(sum(&line, true, &price).cost_without, 1_000 + 600 + 150);
+        assert_eq!(sum(&line, false, &price).cost_without, 1_000 + 2_100);
+        assert_eq!(sum(&line, true, &|_, _| None).cost_without, 2_400);
+    }
+}

@@ -1,0 +1,233 @@
+//! Making windows: reads what a session shows, has it planned, and has new edits written down.
+
+use std::sync::Arc;
+
+use longhand_archive::ArchiveError;
+use longhand_core::{Batch, Message, Plan, Tokens};
+use longhand_dialect::DialectError;
+use thiserror::Error;
+
+use super::admit::BatchCommit;
+use super::digests::Digests;
+use super::live_batch::LiveBatch;
+use super::lock;
+use super::plan::{LiveEdits, Planner, Review, WindowLimits};
+use super::sink::Sink;
+use super::source::{CountedRequest, Purpose, WindowSource};
+use super::window::{MadeWindow, PlannedEdits};
+use crate::recall;
+use crate::receipt::{FoldReceipt, Receipt, ReceiptCause};
+
+/// Why no window could be made.
+#[derive(Debug, Error)]
+pub enum WindowError {
+    /// A window could not be read again.
+    #[error(transparent)]
+    Dialect(#[from] DialectError),
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// Another process has written to the session: the request has another place there now.
+    #[error("the session was renumbered meanwhile")]
+    Renumbered,
+}
+
+/// Where windows are computed.
+pub trait Computing: Send + Sync {
+    /// Computes something that may take its time.
+    fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = T> + Send;
+}
+
+/// Computes on the thread that asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Here;
+
+impl Computing for Here {
+    async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        work()
+    }
+}
+
+/// What comes of looking at the live edits.
+enum Reviewed {
+    Done(Box<Review>),
+    /// Something that they leave out is referred to: it is shown again first.
+    Referenced(Box<(LiveEdits, BatchCommit)>),
+}
+
+/// Makes windows.
+pub struct WindowMaker {
+    /// Decides what they show.
+    pub planner: Arc<Planner>,
+    /// Writes what folds say.
+    pub digests: Digests,
+}
+
+impl WindowMaker {
+    /// The window within a limit: with the live edits as long as that fits, then with a new batch.
+    ///
+    /// If the request `fits` for certain, it is not counted unless there are live edits.
+    pub async fn window(
+        &self,
+        sink: &dyn Sink,
+        workers: &impl Computing,
+        source: &Arc<WindowSource>,
+        limits: WindowLimits,
+        fits: bool,
+    ) -> Result<MadeWindow, WindowError> {
+        if !source.placed.session.is_unedited() {
+            refresh(sink, source).await?;
+        }
+        let edits = live_edits(sink, source).await?;
+        if edits.is_empty() && fits {
+            return Ok(MadeWindow::untouched());
+        }
+        let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
+        let reviewed = workers.compute(move || match edits.referenced(&*request, limits.tokens) {
+            Some(referenced) => Ok(Reviewed::Referenced(Box::new((edits, referenced)))),
+            None => planner
+                .review(&*request, &edits, &limits)
+                .map(|review| Reviewed::Done(Box::new(review))),
+        });
+        let review = match reviewed.await? {
+            Reviewed::Done(review) => *review,
+            Reviewed::Referenced(referenced) => {
+                let (mut edits, referenced) = *referenced;
+                edits.push(commit(sink, source, referenced));
+                let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
+                workers.compute(move || planner.review(&*request, &edits, &limits)).await?
+            }
+        };
+        if review.is_settled() {
+            return Ok(review.window);
+        }
+        self.compacted(sink, workers, source, limits).await
+    }
+
+    /// The window with a new batch, as the session is now: another process may have pinned, edited or undone
+    /// something.
+    async fn compacted(
+        &self,
+        sink: &dyn Sink,
+        workers: &impl Computing,
+        source: &Arc<WindowSource>,
+        limits: WindowLimits,
+    ) -> Result<MadeWindow, WindowError> {
+        let session = &source.placed.session;
+        refresh(sink, source).await?;
+        let pins = session.pins();
+        let edits = live_edits(sink, source).await?;
+        let digest = self.digests.digest(sink, session, &source.meter).await;
+        let (planner, request) = (Arc::clone(&self.planner), Arc::clone(source));
+        let reviewed = workers.compute(move || {
+            let mut review = planner.review(&*request, &edits, &limits)?;
+            let plan = if review.is_settled() {
+                None
+            } else {
+                planner.plan(&*request, &edits, &mut review, &pins, &digest)
+            };
+            let fold = plan.as_ref().and_then(|_| digest.account());
+            let Review { window, .. } = review;
+            Ok::<_, DialectError>((window, plan, fold, edits, digest))
+        });
+        let (shown, plan, fold, edits, digest) = reviewed.await?;
+        let Some(plan) = plan else { return Ok(shown) };
+        let done = PlannedEdits::new(&plan, fold.as_ref());
+        let live = self.write(sink, source, &plan, &shown, limits.tokens, fold).await;
+        self.digests.tell(session, &digest);
+        let request = Arc::clone(source);
+        let window = workers.compute(move || edits.with_plan(&*request, plan, limits.tokens)).await;
+        let batch = live.map_or(shown.batch, |live| live.number);
+        Ok(MadeWindow { batch, planned: Some(done), ..window })
+    }
+
+    /// Has the batch of a plan written with its receipt, unless the request is not recorded: then it is for that
+    /// request alone. `shown` is the window before it.
+    async fn write(
+        &self,
+        sink: &dyn Sink,
+        source: &WindowSource,
+        plan: &Plan,
+        shown: &MadeWindow,
+        limit: Tokens,
+        fold: Option<FoldReceipt>,
+    ) -> Option<Arc<LiveBatch>> {
+        if !source.is_recorded() {
+            return None;
+        }
+        let batch = with_variants(sink, source, &plan.batch).await;
+        let receipt = Receipt {
+            policy: Some(self.planner.settings.policy.name().to_owned()),
+            tokens_before: shown.before.map(|tokens| tokens.0),
+            fold,
+            ..Receipt::of_plan(&source.conversation().path(), plan, limit)
+        };
+        let aside = source.purpose == Purpose::Aside;
+        let live = commit(sink, source, BatchCommit { after: shown.batch, batch, receipt, aside });
+        live.count(source.model(), plan.tokens().saturating_sub(source.beyond(&live)));
+        Some(live)
+    }
+
+    /// Has a text follow the request, in this window and in those that come; `already` is said instead if it stands there.
+    pub async fn insert(
+        &self,
+        sink: &dyn Sink,
+        workers: &impl Computing,
+        source: &Arc<WindowSource>,
+        limit: Tokens,
+        (text, already): (String, &str),
+    ) -> Result<MadeWindow, WindowError> {
+        let newest = source.placed.trail.head().unwrap_or_default();
+        refresh(sink, source).await?;
+        let mut edits = live_edits(sink, source).await?;
+        let text = if edits.has_insert(&text) { already.to_owned() } else { text };
+        let batch = Batch::inserting(newest, text);
+        let receipt = Receipt::of(ReceiptCause::Recall, Some(limit));
+        let after = edits.newest_number();
+        edits.push(commit(sink, source, BatchCommit { after, batch, receipt, aside: false }));
+        let shown = Arc::clone(source);
+        Ok(workers.compute(move || edits.window(&*shown, limit)).await?)
+    }
+}
+
+/// Has a batch written; the window that shows it waits until it is durable.
+fn commit(sink: &dyn Sink, source: &WindowSource, commit: BatchCommit) -> Arc<LiveBatch> {
+    let (live, ticket) = source.placed.session.commit(sink, Some(&source.placed), commit);
+    sink.hurry();
+    *lock(&source.batch_ticket) = ticket;
+    live
+}
+
+/// Adds the originals that a batch hides and that the archive has in another form, or not at all.
+async fn with_variants(sink: &dyn Sink, source: &WindowSource, batch: &Batch) -> Batch {
+    let session = &source.placed.session;
+    let fitting = source.fitting(&[], &[]);
+    let unsure =
+        fitting.unsure(batch, |seq, message: &Message| session.lock().calls.is_form(seq, message));
+    let archived = recall::read_messages(sink.archive(), session.id, &unsure).await;
+    source.fitting(&[], &[]).with_variants(batch, &unsure, &archived.unwrap_or_default())
+}
+
+/// Takes in what other processes have written.
+async fn refresh(sink: &dyn Sink, source: &WindowSource) -> Result<(), ArchiveError> {
+    match source.placed.session.refresh(sink.archive()).await {
+        Err(error) => sink.go_on_without(error),
+        read => read,
+    }
+}
+
+/// The edits that hold for the path of a request, as they are known.
+///
+/// Fails if its messages have other numbers by now: edits name entries by number.
+async fn live_edits(sink: &dyn Sink, source: &WindowSource) -> Result<LiveEdits, WindowError> {
+    let placed = &source.placed;
+    let live = match placed.session.live(sink.archive(), placed.trail.head()).await {
+        Ok(live) => live,
+        Err(error) => sink.go_on_without(error).map(|()| Vec::new())?,
+    };
+    let is_in_place = placed.session.lock().has_in_place(placed);
+    is_in_place.then(|| LiveEdits::new(live)).ok_or(WindowError::Renumbered)
+}

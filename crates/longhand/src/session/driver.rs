@@ -1,0 +1,76 @@
+//! A session's way to its archive, for whoever waits for it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use longhand_archive::{
+    After, Appended, Archive, Entry, NewEntry, NewSession, Owner, SessionId, wait,
+};
+use longhand_core::Seq;
+
+use super::agent::FittedRequest;
+use crate::SessionError;
+use crate::driver::{BatchCommit, Direct, LiveBatch, LiveSession};
+
+/// A session, what is written to it, and the request of an agent that was made to fit last.
+pub(super) struct SessionDriver {
+    pub(super) live: Arc<LiveSession>,
+    pub(super) sink: Direct,
+    pub(super) newest: Option<FittedRequest>,
+}
+
+impl SessionDriver {
+    /// Opens a session, whose ever it is; one that is not there is the local user's.
+    pub(super) fn open(
+        archive: Arc<dyn Archive>,
+        id: SessionId,
+        name: &str,
+    ) -> Result<Self, SessionError> {
+        let owner = archive.session(id)?.map_or(Owner::LOCAL, |info| info.owner);
+        let live = LiveSession::new(id, owner, name.to_owned(), None, None);
+        Ok(Self { live: Arc::new(live), sink: Direct::new(archive), newest: None })
+    }
+
+    /// Takes in what was written since, by whomever.
+    pub(super) fn refresh(&self) -> Result<(), SessionError> {
+        Ok(wait(self.live.refresh(&**self.sink.shared_archive()))?)
+    }
+
+    /// The live batches of the path to a head, oldest first.
+    pub(super) fn live(&self, head: Option<Seq>) -> Result<Vec<Arc<LiveBatch>>, SessionError> {
+        let head = self.live.lock().state.head(head);
+        Ok(wait(self.live.live(&**self.sink.shared_archive(), head))?)
+    }
+
+    /// The entries of a path with numbers in a range, oldest first.
+    pub(super) fn entries(
+        &self,
+        head: Option<Seq>,
+        seqs: Range<u64>,
+    ) -> Result<Vec<Entry>, SessionError> {
+        Ok(wait(self.live.entries(&**self.sink.shared_archive(), head, seqs))?)
+    }
+
+    /// Appends entries to the session, which begins with them if the archive does not have it.
+    pub(super) fn append(
+        &self,
+        new: &NewSession,
+        after: After,
+        entries: &[NewEntry],
+    ) -> Result<Appended, SessionError> {
+        Ok(wait(self.live.append(&**self.sink.shared_archive(), new, after, entries))?)
+    }
+
+    /// Commits a batch and returns its number; `None` if another writer was first.
+    pub(super) fn commit(
+        &self,
+        commit: BatchCommit,
+        now_ms: i64,
+    ) -> Result<Option<u64>, SessionError> {
+        self.sink.set_time(now_ms);
+        let (batch, ticket) = self.live.commit(&self.sink, None, commit);
+        wait(self.sink.flush(&self.live))?;
+        let is_durable = ticket.is_some_and(|mut ticket| ticket.try_recv() == Ok(true));
+        Ok(is_durable.then_some(batch.number))
+    }
+}

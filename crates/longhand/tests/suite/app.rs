@@ -1,0 +1,245 @@
+//! The application layer over storage of any kind.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use longhand::app::{
+    Access, App, AppError, ExpandRequest, FoundBy, FoundEntry, ImportOutcome, ImportReport,
+    ImportRequest, ListRequest, ListedSession, LogLine, SearchRequest, SessionPage, SessionView,
+    Timestamp, UsageBy, UsageReport, ViewSettings,
+};
+use longhand::archive::{After, NewSession, RequestRecord};
+use longhand::{
+    Archive, MemoryArchive, Owner, Prompt, Round, Session, SessionId, SessionSettings,
+    SqliteArchive, Tokens,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Sessions of the local user and of another owner.
+fn filled(archive: &Arc<dyn Archive>) {
+    let settings = SessionSettings { budget: Tokens(1_500), ..SessionSettings::new().unwrap() };
+    let mut demo = Session::open_with(Arc::clone(archive), "demo", settings).unwrap();
+    for number in 0..60 {
+        let question = format!("What is the port of server-{number}?");
+        let answer = format!("server-{number} listens on port {}.", 4_000 + number);
+        demo.record(&Round::new(&question, &answer, number * DAY_MS)).unwrap();
+    }
+    demo.window("And now?", &Prompt::default(), 60 * DAY_MS).unwrap();
+    let request = RequestRecord {
+        model: "m".to_owned(),
+        before: 900,
+        window: 300,
+        sent: 310,
+        edits: 3,
+        at_ms: 5 * DAY_MS,
+        ..RequestRecord::default()
+    };
+    archive.log_request(demo.id(), &request).unwrap();
+    let owner = Owner::of("another key");
+    for name in ["demo", "secret"] {
+        let id = SessionId::named(owner, name);
+        let new = NewSession { owner, name: name.to_owned(), ..NewSession::default() };
+        archive.begin(id, &new).unwrap();
+        let entries = Round::new("The port of the vault is 4711.", "Noted.", 1).entries();
+        archive.append(id, After::Newest, &entries).unwrap();
+        archive.log_request(id, &RequestRecord { sent: 7, ..RequestRecord::default() }).unwrap();
+    }
+}
+
+fn archives() -> Vec<(Arc<dyn Archive>, Option<tempfile::TempDir>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = SqliteArchive::open(folder.path().join("a.db")).unwrap();
+    let all: Vec<(Arc<dyn Archive>, _)> =
+        vec![(Arc::new(MemoryArchive::default()), None), (Arc::new(file), Some(folder))];
+    for (archive, _) in &all {
+        filled(archive);
+    }
+    all
+}
+
+/// Asserts that a struct comes back from its JSON.
+fn assert_comes_back<T>(value: &T)
+where
+    T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+{
+    let json = serde_json::to_string(value).unwrap();
+    assert_eq!(&serde_json::from_str::<T>(&json).unwrap(), value, "{json}");
+}
+
+#[test]
+fn everything_that_is_answered_can_be_sent_and_read_again() {
+    for (archive, _folder) in archives() {
+        let app = App::of_owner(archive, Owner::LOCAL);
+        let page = app.sessions(&ListRequest { all: true, ..ListRequest::default() }).unwrap();
+        assert_comes_back::<SessionPage>(&page);
+        let listed: &ListedSession = &page.items[0];
+        assert_eq!((listed.requests, listed.tokens, listed.saved), (1, 300, 600));
+        assert_eq!(listed.task, "What is the port of server-0?");
+        assert_comes_back::<Vec<FoundEntry>>(&app.search(&SearchRequest::of("port")).unwrap());
+        let view = app.show("demo", &ViewSettings::default()).unwrap();
+        assert!(view.map.folded > 0 && view.summary.is_some(), "{view:?}");
+        assert_eq!(view.map, app.map("demo", &ViewSettings::default()).unwrap());
+        assert_comes_back::<SessionView>(&view);
+        let log = app.log("demo").unwrap();
+        assert_comes_back::<Vec<LogLine>>(&log);
+        let LogLine::Edits(edits) = log.last().unwrap() else { panic!("{log:?}") };
+        assert!(edits.folded > 0 && edits.receipt.tokens_after.is_some(), "{edits:?}");
+        assert_comes_back::<UsageReport>(&app.usage(UsageBy::Session, &|_, _| None).unwrap());
+        assert_comes_back(&app.cost("demo").unwrap());
+        assert_comes_back(&app.state("demo", &ViewSettings::default()).unwrap());
+        assert_comes_back(&app.pin("demo", 3, true).unwrap());
+        assert_comes_back(&app.undo("demo").unwrap());
+        assert_comes_back(&app.verify(None).unwrap());
+        assert_comes_back(&app.rename("demo", "other").unwrap());
+        assert_comes_back(&app.remove("other").unwrap());
+        assert_comes_back(&AppError::EmptyQuery.report());
+    }
+}
+
+#[test]
+fn an_owner_sees_nothing_of_another_one() {
+    for (archive, _folder) in archives() {
+        let (all, other) = (App::new(Arc::clone(&archive)), Owner::of("another key"));
+        let handle = {
+            let view = all.show(
+                &SessionId::named(Owner::LOCAL, "demo").to_string(),
+                &ViewSettings::default(),
+            );
+            let summary = view.unwrap().summary.unwrap();
+            let at = summary.find("h:").unwrap();
+            summary[at..at + 14].to_owned()
+        };
+        let export = {
+            let mut lines = Vec::new();
+            all.export(&SessionId::named(other, "secret").to_string(), &mut lines).unwrap();
+            lines
+        };
+        // To whoever sees both, the name is ambiguous.
+        let both = all.find("demo", Access::Read).unwrap_err();
+        assert_eq!((both.kind(), both.candidates().len()), ("ambiguous_name", 2));
+        assert!(all.expand(&ExpandRequest::of(&handle)).is_ok());
+
+        let theirs = App::of_owner(Arc::clone(&archive), other);
+        let names = |app: &App| {
+            let page = app.sessions(&ListRequest::default()).unwrap();
+            page.items.into_iter().map(|session| session.name).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(names(&theirs), ["demo", "secret"].map(str::to_owned).into());
+        assert_eq!(theirs.find("demo", Access::Change).unwrap().session.rounds, 1);
+        let id = SessionId::named(Owner::LOCAL, "demo").to_string();
+        let beginning = &id[..8];
+        for name in [id.as_str(), beginning, "@last"] {
+            let found = theirs.find(name, Access::Read).map(|found| found.session.rounds);
+            assert!(!matches!(found, Ok(60)), "{name}");
+        }
+        let unknown = theirs.expand(&ExpandRequest::of(&handle)).unwrap_err();
+        assert_eq!(unknown.kind(), "unknown_handle");
+        let found = theirs.search(&SearchRequest::of("port")).unwrap();
+        assert!(found.iter().all(|found| found.snippet.contains("4711")), "{found:?}");
+        assert_eq!(theirs.usage(UsageBy::Day, &|_, _| None).unwrap().total.sent, 14);
+        assert_eq!(theirs.verify(None).unwrap().sessions, 2);
+
+        let ours = App::of_owner(archive, Owner::LOCAL);
+        assert_eq!(names(&ours), ["demo".to_owned()].into());
+        // Nor can anybody write as another owner.
+        let request = ImportRequest { bytes_max: 1 << 20, ..ImportRequest::default() };
+        let checked = request.check(&export).unwrap();
+        assert_eq!(ours.import(checked, &request).unwrap_err().kind(), "foreign_owner");
+        let theirs = SessionId::named(other, "secret").to_string();
+        assert_eq!(ours.remove(&theirs).unwrap_err().kind(), "unknown_session");
+        let settings = SessionSettings::new().unwrap();
+        let foreign = all.open(&theirs, settings).map(drop).unwrap_err();
+        assert_eq!(foreign.kind(), "foreign_owner");
+    }
+}
+
+#[test]
+fn searches_are_filtered_by_role_and_time() {
+    for (archive, _folder) in archives() {
+        let app = App::of_owner(archive, Owner::LOCAL);
+        let search = |request: SearchRequest| {
+            let found = app.search(&SearchRequest { limit: 1_000, ..request }).unwrap();
+            found.into_iter().map(|found| (found.role, found.at.0 / DAY_MS)).collect::<Vec<_>>()
+        };
+        let of = || SearchRequest::of("port");
+        assert_eq!(search(of()).len(), 120);
+        let user = search(SearchRequest { role: Some("user".to_owned()), ..of() });
+        assert!(user.len() == 60 && user.iter().all(|(role, _)| role == "user"), "{user:?}");
+        let (since, before) = (Some(Timestamp(10 * DAY_MS)), Some(Timestamp(12 * DAY_MS)));
+        let days = search(SearchRequest { since, before, ..of() });
+        assert_eq!(days.iter().map(|(_, day)| *day).collect::<BTreeSet<_>>(), [10, 11].into());
+        let one = SearchRequest { since, before, limit: 1, ..of() };
+        assert_eq!(app.search(&one).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_name_means_the_same_session_everywhere() {
+    for (archive, _folder) in archives() {
+        let app = App::of_owner(archive, Owner::LOCAL);
+        let id = SessionId::named(Owner::LOCAL, "demo").to_string();
+        for (name, by) in [
+            ("demo", FoundBy::Whole),
+            (id.as_str(), FoundBy::Whole),
+            (&id[..16], FoundBy::Whole),
+            ("dem", FoundBy::Beginning),
+            (&id[..4], FoundBy::Beginning),
+            ("@last", FoundBy::Newest),
+        ] {
+            let found = app.find(name, Access::Read).unwrap();
+            assert_eq!((found.session.id.as_str(), found.by), (id.as_str(), by), "{name}");
+            let changed = app.find(name, Access::Change);
+            assert_eq!(changed.is_ok(), by == FoundBy::Whole, "{name}");
+        }
+        for name in ["", "demo2", &id[..3], "DEMO"] {
+            let unknown = app.find(name, Access::Read).unwrap_err();
+            assert_eq!(unknown.kind(), "unknown_session", "{name}");
+        }
+        let last = app.find("@last", Access::Change).unwrap_err();
+        assert!(last.hint().unwrap().contains("@last is for reading"), "{last}");
+    }
+}
+
+#[test]
+fn a_conversation_goes_out_and_comes_in_again() {
+    for (archive, _folder) in archives() {
+        let app = App::of_owner(archive, Owner::LOCAL);
+        let mut lines = Vec::new();
+        let report = app.export("demo", &mut lines).unwrap();
+        assert_eq!(report.entries, 120);
+        let target = App::new(Arc::new(MemoryArchive::default()));
+        let import = |request: ImportRequest, bytes: &[u8]| -> Result<ImportReport, AppError> {
+            let request = ImportRequest { bytes_max: 1 << 20, ..request };
+            target.import(request.check(&bytes)?, &request)
+        };
+        let outcome =
+            |report: &ImportReport| (report.sessions[0].outcome, report.sessions[0].added);
+        let first = import(ImportRequest::default(), &lines).unwrap();
+        assert_eq!(outcome(&first), (ImportOutcome::New, 120));
+        assert_comes_back(&first);
+        let again = import(ImportRequest::default(), &lines).unwrap();
+        assert_eq!(outcome(&again), (ImportOutcome::Same, 0));
+        let named = ImportRequest { name: Some("copy".to_owned()), ..ImportRequest::default() };
+        assert_eq!(outcome(&import(named, &lines).unwrap()), (ImportOutcome::New, 120));
+        let mut out = Vec::new();
+        target.export("demo", &mut out).unwrap();
+        assert!(out == lines, "the copy is exported as the same bytes");
+        assert_eq!(
+            target.log("demo").unwrap().len(),
+            app.log("demo").unwrap().len(),
+            "with its edits"
+        );
+        let state = serde_json::to_vec(&app.state("demo", &ViewSettings::default()).unwrap());
+        let taken = import(ImportRequest::default(), &state.unwrap()).unwrap_err();
+        assert_eq!(taken.kind(), "name_taken", "a state is called as its session");
+        for (bytes, kind) in [(&lines[..lines.len() / 2], "transfer"), (b"\xff\xfe", "bad_import")]
+        {
+            assert_eq!(import(ImportRequest::default(), bytes).unwrap_err().kind(), kind);
+        }
+        let nameless = br#"[{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"}]"#;
+        assert_eq!(import(ImportRequest::default(), nameless).unwrap_err().kind(), "bad_name");
+    }
+}
