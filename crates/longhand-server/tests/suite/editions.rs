@@ -127,7 +127,8 @@ async fn what_waits_for_a_later_write_does_not_keep_it_from_being_made() {
     }
     // Another process says something there: the next request has the first of the new numbers.
     let id = id_of(&*disk, SESSION);
-    let entry = longhand::new_entry("chat", r#"{"role":"user","content":"x"}"#.into(), true, 0);
+    let entry =
+        longhand::driver::new_entry("chat", r#"{"role":"user","content":"x"}"#.into(), true, 0);
     let other = reopened(&folder);
     other.append(id, longhand_archive::After::Newest, &[entry.unwrap()]).unwrap();
     ask_in(&stage, path, &asking("Question 10")).await;

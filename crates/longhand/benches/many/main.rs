@@ -14,7 +14,8 @@ use std::env;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use longhand::{Archive as _, Owner, SessionId, SqliteArchive, new_entry};
+use longhand::driver::new_entry;
+use longhand::{Archive as _, Owner, SessionId, SqliteArchive};
 use longhand_archive::{After, NewEntry, NewSession, RequestRecord, Storage as _, Write, wait};
 
 use crate::author::{Author, SaidMessage, Vocabulary};

@@ -166,6 +166,6 @@ impl App {
 }
 
 fn first_words<'e>(mut entries: impl Iterator<Item = &'e Entry>) -> String {
-    let words = entries.find_map(|entry| crate::opening_of(&entry.form, &entry.raw));
+    let words = entries.find_map(|entry| crate::driver::opening_of(&entry.form, &entry.raw));
     words.unwrap_or_default()
 }

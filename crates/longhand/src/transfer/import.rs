@@ -12,7 +12,7 @@ use longhand_core::Seq;
 use super::TransferError;
 use super::line::ExportLine;
 use super::read::{Exported, ExportedMessage, rank};
-use crate::opening_of;
+use crate::driver::opening_of;
 
 /// How many records are restored in one transaction.
 const RECORDS_AT_A_TIME: usize = 256;

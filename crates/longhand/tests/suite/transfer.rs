@@ -345,7 +345,7 @@ fn exports_of_earlier_releases_keep_their_forks() {
         |text: &str| Exported::open(std::io::Cursor::new(text.to_owned()), LINE_MAX).unwrap();
     let made = |message: transfer::ExportedMessage| {
         let (raw, opens) = (message.raw, message.opens_round);
-        Ok(longhand::new_entry(&message.form, raw, opens, message.at_ms).unwrap())
+        Ok(longhand::driver::new_entry(&message.form, raw, opens, message.at_ms).unwrap())
     };
     let counts = transfer::messages(&archive, id, None, open(&text), made).unwrap();
     assert_eq!(counts, (5, 5));
