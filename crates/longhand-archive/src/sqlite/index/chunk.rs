@@ -73,29 +73,35 @@ impl Chunk {
     /// Writes it. The first entry is in the key.
     pub(super) fn encode(&self, kind: Kind) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + self.docs.len() * 2 + self.places.len() * 2);
+        self.encode_into(kind, &mut bytes);
+        bytes
+    }
+
+    /// Writes it in the place of what was there.
+    pub(super) fn encode_into(&self, kind: Kind, bytes: &mut Vec<u8>) {
+        bytes.clear();
         if let (Kind::Places, [1], [place @ ..LONE_PLACE_END]) =
             (kind, &*self.values, &*self.places)
         {
-            push_number(&mut bytes, u64::from(*place));
-            return bytes;
+            push_number(bytes, u64::from(*place));
+            return;
         }
-        push_number(&mut bytes, self.docs.len() as u64);
+        push_number(bytes, self.docs.len() as u64);
         match kind {
-            Kind::Only => self.encode_docs(&mut bytes),
+            Kind::Only => self.encode_docs(bytes),
             Kind::Number => {
                 let (low, high) = self.range();
-                push_number(&mut bytes, zigzag(low));
-                push_number(&mut bytes, high.abs_diff(low));
-                self.values.iter().for_each(|value| push_number(&mut bytes, value.abs_diff(low)));
-                self.encode_docs(&mut bytes);
+                push_number(bytes, zigzag(low));
+                push_number(bytes, high.abs_diff(low));
+                self.values.iter().for_each(|value| push_number(bytes, value.abs_diff(low)));
+                self.encode_docs(bytes);
             }
             Kind::Places if self.docs.len() == 1 => {
-                push_number(&mut bytes, self.values[0].cast_unsigned());
-                self.gaps().for_each(|gap| push_number(&mut bytes, u64::from(gap)));
+                push_number(bytes, self.values[0].cast_unsigned());
+                self.each_gap(|gap| push_number(bytes, u64::from(gap)));
             }
-            Kind::Places => self.encode_places(&mut bytes),
+            Kind::Places => self.encode_places(bytes),
         }
-        bytes
     }
 
     fn encode_docs(&self, bytes: &mut Vec<u8>) {
@@ -107,31 +113,38 @@ impl Chunk {
 
     /// The entries with how often they have the term, and then the places: these are read only if they are asked for.
     fn encode_places(&self, bytes: &mut Vec<u8>) {
-        let mut docs = Vec::with_capacity(self.docs.len() * 2);
+        let start = bytes.len();
         let steps = || self.docs.windows(2).map(|pair| pair[1] - pair[0] - 1);
-        let mut bits = BitWriter::new(&mut docs, steps());
+        let mut bits = BitWriter::new(bytes, steps());
         for (step, frequency) in std::iter::once(0).chain(steps()).zip(&self.values) {
             bits.number(step);
             bits.ones((frequency - 1).clamp(0, i64::from(u32::MAX)) as u32);
         }
         bits.finish();
-        push_number(bytes, docs.len() as u64);
-        bytes.extend_from_slice(&docs);
-        let mut bits = BitWriter::new(bytes, self.gaps());
-        self.gaps().for_each(|gap| bits.number(gap));
+        // How many bytes these are comes before them.
+        let end = bytes.len();
+        push_number(bytes, (end - start) as u64);
+        let moved = bytes.len() - end;
+        bytes[start..].rotate_right(moved);
+        let (mut total, mut count) = (0, 0);
+        self.each_gap(|gap| {
+            total += u64::from(gap);
+            count += 1;
+        });
+        let mut bits = BitWriter::for_mean(bytes, total / u64::max(count, 1));
+        self.each_gap(|gap| bits.number(gap));
         bits.finish();
     }
 
     /// The places as differences: each to the one before it in its entry.
-    fn gaps(&self) -> impl Iterator<Item = u32> {
-        (0..self.docs.len()).flat_map(|at| {
-            let places = self.places(at);
-            let gap = |number: usize| match number {
-                0 => places[0],
-                _ => places[number] - places[number - 1] - 1,
-            };
-            (0..places.len()).map(gap)
-        })
+    fn each_gap(&self, mut take: impl FnMut(u32)) {
+        for at in 0..self.docs.len() {
+            let mut next = 0;
+            for place in self.places(at) {
+                take(place - next);
+                next = place + 1;
+            }
+        }
     }
 
     /// The lowest and the highest number.
@@ -263,7 +276,11 @@ impl<'b> BitWriter<'b> {
     fn new(bytes: &'b mut Vec<u8>, numbers: impl Iterator<Item = u32>) -> Self {
         let (count, total) =
             numbers.fold((0, 0), |(count, total), number| (count + 1, total + u64::from(number)));
-        let mean: u64 = total / u64::max(count, 1);
+        Self::for_mean(bytes, total / u64::max(count, 1))
+    }
+
+    /// For numbers that are this large on average.
+    fn for_mean(bytes: &'b mut Vec<u8>, mean: u64) -> Self {
         // Where numbers are random, this many low bits take the least room.
         let low_bits = (mean * 7 / 10).checked_ilog2().unwrap_or(0);
         bytes.push(low_bits as u8);

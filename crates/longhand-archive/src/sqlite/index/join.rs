@@ -188,6 +188,7 @@ struct JoinedTerm {
     held_first: Option<u32>,
     pending: Chunk,
     read: Chunk,
+    encoded: Vec<u8>,
     chunks: usize,
     count: u64,
 }
@@ -247,7 +248,8 @@ impl JoinedTerm {
 
     fn flush(&mut self, writer: &mut BlockWriter, term: &[u8]) {
         if !self.pending.is_empty() {
-            writer.add(term, self.pending.docs[0], &self.pending.encode(kind(term)));
+            self.pending.encode_into(kind(term), &mut self.encoded);
+            writer.add(term, self.pending.docs[0], &self.encoded);
             self.pending.clear();
             self.chunks += 1;
         }

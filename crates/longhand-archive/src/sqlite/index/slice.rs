@@ -128,17 +128,10 @@ impl SliceBuilder {
         for (term, chunks) in chunks {
             add(&mut writer, &term, chunks);
         }
-        let mut of_entry = Vec::new();
+        let mut place_writer = PlaceWriter::default();
         for (term, number) in terms {
-            let places = &places[starts[number as usize]..starts[number as usize + 1]];
-            let mut of_term = vec![Chunk::default()];
-            for places in places.chunk_by(|(one, _), (other, _)| one == other) {
-                of_entry.clear();
-                of_entry.extend(places.iter().map(|(_, place)| *place));
-                of_entry.dedup();
-                push(&mut of_term, places[0].0, of_entry.len().cast_signed() as i64, &of_entry);
-            }
-            add(&mut writer, term, of_term);
+            let of_term = starts[number as usize]..starts[number as usize + 1];
+            place_writer.write(&mut writer, term, &places[of_term]);
         }
         writer.finish_block();
         let times = || self.entries.iter().map(|(_, at_ms, _)| *at_ms);
@@ -235,6 +228,43 @@ impl SliceBuilder {
     }
 }
 
+/// Writes the places of one word after the other.
+#[derive(Default)]
+struct PlaceWriter {
+    chunk: Chunk,
+    encoded: Vec<u8>,
+    of_entry: Vec<u32>,
+}
+
+impl PlaceWriter {
+    /// Writes a word with its entries and places.
+    fn write(&mut self, writer: &mut BlockWriter, term: &[u8], places: &[(u32, u32)]) {
+        let (mut chunks, mut total) = (0, 0);
+        for places in places.chunk_by(|(one, _), (other, _)| one == other) {
+            self.of_entry.clear();
+            self.of_entry.extend(places.iter().map(|(_, place)| *place));
+            self.of_entry.dedup();
+            if self.chunk.is_full() {
+                self.flush(writer, term);
+                chunks += 1;
+            }
+            let frequency = self.of_entry.len().cast_signed() as i64;
+            self.chunk.push(places[0].0, frequency, &self.of_entry);
+            total += 1;
+        }
+        self.flush(writer, term);
+        if chunks > 0 {
+            add_total(writer, term, total);
+        }
+    }
+
+    fn flush(&mut self, writer: &mut BlockWriter, term: &[u8]) {
+        self.chunk.encode_into(Kind::Places, &mut self.encoded);
+        writer.add(term, self.chunk.docs[0], &self.encoded);
+        self.chunk.clear();
+    }
+}
+
 /// The term that marks where a word is frequent.
 pub(super) fn frequent_term(word: &[u8]) -> Vec<u8> {
     [&[mark::FREQUENT], word].concat()
@@ -262,19 +292,15 @@ fn push(list: &mut Vec<Chunk>, doc: u32, value: i64, places: &[u32]) {
     }
 }
 
-/// Writes the chunks of a term, and how many entries they have if there are several.
-pub(super) fn add(writer: &mut BlockWriter, term: &[u8], chunks: Vec<Chunk>) {
+/// Writes the chunks of a term that is no word.
+fn add(writer: &mut BlockWriter, term: &[u8], chunks: Vec<Chunk>) {
     let kind = kind(term);
-    let total: usize = chunks.iter().map(|chunk| chunk.docs.len()).sum();
-    let is_long = chunks.len() > 1;
     for chunk in chunks.into_iter().filter(|chunk| !chunk.is_empty()) {
         writer.add(term, chunk.docs[0], &chunk.encode(kind));
     }
-    if is_long && kind == Kind::Places {
-        add_total(writer, term, total as u64);
-    }
 }
 
+/// After several chunks of a word: how many entries they have.
 pub(super) fn add_total(writer: &mut BlockWriter, term: &[u8], total: u64) {
     let mut bytes = Vec::new();
     push_number(&mut bytes, total);
