@@ -25,7 +25,7 @@ pub(crate) struct Needle {
     /// its names.
     pub(crate) readings: Vec<Vec<String>>,
     /// Its text, for finding it inside words.
-    phrase: String,
+    pub(crate) phrase: String,
     /// Whether the last word may go on: `conf*` finds `config`.
     pub(crate) is_prefix: bool,
 }

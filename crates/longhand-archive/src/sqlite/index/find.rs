@@ -2,6 +2,7 @@
 //!
 //! The index may name an entry that the query does not find, but never misses one: what it names is compared.
 
+use std::cmp::Reverse;
 use std::rc::Rc;
 
 use memchr::memmem::Finder;
@@ -90,7 +91,10 @@ impl<'s> Finding<'s> {
             nodes.push((0, Node::Term(Cursor::new(mark.clone()))));
         }
         let mut maker = NodeMaker { blocks, segment, slices: None };
-        for needle in query.needles.iter().take(NEEDLES_MAX) {
+        let mut needles: Vec<&Needle> = query.needles.iter().take(NEEDLES_MAX).collect();
+        // The longest first: most likely it is not there, and the entries of the others are not gathered.
+        needles.sort_by_key(|needle| Reverse(needle.phrase.len()));
+        for needle in needles {
             let made = match strictness {
                 Strictness::Words => maker.needle(needle)?,
                 Strictness::Substrings => maker.parts(needle)?,
