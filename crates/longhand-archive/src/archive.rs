@@ -389,7 +389,7 @@ impl<S: Storage + ?Sized> Archive for S {
 
 /// Questions of [`Archive`] for those who must not wait.
 pub mod ask {
-    pub use super::history::{find_path, path};
+    pub use super::history::{find_path, path, round};
     pub use super::search::{reference, search};
 }
 

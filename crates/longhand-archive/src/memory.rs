@@ -469,7 +469,7 @@ impl MemorySession {
             pins: self.pins.clone(),
         };
         let requests = self.requests.len() as u64;
-        Opened { session: self.info(), news, activity: self.activity(), requests }
+        Opened { session: self.info(), news, requests }
     }
 
     /// The entries with numbers in ranges.
@@ -516,6 +516,7 @@ impl MemorySession {
             bytes: self.bytes,
             first_ms: self.entries.first().map_or(0, |(_, record)| record.entry.at_ms),
             last_ms: newest.map_or(0, |entry| entry.at_ms),
+            activity: self.activity(),
             is_damaged: false,
         }
     }

@@ -187,6 +187,8 @@ pub struct SessionInfo {
     pub first_ms: i64,
     /// The time of its newest entry.
     pub last_ms: i64,
+    /// Grows with every entry of any session: which of two was spoken in last.
+    pub activity: u64,
     /// Whether this very record failed its checksum, so that nothing in it is certain; `verify` tells more.
     pub is_damaged: bool,
 }
@@ -348,11 +350,11 @@ pub enum Regretted {
 }
 
 impl NewSession {
-    /// Whether two records are of the same session: all but what is learned of a session later.
+    /// Whether two records are of the same session: all but its name and what is learned of it later.
     pub fn is_same(&self, other: &Self) -> bool {
         let begun = |session: &Self| {
             let origin = Origin { offset: 0, ..session.origin.clone() };
-            Self { origin, opening: String::new(), ..session.clone() }
+            Self { origin, name: String::new(), opening: String::new(), ..session.clone() }
         };
         begun(self) == begun(other)
     }

@@ -186,8 +186,6 @@ pub struct Opened {
     pub session: SessionInfo,
     /// What it has got since the version that was asked for.
     pub news: News,
-    /// Grows with every entry of any session: which of two was spoken in last.
-    pub activity: u64,
     /// How many lines its request log has.
     pub requests: u64,
 }

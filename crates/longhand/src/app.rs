@@ -69,7 +69,7 @@ pub use self::manage::{
 pub use self::record::{RecordReport, WindowReport};
 pub use self::search::{FoundEntries, FoundEntry, SearchRequest};
 pub use self::timestamp::Timestamp;
-pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRow};
+pub use self::usage::{ConversationCost, Cost, UsageBy, UsageReport, UsageRequest, UsageRow};
 
 /// What one can ask of an archive.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! Bringing back what a window left out.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use longhand_archive::{
     Archive, ArchiveError, Entry, Page, Reference, Scope, SessionFilter, SessionId, ask, wait,
@@ -62,6 +62,42 @@ pub async fn open_async(
         Some(Reference::Fold { session, fold, .. }) => Some(folded(archive, session, &fold).await?),
     };
     Ok(recalled.filter(|recalled| names(handle, recalled)))
+}
+
+/// A round of what a fold replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoldRound {
+    /// Its entries; none if the fold has no such round.
+    pub entries: Vec<Entry>,
+    /// The first and the last round of the fold.
+    pub rounds: RangeInclusive<u64>,
+}
+
+/// Reads one round of a fold, and nothing else of it; `None` if nothing within the scope has the handle, or what has it is
+/// no fold.
+pub fn open_round(
+    archive: &dyn Archive,
+    scope: &Scope,
+    handle: Handle,
+    round: u64,
+) -> Result<Option<FoldRound>, SessionError> {
+    let Some(Reference::Fold { session, fold, .. }) = wait(ask::reference(archive, scope, handle))?
+    else {
+        return Ok(None);
+    };
+    let mut found: Option<FoldRound> = None;
+    for span in &fold.spans {
+        let range = span.first.0..span.last.0 + 1;
+        let (entries, rounds) = wait(ask::round(archive, session, span.last, range, round))?;
+        match &mut found {
+            None => found = Some(FoldRound { entries, rounds }),
+            Some(found) => {
+                found.entries.extend(entries);
+                found.rounds = *found.rounds.start()..=*rounds.end();
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Reads a part of an entry; `None` if there is no such part.

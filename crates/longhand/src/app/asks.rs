@@ -1,5 +1,7 @@
 //! The questions that the application layer puts to an archive, each in one place.
 
+use std::collections::HashSet;
+
 use longhand_archive::{
     Entry, Hit, Page, RequestRecord, Scope, SearchFilter, SessionFilter, SessionId, SessionInfo,
     UsageLine, wait,
@@ -38,6 +40,11 @@ impl App {
         Ok(self.archive.sessions(self.owner, Page::ALL)?.items)
     }
 
+    /// Whether there is any session.
+    pub(super) fn has_sessions(&self) -> Result<bool, AppError> {
+        Ok(!self.archive.sessions(self.owner, Page::first(1))?.items.is_empty())
+    }
+
     /// A session by its whole id.
     pub(super) fn session_of(&self, id: SessionId) -> Result<Option<SessionInfo>, AppError> {
         let found = self.archive.session(id)?;
@@ -46,7 +53,7 @@ impl App {
 
     /// The sessions with exactly this name or short id.
     pub(super) fn sessions_called(&self, name: &str) -> Result<Vec<SessionInfo>, AppError> {
-        let mut sessions = self.listed_by(SessionFilter::Named(name.to_owned()))?;
+        let mut sessions = self.sessions_named(name)?;
         if name.len() == SHORT_ID_DIGITS {
             let others = self.listed_by(SessionFilter::IdPrefix(name.to_owned()))?;
             sessions.extend(others.into_iter().filter(|info| info.name != name));
@@ -69,7 +76,12 @@ impl App {
         Ok(sessions)
     }
 
-    fn listed_by(&self, filter: SessionFilter) -> Result<Vec<SessionInfo>, AppError> {
+    /// The sessions with exactly this name.
+    pub(super) fn sessions_named(&self, name: &str) -> Result<Vec<SessionInfo>, AppError> {
+        self.listed_by(SessionFilter::Named(name.to_owned()))
+    }
+
+    pub(super) fn listed_by(&self, filter: SessionFilter) -> Result<Vec<SessionInfo>, AppError> {
         let mut sessions = wait(self.archive.list_sessions(filter, Page::ALL))?.items;
         sessions.retain(|info| self.owner.is_none_or(|owner| owner == info.owner));
         Ok(sessions)
@@ -77,7 +89,13 @@ impl App {
 
     /// What requests took, by session, day and model.
     pub(super) fn usage_lines(&self) -> Result<Vec<UsageLine>, AppError> {
-        Ok(wait(self.archive.usage(i64::MIN))?)
+        let mut lines = wait(self.archive.usage(i64::MIN))?;
+        if self.owner.is_some() {
+            let sessions = self.all_sessions()?;
+            let ids: HashSet<SessionId> = sessions.iter().map(|info| info.id).collect();
+            lines.retain(|line| ids.contains(&line.session));
+        }
+        Ok(lines)
     }
 
     /// The first words of the user in a session.

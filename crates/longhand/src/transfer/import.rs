@@ -275,7 +275,7 @@ fn meet<R: BufRead>(
     standing: &mut SessionComparison,
 ) -> Result<Option<String>, TransferError> {
     if let Record::Session(found) = record {
-        return Ok((!found.is_same(&target.new)).then(|| "its owner, name or beginning".to_owned()));
+        return Ok((!found.is_same(&target.new)).then(|| "its owner or beginning".to_owned()));
     }
     while lines.record().is_some_and(|next| rank(next) < rank(record)) {
         let skipped = lines.take_record()?;
