@@ -223,7 +223,7 @@ pub enum Scope {
 }
 
 /// An entry that a search found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hit {
     /// The session it is in.
     pub session: SessionId,
@@ -233,6 +233,15 @@ pub struct Hit {
     pub round: u64,
     /// The words around the first match, on one line.
     pub snippet: String,
+}
+
+/// What a search has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The entries, newest first.
+    pub hits: Vec<Hit>,
+    /// Whether some entries were not looked at: the index is still being made, or knows nothing about the query.
+    pub is_partial: bool,
 }
 
 /// What a handle stands for.

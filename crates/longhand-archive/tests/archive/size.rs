@@ -77,8 +77,8 @@ fn a_file_is_little_larger_than_its_text() {
     drop(archive);
     let edited = file_bytes(&path) / edited_text as f64;
     println!("file / text: {plain:.3}; after 200 batches {edited:.3}");
-    assert!(plain <= 1.3, "{plain}");
-    assert!(edited <= 1.3, "{edited}");
+    assert!(plain <= 1.0, "{plain}");
+    assert!(edited <= 1.0, "{edited}");
 }
 
 #[test]
@@ -100,8 +100,9 @@ fn forks_copy_nothing() {
     }
     drop(archive);
     let forked = file_bytes(&path) / (text + fork_bytes) as f64;
-    assert!(forked <= 1.3, "{forked}");
-    // A client that rewrites its first message says all the rest again: other entries, same bodies.
+    assert!(forked <= 1.0, "{forked}");
+    // A client that rewrites its first message says all the rest again: other entries, which the index knows by
+    // themselves, and the same bodies. Half of the file were bodies if these were stored again.
     let archive = SqliteArchive::open(&path).unwrap();
     let resent = [&[user("rewritten")], &prefix[1..]].concat();
     archive.append(id("s"), After::Entry(None), &resent).unwrap();
@@ -110,5 +111,5 @@ fn forks_copy_nothing() {
     println!(
         "20 forks of {text} bytes: file / text {forked:.3}; rewritten from the start {rewritten:.3}"
     );
-    assert!(rewritten <= forked + 0.15, "{rewritten}");
+    assert!(rewritten <= forked + 0.5, "{rewritten}");
 }

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use longhand_archive::{
-    Entry, Hit, Page, RequestRecord, Scope, SessionFilter, SessionId, SessionInfo, UsageLine, wait,
+    Entry, Hit, Page, RequestRecord, Scope, SearchFilter, SessionFilter, SessionId, SessionInfo,
+    UsageLine, wait,
 };
-use longhand_core::{Handle, Seq};
+use longhand_core::{Handle, Role, Seq};
 
 use super::list::SHORT_ID_DIGITS;
-use super::{App, AppError, SearchRequest};
+use super::{App, AppError};
 use crate::recall;
 use crate::unread::{self, UnreadAnswer};
 
@@ -18,11 +19,19 @@ const ID_DIGITS_MIN: usize = 4;
 /// How many of the first entries are looked through for the user's words.
 const OPENING_ENTRIES: u64 = 12;
 
-/// An entry that was found, with what filters look at.
+/// An entry that was found, with what is shown about it.
 pub(super) struct FilteredHit {
     pub(super) hit: Hit,
-    pub(super) role: &'static str,
+    pub(super) role: Role,
     pub(super) at_ms: i64,
+}
+
+/// What the archive found in a scope.
+#[derive(Default)]
+pub(super) struct FilteredHits {
+    pub(super) hits: Vec<FilteredHit>,
+    /// Whether not every entry was looked at.
+    pub(super) is_partial: bool,
 }
 
 impl App {
@@ -122,37 +131,38 @@ impl App {
         Ok(self.archive.requests(id, Page::first(1))?.items.into_iter().next())
     }
 
-    /// Searches for more and more until there are enough entries that pass the filters.
+    /// Searches for more and more until there are enough entries that have the role.
+    ///
+    /// The archive leaves out what cannot have it; who has it is known when the message is read.
     pub(super) fn hits(
         &self,
         scope: &Scope,
-        request: &SearchRequest,
+        query: &str,
+        filter: SearchFilter,
         wanted: usize,
-    ) -> Result<Vec<FilteredHit>, AppError> {
+    ) -> Result<FilteredHits, AppError> {
         if wanted == 0 {
-            return Ok(Vec::new());
+            return Ok(FilteredHits::default());
         }
-        let is_filtered = request.is_filtered();
-        let mut asked = if is_filtered { wanted.saturating_mul(4) } else { wanted };
+        let mut asked = wanted;
         loop {
-            let hits = self.archive.search(scope, &request.query, asked)?;
-            let is_all = hits.len() < asked;
-            let mut found = Vec::new();
-            for hit in hits {
-                if found.len() >= wanted {
-                    break;
-                }
+            let found = self.archive.search_filtered(scope, query, filter, asked)?;
+            let is_all = found.hits.len() < asked;
+            let mut hits = Vec::new();
+            for hit in found.hits {
                 let seqs = hit.seq.0..hit.seq.0 + 1;
                 let entry = self.archive.entries(hit.session, seqs)?.into_iter().next();
-                let role =
-                    entry.as_ref().and_then(recall::role).map_or("tool", |role| role.as_str());
+                let role = entry.as_ref().and_then(recall::role).unwrap_or(Role::Tool);
                 let at_ms = entry.map_or(0, |entry| entry.at_ms);
-                if request.passes(role, at_ms) {
-                    found.push(FilteredHit { hit, role, at_ms });
+                if filter.role.is_none_or(|wanted| wanted == role) {
+                    hits.push(FilteredHit { hit, role, at_ms });
+                }
+                if hits.len() >= wanted {
+                    break;
                 }
             }
-            if is_all || found.len() >= wanted || !is_filtered {
-                return Ok(found);
+            if is_all || hits.len() >= wanted {
+                return Ok(FilteredHits { hits, is_partial: found.is_partial });
             }
             asked = asked.saturating_mul(4);
         }
