@@ -51,6 +51,7 @@ pub struct UsageReport {
     /// The rows: days and models in order, of sessions those first that would have sent most.
     pub rows: Vec<UsageRow>,
     /// How many rows there are beyond the limit.
+    #[serde(default)]
     pub more: u64,
     /// The sum of all, those beyond the limit included.
     pub total: UsageRow,
