@@ -59,9 +59,11 @@ pub(super) fn forget_wiped(db: &Connection) -> Result<(), Fault> {
 /// Progress of the wiping that cannot be read from the tables.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
-    /// The entries that are on their way out of the index, and those of which it has nothing any more.
+    /// The entries that are on their way out of the index.
+    leaving: Vec<EntryKey>,
     forgetting: Forgetting,
-    forgotten: BTreeSet<i64>,
+    /// Those of which it has nothing any more.
+    forgotten: BTreeSet<EntryKey>,
 }
 
 /// What the next step is about, worked out before the file is locked for it.
@@ -85,6 +87,15 @@ pub(super) struct DoomedEntry {
     /// What the index may have of it.
     marks: Vec<Vec<u8>>,
     text: String,
+}
+
+/// Which entry it is: ids are used again.
+type EntryKey = (i64, Option<Seal>);
+
+impl DoomedEntry {
+    fn key(&self) -> EntryKey {
+        (self.id, self.seal)
+    }
 }
 
 const SELECT_ENTRY: &str = indexable::select!("entry.id = ?1");
@@ -129,7 +140,7 @@ impl Sweep {
     ) -> Result<(), Fault> {
         match portion {
             Portion::Entries { session, entries } => {
-                let is_forgotten = |entry: &&DoomedEntry| self.forgotten.contains(&entry.id);
+                let is_forgotten = |entry: &&DoomedEntry| self.forgotten.contains(&entry.key());
                 let mut forgotten: Vec<&DoomedEntry> =
                     entries.iter().filter(is_forgotten).collect();
                 // These are wiped first: the others leave the index together.
@@ -141,7 +152,7 @@ impl Sweep {
                 }
                 let wiped = wipe_entries(db, *session, &forgotten, deadline)?;
                 for entry in &forgotten[..wiped] {
-                    self.forgotten.remove(&entry.id);
+                    self.forgotten.remove(&entry.key());
                 }
                 Ok(())
             }
@@ -165,8 +176,10 @@ impl Sweep {
             }
         }
         there.sort_unstable_by_key(|entry| entry.id);
-        if !there.iter().map(|entry| &entry.id).eq(self.forgetting.ids()) {
+        let keys: Vec<EntryKey> = there.iter().map(|entry| entry.key()).collect();
+        if keys != self.leaving {
             self.forgetting = Forgetting::default();
+            self.leaving = keys;
             for entry in &there {
                 self.forgetting.add(entry.id, &entry.marks, &entry.text);
             }
@@ -174,7 +187,7 @@ impl Sweep {
         if !self.forgetting.go_on(db, deadline)? {
             return Ok(false);
         }
-        self.forgotten.extend(self.forgetting.ids());
+        self.forgotten.extend(self.leaving.drain(..));
         self.forgetting = Forgetting::default();
         Ok(true)
     }

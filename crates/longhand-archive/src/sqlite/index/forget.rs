@@ -69,12 +69,6 @@ impl Forgetting {
             self.pairs.entry(pair).or_default().push(id);
         }
     }
-
-    /// The entries that it is about.
-    pub(in crate::sqlite) fn ids(&self) -> &[i64] {
-        &self.ids
-    }
-
     /// Goes on until it is time to end, at least for a little; returns whether nothing is left of the entries.
     pub(in crate::sqlite) fn go_on(
         &mut self,
