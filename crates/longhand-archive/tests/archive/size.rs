@@ -7,6 +7,7 @@ use longhand_archive::{After, Archive, NewEntry, SqliteArchive};
 use longhand_core::{Edit, Fold, Place, Seq, Span};
 use longhand_core::{Handle, content_hash};
 use longhand_testkit::filler;
+use rusqlite::Connection;
 
 use crate::common::{batch, begin, id, quick_folder, record, reply, user};
 
@@ -101,8 +102,14 @@ fn forks_copy_nothing() {
     drop(archive);
     let forked = file_bytes(&path) / (text + fork_bytes) as f64;
     assert!(forked <= 1.0, "{forked}");
+    let bodies = || {
+        let db = Connection::open(&path).unwrap();
+        let sum = "SELECT count(*), sum(length(content)) FROM body";
+        db.query_row(sum, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).unwrap()
+    };
+    let (count, bytes) = bodies();
     // A client that rewrites its first message says all the rest again: other entries, which the index knows by
-    // themselves, and the same bodies. It would be 1.8 if these were stored again.
+    // themselves, and the same bodies.
     let archive = SqliteArchive::open(&path).unwrap();
     let resent = [&[user("rewritten")], &prefix[1..]].concat();
     archive.append(id("s"), After::Entry(None), &resent).unwrap();
@@ -112,4 +119,7 @@ fn forks_copy_nothing() {
         "20 forks of {text} bytes: file / text {forked:.3}; rewritten from the start {rewritten:.3}"
     );
     assert!(rewritten <= 1.6, "{rewritten}");
+    let (count_after, bytes_after) = bodies();
+    assert!(count_after <= count + 1, "{count_after} bodies, {count} before");
+    assert!(bytes_after <= bytes + 200, "{bytes_after} bytes of bodies, {bytes} before");
 }
