@@ -162,15 +162,15 @@ impl MaintenanceWorker {
         let reader = self.reader.as_ref().filter(|_| is_index_next);
         let slice = reader.and_then(|reader| index::prepare(reader).ok());
         let started = Instant::now();
-        let is_wiping = {
+        let (is_wiping, is_behind) = {
             let connection = &mut *WriteConnection::locked(&self.connection);
             if connection.maintenance.due() >= due && self.place.check().is_ok() {
                 connection.maintenance.do_one(&connection.db, slice);
             }
             self.signal.tell(connection.maintenance.due());
-            connection.maintenance.left() != Left::Nothing
+            (connection.maintenance.left() != Left::Nothing, connection.maintenance.is_behind())
         };
-        if !self.is_quiet() {
+        if !self.is_quiet() && !is_behind {
             self.signal.step_back(started.elapsed() * STEP_BACK);
         } else if is_wiping {
             // Other processes may be waiting, of which nothing is known here.

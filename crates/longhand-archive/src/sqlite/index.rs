@@ -59,7 +59,7 @@ pub(super) const TABLES: &str = concat!(
 /// How long another process may write until the tables are made.
 const READY_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How many entries are indexed at a time.
-const SLICE_ENTRIES: i64 = 256;
+const SLICE_ENTRIES: i64 = 1_024;
 /// How much text is indexed at a time.
 const SLICE_BYTES: usize = 4 << 20;
 

@@ -16,10 +16,12 @@ use super::{index, place};
 /// Entries that the index may lag behind in a quiet time.
 const LAG_QUIET: i64 = 32;
 /// Entries that the index may lag behind while others write.
-const LAG_EASY: i64 = 256;
-/// Entries that the index may lag behind until those who append must help. Searches read these one
-/// by one.
-const LAG_MAX: i64 = 512;
+const LAG_EASY: i64 = 1_024;
+/// Entries that the index may lag behind before it no longer gives way to those who write. Searches read these one by
+/// one.
+const LAG_MAX: i64 = 2_048;
+/// Entries that the index may lag behind until those who append must wait for it.
+const LAG_FAR: i64 = 3_072;
 /// Searches should not have to look into more segments of the index than these.
 const SEGMENTS_MAX: usize = 96;
 /// How long a transaction goes on joining segments.
@@ -169,9 +171,19 @@ impl Maintenance {
         transaction.commit().map(drop)
     }
 
-    /// Extends the index by as much as was added here, if it lags behind by more than it may.
+    /// Returns whether the index lags behind by so much that it must not give way.
+    pub(super) fn is_behind(&self) -> bool {
+        self.lag > LAG_MAX
+    }
+
+    /// Extends the index before more is appended, if it lags too far behind.
     pub(super) fn help(&mut self, db: &Connection) {
-        let goal = LAG_MAX.max(self.lag - self.debt);
+        self.catch_up(db, LAG_FAR);
+    }
+
+    /// Extends the index by as much as was added here, until it lags behind by no more than it may.
+    fn catch_up(&mut self, db: &Connection, lag_max: i64) {
+        let goal = lag_max.max(self.lag - self.debt);
         while self.lag > goal && self.due() != Due::Never {
             let before = self.lag;
             if let Err(fault) = extend(db, None).and_then(|()| join(db)) {
@@ -184,9 +196,20 @@ impl Maintenance {
                 break;
             }
         }
-        if self.lag >= LAG_MAX {
+        if self.lag >= lag_max {
             self.debt = 0;
         }
+    }
+
+    /// Goes on with the index up to an entry; returns whether that was all.
+    pub(super) fn index_some(&mut self, db: &Connection, goal: i64) -> Result<bool, Fault> {
+        if index::indexed(db)? < goal {
+            extend(db, None)?;
+        }
+        join(db)?;
+        self.note(db);
+        self.note_segments(db);
+        Ok(index::indexed(db)? >= goal && self.join_due == Due::Never)
     }
 
     /// Finishes what should not wait until the archive is opened again: above all, wiping what was removed here.
@@ -213,6 +236,7 @@ impl Maintenance {
             }
             thread::sleep(LEAVE);
         }
+        self.catch_up(db, LAG_MAX);
         if self.due() == Due::Now {
             self.do_one(db, None);
         }

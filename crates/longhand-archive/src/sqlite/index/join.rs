@@ -17,7 +17,7 @@ use crate::sqlite::fault::Fault;
 /// How many segments of a level are joined to one of the next.
 const WIDTH: usize = 16;
 /// With so many entries, a segment has the next level.
-const LEVELS: [i64; LEVEL_MAX as usize] = [4_096, 65_536];
+const LEVELS: [i64; LEVEL_MAX as usize] = [16_384, 262_144];
 /// Segments of this level are joined no more: so no join writes much.
 const LEVEL_MAX: i64 = 2;
 /// How many blocks are written before the time is looked at.
