@@ -207,6 +207,8 @@ pub(super) fn connect(path: &Path, wait_max: Duration) -> Result<Connection, Fau
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Otherwise a statement with a range is prepared again whenever the range is another one.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.pragma_update(None, "cell_size_check", true)?;
     db.pragma_update(None, "foreign_keys", true)?;
     Ok(db)
