@@ -157,7 +157,7 @@ impl MaintenanceWorker {
     fn do_task(&mut self, due: Due) {
         let is_index_next = {
             let mut connection = WriteConnection::locked(&self.connection);
-            connection.maintenance.due() >= due && connection.maintenance.is_index_next()
+            connection.maintenance.due() >= due && connection.maintenance.is_index_next(due)
         };
         let reader = self.reader.as_ref().filter(|_| is_index_next);
         let slice = reader.and_then(|reader| index::prepare(reader).ok());
@@ -165,7 +165,7 @@ impl MaintenanceWorker {
         let (is_wiping, is_behind) = {
             let connection = &mut *WriteConnection::locked(&self.connection);
             if connection.maintenance.due() >= due && self.place.check().is_ok() {
-                connection.maintenance.do_one(&connection.db, slice);
+                connection.maintenance.do_one(&connection.db, due, slice);
             }
             self.signal.tell(connection.maintenance.due());
             (connection.maintenance.left() != Left::Nothing, connection.maintenance.is_behind())
