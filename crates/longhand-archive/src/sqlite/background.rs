@@ -135,7 +135,8 @@ impl MaintenanceWorker {
         while let Some(due) = self.signal.take() {
             if due == Due::WhenQuiet {
                 self.signal.wait_for_quiet();
-                if !self.is_quiet() {
+                // When it is time to end, nobody has waited for a quiet time.
+                if !self.is_quiet() || self.signal.request().must_end {
                     self.signal.tell(Due::WhenQuiet);
                     continue;
                 }

@@ -23,7 +23,7 @@ const LAG_MAX: i64 = 1_024;
 /// Entries that the index may lag behind until those who append must wait for it.
 const LAG_FAR: i64 = 2_048;
 /// Searches should not have to look into more segments of the index than these.
-const SEGMENTS_MAX: usize = 96;
+const SEGMENTS_MAX: usize = 40;
 /// How long a transaction goes on joining segments.
 const JOIN_STEP: Duration = Duration::from_millis(10);
 /// Whoever adds a segment joins for so many steps: as much as that makes necessary in the long run.
