@@ -10,7 +10,7 @@ use super::{PlainRound, Session, ShownContent, ShownEntry};
 use crate::prompt::Prompt;
 use crate::said::Said;
 
-/// So many tokens are counted and not estimated: more than any model takes.
+/// So many tokens are counted; what comes after them is estimated.
 const COUNTED_MAX: Tokens = Tokens(2_000_000);
 
 impl Session {
@@ -34,8 +34,7 @@ impl Session {
         self.settings.is_rolling()
     }
 
-    /// The tokens of the window without a new message. Of one that no model could take, the rest is estimated by its
-    /// length.
+    /// The tokens of the window without a new message. After two million, the rest is estimated by its length.
     pub fn tokens(&self) -> Tokens {
         let request = SessionRequest::of(self, None, &Prompt::default());
         let window = project(&request.path(), &self.live, request.wire);
