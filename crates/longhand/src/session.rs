@@ -8,6 +8,7 @@ mod retry;
 mod settings;
 mod view;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -121,8 +122,10 @@ pub struct Session {
     id: SessionId,
     name: String,
     settings: SessionSettings,
-    /// The entries that are not folded, oldest first.
+    /// The entries that are not folded, oldest first, as far as they were read.
     shown: Vec<ShownEntry>,
+    /// The numbers of those that were not read yet, after the others.
+    unread: VecDeque<Range<u64>>,
     /// The batches that say what is shown, each built on the one before it.
     live: Vec<Batch>,
     /// The number of the newest of them in the archive's log, or 0.
@@ -140,7 +143,9 @@ pub struct Session {
 }
 
 /// How many entries are read from the archive at a time.
-const READ_AT_A_TIME: usize = 1_024;
+const READ_AT_A_TIME: u64 = 1_024;
+/// How many bytes of them are folded at a time.
+const PORTION_BYTES: usize = 8 << 20;
 
 /// Whether a new batch is committed, and when it was made.
 #[derive(Clone, Copy)]
@@ -199,6 +204,7 @@ impl Session {
             name: name.to_owned(),
             settings,
             shown: Vec::new(),
+            unread: VecDeque::new(),
             live: Vec::new(),
             newest_batch: 0,
             pins: Vec::new(),
@@ -220,14 +226,12 @@ impl Session {
         self.settings.redactor = redactor;
     }
 
-    /// Reads the state of the conversation from the archive. Folded entries are not read.
+    /// Reads the state of the conversation from the archive. Entries are read when they are needed, folded ones never.
     pub fn reload(&mut self) -> Result<(), SessionError> {
         self.driver.refresh()?;
-        let last = match self.place {
-            After::Newest => None,
-            After::Entry(last) => last,
-        };
+        let last = self.last();
         self.shown = Vec::new();
+        self.unread.clear();
         self.weighed = None;
         self.live.clear();
         self.newest_batch = 0;
@@ -239,14 +243,61 @@ impl Session {
         self.newest_batch = live.last().map_or(0, |live| live.number);
         self.live = live.iter().map(|live| live.batch().clone()).collect();
         keep_newest_state(&mut self.live);
-        for gap in self.gaps() {
-            for start in gap.clone().step_by(READ_AT_A_TIME) {
-                let range = start..gap.end.min(start + READ_AT_A_TIME as u64);
-                let entries = self.driver.entries(last, range)?;
-                self.shown.extend(entries.iter().map(shown));
+        self.unread = self.gaps().into();
+        // Where the verbatim rounds begin is known from the first of them.
+        while self.unread.len() > 1 {
+            self.read_some(1)?;
+        }
+        self.read_some(1)
+    }
+
+    /// The entry after which nothing is seen; `None` for the newest.
+    fn last(&self) -> Option<Seq> {
+        match self.place {
+            After::Newest => None,
+            After::Entry(last) => last,
+        }
+    }
+
+    /// Reads entries until there are so many bytes of them more, or no more.
+    fn read_some(&mut self, bytes: usize) -> Result<(), SessionError> {
+        let last = self.last();
+        let mut read = 0;
+        while read < bytes
+            && let Some(gap) = self.unread.front_mut()
+        {
+            let end = gap.end.min(gap.start + READ_AT_A_TIME);
+            let range = gap.start..end;
+            let entries = self.driver.entries(last, range)?;
+            read += entries.iter().map(|entry| entry.raw.len()).sum::<usize>();
+            self.shown.extend(entries.iter().map(shown));
+            if end == gap.end {
+                self.unread.pop_front();
+            } else {
+                gap.start = end;
             }
         }
         Ok(())
+    }
+
+    /// Reads all entries that are not folded.
+    pub(super) fn read_all(&mut self) -> Result<(), SessionError> {
+        self.read_some(usize::MAX)
+    }
+
+    /// Folds what is too much to be read at once a portion at a time, as if there had been a window after each.
+    fn fold_portions(&mut self, prompt: &Prompt, now_ms: i64) -> Result<(), SessionError> {
+        let mut conflicts = attempts();
+        loop {
+            self.read_some(PORTION_BYTES)?;
+            if self.unread.is_empty() {
+                return Ok(());
+            }
+            let (plan, commit) = (self.settings.plan, CommitWhen::At(now_ms));
+            if self.try_window(None, prompt, plan, commit)?.is_none() {
+                conflicts.next().ok_or_else(|| outrun(self.id))?;
+            }
+        }
     }
 
     /// Takes note of how much the session has.
@@ -307,7 +358,13 @@ impl Session {
             Ok(folding) => (recorded.folded, recorded.over) = (folding.rounds, folding.over),
             Err(problem) => recorded.problem = Some(problem),
         }
-        recorded.tokens = self.weigh();
+        recorded.tokens = match self.read_all() {
+            Ok(()) => self.weigh(),
+            Err(problem) => {
+                recorded.problem.get_or_insert(problem);
+                Tokens::ZERO
+            }
+        };
         Ok(recorded)
     }
 
@@ -323,7 +380,7 @@ impl Session {
                 });
                 before + new.sum::<Tokens>()
             }
-            None => self.tokens(),
+            None => self.shown_tokens(),
         };
         self.weighed = Some((self.shown.len(), tokens));
         tokens
@@ -356,8 +413,9 @@ impl Session {
         let known = self.entries;
         self.read_counts();
         self.is_undone = is_undone;
-        let entries = self.driver.entries(None, known..self.entries)?;
-        self.shown.extend(entries.iter().map(shown));
+        if known < self.entries {
+            self.unread.push_back(known..self.entries);
+        }
         Ok(())
     }
 
@@ -435,6 +493,7 @@ impl Session {
     ) -> Result<Window, SessionError> {
         self.catch_up()?;
         self.hear_story(Duration::ZERO)?;
+        self.fold_portions(prompt, now_ms)?;
         let message = Some(message).filter(|message| !message.is_empty());
         self.make_window(message, prompt, self.settings.plan, CommitWhen::At(now_ms))
     }
@@ -455,6 +514,7 @@ impl Session {
         commit: CommitWhen,
     ) -> Result<Window, SessionError> {
         for () in attempts() {
+            self.read_all()?;
             if let Some(window) = self.try_window(message, prompt, settings, commit)? {
                 return Ok(window);
             }
@@ -462,7 +522,7 @@ impl Session {
         Err(outrun(self.id).into())
     }
 
-    /// The same, unless another writer was first: then what that one wrote is known.
+    /// The same of what was read, unless another writer was first: then what that one wrote is known.
     fn try_window(
         &mut self,
         message: Option<&str>,
@@ -585,7 +645,7 @@ impl Session {
         receipt: Receipt,
         now_ms: i64,
     ) -> Result<bool, SessionError> {
-        let before = self.tokens();
+        let before = self.shown_tokens();
         let mut batch = plan.batch.clone();
         // The newest message may not be recorded yet.
         batch.head = batch.head.min(Seq(self.entries.saturating_sub(1)));

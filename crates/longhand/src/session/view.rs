@@ -6,7 +6,7 @@ use longhand_archive::SessionId;
 use longhand_core::{Batch, Scale, Tokens, project};
 
 use super::request::SessionRequest;
-use super::{PlainRound, Session, ShownContent, ShownEntry};
+use super::{PlainRound, Session, SessionError, ShownContent, ShownEntry};
 use crate::prompt::Prompt;
 use crate::said::Said;
 
@@ -36,7 +36,13 @@ impl Session {
 
     /// The tokens of the window without a new message. Of one that no model could take, the rest is estimated by its
     /// length.
-    pub fn tokens(&self) -> Tokens {
+    pub fn tokens(&mut self) -> Result<Tokens, SessionError> {
+        self.read_all()?;
+        Ok(self.shown_tokens())
+    }
+
+    /// The tokens of the window of what was read.
+    pub(super) fn shown_tokens(&self) -> Tokens {
         let request = SessionRequest::of(self, None, &Prompt::default());
         let window = project(&request.path(), &self.live, request.wire);
         let scale = Scale::new(&*self.settings.meter);
@@ -74,7 +80,8 @@ impl Session {
     }
 
     /// The verbatim rounds as plain words.
-    pub fn plain_rounds(&self) -> Vec<PlainRound> {
+    pub fn plain_rounds(&mut self) -> Result<Vec<PlainRound>, SessionError> {
+        self.read_all()?;
         let verbatim = self.verbatim();
         let shown = self.shown.iter().filter(|entry| verbatim.contains(&entry.round));
         let shown: Vec<&ShownEntry> = shown.collect();
@@ -99,7 +106,7 @@ impl Session {
                 at_ms: entries.last().map_or(0, |entry| entry.at_ms),
             }
         };
-        shown.chunk_by(|one, next| one.round == next.round).map(plain).collect()
+        Ok(shown.chunk_by(|one, next| one.round == next.round).map(plain).collect())
     }
 
     /// Whether a summariser is at work in the background.
