@@ -148,8 +148,9 @@ impl Chat {
         self.is_interrupted(Duration::ZERO);
         loop {
             self.session.settle(Duration::ZERO)?;
+            let prompt = self.prompt()?;
             let offered = self.asked.as_deref().filter(|_| self.has_failed);
-            let line = match editor.read(&self.prompt(), offered)? {
+            let line = match editor.read(&prompt, offered)? {
                 Typed::Line(line) => line,
                 Typed::Interrupted => {
                     self.screen.notice("Ctrl-D or /quit leaves");
@@ -191,8 +192,8 @@ impl Chat {
     }
 
     /// The prompt with a gauge of the window.
-    fn prompt(&self) -> String {
-        screen::gauge(self.session.tokens(), self.session.budget())
+    fn prompt(&mut self) -> Result<String> {
+        Ok(screen::gauge(self.session.tokens()?, self.session.budget()))
     }
 
     /// Asks the newest message again.
@@ -276,7 +277,8 @@ impl Chat {
                     if let Some(problem) = recorded.problem {
                         self.screen.problem(&problem.into());
                     }
-                    self.tell_folded(Folding { rounds: recorded.folded, over: recorded.over });
+                    let folded = Folding { rounds: recorded.folded, over: recorded.over };
+                    self.tell_folded(folded, recorded.tokens);
                 }
                 Err(error) => {
                     self.screen.problem(&error.into());
@@ -302,7 +304,8 @@ impl Chat {
             let before = self.session.verbatim().start;
             let window = self.session.window(message, &prompt, store::now_ms())?;
             let rounds = self.session.verbatim().start.saturating_sub(before);
-            self.tell_folded(Folding { rounds, over: None });
+            let tokens = self.session.tokens()?;
+            self.tell_folded(Folding { rounds, over: None }, tokens);
             if window.shortfall > Tokens::ZERO {
                 self.screen.notice(&format!(
                     "the window is {} tokens over its budget, and nothing more can be left out",
@@ -409,11 +412,11 @@ impl Chat {
         }))
     }
 
-    fn tell_folded(&self, folded: Folding) {
+    /// Says what was folded, and how many tokens the window has now.
+    fn tell_folded(&self, folded: Folding, tokens: Tokens) {
         if folded.rounds > 0 {
-            let (rounds, tokens) =
-                (counted(folded.rounds as usize, "round"), self.session.tokens().0);
-            let tokens = grouped(tokens as usize);
+            let rounds = counted(folded.rounds as usize, "round");
+            let tokens = grouped(tokens.0 as usize);
             self.screen.notice(&format!("folded {rounds}; {tokens} tokens now"));
         }
         if let Some(over) = folded.over {
@@ -428,7 +431,7 @@ impl Chat {
                 let meter =
                     longhand::meter_for(self.model.endpoint.api.dialect(), Some(&self.model.name))?;
                 let prompt = Scale::new(&*meter).text(&self.system);
-                screen::show(&map::of_session(&WindowMap::of(&self.session, Some(prompt))));
+                screen::show(&map::of_session(&WindowMap::of(&mut self.session, Some(prompt))?));
             }
             ChatCommand::Compact(instructions) => self.compact(&instructions)?,
             ChatCommand::Undo => match self.session.undo()? {
@@ -480,7 +483,7 @@ impl Chat {
             self.screen
                 .notice("only a model follows instructions; the built-in summariser ignores them");
         }
-        let before = self.session.tokens();
+        let before = self.session.tokens()?;
         self.session.set_summarisers(self.models.summarisers(&self.summarisers, instructions)?);
         let folded = self.session.compact(store::now_ms())?;
         self.await_summary()?;
@@ -489,7 +492,7 @@ impl Chat {
             self.screen.notice("nothing to fold: it would free no tokens");
         } else {
             let (before, after) =
-                (grouped(before.0 as usize), grouped(self.session.tokens().0 as usize));
+                (grouped(before.0 as usize), grouped(self.session.tokens()?.0 as usize));
             let rounds = counted(folded.rounds as usize, "round");
             self.screen.notice(&format!("folded {rounds}: {before} -> {after} tokens"));
         }

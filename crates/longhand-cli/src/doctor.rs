@@ -100,7 +100,12 @@ fn archive(args: &DoctorArgs) -> Diagnosis {
         Ok(health) => {
             let sessions = counted(health.sessions as usize, "session");
             let rounds = counted(health.rounds as usize, "round");
-            finding(true, format!("{name} can be read and written: {sessions}, {rounds}"), None)
+            let what = if health.has_more {
+                format!("the newest {sessions} are sound, `longhand verify` checks all")
+            } else {
+                format!("{sessions}, {rounds}")
+            };
+            finding(true, format!("{name} can be read and written: {what}"), None)
         }
         Err(error) => finding(false, error.to_string(), Some("--archive names another file")),
     }

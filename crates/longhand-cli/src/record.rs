@@ -51,7 +51,10 @@ pub(crate) fn record(args: &RecordArgs) -> Result<CommandOutcome> {
         if folded > 0 {
             line.push_str(&format!(", folded {}", counted(folded as usize, "round")));
         }
-        line.push_str(&format!("; the window has {} tokens", grouped(session.tokens().0 as usize)));
+        line.push_str(&format!(
+            "; the window has {} tokens",
+            grouped(session.tokens()?.0 as usize)
+        ));
         if let Some(over) = over {
             line.push_str(&format!(
                 ", {} over budget, and nothing more can be folded",

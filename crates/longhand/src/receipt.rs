@@ -19,7 +19,7 @@ pub struct Receipt {
     pub policy: Option<String>,
     /// The tokens that the window may have.
     pub budget: Option<u64>,
-    /// The tokens of the window without the batch.
+    /// The tokens of the window without the batch; estimated where they are many times the budget.
     pub tokens_before: Option<u64>,
     /// The tokens of the window with it.
     pub tokens_after: Option<u64>,

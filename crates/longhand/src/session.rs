@@ -3,18 +3,19 @@
 mod agent;
 mod driver;
 pub(crate) mod name;
+mod reading;
 mod request;
 mod retry;
 mod settings;
 mod view;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhand_archive::{
-    After, Archive, ArchiveError, Entry, LoggedBatch, NewSession, Owner, SessionId, attempts,
-    outrun,
+    After, Archive, ArchiveError, LoggedBatch, NewSession, Owner, SessionId, attempts, outrun,
 };
 use longhand_core::{
     Batch, Budget, CachePrices, Economy, History, Message, Meter, Plan, Policy, Rolling, Scale,
@@ -26,7 +27,7 @@ use thiserror::Error;
 
 use crate::digest::Summarised;
 use crate::driver::{BatchCommit, WindowError};
-use crate::entry::{Form, messages, opening_of, trace};
+use crate::entry::opening_of;
 use crate::fit::Fitting;
 use crate::preamble;
 use crate::prompt::{Prompt, Window};
@@ -37,6 +38,7 @@ use crate::story::Storyteller;
 
 pub use self::agent::Answered;
 use self::driver::SessionDriver;
+use self::reading::keep_newest_state;
 use self::request::SessionRequest;
 pub use self::settings::SessionSettings;
 
@@ -121,8 +123,10 @@ pub struct Session {
     id: SessionId,
     name: String,
     settings: SessionSettings,
-    /// The entries that are not folded, oldest first.
+    /// The entries that are not folded, oldest first, as far as they were read.
     shown: Vec<ShownEntry>,
+    /// The numbers of those that were not read yet, after the others.
+    unread: VecDeque<Range<u64>>,
     /// The batches that say what is shown, each built on the one before it.
     live: Vec<Batch>,
     /// The number of the newest of them in the archive's log, or 0.
@@ -138,9 +142,6 @@ pub struct Session {
     /// How many of the shown entries were counted, and what the window counted for then.
     weighed: Option<(usize, Tokens)>,
 }
-
-/// How many entries are read from the archive at a time.
-const READ_AT_A_TIME: usize = 1_024;
 
 /// Whether a new batch is committed, and when it was made.
 #[derive(Clone, Copy)]
@@ -199,6 +200,7 @@ impl Session {
             name: name.to_owned(),
             settings,
             shown: Vec::new(),
+            unread: VecDeque::new(),
             live: Vec::new(),
             newest_batch: 0,
             pins: Vec::new(),
@@ -218,61 +220,6 @@ impl Session {
     /// Sets what takes secrets out of the rounds that are recorded from now on.
     pub fn set_redactor(&mut self, redactor: Option<Arc<Redactor>>) {
         self.settings.redactor = redactor;
-    }
-
-    /// Reads the state of the conversation from the archive. Folded entries are not read.
-    pub fn reload(&mut self) -> Result<(), SessionError> {
-        self.driver.refresh()?;
-        let last = match self.place {
-            After::Newest => None,
-            After::Entry(last) => last,
-        };
-        self.shown = Vec::new();
-        self.weighed = None;
-        self.live.clear();
-        self.newest_batch = 0;
-        self.read_counts();
-        if self.place == After::Entry(None) {
-            return Ok(());
-        }
-        let live = self.driver.live(last)?;
-        self.newest_batch = live.last().map_or(0, |live| live.number);
-        self.live = live.iter().map(|live| live.batch().clone()).collect();
-        keep_newest_state(&mut self.live);
-        for gap in self.gaps() {
-            for start in gap.clone().step_by(READ_AT_A_TIME) {
-                let range = start..gap.end.min(start + READ_AT_A_TIME as u64);
-                let entries = self.driver.entries(last, range)?;
-                self.shown.extend(entries.iter().map(shown));
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes note of how much the session has.
-    fn read_counts(&mut self) {
-        let memory = self.driver.live.lock();
-        let (tree, log) = (memory.state.tree(), memory.state.log());
-        self.is_undone = !log.is_empty() && !log.is_live(log.len());
-        self.entries = tree.len();
-        let newest = tree.newest().and_then(|newest| memory.state.round(newest).ok());
-        self.rounds = newest.map_or(0, |round| round + 1);
-        self.pins = memory.state.pins().to_vec();
-    }
-
-    /// The numbers of entries that are not folded.
-    fn gaps(&self) -> Vec<Range<u64>> {
-        let fold = self.live.iter().rev().find_map(Batch::fold);
-        let spans = fold.map(|fold| fold.spans.clone()).unwrap_or_default();
-        let mut gaps = Vec::new();
-        let mut start = 0;
-        for span in spans {
-            gaps.push(start..span.first.0);
-            start = span.last.0 + 1;
-        }
-        gaps.push(start..self.entries);
-        gaps.retain(|gap| gap.start < gap.end);
-        gaps
     }
 
     /// Records a round: it is durable before anything else happens.
@@ -307,7 +254,13 @@ impl Session {
             Ok(folding) => (recorded.folded, recorded.over) = (folding.rounds, folding.over),
             Err(problem) => recorded.problem = Some(problem),
         }
-        recorded.tokens = self.weigh();
+        recorded.tokens = match self.read_all() {
+            Ok(()) => self.weigh(),
+            Err(problem) => {
+                recorded.problem.get_or_insert(problem);
+                Tokens::ZERO
+            }
+        };
         Ok(recorded)
     }
 
@@ -323,7 +276,7 @@ impl Session {
                 });
                 before + new.sum::<Tokens>()
             }
-            None => self.tokens(),
+            None => self.shown_tokens(view::COUNTED_MAX),
         };
         self.weighed = Some((self.shown.len(), tokens));
         tokens
@@ -356,8 +309,9 @@ impl Session {
         let known = self.entries;
         self.read_counts();
         self.is_undone = is_undone;
-        let entries = self.driver.entries(None, known..self.entries)?;
-        self.shown.extend(entries.iter().map(shown));
+        if known < self.entries {
+            self.unread.push_back(known..self.entries);
+        }
         Ok(())
     }
 
@@ -435,6 +389,7 @@ impl Session {
     ) -> Result<Window, SessionError> {
         self.catch_up()?;
         self.hear_story(Duration::ZERO)?;
+        self.fold_portions(prompt, now_ms)?;
         let message = Some(message).filter(|message| !message.is_empty());
         self.make_window(message, prompt, self.settings.plan, CommitWhen::At(now_ms))
     }
@@ -455,6 +410,7 @@ impl Session {
         commit: CommitWhen,
     ) -> Result<Window, SessionError> {
         for () in attempts() {
+            self.read_all()?;
             if let Some(window) = self.try_window(message, prompt, settings, commit)? {
                 return Ok(window);
             }
@@ -462,7 +418,7 @@ impl Session {
         Err(outrun(self.id).into())
     }
 
-    /// The same, unless another writer was first: then what that one wrote is known.
+    /// The same of what was read, unless another writer was first: then what that one wrote is known.
     fn try_window(
         &mut self,
         message: Option<&str>,
@@ -585,7 +541,8 @@ impl Session {
         receipt: Receipt,
         now_ms: i64,
     ) -> Result<bool, SessionError> {
-        let before = self.tokens();
+        // A receipt is worth no exact count of what is far too much for the budget.
+        let before = self.shown_tokens(Tokens(self.settings.budget.0.saturating_mul(4)));
         let mut batch = plan.batch.clone();
         // The newest message may not be recorded yet.
         batch.head = batch.head.min(Seq(self.entries.saturating_sub(1)));
@@ -664,30 +621,5 @@ impl Session {
             is_bypassed: false,
         };
         Ok(self.archive.log_request(self.id, &request)?)
-    }
-}
-
-fn shown(entry: &Entry) -> ShownEntry {
-    let content = match Form::parse(&entry.form) {
-        Some(Form::Message(dialect)) => match messages(dialect, &entry.raw).into_iter().next() {
-            Some(message) => ShownContent::Message(dialect, message),
-            None => ShownContent::Aside,
-        },
-        Some(Form::Trace) => match trace(&entry.raw) {
-            Some((name, summary)) => ShownContent::Trace(name, summary),
-            None => ShownContent::Aside,
-        },
-        Some(Form::Call) | None => ShownContent::Aside,
-    };
-    ShownEntry { seq: entry.seq, round: entry.round, at_ms: entry.at_ms, content }
-}
-
-/// Forgets the states of all folds but the newest, which is the only one that is read again.
-///
-/// The archive has them all: an undo reads them from there.
-fn keep_newest_state(live: &mut [Batch]) {
-    let newest = live.iter().rposition(|batch| batch.fold().is_some()).unwrap_or(0);
-    for batch in &mut live[..newest] {
-        batch.state = String::new();
     }
 }

@@ -53,7 +53,7 @@ impl Passage<'_> {
         body: &CollectedBody,
     ) -> Result<PreparedRequest, Exit> {
         let attempt = match &body.text {
-            Ok(text) => self.prepare_in_time(context, text).await,
+            Ok(text) => self.prepare_durably(context, text).await,
             Err(why) => Err(*why),
         };
         let prepared = match attempt {
@@ -78,6 +78,28 @@ impl Passage<'_> {
         }
         self.log_line.added();
         Ok(prepared)
+    }
+
+    /// Prepares a request in time. Where its edits must be archived, it waits for them however late they are, and
+    /// prepares it anew if another process was first.
+    async fn prepare_durably(
+        &self,
+        context: &RequestContext,
+        text: &Arc<String>,
+    ) -> Result<PreparedRequest, Bypass> {
+        let mut refused = None;
+        for () in attempts() {
+            let prepared = self.prepare_in_time(context, text).await?;
+            let must_archive = self.shared.settings.require_archive && !prepared.is_refused;
+            if !must_archive || self.shared.windows.waiter.may_send(&prepared.source).await {
+                return Ok(prepared);
+            }
+            refused = Some(PreparedRequest { is_refused: true, ..prepared });
+            if self.shared.stores.archived.outage().is_some() {
+                break;
+            }
+        }
+        refused.ok_or(Bypass::Late)
     }
 
     /// Prepares a request here if that is quick, else in a task of its own, within the deadline.

@@ -158,6 +158,8 @@ async fn two_proxies_beside_undo_and_pin_refuse_nothing_and_keep_all_once() {
     for _ in 0..2 {
         let change = |settings: &mut Settings| {
             settings.require_archive = true;
+            // What is refused is refused because another one was first again and again, not because time is up.
+            settings.deadline = Duration::from_mins(1);
             settings.budget = Some(Tokens(1_500));
         };
         proxies.push(proxy(&upstream, reopened(&folder), change).await);

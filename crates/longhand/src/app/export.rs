@@ -76,8 +76,8 @@ impl App {
     /// The window of a session as plain rounds.
     pub fn state(&self, name: &str, settings: &ViewSettings) -> Result<SessionState, AppError> {
         let (info, _) = self.look_up(name, Access::Read)?;
-        let (session, _) = self.viewed(&info, settings)?;
-        let rounds = session.plain_rounds().into_iter().map(|round| StateRound {
+        let (mut session, _) = self.viewed(&info, settings)?;
+        let rounds = session.plain_rounds()?.into_iter().map(|round| StateRound {
             user: round.user,
             assistant: round.assistant,
             ts: Timestamp(round.at_ms),
@@ -91,7 +91,7 @@ impl App {
             summary: session.summary().unwrap_or_default().to_owned(),
             window: rounds.collect(),
             total_rounds: info.rounds,
-            token_estimate: session.tokens().0,
+            token_estimate: session.tokens()?.0,
             id: info.name,
         })
     }

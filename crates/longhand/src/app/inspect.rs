@@ -94,12 +94,12 @@ pub struct NewestRequest {
 
 impl WindowMap {
     /// The window of a session; the tokens of system prompt and tools are known to the caller.
-    pub fn of(session: &Session, prompt: Option<Tokens>) -> Self {
+    pub fn of(session: &mut Session, prompt: Option<Tokens>) -> Result<Self, AppError> {
         let (total, folded, budget) =
-            (session.tokens(), session.summary_tokens(), session.budget());
+            (session.tokens()?, session.summary_tokens(), session.budget());
         let verbatim = session.verbatim();
         let all = total + prompt.unwrap_or_default();
-        Self {
+        Ok(Self {
             budget: budget.0,
             system: prompt.map(|tokens| tokens.0),
             folded: folded.0,
@@ -108,7 +108,7 @@ impl WindowMap {
             verbatim_rounds: verbatim.end - verbatim.start,
             free: budget.saturating_sub(all).0,
             over: all.saturating_sub(budget).0,
-        }
+        })
     }
 }
 
@@ -117,7 +117,7 @@ impl App {
     pub fn show(&self, name: &str, settings: &ViewSettings) -> Result<SessionView, AppError> {
         let (info, _) = self.look_up(name, Access::Read)?;
         let head = self.archive.head(info.id)?.unwrap_or_default();
-        let (session, newest) = self.viewed(&info, settings)?;
+        let (mut session, newest) = self.viewed(&info, settings)?;
         let mut earlier = self.chain_up_to(&info)?;
         earlier.pop();
         let prompt = self.prompt_tokens(&info, newest.as_ref())?;
@@ -132,11 +132,11 @@ impl App {
             earlier: earlier.iter().map(|info| info.id.to_string()).collect(),
             task: self.task(earlier.first().unwrap_or(&info)),
             verbatim: [verbatim.start, verbatim.end],
-            tokens: session.tokens().0,
+            tokens: session.tokens()?.0,
             summary_tokens: session.summary_tokens().0,
             prompt_tokens: prompt.map(|tokens| tokens.0),
             summary: session.summary().map(str::to_owned),
-            map: WindowMap::of(&session, prompt),
+            map: WindowMap::of(&mut session, prompt)?,
             continues: earlier.iter().map(SessionSummary::of).collect(),
             newest: newest.map(|request| NewestRequest {
                 tokens: request.window,
@@ -150,8 +150,8 @@ impl App {
     /// What takes up the window of a session.
     pub fn map(&self, name: &str, settings: &ViewSettings) -> Result<WindowMap, AppError> {
         let (info, _) = self.look_up(name, Access::Read)?;
-        let (session, newest) = self.viewed(&info, settings)?;
-        Ok(WindowMap::of(&session, self.prompt_tokens(&info, newest.as_ref())?))
+        let (mut session, newest) = self.viewed(&info, settings)?;
+        WindowMap::of(&mut session, self.prompt_tokens(&info, newest.as_ref())?)
     }
 
     /// Opens a session to look at it, with the budget and the meter that its newest request had.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use longhand_archive::{NewSession, Owner, SessionId, SessionInfo};
+use longhand_archive::{NewSession, Owner, Page, SessionId, SessionInfo};
 use longhand_core::{Role, Seq};
 use serde::{Deserialize, Serialize};
 
@@ -87,13 +87,18 @@ pub struct DamageLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ArchiveHealth {
-    /// How many sessions it has.
+    /// How many sessions were looked at, the newest first.
     pub sessions: u64,
     /// How many rounds they have.
     pub rounds: u64,
-    /// How many sessions are damaged.
+    /// How many of them are damaged.
     pub damaged: u64,
+    /// Whether there are more sessions.
+    pub has_more: bool,
 }
+
+/// So many sessions are looked at to try out an archive; [`App::verify`] looks at all.
+const TRIED_MAX: usize = 1_000;
 
 impl App {
     /// Keeps an entry in every window of its session, or no longer.
@@ -198,12 +203,13 @@ impl App {
         let new = NewSession { name: name.to_owned(), begun_ms: now_ms, ..NewSession::default() };
         self.archive.begin(id, &new)?;
         self.archive.remove(id)?;
-        let sessions = self.all_sessions()?;
+        let sessions = self.archive.sessions(self.owner, Page::first(TRIED_MAX))?;
         let is_damaged = |info: &&SessionInfo| info.is_damaged;
         Ok(ArchiveHealth {
-            sessions: sessions.len() as u64,
-            rounds: sessions.iter().map(|info| info.rounds).sum(),
-            damaged: sessions.iter().filter(is_damaged).count() as u64,
+            sessions: sessions.items.len() as u64,
+            rounds: sessions.items.iter().map(|info| info.rounds).sum(),
+            damaged: sessions.items.iter().filter(is_damaged).count() as u64,
+            has_more: sessions.next.is_some(),
         })
     }
 }

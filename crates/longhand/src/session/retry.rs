@@ -12,8 +12,9 @@ impl Session {
     pub fn retry(&mut self) -> Result<Option<String>, SessionError> {
         self.place = After::Newest;
         self.reload()?;
+        self.read_all()?;
         let Some(newest) = self.shown.last().map(|entry| entry.round) else { return Ok(None) };
-        let Some(round) = self.plain_rounds().pop() else { return Ok(None) };
+        let Some(round) = self.plain_rounds()?.pop() else { return Ok(None) };
         let first = self.shown.partition_point(|entry| entry.round < newest);
         let seq = self.shown[first].seq;
         let entries = self.archive.entries(self.id, seq.0..seq.0 + 1)?;

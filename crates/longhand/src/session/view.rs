@@ -6,12 +6,12 @@ use longhand_archive::SessionId;
 use longhand_core::{Batch, Scale, Tokens, project};
 
 use super::request::SessionRequest;
-use super::{PlainRound, Session, ShownContent, ShownEntry};
+use super::{PlainRound, Session, SessionError, ShownContent, ShownEntry};
 use crate::prompt::Prompt;
 use crate::said::Said;
 
 /// So many tokens are counted; what comes after them is estimated.
-const COUNTED_MAX: Tokens = Tokens(2_000_000);
+pub(super) const COUNTED_MAX: Tokens = Tokens(2_000_000);
 
 impl Session {
     /// Its id.
@@ -35,7 +35,13 @@ impl Session {
     }
 
     /// The tokens of the window without a new message. After two million, the rest is estimated by its length.
-    pub fn tokens(&self) -> Tokens {
+    pub fn tokens(&mut self) -> Result<Tokens, SessionError> {
+        self.read_all()?;
+        Ok(self.shown_tokens(COUNTED_MAX))
+    }
+
+    /// The tokens of the window of what was read. After so many, the rest is estimated by its length.
+    pub(super) fn shown_tokens(&self, counted_max: Tokens) -> Tokens {
         let request = SessionRequest::of(self, None, &Prompt::default());
         let window = project(&request.path(), &self.live, request.wire);
         let scale = Scale::new(&*self.settings.meter);
@@ -43,7 +49,7 @@ impl Session {
         let (mut tokens, mut counted, mut rest) = (Tokens::ZERO, 0, 0);
         for (_, message) in &messages {
             let bytes = message.raw.raw_len() as u64;
-            if tokens < COUNTED_MAX {
+            if tokens < counted_max {
                 tokens += scale.message(message, Tokens::MAX);
                 counted += bytes;
             } else {
@@ -73,7 +79,8 @@ impl Session {
     }
 
     /// The verbatim rounds as plain words.
-    pub fn plain_rounds(&self) -> Vec<PlainRound> {
+    pub fn plain_rounds(&mut self) -> Result<Vec<PlainRound>, SessionError> {
+        self.read_all()?;
         let verbatim = self.verbatim();
         let shown = self.shown.iter().filter(|entry| verbatim.contains(&entry.round));
         let shown: Vec<&ShownEntry> = shown.collect();
@@ -98,7 +105,7 @@ impl Session {
                 at_ms: entries.last().map_or(0, |entry| entry.at_ms),
             }
         };
-        shown.chunk_by(|one, next| one.round == next.round).map(plain).collect()
+        Ok(shown.chunk_by(|one, next| one.round == next.round).map(plain).collect())
     }
 
     /// Whether a summariser is at work in the background.

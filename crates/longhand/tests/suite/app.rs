@@ -341,3 +341,18 @@ fn the_library_opens_a_renamed_session_by_its_new_name_alone() {
         assert_eq!(App::of_owner(archive, Owner::LOCAL).verify(None).unwrap().sessions, 2);
     }
 }
+
+#[test]
+fn trying_out_an_archive_looks_at_the_newest_sessions_only() {
+    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let app = App::new(Arc::clone(&archive));
+    spoken(&*archive, "first", NewSession::default());
+    let health = app.try_out("tried", DAY_MS).unwrap();
+    assert_eq!((health.sessions, health.rounds, health.has_more), (1, 1, false));
+    for number in 0..1_000 {
+        spoken(&*archive, &format!("s{number}"), NewSession::default());
+    }
+    let health = app.try_out("tried", DAY_MS).unwrap();
+    assert_eq!((health.sessions, health.rounds, health.has_more), (1_000, 1_000, true));
+    assert_eq!(app.verify(None).unwrap().sessions, 1_001);
+}

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use longhand::{Archive, MemoryArchive, Prompt, Round, Session, SessionSettings, Tokens, recall};
-use longhand_archive::{Page, Scope};
-use longhand_core::{Handle, Scale};
+use longhand_archive::{After, NewSession, Page, Scope};
+use longhand_core::{Handle, Scale, Seq};
 use longhand_meter::{ImageRule, MeterSpec};
 use longhand_testkit::faulty::{Fault, Faulty};
 use longhand_testkit::filler;
@@ -178,7 +178,7 @@ fn what_a_round_adds_is_all_that_is_counted_and_the_sum_is_right() {
         // Another process records into the same session now and then.
         let by = if number % 7 == 3 { &mut other } else { &mut session };
         let recorded = by.record(&round).unwrap();
-        assert_eq!(recorded.tokens, by.tokens(), "round {number}");
+        assert_eq!(recorded.tokens, by.tokens().unwrap(), "round {number}");
         if number % 10 == 9 {
             session.window("And now?", &Prompt::default(), 0).unwrap();
         }
@@ -219,4 +219,44 @@ fn a_new_result_is_clipped_as_it_enters_if_that_is_asked_for() {
     let [handle] = handles(&window)[..] else { panic!("{window}") };
     let opened = recall::open(&*archive, &Scope::Session(session), handle).unwrap().unwrap();
     assert_eq!(opened.original.as_str(), body);
+}
+
+/// What was recorded without a window is folded a portion at a time, and nothing of it is left out or read twice.
+#[test]
+fn a_long_record_is_folded_in_portions() {
+    let archive = memory();
+    let entries: Vec<_> = (0..4_000u64)
+        .flat_map(|number| {
+            let said = filler::words(900, number);
+            Round::new(&format!("Step {number}: go on."), &said, number.cast_signed()).entries()
+        })
+        .collect();
+    let text: usize = entries.iter().map(|entry| entry.raw.len()).sum();
+    assert!(text > 2 * (8 << 20), "there are several portions");
+    let id = open(&archive, 12_000).id();
+    let new = NewSession { name: "x".to_owned(), ..NewSession::default() };
+    archive.begin(id, &new).unwrap();
+    archive.append(id, After::Newest, &entries).unwrap();
+
+    let mut session = open(&archive, 12_000);
+    assert_eq!(session.verbatim(), 0..4_000);
+    let window = session.window("And now?", &Prompt::default(), 9).unwrap();
+    assert_eq!(window.shortfall, Tokens::ZERO);
+    assert!(window.json.contains("Step 3999: go on."));
+    let mut batches = archive.batches(id, Page::ALL).unwrap().items;
+    batches.sort_by_key(|batch| batch.number);
+    assert!(batches.len() >= 2);
+    let heads: Vec<_> = batches.iter().map(|batch| batch.batch.head).collect();
+    assert!(heads.is_sorted());
+    let fold = batches.iter().rev().find_map(|batch| batch.batch.fold()).unwrap();
+    assert_eq!(fold.spans.first().unwrap().first, Seq(1), "the task stays");
+    assert!(fold.spans.windows(2).all(|pair| pair[0].last < pair[1].first));
+
+    // Whoever opens it later shows the same, and an undo brings back a part of it that can be folded again.
+    let mut again = open(&archive, 12_000);
+    assert_eq!(again.verbatim(), session.verbatim());
+    assert_eq!(again.window("And now?", &Prompt::default(), 9).unwrap().json, window.json);
+    again.undo().unwrap();
+    assert!(again.verbatim().start < session.verbatim().start);
+    assert_eq!(again.window("And now?", &Prompt::default(), 9).unwrap().shortfall, Tokens::ZERO);
 }

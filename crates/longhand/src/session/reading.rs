@@ -1,0 +1,146 @@
+//! Reading a session as far as it is needed.
+
+use std::ops::Range;
+
+use longhand_archive::{After, Entry, attempts, outrun};
+use longhand_core::{Batch, Seq};
+
+use super::{CommitWhen, Session, SessionError, ShownContent, ShownEntry};
+use crate::entry::{Form, messages, trace};
+use crate::prompt::Prompt;
+
+/// How many entries are read from the archive at a time.
+const READ_AT_A_TIME: u64 = 1_024;
+/// How many bytes of them are folded at a time.
+const PORTION_BYTES: usize = 8 << 20;
+
+impl Session {
+    /// Reads the state of the conversation from the archive. Entries are read when they are needed, folded ones never.
+    pub fn reload(&mut self) -> Result<(), SessionError> {
+        self.driver.refresh()?;
+        let last = self.last();
+        self.shown = Vec::new();
+        self.unread.clear();
+        self.weighed = None;
+        self.live.clear();
+        self.newest_batch = 0;
+        self.read_counts();
+        if self.place == After::Entry(None) {
+            return Ok(());
+        }
+        let live = self.driver.live(last)?;
+        self.newest_batch = live.last().map_or(0, |live| live.number);
+        self.live = live.iter().map(|live| live.batch().clone()).collect();
+        keep_newest_state(&mut self.live);
+        self.unread = self.gaps().into();
+        // Where the verbatim rounds begin is known from the first of them.
+        while self.unread.len() > 1 {
+            self.read_some(1)?;
+        }
+        self.read_some(1)
+    }
+
+    /// The entry after which nothing is seen; `None` for the newest.
+    fn last(&self) -> Option<Seq> {
+        match self.place {
+            After::Newest => None,
+            After::Entry(last) => last,
+        }
+    }
+
+    /// Reads entries until there are so many bytes of them more, or no more.
+    fn read_some(&mut self, bytes: usize) -> Result<(), SessionError> {
+        let last = self.last();
+        let mut read = 0;
+        while read < bytes
+            && let Some(gap) = self.unread.front_mut()
+        {
+            let end = gap.end.min(gap.start + READ_AT_A_TIME);
+            let range = gap.start..end;
+            let entries = self.driver.entries(last, range)?;
+            read += entries.iter().map(|entry| entry.raw.len()).sum::<usize>();
+            self.shown.extend(entries.iter().map(shown));
+            if end == gap.end {
+                self.unread.pop_front();
+            } else {
+                gap.start = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all entries that are not folded.
+    pub(super) fn read_all(&mut self) -> Result<(), SessionError> {
+        self.read_some(usize::MAX)
+    }
+
+    /// Folds what is too much to be read at once a portion at a time, as if there had been a window after each.
+    pub(super) fn fold_portions(
+        &mut self,
+        prompt: &Prompt,
+        now_ms: i64,
+    ) -> Result<(), SessionError> {
+        let mut conflicts = attempts();
+        loop {
+            self.read_some(PORTION_BYTES)?;
+            if self.unread.is_empty() {
+                return Ok(());
+            }
+            let (plan, commit) = (self.settings.plan, CommitWhen::At(now_ms));
+            if self.try_window(None, prompt, plan, commit)?.is_none() {
+                conflicts.next().ok_or_else(|| outrun(self.id))?;
+            }
+        }
+    }
+
+    /// Takes note of how much the session has.
+    pub(super) fn read_counts(&mut self) {
+        let memory = self.driver.live.lock();
+        let (tree, log) = (memory.state.tree(), memory.state.log());
+        self.is_undone = !log.is_empty() && !log.is_live(log.len());
+        self.entries = tree.len();
+        let newest = tree.newest().and_then(|newest| memory.state.round(newest).ok());
+        self.rounds = newest.map_or(0, |round| round + 1);
+        self.pins = memory.state.pins().to_vec();
+    }
+
+    /// The numbers of entries that are not folded.
+    fn gaps(&self) -> Vec<Range<u64>> {
+        let fold = self.live.iter().rev().find_map(Batch::fold);
+        let spans = fold.map(|fold| fold.spans.clone()).unwrap_or_default();
+        let mut gaps = Vec::new();
+        let mut start = 0;
+        for span in spans {
+            gaps.push(start..span.first.0);
+            start = span.last.0 + 1;
+        }
+        gaps.push(start..self.entries);
+        gaps.retain(|gap| gap.start < gap.end);
+        gaps
+    }
+}
+
+fn shown(entry: &Entry) -> ShownEntry {
+    let content = match Form::parse(&entry.form) {
+        Some(Form::Message(dialect)) => match messages(dialect, &entry.raw).into_iter().next() {
+            Some(message) => ShownContent::Message(dialect, message),
+            None => ShownContent::Aside,
+        },
+        Some(Form::Trace) => match trace(&entry.raw) {
+            Some((name, summary)) => ShownContent::Trace(name, summary),
+            None => ShownContent::Aside,
+        },
+        Some(Form::Call) | None => ShownContent::Aside,
+    };
+    ShownEntry { seq: entry.seq, round: entry.round, at_ms: entry.at_ms, content }
+}
+
+/// Forgets the states of all folds but the newest, which is the only one that is read again.
+///
+/// The archive has them all: an undo reads them from there.
+pub(super) fn keep_newest_state(live: &mut [Batch]) {
+    let newest = live.iter().rposition(|batch| batch.fold().is_some()).unwrap_or(0);
+    for batch in &mut live[..newest] {
+        batch.state = String::new();
+    }
+}
