@@ -188,9 +188,10 @@ pub(crate) struct ServeArgs {
     /// the background [default: models.summary in the settings, or extractive]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) summariser: Vec<String>,
-    /// Offer models a tool that brings back what was left out; clients never see it
-    #[arg(long)]
-    pub(crate) expand_tool: bool,
+    /// Offer models a tool that brings back what was left out; clients never see it. Sessions that began without it
+    /// go on without it
+    #[arg(long, visible_alias = "expand-tool")]
+    pub(crate) recall_tool: bool,
     /// A file with API keys, one per line; callers must send one of them
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<std::path::PathBuf>,

@@ -19,7 +19,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use longhand::app::{App, check_new_name};
 use longhand_core::{Tokens, grouped};
-use longhand_server::{Counts, LogSink, Missing, Settings, serve};
+use longhand_server::{Counts, LogSink, Missing, RecallTool, Settings, serve};
 use tokio::runtime::Builder;
 
 use self::agent::AgentProcess;
@@ -104,7 +104,11 @@ fn settings(args: &RunArgs, agent: &str, secret: &str, warn: LogSink) -> Result<
         clip_new_percent: store::clip_new(args.clip_new, &config)?,
         summarisers: store::summarisers(&config, &[], || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
-        expand_tool: args.expand_tool,
+        recall_tool: match (args.recall_tool, args.no_recall_tool) {
+            (_, true) => RecallTool::Never,
+            (true, _) => RecallTool::Always,
+            _ => RecallTool::BesideOthers,
+        },
         session: args.name.clone(),
         agent: Some(agent.to_owned()),
         warn: Some(warn),

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use longhand::{Archive, MemoryArchive, Redactor, time};
 use longhand_core::{Tokens, grouped};
-use longhand_server::{Counts, HeaderName, LogSink, Missing, ServerError, Settings, serve};
+use longhand_server::{
+    Counts, HeaderName, LogSink, Missing, RecallTool, ServerError, Settings, serve,
+};
 use tokio::runtime::Builder;
 
 use crate::args::ServeArgs;
@@ -140,7 +142,7 @@ fn settings(args: &ServeArgs) -> Result<Settings> {
         policy: args.policy.into(),
         summarisers: store::summarisers(&config, &args.summariser, || Ok(Arc::clone(&archive)))?,
         prices: models::prices(&config),
-        expand_tool: args.expand_tool,
+        recall_tool: if args.recall_tool { RecallTool::Always } else { RecallTool::Never },
         require_archive: args.require_archive,
         log: args.log.as_deref().map(|path| log(path, redactor.clone())).transpose()?,
         redactor,

@@ -34,6 +34,9 @@ pub fn with_tool(dialect: Dialect, request: &str, tool: &ToolOffer) -> Option<St
     if view.get("functions").is_some() || view.get("conversation").is_some() {
         return None;
     }
+    if view.get("tool_choice").is_some_and(|choice| !is_free(choice)) {
+        return None;
+    }
     let json = tool.write(dialect)?;
     let mut edits = Edits::of(view);
     match view.get("tools") {
@@ -51,6 +54,19 @@ pub fn with_tool(dialect: Dialect, request: &str, tool: &ToolOffer) -> Option<St
         Some(_) => return None,
     }
     edits.finish()
+}
+
+/// Whether a request lists tools.
+pub fn has_tools(request: &str) -> bool {
+    let tools = View::parse(request).and_then(|view| view.get("tools"));
+    tools.is_some_and(|tools| tools.kind() == JsonKind::Array && !tools.elements().is_empty())
+}
+
+/// Whether a model may call any tool that is listed: none is forced, and the others are not forbidden.
+fn is_free(choice: View) -> bool {
+    let kind = choice.get("type").unwrap_or(choice).str();
+    choice.kind() == JsonKind::Null
+        || kind.is_some_and(|kind| ["auto", "any", "required"].contains(&&*kind))
 }
 
 /// Whether a listed tool has that name.
@@ -96,6 +112,16 @@ mod tests {
             (r#"{"tools":1}"#, None),
             (r#"{"functions":[]}"#, None),
             (r#"{"conversation":"conv_1"}"#, None),
+            (r#"{"tool_choice":"none"}"#, None),
+            (r#"{"tool_choice":{"type":"none"}}"#, None),
+            (r#"{"tool_choice":{"type":"tool","name":"a"}}"#, None),
+            (r#"{"tool_choice":{"type":"function","function":{"name":"a"}}}"#, None),
+            (r#"{"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[]}}"#, None),
+            (r#"{"tool_choice":"auto"}"#, Some(r#"{"tool_choice":"auto","tools":[TOOL]}"#)),
+            (
+                r#"{"tool_choice":{"type":"any"}}"#,
+                Some(r#"{"tool_choice":{"type":"any"},"tools":[TOOL]}"#),
+            ),
             ("[]", None),
         ] {
             let offered = with_tool(Dialect::Anthropic, request, &TOOL);

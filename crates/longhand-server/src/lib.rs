@@ -65,4 +65,4 @@ pub use hyper::header::HeaderName;
 pub use metrics::Counts;
 pub use missing::Missing;
 pub use proxy::{Proxy, serve};
-pub use settings::{LogSink, Settings};
+pub use settings::{LogSink, RecallTool, Settings};

@@ -164,7 +164,7 @@ impl Shared {
         Ok(Self {
             upstreams,
             stores: Stores { archived: Arc::new(archived), forgetful },
-            parser: Parser::new(settings.expand_tool, redaction.clone()),
+            parser: Parser::new(settings.recall_tool, redaction.clone()),
             windows: Windows::new(&settings, &knowledge, &metrics, &redaction),
             recorder: AnswerRecorder::new(&knowledge, &metrics, &redaction, &notices),
             knowledge,

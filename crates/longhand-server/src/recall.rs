@@ -3,6 +3,7 @@
 //! Its calls are answered here: what was asked for is inserted into the window, and the model answers
 //! again. The client sees one answer without any of that.
 
+mod before;
 mod follow;
 mod offer;
 mod stream;
@@ -12,6 +13,7 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use longhand_dialect::{Reply, ReplyFilter};
 
+pub(crate) use self::before::offered_before;
 use self::follow::RecallRounds;
 pub(crate) use self::follow::RepeatableRequest;
 pub(crate) use self::offer::offer;

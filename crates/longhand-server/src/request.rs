@@ -103,6 +103,11 @@ pub(crate) enum PrepareError {
     TooCostly,
     #[error("the session was renumbered meanwhile")]
     Renumbered,
+    #[error("other requests of the session have other tools")]
+    Tools {
+        /// Whether the recall tool is one of them.
+        offers_recall: bool,
+    },
 }
 
 impl From<WindowError> for PrepareError {
@@ -120,7 +125,9 @@ impl From<PrepareError> for Bypass {
         match error {
             PrepareError::TooCostly => Bypass::TooLarge,
             PrepareError::NotTheOwner => Bypass::NotTheOwner,
-            PrepareError::Renumbered | PrepareError::Archive(_) => Bypass::Late,
+            PrepareError::Renumbered | PrepareError::Tools { .. } | PrepareError::Archive(_) => {
+                Bypass::Late
+            }
             PrepareError::Dialect(_) | PrepareError::Meter(_) | PrepareError::Empty => {
                 Bypass::Unreadable
             }

@@ -10,6 +10,19 @@ use longhand::{Archive, Extractive, Miner, Owner, Redactor, Summariser, Tokens};
 use longhand_core::Policy;
 use longhand_model::Prices;
 
+/// Where models are offered the tool that brings back what a window left out. It is never added to a session in its
+/// middle, nor where a request forces a tool or forbids others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecallTool {
+    /// Nowhere.
+    #[default]
+    Never,
+    /// In requests with tools of the client: not every model takes a tool.
+    BesideOthers,
+    /// In all requests.
+    Always,
+}
+
 /// Takes the lines of a log, each a JSON object.
 pub type LogSink = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -50,8 +63,8 @@ pub struct Settings {
     pub miner: Miner,
     /// What models cost.
     pub prices: Prices,
-    /// Whether models are offered a tool that brings back what a window left out.
-    pub expand_tool: bool,
+    /// Where models are offered a tool that brings back what a window left out.
+    pub recall_tool: RecallTool,
     /// Where every message is kept.
     pub archive: Arc<dyn Archive>,
     /// Whether nothing is archived: what a window leaves out is kept in memory for a while, without handles.
@@ -117,7 +130,7 @@ impl Settings {
             summarisers: vec![Arc::new(Extractive)],
             miner: Miner::default(),
             prices: Prices::default(),
-            expand_tool: false,
+            recall_tool: RecallTool::Never,
             archive,
             no_archive: false,
             require_archive: false,

@@ -27,6 +27,7 @@ use crate::client::ClientProgram;
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::missing::Missing;
+use crate::recall;
 use crate::request::parse::ParsedRequest;
 use crate::request::{PrepareError, Recording};
 use crate::route::Caller;
@@ -220,6 +221,17 @@ impl Store {
         };
         let _ = session.catch_up(&*self.archive).await;
         (!session.is_foreign()).then_some(session)
+    }
+
+    /// Whether requests of a session offer the recall tool: those of a new one do, and the others go on as before.
+    pub(crate) async fn offers_recall(&self, session: &LiveSession) -> bool {
+        if let Some(known) = session.offers_recall.get() {
+            return *known;
+        }
+        // Where the archive cannot be asked, no cache is put at risk.
+        let offers = recall::offered_before(&*self.archive, session).await;
+        let offers = offers.is_ok_and(|before| before.unwrap_or(true));
+        *session.offers_recall.get_or_init(|| offers)
     }
 
     /// What people call a session, as far as the archive knows.

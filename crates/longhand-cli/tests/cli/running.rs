@@ -94,6 +94,27 @@ fn a_program_runs_behind_a_private_proxy_and_its_status_is_passed_on() {
 }
 
 #[test]
+fn models_that_take_tools_get_one_for_what_was_left_out() {
+    for (options, has_tools, expected) in [
+        ("", true, true),
+        ("", false, false),
+        ("--no-recall-tool", true, false),
+        ("--recall-tool", false, true),
+    ] {
+        let (server, folder) = (answers(1), folder());
+        let mut body: Value = serde_json::from_str(&request(2)).unwrap();
+        if has_tools {
+            body["tools"] = json!([{"type": "function", "function": {"name": "read"}}]);
+        }
+        folder.write("body.json", body.to_string());
+        let run = folder.run(&run_line(&server, options, "./agent body.json"));
+        assert_eq!(run.status, 0, "{run:?}");
+        let sent = &server.requests()[0].body;
+        assert_eq!(sent.contains("longhand_recall"), expected, "{options} {has_tools}: {sent}");
+    }
+}
+
+#[test]
 fn a_conversation_without_a_name_is_found_again() {
     let (server, folder) = (answers(3), folder());
     for rounds in [3, 4] {

@@ -27,3 +27,18 @@ pub(crate) fn offer(dialect: Dialect, request: &str) -> Option<RecallOffer> {
     let drops_thinking = switched.is_some();
     Some(RecallOffer { request: switched.unwrap_or(request), drops_thinking })
 }
+
+#[cfg(test)]
+mod tests {
+    use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
+
+    use super::*;
+
+    #[test]
+    fn the_tool_takes_few_tokens() {
+        let images = ImageRule::for_model(ImageProvider::OpenAi, None);
+        let meter = MeterSpec::for_model("gpt-4o").open(images).unwrap();
+        let request = offer(Dialect::Chat, "{}").unwrap().request;
+        assert!(longhand_core::Scale::new(&*meter).text(&request).0 < 200, "{request}");
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use longhand::driver::hidden_tokens;
 use longhand::driver::{
-    Computing, LiveSession, PlacedRequest, RequestPlace, UnplacedRequest, WindowSource,
+    Computing, LiveSession, PlacedRequest, Purpose, RequestPlace, UnplacedRequest, WindowSource,
 };
 use longhand::{SharedMeter, Tokens};
 
@@ -54,6 +54,13 @@ pub(crate) async fn admit(
     };
     let session = session.ok_or(PrepareError::NotTheOwner)?;
     let ParsedRequest { unplaced, details } = parsed;
+    let changes = &details.changes;
+    if changes.may_recall {
+        let offers_recall = store.offers_recall(&session).await;
+        if offers_recall != changes.offers_recall {
+            return Err(PrepareError::Tools { offers_recall });
+        }
+    }
     let place = store.admit(&session, unplaced, details.earlier.is_some(), recording).await?;
     let hidden = if place.twin.is_redacted() {
         let (twin, meter) = (place.twin.clone(), Arc::clone(&meter));
@@ -110,6 +117,10 @@ impl RequestDetails {
             working: self.working,
             store: Arc::clone(store),
         };
+        if recording == Recording::Archived && purpose == Purpose::Turn {
+            // Whoever sends a session's first request decides.
+            let _ = place.placed.session.offers_recall.set(self.changes.offers_recall);
+        }
         let mut window = WindowSource::new(place, purpose, meter, hidden);
         window.clear.clone_from(&self.changes.options.clear);
         window.has_handles = !store.forgets;

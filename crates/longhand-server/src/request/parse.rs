@@ -6,7 +6,9 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use longhand::Owner;
 use longhand::driver::{ChainedRequest, Keeper, Twin, UnplacedRequest, shared_messages};
-use longhand_dialect::{Conversation, Dialect, Options, read_on, read_shared, without_options};
+use longhand_dialect::{
+    Conversation, Dialect, Options, has_tools, read_on, read_shared, without_options,
+};
 
 use crate::client::ClientProgram;
 use crate::load::{Load, MemoryShare, SMALL_BYTES_MAX, Working};
@@ -17,11 +19,12 @@ use crate::request::admit::AdmittedRequest;
 use crate::request::history::ProviderHistory;
 use crate::request::{PrepareError, Recording, RequestContext};
 use crate::route::{Caller, RequestFields};
+use crate::settings::RecallTool;
 
 /// Reads requests.
 pub(crate) struct Parser {
-    /// Whether models are offered the recall tool.
-    offers_recall: bool,
+    /// Where models are offered the recall tool.
+    recall_tool: RecallTool,
     redaction: Redaction,
     pub(crate) memos: MemoCache,
 }
@@ -55,7 +58,9 @@ pub(crate) struct RequestDetails {
 pub(crate) struct ProviderChanges {
     /// What it asks of its provider and gets from us.
     pub(crate) options: Options,
-    /// Whether it offers the recall tool.
+    /// Whether it can offer the recall tool.
+    pub(crate) may_recall: bool,
+    /// Whether it offers it.
     pub(crate) offers_recall: bool,
     /// Whether the provider is told to drop thinking before any edit, since hidden calls may void it.
     pub(crate) drops_thinking: bool,
@@ -67,23 +72,29 @@ pub(crate) struct ProviderChanges {
 type MemoMatch = (Arc<AdmittedRequest>, usize);
 
 impl Parser {
-    pub(crate) fn new(offers_recall: bool, redaction: Redaction) -> Self {
-        Self { offers_recall, redaction, memos: MemoCache::default() }
+    pub(crate) fn new(recall_tool: RecallTool, redaction: Redaction) -> Self {
+        Self { recall_tool, redaction, memos: MemoCache::default() }
     }
 
     /// Reads a request: takes options out, offers the recall tool, takes secrets out of what is stored, and chains
-    /// the messages.
+    /// the messages. Whether its session has that tool is assumed, if it is not said.
     pub(crate) fn parse(
         &self,
         context: &RequestContext,
         text: &Arc<String>,
+        offers_recall: Option<bool>,
     ) -> Result<ParsedRequest, PrepareError> {
         let memo = self.memos.find(&context.caller, context.dialect, text);
         let counted = memo.as_ref().map(|(earlier, common)| (&earlier.working, *common));
         let mut working =
             Working::of(text, counted, &context.share).ok_or(PrepareError::TooCostly)?;
         let working_bytes = working.bytes;
-        let (adapted, changes) = self.change(context, text);
+        let of_earlier = || {
+            let (earlier, _) = memo.as_ref()?;
+            earlier.session().offers_recall.get().copied()
+        };
+        let offers_recall = offers_recall.or_else(of_earlier).unwrap_or(true);
+        let (adapted, changes) = self.change(context, text, offers_recall);
         let texts = self.redact(adapted);
         let is_as_it_came = Arc::ptr_eq(text, texts.stored());
         let memo = if is_as_it_came {
@@ -119,6 +130,7 @@ impl Parser {
         &self,
         context: &RequestContext,
         text: &Arc<String>,
+        offers_recall: bool,
     ) -> (Arc<String>, ProviderChanges) {
         let dialect = context.dialect;
         let mut options = Options::default();
@@ -128,17 +140,24 @@ impl Parser {
         let without = if options.is_empty() { None } else { without_options(dialect, text) };
         let text = without.map_or_else(|| Arc::clone(text), Arc::new);
         // Where nothing is kept, nothing can be brought back.
-        let may_recall = self.offers_recall
+        let is_wanted = match self.recall_tool {
+            RecallTool::Never => false,
+            RecallTool::BesideOthers => has_tools(&text),
+            RecallTool::Always => true,
+        };
+        let may_recall = is_wanted
             && !context.as_is
             && !context.forgets
             && context.recording != Recording::Untaken;
         let offer = may_recall.then(|| recall::offer(dialect, &text)).flatten();
+        let may_recall = offer.is_some();
+        let offer = offer.filter(|_| offers_recall);
         let offers_recall = offer.is_some();
         let drops_thinking = offer.as_ref().is_some_and(|offer| offer.drops_thinking);
         let text = offer.map_or(text, |offer| Arc::new(offer.request));
         let is_changed = !options.is_empty() || offers_recall;
         let body = is_changed.then(|| Bytes::from(text.as_bytes().to_vec()));
-        (text, ProviderChanges { options, offers_recall, drops_thinking, body })
+        (text, ProviderChanges { options, may_recall, offers_recall, drops_thinking, body })
     }
 
     /// The text as it is sent, and as it is stored.
@@ -239,13 +258,13 @@ mod tests {
     }
 
     fn parsed(parser: &Parser, dialect: Dialect, text: &str) -> ParsedRequest {
-        parser.parse(&context(dialect), &Arc::new(text.to_owned())).unwrap()
+        parser.parse(&context(dialect), &Arc::new(text.to_owned()), None).unwrap()
     }
 
     #[test]
     fn secrets_stay_in_what_is_sent_and_are_not_stored() {
         let redactor = Arc::new(Redactor::new([7; 32]));
-        let parser = Parser::new(false, Redaction::new(Some(&redactor)));
+        let parser = Parser::new(RecallTool::Never, Redaction::new(Some(&redactor)));
         let text = |key: &str| {
             format!(r#"{{"model":"m","messages":[{{"role":"user","content":"Use {key} now."}}]}}"#)
         };
@@ -259,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_recall_tool_is_offered_where_something_can_be_brought_back() {
-        let parser = Parser::new(true, Redaction::default());
+        let parser = Parser::new(RecallTool::Always, Redaction::default());
         let text = r#"{"model":"m","messages":[{"role":"user","content":"Hello."}]}"#;
         let request = parsed(&parser, Dialect::Chat, text);
         assert!(request.details.changes.offers_recall);
@@ -274,7 +293,7 @@ mod tests {
             RequestContext { forgets: true, ..context(Dialect::Chat) },
             RequestContext { recording: Recording::Untaken, ..context(Dialect::Chat) },
         ] {
-            let request = parser.parse(&context, &Arc::new(text.to_owned())).unwrap();
+            let request = parser.parse(&context, &Arc::new(text.to_owned()), None).unwrap();
             assert!(
                 !request.details.changes.offers_recall && request.details.changes.body.is_none()
             );
@@ -283,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_request_that_goes_on_from_an_unknown_answer_is_a_session_of_its_own() {
-        let parser = Parser::new(false, Redaction::default());
+        let parser = Parser::new(RecallTool::Never, Redaction::default());
         let text = r#"{"model":"m","previous_response_id":"resp_1","input":"Go on."}"#;
         let request = parsed(&parser, Dialect::Responses, text);
         assert_eq!(request.details.fields.previous.as_deref(), Some("resp_1"));

@@ -136,7 +136,7 @@ impl Shared {
         text: &Arc<String>,
         workers: &Workers,
     ) -> Result<AtOnce, PrepareError> {
-        let parsed = self.parser.parse(context, text)?;
+        let parsed = self.parser.parse(context, text, None)?;
         let store = self.stores.of(context.forgets);
         let ParsedRequest { unplaced, details } = &parsed;
         let is_known = details.fields.previous.is_none()
@@ -148,6 +148,10 @@ impl Shared {
             fits.then(|| store.at_hand(&details.caller, &unplaced.chained.chain)).flatten()
         };
         let session = if is_known { at_hand() } else { None };
+        let session = session.filter(|session| {
+            let changes = &parsed.details.changes;
+            !changes.may_recall || session.offers_recall.get() == Some(&changes.offers_recall)
+        });
         let Some(session) = session else {
             return Ok(AtOnce::NotYet(Some(Box::new(parsed))));
         };
@@ -170,7 +174,7 @@ impl Shared {
     }
 
     /// Prepares a request; it may wait for the archive, but no thread does. It is prepared anew if another process was
-    /// first: then its session was renumbered, or its batch was refused.
+    /// first: then its session was renumbered, or its batch was refused. So it is if its session has other tools.
     async fn prepare_waiting(
         self: Arc<Self>,
         context: RequestContext,
@@ -178,11 +182,16 @@ impl Shared {
         mut parsed: Option<Box<ParsedRequest>>,
         workers: Workers,
     ) -> Result<PreparedRequest, PrepareError> {
-        let (started, mut refused) = (Instant::now(), None);
+        let (started, mut refused, mut offers) = (Instant::now(), None, None);
         for () in attempts() {
             let tools = (Arc::clone(&text), workers.clone());
-            let prepared = match self.prepare_in_place(&context, parsed.take(), tools).await {
+            let prepared = self.prepare_in_place(&context, parsed.take(), offers, tools).await;
+            let prepared = match prepared {
                 Err(PrepareError::Renumbered) => continue,
+                Err(PrepareError::Tools { offers_recall }) => {
+                    offers = Some(offers_recall);
+                    continue;
+                }
                 prepared => prepared?,
             };
             if self.windows.waiter.durability(&prepared.source).await != BatchDurability::Refused {
@@ -202,13 +211,15 @@ impl Shared {
         self: &Arc<Self>,
         context: &RequestContext,
         parsed: Option<Box<ParsedRequest>>,
+        offers_recall: Option<bool>,
         (text, workers): (Arc<String>, Workers),
     ) -> Result<PreparedRequest, PrepareError> {
         let parsed = if let Some(parsed) = parsed {
             *parsed
         } else {
             let (shared, context) = (Arc::clone(self), context.clone());
-            workers.compute(move || shared.parser.parse(&context, &text)).await?
+            let parse = move || shared.parser.parse(&context, &text, offers_recall);
+            workers.compute(parse).await?
         };
         let store = self.stores.of(context.forgets);
         let parsed = parsed.with_history(context, store, &workers).await?;

@@ -9,6 +9,7 @@ use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use longhand::unread::{UnreadAnswer, UnreadContent, answers};
 use longhand::{Archive, Redactor};
 use longhand_archive::Page;
+use longhand_server::RecallTool;
 use serde_json::{Value, json};
 
 use crate::common::raw::{Piece, RawServer};
@@ -303,7 +304,7 @@ async fn every_answer_arrives_and_every_word_is_kept() {
             let (warn, warnings) = log();
             let stage = before(&all, size, |settings| {
                 settings.require_archive = require;
-                settings.expand_tool = recalls;
+                settings.recall_tool = if recalls { RecallTool::Always } else { RecallTool::Never };
                 settings.warn = Some(warn);
             })
             .await;
@@ -587,7 +588,7 @@ async fn calls_of_ours_are_answered_in_answers_that_are_not_as_their_format_says
             let stage = Stage::with([], |settings| {
                 settings.upstream_openai = Some(upstream.url());
                 settings.upstream_anthropic = Some(upstream.url());
-                settings.expand_tool = true;
+                settings.recall_tool = RecallTool::Always;
             })
             .await;
             let answer = ask(&stage, path, 0, &asked).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::common::raw::{Piece, RawServer, exchange};
 use crate::common::{PATHS, Stage, request, user};
 use longhand_dialect::{Reply, SseReader};
-use longhand_server::Settings;
+use longhand_server::{RecallTool, Settings};
 use longhand_testkit::scripted::ScriptStep;
 
 /// The bytes of an answer as a provider sends it.
@@ -84,7 +84,8 @@ async fn what_came_of_an_answer_arrives() {
                     let pieces = vec![(sent.into_bytes(), Duration::ZERO)];
                     let stage = before_with(pieces, |settings| {
                         settings.require_archive = require;
-                        settings.expand_tool = recalls;
+                        settings.recall_tool =
+                            if recalls { RecallTool::Always } else { RecallTool::Never };
                     })
                     .await;
                     let got = exchange(stage.proxy.address(), post(path, stream)).await;

@@ -6,6 +6,7 @@ use crate::common::{
 };
 use longhand::Tokens;
 use longhand_core::Handle;
+use longhand_server::RecallTool;
 
 /// Whether a text names a handle.
 fn names_handle(text: &str) -> bool {
@@ -22,7 +23,7 @@ async fn nothing_of_them_is_kept_and_no_handle_is_offered() {
             let stage = Stage::with(answers(12), |settings| {
                 settings.archive = proxy_archive;
                 settings.budget = Some(Tokens(3_000));
-                settings.expand_tool = true;
+                settings.recall_tool = RecallTool::Always;
                 settings.no_archive = !by_header;
             })
             .await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use crate::common::{Stage, assistant, reopened, says, sessions, sqlite, user};
 use longhand::{Archive, Owner, SessionId, Tokens};
 use longhand_archive::NewSession;
-use longhand_server::{HeaderName, Settings};
+use longhand_server::{HeaderName, RecallTool, Settings};
 use longhand_testkit::scripted::{ScriptStep, ScriptedCall, ScriptedReply};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ const FORMS: [(&str, &str); 7] = [
 fn set(settings: &mut Settings, archive: &Arc<dyn Archive>) {
     settings.archive = Arc::clone(archive);
     settings.budget = Some(Tokens(1_500));
-    settings.expand_tool = true;
+    settings.recall_tool = RecallTool::Always;
     settings.credential_headers = vec![HeaderName::from_static("x-team-key")];
 }
 
@@ -263,7 +263,7 @@ async fn a_token_that_is_renewed_in_mid_session_leaves_one_session_and_its_edits
         let (_folder, archive) = sqlite();
         let stage = Stage::with(vec![says("Noted."); 4], |settings| {
             set(settings, &archive);
-            settings.expand_tool = false;
+            settings.recall_tool = RecallTool::Never;
             if kind == "Longhand's key" {
                 settings.keys = vec!["ours".to_owned()];
             }

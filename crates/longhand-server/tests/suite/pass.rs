@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::common::{PATHS, Stage, messages, request};
 use futures_util::StreamExt;
+use longhand_server::RecallTool;
 use longhand_testkit::scripted::ScriptStep;
 
 #[tokio::test]
@@ -11,7 +12,7 @@ async fn a_request_goes_as_it_is_where_that_is_asked_for() {
     for path in PATHS {
         let stage = Stage::with([ScriptStep::Answer("Well.".to_owned())], |settings| {
             settings.budget = Some(longhand::Tokens(1_000));
-            settings.expand_tool = true;
+            settings.recall_tool = RecallTool::Always;
         })
         .await;
         let body = request(path, &messages(path, 20), false);

@@ -7,7 +7,7 @@ use longhand::Tokens;
 use longhand_core::{Handle, Scale};
 use longhand_dialect::{Dialect, Reply, ReplyReader, SseReader};
 use longhand_meter::{ImageProvider, ImageRule, MeterSpec};
-use longhand_server::Settings;
+use longhand_server::{RecallTool, Settings};
 use longhand_testkit::scripted::{self, ScriptStep, ScriptedCall, ScriptedReply};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn offers(settings: &mut Settings) {
     settings.budget = Some(BUDGET);
     // Windows have stubs and not only a block.
     settings.low_water_percent = 70;
-    settings.expand_tool = true;
+    settings.recall_tool = RecallTool::Always;
 }
 
 fn says(id: &str, text: &str, calls: &[(&str, &str, Value)]) -> ScriptStep {
@@ -374,7 +374,8 @@ async fn without_a_call_every_byte_passes() {
             let mut bodies = Vec::new();
             for offered in [false, true] {
                 let stage = Stage::with([step.clone()], |settings| {
-                    settings.expand_tool = offered;
+                    settings.recall_tool =
+                        if offered { RecallTool::Always } else { RecallTool::Never };
                 })
                 .await;
                 let answer = stage.post(path, &request(path, &messages(path, 1), stream)).await;
@@ -409,7 +410,7 @@ async fn a_full_window_makes_room() {
     for path in PATHS {
         let body = request(path, &messages(path, 12), false);
         let stage = Stage::with([ScriptStep::Answer("ok".into())], |settings| {
-            settings.expand_tool = true;
+            settings.recall_tool = RecallTool::Always;
             settings.budget = Some(Tokens(1));
         })
         .await;
@@ -418,7 +419,7 @@ async fn a_full_window_makes_room() {
             whole.headers()["x-longhand-tokens-before"].to_str().unwrap().parse().unwrap();
         let call = says("r1", "", &[("call_1", NAME, json!({"query": "file_3.rs"}))]);
         let stage = Stage::with([call, ScriptStep::Answer("ok".into())], |settings| {
-            settings.expand_tool = true;
+            settings.recall_tool = RecallTool::Always;
             settings.budget = Some(Tokens(tokens + 10));
         })
         .await;
@@ -543,4 +544,69 @@ async fn handles_are_good_after_a_restart() {
     assert_eq!(read(path, true, &answer).text, "ok");
     assert!(brought(path, &stage.sent()[1]).contains("\n> line "));
     stage.proxy.stop().await;
+}
+
+/// A request with a tool of the client.
+fn with_tool(path: &str, steps: usize) -> Value {
+    let mut body: Value =
+        serde_json::from_str(&request(path, &messages(path, steps), false)).unwrap();
+    body["tools"] = match dialect(path) {
+        Dialect::Chat => json!([{"type": "function", "function": {"name": "read"}}]),
+        Dialect::Responses => json!([{"type": "function", "name": "read"}]),
+        _ => json!([{"name": "read", "input_schema": {"type": "object"}}]),
+    };
+    body
+}
+
+#[tokio::test]
+async fn a_session_goes_on_with_the_tools_that_it_began_with() {
+    for path in PATHS {
+        for began_with in [false, true] {
+            let (folder, _archive) = sqlite();
+            // Two processes, each with two requests.
+            for (process, settings_say) in [began_with, true].into_iter().enumerate() {
+                let stage = Stage::with(vec![ScriptStep::Answer("ok".into()); 2], |settings| {
+                    let tool =
+                        if settings_say { RecallTool::BesideOthers } else { RecallTool::Never };
+                    settings.archive = reopened(&folder);
+                    settings.recall_tool = tool;
+                })
+                .await;
+                for turn in 0..2 {
+                    let body = with_tool(path, 1 + 2 * process + turn);
+                    stage.post(path, &body.to_string()).await.text().await.unwrap();
+                }
+                let has_tool: Vec<bool> =
+                    stage.sent().iter().map(|sent| sent.contains(NAME)).collect();
+                assert_eq!(has_tool, [began_with; 2], "{path}, process {process}");
+                stage.proxy.stop().await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_forces_a_tool_or_has_none_stays_as_it_is() {
+    for path in PATHS {
+        let stage = Stage::with(vec![ScriptStep::Answer("ok".into()); 3], |settings| {
+            settings.recall_tool = RecallTool::BesideOthers;
+        })
+        .await;
+        let plain = request(path, &[json!({"role": "user", "content": "A title?"})], false);
+        let mut forced = with_tool(path, 1);
+        forced["tool_choice"] = match dialect(path) {
+            Dialect::Chat => json!({"type": "function", "function": {"name": "read"}}),
+            Dialect::Responses => json!({"type": "function", "name": "read"}),
+            _ => json!({"type": "tool", "name": "read"}),
+        };
+        let mut forbidden = with_tool(path, 2);
+        forbidden["tool_choice"] = match dialect(path) {
+            Dialect::Anthropic => json!({"type": "none"}),
+            _ => json!("none"),
+        };
+        for body in [plain, forced.to_string(), forbidden.to_string()] {
+            stage.post(path, &body).await.text().await.unwrap();
+            assert_eq!(*stage.sent().last().unwrap(), body, "{path}");
+        }
+    }
 }

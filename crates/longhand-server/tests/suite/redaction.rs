@@ -5,6 +5,7 @@ use std::sync::Arc;
 use longhand::{Redactor, Tokens};
 use longhand_archive::Scope;
 use longhand_core::Handle;
+use longhand_server::RecallTool;
 use longhand_testkit::scripted::ScriptStep;
 use serde_json::{Value, json};
 
@@ -268,7 +269,7 @@ async fn a_key_is_written_nowhere_whatever_field_it_comes_in() {
         settings.archive = Arc::clone(&archive);
         settings.log = Some(log);
         settings.warn = Some(warn);
-        settings.expand_tool = true;
+        settings.recall_tool = RecallTool::Always;
         settings.redactor = Some(redactor);
     })
     .await;

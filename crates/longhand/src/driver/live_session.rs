@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use longhand_archive::{
     Archive, ArchiveError, Conflict, Entry, FoldStates, LoggedBatch, NewBatch, Owner, SessionId,
@@ -41,6 +41,9 @@ pub struct LiveSession {
     pub continues: Option<SessionId>,
     /// A hash of what the client calls the conversation.
     pub group: Option<u64>,
+    /// Whether its requests offer the recall tool, once that is decided: a change in the middle would void all that the
+    /// provider has cached of it.
+    pub offers_recall: OnceLock<bool>,
     memory: Mutex<SessionMemory>,
     /// Held while a window is planned, so that no two plans start from the same window.
     planning: tokio::sync::Mutex<()>,
@@ -70,6 +73,7 @@ impl LiveSession {
             name,
             continues,
             group,
+            offers_recall: OnceLock::new(),
             memory: Mutex::new(SessionMemory::new(owner)),
             planning: tokio::sync::Mutex::default(),
             doubts: AtomicU64::new(1),
