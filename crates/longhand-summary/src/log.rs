@@ -4,9 +4,15 @@
 //! as much of it as has room, in the order of its worth.
 
 mod action;
+mod call;
+mod choice;
 mod contents;
+mod document;
+mod excerpts;
 mod files;
+mod finding;
 mod heading;
+mod lines;
 mod name_index;
 mod names;
 mod page;
@@ -28,11 +34,13 @@ use longhand_core::{
 };
 use rustc_hash::FxHashMap;
 
-use self::action::{Action, FileChange, action};
+use self::action::{Action, FileChange};
+use self::call::{Pointers, ReadCall};
+use self::excerpts::Excerpts;
 use self::names::{NameSource, Names};
 pub use self::page::LogPage;
 pub use self::speech::user_words;
-use self::speech::{WORDS_CHARS_MIN, opening, speech, without_reminders};
+use self::speech::{WORDS_CHARS_MIN, opening, reply, speech, without_reminders};
 use self::standing::Standing;
 use self::story::Story;
 use self::work::WorkState;
@@ -95,6 +103,8 @@ pub struct Log {
     work: WorkState,
     story: Story,
     names: Names,
+    excerpts: Excerpts,
+    pointers: Pointers,
     /// Whether the model calls tools the way that providers offer.
     calls_tools: bool,
     /// The command that the newest message ended with, where the model acts in text.
@@ -130,12 +140,17 @@ impl Log {
     pub fn begin_after(&mut self, messages: &[&Message]) {
         if self.messages == 0 {
             self.rounds = messages.iter().filter(|message| message.is_user_turn()).count() as u64;
+            for message in messages.iter().filter(|message| message.is_user_turn()) {
+                for text in message.parts.iter().filter_map(Part::text) {
+                    self.pointers.read(&without_reminders(&text.decode()));
+                }
+            }
         }
     }
 
     /// Reads messages, oldest first.
     pub fn read(&mut self, messages: &[&Message]) {
-        let mut calls: FxHashMap<String, Action> = FxHashMap::default();
+        let mut calls: FxHashMap<String, ReadCall> = FxHashMap::default();
         for message in messages {
             self.messages += 1;
             self.read_message(message, &mut calls);
@@ -161,7 +176,7 @@ impl Log {
         told.chain(newer).collect::<Vec<_>>().join("\n")
     }
 
-    fn read_message(&mut self, message: &Message, calls: &mut FxHashMap<String, Action>) {
+    fn read_message(&mut self, message: &Message, calls: &mut FxHashMap<String, ReadCall>) {
         let acting = self.acting.take();
         for part in &message.parts {
             match part {
@@ -175,8 +190,8 @@ impl Log {
                     calls.insert(call.id.decode().into_owned(), self.read_call(call));
                 }
                 Part::Result(result) => {
-                    let action = calls.remove(&*result.call.decode());
-                    self.read_result(action.as_ref(), result);
+                    let call = calls.remove(&*result.call.decode());
+                    self.read_result(call.as_ref(), result);
                 }
                 part => {
                     if let Some(text) = part.text() {
@@ -197,7 +212,7 @@ impl Log {
         }
     }
 
-    fn read_call(&mut self, call: &ToolCall) -> Action {
+    fn read_call(&mut self, call: &ToolCall) -> ReadCall {
         self.calls_tools = true;
         let arguments = call.arguments.decode();
         let weight = if arguments.len() < BULKY_BYTES { TALK_WEIGHT } else { 1 };
@@ -205,8 +220,8 @@ impl Log {
         let node = cursor.node().ok();
         let is_object =
             |node: &&JsonNode| node.value.kind == JsonKind::Object && cursor.end().is_ok();
-        let action = action(call, &arguments, node.as_ref());
-        let path = source_of(&action);
+        let read = ReadCall::of(call, &arguments, node.as_ref(), &self.pointers);
+        let path = source_of(&read.action);
         let source = self.names.source(&path);
         // The names of files come before the names in them.
         self.names.read(&path, self.messages, FILE_WEIGHT, source);
@@ -220,7 +235,7 @@ impl Log {
             }
             None => self.names.read(bounded(&arguments), self.messages, weight, source),
         }
-        action
+        read
     }
 
     fn read_text(&mut self, role: Role, text: &Text, acting: Option<&str>, works_on: bool) {
@@ -241,7 +256,7 @@ impl Log {
                     return;
                 }
                 self.hear_user(&text);
-                self.work.hear_of_sub_agents(&text, self.messages);
+                self.work.hear_of_tasks(&text, self.messages);
                 self.read_talk(bounded(&without_reminders(&text)), USER_WEIGHT);
             }
             Role::Assistant => {
@@ -249,7 +264,7 @@ impl Log {
                 self.read_talk(bounded(&text), TALK_WEIGHT);
                 let (round, message) = (self.rounds, self.messages);
                 self.standing.hear(Role::Assistant, round, message, bounded(&text), works_on);
-                self.story.say(self.rounds, bounded(&text));
+                self.story.say(self.rounds, self.messages, bounded(&text));
                 for path in edited_in_text(&text) {
                     self.work.change(FileChange::Changed, path, self.messages);
                 }
@@ -273,6 +288,7 @@ impl Log {
         }
         self.expands = said.is_command;
         self.rounds += 1;
+        self.pointers.read(&said.words);
         self.standing.hear(Role::User, self.rounds, self.messages, bounded(text), false);
         self.words.retain(|words| words.text != said.words);
         self.words.push(Words { round: self.rounds, lasts: said.lasts, text: said.words });
@@ -296,21 +312,12 @@ impl Log {
         }
     }
 
-    fn read_result(&mut self, action: Option<&Action>, result: &ToolResult) {
-        let mut answer = Cow::Borrowed("");
-        for text in result.content.iter().filter_map(Part::text).map(Text::decode) {
-            if answer.is_empty() {
-                answer = text;
-            } else {
-                let joined = answer.to_mut();
-                joined.push('\n');
-                joined.push_str(&text);
-            }
-        }
-        self.work.hear_of_sub_agents(&answer, self.messages);
+    fn read_result(&mut self, call: Option<&ReadCall>, result: &ToolResult) {
+        let answer = answer_of(result);
+        self.work.hear_of_tasks(&answer, self.messages);
         let answer = without_reminders(&answer);
         let answer = printed(answer.trim_end());
-        let source = action.map(source_of).unwrap_or_default();
+        let source = call.map(|call| source_of(&call.action)).unwrap_or_default();
         let source = self.names.source(&source);
         if answer.len() > NAMES_BYTES_MAX {
             let head = cut::head(&answer, NAMES_BYTES_MAX * 3 / 4);
@@ -320,10 +327,34 @@ impl Log {
         } else {
             self.names.read(&answer, self.messages, 1, source);
         }
-        if let Some(action) = action {
-            self.work.take(action, &answer, result.error, self.messages);
+        if let Some(call) = call {
+            if let Some(reply) = reply(&answer) {
+                return self.work.hear_reply(&call.name, &reply, self.messages);
+            }
+            if call.is_background
+                && let Action::Run(command) = &call.action
+            {
+                return self.work.start_in_background(command, &answer, self.messages);
+            }
+            self.work.take(&call.action, &answer, result.error, self.messages);
+            self.excerpts.take(call, &answer, result.error, self.messages);
         }
     }
+}
+
+/// What a tool answered, as one text.
+fn answer_of(result: &ToolResult) -> Cow<'_, str> {
+    let mut answer = Cow::Borrowed("");
+    for text in result.content.iter().filter_map(Part::text).map(Text::decode) {
+        if answer.is_empty() {
+            answer = text;
+        } else {
+            let joined = answer.to_mut();
+            joined.push('\n');
+            joined.push_str(&text);
+        }
+    }
+    answer
 }
 
 /// The file that names are from; empty if it is not a single one.

@@ -108,6 +108,15 @@ pub(super) fn action(call: &ToolCall, arguments: &str, node: Option<&JsonNode>) 
     }
 }
 
+/// The tool of a call and its arguments in short.
+pub(super) fn in_short(call: &ToolCall, arguments: &str, node: Option<&JsonNode>) -> String {
+    let values = match node.filter(|_| !call.freeform) {
+        Some(node) => ArgumentFields { source: arguments, node }.values(60),
+        None => vec![quote::line_within(arguments, 60)],
+    };
+    described(&call.name.decode(), &values)
+}
+
 /// The action of a call whose arguments are no object.
 fn freeform(name: &str, input: &str) -> Action {
     let patched = patched(input);

@@ -126,6 +126,13 @@ impl Names {
         }
     }
 
+    /// What a mention of a name is worth: more if it was used often and lately.
+    pub(super) fn worth(&self, name: &str, now: u64) -> f64 {
+        let Some(uses) = self.uses.get(name) else { return 0.0 };
+        let age = now.saturating_sub(uses.last) as f64;
+        f64::from(1 + uses.count).ln() / 4.0 * 0.5f64.powf(age / HALF_LIFE_MESSAGES)
+    }
+
     /// Adds an id of the project's own.
     pub(super) fn add_own(&mut self, name: &str, message: u64) {
         self.add(name, OWN_COUNT, message, NameSource::default());

@@ -3,20 +3,24 @@
 use std::borrow::Cow;
 
 use longhand_core::anchor::identifiers;
-use longhand_core::json::strings_of_object;
-use longhand_core::{Message, Part, Scale, Tokens};
-use rustc_hash::FxHashSet;
+use longhand_core::json::{JsonCursor, strings_of_object};
+use longhand_core::{Message, Part, Scale, Tokens, ToolCall};
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::action::Action;
+use super::call::ReadCall;
+use super::choice::Choice;
 use super::contents::Contents;
+use super::excerpts::Excerpts;
 use super::files::common_root;
 use super::name_index::NameIndex;
 use super::names::{NameSource, Names};
 use super::sheet::Sheet;
-use super::{Log, bounded};
+use super::{Log, answer_of, bounded};
 
-/// The most room that is reserved for names, in percent, and the room that ids always get.
-const NAMES_PERCENT_MAX: u64 = 30;
-const NAMES_PERCENT_MIN: u64 = 15;
+/// The most room that is reserved for lines and names, and for names alone, in percent.
+const OTHERS_PERCENT_MAX: u64 = 60;
+const NAMES_PERCENT_MAX: u64 = 20;
 
 /// The part of a log that fits into a block.
 #[derive(Clone, Debug, Default)]
@@ -50,15 +54,31 @@ impl Log {
         let unseen: Vec<u64> =
             hidden.iter().map(|(at, _)| self.messages + *at as u64 + 1).collect();
         let folder = self.folder();
-        let tiers = Contents { log: self, now: &now, unseen: &unseen, folder: &folder }.tiers();
-        let mut sheet = Sheet { tiers, scale, limit, spent: Tokens::ZERO };
+        let contents = Contents { log: self, now: &now, unseen: &unseen, folder: &folder };
+        let mut sheet = Sheet { tiers: contents.tiers(), scale, limit, spent: Tokens::ZERO };
         let wanted = sheet.wanted();
         sheet.shorten_words(limit);
-        let names = names_room(limit, wanted, self.names.has_own());
-        sheet.fill(limit.saturating_sub(names));
+        sheet.fill(limit.saturating_sub(others_room(limit, wanted, self.names.has_own())));
+        let in_sight = in_sight(after, hidden);
+        let seen: FxHashSet<&str> = identifiers(&in_sight).collect();
+        let excerpts = self.excerpts_with(after, hidden);
+        let (text, _) = sheet.text();
+        let choice = Choice {
+            excerpts: &excerpts,
+            steps: &contents.steps(),
+            names: &self.names,
+            now: self.messages + after.len() as u64,
+            folder: &folder,
+            page: &text,
+            in_sight: &in_sight,
+            seen: &seen,
+        };
+        let names = Tokens(limit.0 * NAMES_PERCENT_MAX / 100);
+        let room = limit.saturating_sub(scale.text(&text) + names);
+        sheet.add_shown(choice.units(room, scale));
         let (mut text, names_from) = sheet.text();
-        let room = limit.saturating_sub(scale.text(&text) + Tokens(1));
-        let (names, has_all) = self.names_lines(&text, after, hidden, room, scale, &folder);
+        let room = limit.saturating_sub(scale.text(&text) + Tokens(1)).min(names);
+        let (names, has_all) = self.names_lines(&text, after, hidden, &seen, room, scale, &folder);
         text.insert_str(names_from, &names);
         text.truncate(text.trim_end().len());
         while scale.text(&text) > limit {
@@ -88,6 +108,45 @@ impl Log {
         now
     }
 
+    /// The lines that are known, with those of bodies in sight that are not shown.
+    fn excerpts_with(&self, after: &[&Message], hidden: &[(usize, &Part)]) -> Cow<'_, Excerpts> {
+        let mut excerpts = Cow::Borrowed(&self.excerpts);
+        if hidden.is_empty() {
+            return excerpts;
+        }
+        let is_hidden = |part: &Part| hidden.iter().any(|(_, known)| std::ptr::eq(*known, part));
+        let mut calls: FxHashMap<String, (ReadCall, bool)> = FxHashMap::default();
+        for (at, message) in after.iter().enumerate() {
+            for part in &message.parts {
+                match part {
+                    Part::Call(call) => {
+                        let read = self.call_in_sight(call);
+                        calls.insert(call.id.decode().into_owned(), (read, is_hidden(part)));
+                    }
+                    Part::Result(result) => {
+                        let Some((call, is_bare)) = calls.remove(&*result.call.decode()) else {
+                            continue;
+                        };
+                        let edits = matches!(call.action, Action::Edit(_));
+                        if if edits { is_bare } else { is_hidden(part) } {
+                            let answer = answer_of(result);
+                            let number = self.messages + at as u64 + 1;
+                            excerpts.to_mut().take(&call, &answer, result.error, number);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        excerpts
+    }
+
+    fn call_in_sight(&self, call: &ToolCall) -> ReadCall {
+        let arguments = call.arguments.decode();
+        let node = JsonCursor::new(&arguments).node().ok();
+        ReadCall::of(call, &arguments, node.as_ref(), &self.pointers)
+    }
+
     /// The folder that most files share.
     fn folder(&self) -> String {
         let changed = self.work.files.iter().map(|file| file.path.as_str());
@@ -95,11 +154,13 @@ impl Log {
     }
 
     /// Names that no message in sight has, and whether all ids that must be kept are among them.
+    #[allow(clippy::too_many_arguments)]
     fn names_lines(
         &self,
         text: &str,
         after: &[&Message],
         hidden: &[(usize, &Part)],
+        seen: &FxHashSet<&str>,
         room: Tokens,
         scale: &Scale,
         folder: &str,
@@ -108,8 +169,6 @@ impl Log {
         for (at, part) in hidden {
             read_hidden(names.to_mut(), part, self.messages + *at as u64 + 1);
         }
-        let seen = in_sight(after, hidden);
-        let seen: FxHashSet<&str> = identifiers(&seen).collect();
         let now = self.messages + after.len() as u64;
         let unseen = names.ranked(now, folder).into_iter().filter(|name| !seen.contains(name));
         let mut index = NameIndex::new(&names, text, folder, room, scale);
@@ -162,11 +221,11 @@ fn texts_of(part: &Part, mut read: impl FnMut(&str)) {
     }
 }
 
-/// The room for names: what the important lines leave, up to a share.
+/// The room for lines and names: what the important lines leave, up to a share.
 ///
 /// Ids that must be kept always get some room.
-fn names_room(limit: Tokens, wanted: Tokens, has_own: bool) -> Tokens {
-    let least = if has_own { limit.0 * NAMES_PERCENT_MIN / 100 } else { 0 };
-    let room = limit.saturating_sub(wanted).min(Tokens(limit.0 * NAMES_PERCENT_MAX / 100));
+fn others_room(limit: Tokens, wanted: Tokens, has_own: bool) -> Tokens {
+    let least = if has_own { limit.0 * NAMES_PERCENT_MAX / 100 } else { 0 };
+    let room = limit.saturating_sub(wanted).min(Tokens(limit.0 * OTHERS_PERCENT_MAX / 100));
     room.max(Tokens(least))
 }

@@ -33,6 +33,10 @@ pub(super) fn written(command: &str) -> Vec<(FileChange, String)> {
                 }
                 _ => continue,
             };
+            if matches!(words.as_slice(), ["mv", ..] | ["git", "mv", ..]) {
+                let moved = operands().take(from);
+                files.extend(moved.map(|path| (FileChange::Deleted, (*path).to_owned())));
+            }
             files.extend(operands().skip(from).map(|path| (change, (*path).to_owned())));
         }
     }
@@ -130,7 +134,7 @@ mod tests {
             ("echo x >> log.txt 2>/dev/null", vec![(Changed, "log.txt")]),
             ("sed -i 's/a/b/g' src/a.rs src/b.rs", vec![(Changed, "src/b.rs")]),
             ("cargo test 2>&1 | tee out.txt", vec![(Changed, "out.txt")]),
-            ("git mv a.rs b.rs", vec![(Created, "b.rs")]),
+            ("git mv a.rs b.rs", vec![(Deleted, "a.rs"), (Created, "b.rs")]),
             ("grep -n 'a > b' src/a.rs; rm /tmp/x.txt", vec![]),
         ] {
             let files = written(command);

@@ -145,6 +145,31 @@ pub(super) fn without_reminders(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
+/// What a user did with a call, as the client reports it in the place of the tool's answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reply<'t> {
+    /// The call was refused, perhaps with words.
+    Refused(&'t str),
+    /// The user answered the questions of the call.
+    Answered(&'t str),
+}
+
+/// Reads the reply of a user to a call. Only the client's own words at the start of an answer count.
+pub(super) fn reply(answer: &str) -> Option<Reply<'_>> {
+    const REFUSALS: &[&str] = &["The user doesn't want to", "The user rejected", "User rejected"];
+    const ANSWERS: &[&str] = &["User has answered your questions:", "User answered:"];
+    const SAID: &str = "the user said:";
+    const BYTES_MAX: usize = 4_000;
+    let answer = Some(answer.trim()).filter(|answer| answer.len() <= BYTES_MAX)?;
+    if let Some(words) = ANSWERS.iter().find_map(|opening| answer.strip_prefix(opening)) {
+        let words = words.split(". You can now").next().unwrap_or(words);
+        return Some(Reply::Answered(words.trim()));
+    }
+    REFUSALS.iter().any(|opening| answer.starts_with(opening)).then(|| {
+        Reply::Refused(around(answer, SAID).map(|(_, said)| said.trim()).unwrap_or_default())
+    })
+}
+
 /// The text before a mark and after it: `split_once`, several times as fast in long texts.
 pub(super) fn around<'t>(text: &'t str, mark: &str) -> Option<(&'t str, &'t str)> {
     let at = memmem::find(text.as_bytes(), mark.as_bytes())?;
@@ -244,6 +269,18 @@ mod tests {
             Some("/compact and go on"),
             false,
         );
+    }
+
+    #[test]
+    fn replies_to_calls_are_known_by_the_words_of_clients() {
+        let refused = "The user doesn't want to proceed with this tool use. It was rejected.";
+        assert_eq!(reply(refused), Some(Reply::Refused("")));
+        let said = format!("{refused} To tell you how to proceed, the user said:\nnot on main");
+        assert_eq!(reply(&said), Some(Reply::Refused("not on main")));
+        let answered =
+            "User has answered your questions: \"Port?\"=\"8080\". You can now continue.";
+        assert_eq!(reply(answered), Some(Reply::Answered("\"Port?\"=\"8080\"")));
+        assert_eq!(reply("log: The user doesn't want to pay"), None);
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //! input.
 
 use super::action::FileChange;
+use super::excerpts::{ExcerptSource, SourceKind};
 use super::heading::{
     CHANGED, CHECKED, FAILED, FOUND, HEADINGS, Heading, REPORTED, SEEN, STORY, TASKS, WORDS,
 };
+use super::lines::LineKind;
 use super::standing::StatementKind;
 use super::story::StoryLine;
 use super::work::{FileChanges, Noted, note};
@@ -50,13 +52,24 @@ impl Log {
         }
         line(&["b", &self.work.branch, &quote::line(&self.work.open_file)]);
         for told in &self.story.lines {
-            line(&["l", &told.round.to_string(), flag(told.is_end), &told.text]);
+            let (round, message) = (told.round.to_string(), told.message.to_string());
+            line(&["l", &round, flag(told.is_end), &told.text, &message]);
         }
         if let Some((rounds, lines)) = &self.story.told {
             line(&["told", &rounds.to_string()]);
             for text in lines {
                 line(&["m", text]);
             }
+        }
+        for pointer in &self.pointers.names {
+            line(&["u", pointer]);
+        }
+        for source in &self.excerpts.sources {
+            line(&["o", source.kind.letter(), &source.label]);
+        }
+        for excerpt in &self.excerpts.lines {
+            let (source, message) = (excerpt.source.to_string(), excerpt.message.to_string());
+            line(&["e", excerpt.kind.letter(), &source, &message, &excerpt.heading, &excerpt.text]);
         }
         // Names refer to their sources by number.
         let kept: Vec<_> = self.names.kept(self.messages).collect();
@@ -124,9 +137,23 @@ impl Log {
             ["b", branch, open_file] => {
                 (self.work.branch, self.work.open_file) = (branch.to_owned(), open_file.to_owned());
             }
-            ["l", round, is_end, text] => {
-                let (round, is_end) = (number(round), is_end == "1");
-                self.story.lines.push(StoryLine { round, is_end, text: text.to_owned() });
+            // Earlier versions wrote no message.
+            ["l", round, is_end, text] => self.parse_story(round, is_end, text, "0"),
+            ["l", round, is_end, text, message] => self.parse_story(round, is_end, text, message),
+            ["u", pointer] => self.pointers.names.push(pointer.to_owned()),
+            ["o", kind, label] => {
+                let kinds = SourceKind::ALL.into_iter();
+                if let Some(kind) = kinds.into_iter().find(|known| known.letter() == kind) {
+                    let label = label.to_owned();
+                    self.excerpts.sources.push(ExcerptSource { kind, label });
+                }
+            }
+            ["e", kind, source, message, heading, text] => {
+                let kind = LineKind::ALL.into_iter().find(|known| known.letter() == kind);
+                let source = number(source) as usize;
+                if let Some(kind) = kind.filter(|_| source < self.excerpts.sources.len()) {
+                    self.excerpts.add(source, kind, heading, text, number(message));
+                }
             }
             ["told", rounds] => self.story.told = Some((number(rounds), Vec::new())),
             ["m", text] => {
@@ -149,6 +176,12 @@ impl Log {
             }
             _ => {}
         }
+    }
+
+    fn parse_story(&mut self, round: &str, is_end: &str, text: &str, message: &str) {
+        let number = |text: &str| text.parse::<u64>().unwrap_or(0);
+        let (round, is_end, message) = (number(round), is_end == "1", number(message));
+        self.story.lines.push(StoryLine { round, is_end, message, text: text.to_owned() });
     }
 
     fn parse_name(&mut self, count: &str, last: &str, name: &str, source: &str) {
@@ -271,7 +304,7 @@ impl Log {
 
     fn story_line(&mut self, round: u64, text: &str) {
         let text = quote::line_within(text, 300);
-        self.story.lines.push(StoryLine { round, is_end: true, text });
+        self.story.lines.push(StoryLine { round, is_end: true, message: 0, text });
     }
 }
 

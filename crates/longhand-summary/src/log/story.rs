@@ -3,6 +3,7 @@
 use longhand_core::anchor::{SentenceForm, sentences, statements};
 use longhand_core::{Role, cut};
 
+use super::finding::{is_plan, worth};
 use crate::quote;
 
 /// The most characters of a line, and of one that has aged.
@@ -13,7 +14,10 @@ pub(super) const AGED_CHARS_MAX: usize = 140;
 const STORY_BYTES_MAX: usize = 16_000;
 
 /// How many steps are kept besides the ends of rounds.
-const STEPS_MAX: usize = 40;
+const STEPS_MAX: usize = 80;
+
+/// How many sentences of a text are looked at.
+const SENTENCES_MAX: usize = 200;
 
 /// What was said in a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +25,16 @@ pub(super) struct StoryLine {
     pub(super) round: u64,
     /// Whether it was the last text before control returned to the user.
     pub(super) is_end: bool,
+    /// The message that it is from.
+    pub(super) message: u64,
     pub(super) text: String,
+}
+
+impl StoryLine {
+    /// How much it tells.
+    pub(super) fn worth(&self) -> u32 {
+        sentences(&self.text).map(|sentence| worth(sentence.text)).max().unwrap_or(0)
+    }
 }
 
 /// The story of a conversation.
@@ -34,7 +47,7 @@ pub(super) struct Story {
 
 impl Story {
     /// Adds a text of the assistant. It counts as the end of the round until another one follows.
-    pub(super) fn say(&mut self, round: u64, text: &str) {
+    pub(super) fn say(&mut self, round: u64, message: u64, text: &str) {
         let text = gist(text);
         if text.is_empty() {
             return;
@@ -49,7 +62,7 @@ impl Story {
                 self.lines.pop();
             }
         }
-        self.lines.push(StoryLine { round, is_end: true, text });
+        self.lines.push(StoryLine { round, is_end: true, message, text });
         self.age();
     }
 
@@ -65,13 +78,13 @@ impl Story {
         self.told.as_ref().map_or(0, |told| told.0 + 1)
     }
 
-    /// Shortens the older half and drops the oldest when there is too much.
+    /// Shortens the older half and drops the lines that tell least when there is too much.
     fn age(&mut self) {
         let steps = self.lines.iter().filter(|line| !line.is_end).count();
         if steps > STEPS_MAX
-            && let Some(oldest) = self.lines.iter().position(|line| !line.is_end)
+            && let Some(lightest) = self.lightest_step()
         {
-            self.lines.remove(oldest);
+            self.lines.remove(lightest);
         }
         let bytes =
             |lines: &[StoryLine]| lines.iter().map(|line| line.text.len() + 8).sum::<usize>();
@@ -83,44 +96,60 @@ impl Story {
             line.text = whole_sentences(&line.text, AGED_CHARS_MAX);
         }
         while bytes(&self.lines) > STORY_BYTES_MAX * 3 / 4 {
-            let step = self.lines.iter().position(|line| !line.is_end);
+            let step = self.lightest_step();
             self.lines.remove(step.unwrap_or(0));
         }
     }
+
+    /// The step that tells least, and the oldest of those.
+    fn lightest_step(&self) -> Option<usize> {
+        let steps = self.lines.iter().enumerate().filter(|(_, line)| !line.is_end);
+        steps.min_by_key(|(at, line)| (line.worth(), *at)).map(|(at, _)| at)
+    }
 }
 
-/// The first sentences of a text that say something by themselves.
-///
-/// A sentence that only announces the next step is used if there is no other.
+/// The sentences of a text that tell most, in their order.
 fn gist(text: &str) -> String {
-    let (mut gist, mut plan) = (String::new(), String::new());
-    for sentence in sentences(text) {
+    let mut told: Vec<(u32, String)> = Vec::new();
+    for sentence in sentences(text).take(SENTENCES_MAX) {
         // A heading or a line of code says nothing alone; decisions and questions are listed elsewhere.
         if matches!(sentence.form, SentenceForm::Line | SentenceForm::Heading)
             || statements(sentence.text, Role::Assistant).next().is_some()
         {
             continue;
         }
-        let mut sentence = quote::line(sentence.text);
-        if sentence.contains("**") {
-            sentence = sentence.replace("**", "");
+        let mut line = quote::line(sentence.text);
+        if line.contains("**") {
+            line = line.replace("**", "");
         }
-        let sentence = without_exclamation(&sentence);
-        let line = if is_plan(sentence) { &mut plan } else { &mut gist };
-        if !line.is_empty() && line.len() + sentence.len() > LINE_CHARS_MAX {
-            break;
+        let line = without_exclamation(&line);
+        let worth = worth(line);
+        if worth > 0 && !line.is_empty() && !is_courtesy(line) {
+            told.push((worth, line.to_owned()));
         }
-        if sentence.is_empty() || is_courtesy(sentence) {
-            continue;
-        }
-        if !line.is_empty() {
-            // Items of a list have no full stop.
-            let ends = line.ends_with(['.', '!', '?', ':', ';', ',']);
-            line.push_str(if ends { " " } else { "; " });
-        }
-        line.push_str(sentence);
     }
-    quote::line_within(if gist.is_empty() { &plan } else { &gist }, LINE_CHARS_MAX)
+    let mut order: Vec<usize> = (0..told.len()).collect();
+    order.sort_by_key(|at| (std::cmp::Reverse(told[*at].0), *at));
+    let mut room = LINE_CHARS_MAX;
+    let mut chosen: Vec<usize> = Vec::new();
+    for at in order {
+        let length = told[at].1.len();
+        if chosen.is_empty() || length <= room {
+            chosen.push(at);
+            room = room.saturating_sub(length + 1);
+        }
+    }
+    chosen.sort_unstable();
+    let mut gist = String::new();
+    for at in chosen {
+        if !gist.is_empty() {
+            // Items of a list have no full stop.
+            let ends = gist.ends_with(['.', '!', '?', ':', ';', ',']);
+            gist.push_str(if ends { " " } else { "; " });
+        }
+        gist.push_str(&told[at].1);
+    }
+    quote::line_within(&gist, LINE_CHARS_MAX)
 }
 
 /// The first sentences of a line, in at most `chars_max` characters; a longer first sentence is cut.
@@ -154,26 +183,6 @@ fn without_exclamation(sentence: &str) -> &str {
         }
         _ => sentence,
     }
-}
-
-/// Whether a sentence announces the next step.
-fn is_plan(sentence: &str) -> bool {
-    const OPENINGS: &[&str] = &[
-        "let me",
-        "now let",
-        "now i",
-        "i'll",
-        "i will",
-        "i need to",
-        "looking",
-        "checking",
-        "next",
-        "first, let",
-        "let's",
-        "now ",
-    ];
-    let low = cut::head(sentence, 24).to_lowercase();
-    OPENINGS.iter().any(|opening| low.starts_with(opening))
 }
 
 /// Whether a sentence is only polite and says nothing about the work.

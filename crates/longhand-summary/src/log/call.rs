@@ -1,0 +1,216 @@
+//! What is kept of a call until its answer is read.
+
+use longhand_core::anchor::identifiers;
+use longhand_core::json::{JsonCursor, JsonKind, JsonNode};
+use longhand_core::{ToolCall, cut};
+
+use super::action::{Action, action, in_short};
+
+/// The keys of a text that is replaced, and of the text that takes its place.
+const OLD_TEXTS: &[&str] = &["old_string", "oldText", "oldString", "old_str", "old_text", "search"];
+#[rustfmt::skip]
+const NEW_TEXTS: &[&str] = &[
+    "new_string", "newText", "newString", "new_str", "new_text", "replace", "replacement", "code_edit", "new_source",
+    "insert_text", "content", "contents", "file_text", "text_content",
+];
+
+/// A text of more bytes is a plan, and no setting.
+const PLAN_BYTES_MIN: usize = 120;
+
+/// The most pointers that are kept.
+const POINTERS_MAX: usize = 60;
+
+/// A call that was read.
+#[derive(Clone, Debug)]
+pub(super) struct ReadCall {
+    pub(super) action: Action,
+    /// The tool and its arguments in short.
+    pub(super) name: String,
+    /// Texts that are replaced, and what takes their place.
+    pub(super) changes: Vec<(String, String)>,
+    /// Whether it goes on in the background.
+    pub(super) is_background: bool,
+    /// A plan that is put before the user.
+    pub(super) plan: Option<String>,
+    /// Whether it looks at something that the user pointed to.
+    pub(super) pointed: Pointed,
+}
+
+impl ReadCall {
+    /// Reads a call, whose arguments are handed in decoded.
+    pub(super) fn of(
+        call: &ToolCall,
+        arguments: &str,
+        node: Option<&JsonNode>,
+        pointers: &Pointers,
+    ) -> Self {
+        let action = action(call, arguments, node);
+        let name = in_short(call, arguments, node);
+        let mut read = Self {
+            action,
+            name,
+            changes: Vec::new(),
+            is_background: false,
+            plan: None,
+            pointed: pointers.found_in(arguments),
+        };
+        match node.filter(|_| !call.freeform) {
+            Some(node) if matches!(read.action, Action::Edit(_) | Action::EditOpen) => {
+                read.changes = changes(arguments, node);
+                if read.changes.is_empty() {
+                    let patch = ["patch", "input", "diff"].iter();
+                    let patch = patch.filter_map(|key| node.get(arguments, key)?.str(arguments));
+                    read.changes = patch.map(|patch| patch_sides(&patch)).collect();
+                }
+            }
+            Some(node) => {
+                let background = node.get(arguments, "run_in_background");
+                read.is_background =
+                    background.is_some_and(|value| &arguments[value.span()] == "true");
+                let plan = node.get(arguments, "plan").and_then(|plan| plan.str(arguments));
+                read.plan = plan
+                    .filter(|plan| plan.len() >= PLAN_BYTES_MIN)
+                    .map(std::borrow::Cow::into_owned);
+            }
+            None => read.changes = vec![patch_sides(arguments)],
+        }
+        read
+    }
+}
+
+/// Whether a call looks at something that the user pointed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Pointed {
+    No,
+    /// At a part of it: the user named `TW-9`, and it looks at `TW-9.2`.
+    InPart,
+    Yes,
+}
+
+/// What a call replaces and by what, also in a list of several edits.
+fn changes(source: &str, node: &JsonNode) -> Vec<(String, String)> {
+    let text = |node: &JsonNode, keys: &[&str]| {
+        let value = keys.iter().find_map(|key| node.get(source, key)?.str(source));
+        value.map(std::borrow::Cow::into_owned)
+    };
+    let change =
+        |node: &JsonNode| Some((text(node, OLD_TEXTS).unwrap_or_default(), text(node, NEW_TEXTS)?));
+    let mut changes: Vec<(String, String)> = change(node).into_iter().collect();
+    if let Some(list) = node.get(source, "edits").filter(|list| list.kind == JsonKind::Array) {
+        let mut cursor = JsonCursor::at(source, list.span().start);
+        let _ = cursor.elements(|cursor| {
+            let node = cursor.node()?;
+            changes.extend(change(&node));
+            Ok(())
+        });
+    }
+    changes
+}
+
+/// The lines that a patch takes out, and those that it puts in.
+fn patch_sides(patch: &str) -> (String, String) {
+    let (mut old, mut new) = (String::new(), String::new());
+    for line in patch.lines().filter(|line| !line.starts_with("+++") && !line.starts_with("---")) {
+        let (side, text) = match line.as_bytes().first() {
+            Some(b'-') => (&mut old, &line[1..]),
+            Some(b'+') => (&mut new, &line[1..]),
+            _ => continue,
+        };
+        side.push_str(text);
+        side.push('\n');
+    }
+    (old, new)
+}
+
+/// What the user pointed to: paths, ids, numbers of issues.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pointers {
+    pub(super) names: Vec<String>,
+}
+
+impl Pointers {
+    /// Adds what a user's words point to.
+    pub(super) fn read(&mut self, words: &str) {
+        const BYTES_MIN: usize = 4;
+        let words = cut::head(words, 8_000);
+        let is_pointer =
+            |name: &&str| name.len() >= BYTES_MIN && !name.starts_with("--") && name.len() <= 120;
+        for name in identifiers(words).filter(is_pointer) {
+            self.add(name);
+        }
+        for number in numbers(words) {
+            self.add(number);
+        }
+    }
+
+    pub(super) fn add(&mut self, name: &str) {
+        let name = crate::quote::line(name.trim_start_matches('@'));
+        self.names.retain(|known| *known != name);
+        self.names.push(name);
+        if self.names.len() > POINTERS_MAX {
+            self.names.remove(0);
+        }
+    }
+
+    /// Whether a text names one of them.
+    fn found_in(&self, text: &str) -> Pointed {
+        let bytes = text.as_bytes();
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        let found = self.names.iter().flat_map(|name| {
+            memchr::memmem::find_iter(bytes, name.as_bytes()).map(move |at| {
+                let before = at.checked_sub(1).map(|before| bytes[before]);
+                let rest = &bytes[at + name.len()..];
+                let goes_on = matches!(rest, [b'.', next, ..] if next.is_ascii_alphanumeric());
+                match rest.first() {
+                    _ if before.is_some_and(is_word) => Pointed::No,
+                    Some(next) if is_word(*next) => Pointed::No,
+                    _ if goes_on => Pointed::InPart,
+                    _ => Pointed::Yes,
+                }
+            })
+        });
+        found.max().unwrap_or(Pointed::No)
+    }
+}
+
+/// The numbers of issues and the like: `#31`, `issue 31`.
+fn numbers(words: &str) -> impl Iterator<Item = &str> {
+    const KINDS: &[&str] = &["issue", "ticket", "pr", "bug", "task", "pull", "story", "request"];
+    let mut before = "";
+    words.split_whitespace().filter_map(move |word| {
+        let is_named = KINDS.iter().any(|kind| before.eq_ignore_ascii_case(kind));
+        before = word;
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '#');
+        let digits = bare.strip_prefix('#').or(is_named.then_some(bare))?;
+        let is_number =
+            (1..=6).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then_some(digits)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_user_points_to_is_found_in_calls() {
+        let mut pointers = Pointers::default();
+        pointers.read("Please do issue 31 and TW-9, and read docs/wheel.md first.");
+        for (text, expected) in [
+            (r#"{"command":"issues show 31"}"#, Pointed::Yes),
+            (r#"{"command":"issues show 314"}"#, Pointed::No),
+            (r#"{"command":"t show TW-9.2"}"#, Pointed::InPart),
+            (r#"{"command":"t show TW-91"}"#, Pointed::No),
+            (r#"{"path":"/src/docs/wheel.md"}"#, Pointed::Yes),
+        ] {
+            assert_eq!(pointers.found_in(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_patch_has_two_sides() {
+        let (old, new) =
+            patch_sides("--- a/w.rs\n+++ b/w.rs\n@@ -1 +1 @@\n-old_one\n+new_one\n same");
+        assert_eq!((old.as_str(), new.as_str()), ("old_one\n", "new_one\n"));
+    }
+}
