@@ -20,6 +20,9 @@ pub(crate) const KEEP_TAIL: usize = 4;
 /// The most that a fold block may take.
 const FOLD_TOKENS_MAX: Tokens = Tokens(6_000);
 
+/// The share of the room, in percent, of a block in a window that has no target: no others are to follow.
+const HAND_OVER_PERCENT: u64 = 25;
+
 /// From this room on a block gets more than a tenth of it.
 const BLOCK_EXTRA_FROM: Tokens = Tokens(8_000);
 
@@ -279,7 +282,8 @@ fn attempt(
         first = at;
     }
     let folded = layout.fold(first);
-    let fold = NewFold::of(&opening.draft, &folded, &blocks);
+    let mut fold = NewFold::of(&opening.draft, &folded, &blocks);
+    fold.hands_over = hands_over(budget);
     let frame = fold.frame;
     let is_shown = |at: &usize| !folded.iter().any(|range| range.contains(at));
     let still: Vec<usize> = old.into_iter().filter(is_shown).collect();
@@ -310,10 +314,18 @@ fn rescue_share(budget: &Budget, plan_goal: PlanGoal) -> Tokens {
     block_share(budget).min(most).max(plan_goal.block.min(most))
 }
 
-/// What a block gets: a sixth of the target, or a tenth of the room and what a larger room adds.
+/// What a block gets: a sixth of the target, or a tenth of the room and what a larger room adds. One that is made
+/// once, for somebody who takes over, has to say more.
 fn block_share(budget: &Budget) -> Tokens {
-    let share = budget.room().0 / 10 + block_extra(budget).0;
-    Tokens((budget.goal().0 / 6).max(share)).min(FOLD_TOKENS_MAX)
+    let room = budget.room().0;
+    let least = if hands_over(budget) { room * HAND_OVER_PERCENT / 100 } else { 0 };
+    let share = (budget.goal().0 / 6).max(room / 10 + block_extra(budget).0);
+    Tokens(share.max(least)).min(FOLD_TOKENS_MAX)
+}
+
+/// Whether a window is made once: it has no target to come down to, from which it would grow again.
+fn hands_over(budget: &Budget) -> bool {
+    budget.goal() == budget.room()
 }
 
 /// What a block gets beyond a tenth of the room, up to 5% of it: longer conversations have more names.

@@ -37,7 +37,7 @@ use rustc_hash::FxHashMap;
 use self::action::{Action, FileChange};
 use self::call::{Pointers, ReadCall};
 use self::excerpts::Excerpts;
-use self::names::{NameSource, Names};
+use self::names::{COMMAND_MARK, NameSource, Names};
 pub use self::page::LogPage;
 pub use self::speech::user_words;
 use self::speech::{WORDS_CHARS_MIN, opening, reply, speech, without_reminders};
@@ -54,6 +54,9 @@ const NAMES_BYTES_MAX: usize = 64 * 1024;
 
 /// By how much a mention in the talk counts for more than one in an answer of a tool.
 const TALK_WEIGHT: u32 = 3;
+
+/// The label of names that users and models spoke of.
+const TALK: &str = "`talk`";
 
 /// By how much the path of a file that is looked at does.
 const FILE_WEIGHT: u32 = 6;
@@ -113,6 +116,7 @@ pub struct Log {
     expands: bool,
     /// Knows the ids of this project.
     miner: Miner,
+    hands_over: bool,
 }
 
 /// What a user said.
@@ -129,6 +133,12 @@ impl Log {
     #[must_use]
     pub fn with_miner(self, miner: Miner) -> Self {
         Self { miner, ..self }
+    }
+
+    /// Says whether a page is for somebody who takes over. Otherwise it is for the model that goes on, which needs
+    /// more names.
+    pub fn hands_over(&mut self, hands_over: bool) {
+        self.hands_over = hands_over;
     }
 
     /// How many rounds began so far.
@@ -276,7 +286,8 @@ impl Log {
     }
 
     fn read_talk(&mut self, text: &str, weight: u32) {
-        self.names.read(text, self.messages, weight, NameSource::default());
+        let source = self.names.source(TALK);
+        self.names.read(text, self.messages, weight, source);
         self.miner.ids(text).for_each(|id| self.names.add_own(id, self.messages));
     }
 
@@ -357,9 +368,14 @@ fn answer_of(result: &ToolResult) -> Cow<'_, str> {
     answer
 }
 
-/// The file that names are from; empty if it is not a single one.
+/// The file or the command that names are from; empty if it is not a single one.
 fn source_of(action: &Action) -> Cow<'_, str> {
     match action {
+        Action::Run(command) => Cow::Owned(command_label(command)),
+        Action::Look(what) | Action::Change(what) => {
+            let tool = what.split(' ').next().unwrap_or_default();
+            Cow::Owned(format!("{COMMAND_MARK}{tool}{COMMAND_MARK}"))
+        }
         Action::Open(path) => Cow::Owned(quote::line_within(path, SOURCE_CHARS_MAX)),
         Action::Edit(files) => match files.as_slice() {
             [(_, path)] => Cow::Owned(quote::line_within(path, SOURCE_CHARS_MAX)),
@@ -367,6 +383,20 @@ fn source_of(action: &Action) -> Cow<'_, str> {
         },
         _ => Cow::Borrowed(""),
     }
+}
+
+/// The program of a command line and what it is told to do: `git log`.
+fn command_label(command: &str) -> String {
+    let line = work::command_line(command);
+    let words = line.split_whitespace().take(2).filter(|word| {
+        word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'))
+            && !word.starts_with('-')
+    });
+    let words: Vec<&str> = words.collect();
+    if words.is_empty() {
+        return String::new();
+    }
+    format!("{COMMAND_MARK}{}{COMMAND_MARK}", words.join(" "))
 }
 
 /// The head of a text that may be very long.

@@ -114,6 +114,7 @@ impl Summarised {
     /// Adds the folded messages to the log of the fold before.
     fn read(&self, folded: &Folded) -> (Log, u64) {
         let mut log = Log::parse(folded.state).with_miner(self.miner.clone());
+        log.hands_over(folded.hands_over);
         folded.blocks.iter().for_each(|block| log.carry(block));
         log.begin_after(&folded.before);
         let before = log.rounds();

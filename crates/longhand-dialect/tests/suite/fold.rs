@@ -90,6 +90,7 @@ fn index(
 ) -> String {
     let conversation = conversation(messages);
     let folded = Folded {
+        hands_over: false,
         messages: conversation.messages.iter().collect(),
         entries: Vec::new(),
         state,

@@ -26,9 +26,6 @@ const STORY_PERCENT: u64 = 30;
 const REPORT_PERCENT: u64 = 15;
 const BEYOND_SHARE: f64 = 0.25;
 
-/// A line that adds less for each of its tokens is not worth its room.
-const GAIN_MIN: f64 = 0.02;
-
 /// After this many lines a source counts half.
 const LINES_OF_SOURCE: f64 = 6.0;
 
@@ -71,6 +68,8 @@ pub(super) struct Choice<'c> {
     /// What stays in sight, and the names in it.
     pub(super) in_sight: &'c str,
     pub(super) seen: &'c FxHashSet<&'c str>,
+    /// What a line must add for each of its tokens.
+    pub(super) gain_min: f64,
 }
 
 impl Choice<'_> {
@@ -104,7 +103,7 @@ impl Choice<'_> {
                 heap.push((gain.to_bits(), Reverse(at)));
                 continue;
             }
-            if gain < GAIN_MIN || self.is_in_sight(candidate.text) {
+            if gain <= self.gain_min || self.is_in_sight(candidate.text) {
                 continue;
             }
             let heading = self.heading(candidate.line);
@@ -235,7 +234,8 @@ impl Choice<'_> {
             let mut text = format!("- {label}");
             let mut heading = "";
             for line in lines.iter().map(|at| &self.excerpts.lines[*at]) {
-                if line.heading != heading && !line.heading.is_empty() {
+                let is_told = line.heading.is_empty() || text.contains(&line.heading);
+                if line.heading != heading && !is_told {
                     text.push_str(&format!("\n  # {}", line.heading));
                 }
                 heading = &line.heading;

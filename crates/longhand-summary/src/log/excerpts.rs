@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use longhand_core::anchor::check_of;
 use longhand_core::cut;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,19 +10,25 @@ use super::action::{Action, FileChange};
 use super::call::{Pointed, ReadCall};
 use super::document::{document_lines, is_document, names_a_document};
 use super::finding::worth;
-use super::lines::{LINE_CHARS_MAX, LineKind, code_lines, new_lines, output_lines, unnumbered};
-use super::work::refusal;
+use super::lines::{
+    LINE_CHARS_MAX, LineKind, TellingLine, code_lines, new_lines, output_lines, unnumbered,
+};
+use super::shell;
+use super::work::{command_line, exit_code, refusal};
 use crate::quote;
 
 /// The most bytes of all lines; beyond that the lightest are forgotten.
 const BYTES_MAX: usize = 40_000;
 
+/// With more sources, those without lines are dropped.
+const SOURCES_MAX: usize = 200;
+
 /// How much of a text is read.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// The most lines that are kept of a file, of an edit, and of an output.
-const FILE_LINES_MAX: usize = 24;
-const EDIT_LINES_MAX: usize = 16;
+const FILE_LINES_MAX: usize = 60;
+const EDIT_LINES_MAX: usize = 24;
 const OUTPUT_LINES_MAX: usize = 8;
 
 /// The most characters of the name of a source.
@@ -97,6 +104,13 @@ pub(super) struct Excerpt {
     pub(super) text: String,
 }
 
+impl Excerpt {
+    /// About what it takes in a state.
+    fn size(&self) -> usize {
+        self.text.len() + self.heading.len() + 16
+    }
+}
+
 /// All lines that are known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Excerpts {
@@ -121,7 +135,15 @@ impl Excerpts {
                 self.read_edit(files, call, message);
             }
             Action::Open(path) if !is_error => self.read_file(path, call, answer, message),
-            Action::Run(command) => self.read_output(command, call, answer, message),
+            Action::Run(command) => {
+                for (change, path) in shell::written(command) {
+                    if change == FileChange::Deleted {
+                        self.forget_source(&path, None);
+                    }
+                }
+                let has_failed = is_error || exit_code(answer).is_some_and(|code| code != 0);
+                self.read_output(command, call, answer, message, has_failed);
+            }
             Action::Delegate(about) if !is_error => {
                 let source = self.source(SourceKind::Report, about);
                 self.forget(|line| line.source == source);
@@ -134,7 +156,7 @@ impl Excerpts {
                 }
             }
             Action::Look(what) | Action::Change(what) if !is_error => {
-                self.read_output(what, call, answer, message);
+                self.read_output(what, call, answer, message, false);
             }
             _ => {}
         }
@@ -142,29 +164,21 @@ impl Excerpts {
     }
 
     fn read_edit(&mut self, files: &[(FileChange, String)], call: &ReadCall, message: u64) {
-        for (change, path) in files {
-            let source = self.source(SourceKind::File, path);
-            if *change == FileChange::Deleted {
-                self.forget(|line| line.source == source);
+        for (kind, path) in files {
+            if *kind == FileChange::Deleted {
+                self.forget_source(path, None);
                 continue;
             }
-            for (old, new) in &call.changes {
-                let is_whole = *change == FileChange::Created && names_a_document(path);
+            for change in &call.changes {
+                let (old, new) = change;
+                let is_whole = *kind == FileChange::Created && names_a_document(path);
                 if is_whole && is_document(cut::head(new, READ_BYTES_MAX)) {
                     self.read_document(SourceKind::Document, path, new, message);
                     continue;
                 }
-                let gone: FxHashSet<&str> = old.lines().map(str::trim).collect();
-                let stays: FxHashSet<&str> = new.lines().map(str::trim).collect();
-                self.forget(|line| {
-                    line.source == source
-                        && gone.contains(line.text.as_str())
-                        && !stays.contains(line.text.as_str())
-                });
+                self.forget_source(path, Some(change));
                 let lines = best(new_lines(old, cut::head(new, READ_BYTES_MAX)), EDIT_LINES_MAX);
-                for (kind, text) in lines {
-                    self.add(source, kind, "", text, message);
-                }
+                self.add_lines(SourceKind::File, path, lines, message);
             }
         }
     }
@@ -175,27 +189,71 @@ impl Excerpts {
             let kind = SourceKind::of(call.pointed);
             return self.read_document(kind, path, &text, message);
         }
-        let source = self.source(SourceKind::File, path);
-        for (kind, line) in best(code_lines(&text).collect(), FILE_LINES_MAX) {
-            self.add(source, kind, "", line, message);
-        }
+        let lines = best(code_lines(&text), FILE_LINES_MAX);
+        self.add_lines(SourceKind::File, path, lines, message);
     }
 
-    fn read_output(&mut self, command: &str, call: &ReadCall, answer: &str, message: u64) {
-        let label = super::work::command_line(command);
+    fn read_output(
+        &mut self,
+        command: &str,
+        call: &ReadCall,
+        answer: &str,
+        message: u64,
+        has_failed: bool,
+    ) {
+        let label = command_line(command);
         if is_document(answer) {
             let kind = SourceKind::of(call.pointed);
             return self.read_document(kind, &label, answer, message);
         }
-        let source = self.source(SourceKind::Command, &label);
-        self.forget(|line| line.source == source);
-        let mut lines = output_lines(answer);
-        if lines.is_empty() {
-            lines = code_lines(answer).collect();
+        self.forget_source(&quote::line_within(&label, LABEL_CHARS_MAX), None);
+        // How a check ended is told with the checks, and a failure until it is repaired.
+        if check_of(command).is_some() || has_failed {
+            return;
         }
-        for (kind, line) in best(lines, OUTPUT_LINES_MAX) {
-            self.add(source, kind, "", line, message);
+        let lines = best(output_lines(answer), OUTPUT_LINES_MAX);
+        self.add_lines(SourceKind::Command, &label, lines, message);
+    }
+
+    /// Forgets what a call in sight has made untrue.
+    pub(super) fn replace_by(&mut self, call: &ReadCall, answer: &str, is_error: bool) {
+        match &call.action {
+            Action::Run(command) => {
+                let label = quote::line_within(&command_line(command), LABEL_CHARS_MAX);
+                self.forget_source(&label, None);
+                for (change, path) in shell::written(command) {
+                    if change == FileChange::Deleted {
+                        self.forget_source(&path, None);
+                    }
+                }
+            }
+            Action::Edit(files) if refusal(answer, is_error).is_none() => {
+                for (change, path) in files {
+                    if *change == FileChange::Deleted {
+                        self.forget_source(path, None);
+                    }
+                    for change in &call.changes {
+                        self.forget_source(path, Some(change));
+                    }
+                }
+            }
+            _ => {}
         }
+    }
+
+    /// Forgets the lines of a source: all of them, or those that a change took out.
+    fn forget_source(&mut self, label: &str, change: Option<&(String, String)>) {
+        let Some(source) = self.sources.iter().position(|source| source.label == label) else {
+            return;
+        };
+        let trimmed = |text: &'_ str| text.lines().map(|line| line.trim().to_owned()).collect();
+        let (gone, stays): (FxHashSet<String>, FxHashSet<String>) =
+            change.map(|(old, new)| (trimmed(old), trimmed(new))).unwrap_or_default();
+        self.forget(|line| {
+            let is_gone =
+                change.is_none() || (gone.contains(&line.text) && !stays.contains(&line.text));
+            line.source == source && is_gone
+        });
     }
 
     /// Adds the lines of a document in the place of those that are known from it.
@@ -211,6 +269,16 @@ impl Excerpts {
         let newest = self.lines.iter().filter(|line| line.source == source);
         if newest.clone().any(|line| line.message == message) && label_is_command(label) {
             self.forget(|line| line.source == source && line.message < message);
+        }
+    }
+
+    fn add_lines(&mut self, kind: SourceKind, label: &str, lines: Vec<TellingLine>, message: u64) {
+        if lines.is_empty() {
+            return;
+        }
+        let source = self.source(kind, label);
+        for line in lines {
+            self.add(source, line.kind, line.inside, &line.text, message);
         }
     }
 
@@ -242,13 +310,19 @@ impl Excerpts {
             known.message = message;
             return;
         }
-        let heading = quote::line_within(heading, 60);
-        self.bytes += text.len() + heading.len() + 16;
-        self.lines.push(Excerpt { source, kind, message, heading, text });
+        let heading = quote::line_within(heading, 80);
+        let line = Excerpt { source, kind, message, heading, text };
+        self.bytes += line.size();
+        self.lines.push(line);
     }
 
     fn forget(&mut self, is_gone: impl Fn(&Excerpt) -> bool) {
-        self.lines.retain(|line| !is_gone(line));
+        let bytes = &mut self.bytes;
+        self.lines.retain(|line| {
+            let stays = !is_gone(line);
+            *bytes -= if stays { 0 } else { line.size() };
+            stays
+        });
     }
 
     /// What a line is worth by itself.
@@ -263,29 +337,28 @@ impl Excerpts {
 
     /// Forgets the lightest lines, and sources without lines.
     fn forget_the_lightest(&mut self, now: u64) {
+        if self.sources.len() > SOURCES_MAX {
+            self.drop_empty_sources();
+        }
         if self.bytes <= BYTES_MAX {
             return;
         }
-        let size = |line: &Excerpt| line.text.len() + line.heading.len() + 16;
-        self.bytes = self.lines.iter().map(size).sum();
-        if self.bytes > BYTES_MAX {
-            let mut order: Vec<usize> = (0..self.lines.len()).collect();
-            let worths: Vec<f64> = self.lines.iter().map(|line| self.worth(line, now)).collect();
-            order.sort_by(|one, two| worths[*one].total_cmp(&worths[*two]).then(one.cmp(two)));
-            let mut gone = FxHashSet::default();
-            for at in order {
-                if self.bytes <= BYTES_MAX * 3 / 4 {
-                    break;
-                }
-                self.bytes -= size(&self.lines[at]);
-                gone.insert(at);
+        let mut order: Vec<usize> = (0..self.lines.len()).collect();
+        let worths: Vec<f64> = self.lines.iter().map(|line| self.worth(line, now)).collect();
+        order.sort_by(|one, two| worths[*one].total_cmp(&worths[*two]).then(one.cmp(two)));
+        let mut gone = FxHashSet::default();
+        for at in order {
+            if self.bytes <= BYTES_MAX * 3 / 4 {
+                break;
             }
-            let mut at = 0;
-            self.lines.retain(|_| {
-                at += 1;
-                !gone.contains(&(at - 1))
-            });
+            self.bytes -= self.lines[at].size();
+            gone.insert(at);
         }
+        let mut at = 0;
+        self.lines.retain(|_| {
+            at += 1;
+            !gone.contains(&(at - 1))
+        });
         self.drop_empty_sources();
     }
 
@@ -310,15 +383,15 @@ impl Excerpts {
 }
 
 /// The best lines, in their order.
-fn best(lines: Vec<(LineKind, &str)>, count: usize) -> Vec<(LineKind, &str)> {
+fn best(lines: Vec<TellingLine<'_>>, count: usize) -> Vec<TellingLine<'_>> {
     if lines.len() <= count {
         return lines;
     }
     let mut order: Vec<usize> = (0..lines.len()).collect();
-    order.sort_by(|one, two| lines[*two].0.worth().total_cmp(&lines[*one].0.worth()));
-    order.truncate(count);
-    order.sort_unstable();
-    order.into_iter().map(|at| lines[at]).collect()
+    order.sort_by(|one, two| lines[*two].kind.worth().total_cmp(&lines[*one].kind.worth()));
+    let kept: FxHashSet<usize> = order.into_iter().take(count).collect();
+    let lines = lines.into_iter().enumerate().filter(|(at, _)| kept.contains(at));
+    lines.map(|(_, line)| line).collect()
 }
 
 /// A text without the numbers that a tool wrote before its lines.

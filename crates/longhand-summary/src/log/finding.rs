@@ -37,9 +37,10 @@ const PRAISE: &[&str] = &[
 ];
 
 /// The most that a sentence can tell.
-pub(super) const WORTH_MAX: u32 = 5;
+#[cfg(test)]
+const WORTH_MAX: u32 = 5;
 
-/// How much a sentence tells: nothing, or from 1 to [`WORTH_MAX`].
+/// How much a sentence tells: nothing, or from 1 to 5.
 pub(super) fn worth(sentence: &str) -> u32 {
     let low = lowered(sentence);
     let reasons = has_any(&low, REASONS);

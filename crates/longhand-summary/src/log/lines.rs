@@ -1,6 +1,8 @@
 //! The lines of programs and outputs that tell most by themselves.
 
-use longhand_core::anchor::{failure_line, verdict_line};
+use std::borrow::Cow;
+
+use rustc_hash::FxHashSet;
 
 /// The most characters of a line.
 pub(super) const LINE_CHARS_MAX: usize = 200;
@@ -26,14 +28,12 @@ pub(super) enum LineKind {
     NewDefinition,
     /// What a command printed.
     Output,
-    /// How a command ended.
-    Verdict,
     /// What a sub-agent found.
     Finding,
 }
 
 impl LineKind {
-    pub(super) const ALL: [LineKind; 9] = [
+    pub(super) const ALL: [LineKind; 8] = [
         LineKind::Rule,
         LineKind::Text,
         LineKind::Definition,
@@ -41,7 +41,6 @@ impl LineKind {
         LineKind::New,
         LineKind::NewDefinition,
         LineKind::Output,
-        LineKind::Verdict,
         LineKind::Finding,
     ];
 
@@ -55,7 +54,6 @@ impl LineKind {
             LineKind::New => "n",
             LineKind::NewDefinition => "e",
             LineKind::Output => "o",
-            LineKind::Verdict => "v",
             LineKind::Finding => "f",
         }
     }
@@ -65,7 +63,7 @@ impl LineKind {
         match self {
             LineKind::Rule => 5.0,
             LineKind::Finding => 4.0,
-            LineKind::NewDefinition | LineKind::Verdict => 3.0,
+            LineKind::NewDefinition => 3.0,
             LineKind::Literal | LineKind::New | LineKind::Definition => 2.0,
             LineKind::Text | LineKind::Output => 1.5,
         }
@@ -77,36 +75,92 @@ impl LineKind {
     }
 }
 
+/// A line that tells something by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TellingLine<'t> {
+    pub(super) kind: LineKind,
+    /// The definition that it is part of, if it is known.
+    pub(super) inside: &'t str,
+    pub(super) text: Cow<'t, str>,
+}
+
 /// The lines of a program that define names or say something to people.
-pub(super) fn code_lines(text: &str) -> impl Iterator<Item = (LineKind, &str)> {
-    text.lines().map(unnumbered).filter_map(|line| Some((code_kind(line)?, line)))
-}
-
-/// The lines that an edit put in the place of others.
-pub(super) fn new_lines<'t>(old: &str, new: &'t str) -> Vec<(LineKind, &'t str)> {
-    let before: rustc_hash::FxHashSet<&str> = old.lines().map(str::trim).collect();
-    let lines = new.lines().map(str::trim).filter(|line| !before.contains(line));
-    let lines = lines.filter(|line| says_something(line)).map(|line| match code_kind(line) {
-        Some(_) => (LineKind::NewDefinition, line),
-        None => (LineKind::New, line),
-    });
-    lines.collect()
-}
-
-/// The lines of an output: all of a short one, or else its verdict, its failure and its last line.
-pub(super) fn output_lines(text: &str) -> Vec<(LineKind, &str)> {
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    if text.len() <= WHOLE_BYTES_MAX && lines().count() <= WHOLE_LINES_MAX {
-        return lines().map(|line| (LineKind::Output, line)).collect();
-    }
-    let mut found: Vec<(LineKind, &str)> = Vec::new();
-    let telling = [failure_line(text).map(|(line, _)| line), verdict_line(text)];
-    for line in telling.into_iter().flatten().map(str::trim) {
-        if !found.iter().any(|(_, known)| *known == line) {
-            found.push((LineKind::Verdict, line));
+pub(super) fn code_lines(text: &str) -> Vec<TellingLine<'_>> {
+    let lines: Vec<&str> = text.lines().map(unnumbered).collect();
+    let mut found = Vec::new();
+    let mut inside = "";
+    for (at, line) in lines.iter().enumerate() {
+        let Some(kind) = code_kind(line) else { continue };
+        if kind == LineKind::Definition {
+            inside = "";
+        }
+        found.push(TellingLine { kind, inside, text: whole_definition(kind, &lines[at..]) });
+        if kind == LineKind::Definition {
+            inside = line;
         }
     }
     found
+}
+
+/// The lines that an edit put in the place of others.
+pub(super) fn new_lines<'t>(old: &str, new: &'t str) -> Vec<TellingLine<'t>> {
+    let before: FxHashSet<&str> = old.lines().map(str::trim).collect();
+    let lines: Vec<&str> = new.lines().map(str::trim).collect();
+    let mut found = Vec::new();
+    let mut inside = "";
+    for (at, line) in lines.iter().enumerate() {
+        let kind = code_kind(line);
+        let is_definition = kind == Some(LineKind::Definition);
+        if !before.contains(line) && says_something(line) {
+            let told = if kind.is_some() { LineKind::NewDefinition } else { LineKind::New };
+            let within = if is_definition { "" } else { inside };
+            let text = match kind {
+                Some(kind) => whole_definition(kind, &lines[at..]),
+                None => Cow::Borrowed(*line),
+            };
+            found.push(TellingLine { kind: told, inside: within, text });
+        }
+        if is_definition {
+            inside = line;
+        }
+    }
+    found
+}
+
+/// A definition with the lines that its list of parameters goes on in.
+fn whole_definition<'t>(kind: LineKind, lines: &[&'t str]) -> Cow<'t, str> {
+    const LINES_MAX: usize = 10;
+    let first = lines[0];
+    if kind != LineKind::Definition || !first.ends_with('(') {
+        return Cow::Borrowed(first);
+    }
+    let mut whole = first.to_owned();
+    for line in lines.iter().skip(1).take(LINES_MAX) {
+        if whole.len() + line.len() > LINE_CHARS_MAX {
+            break;
+        }
+        if !whole.ends_with('(') && !line.starts_with(')') {
+            whole.push(' ');
+        }
+        whole.push_str(line);
+        if line.starts_with(')') {
+            break;
+        }
+    }
+    Cow::Owned(whole)
+}
+
+/// The lines of an output: all of a short one, or else those of a program that was printed.
+///
+/// Verdicts and failures are told elsewhere, as long as they are true.
+pub(super) fn output_lines(text: &str) -> Vec<TellingLine<'_>> {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    if text.len() > WHOLE_BYTES_MAX || lines().count() > WHOLE_LINES_MAX {
+        return code_lines(text);
+    }
+    let whole =
+        |text| TellingLine { kind: LineKind::Output, inside: "", text: Cow::Borrowed(text) };
+    lines().map(whole).collect()
 }
 
 /// What a line of a program tells; `None` if it tells nothing by itself.
@@ -195,23 +249,25 @@ fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$' | '#' | '"' | '\'' | '<' | '&' | '*' | '(')
 }
 
-/// Whether a line has a text for people in quotes: at least three words.
+/// Whether a line has a text for people in quotes: at least three plain words in a row.
 fn speaks(line: &str) -> bool {
     const WORDS_MIN: usize = 3;
-    for mark in ['"', '\'', '`'] {
-        let mut parts = line.split(mark).skip(1);
-        while let Some(inside) = parts.next() {
-            let words = inside.split(' ').filter(|word| {
-                word.len() > 1
-                    && word.bytes().filter(u8::is_ascii_alphabetic).count() * 4 >= word.len() * 3
-            });
-            if words.count() >= WORDS_MIN && inside.len() < 300 {
-                return true;
-            }
-            parts.next();
-        }
-    }
-    false
+    const BYTES_MAX: usize = 300;
+    let is_plain = |word: &str| {
+        let word = word.trim_end_matches([',', '.', ':', '!', '?', '…', '\'']);
+        !word.is_empty() && word.chars().all(|c| c.is_alphabetic() || c == '\'')
+    };
+    ['"', '\'', '`'].into_iter().any(|mark| {
+        line.split(mark).skip(1).step_by(2).filter(|inside| inside.len() < BYTES_MAX).any(
+            |inside| {
+                let mut row = 0;
+                inside.split(' ').any(|word| {
+                    row = if is_plain(word) { row + 1 } else { 0 };
+                    row >= WORDS_MIN
+                })
+            },
+        )
+    })
 }
 
 /// Whether a line of an edit says something by itself.
@@ -262,22 +318,36 @@ mod tests {
     #[test]
     fn what_is_said_to_people_is_found() {
         let code = "  12→  let a = 1;\n  13→  throw new Error(`Slot not found: ${slot}`);\n  14→  log(\"ok\")";
-        let found: Vec<_> = code_lines(code).collect();
-        assert_eq!(found, [(LineKind::Literal, "throw new Error(`Slot not found: ${slot}`);")]);
+        let found = code_lines(code);
+        assert_eq!(texts(&found), ["throw new Error(`Slot not found: ${slot}`);"]);
+        assert!(!speaks(
+            r#"<div class="flex items-center px-2" style="color: #666; font-style: italic;">"#
+        ));
+    }
+
+    #[test]
+    fn a_definition_is_told_with_its_parameters_and_heads_what_is_in_it() {
+        let code = "constructor(\n  private ui: Ui,\n  slots: number,\n) {\n  log('no slots are left here');\n";
+        let found = code_lines(code);
+        assert_eq!(texts(&found)[0], "constructor(private ui: Ui, slots: number,) {");
+        assert_eq!(found[1].inside, "constructor(");
+    }
+
+    fn texts<'t>(lines: &'t [TellingLine]) -> Vec<&'t str> {
+        lines.iter().map(|line| &*line.text).collect()
     }
 
     #[test]
     fn an_edit_is_told_by_what_is_new() {
         let found =
-            new_lines("a = 1\nlong_name = old_value", "a = 1\nlong_name = new_value\n}\nend");
-        assert_eq!(found, [(LineKind::New, "long_name = new_value")]);
+            new_lines("a = 1\nslots = old_value", "a = 1\nslots = new_value + spare\n}\nend");
+        assert_eq!(texts(&found), ["slots = new_value + spare"]);
     }
 
     #[test]
-    fn a_short_output_is_told_whole_and_a_long_one_by_its_verdict() {
-        assert_eq!(output_lines("one\n\ntwo\n").len(), 2);
-        let long = format!("{}error: no wheel\n3 passed; 1 failed", "fine, all fine\n".repeat(50));
-        let found: Vec<_> = output_lines(&long).into_iter().map(|(_, line)| line).collect();
-        assert_eq!(found, ["error: no wheel", "3 passed; 1 failed"]);
+    fn a_short_output_is_told_whole() {
+        assert_eq!(texts(&output_lines("one\n\ntwo\n")), ["one", "two"]);
+        let long = format!("{}fn turn() {{\nfine", "fine, all fine\n".repeat(50));
+        assert_eq!(texts(&output_lines(&long)), ["fn turn() {"]);
     }
 }

@@ -16,11 +16,19 @@ use super::files::common_root;
 use super::name_index::NameIndex;
 use super::names::{NameSource, Names};
 use super::sheet::Sheet;
-use super::{Log, answer_of, bounded};
+use super::{Log, answer_of, bounded, source_of};
 
-/// The most room that is reserved for lines and names, and for names alone, in percent.
+/// The most room that is reserved for lines and names, in percent.
 const OTHERS_PERCENT_MAX: u64 = 60;
-const NAMES_PERCENT_MAX: u64 = 20;
+
+/// The most room of names in percent: for a model that goes on, and for somebody who takes over.
+const NAMES_PERCENT_MAX: u64 = 40;
+const HAND_OVER_NAMES_PERCENT_MAX: u64 = 15;
+
+/// Lines that add less than this for each of their tokens are not worth the room that they take from messages in
+/// sight: for a model that goes on, and for somebody who takes over.
+const GAIN_MIN: f64 = 0.06;
+const HAND_OVER_GAIN_MIN: f64 = 0.02;
 
 /// The part of a log that fits into a block.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +66,7 @@ impl Log {
         let mut sheet = Sheet { tiers: contents.tiers(), scale, limit, spent: Tokens::ZERO };
         let wanted = sheet.wanted();
         sheet.shorten_words(limit);
-        sheet.fill(limit.saturating_sub(others_room(limit, wanted, self.names.has_own())));
+        sheet.fill(limit.saturating_sub(self.others_room(limit, wanted)));
         let in_sight = in_sight(after, hidden);
         let seen: FxHashSet<&str> = identifiers(&in_sight).collect();
         let excerpts = self.excerpts_with(after, hidden);
@@ -72,8 +80,10 @@ impl Log {
             page: &text,
             in_sight: &in_sight,
             seen: &seen,
+            gain_min: if self.hands_over { HAND_OVER_GAIN_MIN } else { GAIN_MIN },
         };
-        let names = Tokens(limit.0 * NAMES_PERCENT_MAX / 100);
+        let names = self.names_percent_max();
+        let names = Tokens(limit.0 * names / 100);
         let room = limit.saturating_sub(scale.text(&text) + names);
         sheet.add_shown(choice.units(room, scale));
         let (mut text, names_from) = sheet.text();
@@ -108,12 +118,23 @@ impl Log {
         now
     }
 
-    /// The lines that are known, with those of bodies in sight that are not shown.
+    /// The room for lines and names: what the important lines leave, up to a share.
+    ///
+    /// Ids that must be kept always get some room.
+    fn others_room(&self, limit: Tokens, wanted: Tokens) -> Tokens {
+        let share = |percent: u64| Tokens(limit.0 * percent / 100);
+        let least =
+            if self.names.has_own() { share(HAND_OVER_NAMES_PERCENT_MAX) } else { Tokens::ZERO };
+        limit.saturating_sub(wanted).min(share(OTHERS_PERCENT_MAX)).max(least)
+    }
+
+    fn names_percent_max(&self) -> u64 {
+        if self.hands_over { HAND_OVER_NAMES_PERCENT_MAX } else { NAMES_PERCENT_MAX }
+    }
+
+    /// The lines that are known and still true, with those of bodies in sight that are not shown.
     fn excerpts_with(&self, after: &[&Message], hidden: &[(usize, &Part)]) -> Cow<'_, Excerpts> {
         let mut excerpts = Cow::Borrowed(&self.excerpts);
-        if hidden.is_empty() {
-            return excerpts;
-        }
         let is_hidden = |part: &Part| hidden.iter().any(|(_, known)| std::ptr::eq(*known, part));
         let mut calls: FxHashMap<String, (ReadCall, bool)> = FxHashMap::default();
         for (at, message) in after.iter().enumerate() {
@@ -128,10 +149,12 @@ impl Log {
                             continue;
                         };
                         let edits = matches!(call.action, Action::Edit(_));
+                        let answer = answer_of(result);
                         if if edits { is_bare } else { is_hidden(part) } {
-                            let answer = answer_of(result);
                             let number = self.messages + at as u64 + 1;
                             excerpts.to_mut().take(&call, &answer, result.error, number);
+                        } else {
+                            excerpts.to_mut().replace_by(&call, &answer, result.error);
                         }
                     }
                     _ => {}
@@ -139,6 +162,13 @@ impl Log {
             }
         }
         excerpts
+    }
+
+    /// The file or the command of each call in sight, by its id.
+    fn labels_in_sight(&self, after: &[&Message]) -> FxHashMap<String, String> {
+        let calls = after.iter().flat_map(|message| message.calls());
+        let label = |call: &ToolCall| source_of(&self.call_in_sight(call).action).into_owned();
+        calls.map(|call| (call.id.decode().into_owned(), label(call))).collect()
     }
 
     fn call_in_sight(&self, call: &ToolCall) -> ReadCall {
@@ -166,8 +196,15 @@ impl Log {
         folder: &str,
     ) -> (String, bool) {
         let mut names = Cow::Borrowed(&self.names);
+        let labels = self.labels_in_sight(after);
         for (at, part) in hidden {
-            read_hidden(names.to_mut(), part, self.messages + *at as u64 + 1);
+            let label = match part {
+                Part::Call(call) => labels.get(&*call.id.decode()),
+                Part::Result(result) => labels.get(&*result.call.decode()),
+                _ => None,
+            };
+            let source = names.to_mut().source(label.map_or("", String::as_str));
+            read_hidden(names.to_mut(), part, self.messages + *at as u64 + 1, source);
         }
         let now = self.messages + after.len() as u64;
         let unseen = names.ranked(now, folder).into_iter().filter(|name| !seen.contains(name));
@@ -196,8 +233,8 @@ fn in_sight(after: &[&Message], hidden: &[(usize, &Part)]) -> String {
 }
 
 /// Counts the names of a body that is not shown.
-fn read_hidden(names: &mut Names, part: &Part, message: u64) {
-    texts_of(part, |text| names.read(bounded(text), message, 1, NameSource::default()));
+fn read_hidden(names: &mut Names, part: &Part, message: u64, source: NameSource) {
+    texts_of(part, |text| names.read(bounded(text), message, 1, source));
 }
 
 fn texts_of(part: &Part, mut read: impl FnMut(&str)) {
@@ -219,13 +256,4 @@ fn texts_of(part: &Part, mut read: impl FnMut(&str)) {
         }
         _ => {}
     }
-}
-
-/// The room for lines and names: what the important lines leave, up to a share.
-///
-/// Ids that must be kept always get some room.
-fn others_room(limit: Tokens, wanted: Tokens, has_own: bool) -> Tokens {
-    let least = if has_own { limit.0 * NAMES_PERCENT_MAX / 100 } else { 0 };
-    let room = limit.saturating_sub(wanted).min(Tokens(limit.0 * OTHERS_PERCENT_MAX / 100));
-    room.max(Tokens(least))
 }

@@ -4,7 +4,8 @@
 use super::action::FileChange;
 use super::excerpts::{ExcerptSource, SourceKind};
 use super::heading::{
-    CHANGED, CHECKED, FAILED, FOUND, HEADINGS, Heading, REPORTED, SEEN, STORY, TASKS, WORDS,
+    BACKGROUND, CHANGED, CHECKED, DOCUMENTS, EXCERPTS, FAILED, FOUND, HEADINGS, Heading, REPLIED,
+    REPORTED, SEEN, STORY, TASKS, WORDS,
 };
 use super::lines::LineKind;
 use super::standing::StatementKind;
@@ -195,9 +196,28 @@ impl Log {
     /// The text may be forged. So it settles nothing, and its facts count as the oldest.
     pub fn carry(&mut self, block: &str) {
         let mut heading: Option<Heading> = None;
+        let (mut source, mut under) = (None, "");
         for line in block.lines() {
-            if let Some(found) = HEADINGS.iter().find(|heading| line.starts_with(heading.title)) {
-                heading = Some(*found);
+            // Earlier versions had this title.
+            let line = if line == "Names by file:" { SEEN } else { line };
+            let lines_of = heading.map(|heading| heading.title);
+            let lines_of = lines_of.filter(|title| matches!(*title, DOCUMENTS | EXCERPTS));
+            if let (Some(text), Some(source)) = (line.strip_prefix("  "), source) {
+                match text.strip_prefix("# ") {
+                    Some(heading) => under = heading,
+                    None => self.carry_excerpt(source, under, text),
+                }
+            } else if let (Some(label), Some(title)) = (line.strip_prefix("- "), lines_of) {
+                let kind = match title {
+                    DOCUMENTS => SourceKind::Document,
+                    _ if label.contains(' ') => SourceKind::Command,
+                    _ => SourceKind::File,
+                };
+                (source, under) = (Some(self.excerpts.source(kind, label)), "");
+            } else if let Some(found) =
+                HEADINGS.iter().find(|heading| line.starts_with(heading.title))
+            {
+                (heading, source) = (Some(*found), None);
                 self.carry_list(*found, &line[found.title.len()..]);
             } else if let Some(item) = line.strip_prefix("- ") {
                 self.carry_item(heading, item);
@@ -207,6 +227,17 @@ impl Log {
                 self.story_line(0, line);
             }
         }
+    }
+
+    /// Adds a line below its source.
+    fn carry_excerpt(&mut self, source: usize, heading: &str, text: &str) {
+        let (kind, text) = match (text.strip_prefix("+ "), self.excerpts.sources[source].kind) {
+            (Some(new), _) => (LineKind::New, new),
+            (None, SourceKind::File) => (LineKind::Definition, text),
+            (None, SourceKind::Command) => (LineKind::Output, text),
+            (None, _) => (LineKind::Rule, text),
+        };
+        self.excerpts.add(source, kind, heading, text, 0);
     }
 
     /// Adds the items that follow a title on its line.
@@ -283,6 +314,8 @@ impl Log {
             CHECKED => note(&mut self.work.checks, about, &line, 0, 40),
             FAILED => note(&mut self.work.failures, about, &line, 0, 40),
             REPORTED => note(&mut self.work.reports, about, &line, 0, 20),
+            REPLIED => note(&mut self.work.replies, about, &line, 0, 20),
+            BACKGROUND => note(&mut self.work.background, about, &line, 0, 20),
             CHANGED => note(&mut self.work.changes, about, &line, 0, 60),
             FOUND => note(&mut self.work.lookups, about, &line, 0, 40),
             TASKS => {

@@ -213,14 +213,15 @@ mod tests {
     #[test]
     fn a_line_tells_how_a_round_ended() {
         let mut story = Story::default();
-        story.say(1, "Let me look.");
-        story.say(1, "Done. The cascade runs first.\n\nDecision: keep it.\n\n```\ncode();\n```");
+        story.say(1, 1, "Let me look.");
+        story.say(1, 2, "Done. The cascade runs first.\n\nDecision: keep it.\n\n```\ncode();\n```");
         assert_eq!(
             story.lines,
             [StoryLine {
                 round: 1,
                 is_end: true,
-                text: "Done. The cascade runs first.".to_owned()
+                message: 2,
+                text: "The cascade runs first.".to_owned()
             }]
         );
     }
@@ -235,7 +236,7 @@ mod tests {
             "I see - the exporter reads `traces_exporter`.",
             "the exporter reads `traces_exporter`.",
         );
-        check_gist("Perfect! Now let me run the tests:", "Now let me run the tests:");
+        check_gist("Perfect! Now let me run the tests:", "");
     }
 
     #[test]
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn items_of_a_list_are_told_apart() {
-        check_gist("Now:\n- link is blue\n- text is grey\n", "Now: link is blue; text is grey");
+        check_gist("Both:\n- link is blue\n- text is grey\n", "Both: link is blue; text is grey");
     }
 
     #[test]
@@ -274,6 +275,7 @@ mod tests {
         let mut story = Story::default();
         for round in 0..4_000 {
             story.say(
+                round,
                 round,
                 &format!("Round {round} is done, and {}.", "much was said ".repeat(12)),
             );

@@ -503,7 +503,7 @@ fn is_broken_off(answer: &str) -> bool {
 }
 
 /// The exit code that an agent writes beside an output.
-fn exit_code(text: &str) -> Option<i64> {
+pub(super) fn exit_code(text: &str) -> Option<i64> {
     const SIGNS: &[&str] =
         &["Exit code ", "Exit code: ", "Command exited with code ", "exit code: "];
     let ends = text.lines().take(3).chain(text.lines().rev().take(2));
