@@ -20,9 +20,6 @@ pub(crate) const KEEP_TAIL: usize = 4;
 /// The most that a fold block may take.
 const FOLD_TOKENS_MAX: Tokens = Tokens(6_000);
 
-/// The share of the room, in percent, of a block in a window that has no target: no others are to follow.
-const HAND_OVER_PERCENT: u64 = 25;
-
 /// From this room on a block gets more than a tenth of it.
 const BLOCK_EXTRA_FROM: Tokens = Tokens(8_000);
 
@@ -229,7 +226,9 @@ fn attempt(
     let tail = if settings.keep_tail.is_some() {
         Size::ZERO
     } else {
-        let half = Tokens(left.tokens.saturating_sub(reserve.tokens.max(block)).0 / 2);
+        // Somebody who takes over needs the newest messages as they are more than old ones in part.
+        let held = if hands_over(budget) { reserve.tokens } else { reserve.tokens.max(block) };
+        let half = Tokens(left.tokens.saturating_sub(held).0 / 2);
         layout.grow_tail(&mut opening.draft, Size { tokens: half, ..left })
     };
     let left = left.saturating_sub(tail);
@@ -314,13 +313,10 @@ fn rescue_share(budget: &Budget, plan_goal: PlanGoal) -> Tokens {
     block_share(budget).min(most).max(plan_goal.block.min(most))
 }
 
-/// What a block gets: a sixth of the target, or a tenth of the room and what a larger room adds. One that is made
-/// once, for somebody who takes over, has to say more.
+/// What a block gets: a sixth of the target, or a tenth of the room and what a larger room adds.
 fn block_share(budget: &Budget) -> Tokens {
-    let room = budget.room().0;
-    let least = if hands_over(budget) { room * HAND_OVER_PERCENT / 100 } else { 0 };
-    let share = (budget.goal().0 / 6).max(room / 10 + block_extra(budget).0);
-    Tokens(share.max(least)).min(FOLD_TOKENS_MAX)
+    let share = budget.room().0 / 10 + block_extra(budget).0;
+    Tokens((budget.goal().0 / 6).max(share)).min(FOLD_TOKENS_MAX)
 }
 
 /// Whether a window is made once: it has no target to come down to, from which it would grow again.

@@ -35,8 +35,8 @@ pub struct Summarised {
 /// The newest digest and its account.
 #[derive(Default)]
 struct NewestDigest {
-    /// Its input and its text.
-    told: Option<(DigestKey, Digested)>,
+    /// Its input, the room that it had, and its text.
+    told: Option<(DigestKey, Tokens, Digested)>,
     account: Option<FoldReceipt>,
     is_lossy: bool,
     refused: Vec<String>,
@@ -153,8 +153,10 @@ fn story_room(limit: Tokens) -> Tokens {
 impl Digest for Summarised {
     fn digest(&self, folded: &Folded, limit: Tokens, scale: &Scale) -> Digested {
         let key = DigestKey::of(folded);
-        if let Some((known, told)) = &self.newest().told
+        if let Some((known, room, told)) = &self.newest().told
             && *known == key
+            // With more room it would say more.
+            && limit <= *room
             && scale.text(&told.text) <= limit
         {
             return told.clone();
@@ -196,7 +198,7 @@ impl Digest for Summarised {
         let account = receipt(&page, story, background);
         let told = Digested { text: page.text, state, wanted: page.wanted };
         *self.newest() = NewestDigest {
-            told: Some((key, told.clone())),
+            told: Some((key, limit, told.clone())),
             account: Some(account),
             is_lossy: page.is_lossy,
             refused,

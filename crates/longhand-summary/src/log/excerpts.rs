@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use longhand_core::anchor::check_of;
-use longhand_core::cut;
+use longhand_core::{Tokens, cut};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::action::{Action, FileChange};
@@ -323,6 +323,12 @@ impl Excerpts {
             *bytes -= if stays { 0 } else { line.size() };
             stays
         });
+    }
+
+    /// About how many tokens all lines have.
+    pub(super) fn tokens(&self) -> Tokens {
+        const BYTES_PER_TOKEN: u64 = 4;
+        Tokens(self.bytes as u64 / BYTES_PER_TOKEN)
     }
 
     /// What a line is worth by itself.

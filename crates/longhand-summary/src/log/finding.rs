@@ -38,9 +38,9 @@ const PRAISE: &[&str] = &[
 
 /// The most that a sentence can tell.
 #[cfg(test)]
-const WORTH_MAX: u32 = 5;
+const WORTH_MAX: u32 = 4;
 
-/// How much a sentence tells: nothing, or from 1 to 5.
+/// How much a sentence tells: nothing, or from 1 to 4.
 pub(super) fn worth(sentence: &str) -> u32 {
     let low = lowered(sentence);
     let reasons = has_any(&low, REASONS);
@@ -51,8 +51,7 @@ pub(super) fn worth(sentence: &str) -> u32 {
         // "I need to require it in both, since it is a macro" says why.
         return if reasons && !low.ends_with(':') { 2 } else { 0 };
     }
-    let names = low.contains('`') || low.bytes().any(|byte| byte.is_ascii_digit());
-    1 + 2 * u32::from(reasons) + u32::from(has_any(&low, RESULTS)) + u32::from(names)
+    1 + 2 * u32::from(reasons) + u32::from(has_any(&low, RESULTS))
 }
 
 /// Whether a sentence announces the next step.

@@ -25,10 +25,13 @@ const OTHERS_PERCENT_MAX: u64 = 60;
 const NAMES_PERCENT_MAX: u64 = 40;
 const HAND_OVER_NAMES_PERCENT_MAX: u64 = 15;
 
+/// How large a page for somebody who takes over would be, in percent of its limit.
+const HAND_OVER_LIMIT_PERCENT: u64 = 150;
+
 /// Lines that add less than this for each of their tokens are not worth the room that they take from messages in
 /// sight: for a model that goes on, and for somebody who takes over.
 const GAIN_MIN: f64 = 0.06;
-const HAND_OVER_GAIN_MIN: f64 = 0.02;
+const HAND_OVER_GAIN_MIN: f64 = 0.01;
 
 /// The part of a log that fits into a block.
 #[derive(Clone, Debug, Default)]
@@ -82,9 +85,11 @@ impl Log {
             seen: &seen,
             gain_min: if self.hands_over { HAND_OVER_GAIN_MIN } else { GAIN_MIN },
         };
-        let names = self.names_percent_max();
-        let names = Tokens(limit.0 * names / 100);
-        let room = limit.saturating_sub(scale.text(&text) + names);
+        let told = scale.text(&text);
+        let left = limit.saturating_sub(told);
+        let names = Tokens(limit.0 * self.names_percent_max() / 100);
+        let room = left.saturating_sub(names.min(Tokens(left.0 / 2)));
+        let wanted = wanted.max(self.hand_over_room(told, &excerpts, limit));
         sheet.add_shown(choice.units(room, scale));
         let (mut text, names_from) = sheet.text();
         let room = limit.saturating_sub(scale.text(&text) + Tokens(1)).min(names);
@@ -126,6 +131,14 @@ impl Log {
         let least =
             if self.names.has_own() { share(HAND_OVER_NAMES_PERCENT_MAX) } else { Tokens::ZERO };
         limit.saturating_sub(wanted).min(share(OTHERS_PERCENT_MAX)).max(least)
+    }
+
+    /// The room that somebody who takes over would need, up to half more than there is.
+    fn hand_over_room(&self, told: Tokens, excerpts: &Excerpts, limit: Tokens) -> Tokens {
+        if !self.hands_over {
+            return Tokens::ZERO;
+        }
+        (told + excerpts.tokens()).min(Tokens(limit.0 * HAND_OVER_LIMIT_PERCENT / 100))
     }
 
     fn names_percent_max(&self) -> u64 {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use longhand_core::Role;
-use longhand_core::anchor::{Saying, sentences, statements};
+use longhand_core::anchor::{Saying, failure_line, sentences, statements};
 use memchr::memmem;
 
 use crate::quote;
@@ -66,13 +66,18 @@ pub(super) fn speech(text: &str) -> Option<Speech> {
     let said = command.as_deref().map_or(said, str::trim);
     let lasting: Vec<&str> =
         sentences(said).map(|sentence| sentence.text).filter(|text| is_lasting(text)).collect();
+    // The line for which a log was pasted is all that counts of it.
+    let telling = Some(said).filter(|said| said.len() > 2 * WORDS_CHARS_MAX);
+    let telling = telling.and_then(failure_line).map(|(line, _)| line);
+    let lasting: Vec<&str> = telling.into_iter().chain(lasting).collect();
     let words = quote::line_within(said, WORDS_CHARS_MAX);
     let words = match words.strip_suffix('…') {
         Some(head) if said.len() > head.len() => with_lasting(head, &lasting),
         _ => words,
     };
     let is_short = said.len() <= 4 * WORDS_CHARS_MAX;
-    Some(Speech { words, lasts: is_short && !lasting.is_empty(), is_command: command.is_some() })
+    let lasts = telling.is_some() || (is_short && !lasting.is_empty());
+    Some(Speech { words, lasts, is_command: command.is_some() })
 }
 
 /// Words in short: their opening, and the sentences of the rest that last.
@@ -81,10 +86,11 @@ pub(super) fn in_short(words: &str) -> String {
     match head.strip_suffix('…').filter(|head| head.len() < words.len()) {
         None => head,
         Some(head) => {
-            let lasting: Vec<&str> = sentences(words)
-                .map(|sentence| sentence.text)
-                .filter(|text| is_lasting(text))
-                .collect();
+            let sentences = sentences(words).map(|sentence| sentence.text);
+            // What follows a clip was picked when the words were heard.
+            let picked = words.split('…').skip(1).map(str::trim).filter(|text| !text.is_empty());
+            let lasting: Vec<&str> =
+                picked.chain(sentences.filter(|text| is_lasting(text))).collect();
             with_lasting(head, &lasting)
         }
     }
@@ -269,6 +275,16 @@ mod tests {
             Some("/compact and go on"),
             false,
         );
+    }
+
+    #[test]
+    fn a_pasted_log_is_told_by_its_telling_line() {
+        let info = "2026-03-01T10:00:00Z INFO web-1 GET /health 200 in 3 ms\n".repeat(40);
+        let fatal = "2026-03-01T10:07:00Z FATAL web-1 disk is full";
+        let said = speech(&format!("Why is it down?\n{info}{fatal}\n{info}")).unwrap();
+        assert!(said.words.starts_with("Why is it down?") && said.lasts, "{said:?}");
+        assert!(said.words.ends_with(&format!("{fatal}…")), "{said:?}");
+        assert!(in_short(&said.words).ends_with(&format!("{fatal}…")), "{said:?}");
     }
 
     #[test]

@@ -16,6 +16,9 @@ const STORY_BYTES_MAX: usize = 16_000;
 /// How many steps are kept besides the ends of rounds.
 const STEPS_MAX: usize = 80;
 
+/// How many sentences at the start of a text count for more.
+const LEADING_SENTENCES: usize = 3;
+
 /// How many sentences of a text are looked at.
 const SENTENCES_MAX: usize = 200;
 
@@ -123,9 +126,11 @@ fn gist(text: &str) -> String {
             line = line.replace("**", "");
         }
         let line = without_exclamation(&line);
+        // What comes first is what the writer finds most important.
+        let lead = u32::from(told.len() < LEADING_SENTENCES);
         let worth = worth(line);
         if worth > 0 && !line.is_empty() && !is_courtesy(line) {
-            told.push((worth, line.to_owned()));
+            told.push((worth + lead, line.to_owned()));
         }
     }
     let mut order: Vec<usize> = (0..told.len()).collect();
