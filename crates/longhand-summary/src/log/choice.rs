@@ -262,11 +262,11 @@ fn gain(
     }
     let new = candidate.terms.iter().filter(|term| !said.contains(term)).count();
     let novelty = new as f64 / candidate.terms.len() as f64;
-    let names: f64 =
+    let of_names: f64 =
         candidate.names.iter().filter(|(name, _)| !named.contains(name)).map(|name| name.1).sum();
     let tokens = candidate.text.len() as f64 / 4.0 + LINE_TOKENS;
     let share = if is_beyond { BEYOND_SHARE } else { 1.0 };
-    share * (candidate.worth * novelty + names)
+    share * (candidate.worth * novelty + of_names)
         / (1.0 + f64::from(count) / LINES_OF_SOURCE)
         / tokens
 }

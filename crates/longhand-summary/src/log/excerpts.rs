@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use longhand_core::anchor::check_of;
+use longhand_core::anchor::{check_of, failure_line};
 use longhand_core::{Tokens, cut};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -141,7 +141,9 @@ impl Excerpts {
                         self.forget_source(&path, None);
                     }
                 }
-                let has_failed = is_error || exit_code(answer).is_some_and(|code| code != 0);
+                let has_failed = is_error
+                    || exit_code(answer).is_some_and(|code| code != 0)
+                    || (!shell::only_looks(command) && failure_line(answer).is_some());
                 self.read_output(command, call, answer, message, has_failed);
             }
             Action::Delegate(about) if !is_error => {

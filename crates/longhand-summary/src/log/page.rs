@@ -197,7 +197,7 @@ impl Log {
     }
 
     /// Names that no message in sight has, and whether all ids that must be kept are among them.
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "they are the parts of one page")]
     fn names_lines(
         &self,
         text: &str,

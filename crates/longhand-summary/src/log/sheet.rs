@@ -229,7 +229,9 @@ impl Sheet<'_, '_> {
 
     /// Adds units that are shown as they are.
     pub(super) fn add_shown(&mut self, mut units: Vec<SheetUnit>) {
-        units.iter_mut().for_each(|unit| unit.shown = DetailLevel::Short);
+        for unit in &mut units {
+            unit.shown = DetailLevel::Short;
+        }
         self.tiers.push(SheetTier { percent: 0, is_capped: false, matters: false, units });
     }
 

@@ -279,6 +279,10 @@ impl WorkState {
             if change == FileChange::Deleted {
                 self.delete_inside(&path, message);
             }
+            // A folder is told by the files that were in it.
+            if change == FileChange::Deleted && !path.contains(['.', '/']) {
+                continue;
+            }
             self.change(change, &path, message);
         }
         if command.contains("git") || command.contains("commit") {
@@ -417,7 +421,7 @@ fn covers(wide: &str, narrow: &str) -> bool {
                     rest.is_empty() || rest.starts_with([':', '/', '#']) || operand.ends_with('/')
                 })
             };
-            narrow.iter().any(|other| is_inside(&other))
+            narrow.iter().any(is_inside)
         })
 }
 
