@@ -54,9 +54,23 @@ pub(super) fn is_document(text: &str) -> bool {
             SentenceForm::Prose if count >= 5 => prose += 1,
             _ => {}
         }
-        ends += usize::from(count >= 5 && sentence.text.ends_with(['.', '!', '?', ':']));
+        ends += usize::from(count >= 5 && is_ended(sentence.text));
     }
     words >= WORDS_MIN && prose * 2 >= all && (headings >= 2 || ends * 3 >= all)
+}
+
+/// Whether a sentence ends as people end one: a sign behind a word, other than the name of a folder.
+fn is_ended(sentence: &str) -> bool {
+    let bare = sentence.trim_end_matches(['.', '!', '?', ':']);
+    bare.len() < sentence.len()
+        && bare
+            .ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '"' | '\'' | '`' | '*'))
+}
+
+/// Whether a text has headings, as documents that a command prints have.
+pub(super) fn has_headings(text: &str) -> bool {
+    let all = sentences(text).take(SENTENCES_MAX);
+    all.filter(|sentence| sentence.form == SentenceForm::Heading).nth(1).is_some()
 }
 
 /// Whether the name of a file is that of a text for people.
@@ -129,6 +143,9 @@ mod tests {
             .repeat(20);
         assert!(!is_document(&code));
         assert!(!is_document("All is well."));
+        let listing = "total 8\ndrwxr-xr-x 8 me staff 256 Jan 21 10:42 .\n\
+            drwxr-xr-x 14 me staff 448 Jan 20 14:09 ..\nSwitched to branch 'wheel'\n";
+        assert!(!is_document(&listing.repeat(4)));
     }
 
     #[test]

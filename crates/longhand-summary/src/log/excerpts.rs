@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::action::{Action, FileChange};
 use super::call::{Pointed, ReadCall};
-use super::document::{document_lines, is_document, names_a_document};
+use super::document::{document_lines, has_headings, is_document, names_a_document};
 use super::finding::worth;
 use super::lines::{
     LINE_CHARS_MAX, LineKind, TellingLine, code_lines, new_lines, output_lines, unnumbered,
@@ -204,13 +204,15 @@ impl Excerpts {
         has_failed: bool,
     ) {
         let label = command_line(command);
-        if is_document(answer) {
+        let is_check = check_of(command).is_some();
+        let is_text = !is_check && !has_failed && is_document(answer);
+        if is_text && (call.pointed != Pointed::No || has_headings(answer)) {
             let kind = SourceKind::of(call.pointed);
             return self.read_document(kind, &label, answer, message);
         }
         self.forget_source(&quote::line_within(&label, LABEL_CHARS_MAX), None);
         // How a check ended is told with the checks, and a failure until it is repaired.
-        if check_of(command).is_some() || has_failed {
+        if is_check || has_failed {
             return;
         }
         let lines = best(output_lines(answer), OUTPUT_LINES_MAX);

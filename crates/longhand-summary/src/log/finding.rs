@@ -28,6 +28,10 @@ const PLANS: &[&str] = &[
     "continuing", "moving on", "here's a summary", "here is a summary", "here's what", "starting",
 ];
 
+/// What a sentence with a colon at its end has if it announces what comes after it.
+const INTENTIONS: &[&str] =
+    &["let me", "let's", "i'll ", "i will ", "i'm going to ", "i am going to ", "i need to "];
+
 /// Sentences that only praise or confirm.
 #[rustfmt::skip]
 const PRAISE: &[&str] = &[
@@ -61,7 +65,7 @@ pub(super) fn is_plan(sentence: &str) -> bool {
 
 fn announces(low: &str) -> bool {
     PLANS.iter().any(|opening| low.starts_with(opening))
-        || (low.ends_with(':') && (low.contains("let me") || low.contains("let's")))
+        || (low.ends_with(':') && INTENTIONS.iter().any(|intention| low.contains(intention)))
 }
 
 /// Whether a sentence says no more than that all is well or understood.
@@ -108,6 +112,7 @@ mod tests {
             "Good, it works now.",
             "I have a clear picture of the code.",
             "Great! Now let me run the tests:",
+            "This is larger, so I'll do it in two steps:",
         ] {
             assert_eq!(worth(sentence), 0, "{sentence}");
         }

@@ -86,11 +86,11 @@ pub(super) struct TellingLine<'t> {
 
 /// The lines of a program that define names or say something to people.
 pub(super) fn code_lines(text: &str) -> Vec<TellingLine<'_>> {
-    let lines: Vec<&str> = text.lines().map(unnumbered).collect();
+    let (lines, indents): (Vec<&str>, Vec<bool>) = text.lines().map(unindented).unzip();
     let mut found = Vec::new();
     let mut inside = "";
     for (at, line) in lines.iter().enumerate() {
-        let Some(kind) = code_kind(line) else { continue };
+        let Some(kind) = code_kind(line, indents[at]) else { continue };
         if kind == LineKind::Definition {
             inside = "";
         }
@@ -105,11 +105,11 @@ pub(super) fn code_lines(text: &str) -> Vec<TellingLine<'_>> {
 /// The lines that an edit put in the place of others.
 pub(super) fn new_lines<'t>(old: &str, new: &'t str) -> Vec<TellingLine<'t>> {
     let before: FxHashSet<&str> = old.lines().map(str::trim).collect();
-    let lines: Vec<&str> = new.lines().map(str::trim).collect();
+    let (lines, indents): (Vec<&str>, Vec<bool>) = new.lines().map(unindented).unzip();
     let mut found = Vec::new();
     let mut inside = "";
     for (at, line) in lines.iter().enumerate() {
-        let kind = code_kind(line);
+        let kind = code_kind(line, indents[at]);
         let is_definition = kind == Some(LineKind::Definition);
         if !before.contains(line) && says_something(line) {
             let told = if kind.is_some() { LineKind::NewDefinition } else { LineKind::New };
@@ -164,8 +164,8 @@ pub(super) fn output_lines(text: &str) -> Vec<TellingLine<'_>> {
 }
 
 /// What a line of a program tells; `None` if it tells nothing by itself.
-fn code_kind(line: &str) -> Option<LineKind> {
-    if is_definition(line) {
+fn code_kind(line: &str, is_indented: bool) -> Option<LineKind> {
+    if is_definition(line) && !(is_indented && is_value(line)) {
         return Some(LineKind::Definition);
     }
     speaks(line).then_some(LineKind::Literal)
@@ -180,6 +180,24 @@ pub(super) fn unnumbered(line: &str) -> &str {
     }
     let after = rest.strip_prefix('→').or_else(|| rest.strip_prefix('\t'));
     after.or_else(|| rest.strip_prefix('|')).map_or(bare, str::trim)
+}
+
+/// A line without its number and the blanks around it, and whether there were some before it.
+fn unindented(line: &str) -> (&str, bool) {
+    let bare = unnumbered(line);
+    let rest = line.trim_end().strip_suffix(bare).unwrap_or_default();
+    let numbered = rest.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+    let before = if numbered.len() < rest.trim_start().len() {
+        numbered.trim_start_matches(['→', '\t', '|'])
+    } else {
+        rest
+    };
+    (bare, before.starts_with([' ', '\t']))
+}
+
+/// Whether a definition gives a name a value. Within a function that is one of its steps.
+fn is_value(line: &str) -> bool {
+    ["const ", "val "].iter().any(|keyword| line.starts_with(keyword))
 }
 
 /// Whether a line defines a function, a type, a constant or a module.
@@ -313,6 +331,15 @@ mod tests {
         ] {
             assert!(!is_definition(line), "{line}");
         }
+    }
+
+    #[test]
+    fn a_value_within_a_function_is_no_definition() {
+        let code =
+            "const slots = 512;\nfunction turn() {\n  const slot = slots[at];\n\tval x = 1\n}";
+        assert_eq!(texts(&code_lines(code)), ["const slots = 512;", "function turn() {"]);
+        let read = "  1→const slots = 512;\n  2→  const slot = slots[at];\n";
+        assert_eq!(texts(&code_lines(read)), ["const slots = 512;"]);
     }
 
     #[test]
